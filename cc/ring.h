@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * ring.h - what was in flight, and what had been lost, when a packet was sent.
+ *
+ * BBRv2 and BBRv3 judge a loss rate against the flight that caused it
+ * (draft-ietf-ccwg-bbr section 5.5.10.2: P.tx_in_flight, P.lost). Google's kernel
+ * stores both in every packet; stock kernels do not. So the contract keeps a small
+ * ring of snapshots, one a burst, and interpolates within a burst by sequence
+ * number: packets of one burst differ only by their position in it. Both hosts feed
+ * it from the same two places (before a burst is sent; for every ACK), so that they
+ * give an algorithm the same facts.
+ *
+ * When a window holds more bursts than the ring has places, only every k-th burst is
+ * kept; between two snapshots the interpolation is then over several bursts. A
+ * retransmission reports the flight of the packet's first sending if that is still
+ * here, else the oldest that is: the loss counter is then at most a window too old.
+ */
+#ifndef FULLPIPE_CC_RING_H
+#define FULLPIPE_CC_RING_H
+
+#include "cc.h"
+
+#define CC_RING_SLOTS 64u /* a power of two, so that an index can be masked for the verifier */
+#define CC_RING_STEPS 6   /* log2(CC_RING_SLOTS): a lookup's steps */
+
+struct cc_snapshot {
+	u32 snd_nxt;   /* where the burst begins */
+	u32 delivered; /* connection counters at that moment */
+	u32 lost;
+	u32 inflight;  /* before the burst's first packet */
+};
+
+struct cc_ring {
+	struct cc_snapshot slot[CC_RING_SLOTS];
+	u32 count; /* snapshots ever taken, wraps; the newest is slot[(count - 1) % CC_RING_SLOTS] */
+};
+
+/* A burst is about to be sent. */
+CC_INLINE void cc_ring_push(struct cc_ring *ring, const struct cc_conn *conn)
+{
+	struct cc_snapshot *s;
+	u32 newest = (ring->count - 1) & (CC_RING_SLOTS - 1);
+	u32 spacing;
+
+	if (ring->count) {
+		/* Twice the slots' share of the window, so that a window fits in half the ring
+		 * and the packets that an ACK can name are still in it when it comes. */
+		spacing = conn->inflight / (CC_RING_SLOTS / 2) * conn->mss_bytes;
+		if (conn->snd_nxt - ring->slot[newest].snd_nxt <= spacing &&
+		    conn->snd_nxt != ring->slot[newest].snd_nxt)
+			return;
+		if (conn->snd_nxt == ring->slot[newest].snd_nxt)
+			ring->count--; /* nothing was sent since: the newer facts hold */
+	}
+	s = &ring->slot[ring->count & (CC_RING_SLOTS - 1)];
+	s->snd_nxt = conn->snd_nxt;
+	s->delivered = conn->delivered;
+	s->lost = conn->lost;
+	s->inflight = conn->inflight;
+	ring->count++;
+}
+
+/* Fills ack->tx_inflight and ack->lost for the newest packet that this ACK acknowledges. */
+CC_INLINE void cc_ring_sample(const struct cc_ring *ring, const struct cc_conn *conn,
+			      struct cc_ack *ack)
+{
+	u32 have = cc_min_u32(ring->count, CC_RING_SLOTS);
+	u32 first = ring->count - have, low = 0, high = have, i;
+	const struct cc_snapshot *s;
+	u32 into_burst;
+
+	ack->tx_inflight = ack->prior_inflight;
+	ack->lost = ack->losses;
+	if (!have || !conn->mss_bytes)
+		return;
+	/* The last snapshot that begins before the packet's end: snd_nxt rises along the ring. */
+	for (i = 0; i < CC_RING_STEPS + 1; i++) {
+		u32 mid = (low + high) / 2;
+
+		if (high - low <= 1)
+			break;
+		if (cc_before(ring->slot[(first + mid) & (CC_RING_SLOTS - 1)].snd_nxt,
+			      ack->last_end_seq))
+			low = mid;
+		else
+			high = mid;
+	}
+	s = &ring->slot[(first + low) & (CC_RING_SLOTS - 1)];
+	ack->lost = conn->lost - s->lost;
+	into_burst = 0;
+	if (cc_before(s->snd_nxt, ack->last_end_seq))
+		into_burst = (ack->last_end_seq - s->snd_nxt + conn->mss_bytes - 1) / conn->mss_bytes;
+	ack->tx_inflight = s->inflight + into_burst;
+}
+
+#endif

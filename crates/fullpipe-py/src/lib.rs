@@ -1,0 +1,15 @@
+//! The Python module `fullpipe._native`: one submodule for each compiled part. Nothing here
+//! decides anything; it converts types and lets go of the interpreter while Rust works.
+
+use pyo3::prelude::*;
+
+mod cc;
+mod model;
+mod sim;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    cc::register(module)?;
+    model::register(module)?;
+    sim::register(module)
+}

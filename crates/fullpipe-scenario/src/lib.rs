@@ -1,0 +1,17 @@
+//! What every engine is given and what every engine returns.
+//!
+//! A [`Plan`] is a scenario with all units resolved to integers and all defaults filled in; the
+//! Python front end writes it as JSON, so that units are parsed in one place. [`Tables`] are the
+//! columns of a recording; Python turns them into Parquet. This crate must never know how a plan
+//! is run.
+
+mod plan;
+mod tables;
+
+pub use plan::{
+    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing, Path,
+    Plan, Probe, ProbeKind, Qdisc,
+};
+pub use tables::{
+    CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables,
+};

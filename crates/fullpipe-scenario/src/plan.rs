@@ -1,0 +1,284 @@
+//! The resolved scenario. Times are in ns since the start of the run, rates in bit/s, volumes in
+//! bytes. `None` means "as a stock Linux host would", and each field says what that is.
+
+use serde::{Deserialize, Serialize};
+
+/// One run of one scenario.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Name for people; not interpreted.
+    pub name: String,
+    /// Seed of every random number in the run.
+    pub seed: u64,
+    /// How long the run lasts.
+    pub duration_ns: u64,
+    /// Interval of flow, queue and algorithm samples.
+    pub sample_interval_ns: u64,
+    /// The bottleneck and what lies around it.
+    pub path: Path,
+    /// The connections, in the order of their flow ids 0, 1, ...
+    pub flows: Vec<Flow>,
+    /// Latency measurements beside the flows.
+    pub probes: Vec<Probe>,
+    /// How the end hosts' TCP is set up.
+    pub host: HostOptions,
+}
+
+/// One bottleneck in each direction, with the delay behind it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Rate of the bottleneck from senders to receivers ("up").
+    pub rate_bps: u64,
+    /// Rate from receivers to senders ("down"); also carries the ACKs of "up" flows.
+    /// `None`: that direction is not limited (and has no queue).
+    pub reverse_rate_bps: Option<u64>,
+    /// One-way delay after the forward bottleneck, for flows without their own.
+    pub forward_delay_ns: u64,
+    /// One-way delay of the way back (netem on the ACK path in the kernel engines).
+    pub reverse_delay_ns: u64,
+    /// Bytes of an IP packet at most, without the link header.
+    pub mtu_bytes: u32,
+    /// Queue of the forward bottleneck.
+    pub qdisc: Qdisc,
+    /// Queue of the reverse bottleneck, where it has a rate.
+    pub reverse_qdisc: Qdisc,
+    /// Random loss before the forward bottleneck (netem at the senders' egress).
+    pub loss: Option<Loss>,
+    /// Random loss of the way back (ACKs of "up" flows).
+    pub reverse_loss: Option<Loss>,
+    /// Random extra delay of the way back, for flows without their own.
+    pub jitter: Option<Jitter>,
+}
+
+/// A queue at a bottleneck.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Qdisc {
+    /// Limit in bytes on the wire, link header included (bfifo). `None`: not limited in bytes.
+    pub limit_bytes: Option<u64>,
+    /// Limit in packets (pfifo, fq, codel, fq_codel). `None`: not limited in packets.
+    pub limit_packets: Option<u32>,
+    /// What decides who waits, who goes and who is dropped.
+    pub aqm: Aqm,
+}
+
+/// Queue disciplines and their parameters (names and defaults of Linux's sch_*.c).
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Aqm {
+    /// First in, first out, tail drop (bfifo, pfifo).
+    Fifo,
+    /// Per-flow fair queueing (sch_fq).
+    Fq {
+        /// Bytes a flow may send per round.
+        quantum_bytes: u32,
+        /// Packets one flow may hold.
+        flow_limit_packets: u32,
+    },
+    /// Controlled delay (sch_codel, RFC 8289).
+    Codel {
+        /// Acceptable standing delay.
+        target_ns: u64,
+        /// Width of the minimum window.
+        interval_ns: u64,
+        /// Mark packets that can carry a mark instead of dropping them.
+        ecn: bool,
+    },
+    /// Fair queueing with CoDel in each queue (sch_fq_codel, RFC 8290).
+    FqCodel {
+        /// Acceptable standing delay.
+        target_ns: u64,
+        /// Width of the minimum window.
+        interval_ns: u64,
+        /// Bytes a flow may send per round.
+        quantum_bytes: u32,
+        /// Number of queues.
+        flows: u32,
+        /// Bytes all queues may hold.
+        memory_limit_bytes: u64,
+        /// Mark packets that can carry a mark instead of dropping them.
+        ecn: bool,
+    },
+    /// Random early detection (sch_red).
+    Red {
+        /// Below this average nothing is dropped.
+        min_bytes: u64,
+        /// Above this average everything is.
+        max_bytes: u64,
+        /// Probability at `max_bytes`, in parts per million.
+        max_probability_ppm: u32,
+        /// Average packet, for the time constant of an idle queue.
+        avpkt_bytes: u32,
+        /// Packets that may burst through.
+        burst_packets: u32,
+        /// Mark packets that can carry a mark instead of dropping them.
+        ecn: bool,
+    },
+    /// Common Applications Kept Enhanced (sch_cake); kernel engines only for now.
+    Cake {
+        /// Nominal RTT that target and interval are derived from.
+        rtt_ns: u64,
+    },
+}
+
+/// Random loss as netem defines it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// Probability, parts per million.
+    pub probability_ppm: u32,
+    /// netem's correlation of successive draws, parts per million; 0: independent.
+    pub correlation_ppm: u32,
+    /// Mark CE instead of dropping where the packet can carry it (netem `ecn`).
+    pub ecn: bool,
+}
+
+/// Random extra delay that never reorders.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Jitter {
+    /// How the delay is drawn.
+    pub shape: JitterShape,
+    /// Its largest value: uniform over 0..=max.
+    pub max_ns: u64,
+}
+
+/// Seed 004 section V.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum JitterShape {
+    /// Each packet draws its own delay; it leaves no earlier than the packet before it.
+    PerPacket,
+    /// A slot draws a delay when its first packet arrives; packets that arrive while the slot
+    /// waits or is used leave with it, at once.
+    Slotted,
+}
+
+/// One transport connection.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Unique name, e.g. `bbr3.1`.
+    pub name: String,
+    /// Its congestion control.
+    pub cc: CcChoice,
+    /// When it connects.
+    pub start_ns: u64,
+    /// When its application stops sending. `None`: at the end of the run.
+    pub stop_ns: Option<u64>,
+    /// How much the application sends. `None`: without end.
+    pub amount_bytes: Option<u64>,
+    /// Rate at which the application hands over data. `None`: always ready.
+    pub app_rate_bps: Option<u64>,
+    /// Which way the data goes.
+    pub direction: Direction,
+    /// Own one-way delays (forward, reverse); `None`: the path's.
+    pub forward_delay_ns: Option<u64>,
+    /// See `forward_delay_ns`.
+    pub reverse_delay_ns: Option<u64>,
+    /// Own jitter; `None`: the path's.
+    pub jitter: Option<Jitter>,
+    /// Fixed receive window in bytes. `None`: autotuned up to `HostOptions::rmem_max_bytes`.
+    pub receive_window_bytes: Option<u64>,
+    /// Negotiate ECN.
+    pub ecn: bool,
+}
+
+/// Which congestion control a flow runs.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CcChoice {
+    /// The name the user gave: a parameter set (`bbr3-linux`) or `kernel:NAME`.
+    pub name: String,
+    /// Algorithm of cc/ (`bbr3`); `None` for `kernel:` names.
+    pub algorithm: Option<String>,
+    /// All parameters in the order of the algorithm's list, overrides applied.
+    pub params: Vec<u32>,
+}
+
+/// Which way a flow's data goes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Through the forward bottleneck.
+    Up,
+    /// Through the reverse bottleneck.
+    Down,
+}
+
+/// A latency measurement.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// Unique name.
+    pub name: String,
+    /// What is sent.
+    pub kind: ProbeKind,
+    /// Interval between requests.
+    pub interval_ns: u64,
+    /// When the first request is sent.
+    pub start_ns: u64,
+}
+
+/// What a probe sends.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// ICMP echo.
+    Ping,
+    /// UDP request and answer.
+    Udp,
+}
+
+/// How the end hosts are set up; the same for all.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct HostOptions {
+    /// Who paces.
+    pub pacing: Pacing,
+    /// Time of queued data that TCP small queues allow below the sender, as a shift of the pacing
+    /// rate (`sk_pacing_shift`: 10 is about 1 ms, 9: 2 ms, 8: 4 ms, 7: 8 ms).
+    pub pacing_shift: u8,
+    /// Largest burst that one send may hold; `1` switches TSO off.
+    pub gso_max_segments: u32,
+    /// Receive aggregation (GRO): packets that arrive within this time are acknowledged at once.
+    /// 0: off.
+    pub receive_aggregation_ns: u64,
+    /// When the receiver acknowledges.
+    pub ack_policy: AckPolicy,
+    /// Ceiling of receive-window autotuning (third value of `tcp_rmem`).
+    pub rmem_max_bytes: u64,
+    /// Ceiling of the send buffer (third value of `tcp_wmem`).
+    pub wmem_max_bytes: u64,
+    /// Initial congestion window in packets (RFC 6928).
+    pub initial_cwnd_packets: u32,
+    /// Rate of each sender's own link to the bottleneck; 0: infinitely fast.
+    pub access_rate_bps: u64,
+    /// The first packets pay an address resolution over the delayed path, as in a testbed without
+    /// static neighbours; the first RTT sample is then twice the base RTT.
+    pub arp: bool,
+}
+
+/// Who spaces packets out.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Pacing {
+    /// TCP's own timers, for algorithms that ask for pacing; the others send at once.
+    Internal,
+    /// sch_fq on the sender, which paces every connection at its pacing rate.
+    Fq,
+}
+
+/// When a receiver acknowledges.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum AckPolicy {
+    /// Linux: quick ACKs at the start, then every second packet or a timer.
+    Linux,
+    /// Every packet.
+    EveryPacket,
+    /// Strictly every second packet (RFC 5681's b = 2), for checks against formulas.
+    EverySecond,
+}

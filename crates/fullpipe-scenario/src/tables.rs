@@ -1,0 +1,259 @@
+//! The tables of a recording, as columns. Engines push rows; Python receives columns and writes
+//! Parquet. A unit stands in every column's name.
+
+use serde::{Deserialize, Serialize};
+
+/// Values of one column.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum Column {
+    /// Unsigned integers.
+    U64(Vec<u64>),
+    /// Unsigned integers of which some do not exist.
+    OptU64(Vec<Option<u64>>),
+    /// Real numbers.
+    F64(Vec<f64>),
+    /// Text.
+    Text(Vec<String>),
+}
+
+/// One table: named columns of equal length.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Table {
+    /// File name without ending.
+    pub name: &'static str,
+    /// Columns in order.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// Declares a row type and how a list of rows becomes a [`Table`].
+macro_rules! row {
+    ($(#[$doc:meta])* $row:ident, $table:literal, {
+        $($(#[$fdoc:meta])* $field:ident : $kind:ident,)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $row {
+            $($(#[$fdoc])* pub $field: row!(@type $kind),)*
+        }
+
+        impl $row {
+            /// Turns rows into columns.
+            pub fn table(rows: &[Self]) -> Table {
+                Table {
+                    name: $table,
+                    columns: vec![
+                        $((stringify!($field),
+                           Column::$kind(rows.iter().map(|row| row.$field.clone()).collect())),)*
+                    ],
+                }
+            }
+        }
+    };
+    (@type U64) => { u64 };
+    (@type OptU64) => { Option<u64> };
+    (@type F64) => { f64 };
+    (@type Text) => { String };
+}
+
+row! {
+    /// One row a flow: totals over its life.
+    FlowRow, "flows", {
+        /// Position in the plan.
+        flow_id: U64,
+        /// Name in the plan.
+        flow: Text,
+        /// The name the user gave the congestion control.
+        cc: Text,
+        /// `up` or `down`.
+        direction: Text,
+        /// When it was told to connect.
+        start_us: U64,
+        /// When its last byte was acknowledged; null: it did not finish.
+        completion_us: OptU64,
+        /// Payload that reached the receiving application's side, in order or not.
+        bytes_delivered: U64,
+        /// Payload acknowledged at the sender.
+        bytes_acked: U64,
+        /// Data packets sent, retransmissions included.
+        packets_sent: U64,
+        /// Of those, retransmissions.
+        packets_retransmitted: U64,
+        /// Packets that the sender marked lost.
+        packets_lost: U64,
+        /// Packets delivered (Linux tp->delivered).
+        packets_delivered: U64,
+        /// Of those, marked CE.
+        packets_delivered_ce: U64,
+        /// Times a loss episode (Recovery) was entered.
+        recoveries: U64,
+        /// Retransmission timeouts.
+        timeouts: U64,
+        /// Reductions undone as spurious.
+        undos: U64,
+        /// Base RTT of the flow's path, without queue and serialization.
+        base_rtt_us: U64,
+        /// Payload bytes of a full packet.
+        mss_bytes: U64,
+    }
+}
+
+row! {
+    /// A flow as seen at a sampling time. Counters are totals since the start.
+    FlowSampleRow, "flow_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// Position in the plan.
+        flow_id: U64,
+        /// Payload that has reached the receiver.
+        bytes_delivered: U64,
+        /// Payload acknowledged at the sender.
+        bytes_acked: U64,
+        /// Congestion window.
+        cwnd_packets: U64,
+        /// Slow-start threshold; null: not set yet.
+        ssthresh_packets: OptU64,
+        /// In the network.
+        inflight_packets: U64,
+        /// Smoothed RTT; null: no sample yet.
+        srtt_us: OptU64,
+        /// Least RTT of the connection (Linux tcp_min_rtt); null: no sample yet.
+        min_rtt_us: OptU64,
+        /// Pacing rate; null: not paced.
+        pacing_rate_bps: OptU64,
+        /// Latest delivery-rate sample (tcpi_delivery_rate).
+        delivery_rate_bps: U64,
+        /// Data packets sent.
+        packets_sent: U64,
+        /// Of those, retransmissions.
+        packets_retransmitted: U64,
+        /// Marked lost so far (the algorithm's `lost` counter, not tcpi_lost).
+        packets_lost: U64,
+        /// Delivered so far.
+        packets_delivered: U64,
+        /// Of those, marked CE.
+        packets_delivered_ce: U64,
+        /// The receiver's advertised window.
+        receive_window_bytes: U64,
+        /// Linux tcp_ca_state: 0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss.
+        ca_state: U64,
+    }
+}
+
+row! {
+    /// A queue as seen at a sampling time. Counters are totals since the start.
+    QueueRow, "queue_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// `forward` or `reverse`.
+        queue: Text,
+        /// On the wire, link headers included; with the packet in service.
+        queue_bytes: U64,
+        /// Packets waiting.
+        queue_packets: U64,
+        /// Sent so far, on the wire.
+        sent_bytes: U64,
+        /// Sent so far.
+        sent_packets: U64,
+        /// Dropped by the queue so far.
+        dropped_packets: U64,
+        /// Marked CE by the queue so far.
+        marked_packets: U64,
+        /// Lost by the path's random loss so far (not by the queue).
+        random_lost_packets: U64,
+        /// Marked CE by the path's random loss so far (netem ecn).
+        random_marked_packets: U64,
+    }
+}
+
+row! {
+    /// One request of a probe.
+    PingRow, "ping_samples", {
+        /// When it was sent.
+        t_us: U64,
+        /// Probe name.
+        probe: Text,
+        /// Counts from 0.
+        seq: U64,
+        /// Null: no answer by the end of the run.
+        rtt_us: OptU64,
+    }
+}
+
+row! {
+    /// The algorithm's own variables at a sampling time (cc.h, struct cc_info).
+    CcRow, "cc_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// Position in the plan.
+        flow_id: U64,
+        /// Name of the phase (`startup`, `drain`, `up`, `down`, `cruise`, `refill`, `probe_rtt`,
+        /// `slow_start`, `avoidance`).
+        phase: Text,
+        /// Bandwidth that the model paces from; null: it has none.
+        bw_bps: OptU64,
+        /// Long-term bandwidth; null: none.
+        max_bw_bps: OptU64,
+        /// Short-term bound; null: unset.
+        bw_shortterm_bps: OptU64,
+        /// The algorithm's own minimum RTT; null: none.
+        min_rtt_us: OptU64,
+        /// Gain on the bandwidth.
+        pacing_gain: F64,
+        /// Gain on the BDP.
+        cwnd_gain: F64,
+        /// Long-term in-flight bound; null: unset.
+        inflight_longterm_packets: OptU64,
+        /// Short-term in-flight bound; null: unset.
+        inflight_shortterm_packets: OptU64,
+        /// ACK aggregation estimate.
+        extra_acked_packets: U64,
+        /// Packet-timed rounds.
+        round_count: U64,
+    }
+}
+
+row! {
+    /// Something that happened at a moment.
+    EventRow, "events", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// Position in the plan; null: not of a flow.
+        flow_id: OptU64,
+        /// `start`, `established`, `finish`, `recovery`, `recovery_end`, `rto`, `undo`, `cwr`.
+        event: Text,
+        /// Depends on the event: the cwnd in packets after it, where nothing else is said.
+        value: U64,
+    }
+}
+
+/// All rows of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// One row a flow.
+    pub flows: Vec<FlowRow>,
+    /// Flow samples in the order of time, then flow.
+    pub flow_samples: Vec<FlowSampleRow>,
+    /// Queue samples.
+    pub queue_samples: Vec<QueueRow>,
+    /// Probe answers in the order of sending.
+    pub ping_samples: Vec<PingRow>,
+    /// Algorithm samples.
+    pub cc_samples: Vec<CcRow>,
+    /// Events in the order of time.
+    pub events: Vec<EventRow>,
+}
+
+impl Tables {
+    /// The tables as columns, in a fixed order.
+    pub fn columns(&self) -> Vec<Table> {
+        vec![
+            FlowRow::table(&self.flows),
+            FlowSampleRow::table(&self.flow_samples),
+            QueueRow::table(&self.queue_samples),
+            PingRow::table(&self.ping_samples),
+            CcRow::table(&self.cc_samples),
+            EventRow::table(&self.events),
+        ]
+    }
+}
