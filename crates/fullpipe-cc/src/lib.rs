@@ -1,1 +1,29 @@
-//! placeholder
+//! Safe Rust binding to the congestion controls of `cc/`.
+//!
+//! [`algorithms`] and [`sets`] say what there is; a [`Controller`] is one connection's instance.
+//! This crate must never know what carries the packets.
+
+mod abi;
+mod controller;
+mod registry;
+
+pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info};
+pub use controller::{BadParams, Controller};
+pub use registry::{algorithm, algorithms, set, sets, Algorithm, Param, Phase, Set};
+
+/// 1.0 as a gain (`CC_ONE`).
+pub const ONE: u32 = 1024;
+/// "No bound" (`CC_INFINITE`).
+pub const INFINITE: u32 = 0x7fff_ffff;
+
+/// `enum cc_flags`: how an algorithm wants to be driven.
+pub mod flags {
+    /// The algorithm owns cwnd and pacing in every state.
+    pub const OWNS_CWND: u32 = 1;
+    /// The host keeps a snapshot ring.
+    pub const WANTS_RING: u32 = 2;
+    /// Negotiate ECN even where the system does not.
+    pub const WANTS_ECN: u32 = 4;
+    /// Send [`crate::EventKind::Rtt`].
+    pub const WANTS_RTT: u32 = 8;
+}

@@ -9,8 +9,8 @@ mod plan;
 mod tables;
 
 pub use plan::{
-    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing, Path,
-    Plan, Probe, ProbeKind, Qdisc,
+    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing,
+    Path, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
     CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables,

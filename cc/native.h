@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/* native.h - the algorithms as a table of functions, for hosts that are ordinary programs. */
+#ifndef FULLPIPE_CC_NATIVE_H
+#define FULLPIPE_CC_NATIVE_H
+
+#include "cc.h"
+#include "ring.h"
+
+struct cc_param_info {
+	const char *name, *unit, *zero, *source, *meaning;
+	u32 dflt, min, max, scale;
+};
+
+struct cc_algorithm {
+	const char *name, *title, *sources;
+	const struct cc_param_info *params;
+	u32 param_count;
+	u32 state_bytes;
+	u32 flags;
+	u32 unused_;
+	void (*init)(void *state, const void *params, const struct cc_conn *, struct cc_ctl *);
+	void (*on_ack)(void *state, const void *params, const struct cc_conn *,
+		       const struct cc_ack *, struct cc_ctl *);
+	void (*on_event)(void *state, const void *params, const struct cc_conn *,
+			 const struct cc_event *, struct cc_ctl *);
+	void (*info)(const void *state, const void *params, struct cc_info *);
+};
+
+struct cc_override {
+	const char *param; /* NULL ends the list */
+	u32 value;
+	u32 unused_;
+};
+
+struct cc_set {
+	const char *name, *algorithm, *kernel_name, *title;
+	const struct cc_override *overrides;
+};
+
+extern const struct cc_algorithm cc_algorithms[];
+extern const u32 cc_algorithm_count;
+extern const struct cc_set cc_sets[];
+extern const u32 cc_set_count;
+
+void cc_ring_push_native(struct cc_ring *ring, const struct cc_conn *conn);
+void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *conn,
+			   struct cc_ack *ack);
+extern const u32 cc_ring_bytes;
+
+#endif

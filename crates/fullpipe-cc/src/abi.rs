@@ -1,0 +1,197 @@
+//! The structures of cc/cc.h and cc/native.h, field by field in C's layout.
+
+use std::ffi::{c_char, c_void};
+
+/// `struct cc_conn`: the connection as it stands at a call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // documented in cc/cc.h, which is the contract
+pub struct Conn {
+    pub now_us: u64,
+    pub now_ns: u64,
+    pub edt_ns: u64,
+    pub delivered_us: u64,
+    pub pacing_rate_cap_bytes_per_s: u64,
+    pub mss_bytes: u32,
+    pub delivered: u32,
+    pub delivered_ce: u32,
+    pub lost: u32,
+    pub packets_out: u32,
+    pub inflight: u32,
+    pub snd_una: u32,
+    pub snd_nxt: u32,
+    pub srtt_us: u32,
+    pub app_limited: u32,
+    pub cwnd_clamp: u32,
+    pub gso_max_segs: u32,
+    pub seed: u32,
+    pub ca_state: u8,
+    pub prior_ca_state: u8,
+    pub is_cwnd_limited: u8,
+    pub ecn_ok: u8,
+    pub ecn_low: u8,
+    pub unused: [u8; 7],
+}
+
+/// `struct cc_ack`: one ACK's rate sample.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // documented in cc/cc.h, which is the contract
+pub struct Ack {
+    pub prior_us: u64,
+    pub prior_delivered: u32,
+    pub prior_delivered_ce: u32,
+    pub delivered: i32,
+    pub delivered_ce: i32,
+    pub interval_us: i32,
+    pub rtt_us: i32,
+    pub losses: u32,
+    pub acked_sacked: u32,
+    pub prior_inflight: u32,
+    pub last_end_seq: u32,
+    pub tx_inflight: u32,
+    pub lost: u32,
+    pub is_app_limited: u8,
+    pub is_retrans: u8,
+    pub is_ack_delayed: u8,
+    pub unused: [u8; 5],
+}
+
+/// `struct cc_event`: anything but an ACK.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// One of [`EventKind`].
+    pub kind: u32,
+    /// Depends on the kind.
+    pub value: u32,
+    /// Depends on the kind.
+    pub packets: u32,
+    /// Padding.
+    pub unused: u32,
+}
+
+/// `enum cc_event_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs)] // documented in cc/cc.h, which is the contract
+pub enum EventKind {
+    TxStart = 1,
+    CwndRestart,
+    CompleteCwr,
+    Rto,
+    EcnCe,
+    State,
+    Ssthresh,
+    Undo,
+    Rtt,
+    Send,
+}
+
+/// `enum cc_ca_state`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)] // Linux enum tcp_ca_state
+pub enum CaState {
+    #[default]
+    Open,
+    Disorder,
+    Cwr,
+    Recovery,
+    Loss,
+}
+
+/// `struct cc_ctl`: what an algorithm sets.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // documented in cc/cc.h, which is the contract
+pub struct Ctl {
+    pub pacing_rate_bytes_per_s: u64,
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub tso_segs: u32,
+    pub sndbuf_factor: u32,
+    pub cwnd_cnt: u32,
+    pub unused: u32,
+}
+
+/// `struct cc_info`: what an algorithm lets others see.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // documented in cc/cc.h, which is the contract
+pub struct Info {
+    pub bw_bytes_per_s: u64,
+    pub max_bw_bytes_per_s: u64,
+    pub bw_shortterm_bytes_per_s: u64,
+    pub min_rtt_us: u32,
+    pub phase: u32,
+    pub pacing_gain: u32,
+    pub cwnd_gain: u32,
+    pub inflight_longterm: u32,
+    pub inflight_shortterm: u32,
+    pub extra_acked: u32,
+    pub round_count: u32,
+}
+
+#[repr(C)]
+pub(crate) struct ParamInfo {
+    pub(crate) name: *const c_char,
+    pub(crate) unit: *const c_char,
+    pub(crate) zero: *const c_char,
+    pub(crate) source: *const c_char,
+    pub(crate) meaning: *const c_char,
+    pub(crate) default: u32,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+    pub(crate) scale: u32,
+}
+
+#[repr(C)]
+pub(crate) struct Algorithm {
+    pub(crate) name: *const c_char,
+    pub(crate) title: *const c_char,
+    pub(crate) sources: *const c_char,
+    pub(crate) params: *const ParamInfo,
+    pub(crate) param_count: u32,
+    pub(crate) state_bytes: u32,
+    pub(crate) flags: u32,
+    pub(crate) unused: u32,
+    pub(crate) init: unsafe extern "C" fn(*mut c_void, *const c_void, *const Conn, *mut Ctl),
+    pub(crate) on_ack:
+        unsafe extern "C" fn(*mut c_void, *const c_void, *const Conn, *const Ack, *mut Ctl),
+    pub(crate) on_event:
+        unsafe extern "C" fn(*mut c_void, *const c_void, *const Conn, *const Event, *mut Ctl),
+    pub(crate) info: unsafe extern "C" fn(*const c_void, *const c_void, *mut Info),
+}
+
+// SAFETY: native.c's tables are immutable and point only to immutable data and to functions that
+// touch nothing but their arguments.
+unsafe impl Send for Algorithm {}
+// SAFETY: as for Send.
+unsafe impl Sync for Algorithm {}
+
+#[repr(C)]
+pub(crate) struct Override {
+    pub(crate) param: *const c_char,
+    pub(crate) value: u32,
+    pub(crate) unused: u32,
+}
+
+#[repr(C)]
+pub(crate) struct Set {
+    pub(crate) name: *const c_char,
+    pub(crate) algorithm: *const c_char,
+    pub(crate) kernel_name: *const c_char,
+    pub(crate) title: *const c_char,
+    pub(crate) overrides: *const Override,
+}
+
+extern "C" {
+    pub(crate) static cc_algorithms: [Algorithm; 0];
+    pub(crate) static cc_algorithm_count: u32;
+    pub(crate) static cc_sets: [Set; 0];
+    pub(crate) static cc_set_count: u32;
+    pub(crate) static cc_ring_bytes: u32;
+    pub(crate) fn cc_ring_push_native(ring: *mut c_void, conn: *const Conn);
+    pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
+}

@@ -1,0 +1,213 @@
+//! The algorithms and parameter sets of cc/registry.h, as Rust values.
+
+use std::ffi::{c_char, CStr};
+use std::sync::OnceLock;
+
+use crate::abi;
+
+/// One constant of an algorithm.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Name in scenarios and in the C struct.
+    pub name: &'static str,
+    /// Unit of the scaled value.
+    pub unit: &'static str,
+    /// What 0 means.
+    pub zero: &'static str,
+    /// Where the value comes from.
+    pub source: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+    /// Stored default.
+    pub default: u32,
+    /// Least stored value.
+    pub min: u32,
+    /// Largest stored value.
+    pub max: u32,
+    /// What 1.0 of the unit is stored as.
+    pub scale: u32,
+}
+
+/// One algorithm.
+pub struct Algorithm {
+    pub(crate) raw: &'static abi::Algorithm,
+    /// Name in the registry.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Specifications it follows.
+    pub sources: &'static str,
+    /// Its constants, in storage order.
+    pub params: Vec<Param>,
+}
+
+/// A named set of parameter values of one algorithm.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// What users write.
+    pub name: &'static str,
+    /// Algorithm it belongs to.
+    pub algorithm: &'static str,
+    /// What sockets write (at most 15 characters).
+    pub kernel_name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// All stored values, in the order of the algorithm's parameters.
+    pub values: Vec<u32>,
+}
+
+impl Algorithm {
+    /// `enum cc_flags`.
+    pub fn flags(&self) -> u32 {
+        self.raw.flags
+    }
+
+    /// Size of the state struct.
+    pub fn state_bytes(&self) -> usize {
+        self.raw.state_bytes as usize
+    }
+}
+
+/// All algorithms, in the registry's order.
+pub fn algorithms() -> &'static [Algorithm] {
+    static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
+    ALL.get_or_init(|| raw_algorithms().iter().map(read_algorithm).collect())
+}
+
+/// All parameter sets, in the registry's order.
+pub fn sets() -> &'static [Set] {
+    static ALL: OnceLock<Vec<Set>> = OnceLock::new();
+    ALL.get_or_init(|| raw_sets().iter().map(read_set).collect())
+}
+
+/// The algorithm of that name.
+pub fn algorithm(name: &str) -> Option<&'static Algorithm> {
+    algorithms().iter().find(|algorithm| algorithm.name == name)
+}
+
+/// The set of that name.
+pub fn set(name: &str) -> Option<&'static Set> {
+    sets().iter().find(|set| set.name == name)
+}
+
+/// `enum cc_phase`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // names of the draft
+pub enum Phase {
+    None,
+    Startup,
+    Drain,
+    ProbeRtt,
+    Up,
+    Down,
+    Cruise,
+    Refill,
+    SlowStart,
+    Avoidance,
+}
+
+impl Phase {
+    /// From the C value; unknown values are `None`.
+    pub fn from_raw(value: u32) -> Self {
+        match value {
+            1 => Self::Startup,
+            2 => Self::Drain,
+            3 => Self::ProbeRtt,
+            4 => Self::Up,
+            5 => Self::Down,
+            6 => Self::Cruise,
+            7 => Self::Refill,
+            8 => Self::SlowStart,
+            9 => Self::Avoidance,
+            _ => Self::None,
+        }
+    }
+
+    /// Name in recordings; empty for `None`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Startup => "startup",
+            Self::Drain => "drain",
+            Self::ProbeRtt => "probe_rtt",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Cruise => "cruise",
+            Self::Refill => "refill",
+            Self::SlowStart => "slow_start",
+            Self::Avoidance => "avoidance",
+        }
+    }
+}
+
+fn raw_algorithms() -> &'static [abi::Algorithm] {
+    // SAFETY: native.c defines an array of exactly that many immutable elements.
+    unsafe {
+        std::slice::from_raw_parts(
+            abi::cc_algorithms.as_ptr(),
+            abi::cc_algorithm_count as usize,
+        )
+    }
+}
+
+fn raw_sets() -> &'static [abi::Set] {
+    // SAFETY: native.c defines an array of exactly that many immutable elements.
+    unsafe { std::slice::from_raw_parts(abi::cc_sets.as_ptr(), abi::cc_set_count as usize) }
+}
+
+fn text(pointer: *const c_char) -> &'static str {
+    // SAFETY: every text in native.c's tables is a NUL-terminated string literal.
+    let text = unsafe { CStr::from_ptr(pointer) };
+    text.to_str().expect("texts in cc/ are UTF-8")
+}
+
+fn read_algorithm(raw: &'static abi::Algorithm) -> Algorithm {
+    // SAFETY: native.c sets param_count to the length of the array behind params.
+    let params = unsafe { std::slice::from_raw_parts(raw.params, raw.param_count as usize) };
+    Algorithm {
+        raw,
+        name: text(raw.name),
+        title: text(raw.title),
+        sources: text(raw.sources),
+        params: params
+            .iter()
+            .map(|param| Param {
+                name: text(param.name),
+                unit: text(param.unit),
+                zero: text(param.zero),
+                source: text(param.source),
+                meaning: text(param.meaning),
+                default: param.default,
+                min: param.min,
+                max: param.max,
+                scale: param.scale,
+            })
+            .collect(),
+    }
+}
+
+fn read_set(raw: &'static abi::Set) -> Set {
+    let name = text(raw.name);
+    let algorithm = algorithm(text(raw.algorithm)).expect("a set names a registered algorithm");
+    let mut values: Vec<u32> = algorithm.params.iter().map(|param| param.default).collect();
+    let mut cursor = raw.overrides;
+    // SAFETY: native.c ends every list of overrides with a null name.
+    while let Some(change) = unsafe { cursor.as_ref() }.filter(|change| !change.param.is_null()) {
+        let param = text(change.param);
+        let index = algorithm
+            .params
+            .iter()
+            .position(|known| known.name == param);
+        let index = index.unwrap_or_else(|| panic!("set {name} overrides unknown {param}"));
+        values[index] = change.value;
+        // SAFETY: the list goes on until the null name.
+        cursor = unsafe { cursor.add(1) };
+    }
+    Set {
+        name,
+        algorithm: algorithm.name,
+        kernel_name: text(raw.kernel_name),
+        title: text(raw.title),
+        values,
+    }
+}
