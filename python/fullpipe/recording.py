@@ -1,0 +1,158 @@
+"""A recording on disk: `metadata.json`, `scenario.toml` and one Parquet file a table.
+
+This is the only writer of recordings, for every engine and for imports. It must never compute a
+metric; and whatever it reads may come from elsewhere, so it is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fullpipe.errors import UserError
+
+#: Raised by one when a table loses or renames a column.
+FORMAT_VERSION = 1
+
+_U, _F, _T = pa.uint64(), pa.float64(), pa.string()
+
+#: The tables of a recording; the columns of crates/fullpipe-scenario/src/tables.rs.
+TABLES: dict[str, pa.Schema] = {
+    "flows": pa.schema([
+        ("flow_id", _U), ("flow", _T), ("cc", _T), ("direction", _T), ("start_us", _U),
+        ("completion_us", _U), ("bytes_delivered", _U), ("bytes_acked", _U),
+        ("packets_sent", _U), ("packets_retransmitted", _U), ("packets_lost", _U),
+        ("packets_delivered", _U), ("packets_delivered_ce", _U), ("recoveries", _U),
+        ("timeouts", _U), ("undos", _U), ("base_rtt_us", _U), ("mss_bytes", _U),
+    ]),
+    "flow_samples": pa.schema([
+        ("t_us", _U), ("flow_id", _U), ("bytes_delivered", _U), ("bytes_acked", _U),
+        ("cwnd_packets", _U), ("ssthresh_packets", _U), ("inflight_packets", _U),
+        ("srtt_us", _U), ("min_rtt_us", _U), ("pacing_rate_bps", _U),
+        ("delivery_rate_bps", _U), ("packets_sent", _U), ("packets_retransmitted", _U),
+        ("packets_lost", _U), ("packets_delivered", _U), ("packets_delivered_ce", _U),
+        ("receive_window_bytes", _U), ("ca_state", _U),
+    ]),
+    "queue_samples": pa.schema([
+        ("t_us", _U), ("queue", _T), ("queue_bytes", _U), ("queue_packets", _U),
+        ("sent_bytes", _U), ("sent_packets", _U), ("dropped_packets", _U),
+        ("marked_packets", _U), ("random_lost_packets", _U), ("random_marked_packets", _U),
+    ]),
+    "ping_samples": pa.schema([("t_us", _U), ("probe", _T), ("seq", _U), ("rtt_us", _U)]),
+    "cc_samples": pa.schema([
+        ("t_us", _U), ("flow_id", _U), ("phase", _T), ("bw_bps", _U), ("max_bw_bps", _U),
+        ("bw_shortterm_bps", _U), ("min_rtt_us", _U), ("pacing_gain", _F), ("cwnd_gain", _F),
+        ("inflight_longterm_packets", _U), ("inflight_shortterm_packets", _U),
+        ("extra_acked_packets", _U), ("round_count", _U),
+    ]),
+    "events": pa.schema([("t_us", _U), ("flow_id", _U), ("event", _T), ("value", _U)]),
+}  # fmt: skip
+
+
+class RecordingError(UserError):
+    """A folder that is not a recording, or a damaged one."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording on disk. Tables are read when asked for."""
+
+    path: Path
+    metadata: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: Path | str) -> Recording:
+        """The recording in this folder.
+
+        Raises RecordingError where it is not one, is of a later format, or lacks a table."""
+        path = Path(path)
+        if not path.is_dir():
+            raise RecordingError(f"{path}: no such folder; a recording is a folder")
+        try:
+            metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RecordingError(f"{path}: not a recording, it has no metadata.json") from None
+        except (OSError, ValueError) as error:
+            raise RecordingError(f"{path}/metadata.json: cannot be read: {error}") from None
+        version = metadata.get("format_version") if isinstance(metadata, dict) else None
+        if version != FORMAT_VERSION:
+            raise RecordingError(
+                f"{path}/metadata.json: format_version is {version!r}, this program reads "
+                f"{FORMAT_VERSION}"
+            )
+        for name in TABLES:
+            if not (path / f"{name}.parquet").is_file():
+                raise RecordingError(f"{path}: damaged, {name}.parquet is missing")
+        return cls(path, metadata)
+
+    def table(self, name: str) -> pa.Table:
+        """One table of TABLES, with exactly its columns.
+
+        Raises RecordingError where the file is damaged or has other columns."""
+        schema = TABLES[name]
+        file = self.path / f"{name}.parquet"
+        try:
+            table = pq.read_table(file, columns=schema.names, partitioning=None)
+            return table.select(schema.names).cast(schema)
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise RecordingError(f"{file}: cannot be read: {reason}") from None
+
+    @cached_property
+    def scenario_toml(self) -> str:
+        """The scenario's text; empty where the recording was imported without one."""
+        try:
+            return (self.path / "scenario.toml").read_text(encoding="utf-8")
+        except OSError:
+            return ""
+
+    @property
+    def healthy(self) -> bool:
+        """False where the instrument itself says that its figures are not to be trusted."""
+        return not self.metadata.get("health", {}).get("problems")
+
+
+def write_recording(
+    path: Path | str,
+    metadata: Mapping[str, Any],
+    scenario_toml: str,
+    tables: Mapping[str, pa.Table],
+) -> Recording:
+    """Writes a recording whole or not at all: into a folder beside, which is then renamed.
+
+    `tables` holds every table of TABLES; metadata gains `format_version`. The bytes written depend
+    on the arguments alone. Raises UserError where `path` exists or cannot be written."""
+    path = Path(path)
+    if path.exists():
+        raise UserError(f"{path}: exists already; name another folder with --out")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+    try:
+        partial.mkdir(parents=True)
+        for name, schema in TABLES.items():
+            table = tables[name].select(schema.names).cast(schema)
+            pq.write_table(table, partial / f"{name}.parquet", compression="zstd")
+        (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
+        document = {"format_version": FORMAT_VERSION, **metadata}
+        text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
+        (partial / "metadata.json").write_text(text + "\n", encoding="utf-8")
+        partial.rename(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return Recording.open(path)
+
+
+def empty_table(name: str) -> pa.Table:
+    """A table of TABLES without rows."""
+    return TABLES[name].empty_table()

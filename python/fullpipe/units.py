@@ -1,0 +1,161 @@
+"""Quantities with units, parsed once: text in, integers in base units out.
+
+Knows nothing of scenarios; every error names what would be right.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+NS_PER_S = 1_000_000_000
+NS_PER_US = 1_000
+
+#: tc(8): "bit" units are powers of ten.
+_RATE_BPS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_TIME_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+#: As the field writes buffers and windows: 64KB is 65536 bytes (powers of two).
+_SIZE_BYTES = {
+    "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "kib": 2**10, "mib": 2**20, "gib": 2**30,
+}  # fmt: skip
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%]*)\s*")
+
+#: 1 Tbit/s, one week, 1 TiB: beyond these an input is a slip of the pen.
+MAX_RATE_BPS = 10**12
+MAX_TIME_NS = 7 * 24 * 3600 * NS_PER_S
+MAX_SIZE_BYTES = 2**40
+
+
+class UnitError(ValueError):
+    """A quantity that cannot be read; the message says what would be right."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A queue limit: so many bytes, packets or bandwidth-delay products (rate x base RTT)."""
+
+    kind: Literal["bytes", "packets", "bdp"]
+    value: float
+
+    def limit_bytes(self, rate_bps: int, rtt_ns: int) -> int | None:
+        """The limit in bytes; None for a limit in packets."""
+        if self.kind == "packets":
+            return None
+        if self.kind == "bytes":
+            return int(self.value)
+        bdp_bytes = rate_bps * rtt_ns / NS_PER_S / 8
+        return max(1, round(self.value * bdp_bytes))
+
+
+def parse_rate(text: object) -> int:
+    """A rate such as `100mbit` or `1.5Gbit`, in bit/s.
+
+    Raises UnitError for anything else, zero, negative or above 1 Tbit/s."""
+    return _parse(text, _RATE_BPS, "a rate such as 100mbit or 1.5Gbit", MAX_RATE_BPS, least=1)
+
+
+def parse_time(text: object) -> int:
+    """A time such as `40ms` or `1.5s`, in ns. `0` needs no unit.
+
+    Raises UnitError for anything else, negative or above a week."""
+    return _parse(text, _TIME_NS, "a time such as 40ms, 1.5s or 250us", MAX_TIME_NS, least=0)
+
+
+def parse_size(text: object) -> int:
+    """A volume such as `64KB` (65536 bytes) or `10MB`, in bytes.
+
+    Raises UnitError for anything else, zero, negative or above 1 TiB."""
+    return _parse(text, _SIZE_BYTES, "a size such as 64KB or 10MB", MAX_SIZE_BYTES, least=1)
+
+
+def parse_buffer(text: object) -> Buffer:
+    """A queue limit such as `1bdp`, `64KB`, `50000B` or `100pkt`.
+
+    Raises UnitError for anything else, zero, negative or above 10^6 BDP or packets."""
+    right = "a buffer such as 1bdp, 64KB, 50000B or 100pkt"
+    number, unit = _split(text, right)
+    if unit in _SIZE_BYTES:
+        return Buffer("bytes", float(parse_size(text)))
+    if number <= 0 or number > 10**6:
+        raise UnitError(f"{text!r} is out of range: {right}, above 0 and at most 1000000")
+    if unit == "bdp":
+        return Buffer("bdp", float(number))
+    if unit in ("pkt", "pkts", "packets", "p"):
+        if number != int(number):
+            raise UnitError(f"{text!r} is not a whole number of packets: {right}")
+        return Buffer("packets", float(number))
+    raise UnitError(f"{text!r} is not {right}")
+
+
+def parse_ratio(text: object) -> float:
+    """A probability such as `0.01` or `1%`, between 0 and 1.
+
+    Raises UnitError for anything else."""
+    right = "a ratio such as 0.01 or 1%"
+    if isinstance(text, bool):
+        raise UnitError(f"{text!r} is not {right}")
+    if isinstance(text, int | float):
+        value = float(text)
+    else:
+        number, unit = _split(text, right)
+        if unit not in ("", "%"):
+            raise UnitError(f"{text!r} is not {right}")
+        value = float(number) / (100 if unit == "%" else 1)
+    if not math.isfinite(value) or not 0 <= value <= 1:
+        raise UnitError(f"{text!r} is out of range: {right}, from 0 to 1")
+    return value
+
+
+def format_rate(rate_bps: float) -> str:
+    """`100 Mbit/s`, with the largest unit that leaves at least 1 and three digits."""
+    return _format(rate_bps, [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")])
+
+
+def format_time(time_ns: float) -> str:
+    """`40 ms`, with the largest unit that leaves at least 1 and three digits."""
+    return _format(time_ns, [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns")])
+
+
+def format_size(size_bytes: float) -> str:
+    """`64 KiB`, with the largest unit that leaves at least 1 and three digits."""
+    return _format(size_bytes, [(2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")])
+
+
+def _format(value: float, units: list[tuple[float, str]]) -> str:
+    for size, name in units:
+        if abs(value) >= size:
+            return f"{value / size:.4g} {name}"
+    return f"{value:.4g} {units[-1][1]}"
+
+
+def _split(text: object, right: str) -> tuple[Decimal, str]:
+    if isinstance(text, int) and not isinstance(text, bool) and text == 0:
+        return Decimal(0), ""
+    if not isinstance(text, str):
+        raise UnitError(f"{text!r} has no unit: write {right}")
+    match = _NUMBER.fullmatch(text)
+    if not match or len(text) > 40:
+        shown = text if len(text) <= 40 else text[:37] + "..."
+        raise UnitError(f"{shown!r} is not {right}")
+    try:
+        return Decimal(match[1]), match[2].lower()
+    except InvalidOperation as error:
+        raise UnitError(f"{text!r} is not {right}") from error
+
+
+def _parse(text: object, units: dict[str, int], right: str, most: int, least: int) -> int:
+    number, unit = _split(text, right)
+    if unit == "" and number == 0 and least == 0:
+        return 0
+    if unit not in units:
+        known = ", ".join(units)
+        why = f"unknown unit {unit!r}" if unit else "no unit"
+        raise UnitError(f"{text!r} has {why}: write {right} (units: {known})")
+    value = int((number * units[unit]).to_integral_value())
+    if value < least or value > most:
+        low = "above 0" if least else "0 or more"
+        raise UnitError(f"{text!r} is out of range: {right}, {low} and at most {most} base units")
+    return value
