@@ -1,0 +1,201 @@
+"""A scenario resolved for engines: integers in base units, defaults filled in.
+
+The result is the JSON of crates/fullpipe-scenario/src/plan.rs. Here, and only here, a BDP becomes
+bytes and a flow's name is made.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fullpipe import units
+from fullpipe.cc_sets import cc_set, is_kernel
+from fullpipe.errors import UserError
+from fullpipe.scenario import Flow, Path, Scenario
+
+#: Ethernet header, which htb and bfifo count with every packet.
+LINK_HEADER_BYTES = 14
+#: Linux's default limits in packets (sch_fq.c, sch_codel.c, sch_fq_codel.c).
+_DEFAULT_PACKETS = {"fq": 10000, "codel": 1000, "fq_codel": 10240}
+
+_PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
+
+
+def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
+    """The plan of one run; `seed` replaces the scenario's.
+
+    Raises UserError where two keys contradict each other."""
+    path = scenario.path
+    flows = _flows(scenario)
+    has_down = any(flow["direction"] == "down" for flow in flows)
+    reverse_rate = path.reverse_rate or (path.rate if has_down else None)
+    reverse = _qdisc(path, path.reverse_qdisc, path.reverse_buffer, reverse_rate or path.rate)
+    host = scenario.host
+    return {
+        "name": scenario.name,
+        "seed": scenario.seed if seed is None else seed,
+        "duration_ns": scenario.duration,
+        "sample_interval_ns": scenario.sample_interval,
+        "path": {
+            "rate_bps": path.rate,
+            "reverse_rate_bps": reverse_rate,
+            "forward_delay_ns": path.forward_delay,
+            "reverse_delay_ns": path.rtt - path.forward_delay,
+            "mtu_bytes": path.mtu,
+            "qdisc": _qdisc(path, path.qdisc, path.buffer, path.rate),
+            "reverse_qdisc": reverse,
+            "loss": _loss(path.loss, path.loss_correlation, path.loss_marks),
+            "reverse_loss": _loss(path.reverse_loss, 0.0, False),
+            "jitter": _jitter(path.jitter, path.jitter_shape),
+        },
+        "flows": flows,
+        "probes": _probes(scenario),
+        "host": {
+            "pacing": host.pacing,
+            "pacing_shift": _PACING_SHIFTS[host.tsq],
+            "gso_max_segments": host.gso_max_segments,
+            "receive_aggregation_ns": host.receive_aggregation,
+            "ack_policy": host.ack_policy,
+            "rmem_max_bytes": host.rmem_max,
+            "wmem_max_bytes": host.wmem_max,
+            "initial_cwnd_packets": host.initial_cwnd,
+            "access_rate_bps": host.access_rate or 0,
+            "arp": host.arp,
+        },
+    }
+
+
+def wire_bytes(mtu_bytes: int) -> int:
+    """A full packet on the wire, as htb and bfifo count it."""
+    return mtu_bytes + LINK_HEADER_BYTES
+
+
+def _flows(scenario: Scenario) -> list[dict[str, Any]]:
+    flows: list[dict[str, Any]] = []
+    numbers: dict[str, int] = {}
+    for index, flow in enumerate(scenario.flow):
+        for position in range(flow.count):
+            numbers[flow.cc] = numbers.get(flow.cc, 0) + 1
+            name = f"{flow.cc}.{numbers[flow.cc]}"
+            if flow.name:
+                name = flow.name if flow.count == 1 else f"{flow.name}.{position + 1}"
+            flows.append(_flow(scenario, flow, index, position, name))
+    names = [flow["name"] for flow in flows]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"flow: two flows are called {name!r}; names must differ")
+    return flows
+
+
+def _flow(scenario: Scenario, flow: Flow, index: int, position: int, name: str) -> dict[str, Any]:
+    path = scenario.path
+    forward = reverse = None
+    if flow.rtt is not None:
+        if flow.rtt < path.forward_delay:
+            raise UserError(f"flow.{index}.rtt: is less than path.forward_delay, a part of it")
+        forward, reverse = path.forward_delay, flow.rtt - path.forward_delay
+    jitter = None
+    if flow.jitter is not None or flow.jitter_shape is not None:
+        jitter = _jitter(
+            path.jitter if flow.jitter is None else flow.jitter,
+            flow.jitter_shape or path.jitter_shape,
+        ) or {"shape": path.jitter_shape, "max_ns": 0}
+    return {
+        "name": name,
+        "cc": _cc(scenario, flow.cc),
+        "start_ns": flow.start + flow.start_step * position,
+        "stop_ns": flow.stop,
+        "amount_bytes": flow.amount,
+        "app_rate_bps": flow.app_rate,
+        "direction": flow.direction,
+        "forward_delay_ns": forward,
+        "reverse_delay_ns": reverse,
+        "jitter": jitter,
+        "receive_window_bytes": flow.receive_window,
+        "ecn": path.ecn if flow.ecn is None else flow.ecn,
+    }
+
+
+def _cc(scenario: Scenario, name: str) -> dict[str, Any]:
+    if is_kernel(name):
+        return {"name": name, "algorithm": None, "params": []}
+    found = cc_set(name)
+    values = found.with_overrides(scenario.cc.get(name, {}))
+    return {"name": name, "algorithm": found.algorithm, "params": list(values)}
+
+
+def _probes(scenario: Scenario) -> list[dict[str, Any]]:
+    probes = []
+    for index, probe in enumerate(scenario.probe):
+        name = probe.name or f"{probe.kind}.{index + 1}"
+        if name in [known["name"] for known in probes]:
+            raise UserError(f"probe.{index}.name: {name!r} is used twice; names must differ")
+        probes.append({
+            "name": name, "kind": probe.kind, "interval_ns": probe.interval,
+            "start_ns": probe.start,
+        })  # fmt: skip
+    return probes
+
+
+def _loss(probability: float, correlation: float, marks: bool) -> dict[str, Any] | None:
+    if probability == 0:
+        return None
+    return {
+        "probability_ppm": round(probability * 1e6),
+        "correlation_ppm": round(correlation * 1e6),
+        "ecn": marks,
+    }
+
+
+def _jitter(max_ns: int, shape: str) -> dict[str, Any] | None:
+    return {"shape": shape, "max_ns": max_ns} if max_ns else None
+
+
+def _qdisc(path: Path, name: str, buffer: units.Buffer | None, rate_bps: int) -> dict[str, Any]:
+    options, wire = path.qdisc_options, wire_bytes(path.mtu)
+    limit_bytes: int | None = None
+    limit_packets: int | None = None
+    if buffer is None and name in _DEFAULT_PACKETS:
+        limit_packets = _DEFAULT_PACKETS[name]
+    elif buffer is not None and buffer.kind == "packets":
+        limit_packets = int(buffer.value)
+    else:
+        limit_bytes = (buffer or units.Buffer("bdp", 1.0)).limit_bytes(rate_bps, path.rtt)
+        assert limit_bytes is not None
+        if name in _DEFAULT_PACKETS:
+            limit_packets, limit_bytes = math.ceil(limit_bytes / wire), None
+    aqm: dict[str, Any] = {"kind": name}
+    if name == "fq":
+        aqm |= {
+            "quantum_bytes": options.quantum or 2 * wire,
+            "flow_limit_packets": options.flow_limit,
+        }
+    elif name == "codel":
+        aqm |= {"target_ns": options.target, "interval_ns": options.interval, "ecn": path.ecn}
+    elif name == "fq_codel":
+        aqm |= {
+            "target_ns": options.target,
+            "interval_ns": options.interval,
+            "quantum_bytes": options.quantum or wire,
+            "flows": options.flows,
+            "memory_limit_bytes": options.memory_limit,
+            "ecn": path.ecn,
+        }
+    elif name == "red":
+        limit = limit_bytes or (limit_packets or 1) * wire
+        # tc-red(8): min about max/3, burst (2 min + max) / (3 avpkt).
+        largest = options.max or max(limit // 2, 3 * wire)
+        least = options.min or max(largest // 3, wire)
+        limit_bytes, limit_packets = max(limit, largest), None
+        aqm |= {
+            "min_bytes": least,
+            "max_bytes": largest,
+            "max_probability_ppm": round(options.max_probability * 1e6),
+            "avpkt_bytes": 1000,
+            "burst_packets": max(1, (2 * least + largest) // 3000),
+            "ecn": path.ecn,
+        }
+    elif name == "cake":
+        aqm |= {"rtt_ns": options.rtt}
+    return {"limit_bytes": limit_bytes, "limit_packets": limit_packets, "aqm": aqm}

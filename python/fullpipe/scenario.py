@@ -1,0 +1,344 @@
+"""What a user may write: the scenario, validated key by key.
+
+A scenario is a TOML file or a dictionary of the same shape. Here it is checked and its quantities
+are parsed; `fullpipe.plan` resolves it into what engines read. This module must never know an
+engine.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from fullpipe import units
+from fullpipe.errors import UserError
+
+#: Beyond these a scenario is a slip of the pen, and would only exhaust memory.
+MAX_FLOWS = 1000
+MAX_SAMPLES = 20_000_000
+MAX_FILE_BYTES = 2**20
+
+
+def _quantity(parse: Any, description: str, example: str) -> Any:
+    schema = {"type": "string", "description": description, "examples": [example]}
+    return (BeforeValidator(parse), WithJsonSchema(schema))
+
+
+_RATE, _TIME, _SIZE, _BUFFER, _RATIO = (
+    _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
+    _quantity(units.parse_time, "a time with its unit", "40ms"),
+    _quantity(units.parse_size, "a size with its unit", "64KB"),
+    _quantity(units.parse_buffer, "a queue limit: BDP, bytes or packets", "1bdp"),
+    _quantity(units.parse_ratio, "a probability", "1%"),
+)
+Rate = Annotated[int, *_RATE]
+Time = Annotated[int, *_TIME]
+Size = Annotated[int, *_SIZE]
+Buffer = Annotated[units.Buffer, *_BUFFER]
+Ratio = Annotated[float, *_RATIO]
+
+QdiscName = Literal["fifo", "fq", "codel", "fq_codel", "red", "cake"]
+JitterShapeName = Literal["per_packet", "slotted"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class QdiscOptions(_Part):
+    """Parameters of the queue disciplines; those left out are Linux's defaults."""
+
+    target: Time = Field(5 * 10**6, description="codel, fq_codel: acceptable standing delay")
+    interval: Time = Field(100 * 10**6, description="codel, fq_codel: width of the window")
+    quantum: Size | None = Field(None, description="fq, fq_codel: bytes a flow sends per round")
+    flows: int = Field(1024, ge=1, le=65536, description="fq_codel: number of queues")
+    flow_limit: int = Field(100, ge=1, le=10**6, description="fq: packets one flow may hold")
+    memory_limit: Size = Field(32 * 2**20, description="fq_codel: bytes all queues may hold")
+    min: Size | None = Field(None, description="red: threshold below which nothing is dropped")
+    max: Size | None = Field(None, description="red: threshold above which everything is")
+    max_probability: Ratio = Field(0.02, description="red: probability at `max`")
+    rtt: Time = Field(100 * 10**6, description="cake: nominal RTT")
+
+
+class Path(_Part):
+    """One bottleneck and what lies around it."""
+
+    rate: Rate = Field(description="rate of the bottleneck, on the wire")
+    rtt: Time = Field(description="base RTT: no queue, no serialization")
+    buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
+    qdisc: QdiscName = Field("fifo", description="what manages the queue")
+    qdisc_options: QdiscOptions = QdiscOptions()
+    forward_delay: Time = Field(
+        0, description="part of the base RTT that lies behind the bottleneck; the rest is on the "
+        "way back, where testbeds put it"
+    )  # fmt: skip
+    reverse_rate: Rate | None = Field(None, description="rate of the way back; not limited")
+    reverse_buffer: Buffer | None = Field(None, description="limit of its queue; 1bdp")
+    reverse_qdisc: QdiscName = Field("fifo", description="what manages it")
+    mtu: int = Field(1500, ge=576, le=9000, description="largest IP packet in bytes")
+    loss: Ratio = Field(0.0, description="random loss at the senders' egress")
+    loss_correlation: Ratio = Field(0.0, description="netem's correlation of that loss")
+    loss_marks: bool = Field(False, description="mark CE instead of dropping (netem ecn)")
+    reverse_loss: Ratio = Field(0.0, description="random loss of the way back")
+    jitter: Time = Field(0, description="random extra delay of the way back, 0 to this")
+    jitter_shape: JitterShapeName = Field("per_packet", description="how it is drawn")
+    ecn: bool = Field(False, description="flows negotiate ECN and AQMs mark")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Path:
+        if self.rtt <= 0:
+            raise ValueError("rtt: must be above 0, such as 40ms")
+        if self.forward_delay > self.rtt:
+            raise ValueError("forward_delay: must not exceed rtt, of which it is a part")
+        options = self.qdisc_options
+        if options.min and options.max and options.min >= options.max:
+            raise ValueError("qdisc_options.min: must be below qdisc_options.max")
+        if self.loss_correlation and not self.loss:
+            raise ValueError("loss_correlation: needs loss above 0")
+        return self
+
+
+class Flow(_Part):
+    """One connection, or `count` equal ones."""
+
+    cc: str = Field(description="congestion control: a name of `fullpipe cc list`, or kernel:NAME")
+    count: int = Field(1, ge=1, le=MAX_FLOWS, description="how many flows like this")
+    name: str | None = Field(
+        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+:-]+$",
+        description="name in tables and plots; the congestion control and a number",
+    )  # fmt: skip
+    start: Time = Field(0, description="when it connects")
+    start_step: Time = Field(0, description="each further flow of `count` starts so much later")
+    stop: Time | None = Field(None, description="when its application stops; at the end")
+    amount: Size | None = Field(None, description="how much it sends; without end")
+    app_rate: Rate | None = Field(None, description="rate of its application; always ready")
+    direction: Literal["up", "down"] = Field("up", description="up: through the bottleneck")
+    rtt: Time | None = Field(None, description="own base RTT; the path's")
+    jitter: Time | None = Field(None, description="own jitter; the path's")
+    jitter_shape: JitterShapeName | None = Field(None, description="how it is drawn; the path's")
+    receive_window: Size | None = Field(None, description="fixed receive window; autotuned")
+    ecn: bool | None = Field(None, description="negotiate ECN; as the path says")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Flow:
+        if self.stop is not None and self.stop <= self.start:
+            raise ValueError("stop: must be after start")
+        if self.rtt == 0:
+            raise ValueError("rtt: must be above 0, such as 40ms")
+        if self.receive_window is not None and self.receive_window < 2048:
+            raise ValueError("receive_window: must be at least 2KB, one packet and its reserve")
+        return self
+
+
+class Probe(_Part):
+    """A latency measurement beside the flows."""
+
+    kind: Literal["ping", "udp"] = Field("ping", description="ICMP echo, or UDP and back")
+    name: str | None = Field(None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+:-]+$")
+    interval: Time = Field(200 * 10**6, description="between requests; Flent uses 200ms")
+    start: Time = Field(0, description="when the first request is sent")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Probe:
+        if self.interval < 10**6:
+            raise ValueError("interval: must be at least 1ms")
+        return self
+
+
+class Host(_Part):
+    """How the end hosts are set up; defaults are a stock Linux host's with offloads off."""
+
+    pacing: Literal["internal", "fq"] = Field(
+        "internal", description="internal: TCP's own timers, for algorithms that pace; fq: sch_fq "
+        "at the sender paces every flow"
+    )  # fmt: skip
+    tsq: Literal["1ms", "2ms", "4ms", "8ms"] = Field(
+        "1ms", description="queued time that TCP small queues allow (sk_pacing_shift 10 to 7)"
+    )
+    gso_max_segments: int = Field(44, ge=1, le=65535, description="largest burst; 1: TSO off")
+    receive_aggregation: Time = Field(0, description="GRO: packets within it share an ACK; 0: off")
+    ack_policy: Literal["linux", "every_packet", "every_second"] = "linux"
+    rmem_max: Size = Field(64 * 2**20, description="ceiling of receive-window autotuning")
+    wmem_max: Size = Field(64 * 2**20, description="ceiling of the send buffer")
+    initial_cwnd: int = Field(10, ge=1, le=1000, description="packets (RFC 6928)")
+    access_rate: Rate | None = Field(None, description="each sender's own link; not limited")
+    arp: bool = Field(False, description="first packets pay an address resolution")
+
+
+class Scenario(_Part):
+    """One thing to run."""
+
+    name: str = Field("scenario", min_length=1, max_length=200)
+    duration: Time = Field(description="how long the run lasts")
+    warmup: Time = Field(0, description="metrics leave out this much at the start")
+    seed: int = Field(1, ge=0, le=2**63 - 1, description="of every random number")
+    sample_interval: Time = Field(100 * 10**6, description="between samples of flows and queues")
+    path: Path
+    flow: list[Flow] = Field(min_length=1, description="the connections")
+    probe: list[Probe] = Field(default=[], max_length=16)
+    host: Host = Host()
+    cc: dict[str, dict[str, float]] = Field(
+        default={}, description="overrides of constants: [cc.bbr3] probe_down_gain = 0.9"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if self.duration <= 0:
+            raise ValueError("duration: must be above 0, such as 60s")
+        if self.warmup >= self.duration:
+            raise ValueError("warmup: must be shorter than duration")
+        if self.sample_interval < 10**6:
+            raise ValueError("sample_interval: must be at least 1ms")
+        count = sum(flow.count for flow in self.flow)
+        if count > MAX_FLOWS:
+            raise ValueError(f"flow: {count} flows in all, at most {MAX_FLOWS}")
+        if self.duration // self.sample_interval * (count + 1) > MAX_SAMPLES:
+            raise ValueError(f"sample_interval: more than {MAX_SAMPLES} samples; make it longer")
+        for index, flow in enumerate(self.flow):
+            if flow.start + flow.start_step * (flow.count - 1) >= self.duration:
+                raise ValueError(f"flow.{index}.start: must be before the end of the run")
+        names = [flow.name for flow in self.flow if flow.name]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
+        return self
+
+
+def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario:
+    """The scenario in a TOML file, with `key=value` changes applied (see `parse_changes`).
+
+    Raises UserError naming file, key, value and what is allowed."""
+    path = FilePath(path)
+    try:
+        if path.is_dir():
+            raise UserError(f"{path}: is a folder; a scenario is a TOML file")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise UserError(f"{path}: larger than 1 MiB; that is no scenario")
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not a text file; a scenario is TOML in UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not TOML: {error}") from None
+    if not document:
+        raise UserError(f"{path}: empty; a scenario needs duration, [path] and [[flow]]")
+    return make_scenario(document, str(path), changes)
+
+
+def make_scenario(
+    document: Mapping[str, Any], source: str = "scenario", changes: Iterable[str] = ()
+) -> Scenario:
+    """The scenario in a dictionary of the TOML file's shape; `source` names it in errors.
+
+    Raises UserError naming source, key, value and what is allowed."""
+    changed = apply_changes(document, changes)
+    try:
+        scenario = Scenario.model_validate(changed)
+    except ValidationError as error:
+        raise UserError(_explain(error, source)) from None
+    from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
+
+    try:
+        check_choices([flow.cc for flow in scenario.flow], scenario.cc)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
+    return scenario
+
+
+def apply_changes(document: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+    """The document with changes such as `path.rate=10mbit`, `flow.0.start=2s` or
+    `cc.bbr3.probe_down_gain=0.9`. A value is TOML if it reads as such, else text.
+
+    Raises UserError where a change has no `=` or its key leads nowhere."""
+    result = _copy(document)
+    for change in changes:
+        key, separator, text = change.partition("=")
+        if not separator or not key.strip():
+            raise UserError(f"--set {change!r}: write key=value, such as path.rate=10mbit")
+        parts = key.strip().split(".")
+        node: Any = result
+        for part in parts[:-1]:
+            node = _step(node, part, change)
+        last = parts[-1]
+        if isinstance(node, list):
+            _step(node, last, change)
+            node[int(last)] = _value(text)
+        else:
+            node[last] = _value(text)
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
+
+
+def _step(node: Any, part: str, change: str) -> Any:
+    if isinstance(node, list):
+        if not part.isdecimal() or int(part) >= len(node):
+            raise UserError(f"--set {change!r}: {part!r} is not one of 0 to {len(node) - 1}")
+        return node[int(part)]
+    if not isinstance(node, dict):
+        raise UserError(f"--set {change!r}: nothing lies below {part!r}")
+    child = node.setdefault(part, {})
+    if not isinstance(child, dict | list):
+        raise UserError(f"--set {change!r}: {part!r} is a value, not a table")
+    return child
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _explain(error: ValidationError, source: str) -> str:
+    lines = []
+    for detail in error.errors(include_url=False):
+        location = [str(part) for part in detail["loc"] if not str(part).startswith("function-")]
+        message = detail["msg"].removeprefix("Value error, ")
+        kind = detail["type"]
+        if kind == "missing":
+            lines.append(f"{source}: {'.'.join(location)}: is missing")
+            continue
+        if kind == "extra_forbidden":
+            known = ", ".join(_known_keys(location[:-1]))
+            lines.append(f"{source}: {'.'.join(location)}: unknown key; allowed are {known}")
+            continue
+        if kind == "value_error" and isinstance(detail["input"], dict):
+            where = ".".join([*location, message.partition(":")[0]])
+            lines.append(f"{source}: {where}:{message.partition(':')[2]}")
+            continue
+        shown = repr(detail["input"])
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        where = ".".join(location)
+        text = message if shown in message else f"{shown}: {message}"
+        lines.append(f"{source}: {where}: {text}")
+    first, *others = lines
+    return first + (f" (and {len(others)} more: {others[0]})" if others else "")
+
+
+def _known_keys(location: list[str]) -> list[str]:
+    parts: dict[str, type[BaseModel]] = {
+        "path": Path, "flow": Flow, "probe": Probe, "host": Host, "qdisc_options": QdiscOptions,
+    }  # fmt: skip
+    names = [part for part in location if not part.isdecimal()]
+    model = parts.get(names[-1], Scenario) if names else Scenario
+    return list(model.model_fields)
