@@ -1,0 +1,65 @@
+"""The engine's contract, and the list of engines."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from fullpipe.errors import UserError
+
+#: Called with the simulated ns done so far; returning False asks the engine to stop early.
+Progress = Callable[[int], bool]
+
+
+@dataclass
+class RunResult:
+    """What an engine leaves: every table of `recording.TABLES`, and what it says of itself."""
+
+    tables: Mapping[str, pa.Table]
+    #: Engine-specific facts (kernel, versions). The same plan gives the same facts.
+    metadata: dict[str, Any] = field(default_factory=dict)
+    #: `problems`: list of sentences, empty for a healthy run; other keys are figures.
+    health: dict[str, Any] = field(default_factory=dict)
+    #: The run ended before its duration because it was asked to.
+    interrupted: bool = False
+    #: Why the run ended early by itself; the tables hold what there was.
+    failure: str | None = None
+
+
+class Engine(Protocol):
+    """Runs plans."""
+
+    name: str
+
+    def check(self, plan: Mapping[str, Any]) -> None:
+        """Raises UserError where this engine cannot run the plan, with the reason."""
+
+    def run(
+        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
+    ) -> RunResult:
+        """Runs the plan. Raises RunError where the engine itself fails with nothing recorded."""
+
+
+_ENGINES = {
+    "sim": "fullpipe.engines.sim:SimEngine",
+    "vm": "fullpipe.engines.vm:VmEngine",
+    "live": "fullpipe.engines.live:LiveEngine",
+}
+
+
+def engine_names() -> list[str]:
+    """Names that `engine` takes."""
+    return list(_ENGINES)
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name. Raises UserError for an unknown one."""
+    if name not in _ENGINES:
+        raise UserError(f"unknown engine {name!r}; known are {', '.join(_ENGINES)}")
+    module, _, attribute = _ENGINES[name].partition(":")
+    made: Engine = getattr(importlib.import_module(module), attribute)()
+    return made

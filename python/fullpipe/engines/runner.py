@@ -1,0 +1,201 @@
+"""Runs scenarios into recordings: seeds, parallel processes, metadata, interruptions."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fullpipe
+from fullpipe import cc_sets
+from fullpipe.engines.base import RunResult, engine
+from fullpipe.errors import RunError, UserError
+from fullpipe.plan import resolve
+from fullpipe.recording import Recording, write_recording
+from fullpipe.scenario import Scenario
+
+
+@dataclass
+class Outcome:
+    """What became of a request to run: recordings in the order of their seeds."""
+
+    recordings: list[Recording] = field(default_factory=list)
+    interrupted: bool = False
+    failures: list[str] = field(default_factory=list)
+
+
+def seeds_of(scenario: Scenario, repeat: int) -> list[int]:
+    """The seeds of `repeat` runs: the scenario's and those after it. Every random number in a run
+    is drawn from a hash of its seed, so neighbours have nothing in common."""
+    return [scenario.seed + index for index in range(repeat)]
+
+
+def run_scenario(
+    scenario: Scenario,
+    scenario_toml: str,
+    out: Sequence[Path],
+    engine_name: str = "sim",
+    options: Mapping[str, Any] | None = None,
+    on_progress: Callable[[float], None] = lambda _share: None,
+    jobs: int | None = None,
+) -> Outcome:
+    """Runs the scenario once for every folder of `out`, with seeds after one another.
+
+    `on_progress` is called with the share done, 0 to 1. Ctrl-C keeps what was recorded: a run
+    that was under way ends early and its recording says so. Raises UserError before anything runs
+    where the engine cannot run it or a folder exists."""
+    seeds = seeds_of(scenario, len(out))
+    plans = [resolve(scenario, seed) for seed in seeds]
+    engine(engine_name).check(plans[0])
+    for folder in out:
+        if folder.exists():
+            raise UserError(f"{folder}: exists already; name another folder with --out")
+    options = dict(options or {})
+    if len(plans) == 1:
+        return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
+    return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
+
+
+def warmup_ns(scenario_toml: str) -> int:
+    """The warm-up of a recorded scenario; 0 where it has none."""
+    import tomllib
+
+    from fullpipe.units import parse_time
+
+    return parse_time(tomllib.loads(scenario_toml).get("warmup", 0))
+
+
+def _run_here(
+    plan: Mapping[str, Any],
+    scenario_toml: str,
+    out: Path,
+    engine_name: str,
+    options: Mapping[str, Any],
+    on_progress: Callable[[float], None],
+) -> Outcome:
+    stop = False
+
+    def progress(done_ns: int) -> bool:
+        nonlocal stop
+        try:
+            on_progress(done_ns / plan["duration_ns"])
+        except KeyboardInterrupt:
+            stop = True
+        return not stop
+
+    result = engine(engine_name).run(plan, progress, options)
+    recording = _write(plan, scenario_toml, out, engine_name, result)
+    failures = [result.failure] if result.failure else []
+    return Outcome([recording], result.interrupted, failures)
+
+
+def _run_pool(
+    plans: Sequence[Mapping[str, Any]],
+    scenario_toml: str,
+    out: Sequence[Path],
+    engine_name: str,
+    options: Mapping[str, Any],
+    on_progress: Callable[[float], None],
+    jobs: int | None,
+) -> Outcome:
+    outcome = Outcome()
+    done: dict[int, Recording] = {}
+    workers = min(len(plans), jobs or os.cpu_count() or 1)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupt)
+    work = functools.partial(_work, scenario_toml, engine_name, options)
+    pending: dict[Future[str | None], int] = {
+        pool.submit(work, plan, folder): index
+        for index, (plan, folder) in enumerate(zip(plans, out, strict=True))
+    }
+    try:
+        while pending:
+            finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in finished:
+                index = pending.pop(future)
+                try:
+                    failure = future.result()
+                    done[index] = Recording.open(out[index])
+                    outcome.failures += [failure] if failure else []
+                except (RunError, UserError) as error:
+                    outcome.failures.append(f"{out[index]}: {error}")
+            on_progress(len(done) / len(plans))
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+        for process in list(pool._processes.values()):
+            process.terminate()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    outcome.recordings = [done[index] for index in sorted(done)]
+    return outcome
+
+
+def _ignore_interrupt() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(
+    scenario_toml: str,
+    engine_name: str,
+    options: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    out: Path,
+) -> str | None:
+    result = engine(engine_name).run(plan, lambda _done: True, options)
+    _write(plan, scenario_toml, out, engine_name, result)
+    return result.failure
+
+
+def _write(
+    plan: Mapping[str, Any], scenario_toml: str, out: Path, engine_name: str, result: RunResult
+) -> Recording:
+    metadata = {
+        "engine": engine_name,
+        "fullpipe_version": fullpipe.__version__,
+        "git_commit": git_commit(),
+        "python": platform.python_version(),
+        "plan": dict(plan),
+        "seed": plan["seed"],
+        "warmup_ns": warmup_ns(scenario_toml),
+        "constants": _constants(plan),
+        "health": result.health,
+        "interrupted": result.interrupted,
+        "failure": result.failure,
+        **result.metadata,
+    }
+    return write_recording(out, metadata, scenario_toml, result.tables)
+
+
+def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Every constant that every algorithm of the plan ran with, in its own unit."""
+    found: dict[str, dict[str, float]] = {}
+    for flow in plan["flows"]:
+        choice = flow["cc"]
+        if choice["algorithm"] and choice["name"] not in found:
+            params = cc_sets.cc_set(choice["name"]).params
+            found[choice["name"]] = {
+                param.name: value / param.scale
+                for param, value in zip(params, choice["params"], strict=True)
+            }
+    return found
+
+
+@functools.cache
+def git_commit() -> str | None:
+    """The commit of the checkout that this package runs from; None outside one."""
+    folder = Path(__file__).resolve().parent
+    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
