@@ -1,0 +1,43 @@
+"""Metrics: functions from a recording to numbers. Rates are bytes delivered over time, never
+averages of samples. Nothing here knows which engine ran.
+
+`View` cuts a recording to the part that counts (after the warm-up); the other modules compute.
+"""
+
+from fullpipe.metrics.fairness import (
+    coefficient_of_variation,
+    convergence_time_s,
+    jain,
+    jain_over_time,
+    throughput_over_time,
+)
+from fullpipe.metrics.flows import (
+    completion_s,
+    goodput_bps,
+    group_goodput_bps,
+    link_share,
+    phase_shares,
+    slowdown,
+)
+from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
+from fullpipe.metrics.summary import summarise
+from fullpipe.metrics.view import View
+
+__all__ = [
+    "View",
+    "coefficient_of_variation",
+    "completion_s",
+    "convergence_time_s",
+    "goodput_bps",
+    "group_goodput_bps",
+    "jain",
+    "jain_over_time",
+    "link_share",
+    "phase_shares",
+    "ping_ms",
+    "queue_bytes",
+    "queue_delay_rttmin",
+    "slowdown",
+    "summarise",
+    "throughput_over_time",
+]

@@ -1,0 +1,120 @@
+"""A recording as metrics read it: NumPy columns, cut to a time window."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fullpipe.recording import Recording
+
+Floats = npt.NDArray[np.float64]
+Columns = dict[str, npt.NDArray[Any]]
+
+
+class View:
+    """The part of a recording from `start_s` to `end_s`; by default from the warm-up to the end.
+
+    Columns are float64 with NaN for null, or object for text."""
+
+    def __init__(
+        self, recording: Recording, start_s: float | None = None, end_s: float | None = None
+    ) -> None:
+        self.recording = recording
+        self.plan: dict[str, Any] = recording.metadata.get("plan", {})
+        warmup_s = recording.metadata.get("warmup_ns", 0) / 1e9
+        self.start_s = warmup_s if start_s is None else start_s
+        self.end_s = self._last_s() if end_s is None else min(end_s, self._last_s())
+
+    def _last_s(self) -> float:
+        samples = self._all("flow_samples")["t_us"]
+        planned = self.plan.get("duration_ns", 0) / 1e9
+        last = float(samples.max()) / 1e6 if samples.size else planned
+        return min(last, planned) if planned else last
+
+    def _all(self, table: str) -> Columns:
+        cache = self.__dict__.setdefault("_tables", {})
+        if table not in cache:
+            arrow = self.recording.table(table)
+            cache[table] = {
+                name: np.asarray(
+                    column.to_numpy(zero_copy_only=False),
+                    dtype=object if column.type == "string" else np.float64,
+                )
+                for name, column in zip(arrow.column_names, arrow.columns, strict=True)
+            }
+        found: Columns = cache[table]
+        return found
+
+    @cached_property
+    def flows(self) -> Columns:
+        """The table of flows: whole, it has no times to cut by."""
+        return self._all("flows")
+
+    def samples(self, table: str) -> Columns:
+        """A table's rows within the window, its start excluded (a sample ends an interval)."""
+        columns = self._all(table)
+        seconds = columns["t_us"] / 1e6
+        keep = (seconds > self.start_s + 1e-9) & (seconds <= self.end_s + 1e-9)
+        return {name: values[keep] for name, values in columns.items()}
+
+    def flow_samples(self, flow_id: int) -> Columns:
+        """One flow's samples within the window."""
+        samples = self.samples("flow_samples")
+        keep = samples["flow_id"] == flow_id
+        return {name: values[keep] for name, values in samples.items()}
+
+    def counter(self, flow_id: int, name: str, at_s: float) -> float:
+        """A flow's counter at a time: its last sample not after it; 0 before the first. Between
+        samples no value is made up, except at the very end of a run, which the flows' own totals
+        cover."""
+        columns = self._all("flow_samples")
+        keep = (columns["flow_id"] == flow_id) & (columns["t_us"] <= at_s * 1e6 + 1)
+        values = columns[name][keep]
+        return float(values[-1]) if values.size else 0.0
+
+    def queue(self, name: str = "forward") -> Columns:
+        """One queue's samples within the window."""
+        samples = self.samples("queue_samples")
+        keep = samples["queue"] == name
+        return {column: values[keep] for column, values in samples.items()}
+
+    def queue_counter(self, queue: str, name: str, at_s: float) -> float:
+        """A queue's counter at a time, as `counter`."""
+        columns = self._all("queue_samples")
+        keep = (columns["queue"] == queue) & (columns["t_us"] <= at_s * 1e6 + 1)
+        values = columns[name][keep]
+        return float(values[-1]) if values.size else 0.0
+
+    @property
+    def main_queue(self) -> str:
+        """The queue that the data goes through: `reverse` where every flow is a download."""
+        directions = self.flows["direction"]
+        return "reverse" if directions.size and all(directions == "down") else "forward"
+
+    @property
+    def rate_bps(self) -> float:
+        """Rate of the bottleneck that the data goes through; NaN where the plan is not known."""
+        path = self.plan.get("path", {})
+        rate = path.get("reverse_rate_bps" if self.main_queue == "reverse" else "rate_bps")
+        return float(rate) if rate else float("nan")
+
+    @property
+    def rtt_min_s(self) -> float:
+        """Base RTT of the path (RTTmin: no queue, no serialization); NaN where it is not known."""
+        path = self.plan.get("path")
+        if not path:
+            return float("nan")
+        return float(path["forward_delay_ns"] + path["reverse_delay_ns"]) / 1e9
+
+    def active_s(self, flow_id: int) -> tuple[float, float]:
+        """From when to when a flow was at work within the window."""
+        flows = self.flows
+        start = max(self.start_s, float(flows["start_us"][flow_id]) / 1e6)
+        end = self.end_s
+        completion = float(flows["completion_us"][flow_id]) / 1e6
+        if not np.isnan(completion):
+            end = min(end, completion)
+        return start, max(start, end)
