@@ -1,0 +1,67 @@
+//! Random loss as netem defines it (sch_netem.c, loss_event() and get_crandom()).
+
+use fullpipe_scenario::Loss;
+
+use crate::rng::Rng;
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It is lost.
+    Drop,
+    /// It is marked, if it can be; lost otherwise.
+    Mark,
+}
+
+/// A source of verdicts.
+#[derive(Clone, Debug)]
+pub struct LossSource {
+    threshold: u32,
+    rho: u32,
+    marks: bool,
+    last: u32,
+    rng: Rng,
+}
+
+impl LossSource {
+    /// Probability and correlation are turned into netem's 32-bit fractions.
+    pub fn new(loss: &Loss, seed: u64) -> Self {
+        Self {
+            threshold: fraction(loss.probability_ppm),
+            rho: fraction(loss.correlation_ppm),
+            marks: loss.ecn,
+            last: 0,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// The verdict on the next packet. Lost when the draw is at most the threshold, as netem's
+    /// `loss >= get_crandom()`.
+    pub fn next(&mut self) -> Verdict {
+        if self.threshold == 0 || self.draw() > self.threshold {
+            Verdict::Pass
+        } else if self.marks {
+            Verdict::Mark
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    /// Exponential smoothing of draws: answer = value * (1 - rho) + last * rho.
+    fn draw(&mut self) -> u32 {
+        let value = u64::from(self.rng.next_u32());
+        if self.rho == 0 {
+            return value as u32;
+        }
+        let rho = u64::from(self.rho) + 1;
+        let answer = (value * ((1 << 32) - rho) + u64::from(self.last) * rho) >> 32;
+        self.last = answer as u32;
+        self.last
+    }
+}
+
+fn fraction(ppm: u32) -> u32 {
+    (u64::from(ppm) * u64::from(u32::MAX) / 1_000_000) as u32
+}

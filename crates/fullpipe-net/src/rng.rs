@@ -1,0 +1,40 @@
+//! Random numbers: a value-stable generator, one for each purpose.
+
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// A generator of one purpose's random numbers. Its stream is fixed by its seed for ever
+/// (PCG-MCG-128/64, M. O'Neill, HMC-CS-2014-0905).
+#[derive(Clone, Debug)]
+pub struct Rng(Pcg64Mcg);
+
+impl Rng {
+    /// From a seed made by [`derive_seed`].
+    pub fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// Uniform over 0..2^32.
+    pub fn next_u32(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    /// Uniform over 0..=max, without modulo bias beyond 2^-64.
+    pub fn up_to(&mut self, max: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * (u128::from(max) + 1)) >> 64) as u64
+    }
+}
+
+/// A seed for one purpose of one part of a run: neighbouring inputs give unrelated seeds
+/// (splitmix64 finalizer, twice).
+pub fn derive_seed(seed: u64, purpose: u32, index: u32) -> u64 {
+    let part = (u64::from(purpose) << 32) | u64::from(index);
+    mix(mix(seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(part))
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
