@@ -11,10 +11,26 @@
 #ifndef FULLPIPE_CC_REGISTRY_H
 #define FULLPIPE_CC_REGISTRY_H
 
+#include "bbr3.h"
 #include "reno.h"
 
-#define CC_ALGORITHMS(ALGORITHM) ALGORITHM(reno, "Reno", "RFC 5681, Linux tcp_cong.c")
+#define CC_ALGORITHMS(ALGORITHM)                                                                   \
+	ALGORITHM(reno, "Reno", "RFC 5681, Linux tcp_cong.c")                                      \
+	ALGORITHM(bbr3, "BBRv3 (and v2, BBR-n+)", "draft-ietf-ccwg-bbr, google/bbr tcp_bbr.c")
 
-#define CC_SETS(SET, V) SET("reno", reno, "fp_reno", "Reno as Linux grows it", )
+/* clang-format off */
+#define CC_SETS(SET, V)                                                                            \
+	SET("reno", reno, "fp_reno", "Reno as Linux grows it", )                                   \
+	SET("bbr2", bbr3, "fp_bbr2", "BBRv2 as Google's v2 kernel has it", BBR3_LINUX_V2(V))       \
+	SET("bbr3", bbr3, "fp_bbr3", "BBRv3 as the IETF draft has it", )                           \
+	SET("bbr3-linux", bbr3, "fp_bbr3_linux", "BBRv3 as Google's v3 kernel has it",             \
+	    BBR3_LINUX_V3(V))                                                                      \
+	SET("bbrnplus", bbr3, "fp_bbrnplus", "BBR-n+ as published, Smart Exit by plateau and RTT", \
+	    BBR3_NPLUS_PUBLISHED(V) V(smart_exit, BBR3_EXIT_INFLATION))                            \
+	SET("bbrnplus-literal", bbr3, "fp_bbrnplus_lit", "BBR-n+ with Algorithm 1 word for word",  \
+	    BBR3_NPLUS_PUBLISHED(V) V(smart_exit, BBR3_EXIT_LITERAL))                              \
+	SET("bbrnplus-asrun", bbr3, "fp_bbrnplus_run", "BBR-n+ with the gains of its authors' files", \
+	    BBR3_NPLUS_AS_RUN(V) V(smart_exit, BBR3_EXIT_INFLATION))
+/* clang-format on */
 
 #endif

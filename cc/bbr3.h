@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * bbr3.h - BBRv3, and as parameter sets of it BBRv2 and BBR-n+.
+ *
+ * BBR keeps a model of the path and sends by it: max_bw, the highest recent delivery rate, and
+ * min_rtt, the lowest recent RTT, say how much fills the pipe and no more. To keep the model true
+ * it must probe, one quantity at a time:
+ *
+ *    STARTUP -> DRAIN -> +-> DOWN -> CRUISE -> REFILL -> UP -+      any of them -> PROBE_RTT
+ *                        +----------<------------<-----------+      at 5 s without a lower RTT
+ *
+ * Loss (and early ECN marks) bound the model twice. While probing, a loss rate above 2 % sets
+ * inflight_longterm, the volume that a later probe may exceed only step by step. Otherwise each
+ * round with loss moves bw_shortterm and inflight_shortterm towards what is delivered; the next
+ * probe forgets them.
+ *
+ * Sources: draft-ietf-ccwg-bbr (names, and the default set), Google's tcp_bbr.c v3 and tcp_bbr2.c
+ * (arithmetic, order of steps, and the sets bbr3-linux and bbr2), seed "BBR-n+", PLOS ONE
+ * 10.1371/journal.pone.0330972. What differs between them is a parameter (bbr3_params.h); what
+ * stock kernels force to differ is in docs/algorithms/bbr.md. Glossary, here = Linux:
+ *
+ *    inflight_longterm = inflight_hi       inflight_shortterm = inflight_lo
+ *    bw_shortterm = bw_lo                  max_bw[] = bw_hi[] (v2: max_bw[])
+ *    next_round_delivered = next_rtt_delivered
+ *    full_bw_count = full_bw_cnt           prev_probe_precautionary = stopped_risky_probe
+ *    probe_up_acked_per_inc = bw_probe_up_cnt    bw_probe_up_acked = bw_probe_up_acks
+ *    min_pipe_cwnd = cwnd_min_target       startup_loss_acks = loss_events_in_round
+ *    settled = try_fast_path               offload budget = quantization budget
+ *
+ * Parts: bbr3_model.h estimates, bbr3_bounds.h answers loss, this file runs the phases, sets the
+ * controls and is what a host calls.
+ */
+#ifndef FULLPIPE_CC_BBR3_H
+#define FULLPIPE_CC_BBR3_H
+
+#include "bbr3_bounds.h"
+
+#define bbr3_FLAGS (CC_OWNS_CWND | CC_WANTS_RING)
+
+#define BBR3_SNDBUF_FACTOR 3 /* cwnd may double even in recovery (Linux sndbuf_expand) */
+
+CC_INLINE void bbr3_check_drain(struct bbr3 *s, const struct bbr3_params *p,
+				const struct cc_conn *conn, struct cc_ctl *ctl)
+{
+	u32 target;
+
+	if (s->phase != CC_PHASE_DRAIN && !(s->phase == CC_PHASE_STARTUP && s->full_bw_reached))
+		return;
+	target = bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s), CC_ONE);
+	if (s->phase == CC_PHASE_STARTUP) {
+		s->phase = CC_PHASE_DRAIN;
+		s->drain_start_round = s->round_count;
+		ctl->ssthresh = target; /* unused; tells observers that Startup is over */
+		bbr3_reset_congestion_signals(s);
+	}
+	if (bbr3_inflight_at_edt(s, p, conn, ctl, conn->inflight) <= target ||
+	    (p->drain_max_rounds && s->round_count - s->drain_start_round > p->drain_max_rounds))
+		bbr3_start_down(s, p, conn);
+}
+
+/* In UP with a full window and no sign of trouble: raise inflight_longterm. */
+CC_INLINE void bbr3_probe_longterm_upward(struct bbr3 *s, const struct bbr3_params *p,
+					  const struct cc_conn *conn, const struct cc_ack *ack,
+					  u32 cwnd)
+{
+	u32 steps;
+
+	if (!conn->is_cwnd_limited || cwnd < s->inflight_longterm) {
+		if (p->bbr2_rules)
+			s->bw_probe_up_acked = 0;
+		return;
+	}
+	s->bw_probe_up_acked += ack->acked_sacked;
+	if (s->bw_probe_up_acked >= s->probe_up_acked_per_inc) {
+		steps = s->bw_probe_up_acked / cc_max_u32(s->probe_up_acked_per_inc, 1);
+		s->bw_probe_up_acked -= steps * s->probe_up_acked_per_inc;
+		s->inflight_longterm += steps;
+		s->settled = 0;
+	}
+	if (s->round_start)
+		bbr3_raise_slope(s, cwnd);
+}
+
+/* Follows what ACKs say about the last probe, and moves max_bw's window and inflight_longterm.
+ * Nonzero: it decided a change of phase. */
+CC_INLINE int bbr3_adapt_longterm(struct bbr3 *s, const struct bbr3_params *p,
+				  const struct cc_conn *conn, const struct cc_ack *ack,
+				  const struct bbr3_sample *sample, struct cc_ctl *ctl)
+{
+	if (s->round_start && s->ack_phase == BBR3_ACKS_PROBE_STARTING)
+		s->ack_phase = BBR3_ACKS_PROBE_FEEDBACK;
+	if (s->round_start && s->ack_phase == BBR3_ACKS_PROBE_STOPPING) {
+		s->bw_probe_samples = 0;
+		s->ack_phase = BBR3_ACKS_INIT;
+		if (bbr3_is_probe_bw(s) && !sample->app_limited)
+			bbr3_advance_max_bw(s);
+		/* The last probe stopped at the bound as a precaution, and nothing bad came of it.
+		 */
+		if (bbr3_is_probe_bw(s) && s->prev_probe_precautionary && !s->prev_probe_too_high) {
+			bbr3_start_refill(s, conn, 0);
+			return 1;
+		}
+	}
+	if (bbr3_is_inflight_too_high(s, p, ack, sample)) {
+		if (s->bw_probe_samples && p->ack_sample_cuts)
+			bbr3_handle_inflight_too_high(s, p, conn, ctl, sample->tx_inflight,
+						      sample->app_limited);
+		return 0;
+	}
+	if (s->inflight_longterm == BBR3_UNSET)
+		return 0;
+	s->inflight_longterm = cc_max_u32(s->inflight_longterm, sample->tx_inflight);
+	if (s->phase == CC_PHASE_UP)
+		bbr3_probe_longterm_upward(s, p, conn, ack, ctl->cwnd);
+	return 0;
+}
+
+/* floor(log2(value)), 0 of 0. eBPF has no instruction for it, and clang no substitute. */
+CC_INLINE u32 bbr3_log2(u32 value)
+{
+	u32 log = 0, step;
+
+	for (step = 16; step; step >>= 1) {
+		if (value >> step) {
+			value >>= step;
+			log += step;
+		}
+	}
+	return log;
+}
+
+/* From DOWN or CRUISE: is it time to probe? By the clock, or by when Reno would have lost. */
+CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params *p,
+				       const struct cc_conn *conn, const struct cc_ctl *ctl)
+{
+	/* Marks without loss have ceased: cross traffic may be gone. */
+	if (p->ecn_reprobe_gain && s->ecn_eligible && s->ecn_in_cycle && !s->loss_in_cycle &&
+	    conn->ca_state == CC_OPEN) {
+		bbr3_start_refill(
+		    s, conn, (u8)bbr3_log2(bbr3_scale(s->inflight_longterm, p->ecn_reprobe_gain)));
+		return 1;
+	}
+	if (conn->now_us > s->cycle_stamp_us + s->bw_probe_wait_us ||
+	    s->rounds_since_probe >=
+		cc_min_u32(p->probe_max_rounds, bbr3_target_inflight(s, p, conn, ctl))) {
+		bbr3_start_refill(s, conn, 0);
+		return 1;
+	}
+	return 0;
+}
+
+CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
+				 const struct cc_conn *conn, const struct bbr3_sample *sample,
+				 const struct cc_ctl *ctl, u32 inflight)
+{
+	if (s->prev_probe_too_high && inflight >= s->inflight_longterm) {
+		s->prev_probe_precautionary = 1;
+		return 1;
+	}
+	if (p->probe_up_inflight_gain)
+		return conn->now_us > s->cycle_stamp_us + s->min_rtt_us &&
+		       inflight >= bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s),
+						 p->probe_up_inflight_gain);
+	if (conn->is_cwnd_limited && ctl->cwnd >= s->inflight_longterm) {
+		bbr3_reset_full_bw(s); /* the bound, not the path, limits the rate */
+		s->full_bw = sample->bw;
+		return 0;
+	}
+	return s->full_bw_now;
+}
+
+CC_INLINE void bbr3_update_cycle(struct bbr3 *s, const struct bbr3_params *p,
+				 const struct cc_conn *conn, const struct cc_ack *ack,
+				 const struct bbr3_sample *sample, struct cc_ctl *ctl)
+{
+	u32 inflight;
+
+	if (!s->full_bw_reached)
+		return;
+	if (bbr3_adapt_longterm(s, p, conn, ack, sample, ctl) || !bbr3_is_probe_bw(s))
+		return;
+	if (s->phase == CC_PHASE_REFILL) {
+		if (s->round_start) {
+			s->bw_probe_samples = 1; /* from now on ACKs are of the refilled pipe */
+			bbr3_start_up(s, conn, sample, ctl->cwnd);
+		}
+		return;
+	}
+	if (s->phase != CC_PHASE_UP && bbr3_check_time_to_probe(s, p, conn, ctl))
+		return;
+	if (s->phase == CC_PHASE_CRUISE)
+		return;
+	inflight = bbr3_inflight_at_edt(s, p, conn, ctl, ack->prior_inflight);
+	if (s->phase == CC_PHASE_UP) {
+		if (bbr3_is_probe_done(s, p, conn, sample, ctl, inflight)) {
+			s->prev_probe_too_high = 0;
+			bbr3_start_down(s, p, conn);
+		}
+	} else if (inflight <= bbr3_inflight_with_headroom(s, p) &&
+		   inflight <= bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s), CC_ONE)) {
+		bbr3_start_cruise(s);
+	}
+}
+
+CC_INLINE void bbr3_check_probe_rtt_done(struct bbr3 *s, const struct bbr3_params *p,
+					 const struct cc_conn *conn, struct cc_ctl *ctl)
+{
+	if (!s->probe_rtt_done_us || conn->now_us <= s->probe_rtt_done_us)
+		return;
+	s->probe_rtt_min_stamp_us = conn->now_us;
+	ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
+	bbr3_reset_shortterm(s);
+	if (s->full_bw_reached) {
+		/* Not a probe at once, which could lose what was just drained; but inflight is
+		 * below the BDP already, so cruise. */
+		bbr3_start_down(s, p, conn);
+		bbr3_start_cruise(s);
+	} else {
+		s->phase = CC_PHASE_STARTUP;
+	}
+}
+
+/* The two windows of RTT: one schedules ProbeRTT, the longer one is the model's. */
+CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
+				   const struct cc_conn *conn, const struct cc_ack *ack,
+				   struct cc_ctl *ctl)
+{
+	int expired = conn->now_us > s->probe_rtt_min_stamp_us + p->probe_rtt_interval_us;
+	u32 rtt_us = (u32)ack->rtt_us;
+
+	if (ack->rtt_us >= 0 &&
+	    (rtt_us < s->probe_rtt_min_us || (p->bbr2_rules && rtt_us == s->probe_rtt_min_us) ||
+	     (expired && !ack->is_ack_delayed))) {
+		s->probe_rtt_min_us = rtt_us;
+		s->probe_rtt_min_stamp_us = conn->now_us;
+	}
+	if (s->probe_rtt_min_us <= s->min_rtt_us ||
+	    conn->now_us > s->min_rtt_stamp_us + p->min_rtt_window_us) {
+		s->min_rtt_us = s->probe_rtt_min_us;
+		s->min_rtt_stamp_us = s->probe_rtt_min_stamp_us;
+	}
+	if (p->probe_rtt_duration_us && expired && !s->idle_restart &&
+	    s->phase != CC_PHASE_PROBE_RTT) {
+		s->phase = CC_PHASE_PROBE_RTT;
+		bbr3_save_cwnd(s, ctl->cwnd);
+		s->probe_rtt_done_us = 0;
+		s->ack_phase = BBR3_ACKS_PROBE_STOPPING;
+		bbr3_start_round(s, conn);
+	}
+	if (s->phase == CC_PHASE_PROBE_RTT) {
+		bbr3_mark_app_limited(s, conn);
+		if (!s->probe_rtt_done_us) {
+			if (conn->inflight <= bbr3_probe_rtt_cwnd(s, p)) {
+				s->probe_rtt_done_us = conn->now_us + p->probe_rtt_duration_us;
+				s->probe_rtt_round_done = 0;
+				bbr3_start_round(s, conn);
+			}
+		} else {
+			if (s->round_start)
+				s->probe_rtt_round_done = 1;
+			if (s->probe_rtt_round_done)
+				bbr3_check_probe_rtt_done(s, p, conn, ctl);
+		}
+	}
+	if (ack->delivered > 0)
+		s->idle_restart = 0;
+}
+
+CC_INLINE void bbr3_set_gains(struct bbr3 *s, const struct bbr3_params *p)
+{
+	s->pacing_gain = CC_ONE;
+	s->cwnd_gain = p->cwnd_gain;
+	if (s->phase == CC_PHASE_STARTUP) {
+		s->pacing_gain = p->startup_pacing_gain;
+		s->cwnd_gain = p->startup_cwnd_gain;
+	} else if (s->phase == CC_PHASE_DRAIN) {
+		s->pacing_gain = p->drain_gain;
+		s->cwnd_gain = p->startup_cwnd_gain;
+	} else if (s->phase == CC_PHASE_UP) {
+		s->pacing_gain = p->probe_up_gain;
+		s->cwnd_gain = p->probe_up_cwnd_gain;
+	} else if (s->phase == CC_PHASE_DOWN) {
+		s->pacing_gain = p->probe_down_gain;
+	} else if (s->phase == CC_PHASE_PROBE_RTT) {
+		s->cwnd_gain = CC_ONE;
+	}
+}
+
+CC_INLINE u32 bbr3_bound_cwnd(const struct bbr3 *s, const struct bbr3_params *p, u32 cwnd)
+{
+	u32 cap = BBR3_UNSET;
+
+	if (s->phase == CC_PHASE_CRUISE || s->phase == CC_PHASE_PROBE_RTT)
+		cap = bbr3_inflight_with_headroom(s, p);
+	else if (bbr3_is_probe_bw(s))
+		cap = s->inflight_longterm;
+	cap = cc_min_u32(cap, s->inflight_shortterm);
+	return cc_min_u32(cwnd, cc_max_u32(cap, p->min_pipe_cwnd));
+}
+
+CC_INLINE void bbr3_set_cwnd(struct bbr3 *s, const struct bbr3_params *p,
+			     const struct cc_conn *conn, const struct cc_ack *ack,
+			     struct cc_ctl *ctl)
+{
+	u32 cwnd = ctl->cwnd, target;
+
+	if (ack->acked_sacked) {
+		target = bbr3_bdp(s, bbr3_bw(s), s->cwnd_gain) + bbr3_aggregation_allowance(s, p);
+		target = bbr3_offload_budget(s, p, conn, ctl, target);
+		s->settled = 0;
+		if (s->full_bw_reached) {
+			cwnd += ack->acked_sacked;
+			if (cwnd >= target) {
+				cwnd = target;
+				s->settled = 1;
+			}
+		} else if (cwnd < target || cwnd < 2 * s->initial_cwnd) {
+			cwnd += ack->acked_sacked;
+		} else {
+			s->settled = 1;
+		}
+		cwnd = cc_max_u32(cwnd, p->min_pipe_cwnd);
+	}
+	cwnd = cc_min_u32(cwnd, conn->cwnd_clamp);
+	if (s->phase == CC_PHASE_PROBE_RTT)
+		cwnd = cc_min_u32(cwnd, bbr3_probe_rtt_cwnd(s, p));
+	ctl->cwnd = bbr3_bound_cwnd(s, p, cwnd);
+}
+
+CC_INLINE void bbr3_init(struct bbr3 *s, const struct bbr3_params *p, const struct cc_conn *conn,
+			 struct cc_ctl *ctl)
+{
+	s->initial_cwnd = cc_min_u32(ctl->cwnd, 127); /* Linux keeps seven bits of it */
+	s->random = conn->seed ^ 0x9e3779b9u;
+	if (!s->random)
+		s->random = 1;
+	s->mss_bytes = conn->mss_bytes;
+	s->phase = CC_PHASE_STARTUP;
+	s->pacing_gain = p->startup_pacing_gain;
+	s->cwnd_gain = p->startup_cwnd_gain;
+	s->min_rtt_us = conn->srtt_us ? conn->srtt_us : BBR3_UNSET;
+	s->probe_rtt_min_us = s->min_rtt_us;
+	s->min_rtt_stamp_us = conn->now_us;
+	s->probe_rtt_min_stamp_us = conn->now_us;
+	s->extra_acked_start_us = conn->now_us;
+	bbr3_start_round(s, conn);
+	s->loss_round_delivered = conn->delivered + 1;
+	s->inflight_longterm = BBR3_UNSET;
+	bbr3_reset_shortterm(s);
+	s->probe_up_acked_per_inc = BBR3_UNSET;
+	s->ecn_alpha = p->ecn_alpha_init >> (CC_GAIN_SHIFT - BBR3_ECN_SHIFT);
+	s->lost_seen = conn->lost;
+	s->ce_seen = conn->delivered_ce;
+	ctl->ssthresh = CC_INFINITE;
+	ctl->sndbuf_factor = BBR3_SNDBUF_FACTOR;
+	bbr3_init_pacing_rate(s, p, conn, ctl);
+}
+
+CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const struct cc_conn *conn,
+			   const struct cc_ack *ack, struct cc_ctl *ctl)
+{
+	struct bbr3_sample sample = bbr3_take_sample(s, ack);
+	u32 min_rtt_us = s->min_rtt_us;
+	u8 phase = s->phase;
+	int idle_model;
+
+	s->mss_bytes = conn->mss_bytes;
+	bbr3_handle_lost(s, p, conn, ctl, sample.tx_inflight, sample.lost, sample.app_limited);
+	bbr3_update_round(s, conn, ack);
+	if (s->round_start)
+		bbr3_update_ecn(s, p, conn, ctl);
+	if (s->ecn_eligible && conn->delivered_ce != s->ce_seen)
+		s->ecn_in_round = 1;
+	s->ce_seen = conn->delivered_ce;
+	bbr3_update_latest(s, conn, ack, &sample);
+
+	/* An application-limited sample below max_bw teaches nothing (Linux's fast path). */
+	idle_model = s->settled && sample.app_limited && sample.bw < bbr3_max_bw(s) &&
+		     !s->loss_in_round && !s->ecn_in_round;
+	if (!idle_model) {
+		bbr3_update_congestion_signals(s, p, ack, &sample, ctl->cwnd);
+		bbr3_update_ack_aggregation(s, p, conn, ack, ctl->cwnd);
+		bbr3_check_startup_loss(s, p, conn, ack, &sample, ctl);
+		bbr3_check_full_bw(s, p, conn, &sample);
+	}
+	bbr3_check_drain(s, p, conn, ctl);
+	bbr3_update_cycle(s, p, conn, ack, &sample, ctl);
+	bbr3_update_min_rtt(s, p, conn, ack, ctl);
+
+	if (!idle_model || !s->settled || s->phase != phase || s->min_rtt_us != min_rtt_us) {
+		bbr3_set_gains(s, p);
+		bbr3_set_pacing_rate(s, p, conn, ctl, s->pacing_gain);
+		bbr3_set_cwnd(s, p, conn, ack, ctl);
+	}
+	if (!p->bbr2_rules)
+		bbr3_advance_latest(s, ack, &sample);
+	s->prev_ca_state = conn->ca_state;
+	if (sample.lost)
+		s->loss_in_cycle = 1;
+	if (ack->delivered_ce > 0)
+		s->ecn_in_cycle = 1;
+}
+
+/* Restarting from idle: pace at the estimated bandwidth, whatever the phase's gain. */
+CC_INLINE void bbr3_restart_from_idle(struct bbr3 *s, const struct bbr3_params *p,
+				      const struct cc_conn *conn, struct cc_ctl *ctl)
+{
+	int marked = s->marking && !cc_after(conn->delivered, s->mark_until);
+
+	if (!conn->app_limited && !marked)
+		return;
+	s->idle_restart = 1;
+	s->extra_acked_start_us = conn->now_us;
+	s->extra_acked_delivered = 0;
+	if (bbr3_is_probe_bw(s))
+		bbr3_set_pacing_rate(s, p, conn, ctl, CC_ONE);
+	else if (s->phase == CC_PHASE_PROBE_RTT)
+		bbr3_check_probe_rtt_done(s, p, conn, ctl);
+}
+
+CC_INLINE void bbr3_on_state(struct bbr3 *s, const struct bbr3_params *p, u32 state,
+			     struct cc_ctl *ctl)
+{
+	if (state == CC_LOSS) {
+		s->prev_ca_state = CC_LOSS;
+		bbr3_reset_full_bw(s);
+		/* The bound to cut from is the window before the timeout. */
+		if (!bbr3_is_probing(s) && s->inflight_shortterm == BBR3_UNSET)
+			s->inflight_shortterm =
+			    p->bbr2_rules ? s->prior_cwnd : cc_max_u32(ctl->cwnd, s->prior_cwnd);
+	} else if (s->prev_ca_state == CC_LOSS) {
+		ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
+		s->settled = 0;
+	}
+}
+
+CC_INLINE void bbr3_on_event(struct bbr3 *s, const struct bbr3_params *p,
+			     const struct cc_conn *conn, const struct cc_event *event,
+			     struct cc_ctl *ctl)
+{
+	if (event->kind == CC_EVENT_SEND)
+		ctl->tso_segs = cc_min_u32(bbr3_burst_packets(s, p, conn, ctl),
+					   cc_max_u32(conn->gso_max_segs, 1));
+	else if (event->kind == CC_EVENT_TX_START)
+		bbr3_restart_from_idle(s, p, conn, ctl);
+	else if (event->kind == CC_EVENT_SSTHRESH)
+		bbr3_save_for_undo(s, ctl->cwnd);
+	else if (event->kind == CC_EVENT_UNDO)
+		bbr3_undo(s, p, conn, ctl);
+	else if (event->kind == CC_EVENT_RTO)
+		/* Everything out is lost, and no ACK says so: the flight is what is out. */
+		bbr3_handle_lost(s, p, conn, ctl, conn->packets_out, conn->packets_out,
+				 conn->app_limited != 0);
+	else if (event->kind == CC_EVENT_STATE)
+		bbr3_on_state(s, p, event->value, ctl);
+}
+
+CC_INLINE void bbr3_info(const struct bbr3 *s, const struct bbr3_params *p, struct cc_info *info)
+{
+	(void)p;
+	info->bw_Bps = bbr3_rate_Bps(bbr3_bw(s), s->mss_bytes, CC_ONE, 0);
+	info->max_bw_Bps = bbr3_rate_Bps(bbr3_max_bw(s), s->mss_bytes, CC_ONE, 0);
+	if (s->bw_shortterm != BBR3_UNSET)
+		info->bw_shortterm_Bps = bbr3_rate_Bps(s->bw_shortterm, s->mss_bytes, CC_ONE, 0);
+	info->min_rtt_us = s->min_rtt_us == BBR3_UNSET ? 0 : s->min_rtt_us;
+	info->phase = s->phase;
+	info->pacing_gain = s->pacing_gain;
+	info->cwnd_gain = s->cwnd_gain;
+	info->inflight_longterm = cc_min_u32(s->inflight_longterm, CC_INFINITE);
+	info->inflight_shortterm = cc_min_u32(s->inflight_shortterm, CC_INFINITE);
+	info->extra_acked = bbr3_extra_acked(s);
+	info->round_count = s->round_count;
+}
+
+#endif
