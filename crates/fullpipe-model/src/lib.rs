@@ -1,1 +1,23 @@
-//! placeholder
+//! Compiled core of the fluid models: delay-differential systems integrated with a fixed step and a
+//! bounded history. It knows nothing of Python, of scenarios or of units other than milliseconds
+//! and segments, and it draws no random numbers: whatever is random comes in with the [`Spec`].
+//!
+//! Model: Scherrer, Legner, Perrig, Schmid, "Model-Based Insights on the Performance, Fairness, and
+//! Stability of BBR", IMC 2022, as the authors' published program computes it
+//! (simonschdev/imc22-bbr-fluid-model, 9ad01fa).
+
+mod batch;
+mod bbr;
+mod cubic;
+mod history;
+mod link;
+mod math;
+mod outcome;
+mod reno;
+mod run;
+mod spec;
+
+pub use batch::run_many;
+pub use outcome::{Outcome, Trace};
+pub use run::run;
+pub use spec::{Aqm, Cc, FlowSpec, Spec, SpecError};

@@ -1,0 +1,115 @@
+//! The past of a variable, as far back as a delay reaches. Memory depends on the longest delay, not
+//! on the simulated time.
+
+use std::collections::VecDeque;
+
+/// Every value of the last `reach` steps.
+pub(crate) struct Ring {
+    values: Vec<f64>,
+    mask: usize,
+}
+
+impl Ring {
+    /// A ring that can be read `reach` steps back from the newest value, holding the value of step 0.
+    pub(crate) fn new(reach: usize, initial: f64) -> Self {
+        let size = (reach + 2).next_power_of_two();
+        Self {
+            values: vec![initial; size],
+            mask: size - 1,
+        }
+    }
+
+    /// Sets the value of step `n`. Steps are set in order, each once.
+    #[inline]
+    pub(crate) fn set(&mut self, n: usize, value: f64) {
+        let slot = n & self.mask;
+        self.values[slot] = value;
+    }
+
+    /// The value of step `n`.
+    #[inline]
+    pub(crate) fn get(&self, n: usize) -> f64 {
+        self.values[n & self.mask]
+    }
+
+    /// The value `back` steps before step `n`, or of step 0 where that lies before the start.
+    #[inline]
+    pub(crate) fn before(&self, n: usize, back: usize) -> f64 {
+        self.get(n.saturating_sub(back))
+    }
+}
+
+/// The past of a variable that mostly stands still, stored as its changes. Reads must not go back
+/// in time from one call to the next.
+pub(crate) struct Changes {
+    starts: VecDeque<u32>,
+    values: VecDeque<f64>,
+}
+
+impl Changes {
+    /// A history that holds the value of step 0.
+    pub(crate) fn new(initial: f64) -> Self {
+        Self {
+            starts: VecDeque::from([0]),
+            values: VecDeque::from([initial]),
+        }
+    }
+
+    /// Sets the value of step `n`.
+    #[inline]
+    pub(crate) fn set(&mut self, n: usize, value: f64) {
+        if self.values.back() != Some(&value) {
+            self.starts.push_back(n as u32);
+            self.values.push_back(value);
+        }
+    }
+
+    /// The newest value.
+    #[inline]
+    pub(crate) fn newest(&self) -> f64 {
+        *self
+            .values
+            .back()
+            .expect("holds the value of step 0 at least")
+    }
+
+    /// The value of step `n`; forgets what lies before it.
+    #[inline]
+    pub(crate) fn advance_to(&mut self, n: usize) -> f64 {
+        while self.starts.len() > 1 && self.starts[1] as usize <= n {
+            self.starts.pop_front();
+            self.values.pop_front();
+        }
+        self.values[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_returns_the_value_of_every_step_within_reach() {
+        let mut ring = Ring::new(10, 0.0);
+        for n in 1..1000 {
+            ring.set(n, n as f64);
+            for back in 0..=10 {
+                assert_eq!(ring.before(n, back), n.saturating_sub(back) as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn changes_return_what_a_full_history_would() {
+        let value = |n: usize| ((n / 7) % 5) as f64;
+        let mut changes = Changes::new(value(0));
+        for n in 1..1000_usize {
+            changes.set(n, value(n));
+            assert_eq!(changes.newest(), value(n));
+            assert_eq!(
+                changes.advance_to(n.saturating_sub(100)),
+                value(n.saturating_sub(100))
+            );
+        }
+    }
+}
