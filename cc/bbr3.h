@@ -46,14 +46,14 @@ CC_INLINE void bbr3_check_drain(struct bbr3 *s, const struct bbr3_params *p,
 
 	if (s->phase != CC_PHASE_DRAIN && !(s->phase == CC_PHASE_STARTUP && s->full_bw_reached))
 		return;
-	target = bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s), CC_ONE);
+	target = bbr3_inflight(s, p, bbr3_max_bw(s), CC_ONE);
 	if (s->phase == CC_PHASE_STARTUP) {
 		s->phase = CC_PHASE_DRAIN;
 		s->drain_start_round = s->round_count;
 		ctl->ssthresh = target; /* unused; tells observers that Startup is over */
 		bbr3_reset_congestion_signals(s);
 	}
-	if (bbr3_inflight_at_edt(s, p, conn, ctl, conn->inflight) <= target ||
+	if (bbr3_inflight_at_edt(s, conn, conn->inflight) <= target ||
 	    (p->drain_max_rounds && s->round_count - s->drain_start_round > p->drain_max_rounds))
 		bbr3_start_down(s, p, conn);
 }
@@ -103,7 +103,7 @@ CC_INLINE int bbr3_adapt_longterm(struct bbr3 *s, const struct bbr3_params *p,
 	}
 	if (bbr3_is_inflight_too_high(s, p, ack, sample)) {
 		if (s->bw_probe_samples && p->ack_sample_cuts)
-			bbr3_handle_inflight_too_high(s, p, conn, ctl, sample->tx_inflight,
+			bbr3_handle_inflight_too_high(s, p, conn, ctl->cwnd, sample->tx_inflight,
 						      sample->app_limited);
 		return 0;
 	}
@@ -142,7 +142,7 @@ CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params 
 	}
 	if (conn->now_us > s->cycle_stamp_us + s->bw_probe_wait_us ||
 	    s->rounds_since_probe >=
-		cc_min_u32(p->probe_max_rounds, bbr3_target_inflight(s, p, conn, ctl))) {
+		cc_min_u32(p->probe_max_rounds, bbr3_target_inflight(s, p, ctl->cwnd))) {
 		bbr3_start_refill(s, conn, 0);
 		return 1;
 	}
@@ -159,8 +159,7 @@ CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
 	}
 	if (p->probe_up_inflight_gain)
 		return conn->now_us > s->cycle_stamp_us + s->min_rtt_us &&
-		       inflight >= bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s),
-						 p->probe_up_inflight_gain);
+		       inflight >= bbr3_inflight(s, p, bbr3_max_bw(s), p->probe_up_inflight_gain);
 	if (conn->is_cwnd_limited && ctl->cwnd >= s->inflight_longterm) {
 		bbr3_reset_full_bw(s); /* the bound, not the path, limits the rate */
 		s->full_bw = sample->bw;
@@ -190,14 +189,14 @@ CC_INLINE void bbr3_update_cycle(struct bbr3 *s, const struct bbr3_params *p,
 		return;
 	if (s->phase == CC_PHASE_CRUISE)
 		return;
-	inflight = bbr3_inflight_at_edt(s, p, conn, ctl, ack->prior_inflight);
+	inflight = bbr3_inflight_at_edt(s, conn, ack->prior_inflight);
 	if (s->phase == CC_PHASE_UP) {
 		if (bbr3_is_probe_done(s, p, conn, sample, ctl, inflight)) {
 			s->prev_probe_too_high = 0;
 			bbr3_start_down(s, p, conn);
 		}
 	} else if (inflight <= bbr3_inflight_with_headroom(s, p) &&
-		   inflight <= bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s), CC_ONE)) {
+		   inflight <= bbr3_inflight(s, p, bbr3_max_bw(s), CC_ONE)) {
 		bbr3_start_cruise(s);
 	}
 }
@@ -306,7 +305,7 @@ CC_INLINE void bbr3_set_cwnd(struct bbr3 *s, const struct bbr3_params *p,
 
 	if (ack->acked_sacked) {
 		target = bbr3_bdp(s, bbr3_bw(s), s->cwnd_gain) + bbr3_aggregation_allowance(s, p);
-		target = bbr3_offload_budget(s, p, conn, ctl, target);
+		target = bbr3_offload_budget(s, p, target);
 		s->settled = 0;
 		if (s->full_bw_reached) {
 			cwnd += ack->acked_sacked;
@@ -354,6 +353,7 @@ CC_INLINE void bbr3_init(struct bbr3 *s, const struct bbr3_params *p, const stru
 	ctl->ssthresh = CC_INFINITE;
 	ctl->sndbuf_factor = BBR3_SNDBUF_FACTOR;
 	bbr3_init_pacing_rate(s, p, conn, ctl);
+	bbr3_update_burst(s, p, conn, ctl);
 }
 
 CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const struct cc_conn *conn,
@@ -365,10 +365,11 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 	int idle_model;
 
 	s->mss_bytes = conn->mss_bytes;
-	bbr3_handle_lost(s, p, conn, ctl, sample.tx_inflight, sample.lost, sample.app_limited);
+	bbr3_handle_lost(s, p, conn, ctl->cwnd, sample.tx_inflight, sample.lost,
+			 sample.app_limited);
 	bbr3_update_round(s, conn, ack);
 	if (s->round_start)
-		bbr3_update_ecn(s, p, conn, ctl);
+		bbr3_update_ecn(s, p, conn);
 	if (s->ecn_eligible && conn->delivered_ce != s->ce_seen)
 		s->ecn_in_round = 1;
 	s->ce_seen = conn->delivered_ce;
@@ -380,7 +381,7 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 	if (!idle_model) {
 		bbr3_update_congestion_signals(s, p, ack, &sample, ctl->cwnd);
 		bbr3_update_ack_aggregation(s, p, conn, ack, ctl->cwnd);
-		bbr3_check_startup_loss(s, p, conn, ack, &sample, ctl);
+		bbr3_check_startup_loss(s, p, conn, ack, &sample);
 		bbr3_check_full_bw(s, p, conn, &sample);
 	}
 	bbr3_check_drain(s, p, conn, ctl);
@@ -390,6 +391,7 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 	if (!idle_model || !s->settled || s->phase != phase || s->min_rtt_us != min_rtt_us) {
 		bbr3_set_gains(s, p);
 		bbr3_set_pacing_rate(s, p, conn, ctl, s->pacing_gain);
+		bbr3_update_burst(s, p, conn, ctl);
 		bbr3_set_cwnd(s, p, conn, ack, ctl);
 	}
 	if (!p->bbr2_rules)
@@ -412,10 +414,12 @@ CC_INLINE void bbr3_restart_from_idle(struct bbr3 *s, const struct bbr3_params *
 	s->idle_restart = 1;
 	s->extra_acked_start_us = conn->now_us;
 	s->extra_acked_delivered = 0;
-	if (bbr3_is_probe_bw(s))
+	if (bbr3_is_probe_bw(s)) {
 		bbr3_set_pacing_rate(s, p, conn, ctl, CC_ONE);
-	else if (s->phase == CC_PHASE_PROBE_RTT)
+		bbr3_update_burst(s, p, conn, ctl);
+	} else if (s->phase == CC_PHASE_PROBE_RTT) {
 		bbr3_check_probe_rtt_done(s, p, conn, ctl);
+	}
 }
 
 CC_INLINE void bbr3_on_state(struct bbr3 *s, const struct bbr3_params *p, u32 state,
@@ -439,8 +443,7 @@ CC_INLINE void bbr3_on_event(struct bbr3 *s, const struct bbr3_params *p,
 			     struct cc_ctl *ctl)
 {
 	if (event->kind == CC_EVENT_SEND)
-		ctl->tso_segs = cc_min_u32(bbr3_burst_packets(s, p, conn, ctl),
-					   cc_max_u32(conn->gso_max_segs, 1));
+		ctl->tso_segs = cc_min_u32(s->burst_packets, cc_max_u32(conn->gso_max_segs, 1));
 	else if (event->kind == CC_EVENT_TX_START)
 		bbr3_restart_from_idle(s, p, conn, ctl);
 	else if (event->kind == CC_EVENT_SSTHRESH)
@@ -449,7 +452,7 @@ CC_INLINE void bbr3_on_event(struct bbr3 *s, const struct bbr3_params *p,
 		bbr3_undo(s, p, conn, ctl);
 	else if (event->kind == CC_EVENT_RTO)
 		/* Everything out is lost, and no ACK says so: the flight is what is out. */
-		bbr3_handle_lost(s, p, conn, ctl, conn->packets_out, conn->packets_out,
+		bbr3_handle_lost(s, p, conn, ctl->cwnd, conn->packets_out, conn->packets_out,
 				 conn->app_limited != 0);
 	else if (event->kind == CC_EVENT_STATE)
 		bbr3_on_state(s, p, event->value, ctl);

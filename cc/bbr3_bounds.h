@@ -115,14 +115,14 @@ CC_INLINE u32 bbr3_inflight_at_loss(const struct bbr3_params *p, u32 tx_inflight
 
 /* A probe went too high: cut inflight_longterm, once a probe, and end UP. */
 CC_INLINE void bbr3_handle_inflight_too_high(struct bbr3 *s, const struct bbr3_params *p,
-					     const struct cc_conn *conn, const struct cc_ctl *ctl,
-					     u32 tx_inflight, int app_limited)
+					     const struct cc_conn *conn, u32 cwnd, u32 tx_inflight,
+					     int app_limited)
 {
 	s->prev_probe_too_high = 1;
 	s->bw_probe_samples = 0;
 	if (!app_limited)
-		s->inflight_longterm = cc_max_u32(
-		    tx_inflight, bbr3_scale(bbr3_target_inflight(s, p, conn, ctl), p->beta));
+		s->inflight_longterm =
+		    cc_max_u32(tx_inflight, bbr3_scale(bbr3_target_inflight(s, p, cwnd), p->beta));
 	if (s->phase == CC_PHASE_UP) {
 		s->undo_phase = CC_PHASE_UP;
 		bbr3_start_down(s, p, conn);
@@ -137,8 +137,8 @@ CC_INLINE void bbr3_handle_inflight_too_high(struct bbr3 *s, const struct bbr3_p
  * counts, with the losses up to itself.
  */
 CC_INLINE void bbr3_handle_lost(struct bbr3 *s, const struct bbr3_params *p,
-				const struct cc_conn *conn, const struct cc_ctl *ctl,
-				u32 tx_inflight, u32 lost, int app_limited)
+				const struct cc_conn *conn, u32 cwnd, u32 tx_inflight, u32 lost,
+				int app_limited)
 {
 	u32 newly = conn->lost - s->lost_seen, tolerated;
 
@@ -153,7 +153,7 @@ CC_INLINE void bbr3_handle_lost(struct bbr3 *s, const struct bbr3_params *p,
 		return;
 	tolerated = bbr3_scale(tx_inflight, p->loss_thresh);
 	lost = cc_max_u32(lost - cc_min_u32(newly, lost), tolerated) + 1;
-	bbr3_handle_inflight_too_high(s, p, conn, ctl, bbr3_inflight_at_loss(p, tx_inflight, lost),
+	bbr3_handle_inflight_too_high(s, p, conn, cwnd, bbr3_inflight_at_loss(p, tx_inflight, lost),
 				      app_limited);
 }
 
@@ -229,19 +229,18 @@ CC_INLINE void bbr3_update_congestion_signals(struct bbr3 *s, const struct bbr3_
 }
 
 /* Loss or marks filled Startup's pipe: that volume is the long-term bound. */
-CC_INLINE void bbr3_queue_too_high_in_startup(struct bbr3 *s, const struct bbr3_params *p,
-					      const struct cc_conn *conn, const struct cc_ctl *ctl)
+CC_INLINE void bbr3_queue_too_high_in_startup(struct bbr3 *s, const struct bbr3_params *p)
 {
 	s->full_bw_reached = 1;
 	s->undo_phase = CC_PHASE_STARTUP;
-	s->inflight_longterm = bbr3_inflight(s, p, conn, ctl, bbr3_max_bw(s), CC_ONE);
+	s->inflight_longterm = bbr3_inflight(s, p, bbr3_max_bw(s), CC_ONE);
 	if (!p->bbr2_rules)
 		s->inflight_longterm = cc_max_u32(s->inflight_longterm, s->inflight_latest);
 }
 
 CC_INLINE void bbr3_check_startup_loss(struct bbr3 *s, const struct bbr3_params *p,
 				       const struct cc_conn *conn, const struct cc_ack *ack,
-				       const struct bbr3_sample *sample, const struct cc_ctl *ctl)
+				       const struct bbr3_sample *sample)
 {
 	if (s->full_bw_reached)
 		return;
@@ -252,7 +251,7 @@ CC_INLINE void bbr3_check_startup_loss(struct bbr3 *s, const struct bbr3_params 
 	if (p->startup_loss_events && conn->ca_state == CC_RECOVERY &&
 	    s->startup_loss_acks >= p->startup_loss_events &&
 	    bbr3_is_inflight_too_high(s, p, ack, sample)) {
-		bbr3_queue_too_high_in_startup(s, p, conn, ctl);
+		bbr3_queue_too_high_in_startup(s, p);
 		return;
 	}
 	s->startup_loss_acks = 0;
@@ -260,7 +259,7 @@ CC_INLINE void bbr3_check_startup_loss(struct bbr3 *s, const struct bbr3_params 
 
 /* Marks count only where they are known to come early (ECN_LOW) and on a short path. */
 CC_INLINE void bbr3_update_ecn(struct bbr3 *s, const struct bbr3_params *p,
-			       const struct cc_conn *conn, const struct cc_ctl *ctl)
+			       const struct cc_conn *conn)
 {
 	u32 delivered, ratio, delivered_ce;
 
@@ -282,7 +281,7 @@ CC_INLINE void bbr3_update_ecn(struct bbr3 *s, const struct bbr3_params *p,
 	if (ratio << (CC_GAIN_SHIFT - BBR3_ECN_SHIFT) < p->ecn_thresh)
 		s->ecn_rounds = 0;
 	else if (++s->ecn_rounds >= p->ecn_startup_rounds)
-		bbr3_queue_too_high_in_startup(s, p, conn, ctl);
+		bbr3_queue_too_high_in_startup(s, p);
 }
 
 CC_INLINE void bbr3_save_cwnd(struct bbr3 *s, u32 cwnd)

@@ -64,6 +64,7 @@ struct bbr3 {
 	u32 mark_from, mark_until; /* samples sent at these `delivered` count as app-limited */
 	u32 ecn_delivered, ecn_delivered_ce; /* counters at the last update of ecn_alpha */
 	u32 ecn_alpha;                       /* of 256 */
+	u32 burst_packets; /* that a host may send at once; at least, when pacing allows */
 	u32 random;
 	u32 mss_bytes;
 	u8 phase;      /* enum cc_phase */
@@ -173,8 +174,9 @@ CC_INLINE void bbr3_set_pacing_rate(struct bbr3 *s, const struct bbr3_params *p,
 		ctl->pacing_rate_Bps = rate;
 }
 
-/* Packets a burst: about a millisecond at the pacing rate, more on a short path. */
-CC_INLINE u32 bbr3_burst_packets(const struct bbr3 *s, const struct bbr3_params *p,
+/* Packets a burst: about a millisecond at the pacing rate, more on a short path. Kept between
+ * calls, because a division costs more than its four bytes. */
+CC_INLINE void bbr3_update_burst(struct bbr3 *s, const struct bbr3_params *p,
 				 const struct cc_conn *conn, const struct cc_ctl *ctl)
 {
 	u64 bytes = ctl->pacing_rate_Bps >> BBR3_PACING_SHIFT;
@@ -187,7 +189,7 @@ CC_INLINE u32 bbr3_burst_packets(const struct bbr3 *s, const struct bbr3_params 
 			bytes += BBR3_BURST_ALLOWANCE >> halvings;
 	}
 	bytes = cc_min_u64(bytes, BBR3_BURST_MAX_BYTES);
-	return cc_max_u32((u32)bytes / cc_max_u32(conn->mss_bytes, 1), least);
+	s->burst_packets = cc_max_u32((u32)bytes / cc_max_u32(conn->mss_bytes, 1), least);
 }
 
 /* ceil(gain * bw * min_rtt), in packets. */
@@ -202,28 +204,22 @@ CC_INLINE u32 bbr3_bdp(const struct bbr3 *s, u32 bw, u32 gain)
 }
 
 /* Room for the bursts that both hosts hold, and for UP to exceed even a tiny BDP. */
-CC_INLINE u32 bbr3_offload_budget(const struct bbr3 *s, const struct bbr3_params *p,
-				  const struct cc_conn *conn, const struct cc_ctl *ctl,
-				  u32 inflight)
+CC_INLINE u32 bbr3_offload_budget(const struct bbr3 *s, const struct bbr3_params *p, u32 inflight)
 {
-	if (p->offload_quanta)
-		inflight =
-		    cc_max_u32(inflight, p->offload_quanta * bbr3_burst_packets(s, p, conn, ctl));
+	inflight = cc_max_u32(inflight, p->offload_quanta * s->burst_packets);
 	inflight = cc_max_u32(inflight, p->min_pipe_cwnd);
 	return s->phase == CC_PHASE_UP ? inflight + 2 : inflight;
 }
 
-CC_INLINE u32 bbr3_inflight(const struct bbr3 *s, const struct bbr3_params *p,
-			    const struct cc_conn *conn, const struct cc_ctl *ctl, u32 bw, u32 gain)
+CC_INLINE u32 bbr3_inflight(const struct bbr3 *s, const struct bbr3_params *p, u32 bw, u32 gain)
 {
-	return bbr3_offload_budget(s, p, conn, ctl, bbr3_bdp(s, bw, gain));
+	return bbr3_offload_budget(s, p, bbr3_bdp(s, bw, gain));
 }
 
 /* What we want in flight: the BDP, unless congestion cut cwnd. */
-CC_INLINE u32 bbr3_target_inflight(const struct bbr3 *s, const struct bbr3_params *p,
-				   const struct cc_conn *conn, const struct cc_ctl *ctl)
+CC_INLINE u32 bbr3_target_inflight(const struct bbr3 *s, const struct bbr3_params *p, u32 cwnd)
 {
-	return cc_min_u32(bbr3_inflight(s, p, conn, ctl, bbr3_bw(s), CC_ONE), ctl->cwnd);
+	return cc_min_u32(bbr3_inflight(s, p, bbr3_bw(s), CC_ONE), cwnd);
 }
 
 CC_INLINE u32 bbr3_inflight_with_headroom(const struct bbr3 *s, const struct bbr3_params *p)
@@ -244,16 +240,14 @@ CC_INLINE u32 bbr3_probe_rtt_cwnd(const struct bbr3 *s, const struct bbr3_params
 
 /* Packets that will be in the network when the next one departs: pacing below TCP (fq) holds
  * some back, and the model must not count them (Linux bbr_packets_in_net_at_edt()). */
-CC_INLINE u32 bbr3_inflight_at_edt(const struct bbr3 *s, const struct bbr3_params *p,
-				   const struct cc_conn *conn, const struct cc_ctl *ctl,
-				   u32 inflight)
+CC_INLINE u32 bbr3_inflight_at_edt(const struct bbr3 *s, const struct cc_conn *conn, u32 inflight)
 {
 	u64 wait_us =
 	    conn->edt_ns > conn->now_ns ? (conn->edt_ns - conn->now_ns) / CC_NSEC_PER_USEC : 0;
 	u32 delivered = (u32)((u64)bbr3_bw(s) * wait_us >> BBR3_BW_SHIFT);
 
 	if (s->pacing_gain > CC_ONE)
-		inflight += bbr3_burst_packets(s, p, conn, ctl);
+		inflight += s->burst_packets;
 	return inflight > delivered ? inflight - delivered : 0;
 }
 
