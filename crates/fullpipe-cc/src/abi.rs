@@ -89,7 +89,7 @@ pub enum EventKind {
 }
 
 /// `enum cc_ca_state`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)] // Linux enum tcp_ca_state
 pub enum CaState {

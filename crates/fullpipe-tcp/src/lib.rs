@@ -1,1 +1,19 @@
-//! placeholder
+//! TCP as Linux does it where congestion control can see it, without I/O.
+//!
+//! A [`Sender`] and a [`Receiver`] are state machines: packets, timers and the time go in, packets
+//! come out. They must never know what a network looks like. Volumes are counted in packets of one
+//! MSS, numbered from 0 (a sequence number is `number * mss`); only a flow's last packet may be
+//! shorter. Times are ns; where Linux counts in us (delivery rate, RTT), so does this.
+
+mod packet;
+mod rate;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod sender;
+mod transmit;
+
+pub use packet::{Ack, Block, Data, MAX_BLOCKS};
+pub use receiver::{Receiver, ReceiverConfig};
+pub use sender::{Sender, SenderConfig, SenderEvent, Totals};

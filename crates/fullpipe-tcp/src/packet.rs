@@ -1,0 +1,55 @@
+//! What travels between a sender and a receiver.
+
+/// SACK blocks that fit beside timestamps in TCP's option space (RFC 2018 section 3).
+pub const MAX_BLOCKS: usize = 3;
+
+/// A data packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// Packet number.
+    pub number: u32,
+    /// Payload.
+    pub payload_bytes: u32,
+    /// When it leaves the sender.
+    pub departs_ns: u64,
+    /// Timestamp echo of the newest ACK (RFC 7323), for the receiver's RTT estimate.
+    pub echo_ns: u64,
+    /// It was sent before.
+    pub is_retransmission: bool,
+    /// It carries CWR (RFC 3168).
+    pub cwr: bool,
+    /// It can be marked.
+    pub ect: bool,
+    /// It has been marked.
+    pub ce: bool,
+}
+
+/// Packets `start..end` arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// First packet.
+    pub start: u32,
+    /// One past the last.
+    pub end: u32,
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// Next packet expected.
+    pub next: u32,
+    /// SACK blocks, the newest first; `count` of them are meant.
+    pub blocks: [Block; MAX_BLOCKS],
+    /// How many blocks there are.
+    pub count: u8,
+    /// The first block reports a duplicate (RFC 2883).
+    pub dsack: bool,
+    /// Congestion echo (RFC 3168).
+    pub ece: bool,
+    /// Advertised window.
+    pub window_bytes: u64,
+    /// Timestamp of the data packet that this answers (RFC 7323 section 4.3).
+    pub echo_ns: u64,
+    /// When it was sent.
+    pub sent_ns: u64,
+}

@@ -1,0 +1,356 @@
+//! The receiver: what is acknowledged, when, and how much window is offered.
+//!
+//! Follows tcp_input.c: tcp_event_data_recv() and __tcp_ack_snd_check() for delayed, quick and
+//! compressed ACKs, tcp_rcv_space_adjust() for autotuning, tcp_sack_new_ofo_skb() for the order of
+//! SACK blocks. The application reads at once.
+
+use fullpipe_scenario::AckPolicy;
+
+use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
+
+const NS_PER_MS: u64 = 1_000_000;
+/// Linux TCP_ATO_MIN, TCP_DELACK_MIN.
+const ATO_MIN_NS: u64 = 40 * NS_PER_MS;
+const MAX_QUICKACKS: u32 = 16;
+/// Every ACK of a hole is sent until this many (TCP_FASTRETRANS_THRESH), then they are compressed.
+const DUPACK_THRESHOLD: u32 = 3;
+/// sysctl tcp_comp_sack_delay_ns and tcp_comp_sack_nr.
+const COMPRESSION_NS: u64 = NS_PER_MS;
+const COMPRESSION_COUNT: u32 = 44;
+/// Linux's initial receive window: 64 KiB (tcp_rmem[1] 131072, half of it window).
+const INITIAL_WINDOW_BYTES: u64 = 65_536;
+
+/// How a receiver is set up.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Payload of a full packet.
+    pub mss_bytes: u32,
+    /// When it acknowledges.
+    pub ack_policy: AckPolicy,
+    /// Fixed window; `None`: autotuned.
+    pub window_bytes: Option<u64>,
+    /// Ceiling of autotuning.
+    pub rmem_max_bytes: u64,
+    /// Packets that arrive within this time are taken together (GRO); 0: each alone.
+    pub aggregation_ns: u64,
+}
+
+/// One connection's receiving end.
+#[derive(Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    next: u32,
+    /// What arrived beyond a hole, ascending.
+    beyond: Vec<Block>,
+    /// Blocks to report, newest first.
+    recent: Vec<Block>,
+    duplicate: Option<Block>,
+    delivered_bytes: u64,
+    unacked_packets: u32,
+    /// Echo of the first packet that is not acknowledged yet (RFC 7323 section 4.3).
+    echo_ns: u64,
+    ece: bool,
+    quick: u32,
+    ato_ns: u64,
+    last_data_ns: Option<u64>,
+    delack_at_ns: Option<u64>,
+    compressed: u32,
+    dupacks: u32,
+    compressed_next: u32,
+    compression_at_ns: Option<u64>,
+    aggregate_at_ns: Option<u64>,
+    rtt_ns: u64,
+    window_bytes: u64,
+    space_bytes: u64,
+    space_from_bytes: u64,
+    space_since_ns: u64,
+}
+
+impl Receiver {
+    /// A receiver of an established connection.
+    pub fn new(config: ReceiverConfig) -> Self {
+        let window_bytes = config.window_bytes.unwrap_or(INITIAL_WINDOW_BYTES);
+        Self {
+            next: 0,
+            beyond: Vec::with_capacity(64),
+            recent: Vec::with_capacity(MAX_BLOCKS + 2),
+            duplicate: None,
+            delivered_bytes: 0,
+            unacked_packets: 0,
+            echo_ns: 0,
+            ece: false,
+            quick: 0,
+            ato_ns: 0,
+            last_data_ns: None,
+            delack_at_ns: None,
+            compressed: 0,
+            dupacks: 0,
+            compressed_next: 0,
+            compression_at_ns: None,
+            aggregate_at_ns: None,
+            rtt_ns: 0,
+            window_bytes,
+            space_bytes: 10 * u64::from(config.mss_bytes),
+            space_from_bytes: 0,
+            space_since_ns: 0,
+            config,
+        }
+    }
+
+    /// Payload that has arrived, each byte counted once.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
+    /// The window it offers.
+    pub fn window_bytes(&self) -> u64 {
+        self.window_bytes
+    }
+
+    /// When a timer of this receiver expires.
+    pub fn timer_ns(&self) -> Option<u64> {
+        let timers = [
+            self.delack_at_ns,
+            self.compression_at_ns,
+            self.aggregate_at_ns,
+        ];
+        timers.into_iter().flatten().min()
+    }
+
+    /// A data packet arrived; returns the ACK that it causes at once, if any.
+    pub fn on_data(&mut self, now_ns: u64, data: &Data) -> Option<Ack> {
+        if data.ce {
+            self.ece = true;
+        } else if data.cwr {
+            self.ece = false;
+        }
+        self.measure_rtt(now_ns, data);
+        let in_order = data.number == self.next;
+        let is_duplicate = !self.take(data);
+        if is_duplicate {
+            self.duplicate = Some(Block {
+                start: data.number,
+                end: data.number + 1,
+            });
+            return Some(self.ack(now_ns));
+        }
+        if self.unacked_packets == 0 || !in_order {
+            self.echo_ns = data.departs_ns;
+        }
+        self.unacked_packets += 1;
+        self.event_data(now_ns);
+        self.adjust_space(now_ns);
+        if self.config.aggregation_ns > 0 && in_order && self.beyond.is_empty() {
+            let at_ns = now_ns + self.config.aggregation_ns;
+            self.aggregate_at_ns.get_or_insert(at_ns);
+            return None;
+        }
+        self.decide(now_ns)
+    }
+
+    /// A timer may have expired; returns the ACK that it causes, if any.
+    pub fn on_timer(&mut self, now_ns: u64) -> Option<Ack> {
+        let due = |timer: Option<u64>| timer.is_some_and(|at_ns| at_ns <= now_ns);
+        if due(self.aggregate_at_ns) {
+            self.aggregate_at_ns = None;
+            return self.decide(now_ns);
+        }
+        if due(self.compression_at_ns) {
+            return Some(self.ack(now_ns));
+        }
+        if due(self.delack_at_ns) {
+            // The application was slow: be as slow as the timer from now on, half as quick to
+            // delay (tcp_delack_timer_handler()).
+            self.ato_ns = ATO_MIN_NS;
+            return Some(self.ack(now_ns));
+        }
+        None
+    }
+
+    /// Takes a packet in; false if it was here already.
+    fn take(&mut self, data: &Data) -> bool {
+        let number = data.number;
+        if number < self.next {
+            return false;
+        }
+        if number == self.next {
+            self.next += 1;
+            if self
+                .beyond
+                .first()
+                .is_some_and(|block| block.start == self.next)
+            {
+                self.next = self.beyond.remove(0).end;
+            }
+            let next = self.next;
+            self.recent.retain(|block| block.start > next);
+            self.delivered_bytes += u64::from(data.payload_bytes);
+            return true;
+        }
+        let at = self.beyond.partition_point(|block| block.end < number);
+        let found = self.beyond.get(at).copied();
+        let block = match found {
+            Some(block) if block.start <= number && number < block.end => return false,
+            Some(block) if block.end == number => {
+                let mut grown = Block {
+                    start: block.start,
+                    end: number + 1,
+                };
+                if self
+                    .beyond
+                    .get(at + 1)
+                    .is_some_and(|next| next.start == number + 1)
+                {
+                    grown.end = self.beyond.remove(at + 1).end;
+                }
+                self.beyond[at] = grown;
+                grown
+            }
+            Some(block) if block.start == number + 1 => {
+                self.beyond[at].start = number;
+                self.beyond[at]
+            }
+            _ => {
+                let single = Block {
+                    start: number,
+                    end: number + 1,
+                };
+                self.beyond.insert(at, single);
+                single
+            }
+        };
+        self.recent
+            .retain(|known| known.end < block.start || known.start > block.end);
+        self.recent.insert(0, block);
+        self.recent.truncate(MAX_BLOCKS + 1);
+        self.delivered_bytes += u64::from(data.payload_bytes);
+        true
+    }
+
+    /// tcp_event_data_recv(): how long an ACK may wait.
+    fn event_data(&mut self, now_ns: u64) {
+        if self.ato_ns == 0 {
+            self.quick = self.quickacks();
+            self.ato_ns = ATO_MIN_NS;
+        } else if let Some(last_ns) = self.last_data_ns {
+            let gap_ns = now_ns - last_ns;
+            if gap_ns <= ATO_MIN_NS / 2 {
+                self.ato_ns = self.ato_ns / 2 + ATO_MIN_NS / 2;
+            } else if gap_ns < self.ato_ns {
+                self.ato_ns = self.ato_ns / 2 + gap_ns;
+            } else if gap_ns > NS_PER_MS * 200 + self.rtt_ns {
+                // After a pause the sender is probably in slow start again.
+                self.quick = self.quickacks();
+            }
+        }
+        self.last_data_ns = Some(now_ns);
+    }
+
+    fn quickacks(&self) -> u32 {
+        let packets = self.window_bytes / (2 * u64::from(self.config.mss_bytes));
+        (packets as u32).clamp(2, MAX_QUICKACKS)
+    }
+
+    /// __tcp_ack_snd_check(): now, compressed, or later.
+    fn decide(&mut self, now_ns: u64) -> Option<Ack> {
+        match self.config.ack_policy {
+            AckPolicy::EveryPacket => return Some(self.ack(now_ns)),
+            AckPolicy::EverySecond if self.beyond.is_empty() => {
+                if self.unacked_packets >= 2 {
+                    return Some(self.ack(now_ns));
+                }
+                self.delack_at_ns.get_or_insert(now_ns + ATO_MIN_NS);
+                return None;
+            }
+            _ => {}
+        }
+        if self.unacked_packets > 1 && self.beyond.is_empty() || self.quick > 0 {
+            return Some(self.ack(now_ns));
+        }
+        if self.beyond.is_empty() {
+            self.delack_at_ns
+                .get_or_insert(now_ns + self.ato_ns.max(ATO_MIN_NS));
+            return None;
+        }
+        if self.compressed_next != self.next {
+            self.compressed_next = self.next;
+            self.dupacks = 0;
+        }
+        if self.dupacks < DUPACK_THRESHOLD {
+            self.dupacks += 1;
+            return Some(self.ack(now_ns));
+        }
+        self.compressed += 1;
+        if self.compressed >= COMPRESSION_COUNT {
+            return Some(self.ack(now_ns));
+        }
+        let delay_ns = COMPRESSION_NS.min(self.rtt_ns / 20);
+        self.compression_at_ns.get_or_insert(now_ns + delay_ns);
+        None
+    }
+
+    fn ack(&mut self, now_ns: u64) -> Ack {
+        let mut ack = Ack {
+            next: self.next,
+            window_bytes: self.window_bytes,
+            ece: self.ece,
+            echo_ns: self.echo_ns,
+            sent_ns: now_ns,
+            ..Ack::default()
+        };
+        if let Some(block) = self.duplicate.take() {
+            ack.dsack = true;
+            ack.blocks[0] = block;
+            ack.count = 1;
+        }
+        for block in &self.recent {
+            if usize::from(ack.count) == MAX_BLOCKS {
+                break;
+            }
+            ack.blocks[usize::from(ack.count)] = *block;
+            ack.count += 1;
+        }
+        self.unacked_packets = 0;
+        self.quick = self.quick.saturating_sub(1);
+        self.delack_at_ns = None;
+        self.compression_at_ns = None;
+        self.aggregate_at_ns = None;
+        self.compressed = 0;
+        ack
+    }
+
+    fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
+        if data.echo_ns > 0 && !data.is_retransmission {
+            let sample_ns = now_ns.saturating_sub(data.echo_ns);
+            self.rtt_ns = if self.rtt_ns == 0 {
+                sample_ns
+            } else {
+                self.rtt_ns.min(sample_ns)
+            };
+        }
+    }
+
+    /// tcp_rcv_space_adjust(): once an RTT, offer twice what arrived in it, and more while it
+    /// grows, so that the window never stops a sender in slow start.
+    fn adjust_space(&mut self, now_ns: u64) {
+        if self.config.window_bytes.is_some() {
+            return;
+        }
+        let mss = u64::from(self.config.mss_bytes);
+        let half_bytes = self.config.rmem_max_bytes / 2;
+        if self.rtt_ns == 0 || now_ns - self.space_since_ns < self.rtt_ns {
+            return;
+        }
+        let copied = self.delivered_bytes - self.space_from_bytes;
+        if copied > self.space_bytes {
+            let mut window = 2 * copied + 16 * mss;
+            let grow = u128::from(window) * u128::from(copied - self.space_bytes)
+                / u128::from(self.space_bytes.max(1));
+            window = window.saturating_add(2 * u64::try_from(grow).unwrap_or(half_bytes));
+            self.window_bytes = self.window_bytes.max(window.min(half_bytes));
+            self.space_bytes = copied;
+        }
+        self.space_from_bytes = self.delivered_bytes;
+        self.space_since_ns = now_ns;
+    }
+}

@@ -1,0 +1,634 @@
+//! What an ACK does: scoreboard, RACK, the states of loss recovery, PRR, undo, and the call of the
+//! congestion control. Order and names follow tcp_input.c, tcp_ack().
+
+use fullpipe_cc::{Ack as CcAck, CaState, EventKind, INFINITE};
+
+use crate::packet::{Ack, Block, MAX_BLOCKS};
+use crate::rate::Sample;
+use crate::scoreboard::{EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
+use crate::sender::{Sender, SenderEvent, TimerKind};
+
+/// Initial `tp->reordering` (RFC 5681's three duplicate ACKs).
+const DUPTHRESH: u32 = 3;
+
+/// What one ACK brought.
+#[derive(Default)]
+struct Incoming {
+    sample: Sample,
+    newly_delivered: u32,
+    first_acked_ns: Option<u64>,
+    last_acked_ns: Option<u64>,
+    first_sacked_ns: Option<u64>,
+    last_sacked_ns: Option<u64>,
+    acked_retransmission: bool,
+    /// Something sent once before `high_seq` was delivered: the timeout was spurious (F-RTO).
+    original_delivered: bool,
+    advanced: bool,
+    sacked: bool,
+    acked_packets: u32,
+    echo_ns: u64,
+    ece: bool,
+}
+
+impl Sender {
+    /// An ACK arrived. Call [`Sender::transmit`] afterwards.
+    pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
+        self.now_ns = self.now_ns.max(now_ns);
+        if ack.next > self.snd_nxt || ack.next < self.snd_una {
+            return;
+        }
+        let prior_inflight = self.inflight();
+        let prior_lost = self.lost;
+        let prior_una = self.snd_una;
+        let mut incoming = Incoming {
+            echo_ns: ack.echo_ns,
+            ece: ack.ece && self.config.ecn,
+            advanced: ack.next > self.snd_una,
+            ..Incoming::default()
+        };
+        self.window_bytes = ack.window_bytes;
+        self.echo_ns = ack.sent_ns;
+        self.rack.advanced = false;
+        if incoming.advanced {
+            self.retransmits = 0;
+        }
+
+        let delivered_before = self.rate.delivered;
+        self.take_blocks(ack, &mut incoming);
+        self.take_cumulative(ack.next, &mut incoming);
+        incoming.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
+        if incoming.ece {
+            self.rate.delivered_ce = self
+                .rate
+                .delivered_ce
+                .wrapping_add(incoming.newly_delivered);
+        }
+        let rtt_us = self.take_rtt(&incoming);
+        if incoming.advanced {
+            self.rtt.reset_back_off();
+            self.arm_retransmit();
+            self.schedule_loss_probe();
+        }
+        if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(fullpipe_cc::flags::WANTS_RTT)) {
+            self.cc_event(EventKind::Rtt, rtt_us, incoming.acked_packets);
+        }
+        self.end_loss_probe(ack);
+        self.alert(prior_una, &mut incoming);
+
+        let losses = self.lost.wrapping_sub(prior_lost);
+        let grew = incoming.newly_delivered > 0;
+        let min_rtt_us = self.rtt.min_us();
+        self.rate
+            .generate(&mut incoming.sample, grew, self.now_ns / 1000, min_rtt_us);
+        self.control(&incoming, rtt_us, losses, prior_inflight);
+    }
+
+    /// tcp_sacktag_write_queue(): only ranges that the last ACK did not carry are walked.
+    fn take_blocks(&mut self, ack: &Ack, incoming: &mut Incoming) {
+        let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
+        if ack.dsack {
+            if let Some((duplicate, others)) = blocks.split_first() {
+                if self
+                    .undo_marker
+                    .is_some_and(|marker| duplicate.start >= marker)
+                    && self.undo_retrans > 0
+                {
+                    self.undo_retrans -= 1;
+                }
+                blocks = others;
+            }
+        }
+        let cache = self.sack_cache;
+        for block in blocks {
+            let mut number = block.start.max(self.snd_una);
+            let end = block.end.min(self.snd_nxt);
+            while number < end {
+                if let Some(seen) = cache.iter().find(|b| b.start <= number && number < b.end) {
+                    number = seen.end;
+                    continue;
+                }
+                self.take_sacked(number, incoming);
+                number += 1;
+            }
+        }
+        self.sack_cache = [Block::default(); MAX_BLOCKS];
+        self.sack_cache[..blocks.len()].copy_from_slice(blocks);
+    }
+
+    fn take_sacked(&mut self, number: u32, incoming: &mut Incoming) {
+        let record = self.board.get(number);
+        let (flags, at_ns) = (record.flags, record.at_ns);
+        if flags & SACKED != 0 {
+            return;
+        }
+        self.deliver(number, incoming);
+        if flags & LOST != 0 {
+            self.lost_out -= 1;
+            if flags & RETRANS != 0 {
+                self.retrans_out -= 1;
+            }
+        }
+        let record = self.board.get_mut(number);
+        if flags & LOST != 0 {
+            record.flags &= !(LOST | RETRANS);
+        }
+        record.flags |= SACKED;
+        self.sacked_out += 1;
+        incoming.sacked = true;
+        if flags & EVER_RETRANS == 0 {
+            incoming.first_sacked_ns.get_or_insert(at_ns);
+            incoming.last_sacked_ns = Some(at_ns);
+            if number < self.high_seq {
+                incoming.original_delivered = true;
+            }
+        }
+    }
+
+    /// tcp_clean_rtx_queue().
+    fn take_cumulative(&mut self, next: u32, incoming: &mut Incoming) {
+        while self.snd_una < next {
+            let number = self.snd_una;
+            let record = self.board.get(number);
+            let (flags, at_ns) = (record.flags, record.at_ns);
+            if flags & EVER_RETRANS != 0 {
+                incoming.acked_retransmission = true;
+            } else if flags & SACKED == 0 {
+                incoming.first_acked_ns.get_or_insert(at_ns);
+                incoming.last_acked_ns = Some(at_ns);
+                if number < self.high_seq {
+                    incoming.original_delivered = true;
+                }
+            }
+            if flags & SACKED != 0 {
+                self.sacked_out -= 1;
+            } else {
+                self.deliver(number, incoming);
+            }
+            if flags & RETRANS != 0 {
+                self.retrans_out -= 1;
+            }
+            if flags & LOST != 0 {
+                self.lost_out -= 1;
+            }
+            self.snd_una += 1;
+            incoming.acked_packets += 1;
+        }
+        self.retransmit_hint = self.retransmit_hint.max(self.snd_una);
+    }
+
+    fn deliver(&mut self, number: u32, incoming: &mut Incoming) {
+        self.rate.delivered = self.rate.delivered.wrapping_add(1);
+        self.advance_rack(number);
+        let record = self.board.get_mut(number);
+        self.rate
+            .packet_delivered(&mut incoming.sample, record, number);
+        self.board.unlink(number);
+    }
+
+    /// tcp_rack_advance(): the newest packet known to be delivered.
+    fn advance_rack(&mut self, number: u32) {
+        let record = self.board.get(number);
+        let rtt_us = self.now_ns.saturating_sub(record.at_ns) / 1000;
+        // Sooner than any packet could be: the original was delivered, not the retransmission.
+        if record.flags & EVER_RETRANS != 0 && rtt_us < u64::from(self.rtt.min_us()) {
+            return;
+        }
+        self.rack.advanced = true;
+        self.rack.rtt_us = rtt_us;
+        let newer = (record.at_ns, number) > (self.rack.sent_ns, self.rack.number);
+        if newer {
+            self.rack.sent_ns = record.at_ns;
+            self.rack.number = number;
+        }
+    }
+
+    /// tcp_ack_update_rtt(); returns the congestion control's sample in us.
+    fn take_rtt(&mut self, incoming: &Incoming) -> Option<u32> {
+        let now_ns = self.now_ns;
+        let us = |at_ns: u64| now_ns.saturating_sub(at_ns) / 1000;
+        let acked = incoming
+            .first_acked_ns
+            .filter(|_| !incoming.acked_retransmission);
+        let mut sequence_us = acked.map(us);
+        let mut control_us = incoming.last_acked_ns.filter(|_| acked.is_some()).map(us);
+        if let Some(last_ns) = incoming.last_sacked_ns {
+            control_us = Some(us(last_ns));
+            sequence_us = sequence_us.or(incoming.first_sacked_ns.map(us));
+        }
+        if sequence_us.is_none() && incoming.advanced && incoming.echo_ns > 0 {
+            sequence_us = Some(us(incoming.echo_ns));
+            control_us = sequence_us;
+        }
+        let rtt_us = sequence_us?;
+        let control_us = control_us.unwrap_or(rtt_us) as u32;
+        self.rtt.sample_min(control_us, self.now_ns / 1000);
+        self.rtt.sample(rtt_us as i64, self.snd_una, self.snd_nxt);
+        Some(control_us)
+    }
+
+    /// tcp_process_tlp_ack(): a retransmitted probe that repaired a loss is a loss.
+    fn end_loss_probe(&mut self, ack: &Ack) {
+        let Some(high) = self.tlp_high else { return };
+        if ack.next < high {
+            return;
+        }
+        self.tlp_high = None;
+        if self.tlp_is_retrans && !ack.dsack {
+            self.enter_cwr();
+            self.end_cwnd_reduction();
+            self.keep_open();
+        }
+    }
+
+    /// tcp_fastretrans_alert(): the states.
+    fn alert(&mut self, prior_una: u32, incoming: &mut Incoming) {
+        let dubious = incoming.sacked || incoming.ece || self.ca_state != CaState::Open;
+        if !dubious && self.sacked_out == 0 && self.lost_out == 0 {
+            return;
+        }
+        if incoming.ece {
+            self.prior_ssthresh = 0;
+        }
+        if self.ca_state == CaState::Open {
+            self.retrans_ns = 0;
+        } else if self.snd_una >= self.high_seq {
+            match self.ca_state {
+                CaState::Cwr if self.snd_una != self.high_seq => {
+                    self.end_cwnd_reduction();
+                    self.set_ca_state(CaState::Open);
+                }
+                CaState::Recovery => {
+                    self.try_undo_recovery(incoming.echo_ns);
+                    self.end_cwnd_reduction();
+                    self.undo_marker = None;
+                }
+                _ => {}
+            }
+        }
+        match self.ca_state {
+            CaState::Recovery => {
+                if self.snd_una > prior_una {
+                    self.try_undo_partial(incoming);
+                }
+                self.detect_losses();
+                if self.ca_state == CaState::Recovery {
+                    return;
+                }
+            }
+            CaState::Loss => {
+                self.process_loss(incoming);
+                self.detect_losses();
+                if self.ca_state != CaState::Open {
+                    return;
+                }
+            }
+            _ => self.detect_losses(),
+        }
+        if self.lost_out == 0 {
+            if incoming.ece {
+                self.enter_cwr();
+            }
+            if self.ca_state != CaState::Cwr {
+                self.keep_open();
+            }
+            return;
+        }
+        self.enter_recovery(incoming.ece);
+    }
+
+    /// RACK marks what was sent long enough before the newest delivery (RFC 8985 section 6.2,
+    /// tcp_rack_detect_loss()); what is nearly due gets a timer.
+    fn detect_losses(&mut self) {
+        if !self.rack.advanced {
+            return;
+        }
+        self.rack.advanced = false;
+        if let Some(wait_us) = self.mark_lost() {
+            self.timer = Some((TimerKind::Reorder, self.now_ns + (wait_us + 1) * 1000));
+        }
+    }
+
+    /// Marks lost packets; returns how long the next one still has.
+    fn mark_lost(&mut self) -> Option<u64> {
+        let window_us = self.reorder_window_us();
+        let mut longest_us = None;
+        let mut number = self.board.oldest();
+        while number != NIL {
+            let following = self.board.after(number);
+            let record = self.board.get(number);
+            if (record.at_ns, number) >= (self.rack.sent_ns, self.rack.number) {
+                break;
+            }
+            let age_us = self.now_ns.saturating_sub(record.at_ns) / 1000;
+            let limit_us = self.rack.rtt_us + window_us;
+            if age_us >= limit_us {
+                self.mark_packet_lost(number);
+            } else {
+                longest_us = longest_us.max(Some(limit_us - age_us));
+            }
+            number = following;
+        }
+        longest_us
+    }
+
+    /// tcp_rack_reo_wnd(): no reordering has been seen on paths that do not reorder.
+    fn reorder_window_us(&self) -> u64 {
+        if self.ca_state >= CaState::Recovery || self.sacked_out >= DUPTHRESH {
+            return 0;
+        }
+        let quarter = u64::from(self.rtt.min_us()) / 4;
+        quarter.min(u64::from(self.rtt.smoothed_us()))
+    }
+
+    fn mark_packet_lost(&mut self, number: u32) {
+        let flags = self.board.get(number).flags;
+        if flags & LOST == 0 {
+            self.lost_out += 1;
+            self.lost = self.lost.wrapping_add(1);
+        } else if flags & RETRANS != 0 {
+            self.retrans_out -= 1;
+            self.lost = self.lost.wrapping_add(1);
+        }
+        let record = self.board.get_mut(number);
+        record.flags = (record.flags | LOST) & !RETRANS;
+        self.board.unlink(number);
+        self.retransmit_hint = self.retransmit_hint.min(number);
+    }
+
+    pub(crate) fn on_reorder_timeout(&mut self) {
+        let before = self.inflight();
+        let wait_us = self.mark_lost();
+        if self.inflight() != before && self.ca_state != CaState::Recovery {
+            if self.ca_state != CaState::Loss {
+                self.enter_recovery(false);
+            }
+            if !self.owns_cwnd() && self.in_cwnd_reduction() {
+                self.reduce_cwnd(1, 0, false);
+            }
+        }
+        match wait_us {
+            Some(us) => self.timer = Some((TimerKind::Reorder, self.now_ns + (us + 1) * 1000)),
+            None => self.arm_retransmit(),
+        }
+    }
+
+    pub(crate) fn in_cwnd_reduction(&self) -> bool {
+        matches!(self.ca_state, CaState::Cwr | CaState::Recovery)
+    }
+
+    /// tcp_current_ssthresh(): what an undo should restore.
+    fn current_ssthresh(&self) -> u32 {
+        if self.in_cwnd_reduction() {
+            self.ctl.ssthresh
+        } else {
+            self.ctl.ssthresh.max(self.ctl.cwnd / 2 + self.ctl.cwnd / 4)
+        }
+    }
+
+    fn init_undo(&mut self) {
+        self.undo_marker = Some(self.snd_una);
+        self.undo_retrans = self.retrans_out as i32;
+    }
+
+    fn enter_recovery(&mut self, ece: bool) {
+        self.prior_ssthresh = 0;
+        self.init_undo();
+        self.retrans_ns = 0;
+        if !self.in_cwnd_reduction() {
+            if !ece {
+                self.prior_ssthresh = self.current_ssthresh();
+            }
+            self.init_cwnd_reduction();
+        }
+        self.set_ca_state(CaState::Recovery);
+        self.totals.recoveries += 1;
+        self.events.push(SenderEvent::Recovery);
+    }
+
+    fn init_cwnd_reduction(&mut self) {
+        self.high_seq = self.snd_nxt;
+        self.tlp_high = None;
+        self.ctl.cwnd_cnt = 0;
+        self.prior_cwnd = self.ctl.cwnd;
+        self.prr_delivered = 0;
+        self.prr_out = 0;
+        self.cc_event(EventKind::Ssthresh, 0, 0);
+        self.cwr_pending = self.config.ecn;
+    }
+
+    fn enter_cwr(&mut self) {
+        self.prior_ssthresh = 0;
+        if self.ca_state < CaState::Cwr {
+            self.undo_marker = None;
+            self.init_cwnd_reduction();
+            self.set_ca_state(CaState::Cwr);
+            self.events.push(SenderEvent::Cwr);
+        }
+    }
+
+    fn end_cwnd_reduction(&mut self) {
+        self.events.push(SenderEvent::RecoveryEnd);
+        if self.owns_cwnd() {
+            return;
+        }
+        let reduced = self.ca_state == CaState::Cwr || self.undo_marker.is_some();
+        if self.ctl.ssthresh < INFINITE && reduced {
+            self.ctl.cwnd = self.ctl.ssthresh;
+        }
+        self.cc_event(EventKind::CompleteCwr, 0, 0);
+    }
+
+    fn keep_open(&mut self) {
+        let doubtful = self.sacked_out + self.lost_out > 0
+            || self.retrans_out > 0
+            || self.undo_marker.is_some();
+        let state = if doubtful {
+            CaState::Disorder
+        } else {
+            CaState::Open
+        };
+        if self.ca_state != state {
+            self.set_ca_state(state);
+            self.high_seq = self.snd_nxt;
+        }
+    }
+
+    /// tcp_enter_loss(): all that was not sacked is lost.
+    pub(crate) fn enter_loss(&mut self) {
+        for number in self.snd_una..self.snd_nxt {
+            let flags = self.board.get(number).flags;
+            let delivered = flags & SACKED != 0;
+            if !delivered && (flags & LOST == 0 || flags & RETRANS != 0) {
+                if flags & RETRANS != 0 && flags & LOST == 0 {
+                    self.retrans_out -= 1;
+                    self.board.get_mut(number).flags &= !RETRANS;
+                }
+                self.mark_packet_lost(number);
+            }
+        }
+        let new_episode = self.ca_state <= CaState::Disorder
+            || self.snd_una >= self.high_seq
+            || self.ca_state == CaState::Loss && self.retransmits == 0;
+        if new_episode {
+            self.prior_ssthresh = self.current_ssthresh();
+            self.prior_cwnd = self.ctl.cwnd;
+            self.cc_event(EventKind::Ssthresh, 0, 0);
+            self.cc_event(EventKind::Rto, 0, 0);
+            self.init_undo();
+            self.retrans_ns = 0;
+        }
+        self.ctl.cwnd = self.inflight() + 1;
+        self.ctl.cwnd_cnt = 0;
+        self.set_ca_state(CaState::Loss);
+        self.high_seq = self.snd_nxt;
+        self.cwr_pending = self.config.ecn;
+        self.frto = new_episode || self.retransmits > 0;
+        self.tlp_high = None;
+        self.totals.timeouts += 1;
+        self.events.push(SenderEvent::Timeout);
+    }
+
+    /// tcp_process_loss(): F-RTO (RFC 5682) and the way out.
+    fn process_loss(&mut self, incoming: &Incoming) {
+        let recovered = self.snd_una >= self.high_seq;
+        if incoming.advanced && self.undo_if_spurious(incoming.echo_ns, true) {
+            self.leave_loss();
+            return;
+        }
+        if self.frto {
+            if incoming.original_delivered && self.undo(true) {
+                self.leave_loss();
+                return;
+            }
+            if self.snd_nxt > self.high_seq {
+                self.frto &= !incoming.sacked;
+            } else if incoming.advanced && !recovered {
+                self.high_seq = self.snd_nxt;
+            }
+        }
+        if recovered {
+            self.try_undo_recovery(incoming.echo_ns);
+            self.undo_marker = None;
+        }
+    }
+
+    fn leave_loss(&mut self) {
+        self.retransmits = 0;
+        self.frto = false;
+        self.set_ca_state(CaState::Open);
+    }
+
+    fn try_undo_recovery(&mut self, echo_ns: u64) {
+        self.undo_if_spurious(echo_ns, false);
+        self.set_ca_state(CaState::Open);
+    }
+
+    fn try_undo_partial(&mut self, incoming: &Incoming) {
+        let delayed = self.retrans_ns > 0 && incoming.echo_ns < self.retrans_ns;
+        if self.undo_marker.is_some() && delayed && self.retrans_out == 0 && self.undo(true) {
+            self.keep_open();
+        }
+    }
+
+    /// tcp_may_undo(): the ACK answers what was sent before the first retransmission (Eifel,
+    /// RFC 3522), or every retransmission was reported as a duplicate.
+    fn undo_if_spurious(&mut self, echo_ns: u64, unmark: bool) -> bool {
+        let delayed = self.retrans_ns > 0 && echo_ns > 0 && echo_ns < self.retrans_ns;
+        let all_duplicates = self.undo_retrans == 0 && self.retrans_ns > 0;
+        self.undo_marker.is_some() && (delayed || all_duplicates) && self.undo(unmark)
+    }
+
+    /// tcp_undo_cwnd_reduction().
+    fn undo(&mut self, unmark: bool) -> bool {
+        if self.undo_marker.take().is_none() {
+            return false;
+        }
+        if unmark {
+            for number in self.snd_una..self.snd_nxt {
+                let record = self.board.get_mut(number);
+                if record.flags & LOST != 0 {
+                    record.flags &= !LOST;
+                    self.lost_out -= 1;
+                    if self.board.get(number).flags & RETRANS == 0 {
+                        self.board.append(number);
+                    }
+                }
+            }
+        }
+        if self.prior_ssthresh > 0 {
+            self.cc_event(EventKind::Undo, 0, 0);
+            if self.prior_ssthresh > self.ctl.ssthresh {
+                self.ctl.ssthresh = self.prior_ssthresh;
+                self.cwr_pending = false;
+            }
+        }
+        self.totals.undos += 1;
+        self.events.push(SenderEvent::Undo);
+        true
+    }
+
+    /// tcp_cong_control().
+    fn control(&mut self, incoming: &Incoming, rtt_us: Option<u32>, losses: u32, inflight: u32) {
+        if !self.owns_cwnd() {
+            if self.in_cwnd_reduction() {
+                self.reduce_cwnd(incoming.newly_delivered, losses, incoming.advanced);
+            } else if incoming.advanced {
+                let conn = self.conn();
+                let acked_sacked = incoming.newly_delivered;
+                let mut ack = CcAck {
+                    acked_sacked,
+                    ..CcAck::default()
+                };
+                self.cc.on_ack(&conn, &mut ack, &mut self.ctl);
+            }
+            self.update_pacing_rate();
+            return;
+        }
+        let sample = &incoming.sample;
+        let end = (sample.last_number + 1).wrapping_mul(self.config.mss_bytes);
+        let mut ack = CcAck {
+            prior_us: sample.prior_us,
+            prior_delivered: sample.prior_delivered,
+            prior_delivered_ce: sample.prior_delivered_ce,
+            delivered: sample.delivered,
+            delivered_ce: sample.delivered_ce,
+            interval_us: sample.interval_us,
+            rtt_us: rtt_us.map_or(-1, |us| us as i32),
+            losses,
+            acked_sacked: incoming.newly_delivered,
+            prior_inflight: inflight,
+            last_end_seq: end,
+            is_app_limited: u8::from(sample.is_app_limited),
+            is_retrans: u8::from(sample.is_retrans),
+            ..CcAck::default()
+        };
+        let conn = self.conn();
+        self.cc.on_ack(&conn, &mut ack, &mut self.ctl);
+    }
+
+    /// Proportional rate reduction (RFC 6937 with its slow-start bound, tcp_cwnd_reduction()).
+    fn reduce_cwnd(&mut self, delivered: u32, losses: u32, advanced: bool) {
+        if delivered == 0 || self.prior_cwnd == 0 {
+            return;
+        }
+        self.prr_delivered += delivered;
+        let inflight = self.inflight();
+        let room = i64::from(self.ctl.ssthresh) - i64::from(inflight);
+        let mut send = if room < 0 {
+            let dividend = u64::from(self.ctl.ssthresh) * u64::from(self.prr_delivered)
+                + u64::from(self.prior_cwnd)
+                - 1;
+            (dividend / u64::from(self.prior_cwnd)) as i64 - i64::from(self.prr_out)
+        } else {
+            let behind = i64::from(self.prr_delivered) - i64::from(self.prr_out);
+            let mut send = behind.max(i64::from(delivered));
+            if advanced && losses == 0 {
+                send += 1;
+            }
+            send.min(room)
+        };
+        // The first retransmission of an episode is always sent.
+        send = send.max(i64::from(self.prr_out == 0));
+        self.ctl.cwnd = inflight + send.max(0) as u32;
+    }
+}

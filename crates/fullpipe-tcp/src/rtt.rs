@@ -1,0 +1,114 @@
+//! Round-trip time and retransmission timeout: tcp_input.c, tcp_rtt_estimator(), RFC 6298.
+
+/// Linux TCP_RTO_MIN and TCP_RTO_MAX.
+const RTO_MIN_US: i64 = 200_000;
+const RTO_MAX_US: i64 = 120_000_000;
+/// Window of the connection's minimum (sysctl tcp_min_rtt_wlen).
+const MIN_RTT_WINDOW_US: u64 = 300_000_000;
+
+/// The estimator's state; `srtt` has three bits of fraction, the deviations two, as in Linux.
+#[derive(Clone, Debug)]
+pub(crate) struct Rtt {
+    srtt8: i64,
+    mdev4: i64,
+    mdev_max4: i64,
+    rttvar4: i64,
+    /// The deviation's window ends when this packet is acknowledged.
+    window_end: u32,
+    rto_us: i64,
+    backoff: u32,
+    min: Option<(u32, u64)>,
+}
+
+impl Default for Rtt {
+    fn default() -> Self {
+        Self {
+            srtt8: 0,
+            mdev4: 0,
+            mdev_max4: 0,
+            rttvar4: 0,
+            window_end: 0,
+            rto_us: 1_000_000,
+            backoff: 0,
+            min: None,
+        }
+    }
+}
+
+impl Rtt {
+    /// Takes a sample of a packet that was sent once (Karn's rule).
+    pub(crate) fn sample(&mut self, rtt_us: i64, snd_una: u32, snd_nxt: u32) {
+        let rtt_us = rtt_us.max(1);
+        if self.srtt8 == 0 {
+            self.srtt8 = rtt_us << 3;
+            self.mdev4 = rtt_us << 1;
+            self.rttvar4 = self.mdev4.max(RTO_MIN_US);
+            self.mdev_max4 = self.rttvar4;
+            self.window_end = snd_nxt;
+        } else {
+            let mut error = rtt_us - (self.srtt8 >> 3);
+            self.srtt8 += error;
+            if error < 0 {
+                // A falling RTT must not raise the deviation as fast as a rising one does.
+                error = -error - (self.mdev4 >> 2);
+                if error > 0 {
+                    error >>= 3;
+                }
+            } else {
+                error -= self.mdev4 >> 2;
+            }
+            self.mdev4 += error;
+            if self.mdev4 > self.mdev_max4 {
+                self.mdev_max4 = self.mdev4;
+                self.rttvar4 = self.rttvar4.max(self.mdev_max4);
+            }
+            if snd_una > self.window_end {
+                if self.mdev_max4 < self.rttvar4 {
+                    self.rttvar4 -= (self.rttvar4 - self.mdev_max4) >> 2;
+                }
+                self.window_end = snd_nxt;
+                self.mdev_max4 = RTO_MIN_US;
+            }
+        }
+        self.rto_us = ((self.srtt8 >> 3) + self.rttvar4).min(RTO_MAX_US);
+    }
+
+    /// Takes a sample into the connection's minimum (tcp_update_rtt_min()).
+    pub(crate) fn sample_min(&mut self, rtt_us: u32, now_us: u64) {
+        match self.min {
+            Some((least, at)) if rtt_us > least && now_us - at < MIN_RTT_WINDOW_US => {}
+            _ => self.min = Some((rtt_us.max(1), now_us)),
+        }
+    }
+
+    /// The minimum; Linux's "unknown" (all ones) before the first sample.
+    pub(crate) fn min_us(&self) -> u32 {
+        self.min.map_or(u32::MAX, |(least, _)| least)
+    }
+
+    /// Smoothed RTT; 0 before the first sample.
+    pub(crate) fn smoothed_us(&self) -> u32 {
+        (self.srtt8 >> 3) as u32
+    }
+
+    /// Smoothed RTT with three bits of fraction.
+    pub(crate) fn smoothed8(&self) -> u64 {
+        self.srtt8 as u64
+    }
+
+    /// Timeout with back-off.
+    pub(crate) fn timeout_ns(&self) -> u64 {
+        let us = (self.rto_us << self.backoff.min(16)).min(RTO_MAX_US);
+        us as u64 * 1000
+    }
+
+    /// A timer expired: the next timeout is twice as long.
+    pub(crate) fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// Something new was acknowledged.
+    pub(crate) fn reset_back_off(&mut self) {
+        self.backoff = 0;
+    }
+}

@@ -1,0 +1,119 @@
+//! Packets between `snd_una` and `snd_nxt`: what was sent, sacked, lost, sent again; and their
+//! order of sending (Linux's retransmission queue and its tsorted list).
+
+/// No packet.
+pub(crate) const NIL: u32 = u32::MAX;
+
+pub(crate) const SACKED: u8 = 1;
+pub(crate) const LOST: u8 = 2;
+/// The retransmission is in flight.
+pub(crate) const RETRANS: u8 = 4;
+pub(crate) const EVER_RETRANS: u8 = 8;
+/// Sent while application-limited.
+pub(crate) const APP_LIMITED: u8 = 16;
+const LISTED: u8 = 32;
+
+/// One packet's record (Linux tcp_skb_cb.tx and sk_buff.skb_mstamp_ns).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// When it was last sent.
+    pub(crate) at_ns: u64,
+    /// Send time of the packet that began its rate sample.
+    pub(crate) first_tx_us: u64,
+    /// When `delivered` last grew before it was sent; 0: its sample was taken.
+    pub(crate) delivered_us: u64,
+    pub(crate) delivered: u32,
+    pub(crate) delivered_ce: u32,
+    prev: u32,
+    next: u32,
+    pub(crate) flags: u8,
+}
+
+/// A ring indexed by packet number, and a list through it in the order of sending.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    ring: Vec<Sent>,
+    head: u32,
+    tail: u32,
+}
+
+impl Scoreboard {
+    pub(crate) fn new() -> Self {
+        Self {
+            ring: vec![Sent::default(); 64],
+            head: NIL,
+            tail: NIL,
+        }
+    }
+
+    /// Makes room for packets `from..=to`.
+    pub(crate) fn reserve(&mut self, from: u32, to: u32) {
+        let need = (to - from + 1) as usize;
+        if need <= self.ring.len() {
+            return;
+        }
+        let old = std::mem::take(&mut self.ring);
+        let mask = old.len() - 1;
+        self.ring = vec![Sent::default(); need.next_power_of_two()];
+        let new_mask = self.ring.len() - 1;
+        for number in from..to {
+            self.ring[number as usize & new_mask] = old[number as usize & mask];
+        }
+    }
+
+    pub(crate) fn get(&self, number: u32) -> &Sent {
+        let mask = self.ring.len() - 1;
+        &self.ring[number as usize & mask]
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut Sent {
+        let mask = self.ring.len() - 1;
+        &mut self.ring[number as usize & mask]
+    }
+
+    /// The packet sent longest ago that is neither delivered nor marked lost.
+    pub(crate) fn oldest(&self) -> u32 {
+        self.head
+    }
+
+    /// The one sent after it.
+    pub(crate) fn after(&self, number: u32) -> u32 {
+        self.get(number).next
+    }
+
+    /// Puts a packet at the end of the order of sending.
+    pub(crate) fn append(&mut self, number: u32) {
+        self.unlink(number);
+        let tail = self.tail;
+        let record = self.get_mut(number);
+        record.flags |= LISTED;
+        record.prev = tail;
+        record.next = NIL;
+        if tail == NIL {
+            self.head = number;
+        } else {
+            self.get_mut(tail).next = number;
+        }
+        self.tail = number;
+    }
+
+    /// Takes a packet out of the order of sending.
+    pub(crate) fn unlink(&mut self, number: u32) {
+        let record = self.get_mut(number);
+        if record.flags & LISTED == 0 {
+            return;
+        }
+        record.flags &= !LISTED;
+        let (prev, next) = (record.prev, record.next);
+        if prev == NIL {
+            self.head = next;
+        } else {
+            self.get_mut(prev).next = next;
+        }
+        if next == NIL {
+            self.tail = prev;
+        } else {
+            self.get_mut(next).prev = prev;
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The sender's state, its view for the congestion control, and its timers.
+//!
+//! `recovery.rs` says what an ACK does, `transmit.rs` what may be sent. Names follow tcp_sock.
+
+use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
+use fullpipe_scenario::Pacing;
+
+use crate::rate::RateState;
+use crate::rtt::Rtt;
+use crate::scoreboard::Scoreboard;
+
+/// How a sender is set up.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// Payload of a full packet.
+    pub mss_bytes: u32,
+    /// Who paces.
+    pub pacing: Pacing,
+    /// Linux sk_pacing_shift: queued time below the sender, and the target length of a burst.
+    pub pacing_shift: u8,
+    /// Largest burst in packets.
+    pub gso_max_segments: u32,
+    /// Initial congestion window.
+    pub initial_cwnd: u32,
+    /// Ceiling of the send buffer.
+    pub wmem_max_bytes: u64,
+    /// ECN was negotiated.
+    pub ecn: bool,
+    /// Seed of the congestion control's own random numbers.
+    pub seed: u32,
+    /// What the application sends in all; `None`: without end.
+    pub amount_bytes: Option<u64>,
+    /// The application hands over data only through [`Sender::write`].
+    pub written_by_application: bool,
+}
+
+/// Totals of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Of those, retransmissions.
+    pub packets_retransmitted: u64,
+    /// Packets marked lost.
+    pub packets_lost: u64,
+    /// Times Recovery was entered.
+    pub recoveries: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions undone.
+    pub undos: u64,
+}
+
+/// Something that a recording notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderEvent {
+    /// Recovery begins.
+    Recovery,
+    /// Recovery or CWR ended.
+    RecoveryEnd,
+    /// A retransmission timeout.
+    Timeout,
+    /// A reduction was undone.
+    Undo,
+    /// An ECN reduction begins.
+    Cwr,
+}
+
+impl SenderEvent {
+    /// Name in recordings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recovery => "recovery",
+            Self::RecoveryEnd => "recovery_end",
+            Self::Timeout => "rto",
+            Self::Undo => "undo",
+            Self::Cwr => "cwr",
+        }
+    }
+}
+
+/// What the one retransmission timer waits for (icsk_pending).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerKind {
+    Retransmit,
+    LossProbe,
+    Reorder,
+}
+
+/// RACK's state (RFC 8985 section 5.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rack {
+    pub(crate) sent_ns: u64,
+    pub(crate) number: u32,
+    pub(crate) rtt_us: u64,
+    pub(crate) advanced: bool,
+}
+
+/// One connection's sending end.
+pub struct Sender {
+    pub(crate) config: SenderConfig,
+    pub(crate) cc: Controller,
+    pub(crate) ctl: Ctl,
+    pub(crate) board: Scoreboard,
+    pub(crate) rate: RateState,
+    pub(crate) rtt: Rtt,
+    pub(crate) rack: Rack,
+    pub(crate) totals: Totals,
+    pub(crate) events: Vec<SenderEvent>,
+
+    pub(crate) snd_una: u32,
+    pub(crate) snd_nxt: u32,
+    /// Packets that the application has handed over (number of the first it has not).
+    pub(crate) written: u32,
+    /// Payload of packet `written - 1` where the application has written all it will.
+    pub(crate) last_payload: u32,
+    pub(crate) closed: bool,
+    pub(crate) window_bytes: u64,
+
+    pub(crate) sacked_out: u32,
+    pub(crate) lost_out: u32,
+    pub(crate) retrans_out: u32,
+    pub(crate) lost: u32,
+
+    pub(crate) ca_state: CaState,
+    pub(crate) prior_ca_state: CaState,
+    pub(crate) high_seq: u32,
+    pub(crate) prior_ssthresh: u32,
+    pub(crate) prior_cwnd: u32,
+    pub(crate) prr_delivered: u32,
+    pub(crate) prr_out: u32,
+    pub(crate) undo_marker: Option<u32>,
+    pub(crate) undo_retrans: i32,
+    /// When the first retransmission of this episode left; 0: none has.
+    pub(crate) retrans_ns: u64,
+    pub(crate) retransmits: u32,
+    pub(crate) frto: bool,
+    pub(crate) retransmit_hint: u32,
+    /// A probe is out; its episode ends here.
+    pub(crate) tlp_high: Option<u32>,
+    pub(crate) tlp_is_retrans: bool,
+    pub(crate) cwr_pending: bool,
+    /// What the newest ACK carried last time, to walk only what is new (recv_sack_cache).
+    pub(crate) sack_cache: [crate::Block; crate::MAX_BLOCKS],
+
+    pub(crate) is_cwnd_limited: bool,
+    pub(crate) max_packets_out: u32,
+    pub(crate) cwnd_usage_seq: u32,
+
+    pub(crate) now_ns: u64,
+    /// Earliest departure of the next packet (tcp_wstamp_ns).
+    pub(crate) edt_ns: u64,
+    pub(crate) pacing_at_ns: Option<u64>,
+    pub(crate) timer: Option<(TimerKind, u64)>,
+    /// Payload queued below TCP and not departed (sk_wmem_alloc).
+    pub(crate) queued_bytes: u64,
+    pub(crate) queued_bursts: u32,
+    pub(crate) last_send_ns: u64,
+    pub(crate) echo_ns: u64,
+    pub(crate) data_segs_out: u64,
+    pub(crate) established: bool,
+}
+
+impl Sender {
+    /// A connection that is not established yet.
+    pub fn new(config: SenderConfig, cc: Controller) -> Self {
+        let mss = u64::from(config.mss_bytes);
+        let (written, last_payload, closed) = match config.amount_bytes {
+            _ if config.written_by_application => (0, config.mss_bytes, false),
+            None => (u32::MAX, config.mss_bytes, false),
+            Some(bytes) => {
+                let packets = bytes.div_ceil(mss).min(u64::from(u32::MAX - 1));
+                let last = bytes - (packets.max(1) - 1) * mss;
+                (packets as u32, last.min(mss) as u32, true)
+            }
+        };
+        let ctl = Ctl {
+            cwnd: config.initial_cwnd,
+            ssthresh: INFINITE,
+            ..Ctl::default()
+        };
+        Self {
+            cc,
+            ctl,
+            board: Scoreboard::new(),
+            rate: RateState::default(),
+            rtt: Rtt::default(),
+            rack: Rack::default(),
+            totals: Totals::default(),
+            events: Vec::new(),
+            snd_una: 0,
+            snd_nxt: 0,
+            written,
+            last_payload,
+            closed,
+            window_bytes: 65_536,
+            sacked_out: 0,
+            lost_out: 0,
+            retrans_out: 0,
+            lost: 0,
+            ca_state: CaState::Open,
+            prior_ca_state: CaState::Open,
+            high_seq: 0,
+            prior_ssthresh: 0,
+            prior_cwnd: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            undo_marker: None,
+            undo_retrans: 0,
+            retrans_ns: 0,
+            retransmits: 0,
+            frto: false,
+            retransmit_hint: 0,
+            tlp_high: None,
+            tlp_is_retrans: false,
+            cwr_pending: false,
+            sack_cache: Default::default(),
+            is_cwnd_limited: false,
+            max_packets_out: 0,
+            cwnd_usage_seq: 0,
+            now_ns: 0,
+            edt_ns: 0,
+            pacing_at_ns: None,
+            timer: None,
+            queued_bytes: 0,
+            queued_bursts: 0,
+            last_send_ns: 0,
+            echo_ns: 0,
+            data_segs_out: 0,
+            established: false,
+            config,
+        }
+    }
+
+    /// The handshake is done and took `rtt_ns`; the peer offers `window_bytes`.
+    pub fn establish(&mut self, now_ns: u64, rtt_ns: u64, window_bytes: u64) {
+        self.now_ns = now_ns;
+        self.edt_ns = now_ns;
+        self.established = true;
+        self.window_bytes = window_bytes;
+        self.rtt.sample((rtt_ns / 1000) as i64, 0, 0);
+        self.rtt.sample_min((rtt_ns / 1000) as u32, now_ns / 1000);
+        // The SYN counts as delivered (tcp_rcv_synsent_state_process()).
+        self.rate.delivered = 1;
+        self.rate.delivered_us = now_ns / 1000;
+        self.rate.first_tx_us = now_ns / 1000;
+        self.update_pacing_rate();
+        let conn = self.conn();
+        self.cc.init(&conn, &mut self.ctl);
+    }
+
+    /// The application hands over whole packets (only where `written_by_application`).
+    pub fn write(&mut self, packets: u32) {
+        let idle = self.snd_nxt == self.written;
+        let inflight = self.inflight();
+        if idle && inflight < self.ctl.cwnd && self.lost_out <= self.retrans_out {
+            self.rate.mark_app_limited(inflight);
+        }
+        self.written = self.written.saturating_add(packets);
+    }
+
+    /// The application will write no more: what is unsent is dropped from its buffer.
+    pub fn stop(&mut self) {
+        self.written = self.snd_nxt;
+        self.last_payload = self.config.mss_bytes;
+        self.closed = true;
+    }
+
+    /// Everything written was acknowledged, and no more will come.
+    pub fn is_finished(&self) -> bool {
+        self.closed && self.snd_una == self.written
+    }
+
+    /// Whether the handshake is done.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Totals so far.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            packets_lost: u64::from(self.lost),
+            ..self.totals
+        }
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> std::vec::Drain<'_, SenderEvent> {
+        self.events.drain(..)
+    }
+
+    /// Whether something happened that [`Self::take_events`] would give.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Congestion window in packets.
+    pub fn cwnd(&self) -> u32 {
+        self.ctl.cwnd
+    }
+
+    /// Slow-start threshold, if set.
+    pub fn ssthresh(&self) -> Option<u32> {
+        (self.ctl.ssthresh < INFINITE).then_some(self.ctl.ssthresh)
+    }
+
+    /// Pacing rate in bytes/s, if the connection is paced.
+    pub fn pacing_rate(&self) -> Option<u64> {
+        self.is_paced().then_some(self.ctl.pacing_rate_bytes_per_s)
+    }
+
+    /// Smoothed RTT in us; 0 before the first sample.
+    pub fn srtt_us(&self) -> u32 {
+        self.rtt.smoothed_us()
+    }
+
+    /// The connection's least RTT in us.
+    pub fn min_rtt_us(&self) -> Option<u32> {
+        let least = self.rtt.min_us();
+        (least != u32::MAX).then_some(least)
+    }
+
+    /// Latest delivery-rate sample in bit/s (tcpi_delivery_rate).
+    pub fn delivery_rate_bps(&self) -> u64 {
+        let bits = u64::from(self.rate.rate_delivered) * u64::from(self.config.mss_bytes) * 8;
+        match self.rate.rate_interval_us {
+            0 => 0,
+            us => bits * 1_000_000 / u64::from(us),
+        }
+    }
+
+    /// Packets delivered, and of those, marked.
+    pub fn delivered(&self) -> (u32, u32) {
+        (self.rate.delivered, self.rate.delivered_ce)
+    }
+
+    /// First packet that is not cumulatively acknowledged.
+    pub fn snd_una(&self) -> u32 {
+        self.snd_una
+    }
+
+    /// Payload acknowledged.
+    pub fn acked_bytes(&self) -> u64 {
+        let mss = u64::from(self.config.mss_bytes);
+        if self.closed && self.snd_una == self.written && self.snd_una > 0 {
+            u64::from(self.snd_una - 1) * mss + u64::from(self.last_payload)
+        } else {
+            u64::from(self.snd_una) * mss
+        }
+    }
+
+    /// Linux tcp_ca_state.
+    pub fn ca_state(&self) -> CaState {
+        self.ca_state
+    }
+
+    /// What the algorithm lets others see.
+    pub fn cc_info(&self) -> Info {
+        self.cc.info()
+    }
+
+    /// Payload of a full packet.
+    pub fn mss_bytes(&self) -> u32 {
+        self.config.mss_bytes
+    }
+
+    /// When a timer of this sender expires.
+    pub fn timer_ns(&self) -> Option<u64> {
+        let retransmit = self.timer.map(|(_, at_ns)| at_ns);
+        match (retransmit, self.pacing_at_ns) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Packets in the network (tcp_packets_in_flight()).
+    pub fn inflight(&self) -> u32 {
+        self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
+    }
+
+    pub(crate) fn packets_out(&self) -> u32 {
+        self.snd_nxt - self.snd_una
+    }
+
+    pub(crate) fn owns_cwnd(&self) -> bool {
+        self.cc.wants(flags::OWNS_CWND)
+    }
+
+    /// Whether departures are spaced: fq paces all, TCP's timer those that ask.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.config.pacing == Pacing::Fq || self.owns_cwnd()
+    }
+
+    /// tcp_is_cwnd_limited().
+    fn cwnd_limited(&self) -> bool {
+        let slow_start = self.ctl.cwnd < self.ctl.ssthresh;
+        self.is_cwnd_limited || slow_start && self.ctl.cwnd < 2 * self.max_packets_out
+    }
+
+    pub(crate) fn conn(&self) -> Conn {
+        let mss = self.config.mss_bytes;
+        Conn {
+            now_us: self.now_ns / 1000,
+            now_ns: self.now_ns,
+            edt_ns: self.edt_ns,
+            delivered_us: self.rate.delivered_us,
+            pacing_rate_cap_bytes_per_s: u64::MAX,
+            mss_bytes: mss,
+            delivered: self.rate.delivered,
+            delivered_ce: self.rate.delivered_ce,
+            lost: self.lost,
+            packets_out: self.packets_out(),
+            inflight: self.inflight(),
+            snd_una: self.snd_una.wrapping_mul(mss),
+            snd_nxt: self.snd_nxt.wrapping_mul(mss),
+            srtt_us: self.rtt.smoothed_us(),
+            app_limited: self.rate.app_limited,
+            cwnd_clamp: u32::MAX,
+            gso_max_segs: self.config.gso_max_segments,
+            seed: self.config.seed,
+            ca_state: self.ca_state as u8,
+            prior_ca_state: self.prior_ca_state as u8,
+            is_cwnd_limited: u8::from(self.cwnd_limited()),
+            ecn_ok: u8::from(self.config.ecn),
+            ..Conn::default()
+        }
+    }
+
+    pub(crate) fn cc_event(&mut self, kind: EventKind, value: u32, packets: u32) {
+        let conn = self.conn();
+        let event = Event {
+            kind: kind as u32,
+            value,
+            packets,
+            unused: 0,
+        };
+        self.cc.on_event(&conn, event, &mut self.ctl);
+    }
+
+    pub(crate) fn set_ca_state(&mut self, state: CaState) {
+        self.cc_event(EventKind::State, state as u32, 0);
+        self.prior_ca_state = self.ca_state;
+        self.ca_state = state;
+    }
+
+    /// tcp_update_pacing_rate(): 200 % of cwnd/srtt in slow start, 120 % after, for algorithms
+    /// that leave pacing to the host.
+    pub(crate) fn update_pacing_rate(&mut self) {
+        let percent = if self.ctl.cwnd < self.ctl.ssthresh / 2 {
+            200
+        } else {
+            120
+        };
+        let window = u64::from(self.ctl.cwnd.max(self.packets_out()));
+        let rate = u64::from(self.config.mss_bytes) * window * percent * 80_000;
+        self.ctl.pacing_rate_bytes_per_s = rate / self.rtt.smoothed8().max(1);
+    }
+}

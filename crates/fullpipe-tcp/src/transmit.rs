@@ -1,0 +1,393 @@
+//! What may be sent, and when: tcp_output.c, tcp_write_xmit(), tcp_xmit_retransmit_queue().
+
+use fullpipe_cc::{CaState, EventKind};
+use fullpipe_scenario::Pacing;
+
+use crate::packet::Data;
+use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
+use crate::sender::{Sender, TimerKind};
+
+/// Below this RTT bursts may be larger: gso_max is allowed at 0, half of it every 2^9 us
+/// (sysctl tcp_tso_rtt_log).
+const TSO_RTT_LOG: u32 = 9;
+/// Largest GSO packet in bytes, headers excluded.
+const GSO_MAX_BYTES: u64 = 65_536 - 320;
+/// Linux's truesize of a full packet, for limits in buffer bytes.
+const TRUESIZE_BYTES: u64 = 2304;
+/// sysctl tcp_limit_output_bytes.
+const LIMIT_OUTPUT_BYTES: u64 = 4 << 20;
+/// The first packets are not paced, so that the initial window leaves at once
+/// (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
+const UNPACED_PACKETS: u64 = 10;
+const NS_PER_MS: u64 = 1_000_000;
+
+impl Sender {
+    /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
+    /// `out` in the order of departure.
+    pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Data>) {
+        self.now_ns = self.now_ns.max(now_ns);
+        if !self.established {
+            return;
+        }
+        self.restart_after_idle();
+        if self.lost_out > 0 {
+            self.retransmit_lost(out);
+        }
+        self.send_new(out);
+    }
+
+    /// A burst of so much payload has left the host (only under fq: TSQ's feedback).
+    pub fn departed(&mut self, payload_bytes: u64) {
+        self.queued_bytes = self.queued_bytes.saturating_sub(payload_bytes);
+        self.queued_bursts = self.queued_bursts.saturating_sub(1);
+    }
+
+    /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
+    fn restart_after_idle(&mut self) {
+        let idle_ns = self.now_ns.saturating_sub(self.last_send_ns);
+        let idle = self.packets_out() == 0 && self.snd_nxt > 0 && self.snd_nxt < self.written;
+        if !idle || self.owns_cwnd() || idle_ns <= self.rtt.timeout_ns() {
+            return;
+        }
+        self.cc_event(EventKind::CwndRestart, 0, 0);
+        let restart = self.config.initial_cwnd.min(self.ctl.cwnd);
+        self.ctl.ssthresh = self.ctl.ssthresh.max(self.ctl.cwnd - self.ctl.cwnd / 4);
+        let mut left_ns = idle_ns;
+        let rto_ns = self.rtt.timeout_ns();
+        while left_ns > rto_ns && self.ctl.cwnd > restart {
+            self.ctl.cwnd >>= 1;
+            left_ns -= rto_ns;
+        }
+        self.ctl.cwnd = self.ctl.cwnd.max(restart);
+        self.max_packets_out = 0;
+    }
+
+    /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
+    fn burst_packets(&mut self) -> u32 {
+        self.ctl.tso_segs = 0;
+        self.cc_event(EventKind::Send, 0, 0);
+        let least = if self.ctl.tso_segs > 0 {
+            self.ctl.tso_segs
+        } else {
+            2
+        };
+        let mut bytes = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
+        let shift = self.rtt.min_us() >> TSO_RTT_LOG;
+        if shift < 32 {
+            bytes += GSO_MAX_BYTES >> shift;
+        }
+        let bytes = bytes.min(GSO_MAX_BYTES);
+        let packets = (bytes / u64::from(self.config.mss_bytes)) as u32;
+        packets.max(least).min(self.config.gso_max_segments)
+    }
+
+    /// Whether the pacing timer must run first (tcp_pacing_check()).
+    fn must_wait(&mut self) -> bool {
+        if self.config.pacing == Pacing::Fq || !self.owns_cwnd() || self.edt_ns <= self.now_ns {
+            return false;
+        }
+        self.pacing_at_ns = Some(self.edt_ns);
+        true
+    }
+
+    /// Too much waits below TCP already (tcp_small_queue_check()).
+    fn small_queue_full(&self) -> bool {
+        if self.config.pacing != Pacing::Fq || self.queued_bursts < 2 {
+            return false;
+        }
+        let allowed = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
+        self.queued_bytes > allowed.min(LIMIT_OUTPUT_BYTES)
+    }
+
+    fn retransmit_lost(&mut self, out: &mut Vec<Data>) {
+        let max_burst = self.burst_packets();
+        let mut number = self.retransmit_hint.max(self.snd_una);
+        while number < self.snd_nxt {
+            let flags = self.board.get(number).flags;
+            if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
+                number += 1;
+                self.retransmit_hint = number;
+                continue;
+            }
+            if self.must_wait() || self.small_queue_full() {
+                return;
+            }
+            let room = self.ctl.cwnd.saturating_sub(self.inflight());
+            if room == 0 {
+                return;
+            }
+            // One burst: consecutive lost packets, as the kernel's merged skb would hold.
+            let mut count = 0;
+            while count < room.min(max_burst) && number + count < self.snd_nxt {
+                let flags = self.board.get(number + count).flags;
+                if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
+                    break;
+                }
+                count += 1;
+            }
+            self.send_burst(number, count, true, out);
+            if self.in_cwnd_reduction() {
+                self.prr_out += count;
+            }
+            number += count;
+            self.retransmit_hint = number;
+            if self
+                .timer
+                .is_none_or(|(kind, _)| kind != TimerKind::Reorder)
+            {
+                self.arm_retransmit();
+            }
+        }
+    }
+
+    fn send_new(&mut self, out: &mut Vec<Data>) {
+        let max_burst = self.burst_packets();
+        let mss = u64::from(self.config.mss_bytes);
+        let (mut limited, mut sent) = (false, 0);
+        loop {
+            if self.must_wait() {
+                break;
+            }
+            let inflight = self.inflight();
+            if inflight >= self.ctl.cwnd {
+                limited = true;
+                break;
+            }
+            let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
+            let window = window.min(u64::from(u32::MAX)) as u32;
+            let window_room = window.saturating_sub(self.packets_out());
+            let unsent = self.written - self.snd_nxt;
+            if unsent == 0 || window_room == 0 {
+                self.check_app_limited(unsent, inflight);
+                break;
+            }
+            // tcp_cwnd_test(): never more than half a window in one burst.
+            let half = (self.ctl.cwnd / 2).max(1);
+            let cwnd_room = (self.ctl.cwnd - inflight).min(half);
+            let room = self.ctl.cwnd - inflight;
+            let burst = max_burst.min(cwnd_room).min(window_room).min(unsent);
+            if self.defers(room, window_room, max_burst, unsent) {
+                limited |= room < window_room;
+                break;
+            }
+            if self.small_queue_full() {
+                break;
+            }
+            if self.packets_out() == 0 {
+                self.cc_event(EventKind::TxStart, 0, 0);
+            }
+            self.send_burst(self.snd_nxt, burst, false, out);
+            sent += burst;
+        }
+        if sent > 0 {
+            if self.in_cwnd_reduction() {
+                self.prr_out += sent;
+            }
+            self.schedule_loss_probe();
+        }
+        if sent > 0 || limited {
+            limited |= self.inflight() >= self.ctl.cwnd;
+            self.validate_cwnd(limited);
+        }
+    }
+
+    /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon.
+    fn defers(&self, room: u32, window_room: u32, max_burst: u32, unsent: u32) -> bool {
+        let limit = room.min(window_room);
+        if self.ca_state >= CaState::Recovery
+            || self.now_ns.saturating_sub(self.last_send_ns) > NS_PER_MS
+            || limit >= max_burst
+            || unsent <= limit
+            || self.packets_out() == 0
+        {
+            return false;
+        }
+        // sysctl tcp_tso_win_divisor: a third of the window is worth sending.
+        let mss = u64::from(self.config.mss_bytes);
+        let window = (self.window_bytes / mss).min(u64::from(self.ctl.cwnd));
+        if u64::from(limit) >= window / 3 {
+            return false;
+        }
+        let head_age_ns = self
+            .now_ns
+            .saturating_sub(self.board.get(self.snd_una).at_ns);
+        head_age_ns >= self.rtt.smoothed8() * 1000 / 16
+    }
+
+    /// tcp_rate_check_app_limited(), when the window is open and nothing is there to send.
+    fn check_app_limited(&mut self, unsent: u32, inflight: u32) {
+        if unsent == 0 && !self.closed && self.lost_out <= self.retrans_out {
+            self.rate.mark_app_limited(inflight);
+        }
+    }
+
+    /// tcp_cwnd_validate().
+    fn validate_cwnd(&mut self, limited: bool) {
+        if self.snd_una >= self.cwnd_usage_seq
+            || limited
+            || !self.is_cwnd_limited && self.packets_out() > self.max_packets_out
+        {
+            self.is_cwnd_limited = limited;
+            self.max_packets_out = self.packets_out();
+            self.cwnd_usage_seq = self.snd_nxt;
+        }
+    }
+
+    /// Sends packets `number..number + count` back to back and moves the departure time on.
+    fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Data>) {
+        let prior_edt_ns = self.edt_ns;
+        self.edt_ns = self.edt_ns.max(self.now_ns);
+        let departs_ns = if self.config.pacing == Pacing::Fq {
+            self.edt_ns
+        } else {
+            self.now_ns
+        };
+        let mut payload = 0;
+        for number in number..number + count {
+            payload += u64::from(self.send_one(number, departs_ns, again, out));
+        }
+        self.last_send_ns = departs_ns;
+        self.data_segs_out += u64::from(count);
+        if self.is_paced() && self.data_segs_out >= UNPACED_PACKETS {
+            let rate = self.ctl.pacing_rate_bytes_per_s.max(1);
+            let length_ns = payload * 1_000_000_000 / rate;
+            // Time lost to a late timer is given back, up to half a burst.
+            let credit_ns = self.edt_ns - prior_edt_ns;
+            self.edt_ns += length_ns - (length_ns / 2).min(credit_ns);
+        }
+        if self.config.pacing == Pacing::Fq {
+            self.queued_bytes += payload;
+            self.queued_bursts += 1;
+        }
+    }
+
+    fn send_one(&mut self, number: u32, departs_ns: u64, again: bool, out: &mut Vec<Data>) -> u32 {
+        let nothing_out = self.packets_out() == 0;
+        if !again {
+            self.board.reserve(self.snd_una, number);
+            self.board.get_mut(number).flags = 0;
+            self.snd_nxt = number + 1;
+        }
+        let record = self.board.get_mut(number);
+        record.at_ns = departs_ns;
+        self.rate.sent(record, departs_ns / 1000, nothing_out);
+        if again {
+            record.flags |= RETRANS | EVER_RETRANS;
+            self.retrans_out += 1;
+            self.undo_retrans += 1;
+            if self.retrans_ns == 0 {
+                self.retrans_ns = departs_ns;
+            }
+            self.totals.packets_retransmitted += 1;
+        }
+        self.totals.packets_sent += 1;
+        self.board.append(number);
+        let last = self.closed && number + 1 == self.written;
+        let payload_bytes = if last {
+            self.last_payload
+        } else {
+            self.config.mss_bytes
+        };
+        out.push(Data {
+            number,
+            payload_bytes,
+            departs_ns,
+            echo_ns: self.echo_ns,
+            is_retransmission: again,
+            cwr: !again && std::mem::take(&mut self.cwr_pending),
+            ect: self.config.ecn && !again,
+            ce: false,
+        });
+        if nothing_out
+            || self
+                .timer
+                .is_none_or(|(kind, _)| kind == TimerKind::LossProbe)
+        {
+            self.arm_retransmit();
+        }
+        payload_bytes
+    }
+
+    /// A timer may have expired.
+    pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Data>) {
+        self.now_ns = self.now_ns.max(now_ns);
+        if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.pacing_at_ns = None;
+        }
+        if let Some((kind, at_ns)) = self.timer {
+            if at_ns <= now_ns {
+                self.timer = None;
+                match kind {
+                    TimerKind::Retransmit => self.on_retransmit_timeout(out),
+                    TimerKind::LossProbe => self.send_loss_probe(out),
+                    TimerKind::Reorder => self.on_reorder_timeout(),
+                }
+            }
+        }
+        self.transmit(now_ns, out);
+    }
+
+    /// tcp_send_loss_probe(): new data if there is any, else the last packet again.
+    fn send_loss_probe(&mut self, out: &mut Vec<Data>) {
+        let mss = u64::from(self.config.mss_bytes);
+        let fits = u64::from(self.packets_out() + 1) * mss <= self.window_bytes;
+        if self.packets_out() == 0 || self.tlp_high.is_some() {
+            self.arm_retransmit();
+            return;
+        }
+        self.tlp_is_retrans = !(self.snd_nxt < self.written && fits);
+        if self.tlp_is_retrans {
+            let last = self.snd_nxt - 1;
+            if self.board.get(last).flags & (SACKED | RETRANS) == 0 {
+                self.send_burst(last, 1, true, out);
+            }
+        } else {
+            self.send_burst(self.snd_nxt, 1, false, out);
+        }
+        self.tlp_high = Some(self.snd_nxt);
+        self.arm_retransmit();
+    }
+
+    fn on_retransmit_timeout(&mut self, out: &mut Vec<Data>) {
+        if self.packets_out() == 0 {
+            return;
+        }
+        self.enter_loss();
+        let head = self.snd_una;
+        let flags = self.board.get(head).flags;
+        if flags & RETRANS == 0 {
+            self.send_burst(head, 1, true, out);
+        }
+        self.retransmits += 1;
+        self.rtt.back_off();
+        self.arm_retransmit();
+    }
+
+    /// The retransmission timer starts anew (tcp_rearm_rto()).
+    pub(crate) fn arm_retransmit(&mut self) {
+        self.timer = (self.packets_out() > 0)
+            .then(|| (TimerKind::Retransmit, self.now_ns + self.rtt.timeout_ns()));
+    }
+
+    /// tcp_schedule_loss_probe(): two RTTs of silence, or the timeout if that is sooner.
+    pub(crate) fn schedule_loss_probe(&mut self) -> bool {
+        let quiet = matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.sacked_out == 0;
+        if !quiet || self.packets_out() == 0 || self.tlp_high.is_some() {
+            return false;
+        }
+        let srtt_ns = u64::from(self.rtt.smoothed_us()) * 1000;
+        let slack_ns = if self.packets_out() == 1 {
+            200 * NS_PER_MS
+        } else {
+            2 * NS_PER_MS
+        };
+        let at_ns = self.now_ns + 2 * srtt_ns + slack_ns;
+        if let Some((TimerKind::Retransmit, rto_ns)) = self.timer {
+            if rto_ns <= at_ns {
+                return true;
+            }
+        }
+        self.timer = Some((TimerKind::LossProbe, at_ns));
+        true
+    }
+}
