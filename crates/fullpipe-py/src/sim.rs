@@ -1,5 +1,134 @@
-use pyo3::prelude::*;
+//! `fullpipe._native.sim`: runs a plan in the simulator.
 
-pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::{Duration, Instant};
+
+use fullpipe_scenario::Column;
+use fullpipe_sim::{run as simulate, PcapWriter, Plan};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use pyo3::IntoPyObjectExt;
+
+/// How often the interpreter is asked whether to go on.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let sim = PyModule::new(module.py(), "sim")?;
+    sim.add_function(wrap_pyfunction!(run, &sim)?)?;
+    module.add_submodule(&sim)
+}
+
+/// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
+/// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early.
+///
+/// Raises ValueError for a bad plan, OSError where the capture cannot be written.
+#[pyfunction]
+#[pyo3(signature = (plan_json, progress=None, pcap=None))]
+fn run<'py>(
+    py: Python<'py>,
+    plan_json: &str,
+    progress: Option<PyObject>,
+    pcap: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let plan: Plan = serde_json::from_str(plan_json)
+        .map_err(|error| PyValueError::new_err(format!("plan: {error}")))?;
+    let writer = pcap
+        .map(|path| PcapWriter::new(Box::new(BufWriter::new(File::create(path)?))))
+        .transpose()
+        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let mut failure = None;
+    let mut last = Instant::now();
+    let outcome = py.allow_threads(|| {
+        let mut ask = |done_ns: u64| {
+            let Some(progress) = &progress else {
+                return true;
+            };
+            if last.elapsed() < PROGRESS_INTERVAL && done_ns < plan.duration_ns {
+                return true;
+            }
+            last = Instant::now();
+            Python::with_gil(|py| {
+                let answer = py
+                    .check_signals()
+                    .and_then(|()| progress.call1(py, (done_ns,)));
+                match answer.and_then(|value| value.is_truthy(py)) {
+                    Ok(go_on) => go_on,
+                    Err(error)
+                        if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
+                    {
+                        false
+                    }
+                    Err(error) => {
+                        failure = Some(error);
+                        false
+                    }
+                }
+            })
+        };
+        simulate(&plan, writer, &mut ask)
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    if let Some(error) = outcome.pcap_error {
+        return Err(PyOSError::new_err(error.to_string()));
+    }
+    let result = PyDict::new(py);
+    for table in outcome.tables.columns() {
+        let columns = PyDict::new(py);
+        for (name, column) in table.columns {
+            columns.set_item(name, column_values(py, column)?)?;
+        }
+        result.set_item(table.name, columns)?;
+    }
+    let health = PyDict::new(py);
+    health.set_item("events", outcome.events)?;
+    health.set_item("packets_delivered", outcome.packets_delivered)?;
+    health.set_item("packets_lost", outcome.packets_lost)?;
+    health.set_item("packets_travelling", outcome.packets_travelling)?;
+    result.set_item("health", health)?;
+    result.set_item("interrupted", outcome.interrupted)?;
+    Ok(result)
+}
+
+/// A column as (kind, values): little-endian 64-bit values as bytes, or a list of text.
+fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
+    match column {
+        Column::U64(values) => pair(
+            py,
+            "u64",
+            words(py, values.into_iter().map(u64::to_le_bytes)),
+        ),
+        Column::F64(values) => pair(
+            py,
+            "f64",
+            words(py, values.into_iter().map(f64::to_le_bytes)),
+        ),
+        Column::Text(values) => pair(py, "text", values),
+        Column::OptU64(values) => {
+            let valid: Vec<u8> = values
+                .iter()
+                .map(|value| u8::from(value.is_some()))
+                .collect();
+            let data = words(
+                py,
+                values
+                    .into_iter()
+                    .map(|value| value.unwrap_or(0).to_le_bytes()),
+            );
+            pair(py, "opt_u64", (data, PyBytes::new(py, &valid)))
+        }
+    }
+}
+
+fn words<'py>(py: Python<'py>, values: impl Iterator<Item = [u8; 8]>) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = values.flatten().collect();
+    PyBytes::new(py, &bytes)
+}
+
+fn pair<'py>(py: Python<'py>, kind: &str, values: impl IntoPyObjectExt<'py>) -> PyResult<PyObject> {
+    (kind, values.into_bound_py_any(py)?).into_py_any(py)
 }

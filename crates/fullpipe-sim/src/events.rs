@@ -1,0 +1,56 @@
+//! The agenda: what happens next. Ties are broken by the order of scheduling.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A bottleneck may pass its next packet.
+    Link(u8),
+    /// The head of a delay line has arrived.
+    Line(u32),
+    /// A sender's timer.
+    Sender(u32),
+    /// A receiver's timer.
+    Receiver(u32),
+    /// A burst leaves a sender's host (fq, access link).
+    Departure(u32),
+    /// The application of a flow writes.
+    Write(u32),
+    /// A flow connects.
+    Start(u32),
+    /// Its handshake is done.
+    Established(u32),
+    /// Its application stops.
+    Stop(u32),
+    /// A probe sends a request.
+    Probe(u32),
+    /// Everything is sampled.
+    Sample,
+}
+
+/// Pending events; a handful at a time, since delay lines show only their heads.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    scheduled: u64,
+    handled: u64,
+}
+
+impl Agenda {
+    pub(crate) fn schedule(&mut self, at_ns: u64, event: Event) {
+        self.scheduled += 1;
+        self.heap.push(Reverse((at_ns, self.scheduled, event)));
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(u64, Event)> {
+        let Reverse((at_ns, _, event)) = self.heap.pop()?;
+        self.handled += 1;
+        Some((at_ns, event))
+    }
+
+    pub(crate) fn handled(&self) -> u64 {
+        self.handled
+    }
+}

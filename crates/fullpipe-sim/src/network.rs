@@ -1,0 +1,141 @@
+//! The dumbbell: one bottleneck each way, and the delay lines behind it.
+
+use fullpipe_net::{
+    derive_seed, DelayLine, JitterSource, LossSource, Packet, Queue, Shaper, Verdict,
+};
+use fullpipe_scenario::{Flow, Path, Qdisc};
+
+use crate::packet::Travelling;
+
+/// Purposes of random numbers; part of every seed.
+pub(crate) mod purpose {
+    pub(crate) const LOSS: u32 = 1;
+    pub(crate) const REVERSE_LOSS: u32 = 2;
+    pub(crate) const JITTER: u32 = 3;
+    pub(crate) const CC: u32 = 4;
+    pub(crate) const RED: u32 = 5;
+}
+
+/// Bytes of credit that the testbeds give htb: one packet and a bit.
+const BURST_BYTES: u32 = 1600;
+
+/// A bottleneck: random loss, queue, rate.
+pub(crate) struct Bottleneck {
+    /// `None`: not limited, no queue.
+    pub(crate) shaped: Option<Shaped>,
+    loss: Option<LossSource>,
+    pub(crate) lost: u64,
+    pub(crate) marked: u64,
+}
+
+/// A rate and its queue.
+pub(crate) struct Shaped {
+    pub(crate) queue: Queue<Travelling>,
+    pub(crate) shaper: Shaper,
+    /// A `Link` event is pending.
+    pub(crate) waiting: bool,
+}
+
+impl Bottleneck {
+    pub(crate) fn new(
+        rate_bps: Option<u64>,
+        qdisc: &Qdisc,
+        loss: Option<LossSource>,
+        seed: u64,
+    ) -> Option<Self> {
+        let shaped = match rate_bps {
+            None => None,
+            Some(rate_bps) => Some(Shaped {
+                queue: Queue::new(qdisc, rate_bps, seed)?,
+                shaper: Shaper::new(rate_bps, BURST_BYTES),
+                waiting: false,
+            }),
+        };
+        Some(Self {
+            shaped,
+            loss,
+            lost: 0,
+            marked: 0,
+        })
+    }
+
+    /// Random loss; false if the packet is gone.
+    pub(crate) fn survives(&mut self, packet: &mut Travelling) -> bool {
+        let Some(loss) = &mut self.loss else {
+            return true;
+        };
+        match loss.next() {
+            Verdict::Pass => true,
+            Verdict::Mark if packet.ecn_capable() => {
+                packet.mark_ce();
+                self.marked += 1;
+                true
+            }
+            Verdict::Mark | Verdict::Drop => {
+                self.lost += 1;
+                false
+            }
+        }
+    }
+}
+
+/// A delay line, with jitter where there is any.
+pub(crate) struct Line {
+    pub(crate) packets: DelayLine<Travelling>,
+    pub(crate) delay_ns: u64,
+    jitter: Option<JitterSource>,
+}
+
+impl Line {
+    fn new(delay_ns: u64, jitter: Option<JitterSource>) -> Self {
+        Self {
+            packets: DelayLine::default(),
+            delay_ns,
+            jitter,
+        }
+    }
+
+    /// When a packet that enters now comes out.
+    pub(crate) fn due_ns(&mut self, now_ns: u64) -> u64 {
+        let released_ns = self
+            .jitter
+            .as_mut()
+            .map_or(now_ns, |jitter| jitter.release_ns(now_ns));
+        released_ns + self.delay_ns
+    }
+}
+
+/// The two bottlenecks of a path.
+pub(crate) fn bottlenecks(path: &Path, seed: u64) -> Option<[Bottleneck; 2]> {
+    let source = |loss: &Option<fullpipe_scenario::Loss>, purpose| {
+        loss.as_ref()
+            .map(|loss| LossSource::new(loss, derive_seed(seed, purpose, 0)))
+    };
+    let red = |index| derive_seed(seed, purpose::RED, index);
+    let loss = source(&path.loss, purpose::LOSS);
+    let reverse_loss = source(&path.reverse_loss, purpose::REVERSE_LOSS);
+    Some([
+        Bottleneck::new(Some(path.rate_bps), &path.qdisc, loss, red(0))?,
+        Bottleneck::new(
+            path.reverse_rate_bps,
+            &path.reverse_qdisc,
+            reverse_loss,
+            red(1),
+        )?,
+    ])
+}
+
+/// The lines of one owner: what follows the forward and the reverse bottleneck. Jitter lies on the
+/// way back.
+pub(crate) fn lines(path: &Path, flow: Option<&Flow>, index: u32, seed: u64) -> [Line; 2] {
+    let own = |get: fn(&Flow) -> Option<u64>, common| flow.and_then(get).unwrap_or(common);
+    let forward_ns = own(|flow| flow.forward_delay_ns, path.forward_delay_ns);
+    let reverse_ns = own(|flow| flow.reverse_delay_ns, path.reverse_delay_ns);
+    let jitter = flow
+        .and_then(|flow| flow.jitter.as_ref())
+        .or(path.jitter.as_ref());
+    let source = jitter
+        .filter(|jitter| jitter.max_ns > 0)
+        .map(|jitter| JitterSource::new(jitter, derive_seed(seed, purpose::JITTER, index)));
+    [Line::new(forward_ns, None), Line::new(reverse_ns, source)]
+}

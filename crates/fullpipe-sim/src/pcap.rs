@@ -1,0 +1,273 @@
+//! A capture of what leaves and reaches the senders' hosts: classic pcap with ns timestamps.
+//!
+//! Headers are complete, TCP options and ECN bits included; payload is left out (a captured
+//! length below the original length, as with a small snap length). Checksums of IP are computed;
+//! TCP's is left 0, which analysers take for checksum offload.
+
+use std::io::{self, Write};
+
+use fullpipe_tcp::{Ack, Data};
+
+/// Nanosecond magic (pcap-savefile(5)) and link type Ethernet.
+const MAGIC: u32 = 0xa1b2_3c4d;
+const SNAPLEN: u32 = 128;
+const ETHERNET: u32 = 1;
+/// Window scale that both ends announce; large enough for 64 MiB.
+const WINDOW_SHIFT: u8 = 14;
+/// Initial sequence numbers; a constant, so that captures repeat.
+const ISN: u32 = 1_000_000;
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const PSH: u8 = 8;
+const ACK: u8 = 16;
+const ECE: u8 = 64;
+const CWR: u8 = 128;
+
+/// Writes one capture.
+pub struct PcapWriter {
+    out: Box<dyn Write + Send>,
+    buffer: Vec<u8>,
+}
+
+struct Segment<'a> {
+    at_ns: u64,
+    flow: u32,
+    from_sender: bool,
+    seq: u32,
+    ack: u32,
+    flags: u8,
+    window: u16,
+    ecn: u8,
+    timestamps: (u32, u32),
+    options: &'a [u8],
+    payload_bytes: u32,
+}
+
+impl PcapWriter {
+    /// Starts a capture with its file header.
+    pub fn new(mut out: Box<dyn Write + Send>) -> io::Result<Self> {
+        let mut header = Vec::with_capacity(24);
+        header.extend(MAGIC.to_le_bytes());
+        header.extend(2u16.to_le_bytes());
+        header.extend(4u16.to_le_bytes());
+        header.extend([0; 8]);
+        header.extend(SNAPLEN.to_le_bytes());
+        header.extend(ETHERNET.to_le_bytes());
+        out.write_all(&header)?;
+        Ok(Self {
+            out,
+            buffer: Vec::with_capacity(SNAPLEN as usize + 16),
+        })
+    }
+
+    /// The three packets of a handshake that took `rtt_ns` and ended at `at_ns`.
+    pub(crate) fn handshake(
+        &mut self,
+        at_ns: u64,
+        rtt_ns: u64,
+        flow: u32,
+        mss: u32,
+        ecn: bool,
+    ) -> io::Result<()> {
+        let mss = mss + 12;
+        let base = [
+            2,
+            4,
+            (mss >> 8) as u8,
+            mss as u8,
+            4,
+            2,
+            3,
+            3,
+            WINDOW_SHIFT,
+            1,
+            1,
+            1,
+        ];
+        let sent_ns = at_ns - rtt_ns;
+        let setup = if ecn { ECE | CWR } else { 0 };
+        let mut segment = Segment {
+            at_ns: sent_ns,
+            flow,
+            from_sender: true,
+            seq: ISN,
+            ack: 0,
+            flags: SYN | setup,
+            window: 64_240,
+            ecn: 0,
+            timestamps: (clock(sent_ns), 0),
+            options: &base,
+            payload_bytes: 0,
+        };
+        self.segment(&segment)?;
+        segment.at_ns = at_ns;
+        segment.from_sender = false;
+        segment.ack = ISN + 1;
+        segment.flags = SYN | ACK | if ecn { ECE } else { 0 };
+        segment.timestamps = (clock(at_ns), clock(sent_ns));
+        self.segment(&segment)?;
+        let last = Segment {
+            from_sender: true,
+            seq: ISN + 1,
+            flags: ACK,
+            window: (65_536 >> WINDOW_SHIFT) as u16,
+            timestamps: (clock(at_ns), clock(at_ns)),
+            options: &[],
+            ..segment
+        };
+        self.segment(&last)
+    }
+
+    /// A data packet leaves.
+    pub(crate) fn data(&mut self, flow: u32, mss: u32, data: &Data) -> io::Result<()> {
+        self.segment(&Segment {
+            at_ns: data.departs_ns,
+            flow,
+            from_sender: true,
+            seq: sequence(data.number, mss),
+            ack: ISN + 1,
+            flags: ACK | PSH | if data.cwr { CWR } else { 0 },
+            window: (65_536 >> WINDOW_SHIFT) as u16,
+            ecn: if data.ect { 2 } else { 0 },
+            timestamps: (clock(data.departs_ns), clock(data.echo_ns)),
+            options: &[],
+            payload_bytes: data.payload_bytes,
+        })
+    }
+
+    /// An ACK arrives; `acked_bytes` is the payload that it acknowledges in all.
+    pub(crate) fn ack(
+        &mut self,
+        at_ns: u64,
+        flow: u32,
+        mss: u32,
+        acked_bytes: u64,
+        ack: &Ack,
+    ) -> io::Result<()> {
+        let mut options = [0u8; 28];
+        let mut used = 0;
+        if ack.count > 0 {
+            options[..4].copy_from_slice(&[1, 1, 5, 2 + 8 * ack.count]);
+            used = 4;
+            for block in &ack.blocks[..usize::from(ack.count)] {
+                for edge in [block.start, block.end] {
+                    options[used..used + 4].copy_from_slice(&sequence(edge, mss).to_be_bytes());
+                    used += 4;
+                }
+            }
+        }
+        let window = (ack.window_bytes >> WINDOW_SHIFT).min(u64::from(u16::MAX)) as u16;
+        self.segment(&Segment {
+            at_ns,
+            flow,
+            from_sender: false,
+            seq: ISN + 1,
+            ack: (ISN + 1).wrapping_add(acked_bytes as u32),
+            flags: ACK | if ack.ece { ECE } else { 0 },
+            window: window.max(1),
+            ecn: 0,
+            timestamps: (clock(ack.sent_ns), clock(ack.echo_ns)),
+            options: &options[..used],
+            payload_bytes: 0,
+        })
+    }
+
+    /// The application closed and everything was acknowledged.
+    pub(crate) fn fin(&mut self, at_ns: u64, flow: u32, acked_bytes: u64) -> io::Result<()> {
+        self.segment(&Segment {
+            at_ns,
+            flow,
+            from_sender: true,
+            seq: (ISN + 1).wrapping_add(acked_bytes as u32),
+            ack: ISN + 1,
+            flags: ACK | FIN,
+            window: (65_536 >> WINDOW_SHIFT) as u16,
+            ecn: 0,
+            timestamps: (clock(at_ns), clock(at_ns)),
+            options: &[],
+            payload_bytes: 0,
+        })
+    }
+
+    /// Writes out what is buffered.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>) -> io::Result<()> {
+        let tcp_bytes = 20 + 12 + segment.options.len();
+        let ip_bytes = 20 + tcp_bytes as u32 + segment.payload_bytes;
+        let captured = 14 + 20 + tcp_bytes as u32;
+        let buffer = &mut self.buffer;
+        buffer.clear();
+        buffer.extend(((segment.at_ns / 1_000_000_000) as u32).to_le_bytes());
+        buffer.extend(((segment.at_ns % 1_000_000_000) as u32).to_le_bytes());
+        buffer.extend(captured.to_le_bytes());
+        buffer.extend((ip_bytes + 14).to_le_bytes());
+
+        let (near, far) = (address(10, segment.flow), address(11, segment.flow));
+        let (source, target) = if segment.from_sender {
+            (near, far)
+        } else {
+            (far, near)
+        };
+        for end in [target, source] {
+            buffer.extend([2, 0]);
+            buffer.extend(end);
+        }
+        buffer.extend([8, 0]);
+
+        let ip = buffer.len();
+        buffer.extend([0x45, segment.ecn]);
+        buffer.extend((ip_bytes as u16).to_be_bytes());
+        buffer.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+        buffer.extend(source);
+        buffer.extend(target);
+        let sum = internet_checksum(&buffer[ip..]);
+        buffer[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+
+        let port = 40_000 + (segment.flow % 20_000) as u16;
+        let ports = if segment.from_sender {
+            [port, 5201]
+        } else {
+            [5201, port]
+        };
+        buffer.extend(ports[0].to_be_bytes());
+        buffer.extend(ports[1].to_be_bytes());
+        buffer.extend(segment.seq.to_be_bytes());
+        buffer.extend(segment.ack.to_be_bytes());
+        buffer.push(((tcp_bytes / 4) as u8) << 4);
+        buffer.push(segment.flags);
+        buffer.extend(segment.window.to_be_bytes());
+        buffer.extend([0; 4]);
+        buffer.extend([1, 1, 8, 10]);
+        buffer.extend(segment.timestamps.0.to_be_bytes());
+        buffer.extend(segment.timestamps.1.to_be_bytes());
+        buffer.extend(segment.options);
+        self.out.write_all(buffer)
+    }
+}
+
+fn sequence(number: u32, mss: u32) -> u32 {
+    (ISN + 1).wrapping_add(number.wrapping_mul(mss))
+}
+
+/// TCP's timestamp clock: 1 ms, as Linux's.
+fn clock(at_ns: u64) -> u32 {
+    (at_ns / 1_000_000) as u32
+}
+
+fn address(net: u8, flow: u32) -> [u8; 4] {
+    [10, net, (flow >> 8) as u8, (flow as u8).wrapping_add(1)]
+}
+
+fn internet_checksum(header: &[u8]) -> u16 {
+    let words = header
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}

@@ -1,0 +1,122 @@
+//! Rows of a recording from the state of the simulation.
+
+use fullpipe_cc::{Phase, INFINITE, ONE};
+use fullpipe_scenario::{CcRow, Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow};
+use fullpipe_tcp::{Receiver, Sender};
+
+use crate::network::Bottleneck;
+
+pub(crate) fn flow_sample(
+    t_us: u64,
+    id: u64,
+    sender: &Sender,
+    receiver: &Receiver,
+) -> FlowSampleRow {
+    let totals = sender.totals();
+    let (delivered, delivered_ce) = sender.delivered();
+    FlowSampleRow {
+        t_us,
+        flow_id: id,
+        bytes_delivered: receiver.delivered_bytes(),
+        bytes_acked: sender.acked_bytes(),
+        cwnd_packets: u64::from(sender.cwnd()),
+        ssthresh_packets: sender.ssthresh().map(u64::from),
+        inflight_packets: u64::from(sender.inflight()),
+        srtt_us: Some(u64::from(sender.srtt_us())).filter(|&us| us > 0),
+        min_rtt_us: sender.min_rtt_us().map(u64::from),
+        pacing_rate_bps: sender.pacing_rate().map(|rate| rate * 8),
+        delivery_rate_bps: sender.delivery_rate_bps(),
+        packets_sent: totals.packets_sent,
+        packets_retransmitted: totals.packets_retransmitted,
+        packets_lost: totals.packets_lost,
+        packets_delivered: u64::from(delivered),
+        packets_delivered_ce: u64::from(delivered_ce),
+        receive_window_bytes: receiver.window_bytes(),
+        ca_state: sender.ca_state() as u64,
+    }
+}
+
+pub(crate) fn cc_sample(t_us: u64, flow_id: u64, sender: &Sender) -> CcRow {
+    let info = sender.cc_info();
+    let rate = |bytes_per_s: u64| Some(bytes_per_s * 8).filter(|&bps| bps > 0);
+    let bound = |packets: u32| (packets < INFINITE).then_some(u64::from(packets));
+    let gain = |gain: u32| f64::from(gain) / f64::from(ONE);
+    CcRow {
+        t_us,
+        flow_id,
+        phase: Phase::from_raw(info.phase).name().to_owned(),
+        bw_bps: rate(info.bw_bytes_per_s),
+        max_bw_bps: rate(info.max_bw_bytes_per_s),
+        bw_shortterm_bps: rate(info.bw_shortterm_bytes_per_s),
+        min_rtt_us: Some(u64::from(info.min_rtt_us)).filter(|&us| us > 0),
+        pacing_gain: gain(info.pacing_gain),
+        cwnd_gain: gain(info.cwnd_gain),
+        inflight_longterm_packets: bound(info.inflight_longterm),
+        inflight_shortterm_packets: bound(info.inflight_shortterm),
+        extra_acked_packets: u64::from(info.extra_acked),
+        round_count: u64::from(info.round_count),
+    }
+}
+
+pub(crate) fn queue_sample(t_us: u64, name: &str, bottleneck: &Bottleneck) -> Option<QueueRow> {
+    let shaped = bottleneck.shaped.as_ref()?;
+    let counters = shaped.queue.counters();
+    Some(QueueRow {
+        t_us,
+        queue: name.to_owned(),
+        queue_bytes: shaped.queue.bytes(),
+        queue_packets: shaped.queue.packets() as u64,
+        sent_bytes: counters.sent_bytes,
+        sent_packets: counters.sent_packets,
+        dropped_packets: counters.dropped_packets,
+        marked_packets: counters.marked_packets,
+        random_lost_packets: bottleneck.lost,
+        random_marked_packets: bottleneck.marked,
+    })
+}
+
+pub(crate) fn flow_row(
+    flow_id: u64,
+    flow: &Flow,
+    base_rtt_us: u64,
+    completion_us: Option<u64>,
+    sender: &Sender,
+    receiver: &Receiver,
+) -> FlowRow {
+    let totals = sender.totals();
+    let (delivered, delivered_ce) = sender.delivered();
+    FlowRow {
+        flow_id,
+        flow: flow.name.clone(),
+        cc: flow.cc.name.clone(),
+        direction: if flow.direction == Direction::Up {
+            "up"
+        } else {
+            "down"
+        }
+        .to_owned(),
+        start_us: flow.start_ns / 1000,
+        completion_us,
+        bytes_delivered: receiver.delivered_bytes(),
+        bytes_acked: sender.acked_bytes(),
+        packets_sent: totals.packets_sent,
+        packets_retransmitted: totals.packets_retransmitted,
+        packets_lost: totals.packets_lost,
+        packets_delivered: u64::from(delivered),
+        packets_delivered_ce: u64::from(delivered_ce),
+        recoveries: totals.recoveries,
+        timeouts: totals.timeouts,
+        undos: totals.undos,
+        base_rtt_us,
+        mss_bytes: u64::from(sender.mss_bytes()),
+    }
+}
+
+pub(crate) fn event_row(now_ns: u64, flow: usize, event: &str, value: u64) -> EventRow {
+    EventRow {
+        t_us: now_ns / 1000,
+        flow_id: Some(flow as u64),
+        event: event.to_owned(),
+        value,
+    }
+}
