@@ -1,12 +1,11 @@
-//! Controlled delay: RFC 8289 in the integer form of Linux's codel_impl.h. Times are in units of
-//! 2^10 ns, as there (CODEL_SHIFT).
+//! Controlled delay: RFC 8289 in the integer form of Linux's codel_impl.h, and the queue that
+//! sch_codel.c puts it on. Times are in units of 2^10 ns, as there (CODEL_SHIFT).
 
 use std::collections::VecDeque;
 
+use crate::queue::{Discipline, Outcome};
 use crate::Packet;
 
-/// Below this backlog CoDel never drops: one full packet (codel_impl.h, `params->mtu`).
-const MTU_BYTES: u64 = 1514;
 const SHIFT: u32 = 10;
 /// Bits of the reciprocal square root (REC_INV_SQRT_BITS).
 const INV_SQRT_BITS: u32 = 16;
@@ -16,148 +15,132 @@ const INV_SQRT_BITS: u32 = 16;
 pub(crate) struct Params {
     target: u32,
     interval: u32,
-    pub(crate) ecn: bool,
+    /// With no more backlog than this nothing is dropped: one full packet (`params->mtu`).
+    frame_bytes: u64,
+    ecn: bool,
 }
 
 impl Params {
-    pub(crate) fn new(target_ns: u64, interval_ns: u64, ecn: bool) -> Self {
+    pub(crate) fn new(target_ns: u64, interval_ns: u64, frame_bytes: u32, ecn: bool) -> Self {
         Self {
             target: (target_ns >> SHIFT) as u32,
             interval: (interval_ns >> SHIFT) as u32,
+            frame_bytes: u64::from(frame_bytes),
             ecn,
         }
     }
 }
 
+/// What CoDel takes packets from.
+pub(crate) trait Source<P> {
+    /// The head with the time of its arrival.
+    fn pop(&mut self) -> Option<(u32, P)>;
+    /// Bytes that the whole qdisc holds, for fq_codel those of all its queues.
+    fn backlog_bytes(&self) -> u64;
+}
+
 /// CoDel's state of one queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct State {
-    count: u32,
+    /// Drops since dropping began; fq_codel adds those of its overload.
+    pub(crate) count: u32,
     last_count: u32,
     dropping: bool,
     inv_sqrt: u16,
     first_above: u32,
     drop_next: u32,
-    sojourn: u32,
-}
-
-/// A queue of packets with their times of arrival.
-#[derive(Debug)]
-pub(crate) struct TimedFifo<P> {
-    packets: VecDeque<(u32, P)>,
-    pub(crate) bytes: u64,
-}
-
-impl<P> Default for TimedFifo<P> {
-    fn default() -> Self {
-        Self {
-            packets: VecDeque::new(),
-            bytes: 0,
-        }
-    }
-}
-
-impl<P: Packet> TimedFifo<P> {
-    pub(crate) fn push(&mut self, now_ns: u64, packet: P) {
-        self.bytes += u64::from(packet.wire_bytes());
-        self.packets.push_back((time(now_ns), packet));
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<(u32, P)> {
-        let (arrived, packet) = self.packets.pop_front()?;
-        self.bytes -= u64::from(packet.wire_bytes());
-        Some((arrived, packet))
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.packets.len()
-    }
-}
-
-/// Takes the next packet out of a queue, dropping or marking on the way (codel_dequeue()).
-/// `backlog_bytes` is what the whole qdisc holds beside this queue.
-pub(crate) fn dequeue<P: Packet>(
-    queue: &mut TimedFifo<P>,
-    state: &mut State,
-    params: Params,
-    now_ns: u64,
-    mut on_drop: impl FnMut(P),
-    mut on_mark: impl FnMut(),
-) -> Option<P> {
-    let now = time(now_ns);
-    let mut head = queue.pop();
-    if head.is_none() {
-        state.dropping = false;
-        return None;
-    }
-    let mut drop = state.should_drop(head.as_ref().map(|(at, _)| *at), queue.bytes, params, now);
-    if state.dropping {
-        if !drop {
-            state.dropping = false;
-        } else if !before(now, state.drop_next) {
-            while state.dropping && !before(now, state.drop_next) {
-                state.count = state.count.saturating_add(1);
-                state.newton_step();
-                let (_, mut packet) = head?;
-                if params.ecn && packet.ecn_capable() {
-                    packet.mark_ce();
-                    on_mark();
-                    state.drop_next = state.control_law(state.drop_next, params);
-                    return Some(packet);
-                }
-                on_drop(packet);
-                head = queue.pop();
-                let arrived = head.as_ref().map(|(at, _)| *at);
-                if state.should_drop(arrived, queue.bytes, params, now) {
-                    state.drop_next = state.control_law(state.drop_next, params);
-                } else {
-                    state.dropping = false;
-                }
-            }
-        }
-    } else if drop {
-        if params.ecn
-            && head
-                .as_ref()
-                .is_some_and(|(_, packet)| packet.ecn_capable())
-        {
-            if let Some((_, packet)) = head.as_mut() {
-                packet.mark_ce();
-                on_mark();
-            }
-        } else {
-            if let Some((_, packet)) = head {
-                on_drop(packet);
-            }
-            head = queue.pop();
-            drop = state.should_drop(head.as_ref().map(|(at, _)| *at), queue.bytes, params, now);
-            let _ = drop;
-        }
-        state.dropping = true;
-        // A controller that dropped recently resumes near its last rate (RFC 8289 section 5.4).
-        let delta = state.count.wrapping_sub(state.last_count);
-        if delta > 1 && before(now.wrapping_sub(state.drop_next), 16 * params.interval) {
-            state.count = delta;
-            state.newton_step();
-        } else {
-            state.count = 1;
-            state.inv_sqrt = u16::MAX;
-        }
-        state.last_count = state.count;
-        state.drop_next = state.control_law(now, params);
-    }
-    head.map(|(_, packet)| packet)
 }
 
 impl State {
-    /// Whether the sojourn time has been above the target for an interval (codel_should_drop()).
-    fn should_drop(&mut self, arrived: Option<u32>, left: u64, params: Params, now: u32) -> bool {
-        let Some(arrived) = arrived else {
-            self.first_above = 0;
-            return false;
+    /// Takes the next packet out of a queue, dropping or marking on the way (codel_dequeue()).
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        source: &mut impl Source<P>,
+        params: &Params,
+        now_ns: u64,
+        outcome: &mut Outcome<P>,
+    ) -> Option<P> {
+        let now = time(now_ns);
+        let Some((arrived, mut packet)) = source.pop() else {
+            self.dropping = false;
+            return None;
         };
-        self.sojourn = now.wrapping_sub(arrived);
-        if before(self.sojourn, params.target) || left <= MTU_BYTES {
+        let above = self.above_target(arrived, source.backlog_bytes(), params, now);
+        if !above {
+            self.dropping = false;
+            return Some(packet);
+        }
+        if self.dropping {
+            while self.dropping && !before(now, self.drop_next) {
+                self.count = self.count.wrapping_add(1);
+                self.newton_step();
+                if params.ecn && packet.ecn_capable() {
+                    outcome.mark(&mut packet);
+                    self.drop_next = self.control_law(self.drop_next, params);
+                    break;
+                }
+                outcome.drop(packet);
+                packet = match self.pop_again(source, params, now) {
+                    None => {
+                        self.dropping = false;
+                        return None;
+                    }
+                    Some((next, still_above)) => {
+                        self.dropping = still_above;
+                        next
+                    }
+                };
+                if self.dropping {
+                    self.drop_next = self.control_law(self.drop_next, params);
+                }
+            }
+            return Some(packet);
+        }
+        let taken = if params.ecn && packet.ecn_capable() {
+            outcome.mark(&mut packet);
+            Some(packet)
+        } else {
+            outcome.drop(packet);
+            self.pop_again(source, params, now).map(|(next, _)| next)
+        };
+        self.start_dropping(params, now);
+        taken
+    }
+
+    fn pop_again<P>(
+        &mut self,
+        source: &mut impl Source<P>,
+        params: &Params,
+        now: u32,
+    ) -> Option<(P, bool)> {
+        let Some((arrived, packet)) = source.pop() else {
+            self.first_above = 0;
+            return None;
+        };
+        let above = self.above_target(arrived, source.backlog_bytes(), params, now);
+        Some((packet, above))
+    }
+
+    /// A controller that dropped recently resumes near its last rate (RFC 8289 section 5.4).
+    fn start_dropping(&mut self, params: &Params, now: u32) {
+        self.dropping = true;
+        let delta = self.count.wrapping_sub(self.last_count);
+        let recent = params.interval.wrapping_mul(16);
+        if delta > 1 && before(now.wrapping_sub(self.drop_next), recent) {
+            self.count = delta;
+            self.newton_step();
+        } else {
+            self.count = 1;
+            self.inv_sqrt = u16::MAX;
+        }
+        self.last_count = self.count;
+        self.drop_next = self.control_law(now, params);
+    }
+
+    /// Whether the sojourn time has been above the target for an interval (codel_should_drop()).
+    fn above_target(&mut self, arrived: u32, backlog: u64, params: &Params, now: u32) -> bool {
+        let sojourn = now.wrapping_sub(arrived);
+        if before(sojourn, params.target) || backlog <= params.frame_bytes {
             self.first_above = 0;
             return false;
         }
@@ -168,26 +151,93 @@ impl State {
         before(self.first_above, now)
     }
 
-    /// One step towards 1/sqrt(count) (codel_Newton_step()).
+    /// One step towards 1/sqrt(count) (codel_Newton_step()). Products wrap as they do there: a
+    /// `count` that jumped may throw the estimate off for a few steps.
     fn newton_step(&mut self) {
-        let inv_sqrt = u32::from(self.inv_sqrt) << (32 - INV_SQRT_BITS);
-        let square = ((u64::from(inv_sqrt) * u64::from(inv_sqrt)) >> 32) as u32;
-        let value = (3u64 << 32).wrapping_sub(u64::from(self.count) * u64::from(square));
-        let value = ((value >> 2) * u64::from(inv_sqrt)) >> (32 - 2 + 1);
+        let inv_sqrt = u64::from(self.inv_sqrt) << (32 - INV_SQRT_BITS);
+        let square = (inv_sqrt * inv_sqrt) >> 32;
+        let value = (3u64 << 32).wrapping_sub(u64::from(self.count) * square) >> 2;
+        let value = value.wrapping_mul(inv_sqrt) >> (32 - 2 + 1);
         self.inv_sqrt = (value >> (32 - INV_SQRT_BITS)) as u16;
     }
 
     /// interval / sqrt(count) after `from` (codel_control_law()).
-    fn control_law(&self, from: u32, params: Params) -> u32 {
+    fn control_law(&self, from: u32, params: &Params) -> u32 {
         let inv_sqrt = u64::from(self.inv_sqrt) << (32 - INV_SQRT_BITS);
         from.wrapping_add(((u64::from(params.interval) * inv_sqrt) >> 32) as u32)
     }
 }
 
-fn time(now_ns: u64) -> u32 {
+/// A time in CoDel's units.
+pub(crate) fn time(now_ns: u64) -> u32 {
     (now_ns >> SHIFT) as u32
 }
 
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
+}
+
+/// One FIFO under CoDel (sch_codel.c).
+#[derive(Debug)]
+pub(crate) struct Codel<P> {
+    queue: TimedFifo<P>,
+    state: State,
+    params: Params,
+    limit_packets: usize,
+}
+
+#[derive(Debug)]
+struct TimedFifo<P> {
+    packets: VecDeque<(u32, P)>,
+    bytes: u64,
+}
+
+impl<P> Codel<P> {
+    pub(crate) fn new(params: Params, limit_packets: Option<u32>) -> Self {
+        Self {
+            queue: TimedFifo {
+                packets: VecDeque::new(),
+                bytes: 0,
+            },
+            state: State::default(),
+            params,
+            limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
+        }
+    }
+}
+
+impl<P: Packet> Discipline<P> for Codel<P> {
+    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
+        if self.queue.packets.len() >= self.limit_packets {
+            outcome.drop(packet);
+            return;
+        }
+        self.queue.bytes += u64::from(packet.wire_bytes());
+        self.queue.packets.push_back((time(now_ns), packet));
+    }
+
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+        self.state
+            .dequeue(&mut self.queue, &self.params, now_ns, outcome)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.queue.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.queue.packets.len()
+    }
+}
+
+impl<P: Packet> Source<P> for TimedFifo<P> {
+    fn pop(&mut self) -> Option<(u32, P)> {
+        let head = self.packets.pop_front()?;
+        self.bytes -= u64::from(head.1.wire_bytes());
+        Some(head)
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        self.bytes
+    }
 }

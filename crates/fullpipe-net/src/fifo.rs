@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::queue::{Discipline, Outcome};
 use crate::Packet;
 
 /// A FIFO limited in bytes, packets, both or neither.
@@ -13,7 +14,7 @@ pub(crate) struct Fifo<P> {
     limit_packets: usize,
 }
 
-impl<P: Packet> Fifo<P> {
+impl<P> Fifo<P> {
     pub(crate) fn new(limit_bytes: Option<u64>, limit_packets: Option<u32>) -> Self {
         Self {
             packets: VecDeque::new(),
@@ -22,29 +23,31 @@ impl<P: Packet> Fifo<P> {
             limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
         }
     }
+}
 
-    /// A packet that would exceed a limit is given back.
-    pub(crate) fn enqueue(&mut self, packet: P) -> Result<(), P> {
+impl<P: Packet> Discipline<P> for Fifo<P> {
+    /// A packet that would exceed a limit is dropped (bfifo_enqueue(), pfifo_enqueue()).
+    fn enqueue(&mut self, _now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
         let bytes = self.bytes + u64::from(packet.wire_bytes());
         if bytes > self.limit_bytes || self.packets.len() >= self.limit_packets {
-            return Err(packet);
+            outcome.drop(packet);
+            return;
         }
         self.bytes = bytes;
         self.packets.push_back(packet);
-        Ok(())
     }
 
-    pub(crate) fn dequeue(&mut self) -> Option<P> {
+    fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.wire_bytes());
         Some(packet)
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(crate) fn len(&self) -> usize {
+    fn packets(&self) -> usize {
         self.packets.len()
     }
 }

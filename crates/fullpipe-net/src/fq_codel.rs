@@ -1,33 +1,52 @@
-//! Fair queueing with CoDel in each queue: RFC 8290, sch_fq_codel.c.
+//! Fair queueing with CoDel in each queue: RFC 8290 as in sch_fq_codel.c.
+//!
+//! Linux hashes addresses and ports with a key drawn at boot, so which connections share a queue
+//! there is chance. Here the hash is fixed and keeps neighbouring keys apart, so connections share
+//! a queue only where there are more of them than queues.
 
 use std::collections::VecDeque;
 
-use crate::codel::{self, Params, State, TimedFifo};
+use crate::codel::{self, Params, Source, State};
+use crate::queue::{Discipline, Outcome};
+use crate::store::{List, Store};
 use crate::Packet;
 
-/// Packets dropped at once from the fattest queue when the limit is hit (drop_batch_size).
-const DROP_BATCH: usize = 64;
+/// Packets dropped at once from the fattest queue when a limit is exceeded (drop_batch_size).
+const DROP_BATCH: u32 = 64;
+/// Least quantum that fq_codel_change() takes.
+const MIN_QUANTUM_BYTES: u32 = 256;
 
-#[derive(Debug)]
-struct Flow<P> {
-    queue: TimedFifo<P>,
+#[derive(Clone, Debug)]
+struct Flow {
+    list: List,
     codel: State,
     deficit: i64,
+    /// Whether it is in the list of new or of old flows.
     listed: bool,
+}
+
+/// The packets of all queues and their sums.
+#[derive(Debug)]
+struct Held<P> {
+    store: Store<(u32, P)>,
+    /// Bytes of each queue, apart from `Flow` so that the search for the fattest stays in cache.
+    flow_bytes: Vec<u64>,
+    bytes: u64,
+    packets: usize,
+    memory_bytes: u64,
 }
 
 /// The queues and their two lists.
 #[derive(Debug)]
 pub(crate) struct FqCodel<P> {
-    flows: Vec<Flow<P>>,
+    flows: Vec<Flow>,
+    held: Held<P>,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     params: Params,
     quantum: i64,
     limit_packets: usize,
     memory_limit: u64,
-    bytes: u64,
-    packets: usize,
 }
 
 impl<P: Packet> FqCodel<P> {
@@ -38,70 +57,84 @@ impl<P: Packet> FqCodel<P> {
         limit_packets: Option<u32>,
         memory_limit: u64,
     ) -> Self {
-        let flow = |_| Flow {
-            queue: TimedFifo::default(),
+        let flows = flows.max(1) as usize;
+        let empty = Flow {
+            list: List::default(),
             codel: State::default(),
             deficit: 0,
             listed: false,
         };
         Self {
-            flows: (0..flows.max(1)).map(flow).collect(),
+            flows: vec![empty; flows],
+            held: Held {
+                store: Store::default(),
+                flow_bytes: vec![0; flows],
+                bytes: 0,
+                packets: 0,
+                memory_bytes: 0,
+            },
             new: VecDeque::new(),
             old: VecDeque::new(),
             params,
-            quantum: i64::from(quantum_bytes),
+            quantum: i64::from(quantum_bytes.max(MIN_QUANTUM_BYTES)),
             limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
             memory_limit,
-            bytes: 0,
-            packets: 0,
         }
     }
 
-    pub(crate) fn enqueue(&mut self, now_ns: u64, packet: P, mut on_drop: impl FnMut(P)) {
-        // A multiplicative hash spreads keys; Linux's jhash is seeded at boot, so which flows
-        // collide there is chance.
-        let hash = packet.flow_key().wrapping_mul(0x9e37_79b1) >> 8;
-        let index = hash % self.flows.len() as u32;
-        self.bytes += u64::from(packet.wire_bytes());
-        self.packets += 1;
+    /// reciprocal_scale() of a multiplicative hash.
+    fn classify(&self, packet: &P) -> u32 {
+        let hash = packet.flow_key().wrapping_mul(0x9e37_79b1);
+        ((u64::from(hash) * self.flows.len() as u64) >> 32) as u32
+    }
+
+    /// Drops half of the fattest queue's bytes, a batch at most, from its head (fq_codel_drop()).
+    fn drop_from_fattest(&mut self, outcome: &mut Outcome<P>) {
+        let (mut fattest, mut most) = (0, 0);
+        for (index, &bytes) in self.held.flow_bytes.iter().enumerate() {
+            if bytes > most {
+                (fattest, most) = (index, bytes);
+            }
+        }
+        let flow = &mut self.flows[fattest];
+        let mut dropped = 0;
+        while dropped < DROP_BATCH {
+            let Some((_, packet)) = self.held.pop(&mut flow.list, fattest) else {
+                break;
+            };
+            dropped += 1;
+            outcome.drop(packet);
+            if most - self.held.flow_bytes[fattest] >= most / 2 {
+                break;
+            }
+        }
+        // CoDel shall press harder on the queue that caused it.
+        flow.codel.count = flow.codel.count.wrapping_add(dropped);
+    }
+}
+
+impl<P: Packet> Discipline<P> for FqCodel<P> {
+    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
+        let index = self.classify(&packet);
         let flow = &mut self.flows[index as usize];
-        flow.queue.push(now_ns, packet);
+        let bytes = u64::from(packet.wire_bytes());
+        let item = (codel::time(now_ns), packet);
+        self.held.store.push_back(&mut flow.list, item);
+        self.held.flow_bytes[index as usize] += bytes;
+        self.held.bytes += bytes;
+        self.held.packets += 1;
+        self.held.memory_bytes += u64::from(packet.memory_bytes());
         if !flow.listed {
             flow.listed = true;
             flow.deficit = self.quantum;
             self.new.push_back(index);
         }
-        if self.packets > self.limit_packets || self.bytes > self.memory_limit {
-            self.drop_from_fattest(&mut on_drop);
+        if self.held.packets > self.limit_packets || self.held.memory_bytes > self.memory_limit {
+            self.drop_from_fattest(outcome);
         }
     }
 
-    /// Up to a batch or half of the fattest queue's bytes, from its head (fq_codel_drop()).
-    fn drop_from_fattest(&mut self, on_drop: &mut impl FnMut(P)) {
-        let fattest = self.flows.iter_mut().max_by_key(|flow| flow.queue.bytes);
-        let Some(flow) = fattest else { return };
-        let threshold = flow.queue.bytes / 2;
-        let mut dropped = 0;
-        for _ in 0..DROP_BATCH {
-            let Some((_, packet)) = flow.queue.pop() else {
-                break;
-            };
-            dropped += u64::from(packet.wire_bytes());
-            self.bytes -= u64::from(packet.wire_bytes());
-            self.packets -= 1;
-            on_drop(packet);
-            if dropped >= threshold {
-                break;
-            }
-        }
-    }
-
-    pub(crate) fn dequeue(
-        &mut self,
-        now_ns: u64,
-        mut on_drop: impl FnMut(P),
-        mut on_mark: impl FnMut(),
-    ) -> Option<P> {
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new {
@@ -117,36 +150,63 @@ impl<P: Packet> FqCodel<P> {
                 self.old.push_back(index);
                 continue;
             }
-            let (bytes, packets) = (&mut self.bytes, &mut self.packets);
-            let mut drop = |packet: P| {
-                *bytes -= u64::from(packet.wire_bytes());
-                *packets -= 1;
-                on_drop(packet);
+            let mut queue = OneQueue {
+                held: &mut self.held,
+                list: &mut flow.list,
+                index: index as usize,
             };
-            let (queue, state) = (&mut flow.queue, &mut flow.codel);
-            let taken = codel::dequeue(queue, state, self.params, now_ns, &mut drop, &mut on_mark);
-            let Some(packet) = taken else {
-                list.pop_front();
-                // A queue that empties while new must wait a turn, or it would never be old.
-                if from_new && !self.old.is_empty() {
-                    self.old.push_back(index);
-                } else {
-                    flow.listed = false;
-                }
-                continue;
-            };
-            self.bytes -= u64::from(packet.wire_bytes());
-            self.packets -= 1;
-            flow.deficit -= i64::from(packet.wire_bytes());
-            return Some(packet);
+            let taken = flow
+                .codel
+                .dequeue(&mut queue, &self.params, now_ns, outcome);
+            if let Some(packet) = taken {
+                flow.deficit -= i64::from(packet.wire_bytes());
+                return Some(packet);
+            }
+            list.pop_front();
+            // A queue that empties while new waits among the old first, lest it starve them by
+            // being new again and again.
+            if from_new && !self.old.is_empty() {
+                self.old.push_back(index);
+            } else {
+                flow.listed = false;
+            }
         }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+    fn bytes(&self) -> u64 {
+        self.held.bytes
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.packets
+    fn packets(&self) -> usize {
+        self.held.packets
+    }
+}
+
+impl<P: Packet> Held<P> {
+    fn pop(&mut self, list: &mut List, index: usize) -> Option<(u32, P)> {
+        let (arrived, packet) = self.store.pop_front(list)?;
+        let bytes = u64::from(packet.wire_bytes());
+        self.flow_bytes[index] -= bytes;
+        self.bytes -= bytes;
+        self.packets -= 1;
+        self.memory_bytes -= u64::from(packet.memory_bytes());
+        Some((arrived, packet))
+    }
+}
+
+/// One of the queues, as CoDel sees it.
+struct OneQueue<'a, P> {
+    held: &'a mut Held<P>,
+    list: &'a mut List,
+    index: usize,
+}
+
+impl<P: Packet> Source<P> for OneQueue<'_, P> {
+    fn pop(&mut self) -> Option<(u32, P)> {
+        self.held.pop(self.list, self.index)
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        self.held.bytes
     }
 }

@@ -9,8 +9,8 @@ use crate::rng::Rng;
 pub struct JitterSource {
     shape: JitterShape,
     max_ns: u64,
-    /// When the last packet, or the current slot, leaves.
-    last_release_ns: u64,
+    /// When the last packet, or the last slot, leaves; `None` before the first.
+    last_release_ns: Option<u64>,
     rng: Rng,
 }
 
@@ -20,18 +20,21 @@ impl JitterSource {
         Self {
             shape: jitter.shape,
             max_ns: jitter.max_ns,
-            last_release_ns: 0,
+            last_release_ns: None,
             rng: Rng::new(seed),
         }
     }
 
-    /// When a packet that arrives at `now_ns` leaves: never before the packet ahead of it.
+    /// When a packet that arrives at `now_ns` leaves: never before the packet ahead of it. A slot
+    /// that starts right now still takes the packet.
     pub fn release_ns(&mut self, now_ns: u64) -> u64 {
-        if self.shape == JitterShape::Slotted && now_ns < self.last_release_ns {
-            return self.last_release_ns;
+        let last_ns = self.last_release_ns.filter(|&at_ns| at_ns >= now_ns);
+        if let (JitterShape::Slotted, Some(slot_ns)) = (self.shape, last_ns) {
+            return slot_ns;
         }
         let own_ns = now_ns + self.rng.up_to(self.max_ns);
-        self.last_release_ns = own_ns.max(self.last_release_ns);
-        self.last_release_ns
+        let release_ns = last_ns.map_or(own_ns, |at_ns| at_ns.max(own_ns));
+        self.last_release_ns = Some(release_ns);
+        release_ns
     }
 }

@@ -15,6 +15,7 @@ mod loss;
 mod queue;
 mod red;
 mod rng;
+mod store;
 
 pub use delay::DelayLine;
 pub use jitter::JitterSource;
@@ -33,4 +34,12 @@ pub trait Packet: Copy {
     fn ecn_capable(&self) -> bool;
     /// Marks it: congestion experienced.
     fn mark_ce(&mut self);
+    /// Earliest departure time stamped by the sender, for fq; 0: none.
+    fn pacing_time_ns(&self) -> u64 {
+        0
+    }
+    /// Memory that it takes in a kernel (an skb's truesize), for fq_codel's memory limit.
+    fn memory_bytes(&self) -> u32 {
+        self.wire_bytes()
+    }
 }

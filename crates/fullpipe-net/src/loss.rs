@@ -28,12 +28,13 @@ pub struct LossSource {
 impl LossSource {
     /// Probability and correlation are turned into netem's 32-bit fractions.
     pub fn new(loss: &Loss, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
         Self {
             threshold: fraction(loss.probability_ppm),
             rho: fraction(loss.correlation_ppm),
             marks: loss.ecn,
-            last: 0,
-            rng: Rng::new(seed),
+            last: rng.next_u32(),
+            rng,
         }
     }
 
@@ -62,6 +63,7 @@ impl LossSource {
     }
 }
 
+/// Of 2^32 - 1, rounded to the nearest (iproute2 q_netem.c, set_percent()).
 fn fraction(ppm: u32) -> u32 {
-    (u64::from(ppm) * u64::from(u32::MAX) / 1_000_000) as u32
+    ((u64::from(ppm) * u64::from(u32::MAX) + 500_000) / 1_000_000) as u32
 }

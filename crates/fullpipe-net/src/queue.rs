@@ -2,12 +2,16 @@
 
 use fullpipe_scenario::{Aqm, Qdisc};
 
-use crate::codel::{self, Params, State, TimedFifo};
+use crate::codel::{self, Codel};
 use crate::fifo::Fifo;
 use crate::fq::Fq;
 use crate::fq_codel::FqCodel;
-use crate::red::{Decision, Red};
+use crate::red::{self, Red};
 use crate::Packet;
+
+/// Bytes of the header that Linux counts with a packet in a qdisc (Ethernet; psched_mtu()).
+const LINK_HEADER_BYTES: u32 = 14;
+const DEFAULT_MTU_BYTES: u32 = 1500;
 
 /// Totals since the queue was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,149 +31,40 @@ pub struct Counters {
 /// A queue at a bottleneck.
 #[derive(Debug)]
 pub struct Queue<P> {
-    discipline: Discipline<P>,
+    discipline: AnyDiscipline<P>,
     counters: Counters,
 }
 
-#[derive(Debug)]
-enum Discipline<P> {
-    Fifo(Fifo<P>),
-    Fq(Fq<P>),
-    Codel {
-        queue: TimedFifo<P>,
-        state: State,
-        params: Params,
-        limit: usize,
-    },
-    FqCodel(FqCodel<P>),
-    Red(Box<Red<P>>),
-}
-
 impl<P: Packet> Queue<P> {
-    /// From a plan's description; `None` for a discipline that only kernels have (CAKE). RED needs
-    /// the link's rate and a seed.
+    /// From a plan's description, for packets of at most 1500 bytes; `None` for a discipline that
+    /// only kernels have (CAKE). RED needs the link's rate and a seed.
     pub fn new(qdisc: &Qdisc, rate_bps: u64, seed: u64) -> Option<Self> {
-        let (bytes, packets) = (qdisc.limit_bytes, qdisc.limit_packets);
-        let limit = packets.map_or(usize::MAX, |limit| limit as usize);
-        let discipline = match qdisc.aqm {
-            Aqm::Fifo => Discipline::Fifo(Fifo::new(bytes, packets)),
-            Aqm::Fq {
-                quantum_bytes,
-                flow_limit_packets,
-            } => Discipline::Fq(Fq::new(quantum_bytes, flow_limit_packets, packets)),
-            Aqm::Codel {
-                target_ns,
-                interval_ns,
-                ecn,
-            } => Discipline::Codel {
-                queue: TimedFifo::default(),
-                state: State::default(),
-                params: Params::new(target_ns, interval_ns, ecn),
-                limit,
-            },
-            Aqm::FqCodel {
-                target_ns,
-                interval_ns,
-                quantum_bytes,
-                flows,
-                memory_limit_bytes,
-                ecn,
-            } => {
-                let params = Params::new(target_ns, interval_ns, ecn);
-                Discipline::FqCodel(FqCodel::new(
-                    params,
-                    flows,
-                    quantum_bytes,
-                    packets,
-                    memory_limit_bytes,
-                ))
-            }
-            Aqm::Red {
-                min_bytes,
-                max_bytes,
-                max_probability_ppm,
-                avpkt_bytes,
-                burst_packets,
-                ecn,
-            } => Discipline::Red(Box::new(Red::new(
-                bytes,
-                min_bytes,
-                max_bytes,
-                max_probability_ppm,
-                avpkt_bytes,
-                burst_packets,
-                ecn,
-                rate_bps,
-                seed,
-            ))),
-            Aqm::Cake { .. } => return None,
-        };
+        Self::with_mtu(qdisc, rate_bps, seed, DEFAULT_MTU_BYTES)
+    }
+
+    /// As [`Queue::new`], for IP packets of at most `mtu_bytes`: CoDel never drops from a backlog of
+    /// one full packet, and fq starts a flow with the credit of ten.
+    pub fn with_mtu(qdisc: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Option<Self> {
         Some(Self {
-            discipline,
+            discipline: AnyDiscipline::new(qdisc, rate_bps, seed, mtu_bytes)?,
             counters: Counters::default(),
         })
     }
 
     /// Offers a packet; whatever is dropped for it, itself or another, is put into `dropped`.
-    pub fn enqueue(&mut self, now_ns: u64, mut packet: P, dropped: &mut Vec<P>) {
+    pub fn enqueue(&mut self, now_ns: u64, packet: P, dropped: &mut Vec<P>) {
         self.counters.offered_packets += 1;
-        let before = dropped.len();
-        let refused = match &mut self.discipline {
-            Discipline::Fifo(fifo) => fifo.enqueue(packet).err(),
-            Discipline::Fq(fq) => fq.enqueue(packet).err(),
-            Discipline::Codel { queue, limit, .. } => {
-                if queue.len() < *limit {
-                    queue.push(now_ns, packet);
-                    None
-                } else {
-                    Some(packet)
-                }
-            }
-            Discipline::FqCodel(fq_codel) => {
-                fq_codel.enqueue(now_ns, packet, |victim| dropped.push(victim));
-                None
-            }
-            Discipline::Red(red) => {
-                let decision = red.decide(now_ns);
-                let mark = decision != Decision::Pass && red.ecn && packet.ecn_capable();
-                if mark {
-                    packet.mark_ce();
-                    self.counters.marked_packets += 1;
-                }
-                if decision == Decision::Pass || mark {
-                    red.queue.enqueue(packet).err()
-                } else {
-                    Some(packet)
-                }
-            }
-        };
-        dropped.extend(refused);
-        self.counters.dropped_packets += (dropped.len() - before) as u64;
+        let mut outcome = Outcome::new(dropped);
+        each!(&mut self.discipline, queue => queue.enqueue(now_ns, packet, &mut outcome));
+        outcome.count_into(&mut self.counters);
     }
 
-    /// Takes the next packet; those that an AQM drops on the way are put into `dropped`.
+    /// Takes the next packet; those that an AQM drops on the way are put into `dropped`. `None`
+    /// means that nothing may leave now; see [`Queue::next_ready_ns`].
     pub fn dequeue(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<P> {
-        let before = dropped.len();
-        let mut marks = 0;
-        let packet = match &mut self.discipline {
-            Discipline::Fifo(fifo) => fifo.dequeue(),
-            Discipline::Fq(fq) => fq.dequeue(),
-            Discipline::Codel {
-                queue,
-                state,
-                params,
-                ..
-            } => {
-                let on_drop = |victim| dropped.push(victim);
-                codel::dequeue(queue, state, *params, now_ns, on_drop, || marks += 1)
-            }
-            Discipline::FqCodel(fq_codel) => {
-                fq_codel.dequeue(now_ns, |victim| dropped.push(victim), || marks += 1)
-            }
-            Discipline::Red(red) => red.dequeue(now_ns),
-        };
-        self.counters.dropped_packets += (dropped.len() - before) as u64;
-        self.counters.marked_packets += marks;
+        let mut outcome = Outcome::new(dropped);
+        let packet = each!(&mut self.discipline, queue => queue.dequeue(now_ns, &mut outcome));
+        outcome.count_into(&mut self.counters);
         if let Some(packet) = &packet {
             self.counters.sent_packets += 1;
             self.counters.sent_bytes += u64::from(packet.wire_bytes());
@@ -177,30 +72,156 @@ impl<P: Packet> Queue<P> {
         packet
     }
 
+    /// When to ask for a packet (next): `None` while the queue is empty, else `now_ns` or, where
+    /// all packets are paced (fq), the first one's time. After [`Queue::dequeue`] gave nothing, it
+    /// is never `now_ns`.
+    pub fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
+        each!(&self.discipline, queue => queue.next_ready_ns(now_ns))
+    }
+
     /// Bytes waiting.
     pub fn bytes(&self) -> u64 {
-        match &self.discipline {
-            Discipline::Fifo(fifo) => fifo.bytes(),
-            Discipline::Fq(fq) => fq.bytes(),
-            Discipline::Codel { queue, .. } => queue.bytes,
-            Discipline::FqCodel(fq_codel) => fq_codel.bytes(),
-            Discipline::Red(red) => red.queue.bytes(),
-        }
+        each!(&self.discipline, queue => queue.bytes())
     }
 
     /// Packets waiting.
     pub fn packets(&self) -> usize {
-        match &self.discipline {
-            Discipline::Fifo(fifo) => fifo.len(),
-            Discipline::Fq(fq) => fq.len(),
-            Discipline::Codel { queue, .. } => queue.len(),
-            Discipline::FqCodel(fq_codel) => fq_codel.len(),
-            Discipline::Red(red) => red.queue.len(),
-        }
+        each!(&self.discipline, queue => queue.packets())
     }
 
     /// Totals so far.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+}
+
+/// What a queue discipline does. Limits, drops and marks are its own affair; whatever it drops or
+/// marks it reports to the outcome.
+pub(crate) trait Discipline<P> {
+    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>);
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P>;
+    fn bytes(&self) -> u64;
+    fn packets(&self) -> usize;
+
+    fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
+        (self.packets() > 0).then_some(now_ns)
+    }
+}
+
+/// What one call dropped and marked.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a, P> {
+    dropped: &'a mut Vec<P>,
+    drops: u64,
+    marks: u64,
+}
+
+impl<'a, P: Packet> Outcome<'a, P> {
+    fn new(dropped: &'a mut Vec<P>) -> Self {
+        Self {
+            dropped,
+            drops: 0,
+            marks: 0,
+        }
+    }
+
+    pub(crate) fn drop(&mut self, packet: P) {
+        self.drops += 1;
+        self.dropped.push(packet);
+    }
+
+    pub(crate) fn mark(&mut self, packet: &mut P) {
+        self.marks += 1;
+        packet.mark_ce();
+    }
+
+    fn count_into(self, counters: &mut Counters) {
+        counters.dropped_packets += self.drops;
+        counters.marked_packets += self.marks;
+    }
+}
+
+/// All disciplines. An enum, not a trait object: calls are direct and can be inlined.
+#[derive(Debug)]
+enum AnyDiscipline<P> {
+    Fifo(Fifo<P>),
+    Fq(Box<Fq<P>>),
+    Codel(Codel<P>),
+    FqCodel(Box<FqCodel<P>>),
+    Red(Box<Red<P>>),
+}
+
+macro_rules! each {
+    ($discipline:expr, $queue:ident => $call:expr) => {
+        match $discipline {
+            AnyDiscipline::Fifo($queue) => $call,
+            AnyDiscipline::Fq($queue) => $call,
+            AnyDiscipline::Codel($queue) => $call,
+            AnyDiscipline::FqCodel($queue) => $call,
+            AnyDiscipline::Red($queue) => $call,
+        }
+    };
+}
+use each;
+
+impl<P: Packet> AnyDiscipline<P> {
+    fn new(qdisc: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Option<Self> {
+        let frame_bytes = mtu_bytes + LINK_HEADER_BYTES;
+        let limit_packets = qdisc.limit_packets;
+        Some(match qdisc.aqm {
+            Aqm::Fifo => Self::Fifo(Fifo::new(qdisc.limit_bytes, limit_packets)),
+            Aqm::Fq {
+                quantum_bytes,
+                flow_limit_packets,
+            } => Self::Fq(Box::new(Fq::new(
+                quantum_bytes,
+                flow_limit_packets,
+                limit_packets,
+                frame_bytes,
+            ))),
+            Aqm::Codel {
+                target_ns,
+                interval_ns,
+                ecn,
+            } => {
+                let params = codel::Params::new(target_ns, interval_ns, frame_bytes, ecn);
+                Self::Codel(Codel::new(params, limit_packets))
+            }
+            Aqm::FqCodel {
+                target_ns,
+                interval_ns,
+                quantum_bytes,
+                flows,
+                memory_limit_bytes,
+                ecn,
+            } => Self::FqCodel(Box::new(FqCodel::new(
+                codel::Params::new(target_ns, interval_ns, frame_bytes, ecn),
+                flows,
+                quantum_bytes,
+                limit_packets,
+                memory_limit_bytes,
+            ))),
+            Aqm::Red {
+                min_bytes,
+                max_bytes,
+                max_probability_ppm,
+                avpkt_bytes,
+                burst_packets,
+                ecn,
+            } => {
+                let params = red::Params {
+                    limit_bytes: qdisc.limit_bytes,
+                    min_bytes,
+                    max_bytes,
+                    max_probability_ppm,
+                    avpkt_bytes,
+                    burst_packets,
+                    ecn,
+                    rate_bps,
+                };
+                Self::Red(Box::new(Red::new(&params, seed)))
+            }
+            Aqm::Cake { .. } => return None,
+        })
     }
 }

@@ -1,0 +1,103 @@
+//! Many FIFOs in one slab: what fq and fq_codel keep their flows' packets in. Memory follows the
+//! number of packets that wait at once, not the number of flows, and nothing is allocated for a
+//! packet. It knows nothing of what the items are.
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Node<T> {
+    item: T,
+    next: u32,
+}
+
+/// The slab.
+#[derive(Debug)]
+pub(crate) struct Store<T> {
+    nodes: Vec<Node<T>>,
+    /// First of the nodes that hold nothing, chained by `next`.
+    free: u32,
+}
+
+/// One FIFO within a [`Store`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self {
+            head: NIL,
+            tail: NIL,
+        }
+    }
+}
+
+impl<T> Default for Store<T> {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            free: NIL,
+        }
+    }
+}
+
+impl<T: Copy> Store<T> {
+    pub(crate) fn push_back(&mut self, list: &mut List, item: T) {
+        let node = self.take_node(item, NIL);
+        if list.head == NIL {
+            list.head = node;
+        } else {
+            self.nodes[list.tail as usize].next = node;
+        }
+        list.tail = node;
+    }
+
+    pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<T> {
+        if list.head == NIL {
+            return None;
+        }
+        let node = &mut self.nodes[list.head as usize];
+        let (item, next) = (node.item, node.next);
+        node.next = self.free;
+        self.free = list.head;
+        list.head = next;
+        Some(item)
+    }
+
+    pub(crate) fn front(&self, list: &List) -> Option<&T> {
+        self.nodes.get(list.head as usize).map(|node| &node.item)
+    }
+
+    /// Puts an item behind all whose key is not greater; at once if its key is the greatest.
+    pub(crate) fn insert_by_key(&mut self, list: &mut List, item: T, key: impl Fn(&T) -> u64) {
+        let at = key(&item);
+        if list.head == NIL || key(&self.nodes[list.tail as usize].item) <= at {
+            self.push_back(list, item);
+            return;
+        }
+        let (mut before, mut after) = (NIL, list.head);
+        while key(&self.nodes[after as usize].item) <= at {
+            (before, after) = (after, self.nodes[after as usize].next);
+        }
+        let node = self.take_node(item, after);
+        if before == NIL {
+            list.head = node;
+        } else {
+            self.nodes[before as usize].next = node;
+        }
+    }
+
+    fn take_node(&mut self, item: T, next: u32) -> u32 {
+        if self.free == NIL {
+            self.nodes.push(Node { item, next });
+            return (self.nodes.len() - 1) as u32;
+        }
+        let index = self.free;
+        let node = &mut self.nodes[index as usize];
+        self.free = node.next;
+        *node = Node { item, next };
+        index
+    }
+}

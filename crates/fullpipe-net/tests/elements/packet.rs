@@ -1,0 +1,75 @@
+//! A packet that remembers who it is, and ways to make queues.
+
+use fullpipe_net::{Packet, Queue};
+use fullpipe_scenario::{Aqm, Qdisc};
+
+pub(crate) const FRAME_BYTES: u32 = 1514;
+pub(crate) const MS: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TestPacket {
+    pub(crate) id: u64,
+    pub(crate) flow: u32,
+    pub(crate) bytes: u32,
+    pub(crate) ecn: bool,
+    pub(crate) marked: bool,
+    pub(crate) send_at_ns: u64,
+}
+
+impl TestPacket {
+    pub(crate) fn new(id: u64, flow: u32, bytes: u32) -> Self {
+        Self {
+            id,
+            flow,
+            bytes,
+            ecn: false,
+            marked: false,
+            send_at_ns: 0,
+        }
+    }
+
+    pub(crate) fn with_ecn(mut self) -> Self {
+        self.ecn = true;
+        self
+    }
+
+    pub(crate) fn send_at(mut self, at_ns: u64) -> Self {
+        self.send_at_ns = at_ns;
+        self
+    }
+}
+
+impl Packet for TestPacket {
+    fn wire_bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn flow_key(&self) -> u32 {
+        self.flow
+    }
+
+    fn ecn_capable(&self) -> bool {
+        self.ecn
+    }
+
+    fn mark_ce(&mut self) {
+        self.marked = true;
+    }
+
+    fn pacing_time_ns(&self) -> u64 {
+        self.send_at_ns
+    }
+}
+
+pub(crate) fn queue(
+    aqm: Aqm,
+    limit_bytes: Option<u64>,
+    limit_packets: Option<u32>,
+) -> Queue<TestPacket> {
+    let qdisc = Qdisc {
+        limit_bytes,
+        limit_packets,
+        aqm,
+    };
+    Queue::new(&qdisc, 100_000_000, 1).expect("not CAKE")
+}
