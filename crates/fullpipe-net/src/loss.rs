@@ -40,6 +40,7 @@ impl LossSource {
 
     /// The verdict on the next packet. Lost when the draw is at most the threshold, as netem's
     /// `loss >= get_crandom()`.
+    #[allow(clippy::should_implement_trait)] // endless, and not to be adapted as an iterator
     pub fn next(&mut self) -> Verdict {
         if self.threshold == 0 || self.draw() > self.threshold {
             Verdict::Pass

@@ -104,9 +104,17 @@ fn limits(qdisc: &Qdisc) -> (u64, u64) {
         Aqm::Red { .. } => (bytes, u64::MAX),
         // Its fast path holds up to 8 beside (sch_fq.c, fq_fastpath_check()).
         Aqm::Fq { .. } => (u64::MAX, packets.saturating_add(8)),
+        // One call drops half of the fattest queue, once (fq_codel_drop()). That makes room for
+        // the newcomer as soon as the fattest queue holds two full packets.
         Aqm::FqCodel {
-            memory_limit_bytes, ..
-        } => (*memory_limit_bytes, packets),
+            memory_limit_bytes,
+            flows,
+            ..
+        } => {
+            let two_each = 2 * u64::from(*flows) * u64::from(FRAME_BYTES);
+            let bytes = memory_limit_bytes.max(&two_each) + u64::from(FRAME_BYTES);
+            (bytes, packets)
+        }
         _ => (u64::MAX, packets),
     }
 }
