@@ -33,6 +33,7 @@ struct cc_conn {
 	u64 now_ns;             /* the same clock in ns, not cached by the ACK (Linux tcp_clock_cache) */
 	u64 edt_ns;             /* earliest departure time of the next packet (Linux tcp_wstamp_ns) */
 	u64 delivered_us;       /* when `delivered` last grew (Linux delivered_mstamp) */
+	u64 last_send_us;       /* when data was last sent (Linux lsndtime) */
 	u64 pacing_rate_cap_Bps; /* application's or host's ceiling (Linux sk_max_pacing_rate) */
 	u32 mss_bytes;
 	u32 delivered;          /* packets delivered so far, wraps (Linux tp->delivered) */
@@ -51,7 +52,8 @@ struct cc_conn {
 	u8 is_cwnd_limited;     /* the window, not the application, stopped the sender */
 	u8 ecn_ok;              /* ECN was negotiated */
 	u8 ecn_low;             /* the path is known to mark early (Google's TCP_ECN_LOW) */
-	u8 unused_[7];
+	u8 is_paced;            /* the host spaces departures at ctl->pacing_rate_Bps */
+	u8 unused_[6];
 };
 
 /* One ACK's rate sample: draft-ietf-ccwg-bbr section 4.1, Linux struct rate_sample. */

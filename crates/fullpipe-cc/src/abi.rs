@@ -11,6 +11,7 @@ pub struct Conn {
     pub now_ns: u64,
     pub edt_ns: u64,
     pub delivered_us: u64,
+    pub last_send_us: u64,
     pub pacing_rate_cap_bytes_per_s: u64,
     pub mss_bytes: u32,
     pub delivered: u32,
@@ -30,7 +31,8 @@ pub struct Conn {
     pub is_cwnd_limited: u8,
     pub ecn_ok: u8,
     pub ecn_low: u8,
-    pub unused: [u8; 7],
+    pub is_paced: u8,
+    pub unused: [u8; 6],
 }
 
 /// `struct cc_ack`: one ACK's rate sample.

@@ -254,6 +254,9 @@ impl<'a> Simulation<'a> {
 
     fn sender_timer(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
+        if connection.sender_timer_ns != Some(self.now_ns) {
+            return; // an earlier deadline took this one's place
+        }
         connection.sender_timer_ns = None;
         if connection
             .sender
@@ -459,6 +462,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn receiver_timer(&mut self, flow: usize) {
+        if self.connections[flow].receiver_timer_ns != Some(self.now_ns) {
+            return; // an earlier deadline took this one's place
+        }
         self.connections[flow].receiver_timer_ns = None;
         let answer = self.connections[flow].receiver.on_timer(self.now_ns);
         if let Some(ack) = answer {

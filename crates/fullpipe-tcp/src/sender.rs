@@ -404,6 +404,7 @@ impl Sender {
             now_ns: self.now_ns,
             edt_ns: self.edt_ns,
             delivered_us: self.rate.delivered_us,
+            last_send_us: self.last_send_ns / 1000,
             pacing_rate_cap_bytes_per_s: u64::MAX,
             mss_bytes: mss,
             delivered: self.rate.delivered,
@@ -422,6 +423,7 @@ impl Sender {
             prior_ca_state: self.prior_ca_state as u8,
             is_cwnd_limited: u8::from(self.cwnd_limited()),
             ecn_ok: u8::from(self.config.ecn),
+            is_paced: u8::from(self.is_paced()),
             ..Conn::default()
         }
     }
