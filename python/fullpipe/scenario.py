@@ -217,9 +217,16 @@ class Scenario(_Part):
 
 
 def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario:
-    """The scenario in a TOML file, with `key=value` changes applied (see `parse_changes`).
+    """The scenario in a TOML file, with `key=value` changes applied (see `apply_changes`).
 
     Raises UserError naming file, key, value and what is allowed."""
+    return make_scenario(load_document(path), str(path), changes)
+
+
+def load_document(path: FilePath | str) -> dict[str, Any]:
+    """The TOML file as a dictionary, not validated yet.
+
+    Raises UserError where it cannot be read, is empty, too large or no TOML."""
     path = FilePath(path)
     try:
         if path.is_dir():
@@ -235,7 +242,7 @@ def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario
         raise UserError(f"{path}: not TOML: {error}") from None
     if not document:
         raise UserError(f"{path}: empty; a scenario needs duration, [path] and [[flow]]")
-    return make_scenario(document, str(path), changes)
+    return document
 
 
 def make_scenario(

@@ -1,0 +1,83 @@
+"""The command line: one file for each group of commands, no logic of its own.
+
+Exit status 2 means bad input, 1 a failed run, 130 an interruption.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+import typer
+
+from fullpipe.cli.output import fail
+from fullpipe.errors import RunError, UserError
+
+app = typer.Typer(
+    name="fullpipe",
+    help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
+    "deterministic simulator, with recordings, statistics and reports.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+#: Command -> module and function.
+_COMMANDS = {
+    "run": "run:run",
+    "compare": "compare:compare",
+    "report": "report:report",
+    "schema": "schema:schema",
+    "doctor": "doctor:doctor",
+    "replay": "replay:replay",
+}
+#: Group -> module with `app`.
+_GROUPS = ["cc", "experiment", "model", "flent", "kernel", "agent"]
+
+
+def _assemble() -> None:
+    for name, target in _COMMANDS.items():
+        module, _, function = target.partition(":")
+        found = _module(module)
+        if found is not None:
+            app.command(name)(getattr(found, function))
+    for name in _GROUPS:
+        found = _module(name)
+        if found is not None:
+            app.add_typer(found.app, name=name)
+
+
+def _module(name: str) -> object | None:
+    full = f"fullpipe.cli.{name}"
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name != full:
+            raise
+        return None
+
+
+def main() -> None:
+    """Runs the command line; exits with its status."""
+    _assemble()
+    try:
+        status = app(standalone_mode=False)
+    except click.exceptions.Abort:
+        fail("interrupted", 130)
+    except click.UsageError as error:
+        where = f" {error.ctx.command_path}" if error.ctx else " fullpipe"
+        fail(f"{error.format_message()} (see{where} --help)", 2)
+    except click.ClickException as error:
+        fail(error.format_message(), 2)
+    except UserError as error:
+        fail(str(error), 2)
+    except RunError as error:
+        fail(str(error), 1)
+    except KeyboardInterrupt:
+        fail("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)

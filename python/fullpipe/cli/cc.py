@@ -1,0 +1,53 @@
+"""`fullpipe cc`: the congestion controls and their constants."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from fullpipe.cc_sets import cc_set, cc_sets
+from fullpipe.cli.output import console
+
+app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_() -> None:
+    """Lists the congestion controls: parameter sets and the algorithms behind them."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("name", "algorithm", "in the kernel", "what it is"):
+        table.add_column(title)
+    for item in cc_sets().values():
+        table.add_row(item.name, item.algorithm, item.kernel_name, item.title)
+    console.print(table)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="a name of `fullpipe cc list`")],
+    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+) -> None:
+    """Prints every constant of a congestion control: value, unit, range, meaning of 0, source."""
+    found = cc_set(name)
+    if json_:
+        items = [
+            {
+                "name": param.name, "value": value / param.scale, "unit": param.unit,
+                "min": param.min / param.scale, "max": param.max / param.scale,
+                "zero": param.zero, "source": param.source, "meaning": param.meaning,
+                "default": param.default / param.scale,
+            }
+            for param, value in zip(found.params, found.values, strict=True)
+        ]  # fmt: skip
+        print(json.dumps({"name": found.name, "algorithm": found.algorithm, "constants": items}))
+        return
+    console.print(f"{found.name}: {found.title}\nalgorithm {found.algorithm}: {found.sources}")
+    for param, value in zip(found.params, found.values, strict=True):
+        mark = "" if value == param.default else "   (differs from the algorithm's default)"
+        console.print(f"\n[bold]{param.name}[/bold] = {value / param.scale:g} {param.unit}{mark}")
+        console.print(f"    {param.meaning}", markup=False)
+        limits = f"{param.min / param.scale:g} to {param.max / param.scale:g}"
+        console.print(f"    range {limits}; 0: {param.zero}; source: {param.source}", markup=False)
