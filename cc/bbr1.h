@@ -86,17 +86,17 @@ struct bbr1_params {
 #define BBR1_CYCLE 8
 #define BBR1_INITIAL_CWND 10 /* TCP_INIT_CWND */
 #define BBR1_NO_RTT 0xffffffffu
-#define BBR1_BURST_SHIFT 10  /* a burst lasts about a ms at the pacing rate (sk_pacing_shift) */
+#define BBR1_BURST_SHIFT 10 /* a burst lasts about a ms at the pacing rate (sk_pacing_shift) */
 #define BBR1_GSO_MAX_BYTES (65536u - 1u - 320u)
 #define BBR1_EPOCH_MAX 0xfffffu
 
 enum bbr1_mode { BBR1_STARTUP, BBR1_DRAIN, BBR1_PROBE_BW, BBR1_PROBE_RTT };
 
 struct bbr1 {
-	u64 cycle_us;           /* when this phase of the gain cycle began */
+	u64 cycle_us; /* when this phase of the gain cycle began */
 	u64 ack_epoch_us;
-	u64 min_rtt_ms;         /* when min_rtt_us was measured */
-	u64 probe_rtt_done_ms;  /* when ProbeRTT may end; 0: inflight is not low yet */
+	u64 min_rtt_ms;        /* when min_rtt_us was measured */
+	u64 probe_rtt_done_ms; /* when ProbeRTT may end; 0: inflight is not low yet */
 	u64 lt_last_ms;
 	struct cc_minmax bw;
 	u32 min_rtt_us;
@@ -142,8 +142,8 @@ CC_INLINE void bbr1_init_pacing_rate(struct bbr1 *s, const struct bbr1_params *p
 		rtt_us = conn->srtt_us;
 		s->has_seen_rtt = 1;
 	}
-	ctl->pacing_rate_Bps = bbr1_bytes_per_s(
-		p, conn, ((u64)ctl->cwnd << BBR1_BW_SHIFT) / rtt_us, p->high_gain);
+	ctl->pacing_rate_Bps =
+	    bbr1_bytes_per_s(p, conn, ((u64)ctl->cwnd << BBR1_BW_SHIFT) / rtt_us, p->high_gain);
 }
 
 /* In Startup the rate only rises (bbr_set_pacing_rate()). */
@@ -350,8 +350,7 @@ CC_INLINE void bbr1_sample_lt(struct bbr1 *s, const struct bbr1_params *p,
 }
 
 /* Sent while ProbeRTT kept the pipe empty on purpose? */
-CC_INLINE u32 bbr1_app_limited(struct bbr1 *s, const struct cc_conn *conn,
-			       const struct cc_ack *ack)
+CC_INLINE u32 bbr1_app_limited(struct bbr1 *s, const struct cc_conn *conn, const struct cc_ack *ack)
 {
 	if (!s->marking)
 		return ack->is_app_limited;
@@ -440,8 +439,7 @@ CC_INLINE u32 bbr1_phase_is_over(const struct bbr1 *s, const struct bbr1_params 
 		return full_length &&
 		       (ack->losses ||
 			inflight >= bbr1_inflight(s, p, conn, ctl, bbr1_max_bw(s), s->pacing_gain));
-	return full_length ||
-	       inflight <= bbr1_inflight(s, p, conn, ctl, bbr1_max_bw(s), CC_ONE);
+	return full_length || inflight <= bbr1_inflight(s, p, conn, ctl, bbr1_max_bw(s), CC_ONE);
 }
 
 CC_INLINE void bbr1_check_full_bw(struct bbr1 *s, const struct bbr1_params *p, u32 app_limited)

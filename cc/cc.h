@@ -29,67 +29,68 @@ enum cc_ca_state { CC_OPEN, CC_DISORDER, CC_CWR, CC_RECOVERY, CC_LOSS };
 
 /* The connection as it stands at this call. Volumes are in packets of mss_bytes. */
 struct cc_conn {
-	u64 now_us;             /* time of this call (Linux tcp_mstamp) */
-	u64 now_ns;             /* the same clock in ns, not cached by the ACK (Linux tcp_clock_cache) */
-	u64 edt_ns;             /* earliest departure time of the next packet (Linux tcp_wstamp_ns) */
-	u64 delivered_us;       /* when `delivered` last grew (Linux delivered_mstamp) */
-	u64 last_send_us;       /* when data was last sent (Linux lsndtime) */
+	u64 now_us;       /* time of this call (Linux tcp_mstamp) */
+	u64 now_ns;       /* the same clock in ns, not cached by the ACK (Linux tcp_clock_cache) */
+	u64 edt_ns;       /* earliest departure time of the next packet (Linux tcp_wstamp_ns) */
+	u64 delivered_us; /* when `delivered` last grew (Linux delivered_mstamp) */
+	u64 last_send_us; /* when data was last sent (Linux lsndtime) */
 	u64 pacing_rate_cap_Bps; /* application's or host's ceiling (Linux sk_max_pacing_rate) */
 	u32 mss_bytes;
-	u32 delivered;          /* packets delivered so far, wraps (Linux tp->delivered) */
-	u32 delivered_ce;       /* of those, marked CE */
-	u32 lost;               /* packets marked lost so far, wraps */
-	u32 packets_out;        /* sent and not cumulatively acknowledged */
-	u32 inflight;           /* packets in the network (tcp_packets_in_flight) */
-	u32 snd_una, snd_nxt;   /* sequence numbers, in bytes */
-	u32 srtt_us;            /* smoothed RTT; 0: no sample yet */
-	u32 app_limited;        /* nonzero: the pipe is not kept full by the application */
-	u32 cwnd_clamp;         /* ceiling on cwnd (Linux snd_cwnd_clamp) */
-	u32 gso_max_segs;       /* largest burst the host can send at once */
-	u32 seed;               /* of the algorithm's own random numbers; read at init only */
-	u8 ca_state;            /* enum cc_ca_state */
-	u8 prior_ca_state;      /* the one before the last change */
-	u8 is_cwnd_limited;     /* the window, not the application, stopped the sender */
-	u8 ecn_ok;              /* ECN was negotiated */
-	u8 ecn_low;             /* the path is known to mark early (Google's TCP_ECN_LOW) */
-	u8 is_paced;            /* the host spaces departures at ctl->pacing_rate_Bps */
+	u32 delivered;        /* packets delivered so far, wraps (Linux tp->delivered) */
+	u32 delivered_ce;     /* of those, marked CE */
+	u32 lost;             /* packets marked lost so far, wraps */
+	u32 packets_out;      /* sent and not cumulatively acknowledged */
+	u32 inflight;         /* packets in the network (tcp_packets_in_flight) */
+	u32 snd_una, snd_nxt; /* sequence numbers, in bytes */
+	u32 srtt_us;          /* smoothed RTT; 0: no sample yet */
+	u32 app_limited;      /* nonzero: the pipe is not kept full by the application */
+	u32 cwnd_clamp;       /* ceiling on cwnd (Linux snd_cwnd_clamp) */
+	u32 gso_max_segs;     /* largest burst the host can send at once */
+	u32 seed;             /* of the algorithm's own random numbers; read at init only */
+	u8 ca_state;          /* enum cc_ca_state */
+	u8 prior_ca_state;    /* the one before the last change */
+	u8 is_cwnd_limited;   /* the window, not the application, stopped the sender */
+	u8 ecn_ok;            /* ECN was negotiated */
+	u8 ecn_low;           /* the path is known to mark early (Google's TCP_ECN_LOW) */
+	u8 is_paced;          /* the host spaces departures at ctl->pacing_rate_Bps */
 	u8 unused_[6];
 };
 
 /* One ACK's rate sample: draft-ietf-ccwg-bbr section 4.1, Linux struct rate_sample. */
 struct cc_ack {
-	u64 prior_us;           /* send-time `delivered_us` of the newest packet acknowledged; 0: no sample */
-	u32 prior_delivered;    /* `delivered` when that packet was sent */
+	u64 prior_us; /* send-time `delivered_us` of the newest packet acknowledged; 0: no sample */
+	u32 prior_delivered; /* `delivered` when that packet was sent */
 	u32 prior_delivered_ce;
-	s32 delivered;          /* packets delivered over the sample; < 0: invalid */
-	s32 delivered_ce;       /* of those, marked CE */
-	s32 interval_us;        /* over which they were delivered; < 0: invalid */
-	s32 rtt_us;             /* of that packet; < 0: none (retransmitted) */
-	u32 losses;             /* packets newly marked lost by this ACK */
-	u32 acked_sacked;       /* packets newly delivered by this ACK */
-	u32 prior_inflight;     /* in flight just before this ACK */
-	u32 last_end_seq;       /* end of the newest packet acknowledged */
-	u32 tx_inflight;        /* in flight just after that packet was sent   \ from the contract's */
-	u32 lost;               /* packets lost between its sending and now    / snapshot ring (ring.h) */
-	u8 is_app_limited;      /* that packet was sent while application-limited */
-	u8 is_retrans;          /* ... was a retransmission */
-	u8 is_ack_delayed;      /* the RTT sample probably contains a delayed ACK */
+	s32 delivered;      /* packets delivered over the sample; < 0: invalid */
+	s32 delivered_ce;   /* of those, marked CE */
+	s32 interval_us;    /* over which they were delivered; < 0: invalid */
+	s32 rtt_us;         /* of that packet; < 0: none (retransmitted) */
+	u32 losses;         /* packets newly marked lost by this ACK */
+	u32 acked_sacked;   /* packets newly delivered by this ACK */
+	u32 prior_inflight; /* in flight just before this ACK */
+	u32 last_end_seq;   /* end of the newest packet acknowledged */
+	u32 tx_inflight;    /* in flight just after that packet was sent   \ from the contract's */
+	u32 lost; /* packets lost between its sending and now    / snapshot ring (ring.h) */
+	u8 is_app_limited; /* that packet was sent while application-limited */
+	u8 is_retrans;     /* ... was a retransmission */
+	u8 is_ack_delayed; /* the RTT sample probably contains a delayed ACK */
 	u8 unused_[5];
 };
 
 /* Everything else that happens to a connection. What the host does with ctl
  * afterwards is the same as for an ACK. */
 enum cc_event_kind {
-	CC_EVENT_TX_START = 1,  /* first packet after idling: nothing was in flight */
-	CC_EVENT_CWND_RESTART,  /* window restarted after idle (RFC 2861) */
-	CC_EVENT_COMPLETE_CWR,  /* a recovery or CWR episode ended */
-	CC_EVENT_RTO,           /* retransmission timeout: all in flight is lost */
-	CC_EVENT_ECN_CE,        /* a data packet arrived here with CE (receiver side) */
-	CC_EVENT_STATE,         /* ca_state changes to `value`; conn still has the old one */
-	CC_EVENT_SSTHRESH,      /* about to reduce: set ctl->ssthresh (Linux ssthresh()) */
-	CC_EVENT_UNDO,          /* the reduction was spurious: set ctl->cwnd (Linux undo_cwnd()) */
-	CC_EVENT_RTT,           /* an RTT sample for HyStart: `value` us, `packets` acked (Linux pkts_acked()) */
-	CC_EVENT_SEND,          /* about to send: set ctl->tso_segs (Linux min_tso_segs()) */
+	CC_EVENT_TX_START = 1, /* first packet after idling: nothing was in flight */
+	CC_EVENT_CWND_RESTART, /* window restarted after idle (RFC 2861) */
+	CC_EVENT_COMPLETE_CWR, /* a recovery or CWR episode ended */
+	CC_EVENT_RTO,          /* retransmission timeout: all in flight is lost */
+	CC_EVENT_ECN_CE,       /* a data packet arrived here with CE (receiver side) */
+	CC_EVENT_STATE,        /* ca_state changes to `value`; conn still has the old one */
+	CC_EVENT_SSTHRESH,     /* about to reduce: set ctl->ssthresh (Linux ssthresh()) */
+	CC_EVENT_UNDO,         /* the reduction was spurious: set ctl->cwnd (Linux undo_cwnd()) */
+	CC_EVENT_RTT, /* an RTT sample for HyStart: `value` us, `packets` acked (Linux pkts_acked())
+		       */
+	CC_EVENT_SEND, /* about to send: set ctl->tso_segs (Linux min_tso_segs()) */
 };
 
 struct cc_event {
@@ -101,12 +102,13 @@ struct cc_event {
 
 /* What an algorithm sets. */
 struct cc_ctl {
-	u64 pacing_rate_Bps;    /* 0: the host paces as it would without being told (Linux: not at all) */
+	u64 pacing_rate_Bps; /* 0: the host paces as it would without being told (Linux: not at all)
+			      */
 	u32 cwnd;
 	u32 ssthresh;
-	u32 tso_segs;           /* least packets per burst when pacing allows (CC_EVENT_SEND only) */
-	u32 sndbuf_factor;      /* send buffer in windows (Linux sndbuf_expand); 0: host's default */
-	u32 cwnd_cnt;           /* Reno's and CUBIC's fraction of a packet (Linux snd_cwnd_cnt) */
+	u32 tso_segs;      /* least packets per burst when pacing allows (CC_EVENT_SEND only) */
+	u32 sndbuf_factor; /* send buffer in windows (Linux sndbuf_expand); 0: host's default */
+	u32 cwnd_cnt;      /* Reno's and CUBIC's fraction of a packet (Linux snd_cwnd_cnt) */
 	u32 unused_;
 };
 
@@ -116,20 +118,27 @@ enum cc_flags {
 	 * cong_control). Without it the host runs recovery (PRR) and calls on_ack only when the
 	 * window may grow (Linux cong_avoid); only ack->acked_sacked is then meaningful. */
 	CC_OWNS_CWND = 1,
-	CC_WANTS_RING = 2,      /* fill cc_ack.tx_inflight and .lost: the host keeps a struct cc_ring */
-	CC_WANTS_ECN = 4,       /* negotiate ECN even where the system does not */
-	CC_WANTS_RTT = 8,       /* send CC_EVENT_RTT */
+	CC_WANTS_RING = 2, /* fill cc_ack.tx_inflight and .lost: the host keeps a struct cc_ring */
+	CC_WANTS_ECN = 4,  /* negotiate ECN even where the system does not */
+	CC_WANTS_RTT = 8,  /* send CC_EVENT_RTT */
 };
 
 /* What every algorithm lets others see, for recordings. "Unset" is CC_INFINITE or 0. */
 enum cc_phase {
-	CC_PHASE_NONE, CC_PHASE_STARTUP, CC_PHASE_DRAIN, CC_PHASE_PROBE_RTT,
-	CC_PHASE_UP, CC_PHASE_DOWN, CC_PHASE_CRUISE, CC_PHASE_REFILL,
-	CC_PHASE_SLOW_START, CC_PHASE_AVOIDANCE,
+	CC_PHASE_NONE,
+	CC_PHASE_STARTUP,
+	CC_PHASE_DRAIN,
+	CC_PHASE_PROBE_RTT,
+	CC_PHASE_UP,
+	CC_PHASE_DOWN,
+	CC_PHASE_CRUISE,
+	CC_PHASE_REFILL,
+	CC_PHASE_SLOW_START,
+	CC_PHASE_AVOIDANCE,
 };
 
 struct cc_info {
-	u64 bw_Bps;             /* the bandwidth the model paces from */
+	u64 bw_Bps; /* the bandwidth the model paces from */
 	u64 max_bw_Bps;
 	u64 bw_shortterm_Bps;   /* Linux bw_lo; 0: unset */
 	u32 min_rtt_us;         /* the algorithm's own; 0: none */
@@ -146,12 +155,10 @@ struct cc_info {
  * An algorithm is one file that defines, for its NAME:
  *   struct NAME         its state, zeroed by the host before init
  *   NAME_PARAMS(P)      its parameters (params.h); struct NAME_params is made from it
- *   NAME_init    (struct NAME *, const struct NAME_params *, const struct cc_conn *, struct cc_ctl *)
- *   NAME_on_ack  (... , const struct cc_ack *, struct cc_ctl *)
- *   NAME_on_event(... , const struct cc_event *, struct cc_ctl *)
- *   NAME_info    (const struct NAME *, const struct NAME_params *, struct cc_info *)
- *   NAME_FLAGS          enum cc_flags
- * and one line in registry.h.
+ *   NAME_init    (struct NAME *, const struct NAME_params *, const struct cc_conn *, struct cc_ctl
+ * *) NAME_on_ack  (... , const struct cc_ack *, struct cc_ctl *) NAME_on_event(... , const struct
+ * cc_event *, struct cc_ctl *) NAME_info    (const struct NAME *, const struct NAME_params *,
+ * struct cc_info *) NAME_FLAGS          enum cc_flags and one line in registry.h.
  */
 
 #endif

@@ -62,17 +62,17 @@ struct cubic {
 	u32 cnt;            /* packets acknowledged per packet of growth */
 	u32 last_max_cwnd;
 	u32 last_cwnd;
-	u32 origin;         /* W_max of the running epoch */
-	u32 k;              /* time from the epoch's start to W_max, in 2^-10 s */
-	u32 delay_min_us;   /* least RTT seen; 0: none */
-	u32 ack_cnt;        /* acknowledged since reno_cwnd grew */
-	u32 reno_cwnd;      /* what Reno's window would be */
-	u32 end_seq;        /* HyStart: the round ends when this is acknowledged */
-	u32 round_rtt_us;   /* HyStart: least RTT of the round */
+	u32 origin;       /* W_max of the running epoch */
+	u32 k;            /* time from the epoch's start to W_max, in 2^-10 s */
+	u32 delay_min_us; /* least RTT seen; 0: none */
+	u32 ack_cnt;      /* acknowledged since reno_cwnd grew */
+	u32 reno_cwnd;    /* what Reno's window would be */
+	u32 end_seq;      /* HyStart: the round ends when this is acknowledged */
+	u32 round_rtt_us; /* HyStart: least RTT of the round */
 	u32 prior_cwnd;
 	u8 sample_cnt;
-	u8 found;           /* HyStart ended slow start */
-	u8 slow_start;      /* for the recording only */
+	u8 found;      /* HyStart ended slow start */
+	u8 slow_start; /* for the recording only */
 	u8 unused_;
 };
 
@@ -237,10 +237,9 @@ CC_INLINE void cubic_hystart(struct cubic *s, const struct cubic_params *p,
 		s->last_ack_us = conn->now_us;
 		/* Bursts of GSO stretch a train by up to four of them (hystart_ack_delay()). */
 		if (ctl->pacing_rate_Bps)
-			limit_us += cc_min_u64(CC_USEC_PER_MSEC, (u64)conn->gso_max_segs *
-									 conn->mss_bytes * 4 *
-									 CC_USEC_PER_SEC /
-									 ctl->pacing_rate_Bps);
+			limit_us += cc_min_u64(CC_USEC_PER_MSEC,
+					       (u64)conn->gso_max_segs * conn->mss_bytes * 4 *
+						   CC_USEC_PER_SEC / ctl->pacing_rate_Bps);
 		if (!conn->is_paced)
 			limit_us >>= 1;
 		if (conn->now_us - s->round_start_us > limit_us)
@@ -310,8 +309,7 @@ CC_INLINE void cubic_on_event(struct cubic *s, const struct cubic_params *p,
 	}
 }
 
-CC_INLINE void cubic_info(const struct cubic *s, const struct cubic_params *p,
-			  struct cc_info *info)
+CC_INLINE void cubic_info(const struct cubic *s, const struct cubic_params *p, struct cc_info *info)
 {
 	(void)p;
 	info->phase = s->slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE;

@@ -49,8 +49,7 @@ const u32 cc_algorithm_count = sizeof(cc_algorithms) / sizeof(cc_algorithms[0]);
 
 #define OVERRIDE(param, value) {#param, value, 0},
 #define SET_ROW(name, algorithm, kernel_name, title, ...)                                          \
-	{name, #algorithm, kernel_name, title,                                                     \
-	 (const struct cc_override[]){__VA_ARGS__{0, 0, 0}}},
+	{name, #algorithm, kernel_name, title, (const struct cc_override[]){__VA_ARGS__{0, 0, 0}}},
 
 const struct cc_set cc_sets[] = {CC_SETS(SET_ROW, OVERRIDE)};
 const u32 cc_set_count = sizeof(cc_sets) / sizeof(cc_sets[0]);

@@ -17,7 +17,7 @@
 #define CC_PARAM_FIELD(name, dflt, min, max, scale, unit, zero, source, meaning) u32 name;
 
 /* A ratio a/b as a gain, rounded to the nearest 1/CC_ONE. */
-#define CC_RATIO(a, b) ((u32)((2ull * (a) * CC_ONE + (b)) / (2ull * (b))))
+#define CC_RATIO(a, b) ((u32)((2ull * (a)*CC_ONE + (b)) / (2ull * (b))))
 /* A gain that Linux writes in 1/256 (BBR_UNIT). */
 #define CC_LINUX_GAIN(x256) ((u32)(x256) * (CC_ONE / 256u))
 

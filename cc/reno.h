@@ -17,10 +17,11 @@
 #define reno_FLAGS 0
 
 #define reno_PARAMS(P)                                                                             \
-	P(beta, CC_RATIO(1, 2), CC_RATIO(1, 10), CC_RATIO(99, 100), CC_ONE, "of cwnd", "not allowed",  \
-	  "RFC 5681 section 3.1, equation 4", "what a reduction leaves of the window")               \
-	P(min_ssthresh, 2, 1, 1000, 1, "packets", "not allowed", "RFC 5681 section 3.1, equation 4",   \
-	  "floor of the slow-start threshold")
+	P(beta, CC_RATIO(1, 2), CC_RATIO(1, 10), CC_RATIO(99, 100), CC_ONE, "of cwnd",             \
+	  "not allowed", "RFC 5681 section 3.1, equation 4",                                       \
+	  "what a reduction leaves of the window")                                                 \
+	P(min_ssthresh, 2, 1, 1000, 1, "packets", "not allowed",                                   \
+	  "RFC 5681 section 3.1, equation 4", "floor of the slow-start threshold")
 
 struct reno_params {
 	reno_PARAMS(CC_PARAM_FIELD)
@@ -60,8 +61,8 @@ CC_INLINE void reno_on_event(struct reno *s, const struct reno_params *p,
 	(void)conn;
 	if (event->kind == CC_EVENT_SSTHRESH) {
 		s->prior_cwnd = ctl->cwnd;
-		ctl->ssthresh = cc_max_u32((u32)((u64)ctl->cwnd * p->beta >> CC_GAIN_SHIFT),
-					   p->min_ssthresh);
+		ctl->ssthresh =
+		    cc_max_u32((u32)((u64)ctl->cwnd * p->beta >> CC_GAIN_SHIFT), p->min_ssthresh);
 	} else if (event->kind == CC_EVENT_UNDO) {
 		ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
 	}

@@ -27,12 +27,13 @@ struct cc_snapshot {
 	u32 snd_nxt;   /* where the burst begins */
 	u32 delivered; /* connection counters at that moment */
 	u32 lost;
-	u32 inflight;  /* before the burst's first packet */
+	u32 inflight; /* before the burst's first packet */
 };
 
 struct cc_ring {
 	struct cc_snapshot slot[CC_RING_SLOTS];
-	u32 count; /* snapshots ever taken, wraps; the newest is slot[(count - 1) % CC_RING_SLOTS] */
+	u32 count; /* snapshots ever taken, wraps; the newest is slot[(count - 1) % CC_RING_SLOTS]
+		    */
 };
 
 /* A burst is about to be sent. */
@@ -89,7 +90,8 @@ CC_INLINE void cc_ring_sample(const struct cc_ring *ring, const struct cc_conn *
 	ack->lost = conn->lost - s->lost;
 	into_burst = 0;
 	if (cc_before(s->snd_nxt, ack->last_end_seq))
-		into_burst = (ack->last_end_seq - s->snd_nxt + conn->mss_bytes - 1) / conn->mss_bytes;
+		into_burst =
+		    (ack->last_end_seq - s->snd_nxt + conn->mss_bytes - 1) / conn->mss_bytes;
 	ack->tx_inflight = s->inflight + into_burst;
 }
 

@@ -321,11 +321,12 @@ impl Receiver {
 
     fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
         if data.echo_ns > 0 && !data.is_retransmission {
+            // An average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum
+            // would starve a flow whose own window fills a deep buffer.
             let sample_ns = now_ns.saturating_sub(data.echo_ns);
-            self.rtt_ns = if self.rtt_ns == 0 {
-                sample_ns
-            } else {
-                self.rtt_ns.min(sample_ns)
+            self.rtt_ns = match self.rtt_ns {
+                0 => sample_ns,
+                smoothed_ns => smoothed_ns - smoothed_ns / 8 + sample_ns / 8,
             };
         }
     }

@@ -1,0 +1,57 @@
+# fullpipe's targets. `make demo` and `make test` do all the set-up that they need.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+STAMP := $(VENV)/.fullpipe-requirements
+
+.PHONY: build demo test check lint format lock clean system
+
+build: $(VENV)/bin/fullpipe
+
+# System packages: installed when root, else named all at once.
+system:
+	@scripts/system-packages.sh
+
+$(STAMP): requirements.lock | system
+	test -x $(PYTHON) || python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+$(VENV)/bin/fullpipe: $(STAMP) FORCE
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --locked --quiet --skip-install
+	test -x $@ || VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --locked --quiet
+
+FORCE:
+
+demo: build
+	rm -rf build/demo
+	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
+	@echo "Open build/demo/report.html in a browser."
+
+test: build lint
+	cargo test --workspace --release --locked --quiet
+	tests/cc/run.sh
+	$(PYTHON) -m pytest
+
+lint: $(STAMP)
+	clang-format --dry-run -Werror cc/*.h cc/*.c
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --release --locked --quiet -- -D warnings
+	$(VENV)/bin/ruff check python tests benches
+	$(VENV)/bin/ruff format --check python tests benches
+	$(VENV)/bin/mypy
+
+format: $(STAMP)
+	clang-format -i cc/*.h cc/*.c
+	cargo fmt --all
+	$(VENV)/bin/ruff check --fix python tests benches
+	$(VENV)/bin/ruff format python tests benches
+
+# Versions with hashes and without index addresses.
+lock: $(STAMP)
+	$(PYTHON) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --python-version 3.11 pyproject.toml requirements-tools.in -o requirements.lock
+
+clean:
+	rm -rf build target $(VENV) python/fullpipe/*.so

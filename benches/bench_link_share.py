@@ -1,0 +1,94 @@
+"""Share of N BBR flows against one loss-based flow, simulated and as measured on real kernels.
+
+Prints the mean squared error of each panel of `link_share_observed.csv` (seed 003's artifact; how
+it was measured: ../shared/data/README.md) beside the theory's. Usage:
+`.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from fullpipe import _native
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+DEFAULT = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
+#: Kernels of the experiment: mainline's BBRv1, the v2 kernel, Google's v3 kernel.
+CC = {"v1": "bbr1", "v2": "bbr2", "v3": "bbr3-linux"}
+DURATION_S, LAST_S = 1000, 400
+
+
+def simulated_share(row: dict[str, str], seed: int) -> float:
+    """Mean goodput of all BBR flows over the last 400 of 1000 s, over the nominal capacity."""
+    rate_mbps, rtt_ms = float(row["capacity_mbps"]), float(row["rtt_ms"])
+    # tc's kb is 1024 bytes, so the testbed's limit is 2.4 % above X x capacity x RTT.
+    limit = round(float(row["buffer_bdp"]) * rate_mbps * rtt_ms * 125 * 1.024)
+    count = int(row["n_bbr"])
+    document = {
+        "name": "link share",
+        "duration": f"{DURATION_S}s",
+        "seed": seed,
+        "sample_interval": f"{LAST_S // 2}s",
+        "path": {"rate": f"{rate_mbps:g}mbit", "rtt": f"{rtt_ms:g}ms", "buffer": f"{limit}B"},
+        "flow": [{"cc": CC[row["bbr_version"]], "count": count}, {"cc": row["loss_cca"]}],
+    }
+    tables = _native.sim.run(json.dumps(resolve(make_scenario(document))))
+    columns = tables["flow_samples"]
+    times, flows, volumes = (
+        np.frombuffer(columns[name][1], dtype="<u8")
+        for name in ("t_us", "flow_id", "bytes_delivered")
+    )
+    begin = (DURATION_S - LAST_S) * 1_000_000
+    total = sum(
+        int(volumes[(flows == flow) & (times == DURATION_S * 1_000_000)][0])
+        - int(volumes[(flows == flow) & (times == begin)][0])
+        for flow in range(count)
+    )
+    return total * 8 / LAST_S / (rate_mbps * 1e6)
+
+
+def main() -> None:
+    """Runs all points of the file and prints the errors."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each point")
+    parser.add_argument("--points", action="store_true", help="print every point")
+    options = parser.parse_args()
+    if not options.file.is_file():
+        raise SystemExit(f"{options.file}: not here; give the file of measured shares")
+    with options.file.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    seeds = range(1, options.seeds + 1)
+    with ProcessPoolExecutor() as pool:
+        work = [(row, seed) for row in rows for seed in seeds]
+        shares = list(pool.map(simulated_share, *zip(*work, strict=True)))
+    means = np.array(shares).reshape(len(rows), options.seeds).mean(axis=1)
+    for figure in dict.fromkeys(row["figure"] for row in rows):
+        index = [i for i, row in enumerate(rows) if row["figure"] == figure]
+        observed = np.array([float(rows[i]["link_share"]) for i in index])
+        theory = np.array([float(rows[i]["steady_state_share"]) for i in index])
+        error = float(((means[index] - observed) ** 2).mean())
+        against = float(((theory - observed) ** 2).mean())
+        version = CC[rows[index[0]]["bbr_version"]]
+        print(
+            f"panel {figure} ({version} against {rows[index[0]]['loss_cca']}, {len(index)} points, "
+            f"{options.seeds} seed(s)): MSE {error:.5f}; BBRv1's steady-state model {against:.5f}"
+        )
+        if options.points:
+            for i in index:
+                row = rows[i]
+                print(
+                    f"  N={row['n_bbr']:>2} X={row['buffer_bdp']:>2} observed "
+                    f"{float(row['link_share']):.3f} simulated {means[i]:.3f}"
+                )
+
+
+if __name__ == "__main__":
+    main()
