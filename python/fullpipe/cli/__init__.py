@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from fullpipe.cli.output import fail
 from fullpipe.errors import RunError, UserError
@@ -64,13 +64,12 @@ def main() -> None:
     _assemble()
     try:
         status = app(standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         fail("interrupted", 130)
-    except click.UsageError as error:
-        where = f" {error.ctx.command_path}" if error.ctx else " fullpipe"
-        fail(f"{error.format_message()} (see{where} --help)", 2)
-    except click.ClickException as error:
-        fail(error.format_message(), 2)
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        fail(f"{text} (see {context.command_path if context else 'fullpipe'} --help)", 2)
     except UserError as error:
         fail(str(error), 2)
     except RunError as error:

@@ -1,0 +1,9 @@
+"""Reports: one self-contained HTML page, or static figures, from recordings.
+
+Knows recordings and metrics, never engines. Text from a recording is hostile until escaped.
+"""
+
+from fullpipe.report.figures import write_figures
+from fullpipe.report.page import write_report
+
+__all__ = ["write_figures", "write_report"]
