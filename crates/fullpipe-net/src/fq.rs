@@ -166,8 +166,7 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             if let Place::Detached { since_ns } = flow.place {
                 flow.place = Place::Listed;
                 self.new.push_back(index);
-                // fq_enqueue() compares as unsigned, so a debt is not forgiven.
-                if now_ns > since_ns + REFILL_DELAY_NS && flow.credit >= 0 {
+                if now_ns > since_ns + REFILL_DELAY_NS {
                     flow.credit = flow.credit.max(self.quantum);
                 }
             }

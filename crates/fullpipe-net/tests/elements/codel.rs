@@ -151,26 +151,40 @@ fn dropping_ends_as_soon_as_the_delay_is_below_the_target() {
     assert!(quiet.is_empty());
 }
 
+/// Drops before, and the times of those after, a relapse `quiet_ns` after the queue was short.
+fn relapse(quiet_ns: u64) -> (u64, Vec<u64>) {
+    let mut bed = Bed::new(false);
+    bed.run(0, 4000 * MS, MS / 10, 2);
+    let mut now_ns = 4000 * MS;
+    while bed.queue.packets() > 20 {
+        now_ns += MS / 10;
+        bed.leave(now_ns);
+    }
+    let before = bed.queue.counters().dropped_packets;
+    bed.run(now_ns, now_ns + quiet_ns, MS / 10, 1);
+    now_ns += quiet_ns;
+    (before, bed.run(now_ns, now_ns + 1000 * MS, MS / 10, 2))
+}
+
 #[test]
 fn a_relapse_within_sixteen_intervals_resumes_near_the_last_rate() {
-    // RFC 8289 section 5.4: count restarts at the drops of the last dropping state, not at 1.
-    let gap_after_relapse = |quiet_ns: u64| {
-        let mut bed = Bed::new(false);
-        bed.run(0, 4000 * MS, MS / 10, 2);
-        let mut now_ns = 4000 * MS;
-        while bed.queue.packets() > 20 {
-            now_ns += MS / 10;
-            bed.leave(now_ns);
-        }
-        bed.run(now_ns, now_ns + quiet_ns, MS / 10, 1);
-        now_ns += quiet_ns;
-        let signals = bed.run(now_ns, now_ns + 1000 * MS, MS / 10, 2);
-        signals[1] - signals[0]
-    };
-    let soon_ns = gap_after_relapse(200 * MS);
-    let late_ns = gap_after_relapse(17 * INTERVAL_NS);
-    assert!(soon_ns < INTERVAL_NS / 5, "{soon_ns}");
-    assert!(late_ns.abs_diff(INTERVAL_NS) < MS / 5, "{late_ns}");
+    // RFC 8289 section 5.4: count restarts at the drops since the last dropping state began.
+    let (before, signals) = relapse(200 * MS);
+    let counts = before - 1..before + 39;
+    let law_ns: f64 = counts
+        .map(|count| INTERVAL_NS as f64 / (count as f64).sqrt())
+        .sum();
+    let took_ns = (signals[40] - signals[0]) as f64;
+    assert!(
+        (took_ns / law_ns - 1.0).abs() < 0.02,
+        "{took_ns}, not {law_ns}"
+    );
+}
+
+#[test]
+fn a_relapse_after_sixteen_intervals_starts_anew() {
+    let (_, signals) = relapse(17 * INTERVAL_NS);
+    assert!((signals[1] - signals[0]).abs_diff(INTERVAL_NS) < MS / 5);
 }
 
 #[test]

@@ -66,6 +66,52 @@ fn a_new_flow_sends_ten_full_packets_before_the_old_ones_get_their_turn() {
 }
 
 #[test]
+fn a_flow_that_paused_for_40_ms_gets_a_full_quantum_again() {
+    let packets_in_a_row_after = |pause_ns: u64| {
+        let mut queue = fq(10_000, 1000);
+        let mut dropped = Vec::new();
+        for id in 0..500 {
+            queue.enqueue(0, TestPacket::new(id, 1, FRAME_BYTES), &mut dropped);
+        }
+        // Flow 2 uses all but 100 bytes of its initial credit, and is found empty.
+        for id in 0..9 {
+            queue.enqueue(0, TestPacket::new(id, 2, FRAME_BYTES), &mut dropped);
+        }
+        let last = TestPacket::new(9, 2, FRAME_BYTES - 100);
+        queue.enqueue(0, last, &mut dropped);
+        for _ in 0..101 {
+            queue.dequeue(0, &mut dropped);
+        }
+        for id in 0..10 {
+            let packet = TestPacket::new(id, 2, FRAME_BYTES);
+            queue.enqueue(pause_ns, packet, &mut dropped);
+        }
+        (0..10)
+            .map_while(|_| queue.dequeue(pause_ns, &mut dropped))
+            .take_while(|packet| packet.flow == 2)
+            .count()
+    };
+    assert_eq!(packets_in_a_row_after(39 * MS), 1);
+    assert_eq!(packets_in_a_row_after(41 * MS), 2);
+}
+
+#[test]
+fn eight_packets_of_an_idle_queue_bypass_the_flows() {
+    // fq_fastpath_check() since Linux 6.7.
+    let mut queue = fq(10_000, 1000);
+    let mut dropped = Vec::new();
+    for id in 0..40 {
+        queue.enqueue(0, TestPacket::new(id, 1, FRAME_BYTES), &mut dropped);
+    }
+    queue.enqueue(0, TestPacket::new(0, 2, FRAME_BYTES), &mut dropped);
+    let before = (0..40)
+        .map_while(|_| queue.dequeue(0, &mut dropped))
+        .take_while(|packet| packet.flow == 1)
+        .count();
+    assert_eq!(before, 8 + 10);
+}
+
+#[test]
 fn a_flow_beyond_its_limit_loses_only_its_own_packets() {
     let mut queue = fq(10_000, 100);
     let mut dropped = Vec::new();
