@@ -1,15 +1,18 @@
 //! Compiled core of the fluid models: delay-differential systems integrated with a fixed step and a
 //! bounded history. It knows nothing of Python, of scenarios or of units other than milliseconds
-//! and segments, and it draws no random numbers: whatever is random comes in with the [`Spec`].
+//! and segments, and whatever is random comes in with the spec, as numbers or as a seed.
 //!
-//! Model: Scherrer, Legner, Perrig, Schmid, "Model-Based Insights on the Performance, Fairness, and
+//! Two models: at the root that of Scherrer, Legner, Perrig, Schmid, "Model-Based Insights on the Performance, Fairness, and
 //! Stability of BBR", IMC 2022, as the authors' published program computes it
-//! (simonschdev/imc22-bbr-fluid-model, 9ad01fa).
+//! (simonschdev/imc22-bbr-fluid-model, 9ad01fa); in [`extended`] one of BBRv3 and BBRv2 against
+//! loss-based flows, derived in docs/models.md.
 
 mod batch;
 mod bbr;
 mod cubic;
+pub mod extended;
 mod history;
+pub mod json;
 mod link;
 mod math;
 mod outcome;

@@ -91,7 +91,7 @@ const BASE_RTT_MAX_MS: f64 = 60_000.0;
 const HISTORY_STEPS_MAX: f64 = 5.0e7;
 const SAMPLES_MAX: f64 = 1.0e7;
 
-fn positive(field: &'static str, value: f64) -> Result<(), SpecError> {
+pub(crate) fn positive(field: &'static str, value: f64) -> Result<(), SpecError> {
     if value.is_finite() && value > 0.0 {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn positive(field: &'static str, value: f64) -> Result<(), SpecError> {
     })
 }
 
-fn check(field: &'static str, holds: bool, reason: &str) -> Result<(), SpecError> {
+pub(crate) fn check(field: &'static str, holds: bool, reason: &str) -> Result<(), SpecError> {
     if holds {
         return Ok(());
     }

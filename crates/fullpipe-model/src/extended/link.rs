@@ -1,0 +1,200 @@
+//! The drop-tail bottleneck as an exact first-in-first-out fluid: cumulative arrivals and
+//! departures, and whole segments lost where the buffer overflows.
+
+use super::Random;
+
+/// A cumulative variable of the last steps, read at fractional steps.
+pub(super) struct Past {
+    values: Vec<f64>,
+    mask: usize,
+}
+
+impl Past {
+    pub(super) fn new(reach: usize, initial: f64) -> Self {
+        let size = (reach + 4).next_power_of_two();
+        Self {
+            values: vec![initial; size],
+            mask: size - 1,
+        }
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, n: usize, value: f64) {
+        let slot = n & self.mask;
+        self.values[slot] = value;
+    }
+
+    /// The value of step `n`.
+    #[inline]
+    pub(super) fn get(&self, n: usize) -> f64 {
+        self.values[n & self.mask]
+    }
+
+    /// The value at a time between two steps; before the start, that of step 0.
+    #[inline]
+    pub(super) fn at(&self, time: f64) -> f64 {
+        let time = time.max(0.0);
+        let step = time as usize;
+        let part = time - step as f64;
+        let here = self.get(step);
+        if part == 0.0 {
+            return here;
+        }
+        here + part * (self.get(step + 1) - here)
+    }
+}
+
+/// What the link remembers of one flow.
+struct Passage {
+    accepted: Past,
+    lost: Past,
+    /// Lost segments whose volume is still to be taken off the flow's arrivals.
+    debt: f64,
+    accepted_now: f64,
+    lost_now: f64,
+}
+
+/// The bottleneck.
+pub(super) struct Link {
+    capacity_per_step: f64,
+    buffer: f64,
+    flows: Vec<Passage>,
+    accepted: Past,
+    accepted_now: f64,
+    departed: f64,
+    /// Arrival time (in steps) of what departs at a step.
+    head: Past,
+    head_now: f64,
+    excess: f64,
+    random: Random,
+    debts: f64,
+}
+
+impl Link {
+    pub(super) fn new(
+        flows: usize,
+        capacity_per_step: f64,
+        buffer: f64,
+        reach: usize,
+        seed: u64,
+    ) -> Self {
+        let passage = |_| Passage {
+            accepted: Past::new(reach, 0.0),
+            lost: Past::new(reach, 0.0),
+            debt: 0.0,
+            accepted_now: 0.0,
+            lost_now: 0.0,
+        };
+        Self {
+            capacity_per_step,
+            buffer,
+            flows: (0..flows).map(passage).collect(),
+            accepted: Past::new(reach, 0.0),
+            accepted_now: 0.0,
+            departed: 0.0,
+            head: Past::new(reach, 0.0),
+            head_now: 0.0,
+            excess: 0.0,
+            random: Random::new(seed),
+            debts: 0.0,
+        }
+    }
+
+    /// Queue in segments.
+    pub(super) fn queue(&self) -> f64 {
+        self.accepted_now - self.departed
+    }
+
+    /// Volume that has departed since the start.
+    pub(super) fn departed(&self) -> f64 {
+        self.departed
+    }
+
+    /// Takes the arrivals of step `n` and serves one step.
+    pub(super) fn step(&mut self, n: usize, arrivals: &[f64]) {
+        let total: f64 = arrivals.iter().sum();
+        let queue = self.accepted_now - self.departed - self.debts - self.excess;
+        let over = queue + total - self.capacity_per_step - self.buffer;
+        if over > 0.0 && total > 0.0 {
+            self.overflow(over.min(total), total, arrivals);
+        }
+        for (flow, &arrived) in self.flows.iter_mut().zip(arrivals) {
+            let taken = flow.debt.min(arrived);
+            flow.debt -= taken;
+            self.debts -= taken;
+            flow.accepted_now += arrived - taken;
+            self.accepted_now += arrived - taken;
+            flow.accepted.set(n, flow.accepted_now);
+            flow.lost.set(n, flow.lost_now);
+        }
+        self.accepted.set(n, self.accepted_now);
+        self.departed = (self.departed + self.capacity_per_step).min(self.accepted_now);
+        self.advance_head(n);
+    }
+
+    /// Loses whole segments. At a full queue a segment is lost because another took the place that
+    /// a departure freed: either of the two with the same probability. Flows space their own
+    /// segments out (paced, or clocked by departures), so the two are of different flows, and a
+    /// flow's part of the losses goes with its arrivals times those of the others.
+    fn overflow(&mut self, over: f64, total: f64, arrivals: &[f64]) {
+        self.excess += over;
+        while self.excess >= 1.0 {
+            self.excess -= 1.0;
+            let others = |arrived: f64| {
+                if arrivals.len() > 1 {
+                    total - arrived
+                } else {
+                    1.0
+                }
+            };
+            let weights: f64 = arrivals.iter().map(|&a| a * others(a)).sum();
+            let mut draw = self.random.uniform() * weights;
+            let hit = arrivals.iter().position(|&arrived| {
+                draw -= arrived * others(arrived);
+                draw < 0.0
+            });
+            let largest = || {
+                let order = |a: &usize, b: &usize| arrivals[*a].total_cmp(&arrivals[*b]);
+                (0..arrivals.len()).max_by(order).unwrap_or(0)
+            };
+            let flow = &mut self.flows[hit.unwrap_or_else(largest)];
+            flow.debt += 1.0;
+            flow.lost_now += 1.0;
+            self.debts += 1.0;
+        }
+    }
+
+    fn advance_head(&mut self, n: usize) {
+        let mut step = self.head_now as usize;
+        while step < n && self.accepted.get(step + 1) <= self.departed {
+            step += 1;
+        }
+        self.head_now = if step >= n {
+            n as f64
+        } else {
+            let before = self.accepted.get(step);
+            let width = self.accepted.get(step + 1) - before;
+            let part = ((self.departed - before) / width).clamp(0.0, 1.0);
+            (step as f64 + part).max(self.head_now)
+        };
+        self.head.set(n, self.head_now);
+    }
+
+    /// Arrival time of what departed at step `n`.
+    #[inline]
+    pub(super) fn arrival_of_departure(&self, n: usize) -> f64 {
+        self.head.get(n)
+    }
+
+    /// Volume of a flow that had been accepted when what arrived at `time` was.
+    #[inline]
+    pub(super) fn accepted_by(&self, flow: usize, time: f64) -> f64 {
+        self.flows[flow].accepted.at(time)
+    }
+
+    /// Segments of a flow lost before what arrived at `time`.
+    #[inline]
+    pub(super) fn lost_by(&self, flow: usize, time: f64) -> f64 {
+        self.flows[flow].lost.get(time as usize)
+    }
+}

@@ -1,0 +1,120 @@
+//! What every sender has: what it sent, what came back, and the pasts needed to sample rates.
+
+use super::link::{Link, Past};
+
+/// What a sender learns in one step.
+pub(super) struct Feedback {
+    /// Now, in steps.
+    pub(super) now: f64,
+    /// Volume newly acknowledged.
+    pub(super) acked: f64,
+    /// Segments newly known as lost.
+    pub(super) lost: f64,
+    /// When what is acknowledged now was sent, in steps.
+    pub(super) sent_at: f64,
+    pub(super) rtt_ms: f64,
+    /// Volume that had been acknowledged then.
+    pub(super) prior_delivered: f64,
+    /// In flight then.
+    pub(super) tx_inflight: f64,
+    /// Lost since then.
+    pub(super) lost_since: f64,
+    /// Delivery rate over the round trip, segments per ms.
+    pub(super) bandwidth: f64,
+}
+
+/// The sender's account of its segments.
+pub(super) struct Flight {
+    forward_steps: usize,
+    reverse_steps: usize,
+    step_ms: f64,
+    sent: f64,
+    pub(super) delivered: f64,
+    lost: f64,
+    pub(super) inflight: f64,
+    sent_past: Past,
+    delivered_past: Past,
+    lost_past: Past,
+    inflight_past: Past,
+    rtt_past: Past,
+}
+
+impl Flight {
+    pub(super) fn new(
+        forward_steps: usize,
+        reverse_steps: usize,
+        step_ms: f64,
+        reach: usize,
+    ) -> Self {
+        let past = || Past::new(reach, 0.0);
+        Self {
+            forward_steps,
+            reverse_steps,
+            step_ms,
+            sent: 0.0,
+            delivered: 0.0,
+            lost: 0.0,
+            inflight: 0.0,
+            sent_past: past(),
+            delivered_past: past(),
+            lost_past: past(),
+            inflight_past: past(),
+            rtt_past: Past::new(reach, (forward_steps + reverse_steps) as f64 * step_ms),
+        }
+    }
+
+    /// What arrives at the bottleneck in step `n`.
+    #[inline]
+    pub(super) fn arriving(&self, n: usize) -> f64 {
+        if n <= self.forward_steps {
+            return 0.0;
+        }
+        let then = n - self.forward_steps;
+        self.sent_past.get(then) - self.sent_past.get(then - 1)
+    }
+
+    /// Takes what comes back at step `n`.
+    #[inline]
+    pub(super) fn receive(&mut self, n: usize, flow: usize, link: &Link) -> Feedback {
+        let now = n as f64;
+        let arrival = link.arrival_of_departure(n.saturating_sub(self.reverse_steps));
+        let delivered = link.accepted_by(flow, arrival);
+        let lost = link.lost_by(flow, arrival);
+        let sent_at = arrival - self.forward_steps as f64;
+        let rtt_ms = (now - sent_at) * self.step_ms;
+        let prior_delivered = self.delivered_past.at(sent_at);
+        let interval_ms = rtt_ms.max(self.rtt_past.at(sent_at));
+        let feedback = Feedback {
+            now,
+            acked: delivered - self.delivered,
+            lost: lost - self.lost,
+            sent_at,
+            rtt_ms,
+            prior_delivered,
+            tx_inflight: self.inflight_past.at(sent_at),
+            lost_since: lost - self.lost_past.at(sent_at),
+            bandwidth: (delivered - prior_delivered) / interval_ms,
+        };
+        self.delivered = delivered;
+        self.lost = lost;
+        self.inflight = self.sent - delivered - lost;
+        self.delivered_past.set(n, delivered);
+        self.lost_past.set(n, lost);
+        self.rtt_past.set(n, rtt_ms);
+        feedback
+    }
+
+    /// Delivered, lost and sent since the start.
+    pub(super) fn totals(&self) -> (f64, f64, f64) {
+        (self.delivered, self.lost, self.sent)
+    }
+
+    /// Sends in step `n`.
+    #[inline]
+    pub(super) fn send(&mut self, n: usize, volume: f64) {
+        self.sent += volume;
+        self.inflight += volume;
+        self.sent_past.set(n, self.sent);
+        self.inflight_past.set(n, self.inflight);
+    }
+}
