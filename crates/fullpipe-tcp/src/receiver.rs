@@ -47,7 +47,9 @@ pub struct Receiver {
     duplicate: Option<Block>,
     delivered_bytes: u64,
     unacked_packets: u32,
-    /// Echo of the first packet that is not acknowledged yet (RFC 7323 section 4.3).
+    /// What the last ACK acknowledged (rcv_wup).
+    acked_next: u32,
+    /// Timestamp to echo (ts_recent).
     echo_ns: u64,
     ece: bool,
     quick: u32,
@@ -77,6 +79,7 @@ impl Receiver {
             duplicate: None,
             delivered_bytes: 0,
             unacked_packets: 0,
+            acked_next: 0,
             echo_ns: 0,
             ece: false,
             quick: 0,
@@ -134,7 +137,9 @@ impl Receiver {
             });
             return Some(self.ack(now_ns));
         }
-        if self.unacked_packets == 0 || !in_order {
+        // RFC 7323 section 4.3 (tcp_store_ts_recent()): only what begins where the last ACK ended
+        // is echoed, so a retransmission that fills a hole is, and what lies beyond is not.
+        if data.number <= self.acked_next {
             self.echo_ns = data.departs_ns;
         }
         self.unacked_packets += 1;
@@ -311,6 +316,7 @@ impl Receiver {
             ack.count += 1;
         }
         self.unacked_packets = 0;
+        self.acked_next = self.next;
         self.quick = self.quick.saturating_sub(1);
         self.delack_at_ns = None;
         self.compression_at_ns = None;
