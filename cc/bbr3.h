@@ -48,7 +48,7 @@ CC_INLINE void bbr3_check_drain(struct bbr3 *s, const struct bbr3_params *p,
 		return;
 	target = bbr3_inflight(s, p, bbr3_max_bw(s), CC_ONE);
 	if (s->phase == CC_PHASE_STARTUP) {
-		s->phase = CC_PHASE_DRAIN;
+		bbr3_set_phase(s, CC_PHASE_DRAIN);
 		s->drain_start_round = s->round_count;
 		ctl->ssthresh = target; /* unused; tells observers that Startup is over */
 		bbr3_reset_congestion_signals(s);
@@ -85,14 +85,14 @@ CC_INLINE void bbr3_probe_longterm_upward(struct bbr3 *s, const struct bbr3_para
  * Nonzero: it decided a change of phase. */
 CC_INLINE int bbr3_adapt_longterm(struct bbr3 *s, const struct bbr3_params *p,
 				  const struct cc_conn *conn, const struct cc_ack *ack,
-				  const struct bbr3_sample *sample, struct cc_ctl *ctl)
+				  struct cc_ctl *ctl)
 {
 	if (s->round_start && s->ack_phase == BBR3_ACKS_PROBE_STARTING)
 		s->ack_phase = BBR3_ACKS_PROBE_FEEDBACK;
 	if (s->round_start && s->ack_phase == BBR3_ACKS_PROBE_STOPPING) {
 		s->bw_probe_samples = 0;
 		s->ack_phase = BBR3_ACKS_INIT;
-		if (bbr3_is_probe_bw(s) && !sample->app_limited)
+		if (bbr3_is_probe_bw(s) && !s->sample.app_limited)
 			bbr3_advance_max_bw(s);
 		/* The last probe stopped at the bound as a precaution, and nothing bad came of it.
 		 */
@@ -101,15 +101,15 @@ CC_INLINE int bbr3_adapt_longterm(struct bbr3 *s, const struct bbr3_params *p,
 			return 1;
 		}
 	}
-	if (bbr3_is_inflight_too_high(s, p, ack, sample)) {
+	if (bbr3_is_inflight_too_high(s, p, ack)) {
 		if (s->bw_probe_samples && p->ack_sample_cuts)
-			bbr3_handle_inflight_too_high(s, p, conn, ctl->cwnd, sample->tx_inflight,
-						      sample->app_limited);
+			bbr3_handle_inflight_too_high(s, p, conn, ctl->cwnd, s->sample.tx_inflight,
+						      s->sample.app_limited);
 		return 0;
 	}
 	if (s->inflight_longterm == BBR3_UNSET)
 		return 0;
-	s->inflight_longterm = cc_max_u32(s->inflight_longterm, sample->tx_inflight);
+	s->inflight_longterm = cc_max_u32(s->inflight_longterm, s->sample.tx_inflight);
 	if (s->phase == CC_PHASE_UP)
 		bbr3_probe_longterm_upward(s, p, conn, ack, ctl->cwnd);
 	return 0;
@@ -150,8 +150,7 @@ CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params 
 }
 
 CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
-				 const struct cc_conn *conn, const struct bbr3_sample *sample,
-				 const struct cc_ctl *ctl, u32 inflight)
+				 const struct cc_conn *conn, const struct cc_ctl *ctl, u32 inflight)
 {
 	if (s->prev_probe_too_high && inflight >= s->inflight_longterm) {
 		s->prev_probe_precautionary = 1;
@@ -162,7 +161,7 @@ CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
 		       inflight >= bbr3_inflight(s, p, bbr3_max_bw(s), p->probe_up_inflight_gain);
 	if (conn->is_cwnd_limited && ctl->cwnd >= s->inflight_longterm) {
 		bbr3_reset_full_bw(s); /* the bound, not the path, limits the rate */
-		s->full_bw = sample->bw;
+		s->full_bw = s->sample.bw;
 		return 0;
 	}
 	return s->full_bw_now;
@@ -170,18 +169,18 @@ CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
 
 CC_INLINE void bbr3_update_cycle(struct bbr3 *s, const struct bbr3_params *p,
 				 const struct cc_conn *conn, const struct cc_ack *ack,
-				 const struct bbr3_sample *sample, struct cc_ctl *ctl)
+				 struct cc_ctl *ctl)
 {
 	u32 inflight;
 
 	if (!s->full_bw_reached)
 		return;
-	if (bbr3_adapt_longterm(s, p, conn, ack, sample, ctl) || !bbr3_is_probe_bw(s))
+	if (bbr3_adapt_longterm(s, p, conn, ack, ctl) || !bbr3_is_probe_bw(s))
 		return;
 	if (s->phase == CC_PHASE_REFILL) {
 		if (s->round_start) {
 			s->bw_probe_samples = 1; /* from now on ACKs are of the refilled pipe */
-			bbr3_start_up(s, conn, sample, ctl->cwnd);
+			bbr3_start_up(s, conn, ctl->cwnd);
 		}
 		return;
 	}
@@ -191,7 +190,7 @@ CC_INLINE void bbr3_update_cycle(struct bbr3 *s, const struct bbr3_params *p,
 		return;
 	inflight = bbr3_inflight_at_edt(s, conn, ack->prior_inflight);
 	if (s->phase == CC_PHASE_UP) {
-		if (bbr3_is_probe_done(s, p, conn, sample, ctl, inflight)) {
+		if (bbr3_is_probe_done(s, p, conn, ctl, inflight)) {
 			s->prev_probe_too_high = 0;
 			bbr3_start_down(s, p, conn);
 		}
@@ -215,7 +214,7 @@ CC_INLINE void bbr3_check_probe_rtt_done(struct bbr3 *s, const struct bbr3_param
 		bbr3_start_down(s, p, conn);
 		bbr3_start_cruise(s);
 	} else {
-		s->phase = CC_PHASE_STARTUP;
+		bbr3_set_phase(s, CC_PHASE_STARTUP);
 	}
 }
 
@@ -235,12 +234,14 @@ CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
 	}
 	if (s->probe_rtt_min_us <= s->min_rtt_us ||
 	    conn->now_us > s->min_rtt_stamp_us + p->min_rtt_window_us) {
+		if (s->min_rtt_us != s->probe_rtt_min_us)
+			s->settled = 0;
 		s->min_rtt_us = s->probe_rtt_min_us;
 		s->min_rtt_stamp_us = s->probe_rtt_min_stamp_us;
 	}
 	if (p->probe_rtt_duration_us && expired && !s->idle_restart &&
 	    s->phase != CC_PHASE_PROBE_RTT) {
-		s->phase = CC_PHASE_PROBE_RTT;
+		bbr3_set_phase(s, CC_PHASE_PROBE_RTT);
 		bbr3_save_cwnd(s, ctl->cwnd);
 		s->probe_rtt_done_us = 0;
 		s->ack_phase = BBR3_ACKS_PROBE_STOPPING;
@@ -359,45 +360,54 @@ CC_INLINE void bbr3_init(struct bbr3 *s, const struct bbr3_params *p, const stru
 CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
-	struct bbr3_sample sample = bbr3_take_sample(s, ack);
-	u32 min_rtt_us = s->min_rtt_us;
-	u8 phase = s->phase;
-	int idle_model;
-
 	s->mss_bytes = conn->mss_bytes;
-	bbr3_handle_lost(s, p, conn, ctl->cwnd, sample.tx_inflight, sample.lost,
-			 sample.app_limited);
+	bbr3_take_sample(s, ack);
+	CC_STEP();
+	bbr3_handle_lost(s, p, conn, ctl->cwnd, s->sample.tx_inflight, s->sample.lost,
+			 s->sample.app_limited);
+	CC_STEP();
 	bbr3_update_round(s, conn, ack);
 	if (s->round_start)
 		bbr3_update_ecn(s, p, conn);
 	if (s->ecn_eligible && conn->delivered_ce != s->ce_seen)
 		s->ecn_in_round = 1;
 	s->ce_seen = conn->delivered_ce;
-	bbr3_update_latest(s, conn, ack, &sample);
-
+	CC_STEP();
+	bbr3_update_latest(s, conn, ack);
 	/* An application-limited sample below max_bw teaches nothing (Linux's fast path). */
-	idle_model = s->settled && sample.app_limited && sample.bw < bbr3_max_bw(s) &&
-		     !s->loss_in_round && !s->ecn_in_round;
-	if (!idle_model) {
-		bbr3_update_congestion_signals(s, p, ack, &sample, ctl->cwnd);
+	s->sample.teaches = !s->settled || !s->sample.app_limited ||
+			    s->sample.bw >= bbr3_max_bw(s) || s->loss_in_round || s->ecn_in_round;
+	CC_STEP();
+	if (s->sample.teaches) {
+		bbr3_update_congestion_signals(s, p, ack, ctl->cwnd);
+		CC_STEP();
 		bbr3_update_ack_aggregation(s, p, conn, ack, ctl->cwnd);
-		bbr3_check_startup_loss(s, p, conn, ack, &sample);
-		bbr3_check_full_bw(s, p, conn, &sample);
+		CC_STEP();
+		bbr3_check_startup_loss(s, p, conn, ack);
+		CC_STEP();
+		bbr3_check_full_bw(s, p, conn);
 	}
+	CC_STEP();
 	bbr3_check_drain(s, p, conn, ctl);
-	bbr3_update_cycle(s, p, conn, ack, &sample, ctl);
+	CC_STEP();
+	bbr3_update_cycle(s, p, conn, ack, ctl);
+	CC_STEP();
 	bbr3_update_min_rtt(s, p, conn, ack, ctl);
-
-	if (!idle_model || !s->settled || s->phase != phase || s->min_rtt_us != min_rtt_us) {
+	CC_STEP();
+	if (s->sample.teaches || !s->settled) {
 		bbr3_set_gains(s, p);
+		CC_STEP();
 		bbr3_set_pacing_rate(s, p, conn, ctl, s->pacing_gain);
+		CC_STEP();
 		bbr3_update_burst(s, p, conn, ctl);
+		CC_STEP();
 		bbr3_set_cwnd(s, p, conn, ack, ctl);
 	}
+	CC_STEP();
 	if (!p->bbr2_rules)
-		bbr3_advance_latest(s, ack, &sample);
+		bbr3_advance_latest(s, ack);
 	s->prev_ca_state = conn->ca_state;
-	if (sample.lost)
+	if (s->sample.lost)
 		s->loss_in_cycle = 1;
 	if (ack->delivered_ce > 0)
 		s->ecn_in_cycle = 1;

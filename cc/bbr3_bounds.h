@@ -73,14 +73,13 @@ CC_INLINE void bbr3_raise_slope(struct bbr3 *s, u32 cwnd)
 		s->bw_probe_up_rounds++;
 }
 
-CC_INLINE void bbr3_start_up(struct bbr3 *s, const struct cc_conn *conn,
-			     const struct bbr3_sample *sample, u32 cwnd)
+CC_INLINE void bbr3_start_up(struct bbr3 *s, const struct cc_conn *conn, u32 cwnd)
 {
 	s->ack_phase = BBR3_ACKS_PROBE_STARTING;
 	bbr3_start_round(s, conn);
 	s->cycle_stamp_us = conn->now_us;
 	bbr3_reset_full_bw(s);
-	s->full_bw = sample->bw;
+	s->full_bw = s->sample.bw;
 	bbr3_set_phase(s, CC_PHASE_UP);
 	bbr3_raise_slope(s, cwnd);
 }
@@ -92,9 +91,9 @@ CC_INLINE int bbr3_is_loss_too_high(const struct bbr3_params *p, u32 tx_inflight
 }
 
 CC_INLINE int bbr3_is_inflight_too_high(const struct bbr3 *s, const struct bbr3_params *p,
-					const struct cc_ack *ack, const struct bbr3_sample *sample)
+					const struct cc_ack *ack)
 {
-	if (bbr3_is_loss_too_high(p, sample->tx_inflight, sample->lost))
+	if (bbr3_is_loss_too_high(p, s->sample.tx_inflight, s->sample.lost))
 		return 1;
 	return s->ecn_eligible && p->ecn_thresh && ack->delivered > 0 && ack->delivered_ce > 0 &&
 	       (u32)ack->delivered_ce > bbr3_scale((u32)ack->delivered, p->ecn_thresh);
@@ -188,12 +187,12 @@ CC_INLINE void bbr3_adapt_shortterm(struct bbr3 *s, const struct bbr3_params *p,
 
 /* What the path delivered in this round of loss accounting. */
 CC_INLINE void bbr3_update_latest(struct bbr3 *s, const struct cc_conn *conn,
-				  const struct cc_ack *ack, const struct bbr3_sample *sample)
+				  const struct cc_ack *ack)
 {
 	s->loss_round_start = 0;
-	if (!sample->valid)
+	if (!s->sample.valid)
 		return;
-	s->bw_latest = cc_max_u32(s->bw_latest, sample->bw);
+	s->bw_latest = cc_max_u32(s->bw_latest, s->sample.bw);
 	s->inflight_latest = cc_max_u32(s->inflight_latest, (u32)ack->delivered);
 	if (!cc_before(ack->prior_delivered, s->loss_round_delivered)) {
 		s->loss_round_delivered = conn->delivered;
@@ -201,22 +200,20 @@ CC_INLINE void bbr3_update_latest(struct bbr3 *s, const struct cc_conn *conn,
 	}
 }
 
-CC_INLINE void bbr3_advance_latest(struct bbr3 *s, const struct cc_ack *ack,
-				   const struct bbr3_sample *sample)
+CC_INLINE void bbr3_advance_latest(struct bbr3 *s, const struct cc_ack *ack)
 {
 	if (!s->loss_round_start)
 		return;
-	s->bw_latest = sample->bw;
+	s->bw_latest = s->sample.bw;
 	s->inflight_latest = (u32)ack->delivered;
 }
 
 CC_INLINE void bbr3_update_congestion_signals(struct bbr3 *s, const struct bbr3_params *p,
-					      const struct cc_ack *ack,
-					      const struct bbr3_sample *sample, u32 cwnd)
+					      const struct cc_ack *ack, u32 cwnd)
 {
-	if (!sample->valid)
+	if (!s->sample.valid)
 		return;
-	bbr3_update_max_bw(s, sample);
+	bbr3_update_max_bw(s);
 	if (ack->losses)
 		s->loss_in_round = 1;
 	if (!s->loss_round_start)
@@ -225,7 +222,7 @@ CC_INLINE void bbr3_update_congestion_signals(struct bbr3 *s, const struct bbr3_
 	s->loss_in_round = 0;
 	s->ecn_in_round = 0;
 	if (p->bbr2_rules)
-		bbr3_advance_latest(s, ack, sample);
+		bbr3_advance_latest(s, ack);
 }
 
 /* Loss or marks filled Startup's pipe: that volume is the long-term bound. */
@@ -239,8 +236,7 @@ CC_INLINE void bbr3_queue_too_high_in_startup(struct bbr3 *s, const struct bbr3_
 }
 
 CC_INLINE void bbr3_check_startup_loss(struct bbr3 *s, const struct bbr3_params *p,
-				       const struct cc_conn *conn, const struct cc_ack *ack,
-				       const struct bbr3_sample *sample)
+				       const struct cc_conn *conn, const struct cc_ack *ack)
 {
 	if (s->full_bw_reached)
 		return;
@@ -250,7 +246,7 @@ CC_INLINE void bbr3_check_startup_loss(struct bbr3 *s, const struct bbr3_params 
 		return;
 	if (p->startup_loss_events && conn->ca_state == CC_RECOVERY &&
 	    s->startup_loss_acks >= p->startup_loss_events &&
-	    bbr3_is_inflight_too_high(s, p, ack, sample)) {
+	    bbr3_is_inflight_too_high(s, p, ack)) {
 		bbr3_queue_too_high_in_startup(s, p);
 		return;
 	}

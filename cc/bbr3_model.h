@@ -28,6 +28,17 @@ enum bbr3_ack_phase {
 	BBR3_ACKS_PROBE_STOPPING,
 };
 
+/* One ACK as the model uses it. A sample that is not valid has only `app_limited` set. */
+struct bbr3_sample {
+	u32 bw;
+	u32 tx_inflight; /* 0: unknown */
+	u32 lost;
+	u8 valid; /* delivered something over a known interval */
+	u8 app_limited;
+	u8 teaches; /* the model learns from it */
+	u8 unused_;
+};
+
 struct bbr3 {
 	u64 cycle_stamp_us; /* when this DOWN or UP began */
 	u64 min_rtt_stamp_us;
@@ -67,9 +78,10 @@ struct bbr3 {
 	u32 burst_packets; /* that a host may send at once; at least, when pacing allows */
 	u32 random;
 	u32 mss_bytes;
-	u8 phase;      /* enum cc_phase */
-	u8 ack_phase;  /* enum bbr3_ack_phase */
-	u8 undo_phase; /* phase that loss ended in this episode; CC_PHASE_NONE */
+	struct bbr3_sample sample; /* the ACK at hand */
+	u8 phase;                  /* enum cc_phase */
+	u8 ack_phase;              /* enum bbr3_ack_phase */
+	u8 undo_phase;             /* phase that loss ended in this episode; CC_PHASE_NONE */
 	u8 prev_ca_state;
 	u8 round_start;
 	u8 loss_round_start;
@@ -92,15 +104,6 @@ struct bbr3 {
 	u8 extra_acked_age; /* rounds in this slot */
 	u8 marking;         /* mark_from, mark_until are set */
 	u8 settled;         /* cwnd is at its target: an app-limited ACK may change nothing */
-};
-
-/* One ACK as the model uses it. A sample that is not valid has only `app_limited` set. */
-struct bbr3_sample {
-	u32 bw;
-	u32 tx_inflight; /* 0: unknown */
-	u32 lost;
-	u8 valid; /* delivered something over a known interval */
-	u8 app_limited;
 };
 
 CC_INLINE u32 bbr3_scale(u32 value, u32 gain) { return (u32)((u64)value * gain >> CC_GAIN_SHIFT); }
@@ -290,33 +293,35 @@ CC_INLINE int bbr3_is_marked(struct bbr3 *s, const struct cc_ack *ack)
 	return 0;
 }
 
-CC_INLINE struct bbr3_sample bbr3_take_sample(struct bbr3 *s, const struct cc_ack *ack)
+CC_INLINE void bbr3_take_sample(struct bbr3 *s, const struct cc_ack *ack)
 {
-	struct bbr3_sample sample = {0, 0, 0, 0, 0};
 	u64 bw = 0;
 
-	sample.app_limited = ack->is_app_limited != 0;
+	s->sample.bw = 0;
+	s->sample.tx_inflight = 0;
+	s->sample.lost = 0;
+	s->sample.valid = 0;
+	s->sample.app_limited = ack->is_app_limited;
 	if (!ack->prior_us)
-		return sample;
-	sample.tx_inflight = ack->tx_inflight;
-	sample.lost = ack->lost;
+		return;
+	s->sample.tx_inflight = ack->tx_inflight;
+	s->sample.lost = ack->lost;
 	if (bbr3_is_marked(s, ack))
-		sample.app_limited = 1;
+		s->sample.app_limited = 1;
 	if (ack->interval_us <= 0 || ack->delivered < 0)
-		return sample;
+		return;
 	/* Rounded up, so that low rates can grow (Linux DIV_ROUND_UP). */
 	bw = (((u64)(u32)ack->delivered << BBR3_BW_SHIFT) + (u32)ack->interval_us - 1) /
 	     (u32)ack->interval_us;
-	sample.bw = (u32)cc_min_u64(bw, 0xfffffffeu);
-	sample.valid = ack->acked_sacked > 0;
-	return sample;
+	s->sample.bw = (u32)cc_min_u64(bw, 0xfffffffeu);
+	s->sample.valid = ack->acked_sacked > 0;
 }
 
 /* The maximum of the last two probing cycles. */
-CC_INLINE void bbr3_update_max_bw(struct bbr3 *s, const struct bbr3_sample *sample)
+CC_INLINE void bbr3_update_max_bw(struct bbr3 *s)
 {
-	if (!sample->app_limited || sample->bw >= bbr3_max_bw(s))
-		s->max_bw[1] = cc_max_u32(s->max_bw[1], sample->bw);
+	if (!s->sample.app_limited || s->sample.bw >= bbr3_max_bw(s))
+		s->max_bw[1] = cc_max_u32(s->max_bw[1], s->sample.bw);
 }
 
 CC_INLINE void bbr3_advance_max_bw(struct bbr3 *s)
@@ -406,12 +411,12 @@ CC_INLINE void bbr3_check_literal_exit(struct bbr3 *s, const struct bbr3_params 
 
 /* Has bandwidth stopped growing, in Startup or in UP? */
 CC_INLINE void bbr3_check_full_bw(struct bbr3 *s, const struct bbr3_params *p,
-				  const struct cc_conn *conn, const struct bbr3_sample *sample)
+				  const struct cc_conn *conn)
 {
-	u32 bw = sample->bw, count = p->full_bw_count;
+	u32 bw = s->sample.bw, count = p->full_bw_count;
 	int smart = p->smart_exit != BBR3_EXIT_PLAIN && !s->full_bw_reached;
 
-	if (s->full_bw_now || sample->app_limited)
+	if (s->full_bw_now || s->sample.app_limited)
 		return;
 	if (p->bbr2_rules) {
 		if (s->full_bw_reached)
