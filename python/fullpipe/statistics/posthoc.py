@@ -1,0 +1,45 @@
+"""Which groups differ: Tukey's honestly significant difference over all pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy import stats
+
+from fullpipe.statistics.groups import Groups
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One pair: the difference of means (first minus second), its simultaneous confidence
+    interval, and the p-value adjusted for all pairs."""
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+
+def tukey_hsd(groups: Groups, confidence: float = 0.95) -> tuple[Pair, ...]:
+    """All pairs, for unequal counts by Tukey and Kramer; empty where nothing varies within any
+    group."""
+    values = groups.values
+    if all(np.ptp(numbers) == 0 for numbers in values):
+        return ()
+    found = stats.tukey_hsd(*values)
+    interval = found.confidence_interval(confidence)
+    return tuple(
+        Pair(
+            groups.names[first],
+            groups.names[second],
+            float(found.statistic[first, second]),
+            float(interval.low[first, second]),
+            float(interval.high[first, second]),
+            float(found.pvalue[first, second]),
+        )
+        for first, second in combinations(range(len(values)), 2)
+    )
