@@ -39,6 +39,7 @@ pub(crate) struct Shaped {
 impl Bottleneck {
     pub(crate) fn new(
         rate_bps: Option<u64>,
+        mtu_bytes: u32,
         qdisc: &Qdisc,
         loss: Option<LossSource>,
         seed: u64,
@@ -46,7 +47,7 @@ impl Bottleneck {
         let shaped = match rate_bps {
             None => None,
             Some(rate_bps) => Some(Shaped {
-                queue: Queue::new(qdisc, rate_bps, seed)?,
+                queue: Queue::with_mtu(qdisc, rate_bps, seed, mtu_bytes)?,
                 shaper: Shaper::new(rate_bps, BURST_BYTES),
                 waiting: false,
             }),
@@ -115,9 +116,16 @@ pub(crate) fn bottlenecks(path: &Path, seed: u64) -> Option<[Bottleneck; 2]> {
     let loss = source(&path.loss, purpose::LOSS);
     let reverse_loss = source(&path.reverse_loss, purpose::REVERSE_LOSS);
     Some([
-        Bottleneck::new(Some(path.rate_bps), &path.qdisc, loss, red(0))?,
+        Bottleneck::new(
+            Some(path.rate_bps),
+            path.mtu_bytes,
+            &path.qdisc,
+            loss,
+            red(0),
+        )?,
         Bottleneck::new(
             path.reverse_rate_bps,
+            path.mtu_bytes,
             &path.reverse_qdisc,
             reverse_loss,
             red(1),

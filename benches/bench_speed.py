@@ -1,0 +1,59 @@
+"""Speed and memory of the simulator.
+
+Prints delivered data packets a CPU second of two flows (BBRv3 and CUBIC) at 1 Gbit/s, 40 ms, 1 BDP
+(target: 1.5 million), simulated over CPU time of two BBRv3 flows at 10 Gbit/s, 20 ms (target: above
+1), and the growth of memory from 60 s to 600 s (target: at most 1.2 times).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+from fullpipe import _native
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+
+def measure(rate: str, rtt: str, ccs: list[str], duration_s: int) -> tuple[float, int]:
+    """(CPU seconds, delivered data packets) of one run."""
+    document = {
+        "duration": f"{duration_s}s",
+        "path": {"rate": rate, "rtt": rtt, "buffer": "1bdp"},
+        "flow": [{"cc": cc} for cc in ccs],
+    }
+    plan = json.dumps(resolve(make_scenario(document)))
+    begin = time.process_time()
+    health = _native.sim.run(plan)["health"]
+    return time.process_time() - begin, health["packets_delivered"]
+
+
+def peak_kib(duration_s: int) -> int:
+    """Peak memory of a process that runs the first case for so long."""
+    code = (
+        "import resource, bench_speed;"
+        f"bench_speed.measure('1gbit', '40ms', ['bbr3', 'cubic'], {duration_s});"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    folder = __file__.rpartition("/")[0] or "."
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return int(answer.stdout)
+
+
+def main() -> None:
+    """Prints the three figures."""
+    seconds, packets = measure("1gbit", "40ms", ["bbr3", "cubic"], 60)
+    print(f"1 Gbit/s, 2 flows: {packets / seconds / 1e6:.2f} million packets a CPU second")
+    seconds, packets = measure("10gbit", "20ms", ["bbr3", "bbr3"], 10)
+    print(f"10 Gbit/s, 2 flows: {10 / seconds:.2f} simulated seconds a CPU second")
+    short, long = peak_kib(60), peak_kib(600)
+    print(f"memory: {short / 1024:.0f} MiB for 60 s, {long / 1024:.0f} MiB for 600 s")
+    print(f"growth: {long / short:.2f} times")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Bad input ends with status 2 and one message that names file, key and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fullpipe import cli
+
+GOOD = """
+duration = "2s"
+[path]
+rate = "10mbit"
+rtt = "20ms"
+[[flow]]
+cc = "cubic"
+"""
+
+BAD = {
+    "wrong unit": (GOOD.replace("10mbit", "10ms"), "path.rate"),
+    "no unit": (GOOD.replace('"10mbit"', "10"), "path.rate"),
+    "negative rate": (GOOD.replace("10mbit", "-10mbit"), "path.rate"),
+    "zero rate": (GOOD.replace("10mbit", "0mbit"), "path.rate"),
+    "huge rate": (GOOD.replace("10mbit", "9" * 25 + "gbit"), "path.rate"),
+    "not a number": (GOOD.replace('"10mbit"', "nan"), "path.rate"),
+    "zero rtt": (GOOD.replace("20ms", "0ms"), "path.rtt"),
+    "negative rtt": (GOOD.replace("20ms", "-20ms"), "path.rtt"),
+    "unknown cc": (GOOD.replace("cubic", "cubik"), "did you mean cubic"),
+    "empty cc": (GOOD.replace("cubic", ""), "flow.0.cc"),
+    "no flows": ("flow = []\n" + GOOD.split("[[flow]]")[0], "flow"),
+    "flow missing": (GOOD.split("[[flow]]")[0], "flow: is missing"),
+    "path missing": ('duration = "2s"\n[[flow]]\ncc = "cubic"\n', "path: is missing"),
+    "duration missing": (GOOD.replace('duration = "2s"', ""), "duration: is missing"),
+    "zero duration": (GOOD.replace('"2s"', '"0s"'), "duration"),
+    "week and more": (GOOD.replace('"2s"', '"100000000s"'), "duration"),
+    "unknown key": (GOOD + 'colour = "red"\n', "flow.0.colour"),
+    "unknown section": (GOOD + "[fast]\nx = 1\n", "fast"),
+    "warmup too long": ('warmup = "3s"\n' + GOOD, "warmup"),
+    "negative seed": ("seed = -1\n" + GOOD, "seed"),
+    "flow starts too late": (GOOD + 'start = "5s"\n', "flow.0.start"),
+    "flow stops before it starts": (GOOD + 'start = "1s"\nstop = "500ms"\n', "stop"),
+    "zero count": (GOOD + "count = 0\n", "flow.0.count"),
+    "too many flows": (GOOD + "count = 5000\n", "flow.0.count"),
+    "duplicate names": (
+        GOOD + 'name = "a"\n[[flow]]\ncc = "reno"\nname = "a"\n', "used twice",
+    ),
+    "loss above one": (GOOD.replace("[[flow]]", "loss = 1.5\n[[flow]]"), "path.loss"),
+    "correlation without loss": (
+        GOOD.replace("[[flow]]", "loss_correlation = 0.2\n[[flow]]"), "loss_correlation",
+    ),
+    "tiny window": (GOOD + 'receive_window = "1B"\n', "receive_window"),
+    "unknown qdisc": (GOOD.replace("[[flow]]", 'qdisc = "wred"\n[[flow]]'), "path.qdisc"),
+    "red thresholds": (
+        GOOD.replace("[[flow]]", '[path.qdisc_options]\nmin = "9KB"\nmax = "8KB"\n[[flow]]'),
+        "qdisc_options.min",
+    ),
+    "unknown constant": (GOOD + "[cc.cubic]\nbetta = 0.7\n", "did you mean beta"),
+    "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range"),
+    "constant of an unused cc": (GOOD + "[cc.bbr1]\nhigh_gain = 3.0\n", "no flow uses it"),
+    "kernel name in sim": (GOOD.replace("cubic", "kernel:cubic"), "--engine vm"),
+    "cake in sim": (GOOD.replace("[[flow]]", 'qdisc = "cake"\n[[flow]]'), "cake"),
+    "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval"),
+    "wrong type": (GOOD.replace('"cubic"', "[1, 2]"), "flow.0.cc"),
+    "not TOML": ("duration = = 2", "not TOML"),
+    "empty": ("", "empty"),
+}  # fmt: skip
+
+
+def run(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("sys.argv", ["fullpipe", *arguments])
+    monkeypatch.setattr(cli, "app", cli.typer.Typer(add_completion=False))
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return int(stopped.value.code or 0)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_malformed_scenario_is_refused(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text, expected = BAD[name]
+    file = tmp_path / "bad.toml"
+    file.write_text(text, encoding="utf-8")
+    status = run(["run", str(file), "--out", str(tmp_path / "out")], monkeypatch)
+    message = capsys.readouterr().err
+    assert status == 2
+    assert expected in message
+    assert len(message.strip().splitlines()) == 1
+    assert "Traceback" not in message
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "absent", "binary"])
+def test_what_is_no_scenario_file_is_refused(
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "thing"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "binary":
+        path.write_bytes(bytes(range(256)))
+    assert run(["run", str(path)], monkeypatch) == 2
+    message = capsys.readouterr().err
+    assert str(path) in message
+    assert len(message.strip().splitlines()) == 1
+
+
+def test_an_unknown_engine_and_an_unknown_option_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "good.toml"
+    file.write_text(GOOD, encoding="utf-8")
+    assert run(["run", str(file), "--engine", "ns3"], monkeypatch) == 2
+    assert "sim, vm, live" in capsys.readouterr().err
+    assert run(["run", str(file), "--fast"], monkeypatch) == 2
+    assert "--fast" in capsys.readouterr().err
+
+
+def test_a_folder_that_exists_is_never_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "good.toml"
+    file.write_text(GOOD, encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    assert run(["run", str(file), "--out", str(tmp_path / "out")], monkeypatch) == 2
+    assert "exists already" in capsys.readouterr().err
