@@ -126,7 +126,7 @@ def _cc(scenario: Scenario, name: str) -> dict[str, Any]:
 
 
 def _probes(scenario: Scenario) -> list[dict[str, Any]]:
-    probes = []
+    probes: list[dict[str, Any]] = []
     for index, probe in enumerate(scenario.probe):
         name = probe.name or f"{probe.kind}.{index + 1}"
         if name in [known["name"] for known in probes]:

@@ -233,7 +233,7 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
             raise UserError(f"{path}: is a folder; a scenario is a TOML file")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; that is no scenario")
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -270,7 +270,7 @@ def apply_changes(document: Mapping[str, Any], changes: Iterable[str]) -> dict[s
     `cc.bbr3.probe_down_gain=0.9`. A value is TOML if it reads as such, else text.
 
     Raises UserError where a change has no `=` or its key leads nowhere."""
-    result = _copy(document)
+    result: dict[str, Any] = _copy(document)
     for change in changes:
         key, separator, text = change.partition("=")
         if not separator or not key.strip():

@@ -290,10 +290,9 @@ impl<'a> Simulation<'a> {
             }
             let connection = &mut self.connections[flow];
             let mut enters_ns = data.departs_ns;
-            if access_bps > 0 {
-                let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
-                let free_ns = connection.access_free_ns.max(enters_ns);
-                enters_ns = free_ns + wire_bits * 1_000_000_000 / access_bps;
+            let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
+            if let Some(serialized_ns) = (wire_bits * 1_000_000_000).checked_div(access_bps) {
+                enters_ns = connection.access_free_ns.max(enters_ns) + serialized_ns;
                 connection.access_free_ns = enters_ns;
             }
             if enters_ns <= self.now_ns && connection.leaving.is_empty() {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import ModuleType
 
 import typer
 from typer.exceptions import TyperException
@@ -49,7 +50,7 @@ def _assemble() -> None:
             app.add_typer(found.app, name=name)
 
 
-def _module(name: str) -> object | None:
+def _module(name: str) -> ModuleType | None:
     full = f"fullpipe.cli.{name}"
     try:
         return importlib.import_module(full)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ from fullpipe.report import write_report
 from fullpipe.scenario import make_scenario
 
 #: What is compared: name, unit, digits, and where it stands in a summary.
-_METRICS = [
+_METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] = [
     ("goodput", "Mbit/s", 2, lambda s: sum(f["goodput_bps"] for f in s["flows"]) / 1e6),
     ("queueing delay p50", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p50"]),
     ("queueing delay p95", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p95"]),
@@ -109,8 +109,11 @@ def _table(summaries: dict[str, list[dict[str, Any]]], repeat: int) -> Table:
     if pair:
         table.add_column("Welch p", justify="right")
     for name, unit, digits, get in _METRICS:
-        columns = [[get(summary) for summary in runs] for runs in summaries.values()]
-        if any(value is None for column in columns for value in column):
+        columns = [
+            [value for summary in runs if (value := get(summary)) is not None]
+            for runs in summaries.values()
+        ]
+        if any(len(column) < repeat for column in columns):
             continue
         cells = [_cell(column, digits) for column in columns]
         if pair:

@@ -22,9 +22,9 @@ def throughput_over_time(view: View, window_s: float = 1.0) -> tuple[Floats, Flo
     Windows begin at the view's start; counters are read at the samples, so a window should be a
     multiple of the sampling interval."""
     count = int((view.end_s - view.start_s) / window_s + 1e-9)
-    edges = view.start_s + window_s * np.arange(count + 1)
+    edges: Floats = view.start_s + window_s * np.arange(count + 1, dtype=np.float64)
     columns = view._all("flow_samples")
-    rates = np.zeros((view.flows["flow_id"].size, count))
+    rates: Floats = np.zeros((view.flows["flow_id"].size, count))
     for flow in range(rates.shape[0]):
         mine = columns["flow_id"] == flow
         times, volumes = columns["t_us"][mine] / 1e6, columns["bytes_delivered"][mine]
