@@ -19,7 +19,7 @@
 #define BBR3_PACING_SHIFT 10              /* Linux sk_pacing_shift: a burst is about 1 ms */
 #define BBR3_EXTRA_ACKED_EPOCH (1u << 20) /* packets after which aggregation is measured anew */
 
-/* What the ACKs that arrive now say about the last probe (draft section 2.13). */
+/* What the ACKs that arrive now say about the last probe (draft section 2.14). */
 enum bbr3_ack_phase {
 	BBR3_ACKS_INIT,
 	BBR3_ACKS_REFILLING,

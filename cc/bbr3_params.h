@@ -22,12 +22,12 @@
 
 #define bbr3_PARAMS(P)                                                                             \
 	P(startup_pacing_gain, BBR3_GAIN(277, 100), CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of bw",        \
-	  "not allowed", "draft 2.4 StartupPacingGain; Linux startup_pacing_gain",                 \
+	  "not allowed", "draft 2.5 StartupPacingGain; Linux startup_pacing_gain",                 \
 	  "pacing in Startup: 4 ln 2 doubles the rate every round")                                \
 	P(startup_cwnd_gain, 2 * CC_ONE, CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of BDP", "not allowed",   \
-	  "draft 2.5 DefaultCwndGain; Linux startup_cwnd_gain", "window in Startup and Drain")     \
+	  "draft 2.6 DefaultCwndGain; Linux startup_cwnd_gain", "window in Startup and Drain")     \
 	P(drain_gain, BBR3_GAIN(1, 2), BBR3_GAIN(1, 20), CC_ONE, CC_ONE, "of bw", "not allowed",   \
-	  "draft 2.4 DrainPacingGain; Linux drain_gain", "pacing while Startup's queue drains")    \
+	  "draft 2.5 DrainPacingGain; Linux drain_gain", "pacing while Startup's queue drains")    \
 	P(drain_max_rounds, 3, 0, 255, 1, "rounds", "no limit", "draft 5.3.2; Linux has none (0)", \
 	  "rounds after which Drain ends even if the queue remains")                               \
 	P(probe_up_gain, BBR3_GAIN(5, 4), CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of bw", "not allowed",   \
@@ -35,7 +35,7 @@
 	P(probe_down_gain, BBR3_GAIN(9, 10), BBR3_GAIN(1, 20), CC_ONE, CC_ONE, "of bw",            \
 	  "not allowed", "draft 5.3.3.1; Linux pacing_gain[DOWN]", "pacing after a probe")         \
 	P(cwnd_gain, 2 * CC_ONE, CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of BDP", "not allowed",           \
-	  "draft 2.5 DefaultCwndGain; Linux cwnd_gain", "window in ProbeBW")                       \
+	  "draft 2.6 DefaultCwndGain; Linux cwnd_gain", "window in ProbeBW")                       \
 	P(probe_up_cwnd_gain, BBR3_GAIN(9, 4), CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of BDP",            \
 	  "not allowed", "draft 5.6.1; Linux cwnd_gain + bw_probe_cwnd_gain / 4", "window in UP")  \
 	P(probe_up_inflight_gain, 0, 0, BBR3_MAX_GAIN, CC_ONE, "of BDP",                           \
@@ -43,10 +43,10 @@
 	  "Linux v2 bw_probe_pif_gain",                                                            \
 	  "UP ends when a min_rtt has passed and this much is in flight")                          \
 	P(pacing_margin_percent, 1, 0, 50, 1, "%", "pace at the gain exactly",                     \
-	  "draft 2.4 PacingMarginPercent; Linux pacing_margin_percent",                            \
+	  "draft 2.5 PacingMarginPercent; Linux pacing_margin_percent",                            \
 	  "how far below the model's rate to pace")                                                \
 	P(min_pipe_cwnd, 4, 1, 1000, 1, "packets", "not allowed",                                  \
-	  "draft 2.7 MinPipeCwnd; Linux cwnd_min_target", "least window")                          \
+	  "draft 2.8 MinPipeCwnd; Linux cwnd_min_target", "least window")                          \
 	P(full_bw_thresh, BBR3_GAIN(5, 4), CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of full_bw",            \
 	  "not allowed", "draft 5.3.1.2; Linux full_bw_thresh", "growth that is not a plateau")    \
 	P(full_bw_count, 3, 1, 255, 1, "rounds", "not allowed",                                    \
@@ -58,12 +58,12 @@
 	  "loss never ends Startup", "draft 5.3.1.3 StartupFullLossCnt; Linux full_loss_cnt",      \
 	  "losses in a round that, with loss_thresh, end Startup")                                 \
 	P(loss_thresh, BBR3_GAIN(2, 100), 0, BBR3_GAIN(1, 2), CC_ONE, "of packets in flight",      \
-	  "any loss is too much", "draft 2.7 LossThresh; Linux loss_thresh",                       \
+	  "any loss is too much", "draft 2.8 LossThresh; Linux loss_thresh",                       \
 	  "loss rate above which a probe went too high")                                           \
 	P(beta, BBR3_GAIN(7, 10), 0, CC_ONE, CC_ONE, "kept", "cut to what was delivered",          \
-	  "draft 2.7 Beta; Linux 1 - beta", "what a round with loss leaves of the bounds")         \
+	  "draft 2.8 Beta; Linux 1 - beta", "what a round with loss leaves of the bounds")         \
 	P(headroom, BBR3_GAIN(15, 100), 0, BBR3_GAIN(9, 10), CC_ONE, "of inflight_longterm",       \
-	  "one packet", "draft 2.7 Headroom; Linux inflight_headroom",                             \
+	  "one packet", "draft 2.8 Headroom; Linux inflight_headroom",                             \
 	  "left free for others in DOWN, CRUISE and ProbeRTT")                                     \
 	P(ack_sample_cuts, 0, 0, 1, 1, "boolean",                                                  \
 	  "only the ACK that reports a loss judges a probe (draft 5.5.10.2)",                      \
@@ -82,19 +82,19 @@
 	P(probe_rand_rounds, 2, 0, 15, 1, "rounds", "no randomness",                               \
 	  "draft 5.3.3.5.3; Linux bw_probe_rand_rounds", "random rounds taken off, below this")    \
 	P(min_rtt_window_us, 10000000, 1, 4 * BBR3_MAX_US, 1, "us", "not allowed",                 \
-	  "draft 2.14.1 MinRTTFilterLen; Linux min_rtt_win_sec", "window of min_rtt")              \
+	  "draft 2.16.1 MinRTTFilterLen; Linux min_rtt_win_sec", "window of min_rtt")              \
 	P(probe_rtt_interval_us, 5000000, 1, 4 * BBR3_MAX_US, 1, "us", "not allowed",              \
-	  "draft 2.14.2 ProbeRTTInterval; Linux probe_rtt_win_ms",                                 \
+	  "draft 2.16.2 ProbeRTTInterval; Linux probe_rtt_win_ms",                                 \
 	  "ProbeRTT when no lower RTT was seen for this long")                                     \
 	P(probe_rtt_duration_us, 200000, 0, BBR3_MAX_US, 1, "us", "never enter ProbeRTT",          \
-	  "draft 2.14.2 ProbeRTTDuration; Linux probe_rtt_mode_ms", "least time in ProbeRTT")      \
+	  "draft 2.16.2 ProbeRTTDuration; Linux probe_rtt_mode_ms", "least time in ProbeRTT")      \
 	P(probe_rtt_cwnd_gain, BBR3_GAIN(1, 2), 0, CC_ONE, CC_ONE, "of BDP", "min_pipe_cwnd",      \
-	  "draft 2.14.2 ProbeRTTCwndGain; Linux probe_rtt_cwnd_gain", "window in ProbeRTT")        \
+	  "draft 2.16.2 ProbeRTTCwndGain; Linux probe_rtt_cwnd_gain", "window in ProbeRTT")        \
 	P(extra_acked_gain, CC_ONE, 0, BBR3_MAX_GAIN, CC_ONE, "of extra_acked",                    \
 	  "no allowance for ACK aggregation", "draft 5.6.4.2; Linux extra_acked_gain",             \
 	  "how much of the measured aggregation the window allows")                                \
 	P(extra_acked_rounds, 5, 1, 31, 1, "rounds", "not allowed",                                \
-	  "draft 2.11 ExtraAckedFilterLen (10 = two of these); Linux extra_acked_win_rtts",        \
+	  "draft 2.12 ExtraAckedFilterLen (10 = two of these); Linux extra_acked_win_rtts",        \
 	  "length of each of the filter's two slots; 1 in Startup")                                \
 	P(extra_acked_max_us, 0, 0, BBR3_MAX_US, 1, "us of bw", "no limit (draft)",                \
 	  "Linux extra_acked_max_us (100 ms)", "ceiling on the allowance")                         \

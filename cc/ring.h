@@ -11,9 +11,11 @@
  * give an algorithm the same facts.
  *
  * When a window holds more bursts than the ring has places, only every k-th burst is
- * kept; between two snapshots the interpolation is then over several bursts. A
- * retransmission reports the flight of the packet's first sending if that is still
- * here, else the oldest that is: the loss counter is then at most a window too old.
+ * kept; what was acknowledged between two snapshots is then taken as spread evenly over
+ * the gaps between their bursts. (Otherwise a window-limited flow would seem to have had
+ * up to k - 1 bursts more than its window in flight.) A retransmission reports the flight
+ * of the packet's first sending if that is still here, else the oldest that is: the loss
+ * counter is then at most a window too old.
  */
 #ifndef FULLPIPE_CC_RING_H
 #define FULLPIPE_CC_RING_H
@@ -28,6 +30,7 @@ struct cc_snapshot {
 	u32 delivered; /* connection counters at that moment */
 	u32 lost;
 	u32 inflight; /* before the burst's first packet */
+	u32 bursts;   /* that this snapshot stands for: itself and those skipped after it */
 };
 
 struct cc_ring {
@@ -48,8 +51,10 @@ CC_INLINE void cc_ring_push(struct cc_ring *ring, const struct cc_conn *conn)
 		 * and the packets that an ACK can name are still in it when it comes. */
 		spacing = conn->inflight / (CC_RING_SLOTS / 2) * conn->mss_bytes;
 		if (conn->snd_nxt - ring->slot[newest].snd_nxt <= spacing &&
-		    conn->snd_nxt != ring->slot[newest].snd_nxt)
+		    conn->snd_nxt != ring->slot[newest].snd_nxt) {
+			ring->slot[newest].bursts++;
 			return;
+		}
 		if (conn->snd_nxt == ring->slot[newest].snd_nxt)
 			ring->count--; /* nothing was sent since: the newer facts hold */
 	}
@@ -58,7 +63,22 @@ CC_INLINE void cc_ring_push(struct cc_ring *ring, const struct cc_conn *conn)
 	s->delivered = conn->delivered;
 	s->lost = conn->lost;
 	s->inflight = conn->inflight;
+	s->bursts = 1;
 	ring->count++;
+}
+
+/* Packets acknowledged (or lost) between this snapshot and the sending of its n-th packet. */
+CC_INLINE u32 cc_ring_left_before(const struct cc_snapshot *s, const struct cc_snapshot *next,
+				  u32 n, u32 mss_bytes)
+{
+	u32 packets = (next->snd_nxt - s->snd_nxt) / mss_bytes;
+	u32 left = s->inflight + packets - next->inflight;
+	u32 gaps;
+
+	if (s->bursts < 2 || !packets || !n || n > packets || (s32)left <= 0)
+		return 0;
+	gaps = (u32)((u64)(n - 1) * s->bursts / packets);
+	return (u32)((u64)left * gaps / s->bursts);
 }
 
 /* Fills ack->tx_inflight and ack->lost for the newest packet that this ACK acknowledges. */
@@ -93,6 +113,10 @@ CC_INLINE void cc_ring_sample(const struct cc_ring *ring, const struct cc_conn *
 		into_burst =
 		    (ack->last_end_seq - s->snd_nxt + conn->mss_bytes - 1) / conn->mss_bytes;
 	ack->tx_inflight = s->inflight + into_burst;
+	if (low + 1 < have)
+		ack->tx_inflight -=
+		    cc_ring_left_before(s, &ring->slot[(first + low + 1) & (CC_RING_SLOTS - 1)],
+					into_burst, conn->mss_bytes);
 }
 
 #endif
