@@ -63,6 +63,10 @@ pub(crate) struct Row {
     pub(crate) queue_us: f64,
     pub(crate) delivered: u32,
     pub(crate) lost: u32,
+    /// In flight, and lost since, when the acknowledged packet was sent: as the ring says ...
+    pub(crate) ring: (u32, u32),
+    /// ... and as it was.
+    pub(crate) truth: (u32, u32),
     pub(crate) info: Info,
 }
 
@@ -77,6 +81,8 @@ struct Packet {
     arrives_us: f64,
     dropped: bool,
     marked: bool,
+    tx_inflight: u32,
+    lost_before: u32,
 }
 
 pub(crate) struct Flow {
@@ -245,6 +251,8 @@ impl Flow {
             arrives_us: self.link_free_us + self.path.rtt_us as f64,
             dropped,
             marked: waiting > self.path.mark_above as f64,
+            tx_inflight: self.in_network + 1,
+            lost_before: self.conn.lost,
         });
         self.next_id += 1;
         self.in_network += 1;
@@ -335,6 +343,8 @@ impl Flow {
             queue_us: (self.link_free_us - self.now_us).max(0.0),
             delivered: self.conn.delivered,
             lost: self.conn.lost,
+            ring: (ack.tx_inflight, ack.lost),
+            truth: (packet.tx_inflight, self.conn.lost - packet.lost_before),
             info,
         });
     }
