@@ -1,0 +1,244 @@
+"""`fullpipe flent`: Flent's files into recordings and back, and the papers' ANOVA from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from fullpipe.cli.output import console, messages, number
+from fullpipe.errors import UserError
+from fullpipe.flent import (
+    FlentFile,
+    import_flent,
+    interpolated,
+    ping_rtts_ms,
+    read_flent,
+    warnings_of,
+)
+from fullpipe.flent.comparing import ByBytes, by_bytes, run_groups, sample_groups
+from fullpipe.statistics import Comparison, compare_groups
+
+app = typer.Typer(
+    help="Flent's .flent.gz files: import, export, and the analysis of variance.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Flent's .flent.gz files")]
+_Interpolation = Annotated[
+    bool,
+    typer.Option("--flent-interpolation", help="use Flent's interpolated series, not bytes"),
+]
+
+
+@app.command("import")
+def import_(
+    files: _Files,
+    out: Annotated[Path, typer.Option(help="folder for the recordings, one a file")] = Path(
+        "recordings/flent"
+    ),
+    flent_interpolation: _Interpolation = False,
+) -> None:
+    """Turns Flent files into recordings and says what they carried, by bytes.
+
+    Files that are damaged are refused; the others are imported all the same."""
+    rows, refused = [], []
+    for path in files:
+        try:
+            file = read_flent(path)
+            total = by_bytes(file)
+            rows.append((file, total, import_flent(file, out / _stem(path)).path))
+            _warn(file)
+        except UserError as error:
+            refused.append(str(error))
+    if rows:
+        console.print(_import_table(rows, flent_interpolation))
+        console.print(f"{len(rows)} recording(s) in {escape(str(out))}")
+    for reason in refused[:-1]:
+        messages.print(escape(f"refused: {reason}"), soft_wrap=True)
+    if refused:
+        more = f" ({len(refused)} of {len(files)} files refused)" if len(files) > 1 else ""
+        raise UserError(refused[-1] + more)
+
+
+@app.command()
+def anova(
+    files: _Files,
+    flent_interpolation: _Interpolation = False,
+    samples: Annotated[
+        int | None, typer.Option(min=2, help="of each file, only the first so many values")
+    ] = None,
+    series: Annotated[
+        str, typer.Option(help="throughput, ping, or a series of the files")
+    ] = "throughput",
+    alpha: Annotated[float, typer.Option(min=1e-6, max=0.5, help="level of significance")] = 0.05,
+    json_: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
+) -> None:
+    """One-way analysis of variance between files, grouped by their titles.
+
+    A run (a file) is one number, by bytes. --flent-interpolation takes the values on Flent's grid
+    as independent repetitions, as some papers did; the result is marked as pseudo-replicated."""
+    if samples is not None and not flent_interpolation:
+        raise UserError("--samples: counts values of Flent's series; add --flent-interpolation")
+    read = [read_flent(path) for path in files]
+    for file in read:
+        _warn(file)
+    if flent_interpolation:
+        groups, short = sample_groups(read, series, samples)
+        for sentence in short:
+            messages.print(escape(f"note: {sentence}"), soft_wrap=True)
+    else:
+        groups = run_groups(read, series)
+    result = compare_groups(groups, alpha)
+    totals = [by_bytes(file) for file in read]
+    if json_:
+        document = {
+            "series": series,
+            "flent_interpolation": flent_interpolation,
+            **result.to_dict(),
+            "by_bytes": [dataclasses.asdict(total) for total in totals],
+        }
+        print(json.dumps(document, allow_nan=False))
+        return
+    unit = {"throughput": "Mbit/s", "ping": "ms"}.get(series, "")
+    how = "values on Flent's grid" if flent_interpolation else "one number a run, by bytes"
+    console.print(f"{series} {unit}, {how}".replace(" ,", ","), markup=False)
+    for table in _anova_tables(result):
+        console.print(table)
+    for sentence in [*_test_lines(result), *(f"note: {note}" for note in result.notes)]:
+        console.print(sentence, markup=False)
+    console.print("\nBy bytes (netperf's totals):")
+    console.print(_bytes_table(totals))
+
+
+def _stem(path: Path) -> str:
+    name = path.name
+    for ending in (".gz", ".bz2", ".flent"):
+        name = name.removesuffix(ending)
+    return name or "flent"
+
+
+def _warn(file: FlentFile) -> None:
+    for sentence in warnings_of(file):
+        messages.print(escape(f"warning: {file.path.name}: {sentence}"), soft_wrap=True)
+
+
+def _import_table(
+    rows: Sequence[tuple[FlentFile, ByBytes, Path]], flent_interpolation: bool
+) -> Table:
+    table = _table("recording", "test", "title", "ran", "flows", "Mbit/s", "ping p50 ms")
+    if flent_interpolation:
+        table.add_column("Flent's mean", justify="right")
+    for file, total, path in rows:
+        rtts = ping_rtts_ms(file)
+        cells = [
+            path.name, file.test, file.title, total.ran, f"{total.flows} {total.direction}",
+            number(total.rate_bps, 1e6, 2),
+            number(float(np.median(rtts)), 1, 2) if rtts.size else "-",
+        ]  # fmt: skip
+        if flent_interpolation:
+            cells.append(f"{interpolated(file, 'throughput').mean():.2f}")
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _anova_tables(result: Comparison) -> list[Table]:
+    """SUMMARY and ANOVA as spreadsheets, and so the papers, print them; then Tukey's pairs."""
+    anova = result.anova
+    summary = _table("Groups", "Count", "Sum", "Average", "Variance")
+    for group in anova.groups:
+        summary.add_row(
+            escape(group.name), str(group.count), _figure(group.sum), _figure(group.mean),
+            _figure(group.variance),
+        )  # fmt: skip
+    source = _table("Source of Variation", "SS", "df", "MS", "F", "P-value", "F crit")
+    source.add_row(
+        "Between Groups", _figure(anova.ss_between), str(anova.df_between),
+        _figure(anova.ms_between), f"{anova.f:.6f}", f"{anova.p_value:.5E}",
+        f"{anova.f_critical:.6f}",
+    )  # fmt: skip
+    source.add_row(
+        "Within Groups", _figure(anova.ss_within), str(anova.df_within), _figure(anova.ms_within)
+    )
+    source.add_row("Total", _figure(anova.ss_total), str(anova.df_total))
+    tables = [summary, source]
+    if result.tukey:
+        pairs = _table("Tukey HSD", "difference", "low", "high", "adjusted p")
+        for pair in result.tukey:
+            pairs.add_row(
+                escape(f"{pair.first} - {pair.second}"), _figure(pair.difference),
+                _figure(pair.low), _figure(pair.high), f"{pair.p_value:.3G}",
+            )  # fmt: skip
+        tables.append(pairs)
+    for table in tables:
+        table.title_justify = "left"
+    summary.title, source.title = "Anova: Single Factor, SUMMARY", "ANOVA"
+    return tables
+
+
+def _test_lines(result: Comparison) -> list[str]:
+    anova, assumptions = result.anova, result.assumptions
+    lines = [f"effect size: eta^2 {anova.eta_squared:.3f}, omega^2 {anova.omega_squared:.3f}"]
+    if result.welch:
+        welch = result.welch
+        lines.append(
+            f"Welch: F({welch.df_between:.0f}, {welch.df_within:.1f}) = {welch.f:.4f}, "
+            f"p = {welch.p_value:.3G}"
+        )
+    if result.kruskal:
+        kruskal = result.kruskal
+        lines.append(
+            f"Kruskal-Wallis: H({kruskal.df}) = {kruskal.h:.4f}, p = {kruskal.p_value:.3G}, "
+            f"epsilon^2 {kruskal.epsilon_squared:.3f}"
+        )
+    if assumptions.equal_variances:
+        levene = assumptions.equal_variances
+        lines.append(
+            f"equal variances, Levene: F({levene.df_between}, {levene.df_within}) = "
+            f"{levene.statistic:.4f}, p = {levene.p_value:.3G}"
+        )
+    lines += [
+        f"normality of {found.group}, {found.test}: {found.statistic:.4f}, p = {found.p_value:.3G}"
+        for found in assumptions.normality
+    ]
+    lines += [
+        f"independence of {found.group}: lag-1 autocorrelation {found.lag1:.3f}, "
+        f"Ljung-Box({found.lags}) p = {found.ljung_box_p:.3G}"
+        for found in assumptions.autocorrelation
+    ]
+    return lines
+
+
+def _bytes_table(totals: Sequence[ByBytes]) -> Table:
+    table = _table("group", "file", "ran", "flows", "MB", "s", "Mbit/s")
+    for total in totals:
+        table.add_row(
+            escape(total.group), escape(total.file), escape(total.ran),
+            f"{total.flows} {total.direction}", number(total.bytes_delivered, 1e6, 1),
+            number(total.elapsed_s, 1, 1), number(total.rate_bps, 1e6, 2),
+        )  # fmt: skip
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column(first, overflow="fold")
+    left = ("test", "title", "ran", "file")
+    for title in others:
+        if title in left:
+            table.add_column(title, overflow="fold")
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _figure(value: float) -> str:
+    return f"{value:.10g}"

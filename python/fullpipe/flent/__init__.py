@@ -1,0 +1,25 @@
+"""Flent's files, both ways: `read_flent` and `import_flent`, `export_flent`. Rates are by bytes;
+Flent's interpolated series are read only where they are asked for by name."""
+
+from fullpipe.flent.container import FlentError
+from fullpipe.flent.description import warnings_of
+from fullpipe.flent.document import FlentFile, read_flent
+from fullpipe.flent.identity import Identity, identify, mislabelled
+from fullpipe.flent.importing import import_flent
+from fullpipe.flent.series import FlowTotal, flow_totals, interpolated, ping_rtts_ms, total_bps
+
+__all__ = [
+    "FlentError",
+    "FlentFile",
+    "FlowTotal",
+    "Identity",
+    "flow_totals",
+    "identify",
+    "import_flent",
+    "interpolated",
+    "mislabelled",
+    "ping_rtts_ms",
+    "read_flent",
+    "total_bps",
+    "warnings_of",
+]

@@ -1,0 +1,120 @@
+"""From a file of unknown origin to a JSON object, within bounds.
+
+A .flent.gz comes from others: it may be truncated, damaged, or made to fill memory. Everything is
+bounded before it is built: bytes on disk, bytes unpacked, members, and values in the JSON text.
+It must never know what the object means.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import json
+import stat
+import zlib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fullpipe.errors import UserError
+
+#: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. With these,
+#: the worst text within them parses into less than 700 MB (tests/python/test_flent_hostile.py).
+MAX_FILE_BYTES = 24 * 2**20
+MAX_BYTES = 48 * 2**20
+MAX_KEYS = 1_500_000
+MAX_CONTAINERS = 1_000_000
+MAX_VALUES = 4_000_000
+#: Every member of a compressed file costs a copy of what follows it.
+_MAX_MEMBERS = 64
+
+
+class FlentError(UserError):
+    """A file that is not a Flent file, or a damaged one."""
+
+
+def load_object(path: Path) -> tuple[dict[str, Any], str]:
+    """The JSON object in a .flent.gz, .flent.bz2 or .flent file, told apart by its first bytes, and
+    the SHA-256 of the file. NaN becomes null. Raises FlentError."""
+    data = _read(path)
+    digest = hashlib.sha256(data).hexdigest()
+    text = _decode(path, _unpack(path, data))
+    _check_size(path, text)
+    try:
+        value = json.loads(text, parse_constant=_constant)
+    except RecursionError:
+        raise FlentError(f"{path}: not a Flent file: its JSON is nested too deeply") from None
+    except ValueError as error:
+        raise FlentError(f"{path}: not a Flent file: its JSON is damaged: {error}") from None
+    if not isinstance(value, dict):
+        raise FlentError(f"{path}: not a Flent file: its JSON is no object")
+    return value, digest
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FlentError(f"{path}: is no file; a Flent file ends in .flent.gz")
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise FlentError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise FlentError(
+            f"{path}: is larger than {MAX_FILE_BYTES >> 20} MiB, the most that is read"
+        )
+    if not data:
+        raise FlentError(f"{path}: is empty")
+    return data
+
+
+def _unpack(path: Path, data: bytes) -> bytes:
+    if data.startswith(b"\x1f\x8b"):
+        return _stream(path, data, lambda: zlib.decompressobj(wbits=31))
+    if data.startswith(b"BZh"):
+        return _stream(path, data, bz2.BZ2Decompressor)
+    return data
+
+
+def _stream(path: Path, data: bytes, new: Any) -> bytes:
+    out = bytearray()
+    for _ in range(_MAX_MEMBERS):
+        member = new()
+        try:
+            out += member.decompress(data, MAX_BYTES + 1 - len(out))
+        except (zlib.error, OSError, EOFError, ValueError) as error:
+            raise FlentError(f"{path}: cannot be unpacked: {error}") from None
+        if len(out) > MAX_BYTES:
+            raise FlentError(f"{path}: unpacks to more than {MAX_BYTES >> 20} MiB; refused")
+        if not member.eof:
+            raise FlentError(f"{path}: is truncated")
+        data = member.unused_data.lstrip(b"\0")
+        if not data:
+            return bytes(out)
+    raise FlentError(f"{path}: has more than {_MAX_MEMBERS} compressed members; refused")
+
+
+def _decode(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FlentError(f"{path}: not a Flent file: no UTF-8 at byte {error.start}") from None
+
+
+def _check_size(path: Path, text: str) -> None:
+    containers = text.count("{") + text.count("[")
+    for what, count, most in (
+        ("objects and lists", containers, MAX_CONTAINERS),
+        ("keys", text.count(":"), MAX_KEYS),
+        ("values", text.count(",") + containers, MAX_VALUES),
+    ):
+        if count > most:
+            raise FlentError(f"{path}: holds {count} {what}; at most {most} are read")
+
+
+def _constant(name: str) -> None:
+    if name != "NaN":
+        _refuse(name)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"holds {name}")

@@ -1,0 +1,106 @@
+"""What a recording's metadata say of the Flent file that it was imported from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import fullpipe
+from fullpipe.flent.document import FlentFile, clean, number
+from fullpipe.flent.identity import Identity, identify, mislabelled
+from fullpipe.flent.series import FlowTotal, file_step, flow_totals
+
+
+def describe(
+    file: FlentFile, totals: Sequence[FlowTotal], identities: Sequence[Identity], last_us: int
+) -> dict[str, Any]:
+    """The metadata: engine `flent`, and under `flent` what ran and where it came from. `last_us` is
+    the time of the last sample."""
+    planned_us = (file.seconds("TOTAL_LENGTH") or 0.0) * 1e6
+    carried = {*(name for name, _ in file.flows), *file.pings, *queues(file).values()}
+    left_out = [n for n in sorted(file.raw) if len(file.raw[n]) and n not in carried]
+    return {
+        "engine": "flent",
+        "fullpipe_version": fullpipe.__version__,
+        "plan": {
+            "name": file.label,
+            "duration_ns": round(max(planned_us, last_us) * 1000),
+            "sample_interval_ns": round(file_step(file) * 1e9),
+        },
+        "seed": None,
+        "warmup_ns": 0,
+        "constants": {},
+        "kernel": file.text("KERNEL_RELEASE") or None,
+        "health": {"problems": []},
+        "interrupted": False,
+        "failure": None,
+        "flent": {
+            "file": clean(file.path.name),
+            "sha256": file.sha256,
+            "format_version": file.version,
+            "t0_unix_s": file.t0,
+            **{key.lower(): file.text(key) for key in _TEXTS},
+            **{f"{key.lower()}_s": file.seconds(key) for key in _SECONDS},
+            "test_parameters": _flat(file.metadata.get("TEST_PARAMETERS")),
+            "hosts": _texts(file.metadata.get("HOSTS")),
+            "egress": _egress(file.metadata.get("EGRESS_INFO")),
+            "flows": [
+                {**asdict(one), "total_by_netperf": total.certain}
+                for one, total in zip(identities, totals, strict=True)
+            ],
+            "queues": {queue: clean(series) for queue, series in queues(file).items()},
+            "left_out": [clean(name) for name in left_out[:50]],
+            "warnings": warnings_of(file),
+        },
+    }
+
+
+def queues(file: FlentFile) -> dict[str, str]:
+    """Name of the queue in the recording -> series. The local host's, which uploads leave by, is
+    `forward`; others keep the name of their host."""
+    return {"forward" if h == "localhost" else h: name for h, name in file.qdiscs.items()}
+
+
+def warnings_of(file: FlentFile) -> list[str]:
+    """Sentences on what in this file is not what it seems: labels, missing totals, failures."""
+    found = mislabelled(file, identify(file))
+    guessed = [clean(total.series) for total in flow_totals(file) if not total.certain]
+    if guessed:
+        found.append(
+            f"no netperf total for {len(guessed)} flow(s) (such as {guessed[0]}): "
+            "interim results are added up instead"
+        )
+    failed = file.metadata.get("FAILED_RUNNERS")
+    if failed:
+        count = number(failed, f"{file.path}: metadata.FAILED_RUNNERS")
+        found.append(f"{count:g} of Flent's tools failed")
+    if file.metadata.get("FAKE_RAW_VALUES"):
+        found.append("no raw values: Flent's interpolated ones stand in for them")
+    return found
+
+
+_TEXTS = (
+    "NAME", "TITLE", "TIME", "DATA_FILENAME", "FLENT_VERSION", "HOST", "LOCAL_HOST", "NOTE",
+)  # fmt: skip
+_SECONDS = ("LENGTH", "TOTAL_LENGTH", "STEP_SIZE")
+
+
+def _egress(value: Any) -> dict[str, Any]:
+    """The sending host's qdiscs, driver and link as Flent saw them."""
+    if not isinstance(value, dict):
+        return {}
+    found = value.get("qdiscs")
+    names = [q.get("name") for q in found if isinstance(q, dict)] if isinstance(found, list) else []
+    return {"qdiscs": _texts(names), **_flat({k: value.get(k) for k in ("iface", "driver")})}
+
+
+def _flat(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    pairs = [(k, v) for k, v in value.items() if isinstance(v, (str, int, float))]
+    return {clean(k): clean(v if isinstance(v, str) else repr(v)) for k, v in pairs[:50]}
+
+
+def _texts(value: Any) -> list[str]:
+    return [clean(v) for v in value[:50] if isinstance(v, str)] if isinstance(value, list) else []

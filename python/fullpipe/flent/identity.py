@@ -1,0 +1,152 @@
+"""Which congestion control really ran, and whether a file's label says another.
+
+A kernel's name for an algorithm is only the name of a module: `bbr` has been BBRv1 and BBRv3, and
+`bbr3` BBRv3 and BBR-n+. The gains in the socket statistics tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fullpipe.flent.document import FlentFile, Floats, clean
+
+#: Gains that only one algorithm sets, in the kernel's units of 1/256 (tcp_bbr_info): BBRv1 (Linux
+#: tcp_bbr.c bbr_high_gain, bbr_pacing_gain), which BBRv2 shares; BBRv3 (Google's v3 branch
+#: tcp_bbr.c); BBR-n+ as its authors' own files show it.
+_PACING = {
+    739: "bbr1 or bbr2", 192: "bbr1 or bbr2",
+    710: "bbr3", 232: "bbr3",
+    738: "bbrnplus", 384: "bbrnplus",
+}  # fmt: skip
+_CWND = {739: "bbr1 or bbr2", 576: "bbr3", 640: "bbrnplus"}
+
+#: What a label may say, the longer names first. "bbr" alone may be any version.
+_CLAIMS = [
+    ("bbrnplus", r"bbr[-_ ]?n(?:[-_ ]?plus|[+_])"),
+    ("bbr3", r"bbr(?:[-_ ]?v)?3"),
+    ("bbr2", r"bbr(?:[-_ ]?v)?2"),
+    ("bbr1", r"bbr(?:[-_ ]?v)?1"),
+    ("bbr", r"bbr"),
+    *((name, name) for name in (
+        "cubic", "reno", "dctcp", "vegas", "westwood", "illinois", "htcp", "hybla", "scalable",
+        "highspeed", "veno", "yeah", "bic", "cdg", "lp", "ledbat", "nv",
+    )),
+]  # fmt: skip
+_CLAIM = re.compile(
+    "|".join(f"(?P<{name}>(?<![a-z]){text}(?![a-z0-9]))" for name, text in _CLAIMS), re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What ran in one flow: the kernel's name (empty where netperf could not read it), the
+    algorithm that its gains betray (None where they betray none), and the gains seen."""
+
+    series: str
+    cong_control: str
+    by_gains: str | None
+    pacing_gains: tuple[float, ...]
+    cwnd_gains: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The best that is known: by gains, else the kernel's name, else `unknown`."""
+        return self.by_gains or self.cong_control or "unknown"
+
+
+def identify(file: FlentFile) -> list[Identity]:
+    """What ran in each flow of `file.flows`, in that order."""
+    found = []
+    for series, _ in file.flows:
+        value = file.series_meta(series).get("CONG_CONTROL")
+        raw = file.raw.get(series)
+        pacing = _gains(raw.column("tcp_bbr_pacing_gain")) if raw else ()
+        cwnd = _gains(raw.column("tcp_bbr_cwnd_gain")) if raw else ()
+        found.append(
+            Identity(
+                clean(series),
+                clean(value) if isinstance(value, str) else "",
+                _by_gains(pacing, cwnd),
+                pacing,
+                cwnd,
+            )
+        )
+    return found
+
+
+def mislabelled(file: FlentFile, identities: Iterable[Identity]) -> list[str]:
+    """Sentences on what the title and the file names say that did not run, and on flows that ran
+    something that they do not say; empty where all agree or cannot be checked."""
+    identities = list(identities)
+    warnings: dict[str, str] = {}
+    for source, text in (
+        ("the title", file.title),
+        ("DATA_FILENAME", file.text("DATA_FILENAME")),
+        ("the file name", file.path.name),
+    ):
+        claims = _claims(text)
+        odd = [one for one in identities if claims and not _fits(one, claims)]
+        idle = [c for c in claims if not any(_fits(one, [c]) for one in identities)]
+        if odd:
+            ran = ", ".join(
+                f"{_described(one)} in {count} of {len(identities)} flows (such as {one.series})"
+                for one, count in _counted(odd)
+            )
+            warnings.setdefault(f"{' and '.join(claims)}, but {ran}", source)
+        elif idle and identities:
+            warnings.setdefault(f"{' and '.join(idle)}, which no flow ran", source)
+    return [f"{source} says {sentence}" for sentence, source in warnings.items()]
+
+
+def _claims(text: str) -> list[str]:
+    return list(dict.fromkeys(m.lastgroup for m in _CLAIM.finditer(text) if m.lastgroup))
+
+
+def _fits(one: Identity, claims: Iterable[str]) -> bool:
+    return any(_agrees(one, claim) for claim in claims)
+
+
+def _agrees(one: Identity, claim: str) -> bool:
+    if not one.cong_control and one.by_gains is None:
+        return True  # not known, so not contradicted
+    if one.by_gains is not None:
+        return claim == "bbr" or claim in one.by_gains.split(" or ")
+    if claim.startswith("bbr"):
+        return one.cong_control.startswith("bbr")
+    return one.cong_control == claim
+
+
+def _by_gains(pacing: tuple[float, ...], cwnd: tuple[float, ...]) -> str | None:
+    votes = Counter(
+        table[round(gain * 256)]
+        for table, gains in ((_PACING, pacing), (_CWND, cwnd))
+        for gain in gains
+        if round(gain * 256) in table
+    )
+    return votes.most_common(1)[0][0] if votes else None
+
+
+def _gains(values: Floats) -> tuple[float, ...]:
+    """The distinct gains; kernels set a handful, so more than 20 are damage and cut."""
+    known = values[~np.isnan(values) & (values >= 0) & (values < 1000)]
+    return tuple(float(gain) for gain in np.unique(known)[:20])
+
+
+def _described(one: Identity) -> str:
+    name = one.cong_control or "an unnamed algorithm"
+    if one.by_gains is None or one.by_gains == one.cong_control:
+        return f"{name} ran"
+    return f"{name} ran with the gains of {one.by_gains}"
+
+
+def _counted(odd: Iterable[Identity]) -> list[tuple[Identity, int]]:
+    """Flows that ran the same, one of them and how many."""
+    same: dict[tuple[str, str | None], list[Identity]] = {}
+    for one in odd:
+        same.setdefault((one.cong_control, one.by_gains), []).append(one)
+    return [(group[0], len(group)) for group in same.values()]

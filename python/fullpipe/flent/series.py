@@ -1,0 +1,137 @@
+"""Numbers of a Flent file: by bytes, and, for those who ask, as Flent interpolates.
+
+The two differ where netperf's interim results are rare. Flent drops a grid point whose next sample
+is more than five steps away, and `TCP upload sum` counts a dropped point as 0; so the mean of the
+sum falls as queues grow although no byte is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fullpipe.flent.container import FlentError
+from fullpipe.flent.document import FlentFile, Floats, clean
+
+#: Beyond it a figure is damage, not a rate (10 Tbit/s).
+MAX_MBPS = 1e7
+
+
+@dataclass(frozen=True)
+class FlowTotal:
+    """What one flow carried: payload bytes, over so many seconds from `start_s` (since T0).
+
+    `certain` is False where netperf's total is missing and its interim results were added up."""
+
+    series: str
+    direction: str
+    bytes_delivered: int
+    start_s: float
+    elapsed_s: float
+    certain: bool
+
+    @property
+    def rate_bps(self) -> float:
+        """Bytes over time."""
+        return 8 * self.bytes_delivered / self.elapsed_s if self.elapsed_s else 0.0
+
+
+@dataclass(frozen=True)
+class Interim:
+    """Netperf's interim results of a flow: payload bytes between `start_s` and `end_s` (s since
+    T0) each."""
+
+    start_s: Floats
+    end_s: Floats
+    bytes: Floats
+
+
+def flow_totals(file: FlentFile) -> list[FlowTotal]:
+    """By bytes: netperf's mean over the whole flow times its duration (SERIES_META MEAN_VALUE and
+    ELAPSED_TIME), in the order of `file.flows`. Raises FlentError."""
+    return [_total(file, series, direction) for series, direction in file.flows]
+
+
+def total_bps(file: FlentFile, direction: str) -> float:
+    """All flows of a direction (`up`, `down`) together: the sum of their rates by bytes."""
+    return sum(flow.rate_bps for flow in flow_totals(file) if flow.direction == direction)
+
+
+def interim(file: FlentFile, series: str) -> Interim:
+    """Netperf's interim results of a flow, in the order of time; empty where there are none."""
+    raw = file.raw.get(series)
+    if raw is None:
+        return Interim(np.empty(0), np.empty(0), np.empty(0))
+    raw = raw.with_key("val")
+    ends, mbps = file.since_t0(raw), raw.column("val")
+    lasted = raw.column("dur")
+    before = np.diff(ends, prepend=ends[0] - file_step(file) if ends.size else 0.0)
+    lasted = np.where(np.isnan(lasted), before, lasted)
+    for values, key, most in ((mbps, "val", MAX_MBPS), (lasted, "dur", 1e7)):
+        if values.size and not ((values >= 0) & (values <= most)).all():
+            raise FlentError(f"{raw.where}.{key}: must be from 0 to {most:g}")
+    return Interim(ends - lasted, ends, mbps * 1e6 / 8 * lasted)
+
+
+def interpolated(file: FlentFile, series: str) -> Floats:
+    """A series as Flent interpolated it, gaps left out. `series` is its name, or `throughput` (the
+    sum of uploads, else the single upload, else the same of downloads), or `ping`.
+
+    Raises FlentError where the file has no such series."""
+    known = file.results
+    for name in _candidates(series):
+        if name in known:
+            values = known[name]
+            return np.asarray(values[~np.isnan(values)])
+    some = ", ".join(sorted(clean(name) for name in known if "::" not in name)[:8])
+    raise FlentError(f"{file.path}: has no series {series!r}; it has {some or 'none'}")
+
+
+def ping_rtts_ms(file: FlentFile) -> Floats:
+    """Raw round-trip times: of the ICMP probe, or of all probes where it goes by no such name;
+    empty where there is none."""
+    names = [n for n in _candidates("ping") if n in file.pings] or file.pings
+    found = [file.raw[name].with_key("val").column("val") for name in names]
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def file_step(file: FlentFile) -> float:
+    """The step of the grid in seconds: STEP_SIZE, else what x_values say, else Flent's 0.2."""
+    step = file.seconds("STEP_SIZE")
+    if step:
+        return step
+    return float(np.median(np.diff(file.x))) if file.x.size > 1 else 0.2
+
+
+def _total(file: FlentFile, series: str, direction: str) -> FlowTotal:
+    pieces = interim(file, series)
+    mean, elapsed = (file.meta_number(series, key) for key in ("MEAN_VALUE", "ELAPSED_TIME"))
+    units = file.series_meta(series).get("UNITS", "Mbits/s")
+    where = f"{file.path}: metadata.SERIES_META[{clean(series)!r}]"
+    if mean is not None and units != "Mbits/s":
+        raise FlentError(f"{where}.UNITS: of a TCP flow must be Mbits/s")
+    if mean is not None and not 0 <= mean <= MAX_MBPS:
+        raise FlentError(f"{where}.MEAN_VALUE: must be from 0 to {MAX_MBPS:g} Mbit/s")
+    if elapsed is not None and not 0 <= elapsed <= 1e7:
+        raise FlentError(f"{where}.ELAPSED_TIME: must be from 0 to 1e7 s")
+    start = max(0.0, float(pieces.start_s[0])) if pieces.start_s.size else _delay(file)
+    seen = float(pieces.end_s[-1]) - start if pieces.end_s.size else 0.0
+    if mean is not None and elapsed:
+        return FlowTotal(series, direction, round(mean * 1e6 / 8 * elapsed), start, elapsed, True)
+    counted = mean * 1e6 / 8 * seen if mean is not None else float(pieces.bytes.sum())
+    return FlowTotal(series, direction, round(counted), start, max(seen, 0.0), False)
+
+
+def _delay(file: FlentFile) -> float:
+    """Flows begin this long after T0: half of what the test lasts beyond the flows."""
+    total, length = file.seconds("TOTAL_LENGTH"), file.seconds("LENGTH")
+    return max(0.0, (total - length) / 2) if total and length else 0.0
+
+
+def _candidates(series: str) -> list[str]:
+    if series == "throughput":
+        return ["TCP upload sum", "TCP upload", "TCP download sum", "TCP download"]
+    if series == "ping":
+        return ["Ping (ms) ICMP", "Ping (ms) avg"]
+    return [series]
