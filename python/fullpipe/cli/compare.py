@@ -117,7 +117,7 @@ def _table(summaries: dict[str, list[dict[str, Any]]], repeat: int) -> Table:
             continue
         cells = [_cell(column, digits) for column in columns]
         if pair:
-            same = all(len(set(column)) == 1 for column in columns)
+            same = any(len(set(column)) == 1 for column in columns)
             p_value = None if same else float(stats.ttest_ind(*columns, equal_var=False).pvalue)
             cells.append("-" if p_value is None else f"{p_value:.2g}")
         table.add_row(f"{name} ({unit})" if unit else name, *cells)
