@@ -173,6 +173,7 @@ fn start(spec: &Spec) -> (Vec<Sender>, Vec<Control>) {
 /// Sums over the window, as the published program forms them.
 struct Metrics {
     first: usize,
+    end: usize,
     jitter_every: usize,
     sample_every: usize,
     capacity: f64,
@@ -198,6 +199,7 @@ impl Metrics {
         });
         Self {
             first: whole_steps(spec.window_start_ms, spec.step_ms),
+            end: (steps as f64 - spec.window_cut_ms / spec.step_ms) as usize,
             jitter_every: whole_steps(1.0, spec.step_ms),
             sample_every,
             capacity: spec.capacity_seg_per_ms,
@@ -232,7 +234,7 @@ impl Metrics {
         if self.sample_every > 0 && n % self.sample_every == 0 {
             self.sample(n, senders, controls, link);
         }
-        if n < self.first {
+        if n < self.first || n >= self.end {
             return;
         }
         let served = link.served(n);

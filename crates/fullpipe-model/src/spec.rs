@@ -60,8 +60,10 @@ pub struct Spec {
     pub flows: Vec<FlowSpec>,
     /// Simulated time.
     pub duration_ms: f64,
-    /// Metrics count from here to the end.
+    /// Metrics count from here...
     pub window_start_ms: f64,
+    /// ...until so long before the end.
+    pub window_cut_ms: f64,
     /// Step of the integration.
     pub step_ms: f64,
     /// Interval of the trace's samples; `None`: no trace.
@@ -165,8 +167,10 @@ impl Spec {
         check(
             "window_start_ms",
             self.window_start_ms >= 0.0
-                && self.window_start_ms + 2.0 * self.step_ms.max(1.0) <= self.duration_ms,
-            "must lie in the run, at least 2 ms before its end",
+                && self.window_cut_ms >= 0.0
+                && self.window_start_ms + 2.0 * self.step_ms.max(1.0)
+                    <= self.duration_ms - self.window_cut_ms,
+            "must lie in the run, at least 2 ms before the end of the window",
         )?;
         if let Some(interval_ms) = self.sample_interval_ms {
             positive("sample_interval_ms", interval_ms)?;

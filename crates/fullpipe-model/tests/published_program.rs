@@ -82,6 +82,7 @@ fn spec(line: &Value) -> Spec {
         flows,
         duration_ms: args[7].as_f64().expect("duration") * 1000.0,
         window_start_ms: args[8].as_f64().expect("start") * 1000.0,
+        window_cut_ms: args[9].as_f64().expect("cut") * 1000.0,
         step_ms: args[10].as_f64().expect("step"),
         sample_interval_ms: None,
     }

@@ -1,0 +1,39 @@
+"""The compiled fluid models behind one function: specs in, outcomes out, in parallel."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from fullpipe import _native
+from fullpipe.errors import UserError
+
+Spec = dict[str, Any]
+Outcome = dict[str, Any]
+
+
+def run_many(
+    model: Literal["fluid", "fluid_extended"],
+    specs: Sequence[Spec],
+    threads: int | None = None,
+    on_progress: Callable[[float], None] | None = None,
+) -> list[Outcome]:
+    """Runs all specs, in order, on so many threads (all cores).
+
+    `on_progress` gets the part that is done. Raises UserError for a spec out of range."""
+    threads = threads or len(os.sched_getaffinity(0))
+    run = getattr(_native.model, model)
+    outcomes: list[Outcome] = []
+    # Portions, so that an interruption is noticed between two of them.
+    portion = 2 * threads
+    for begin in range(0, len(specs), portion):
+        try:
+            text = run(json.dumps(list(specs[begin : begin + portion])), threads)
+        except ValueError as error:
+            raise UserError(f"fluid model: {error}") from None
+        outcomes += json.loads(text)
+        if on_progress is not None:
+            on_progress(len(outcomes) / len(specs))
+    return outcomes
