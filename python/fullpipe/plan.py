@@ -45,8 +45,8 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "mtu_bytes": path.mtu,
             "qdisc": _qdisc(path, path.qdisc, path.buffer, path.rate),
             "reverse_qdisc": reverse,
-            "loss": _loss(path.loss, path.loss_correlation, path.loss_marks),
-            "reverse_loss": _loss(path.reverse_loss, 0.0, False),
+            "loss": _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per),
+            "reverse_loss": _loss(path.reverse_loss, 0.0, False, "packet"),
             "jitter": _jitter(path.jitter, path.jitter_shape),
         },
         "flows": flows,
@@ -138,13 +138,14 @@ def _probes(scenario: Scenario) -> list[dict[str, Any]]:
     return probes
 
 
-def _loss(probability: float, correlation: float, marks: bool) -> dict[str, Any] | None:
+def _loss(probability: float, correlation: float, marks: bool, per: str) -> dict[str, Any] | None:
     if probability == 0:
         return None
     return {
         "probability_ppm": round(probability * 1e6),
         "correlation_ppm": round(correlation * 1e6),
         "ecn": marks,
+        "per_burst": per == "burst",
     }
 
 

@@ -91,6 +91,9 @@ class Path(_Part):
     loss: Ratio = Field(0.0, description="random loss at the senders' egress")
     loss_correlation: Ratio = Field(0.0, description="netem's correlation of that loss")
     loss_marks: bool = Field(False, description="mark CE instead of dropping (netem ecn)")
+    loss_per: Literal["packet", "burst"] = Field(
+        "packet", description="burst: one draw for what TCP sends at once, as netem at a sender"
+    )
     reverse_loss: Ratio = Field(0.0, description="random loss of the way back")
     jitter: Time = Field(0, description="random extra delay of the way back, 0 to this")
     jitter_shape: JitterShapeName = Field("per_packet", description="how it is drawn")

@@ -146,6 +146,7 @@ fn others(criterion: &mut Criterion) {
         probability_ppm: 10_000,
         correlation_ppm: 250_000,
         ecn: false,
+        per_burst: false,
     };
     let mut loss = LossSource::new(&loss, 1);
     group.bench_function("loss", |bencher| bencher.iter(|| black_box(loss.next())));

@@ -133,6 +133,9 @@ pub struct Loss {
     pub correlation_ppm: u32,
     /// Mark CE instead of dropping where the packet can carry it (netem `ecn`).
     pub ecn: bool,
+    /// One draw for a whole burst, as netem at a sender's own egress, which sees GSO packets
+    /// before they are cut.
+    pub per_burst: bool,
 }
 
 /// Random extra delay that never reorders.

@@ -5,7 +5,7 @@ use fullpipe_net::{
 };
 use fullpipe_scenario::{Flow, Path, Qdisc};
 
-use crate::packet::Travelling;
+use crate::packet::{Body, Travelling};
 
 /// Purposes of random numbers; part of every seed.
 pub(crate) mod purpose {
@@ -24,6 +24,8 @@ pub(crate) struct Bottleneck {
     /// `None`: not limited, no queue.
     pub(crate) shaped: Option<Shaped>,
     loss: Option<LossSource>,
+    /// Where one draw holds for a burst: the last one.
+    burst_verdict: Option<Verdict>,
     pub(crate) lost: u64,
     pub(crate) marked: u64,
 }
@@ -42,6 +44,7 @@ impl Bottleneck {
         mtu_bytes: u32,
         qdisc: &Qdisc,
         loss: Option<LossSource>,
+        per_burst: bool,
         seed: u64,
     ) -> Option<Self> {
         let shaped = match rate_bps {
@@ -55,6 +58,7 @@ impl Bottleneck {
         Some(Self {
             shaped,
             loss,
+            burst_verdict: per_burst.then_some(Verdict::Pass),
             lost: 0,
             marked: 0,
         })
@@ -65,7 +69,15 @@ impl Bottleneck {
         let Some(loss) = &mut self.loss else {
             return true;
         };
-        match loss.next() {
+        let follows = matches!(&packet.body, Body::Data(data) if !data.leads_burst);
+        let verdict = match self.burst_verdict {
+            Some(verdict) if follows => verdict,
+            _ => loss.next(),
+        };
+        if self.burst_verdict.is_some() {
+            self.burst_verdict = Some(verdict);
+        }
+        match verdict {
             Verdict::Pass => true,
             Verdict::Mark if packet.ecn_capable() => {
                 packet.mark_ce();
@@ -121,6 +133,7 @@ pub(crate) fn bottlenecks(path: &Path, seed: u64) -> Option<[Bottleneck; 2]> {
             path.mtu_bytes,
             &path.qdisc,
             loss,
+            path.loss.as_ref().is_some_and(|loss| loss.per_burst),
             red(0),
         )?,
         Bottleneck::new(
@@ -128,6 +141,7 @@ pub(crate) fn bottlenecks(path: &Path, seed: u64) -> Option<[Bottleneck; 2]> {
             path.mtu_bytes,
             &path.reverse_qdisc,
             reverse_loss,
+            false,
             red(1),
         )?,
     ])

@@ -16,6 +16,8 @@ pub struct Data {
     pub echo_ns: u64,
     /// It was sent before.
     pub is_retransmission: bool,
+    /// It is the first of what TCP handed down at once (a GSO packet).
+    pub leads_burst: bool,
     /// It carries CWR (RFC 3168).
     pub cwr: bool,
     /// It can be marked.

@@ -243,8 +243,12 @@ impl Sender {
             self.now_ns
         };
         let mut payload = 0;
+        let leader = out.len();
         for number in number..number + count {
             payload += u64::from(self.send_one(number, departs_ns, again, out));
+        }
+        if let Some(first) = out.get_mut(leader) {
+            first.leads_burst = true;
         }
         self.last_send_ns = departs_ns;
         self.data_segs_out += u64::from(count);
@@ -294,6 +298,7 @@ impl Sender {
             departs_ns,
             echo_ns: self.echo_ns,
             is_retransmission: again,
+            leads_burst: false,
             cwr: !again && std::mem::take(&mut self.cwr_pending),
             ect: self.config.ecn && !again,
             ce: false,

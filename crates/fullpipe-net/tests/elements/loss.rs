@@ -8,6 +8,7 @@ fn source(probability: f64, correlation: f64, ecn: bool) -> LossSource {
         probability_ppm: (probability * 1e6).round() as u32,
         correlation_ppm: (correlation * 1e6).round() as u32,
         ecn,
+        per_burst: false,
     };
     LossSource::new(&loss, 42)
 }
