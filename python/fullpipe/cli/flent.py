@@ -16,7 +16,9 @@ from rich.table import Table
 from fullpipe.cli.output import console, messages, number
 from fullpipe.errors import UserError
 from fullpipe.flent import (
+    TESTS,
     FlentFile,
+    export_flent,
     import_flent,
     interpolated,
     ping_rtts_ms,
@@ -24,6 +26,7 @@ from fullpipe.flent import (
     warnings_of,
 )
 from fullpipe.flent.comparing import ByBytes, by_bytes, run_groups, sample_groups
+from fullpipe.recording import Recording
 from fullpipe.statistics import Comparison, compare_groups
 
 app = typer.Typer(
@@ -32,6 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_TESTS = ", ".join(TESTS)
 _Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Flent's .flent.gz files")]
 _Interpolation = Annotated[
     bool,
@@ -67,6 +71,30 @@ def import_(
     if refused:
         more = f" ({len(refused)} of {len(files)} files refused)" if len(files) > 1 else ""
         raise UserError(refused[-1] + more)
+
+
+@app.command("export")
+def export(
+    recordings: Annotated[
+        list[Path], typer.Argument(metavar="RECORDING...", help="folders of recordings")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="folder, or for one recording a name that ends in .flent.gz")
+    ] = Path(),
+    test: Annotated[
+        str | None, typer.Option(help=f"Flent's test; without it the one that fits: {_TESTS}")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="title in Flent's plots")] = None,
+) -> None:
+    """Writes recordings as files that Flent opens and plots."""
+    named = out.name.endswith(".flent.gz")
+    if named and len(recordings) > 1:
+        raise UserError(f"--out {out}: is one file, but there are {len(recordings)} recordings")
+    for path in recordings:
+        recording = Recording.open(path)
+        file = out if named else out / f"{path.resolve().name}.flent.gz"
+        shape = export_flent(recording, file, test, title)
+        console.print(escape(f"{file}: {shape.test}, {len(shape.flows)} flow(s)"), soft_wrap=True)
 
 
 @app.command()

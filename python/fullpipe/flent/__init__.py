@@ -4,15 +4,19 @@ Flent's interpolated series are read only where they are asked for by name."""
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.description import warnings_of
 from fullpipe.flent.document import FlentFile, read_flent
+from fullpipe.flent.exporting import export_flent
 from fullpipe.flent.identity import Identity, identify, mislabelled
 from fullpipe.flent.importing import import_flent
 from fullpipe.flent.series import FlowTotal, flow_totals, interpolated, ping_rtts_ms, total_bps
+from fullpipe.flent.shapes import TESTS
 
 __all__ = [
+    "TESTS",
     "FlentError",
     "FlentFile",
     "FlowTotal",
     "Identity",
+    "export_flent",
     "flow_totals",
     "identify",
     "import_flent",

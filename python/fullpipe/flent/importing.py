@@ -67,10 +67,11 @@ def _flows(
 
 
 def _cc(file: FlentFile, one: Identity) -> str:
-    """A name of the kernel's, unless fullpipe itself wrote the file."""
-    if not one.cong_control:
-        return "unknown"
-    return one.cong_control if file.text("FULLPIPE_ENGINE") else f"kernel:{one.cong_control}"
+    """A name of the kernel's; fullpipe's own files say it as it was."""
+    own = file.series_meta(one.series).get("FULLPIPE_CC")
+    if isinstance(own, str) and own:
+        return clean(own)
+    return f"kernel:{one.cong_control}" if one.cong_control else "unknown"
 
 
 def _retransmitted(file: FlentFile, total: FlowTotal) -> int | None:

@@ -1,0 +1,163 @@
+"""The shapes of Flent's tests: which series a test has, and which flow or probe each is.
+
+Names are those of the test definitions that Flent 2.1.1 installs (tcp_nup.conf, rrul.conf,
+rtt_fair.inc, ...): its plots find series by name. It must never know of recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fullpipe.errors import UserError
+
+#: Tests with their number in their name, each way.
+_COUNTED = {"up": (2, 4, 6, 8, 12), "down": (2, 4, 6, 8, 12)}
+_WORD = {"up": "upload", "down": "download"}
+_RRUL = ("BE", "BK", "CS5", "EF")
+_RRUL_PINGS = ("ICMP", "UDP BE", "UDP BK", "UDP EF")
+_RTT_FAIR = ("BE1", "BE2", "BK1", "BK2")
+
+TESTS = (
+    "tcp_1up", "tcp_1down", "tcp_nup", "tcp_ndown",
+    *(f"tcp_{n}{way}" for way, counts in _COUNTED.items() for n in counts),
+    "rrul", "rtt_fair",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class End:
+    """What a shape needs to know of a flow: its direction and, where known, its base RTT."""
+
+    direction: str
+    base_rtt_us: int | None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A test: the series of each flow and of each probe in their order, and `computed`: series ->
+    (`sum`, `average` or `fairness`, of which series)."""
+
+    test: str
+    flows: tuple[str, ...]
+    pings: tuple[str, ...]
+    hosts: tuple[str, ...] = ("bottleneck",)
+    parameters: dict[str, str] = field(default_factory=dict)
+    computed: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+def shape(test: str | None, flows: Sequence[End], probes: Sequence[str]) -> Shape:
+    """The shape of a test for these flows and probes (by name); without a test the one that fits.
+
+    Raises UserError for an unknown test, or one whose flows are others."""
+    test = test or fitting_test(flows)
+    if test not in TESTS:
+        raise UserError(f"--test {test}: unknown; known are {', '.join(TESTS)}")
+    if not flows:
+        raise UserError("the recording has no flow; a Flent test has at least one")
+    if test == "rrul":
+        return _rrul(flows, probes)
+    if test == "rtt_fair":
+        return _rtt_fair(flows, probes)
+    return _streams(test, flows, probes)
+
+
+def fitting_test(flows: Sequence[End]) -> str:
+    """The test whose shape these flows have. Raises UserError where none has."""
+    ways = [flow.direction for flow in flows]
+    rtts = {flow.base_rtt_us for flow in flows if flow.base_rtt_us is not None}
+    if max(ways.count("up"), ways.count("down")) <= 4:
+        if len(rtts) > 1:
+            return "rtt_fair"
+        if len(set(ways)) == 2:
+            return "rrul"
+    if len(set(ways)) == 2:
+        raise UserError(
+            f"{ways.count('up')} flows up and {ways.count('down')} down fit no test of Flent's; "
+            "rrul and rtt_fair hold at most 4 each way"
+        )
+    return f"tcp_{'1' if len(flows) == 1 else 'n'}{ways[0]}" if ways else "tcp_nup"
+
+
+def _streams(test: str, flows: Sequence[End], probes: Sequence[str]) -> Shape:
+    way = "down" if test.endswith("down") else "up"
+    count = test.removeprefix("tcp_").removesuffix(way)
+    wrong = [flow for flow in flows if flow.direction != way]
+    if wrong or (count != "n" and int(count) != len(flows)):
+        raise UserError(
+            f"--test {test}: the recording has {len(flows) - len(wrong)} flow(s) {way} and "
+            f"{len(wrong)} the other way; {fitting_test(flows)} fits"
+        )
+    base = f"TCP {_WORD[way]}"
+    pings = _named(("ICMP",), probes)
+    if count == "1":
+        return Shape(test, (base,), pings)
+    names = tuple(f"{base}::{index + 1}" for index in range(len(flows)))
+    return Shape(
+        test, names, pings,
+        parameters={f"{_WORD[way]}_streams": str(len(flows))},
+        computed={f"{base} sum": ("sum", names), f"{base} avg": ("average", names)},
+    )  # fmt: skip
+
+
+def _rrul(flows: Sequence[End], probes: Sequence[str]) -> Shape:
+    names = _by_way("rrul", flows, _RRUL)
+    pings = _named(_RRUL_PINGS, probes)
+    computed = _both_ways(names, fairness=False)
+    computed["TCP totals"] = ("sum", names)
+    computed["Ping (ms) avg"] = ("average", pings)
+    return Shape("rrul", names, pings, computed=computed)
+
+
+def _rtt_fair(flows: Sequence[End], probes: Sequence[str]) -> Shape:
+    hosts: list[str] = []
+    for way in ("up", "down"):
+        there = [flow for flow in flows if flow.direction == way]
+        for index, flow in enumerate(there[len(hosts) :], len(hosts)):
+            rtt = "" if flow.base_rtt_us is None else f"-{flow.base_rtt_us / 1000:g}ms"
+            hosts.append(f"host{index + 1}{rtt}")
+    labels = tuple(f"{label} {host}" for label, host in zip(_RTT_FAIR, hosts, strict=False))
+    names = _by_way("rtt_fair", flows, labels)
+    pings = _named(tuple(f"ICMP{i + 1} {host}" for i, host in enumerate(hosts)), probes)
+    computed = _both_ways(names, fairness=True)
+    computed["Ping (ms) avg"] = ("average", pings)
+    parameters = {
+        "labels": ",".join(_RTT_FAIR),
+        "ping_labels": "ICMP1,ICMP2,ICMP3,ICMP4",
+        "markings": "CS0,CS0,CS1,CS1",
+    }
+    return Shape("rtt_fair", names, pings, tuple(hosts), parameters, computed)
+
+
+def _by_way(test: str, flows: Sequence[End], labels: Sequence[str]) -> tuple[str, ...]:
+    taken = {"up": 0, "down": 0}
+    names = []
+    for flow in flows:
+        position = taken[flow.direction]
+        if position >= 4:
+            raise UserError(
+                f"--test {test}: holds 4 flows each way; the recording has more {flow.direction}"
+            )
+        names.append(f"TCP {_WORD[flow.direction]} {labels[position]}")
+        taken[flow.direction] += 1
+    return tuple(names)
+
+
+def _both_ways(names: Sequence[str], fairness: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+    found = {}
+    for word in _WORD.values():
+        there = tuple(name for name in names if name.startswith(f"TCP {word} "))
+        if there:
+            found[f"TCP {word} sum"] = ("sum", there)
+            found[f"TCP {word} avg"] = ("average", there)
+            if fairness:
+                found[f"TCP {word} fairness"] = ("fairness", there)
+    return found
+
+
+def _named(slots: Sequence[str], probes: Sequence[str]) -> tuple[str, ...]:
+    """A probe keeps its name where the test has a series of it; others take the test's names that
+    are left, in turn, and then keep their own."""
+    free = iter([slot for slot in slots if slot not in probes])
+    names = (probe if probe in slots else next(free, probe) for probe in probes)
+    return tuple(f"Ping (ms) {name}" for name in names)
