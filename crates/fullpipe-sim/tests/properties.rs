@@ -1,0 +1,144 @@
+//! What must hold in every run: nothing is lost without being counted, queues keep their limits,
+//! links their rates, windows at least one packet, and runs repeat.
+
+use fullpipe_cc::sets;
+use fullpipe_scenario::{
+    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing,
+    Path, Plan, Probe, ProbeKind, Qdisc,
+};
+use fullpipe_sim::{run, Outcome};
+use proptest::prelude::*;
+
+const WIRE_BYTES: u64 = 1514;
+
+fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>) -> Flow {
+    let set = &sets()[set % sets().len()];
+    Flow {
+        name: format!("flow.{index}"),
+        cc: CcChoice {
+            name: set.name.to_owned(),
+            algorithm: Some(set.algorithm.to_owned()),
+            params: set.values.clone(),
+        },
+        start_ns: start_ms * 1_000_000,
+        stop_ns: None,
+        amount_bytes: None,
+        app_rate_bps: None,
+        direction: Direction::Up,
+        forward_delay_ns: None,
+        reverse_delay_ns: None,
+        jitter: None,
+        receive_window_bytes: window,
+        ecn: index % 2 == 0,
+    }
+}
+
+fn fifo(limit_bytes: u64) -> Qdisc {
+    Qdisc {
+        limit_bytes: Some(limit_bytes),
+        limit_packets: None,
+        aqm: Aqm::Fifo,
+    }
+}
+
+prop_compose! {
+    fn plans()(
+        seed in any::<u64>(),
+        rate_mbit in 1u64..200,
+        rtt_ms in 1u64..200,
+        buffer_packets in 1u64..500,
+        loss_ppm in prop_oneof![Just(0u32), 1u32..50_000],
+        jitter_ms in prop_oneof![Just(0u64), 1u64..30],
+        slotted in any::<bool>(),
+        fq_pacing in any::<bool>(),
+        aggregation_us in prop_oneof![Just(0u64), 10u64..2000],
+        flows in prop::collection::vec(
+            (0usize..32, 0u64..2000, prop_oneof![Just(None), (16u64..200).prop_map(|k| Some(k * 1024))]),
+            1..5,
+        ),
+    ) -> Plan {
+        let shape = if slotted { JitterShape::Slotted } else { JitterShape::PerPacket };
+        Plan {
+            name: "property".to_owned(),
+            seed,
+            duration_ns: 4_000_000_000,
+            sample_interval_ns: 50_000_000,
+            path: Path {
+                rate_bps: rate_mbit * 1_000_000,
+                reverse_rate_bps: None,
+                forward_delay_ns: 0,
+                reverse_delay_ns: rtt_ms * 1_000_000,
+                mtu_bytes: 1500,
+                qdisc: fifo(buffer_packets * WIRE_BYTES),
+                reverse_qdisc: fifo(buffer_packets * WIRE_BYTES),
+                loss: (loss_ppm > 0).then_some(Loss {
+                    probability_ppm: loss_ppm,
+                    correlation_ppm: 0,
+                    ecn: false,
+                    per_burst: slotted,
+                }),
+                reverse_loss: None,
+                jitter: (jitter_ms > 0).then_some(Jitter { shape, max_ns: jitter_ms * 1_000_000 }),
+            },
+            flows: flows
+                .iter()
+                .enumerate()
+                .map(|(index, &(set, start_ms, window))| flow(index, set, start_ms, window))
+                .collect(),
+            probes: vec![Probe {
+                name: "ping".to_owned(),
+                kind: ProbeKind::Ping,
+                interval_ns: 100_000_000,
+                start_ns: 0,
+            }],
+            host: HostOptions {
+                pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
+                pacing_shift: 10,
+                gso_max_segments: 44,
+                receive_aggregation_ns: aggregation_us * 1000,
+                ack_policy: AckPolicy::Linux,
+                rmem_max_bytes: 64 << 20,
+                wmem_max_bytes: 64 << 20,
+                initial_cwnd_packets: 10,
+                access_rate_bps: 0,
+                arp: false,
+            },
+        }
+    }
+}
+
+fn outcome(plan: &Plan) -> Outcome {
+    run(plan, None, &mut |_| true).expect("the plan is sound")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn packets_are_conserved_and_limits_kept(plan in plans()) {
+        let done = outcome(&plan);
+        let tables = &done.tables;
+        let sent: u64 = tables.flows.iter().map(|flow| flow.packets_sent).sum();
+        prop_assert_eq!(sent, done.packets_delivered + done.packets_lost + done.packets_travelling);
+        let limit = plan.path.qdisc.limit_bytes.expect("a FIFO has one");
+        for row in &tables.queue_samples {
+            prop_assert!(row.queue_bytes <= limit);
+            // The shaper's credit lets one burst of 1600 bytes and a packet pass early.
+            let capacity = plan.path.rate_bps / 8 * row.t_us / 1_000_000;
+            prop_assert!(row.sent_bytes <= capacity + 1600 + WIRE_BYTES);
+        }
+        for row in &tables.flow_samples {
+            prop_assert!(row.cwnd_packets >= 1);
+            prop_assert!(row.bytes_acked <= row.bytes_delivered + 1448);
+        }
+        for flow in &tables.flows {
+            prop_assert!(flow.packets_retransmitted <= flow.packets_sent);
+            prop_assert!(flow.bytes_acked <= flow.bytes_delivered);
+        }
+    }
+
+    #[test]
+    fn the_same_plan_gives_the_same_tables(plan in plans()) {
+        prop_assert_eq!(outcome(&plan).tables, outcome(&plan).tables);
+    }
+}
