@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 
 from fullpipe.errors import UserError
 
-#: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. With these,
-#: the worst text within them parses into less than 700 MB (tests/python/test_flent_hostile.py).
+#: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. The worst
+#: texts within these take some 500 MB to import (tests/python/test_flent_hostile.py).
 MAX_FILE_BYTES = 24 * 2**20
 MAX_BYTES = 48 * 2**20
 MAX_KEYS = 1_500_000
-MAX_CONTAINERS = 1_000_000
+MAX_CONTAINERS = 300_000
 MAX_VALUES = 4_000_000
 #: Every member of a compressed file costs a copy of what follows it.
 _MAX_MEMBERS = 64

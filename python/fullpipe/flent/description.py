@@ -51,7 +51,7 @@ def describe(
             ],
             "queues": {queue: clean(series) for queue, series in queues(file).items()},
             "left_out": [clean(name) for name in left_out[:50]],
-            "warnings": warnings_of(file),
+            "warnings": _warnings(file, totals, identities),
         },
     }
 
@@ -64,8 +64,14 @@ def queues(file: FlentFile) -> dict[str, str]:
 
 def warnings_of(file: FlentFile) -> list[str]:
     """Sentences on what in this file is not what it seems: labels, missing totals, failures."""
-    found = mislabelled(file, identify(file))
-    guessed = [clean(total.series) for total in flow_totals(file) if not total.certain]
+    return _warnings(file, flow_totals(file), identify(file))
+
+
+def _warnings(
+    file: FlentFile, totals: Sequence[FlowTotal], identities: Sequence[Identity]
+) -> list[str]:
+    found = mislabelled(file, identities)
+    guessed = [clean(total.series) for total in totals if not total.certain]
     if guessed:
         found.append(
             f"no netperf total for {len(guessed)} flow(s) (such as {guessed[0]}): "

@@ -45,12 +45,16 @@ class Raw:
     def column(self, key: str) -> Floats:
         """One key of every entry; NaN where it is absent or null. Raises FlentError where it is
         no number."""
-        values = np.full(len(self.entries), np.nan)
-        for index, entry in enumerate(self.entries):
-            value = entry.get(key)
-            if value is not None:
-                values[index] = number(value, f"{self.where}[{index}].{key}")
-        return values
+        values = [entry.get(key) for entry in self.entries]
+        if not all(type(value) is float or value is None for value in values):
+            values = [
+                None if value is None else number(value, f"{self.where}[{index}].{key}")
+                for index, value in enumerate(values)
+            ]
+        found = np.array(values, dtype=np.float64)  # None becomes NaN
+        if np.isinf(found).any():
+            raise FlentError(f"{self.where}.{key}: must be finite numbers")
+        return found
 
     def with_prefix(self, prefix: str) -> Raw:
         """Only the entries with a key that begins so."""
@@ -279,7 +283,8 @@ def _raw(path: Path, name: str, entries: Any) -> Raw:
             raise FlentError(f"{where}[{index}]: is {_kind(entry)}; must be an object")
         if "t" not in entry:
             raise FlentError(f"{where}[{index}]: has no time t")
-        entry["t"] = number(entry["t"], f"{where}[{index}].t")
+        if type(entry["t"]) is not float or not math.isfinite(entry["t"]):
+            entry["t"] = number(entry["t"], f"{where}[{index}].t")
     return Raw(where, tuple(sorted(entries, key=lambda entry: entry["t"])))
 
 
