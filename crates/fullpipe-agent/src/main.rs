@@ -1,2 +1,51 @@
-//! Agent.
-fn main() {}
+//! The agent: what runs on the kernel that is measured. As PID 1 it is the whole user space of the
+//! virtual machine; else it does one thing that the Python front end asks for, with JSON on
+//! standard input. It must never parse a unit or choose a default: a plan says everything.
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+mod request;
+mod session;
+mod sink;
+mod vm;
+
+use request::Request;
+use sink::{FileSink, Sink};
+
+fn main() -> ExitCode {
+    if std::process::id() == 1 {
+        vm::main()
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["run", output] => run(output),
+        ["version"] => {
+            println!("{}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+        _ => Err("usage: fullpipe-agent run OUTPUT | version".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            // Nothing is left to do where standard error is closed.
+            let _ = writeln!(std::io::stderr(), "fullpipe-agent: {sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the request on standard input in namespaces of this host's kernel; frames go to `output`.
+fn run(output: &str) -> Result<(), String> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| format!("standard input: {error}"))?;
+    let request: Request =
+        serde_json::from_str(&text).map_err(|error| format!("request: {error}"))?;
+    let mut sink = FileSink::create(output).map_err(|error| format!("{output}: {error}"))?;
+    session::run(&request, &mut sink);
+    sink.finish().map_err(|error| format!("{output}: {error}"))
+}

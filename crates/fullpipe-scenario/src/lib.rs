@@ -6,6 +6,7 @@
 //! is run.
 
 mod plan;
+pub mod stream;
 mod tables;
 
 pub use plan::{

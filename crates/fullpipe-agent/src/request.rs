@@ -1,0 +1,28 @@
+//! What the front end asks for. It knows nothing of how it is done.
+
+use fullpipe_scenario::Plan;
+use serde::Deserialize;
+
+/// One run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Request {
+    /// What to run.
+    pub(crate) plan: Plan,
+    /// Whose time the run is measured in.
+    pub(crate) clock: Clock,
+    /// Folder of the eBPF objects, one `ALGORITHM.bpf.o` each.
+    pub(crate) objects: String,
+    /// Where every call of every algorithm is logged for replay; `None`: nowhere.
+    pub(crate) cc_trace: Option<String>,
+}
+
+/// Whose time a run is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Clock {
+    /// Instructions: nothing outside the guest takes time.
+    Virtual,
+    /// The wall's.
+    Wall,
+}

@@ -1,0 +1,98 @@
+//! Where frames go: a file, or memory that the host of a virtual machine sees. A frame that has
+//! been put is safe, whatever happens afterwards.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::{fence, Ordering};
+
+use fullpipe_scenario::stream::{encode, Frame};
+
+/// Takes frames.
+pub(crate) trait Sink {
+    /// Puts one frame. Frames that do not fit are left out, and [`Sink::is_full`] says so.
+    fn put(&mut self, frame: &Frame);
+    /// Some frame did not fit.
+    fn is_full(&self) -> bool;
+}
+
+/// Frames in a file.
+pub(crate) struct FileSink {
+    file: File,
+    buffer: Vec<u8>,
+    error: Option<io::Error>,
+}
+
+impl FileSink {
+    pub(crate) fn create(path: &str) -> io::Result<Self> {
+        Ok(Self {
+            file: File::create(path)?,
+            buffer: Vec::with_capacity(4096),
+            error: None,
+        })
+    }
+
+    /// The first error of writing, if there was one.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
+impl Sink for FileSink {
+    fn put(&mut self, frame: &Frame) {
+        if self.error.is_some() {
+            return;
+        }
+        self.buffer.clear();
+        encode(frame, &mut self.buffer);
+        self.error = self.file.write_all(&self.buffer).err();
+    }
+
+    fn is_full(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+/// Bytes at the end of the memory that only [`Frame::Failure`], [`Frame::Problem`] and
+/// [`Frame::End`] may use, so that a run that recorded too much can still say so.
+const RESERVE_BYTES: usize = 16 * 1024;
+
+/// Frames in zeroed memory. A frame's length is written last: the other side sees whole frames.
+pub(crate) struct MemorySink {
+    memory: &'static mut [u8],
+    used: usize,
+    buffer: Vec<u8>,
+    is_full: bool,
+}
+
+impl MemorySink {
+    pub(crate) fn new(memory: &'static mut [u8]) -> Self {
+        Self {
+            memory,
+            used: 0,
+            buffer: Vec::with_capacity(4096),
+            is_full: false,
+        }
+    }
+}
+
+impl Sink for MemorySink {
+    fn put(&mut self, frame: &Frame) {
+        self.buffer.clear();
+        encode(frame, &mut self.buffer);
+        let last_words = matches!(frame, Frame::Failure(_) | Frame::Problem(_) | Frame::End);
+        let reserve = if last_words { 0 } else { RESERVE_BYTES };
+        let end = self.used + self.buffer.len();
+        if end + reserve > self.memory.len() {
+            self.is_full = true;
+            return;
+        }
+        self.memory[self.used + 4..end].copy_from_slice(&self.buffer[4..]);
+        fence(Ordering::Release);
+        self.memory[self.used..self.used + 4].copy_from_slice(&self.buffer[..4]);
+        self.used = end;
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_full
+    }
+}

@@ -1,0 +1,136 @@
+//! The rows of a recording as a stream of frames, for engines that run in another process or
+//! machine: a frame is a length (u32, little endian) and a postcard-coded [`Frame`]. A stream may
+//! end anywhere (a machine that died wrote no more): every whole frame before that counts. Who writes
+//! into zeroed memory writes a frame's length last, so that half a frame is none. What comes in is
+//! hostile until decoded. This module must never know who writes or reads.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tables::{CcRow, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Tables};
+
+/// No frame is longer; a longer one is damage.
+const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// One row, or something that the writer says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Frame {
+    /// A row of `flows`; a later one of the same flow replaces the earlier.
+    Flow(FlowRow),
+    /// A row of `flow_samples`.
+    FlowSample(FlowSampleRow),
+    /// A row of `queue_samples`.
+    Queue(QueueRow),
+    /// A row of `ping_samples`.
+    Ping(PingRow),
+    /// A row of `cc_samples`.
+    Cc(CcRow),
+    /// A row of `events`.
+    Event(EventRow),
+    /// Time of the run that has passed, in ns.
+    Progress(u64),
+    /// A fact about where the run took place (`kernel`, `modules`, ...).
+    Fact(String, String),
+    /// A figure about the instrument (`cpu_busy_max`, `late_samples`, ...).
+    Figure(String, f64),
+    /// A sentence on why this run should not be trusted.
+    Problem(String),
+    /// Why the run ended early.
+    Failure(String),
+    /// The run ended as planned; nothing follows.
+    End,
+}
+
+/// Appends one frame to `out`.
+pub fn encode(frame: &Frame, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    match postcard::to_extend(frame, std::mem::take(out)) {
+        Ok(written) => *out = written,
+        Err(error) => unreachable!("a vector takes every frame: {error}"),
+    }
+    let length = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Everything that a stream held.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Received {
+    /// The rows.
+    pub tables: Tables,
+    /// Facts in the order of their coming.
+    pub facts: Vec<(String, String)>,
+    /// Figures in the order of their coming.
+    pub figures: Vec<(String, f64)>,
+    /// Reasons for distrust.
+    pub problems: Vec<String>,
+    /// Why the run ended early, as the writer said.
+    pub failure: Option<String>,
+    /// Time of the run that had passed, in ns, by the last word of it.
+    pub progress_ns: u64,
+    /// The writer came to its planned end.
+    pub complete: bool,
+}
+
+/// Reads frames until the end of `bytes`, a frame of length zero, or damage.
+pub fn decode(bytes: &[u8]) -> Received {
+    let mut received = Received::default();
+    let mut rest = bytes;
+    while let Some((frame, tail)) = next_frame(rest) {
+        rest = tail;
+        if frame == Frame::End {
+            received.complete = true;
+            break;
+        }
+        received.take(frame);
+    }
+    received
+}
+
+/// The newest [`Frame::Progress`] from `offset` on, and where the next look should begin; for a
+/// reader that follows a stream while it is written.
+pub fn follow(bytes: &[u8], offset: usize) -> (Option<u64>, usize) {
+    let mut rest = bytes.get(offset..).unwrap_or(&[]);
+    let mut progress = None;
+    while let Some((frame, tail)) = next_frame(rest) {
+        rest = tail;
+        if let Frame::Progress(ns) = frame {
+            progress = Some(ns);
+        }
+    }
+    (progress, bytes.len() - rest.len())
+}
+
+fn next_frame(bytes: &[u8]) -> Option<(Frame, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    if length == 0 || length > MAX_FRAME_BYTES || length > rest.len() {
+        return None;
+    }
+    let (body, tail) = rest.split_at(length);
+    Some((postcard::from_bytes(body).ok()?, tail))
+}
+
+impl Received {
+    fn take(&mut self, frame: Frame) {
+        match frame {
+            Frame::Flow(row) => {
+                let rows = &mut self.tables.flows;
+                match rows.iter_mut().find(|known| known.flow_id == row.flow_id) {
+                    Some(known) => *known = row,
+                    None => rows.push(row),
+                }
+            }
+            Frame::FlowSample(row) => self.tables.flow_samples.push(row),
+            Frame::Queue(row) => self.tables.queue_samples.push(row),
+            Frame::Ping(row) => self.tables.ping_samples.push(row),
+            Frame::Cc(row) => self.tables.cc_samples.push(row),
+            Frame::Event(row) => self.tables.events.push(row),
+            Frame::Progress(ns) => self.progress_ns = self.progress_ns.max(ns),
+            Frame::Fact(name, value) => self.facts.push((name, value)),
+            Frame::Figure(name, value) => self.figures.push((name, value)),
+            Frame::Problem(sentence) => self.problems.push(sentence),
+            Frame::Failure(sentence) => self.failure = Some(sentence),
+            Frame::End => {}
+        }
+    }
+}
