@@ -116,6 +116,8 @@ def _rtt_fair(flows: Sequence[End], probes: Sequence[str]) -> Shape:
         for index, flow in enumerate(there[len(hosts) :], len(hosts)):
             rtt = "" if flow.base_rtt_us is None else f"-{flow.base_rtt_us / 1000:g}ms"
             hosts.append(f"host{index + 1}{rtt}")
+    # With fewer than four Flent forgets all of them (testenv.py min_host_count).
+    hosts += [f"host{index + 1}" for index in range(len(hosts), 4)]
     labels = tuple(f"{label} {host}" for label, host in zip(_RTT_FAIR, hosts, strict=False))
     names = _by_way("rtt_fair", flows, labels)
     pings = _named(tuple(f"ICMP{i + 1} {host}" for i, host in enumerate(hosts)), probes)
