@@ -4,9 +4,20 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 
-.PHONY: build demo test check lint format lock clean system
+.PHONY: build demo test lint format lock clean system assets kernels
 
-build: $(VENV)/bin/fullpipe
+build: $(VENV)/bin/fullpipe assets
+
+# What the kernel engines bring along: the static agent and the eBPF objects.
+ASSETS := python/fullpipe/assets
+assets: | system
+	mkdir -p $(ASSETS)
+	bpf/build.sh $(ASSETS)
+	crates/fullpipe-agent/build-static.sh $(ASSETS)
+
+# Debian's kernels for the virtual machine, unpacked into the user's cache.
+kernels: build
+	$(VENV)/bin/fullpipe doctor --mend
 
 # System packages: installed when root, else named all at once.
 system:
@@ -23,18 +34,18 @@ $(VENV)/bin/fullpipe: $(STAMP) FORCE
 
 FORCE:
 
-demo: build
+demo: kernels
 	rm -rf build/demo
 	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
 
-test: build lint
+test: kernels lint
 	cargo test --workspace --release --locked --quiet
 	tests/cc/run.sh
 	$(PYTHON) -m pytest
 
 lint: $(STAMP)
-	clang-format --dry-run -Werror cc/*.h cc/*.c
+	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --release --locked --quiet -- -D warnings
 	$(VENV)/bin/ruff check python tests benches
@@ -42,7 +53,7 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy
 
 format: $(STAMP)
-	clang-format -i cc/*.h cc/*.c
+	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix python tests benches
 	$(VENV)/bin/ruff format python tests benches
@@ -54,4 +65,4 @@ lock: $(STAMP)
 		--no-header --python-version 3.11 pyproject.toml requirements-tools.in -o requirements.lock
 
 clean:
-	rm -rf build target $(VENV) python/fullpipe/*.so
+	rm -rf build target $(VENV) $(ASSETS) python/fullpipe/*.so

@@ -13,6 +13,8 @@ need clang-format clang-format
 need tshark tshark
 need chromium chromium
 need flent flent
+need qemu-system-x86_64 qemu-system-x86
+need iperf3 iperf3
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
 
 if ! command -v cargo >/dev/null 2>&1; then

@@ -15,6 +15,11 @@ class _Sim:
         pcap: str | None = None,
     ) -> dict[str, Any]: ...
 
+class _Stream:
+    def decode(self, data: bytes) -> dict[str, Any]: ...
+    def follow(self, data: bytes, offset: int) -> tuple[int | None, int]: ...
+
 cc: _Cc
 sim: _Sim
+stream: _Stream
 model: Any

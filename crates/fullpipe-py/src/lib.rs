@@ -6,10 +6,13 @@ use pyo3::prelude::*;
 mod cc;
 mod model;
 mod sim;
+mod stream;
+mod tables;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc::register(module)?;
     model::register(module)?;
-    sim::register(module)
+    sim::register(module)?;
+    stream::register(module)
 }

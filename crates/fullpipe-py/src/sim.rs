@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, Instant};
 
-use fullpipe_scenario::Column;
 use fullpipe_sim::{run as simulate, PcapWriter, Plan};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-use pyo3::IntoPyObjectExt;
+use pyo3::types::PyDict;
+
+use crate::tables;
 
 /// How often the interpreter is asked whether to go on.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -76,14 +76,7 @@ fn run<'py>(
     if let Some(error) = outcome.pcap_error {
         return Err(PyOSError::new_err(error.to_string()));
     }
-    let result = PyDict::new(py);
-    for table in outcome.tables.columns() {
-        let columns = PyDict::new(py);
-        for (name, column) in table.columns {
-            columns.set_item(name, column_values(py, column)?)?;
-        }
-        result.set_item(table.name, columns)?;
-    }
+    let result = tables::to_dict(py, &outcome.tables)?;
     let health = PyDict::new(py);
     health.set_item("events", outcome.events)?;
     health.set_item("packets_delivered", outcome.packets_delivered)?;
@@ -92,43 +85,4 @@ fn run<'py>(
     result.set_item("health", health)?;
     result.set_item("interrupted", outcome.interrupted)?;
     Ok(result)
-}
-
-/// A column as (kind, values): little-endian 64-bit values as bytes, or a list of text.
-fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
-    match column {
-        Column::U64(values) => pair(
-            py,
-            "u64",
-            words(py, values.into_iter().map(u64::to_le_bytes)),
-        ),
-        Column::F64(values) => pair(
-            py,
-            "f64",
-            words(py, values.into_iter().map(f64::to_le_bytes)),
-        ),
-        Column::Text(values) => pair(py, "text", values),
-        Column::OptU64(values) => {
-            let valid: Vec<u8> = values
-                .iter()
-                .map(|value| u8::from(value.is_some()))
-                .collect();
-            let data = words(
-                py,
-                values
-                    .into_iter()
-                    .map(|value| value.unwrap_or(0).to_le_bytes()),
-            );
-            pair(py, "opt_u64", (data, PyBytes::new(py, &valid)))
-        }
-    }
-}
-
-fn words<'py>(py: Python<'py>, values: impl Iterator<Item = [u8; 8]>) -> Bound<'py, PyBytes> {
-    let bytes: Vec<u8> = values.flatten().collect();
-    PyBytes::new(py, &bytes)
-}
-
-fn pair<'py>(py: Python<'py>, kind: &str, values: impl IntoPyObjectExt<'py>) -> PyResult<PyObject> {
-    (kind, values.into_bound_py_any(py)?).into_py_any(py)
 }

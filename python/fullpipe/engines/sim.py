@@ -9,13 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute
-
 from fullpipe import _native
 from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
-from fullpipe.recording import TABLES
 
 
 class SimEngine:
@@ -48,22 +45,6 @@ class SimEngine:
             raise UserError(f"{options.get('pcap')}: cannot be written: {error}") from None
         except RuntimeError as error:
             raise RunError(f"the simulator failed: {error}") from None
-        tables = {name: _table(raw[name], schema) for name, schema in TABLES.items()}
+        tables = arrow_tables(raw)
         health = {"problems": [], **raw.get("health", {})}
         return RunResult(tables, {}, health, interrupted=bool(raw.get("interrupted")))
-
-
-def _table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    return pa.table([_array(*columns[name]) for name in schema.names], schema=schema)
-
-
-def _array(kind: str, values: Any) -> pa.Array:
-    if kind == "text":
-        return pa.array(values, pa.string())
-    if kind == "opt_u64":
-        data, valid = values
-        mask = pa.array([not flag for flag in valid], pa.bool_())
-        numbers = pa.Array.from_buffers(pa.uint64(), len(valid), [None, pa.py_buffer(data)])
-        return pa.compute.if_else(mask, pa.scalar(None, pa.uint64()), numbers)
-    arrow = pa.float64() if kind == "f64" else pa.uint64()
-    return pa.Array.from_buffers(arrow, len(values) // 8, [None, pa.py_buffer(values)])

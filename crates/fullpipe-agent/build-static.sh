@@ -1,0 +1,10 @@
+#!/bin/sh
+# Builds the agent as one static, stripped binary: build-static.sh OUTDIR
+set -eu
+out=$1
+target=x86_64-unknown-linux-gnu
+folder=${CARGO_TARGET_DIR:-target}
+RUSTFLAGS="-C target-feature=+crt-static" \
+	cargo build --release --locked --quiet --target "$target" -p fullpipe-agent
+strip -o "$out/fullpipe-agent.new" "$folder/$target/release/fullpipe-agent"
+mv "$out/fullpipe-agent.new" "$out/fullpipe-agent"

@@ -1,0 +1,37 @@
+//! `fullpipe._native.stream`: reads what an agent wrote.
+
+use fullpipe_scenario::stream;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::tables;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let submodule = PyModule::new(module.py(), "stream")?;
+    submodule.add_function(wrap_pyfunction!(decode, &submodule)?)?;
+    submodule.add_function(wrap_pyfunction!(follow, &submodule)?)?;
+    module.add_submodule(&submodule)
+}
+
+/// Decodes a stream of frames, whole or cut off. Returns a dict: `tables` (as `sim.run`), `facts`
+/// and `figures` (lists of pairs), `problems` (sentences), `failure` (a sentence or None),
+/// `progress_ns`, `complete`. Damage ends the reading; it never raises.
+#[pyfunction]
+fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
+    let received = py.allow_threads(|| stream::decode(data));
+    let result = PyDict::new(py);
+    result.set_item("tables", tables::to_dict(py, &received.tables)?)?;
+    result.set_item("facts", received.facts)?;
+    result.set_item("figures", received.figures)?;
+    result.set_item("problems", received.problems)?;
+    result.set_item("failure", received.failure)?;
+    result.set_item("progress_ns", received.progress_ns)?;
+    result.set_item("complete", received.complete)?;
+    Ok(result)
+}
+
+/// The newest progress in ns in `data` from `offset` on (or None), and the next offset.
+#[pyfunction]
+fn follow(data: &[u8], offset: usize) -> (Option<u64>, usize) {
+    stream::follow(data, offset)
+}

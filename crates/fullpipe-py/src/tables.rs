@@ -1,0 +1,58 @@
+//! The tables of a run as Python sees them: a dict table -> dict column -> (kind, values).
+
+use fullpipe_scenario::{Column, Tables};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use pyo3::IntoPyObjectExt;
+
+/// All tables, in their fixed order.
+pub(crate) fn to_dict<'py>(py: Python<'py>, tables: &Tables) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    for table in tables.columns() {
+        let columns = PyDict::new(py);
+        for (name, column) in table.columns {
+            columns.set_item(name, column_values(py, column)?)?;
+        }
+        result.set_item(table.name, columns)?;
+    }
+    Ok(result)
+}
+
+/// A column as (kind, values): little-endian 64-bit values as bytes, or a list of text.
+fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
+    match column {
+        Column::U64(values) => pair(
+            py,
+            "u64",
+            words(py, values.into_iter().map(u64::to_le_bytes)),
+        ),
+        Column::F64(values) => pair(
+            py,
+            "f64",
+            words(py, values.into_iter().map(f64::to_le_bytes)),
+        ),
+        Column::Text(values) => pair(py, "text", values),
+        Column::OptU64(values) => {
+            let valid: Vec<u8> = values
+                .iter()
+                .map(|value| u8::from(value.is_some()))
+                .collect();
+            let data = words(
+                py,
+                values
+                    .into_iter()
+                    .map(|value| value.unwrap_or(0).to_le_bytes()),
+            );
+            pair(py, "opt_u64", (data, PyBytes::new(py, &valid)))
+        }
+    }
+}
+
+fn words<'py>(py: Python<'py>, values: impl Iterator<Item = [u8; 8]>) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = values.flatten().collect();
+    PyBytes::new(py, &bytes)
+}
+
+fn pair<'py>(py: Python<'py>, kind: &str, values: impl IntoPyObjectExt<'py>) -> PyResult<PyObject> {
+    (kind, values.into_bound_py_any(py)?).into_py_any(py)
+}

@@ -1,0 +1,82 @@
+"""Engine `vm`: a stock Linux kernel in QEMU with instruction counting. Its clock is virtual: idle
+time is skipped, the host's noise does not exist, and the same plan gives the same tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.tables import arrow_tables
+from fullpipe.engines.vm import image, kernels, machine
+from fullpipe.errors import RunError, UserError
+
+#: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
+_ROW_BYTES = 160
+_STREAM_SPARE_MIB = 4
+_MEMORY_MIB = 512
+_MEMORY_PER_FLOW_MIB = 24
+
+
+class VmEngine:
+    """The virtual machine."""
+
+    name = "vm"
+
+    def check(self, plan: Mapping[str, Any]) -> None:
+        """Raises UserError where QEMU or what the plan needs is missing."""
+        if machine.version() is None:
+            raise UserError(
+                f"--engine vm needs {machine.PROGRAM}; `fullpipe doctor --mend` installs it"
+            )
+
+    def run(
+        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
+    ) -> RunResult:
+        """Runs the plan; options `kernel` (a version or the path of an image), `modules`."""
+        self.check(plan)
+        kernel = kernels.find(options.get("kernel"), options.get("modules"))
+        initrd = image.build(plan, kernel)
+        request = {"plan": plan, "clock": "virtual", "objects": "/bpf", "cc_trace": None}
+        ended = machine.run(
+            kernel,
+            initrd,
+            json.dumps(request).encode(),
+            int(plan["seed"]),
+            _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(plan["flows"]),
+            _stream_mib(plan),
+            progress,
+        )
+        received = _native.stream.decode(ended.stream)
+        failure = received["failure"] or _unfinished(ended, received["complete"])
+        if failure and not received["tables"]["flow_samples"]["t_us"][1] and not ended.interrupted:
+            raise RunError(failure)
+        facts = dict(received["facts"])
+        metadata = {
+            "kernel": facts.pop("kernel", kernel.release),
+            "qemu": machine.version(),
+            "image_sha256": hashlib.sha256(initrd).hexdigest(),
+            "facts": facts,
+        }
+        health = {"problems": list(received["problems"]), **dict(received["figures"])}
+        tables = arrow_tables(received["tables"])
+        return RunResult(tables, metadata, health, ended.interrupted, failure)
+
+
+def _unfinished(ended: machine.Ended, complete: bool) -> str | None:
+    if complete or ended.interrupted:
+        return None
+    what = "hung" if ended.silent else "died"
+    words = " | ".join(line.strip() for line in ended.console if line.strip())
+    return f"the virtual machine {what}; its last words: {words or 'none'}"
+
+
+def _stream_mib(plan: Mapping[str, Any]) -> int:
+    samples = plan["duration_ns"] // plan["sample_interval_ns"] + 1
+    rows = samples * (2 * len(plan["flows"]) + 3)
+    rows += sum(plan["duration_ns"] // probe["interval_ns"] + 1 for probe in plan["probes"])
+    return int(rows * _ROW_BYTES // 2**20) + _STREAM_SPARE_MIB
