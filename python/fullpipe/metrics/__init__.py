@@ -4,6 +4,7 @@ averages of samples. Nothing here knows which engine ran.
 `View` cuts a recording to the part that counts (after the warm-up); the other modules compute.
 """
 
+from fullpipe.metrics.backlog import Backlog, backlog, cdf, queue_delay_ms
 from fullpipe.metrics.fairness import (
     coefficient_of_variation,
     convergence_time_s,
@@ -19,24 +20,36 @@ from fullpipe.metrics.flows import (
     phase_shares,
     slowdown,
 )
+from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
+from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.summary import summarise
 from fullpipe.metrics.view import View
 
 __all__ = [
+    "Backlog",
     "View",
+    "added_latency_ms",
+    "backlog",
+    "cdf",
     "coefficient_of_variation",
     "completion_s",
     "convergence_time_s",
     "goodput_bps",
     "group_goodput_bps",
+    "idle_latency_ms",
     "jain",
     "jain_over_time",
+    "latency_under_load_ms",
     "link_share",
+    "loss_ratio",
     "phase_shares",
     "ping_ms",
     "queue_bytes",
+    "queue_delay_ms",
     "queue_delay_rttmin",
+    "retransmission_ratio",
+    "retransmission_ratios",
     "slowdown",
     "summarise",
     "throughput_over_time",

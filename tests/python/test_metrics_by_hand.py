@@ -1,0 +1,166 @@
+"""Backlog, loss, latency under load, slowdown and steadiness, against figures done by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fullpipe.metrics import (
+    View,
+    added_latency_ms,
+    backlog,
+    cdf,
+    coefficient_of_variation,
+    convergence_time_s,
+    idle_latency_ms,
+    jain_over_time,
+    latency_under_load_ms,
+    loss_ratio,
+    queue_delay_ms,
+    retransmission_ratio,
+    retransmission_ratios,
+    slowdown,
+)
+from fullpipe.recording import TABLES, empty_table, write_recording
+
+#: 8 Mbit/s is 1 MB a second; 20 ms; a packet of 1514 B carries 1448 B.
+PLAN = {
+    "name": "by hand", "duration_ns": 10 * 10**9,
+    "path": {"rate_bps": 8_000_000, "reverse_rate_bps": None, "forward_delay_ns": 0,
+             "reverse_delay_ns": 20_000_000, "mtu_bytes": 1500},
+}  # fmt: skip
+
+
+def recorded(path: Path, warmup_s: float = 0, **rows: list[dict[str, Any]]) -> View:
+    """The view of a recording with these rows; other tables are empty."""
+    tables = {name: empty_table(name) for name in TABLES}
+    for name, given in rows.items():
+        full = [{column: row.get(column) for column in TABLES[name].names} for row in given]
+        tables[name] = pa.Table.from_pylist(full, schema=TABLES[name])
+    metadata = {"engine": "sim", "plan": PLAN, "warmup_ns": round(warmup_s * 1e9), "health": {}}
+    return View(write_recording(path / "recording", metadata, "", tables))
+
+
+def flow(flow_id: int, **more: Any) -> dict[str, Any]:
+    """A flow's row."""
+    row = {"flow_id": flow_id, "flow": f"f{flow_id}", "cc": "bbr3", "direction": "up"}
+    return row | {"start_us": 0, "base_rtt_us": 20_000, "mss_bytes": 1448} | more
+
+
+def samples(flow_id: int, delivered: list[int], **more: list[int]) -> list[dict[str, Any]]:
+    """A sample a second with these bytes delivered, and other counters."""
+    return [
+        {"t_us": (second + 1) * 1_000_000, "flow_id": flow_id, "bytes_delivered": volume}
+        | {name: values[second] for name, values in more.items()}
+        for second, volume in enumerate(delivered)
+    ]
+
+
+def queue(lengths: list[int], **more: list[int]) -> list[dict[str, Any]]:
+    """A sample a second of the forward queue."""
+    return [
+        {"t_us": (second + 1) * 1_000_000, "queue": "forward", "queue_bytes": length}
+        | {name: values[second] for name, values in more.items()}
+        for second, length in enumerate(lengths)
+    ]
+
+
+def test_backlog_is_bytes_and_share_of_time_not_an_integral(tmp_path: Path) -> None:
+    # As in seed 002's CAKE runs: nearly always empty, one large sample.
+    lengths = [0, 0, 0, 60_000, 0, 0, 20_000, 0, 0, 0]
+    found = backlog(recorded(tmp_path, queue_samples=queue(lengths)))
+    assert (found.max_bytes, found.mean_bytes, found.share_nonzero) == (60_000, 8_000, 0.2)
+
+
+def test_backlog_leaves_the_warm_up_out(tmp_path: Path) -> None:
+    lengths = [90_000, 90_000, 10_000, 30_000]
+    found = backlog(recorded(tmp_path, 2, queue_samples=queue(lengths)))
+    assert (found.max_bytes, found.mean_bytes, found.share_nonzero) == (30_000, 20_000, 1)
+    assert np.isnan(backlog(recorded(tmp_path / "none")).max_bytes)
+
+
+def test_queueing_delay_is_backlog_over_rate_and_its_cdf_rises_to_one(tmp_path: Path) -> None:
+    view = recorded(tmp_path, queue_samples=queue([0, 1_000, 5_000, 1_000]))
+    delays = queue_delay_ms(view)
+    assert delays == pytest.approx([0, 1, 5, 1])
+    points, shares = cdf(delays)
+    assert points == pytest.approx([0, 1, 5]) and shares == pytest.approx([0.25, 0.75, 1])
+    assert cdf(np.array([np.nan]))[0].size == 0
+
+
+def test_loss_counts_drops_and_random_loss_over_what_was_offered(tmp_path: Path) -> None:
+    view = recorded(
+        tmp_path, 1,
+        queue_samples=queue([0, 0, 0], sent_packets=[100, 500, 990],
+                            dropped_packets=[7, 10, 17], random_lost_packets=[3, 40, 103]),
+    )  # fmt: skip
+    # After the first second: 890 sent on, 10 dropped, 100 lost; 110 of 1000.
+    assert loss_ratio(view) == pytest.approx(0.11)
+
+
+def test_retransmissions_are_a_share_of_what_each_flow_sent(tmp_path: Path) -> None:
+    view = recorded(
+        tmp_path, 1, flows=[flow(0), flow(1)],
+        flow_samples=samples(0, [0, 0], packets_sent=[50, 150], packets_retransmitted=[5, 10])
+        + samples(1, [0, 0], packets_sent=[10, 310], packets_retransmitted=[0, 15]),
+    )  # fmt: skip
+    assert retransmission_ratios(view) == pytest.approx([0.05, 0.05])
+    assert retransmission_ratio(view) == pytest.approx(20 / 400)
+    silent = recorded(tmp_path / "silent", flows=[flow(0)])
+    assert np.isnan(retransmission_ratio(silent))
+
+
+def test_latency_under_load_counts_probes_while_flows_were_at_work(tmp_path: Path) -> None:
+    rtts_ms = [20, 22, 60, 80, None, 24]
+    pings = [
+        {"t_us": second * 1_000_000, "probe": "ping", "seq": second,
+         "rtt_us": None if rtt is None else rtt * 1000}
+        for second, rtt in enumerate(rtts_ms)
+    ]  # fmt: skip
+    view = recorded(
+        tmp_path, flows=[flow(0, start_us=2_000_000, completion_us=5_000_000)], ping_samples=pings
+    )
+    assert latency_under_load_ms(view) == pytest.approx([60, 80])
+    assert idle_latency_ms(view) == pytest.approx(21)
+    assert added_latency_ms(view) == pytest.approx([39, 59])
+
+
+def test_without_probes_before_the_load_the_base_rtt_stands_for_them(tmp_path: Path) -> None:
+    pings = [{"t_us": 3_000_000, "probe": "ping", "seq": 0, "rtt_us": 50_000}]
+    view = recorded(tmp_path, flows=[flow(0)], ping_samples=pings)
+    view.end_s = 10.0
+    assert idle_latency_ms(view) == pytest.approx(20)
+    assert added_latency_ms(view) == pytest.approx([30])
+
+
+def test_slowdown_is_completion_over_the_ideal(tmp_path: Path) -> None:
+    # 144,800 B are 100 packets of 1514 B: 151.4 ms at 1 MB/s, and 1.5 RTTs of 20 ms: 181.4 ms.
+    row = flow(0, bytes_delivered=144_800, completion_us=362_800)
+    assert slowdown(recorded(tmp_path, flows=[row])) == pytest.approx([2.0])
+
+
+def test_variation_is_the_windows_standard_deviation_over_their_mean(tmp_path: Path) -> None:
+    # 1, 3, 1, 3 MB a second: mean 2, standard deviation (n - 1) 2 / sqrt(3).
+    delivered = samples(0, [1_000_000, 4_000_000, 5_000_000, 8_000_000])
+    view = recorded(tmp_path, flows=[flow(0)], flow_samples=delivered)
+    assert coefficient_of_variation(view) == pytest.approx([1 / np.sqrt(3)])
+
+
+def test_convergence_counts_from_the_last_start_to_the_last_unfair_window(tmp_path: Path) -> None:
+    # The second flow starts at 2 s and gets 0.1, 0.2 and then all that the first gets.
+    first = [1_000_000 * n for n in range(1, 11)]
+    shares = [0, 0, 0.1, 0.2, 1, 1, 1, 1, 1, 1]
+    second = [int(1_000_000 * sum(shares[: n + 1])) for n in range(10)]
+    view = recorded(
+        tmp_path, flows=[flow(0), flow(1, start_us=2_000_000)],
+        flow_samples=samples(0, first) + samples(1, second),
+    )  # fmt: skip
+    _, values = jain_over_time(view)
+    by_hand = [1, 1, 1.1**2 / (2 * 1.01), 1.2**2 / (2 * 1.04), *[1] * 6]
+    assert values == pytest.approx(by_hand, rel=1e-6)
+    assert convergence_time_s(view, threshold=0.9) == pytest.approx(2)
+    assert convergence_time_s(view, threshold=0.9, hold_s=7) is None
