@@ -1,6 +1,6 @@
 """Reports: one self-contained HTML page, or static figures, from recordings.
 
-Knows recordings and metrics, never engines. Text from a recording is hostile until escaped.
+Knows recordings, metrics and models, never engines. Text from a recording is hostile until escaped.
 """
 
 from fullpipe.report.figures import write_figures

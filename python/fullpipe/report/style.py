@@ -1,27 +1,65 @@
-"""One colour for each congestion control, the same in every plot."""
+"""How things look in every plot: one colour for each congestion control, one for each phase.
+
+Knows no recording. The same name has the same colour in every report.
+"""
 
 from __future__ import annotations
 
+import colorsys
 import zlib
 
-#: Okabe and Ito's palette, which colour-blind readers can tell apart, darkened where pale.
-_FIXED = {
+#: Okabe and Ito's palette (jfly.uni-koeln.de/color), which colour-blind readers can tell apart,
+#: where it suffices. The kernel's own implementations are paler than ours.
+_CC = {
     "reno": "#7f7f7f", "cubic": "#0072b2", "bbr1": "#e69f00", "bbr2": "#009e73",
-    "bbr3": "#d55e00", "bbr3-linux": "#a83232", "bbrnplus": "#8e44ad",
+    "bbr3": "#d55e00", "bbr3-linux": "#8c2d19", "bbrnplus": "#8e44ad",
     "bbrnplus-literal": "#b07aa1", "bbrnplus-asrun": "#5e3c99",
+    "kernel:reno": "#b3b3b3", "kernel:cubic": "#56b4e9", "kernel:bbr": "#cc79a7",
 }  # fmt: skip
-_OTHERS = ["#56b4e9", "#cc79a7", "#4d4d4d", "#999933", "#117733"]
-#: Background of each phase in plots of BBR's state.
-PHASES = [
-    "startup", "drain", "probe_rtt", "down", "cruise", "refill", "up", "slow_start", "avoidance",
-]  # fmt: skip
+
+_PHASES = {
+    "startup": "#d1495b", "slow_start": "#d98ba0", "drain": "#8d6a9f", "refill": "#f2c14e",
+    "up": "#e4813b", "down": "#4f8fc0", "cruise": "#b9d6b0", "avoidance": "#cfd8dc",
+    "probe_rtt": "#3d3d3d",
+}  # fmt: skip
+
+#: Lines and marks that belong to no congestion control.
+NEUTRAL = "#444444"
+REFERENCE = "#999999"
+GRID = "#ececec"
+ALARM = "#b3261e"
+
+_DASHES = ["solid", "dot", "dash", "dashdot"]
+_OPACITIES = [1.0, 0.7, 0.5, 0.35]
 
 
-def colour(cc: str) -> str:
-    """The colour of a congestion control; names that are not known get a stable one."""
-    return _FIXED.get(cc) or _OTHERS[zlib.crc32(cc.encode()) % len(_OTHERS)]
+def cc_colour(name: str) -> str:
+    """The colour of a congestion control; a name that is not known gets a stable one."""
+    return _CC.get(name) or _hashed(name)
+
+
+def phase_colour(name: str) -> str:
+    """The colour of a phase of an algorithm; a name that is not known gets a stable one."""
+    return _PHASES.get(name) or _hashed(name)
+
+
+def phase_order(names: set[str]) -> list[str]:
+    """Phases in the order in which algorithms pass through them, unknown ones last."""
+    known = [name for name in _PHASES if name in names]
+    return known + sorted(names - set(known))
 
 
 def dash(position: int) -> str:
-    """A line style for the n-th flow of one congestion control (Plotly's names)."""
-    return ["solid", "dot", "dash", "dashdot"][position % 4]
+    """The line style of the n-th flow of one congestion control (Plotly's names)."""
+    return _DASHES[position % len(_DASHES)]
+
+
+def opacity(position: int) -> float:
+    """The opacity of the n-th flow of one congestion control, once the line styles are used up."""
+    return _OPACITIES[position // len(_DASHES) % len(_OPACITIES)]
+
+
+def _hashed(name: str) -> str:
+    hue = zlib.crc32(name.encode()) % 360 / 360
+    red, green, blue = colorsys.hls_to_rgb(hue, 0.4, 0.5)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"

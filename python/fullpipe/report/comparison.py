@@ -1,0 +1,118 @@
+"""Groups of runs beside one another: means, intervals and a named test for each metric.
+
+The unit of repetition is the run. Must never know how a table is printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fullpipe.statistics import bootstrap_interval, by_run, kruskal_wallis, welch_anova
+
+#: What one run's summary (`metrics.summarise`) is compared by: name, unit, digits, value.
+_METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] = [
+    ("goodput", "Mbit/s", 2, lambda s: sum(f["goodput_bps"] for f in s["flows"]) / 1e6),
+    ("utilisation", "%", 2, lambda s: _percent(s["path"]["utilisation"])),
+    ("queueing delay p50", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p50"]),
+    ("queueing delay p95", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p95"]),
+    ("ping p50", "ms", 1, lambda s: s["ping_ms"]["p50"]),
+    ("ping p95", "ms", 1, lambda s: s["ping_ms"]["p95"]),
+    ("loss", "%", 3, lambda s: _percent(s["path"]["loss_ratio"])),
+    ("Jain index", "", 3, lambda s: s["jain"]),
+]
+#: Of the bootstrap: the same runs give the same interval.
+BOOTSTRAP_SEED = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one group of n runs: mean and 95 % bootstrap interval; `method` says which
+    bootstrap, or "constant" where all runs gave the same. None where n is below 3."""
+
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+    method: str | None
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test of "all groups have the same mean": p, or the reason why there is none; beside it the
+    Kruskal-Wallis test on ranks, which assumes less."""
+
+    name: str
+    p_value: float | None
+    kruskal_wallis_p: float | None
+    missing: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric over all groups; the test is None for a single group."""
+
+    metric: str
+    unit: str
+    digits: int
+    cells: dict[str, Cell]
+    test: Test | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return asdict(self)
+
+
+def compare_runs(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]:
+    """A row for every metric that each run of each group has; `summaries`: group -> its runs'."""
+    rows = []
+    for name, unit, digits, value in _METRICS:
+        found = {label: [value(run) for run in runs] for label, runs in summaries.items()}
+        row = compare_values(name, unit, digits, found)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def compare_values(
+    metric: str, unit: str, digits: int, values: Mapping[str, Sequence[float | None]]
+) -> Row | None:
+    """The row of one metric from one value a run; None where a run has none."""
+    known = {
+        label: [value for value in column if value is not None and math.isfinite(value)]
+        for label, column in values.items()
+    }
+    if any(not column or len(column) < len(values[label]) for label, column in known.items()):
+        return None
+    cells = {label: _cell(column) for label, column in known.items()}
+    return Row(metric, unit, digits, cells, _test(known) if len(known) > 1 else None)
+
+
+def _cell(values: list[float]) -> Cell:
+    around = bootstrap_interval(values, seed=BOOTSTRAP_SEED)
+    if around is None:
+        return Cell(len(values), float(np.mean(values)), None, None, None, values)
+    return Cell(len(values), around.estimate, around.low, around.high, around.method, values)
+
+
+def _test(groups: Mapping[str, list[float]]) -> Test:
+    name = "Welch's t-test" if len(groups) == 2 else "Welch's ANOVA"
+    if any(len(column) < 2 for column in groups.values()):
+        return Test(name, None, None, "needs 2 runs of each")
+    tested = by_run(groups)
+    welch, kruskal = welch_anova(tested), kruskal_wallis(tested)
+    constant = [label for label, column in groups.items() if len(set(column)) == 1]
+    missing = f"all runs of {', '.join(constant)} are equal" if welch is None else ""
+    # For two groups Welch's F is the square of Welch's t, and p the same.
+    return Test(
+        name, welch.p_value if welch else None, kruskal.p_value if kruskal else None, missing
+    )
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else 100 * ratio

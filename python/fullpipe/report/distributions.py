@@ -1,0 +1,123 @@
+"""Distributions over the runs of each group: queueing delay, ping, goodput; as CDFs and boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fullpipe.metrics.view import Floats
+from fullpipe.report import style
+from fullpipe.report.plots import Box, Plot, Trace, cdf
+from fullpipe.report.runs import Group, Run
+
+#: More points than this beside a box are a blur.
+MAX_BOX_POINTS = 200
+
+#: A distribution of fewer flows is told better by their numbers.
+MIN_CDF_FLOWS = 5
+
+_SAMPLED: list[tuple[str, str, str, Callable[[Run], Floats]]] = [
+    ("queue", "Queueing delay", "queueing delay (RTTmin)", lambda run: run.queue_delay_rttmin),
+    ("ping", "Ping", "ping RTT (ms)", lambda run: run.ping_ms),
+]
+_WHISKERS = "box: quartiles and median; whiskers: 5th and 95th percentile"
+
+
+def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
+    """Distribution functions: of the samples of all runs of a group, and of flows' goodput."""
+    plots = []
+    for key, title, x_title, values in _SAMPLED:
+        lines = _Lines()
+        for group in groups:
+            lines.add(_name(group), _colour(group), _pooled(group, values))
+        plots.append(
+            Plot(
+                f"{key}_cdf", f"{title}: distribution", x_title, "share of samples", lines.traces,
+                note="samples of all runs together, after the warm-up",
+            )
+        )  # fmt: skip
+    lines = _Lines()
+    for group in groups:
+        for cc in group.ccs:
+            rates = _goodputs(group, cc)
+            if rates.size >= MIN_CDF_FLOWS:
+                lines.add(_name(group, cc), style.cc_colour(cc), rates)
+    plots.append(
+        Plot(
+            "goodput_cdf", "Goodput of flows: distribution", "goodput (Mbit/s)", "share of flows",
+            lines.traces, note="one value for each flow of each run, after the warm-up",
+        )
+    )  # fmt: skip
+    return [plot for plot in plots if not plot.empty]
+
+
+def box_plots(groups: Sequence[Group]) -> list[Plot]:
+    """Boxes of the same, one a group (goodput: one a congestion control of a group)."""
+    plots = []
+    for key, title, x_title, values in _SAMPLED:
+        boxes = [
+            _box(_name(group), _colour(group), pooled)
+            for group in groups
+            if (pooled := _pooled(group, values)).size
+        ]
+        note = f"{_WHISKERS} of the samples of all runs together"
+        plots.append(Plot(f"{key}_box", title, x_title, "", boxes=boxes, note=note))
+    boxes = [
+        _box(_name(group, cc), style.cc_colour(cc), rates, points=True)
+        for group in groups
+        for cc in group.ccs
+        if (rates := _goodputs(group, cc)).size
+    ]
+    note = f"{_WHISKERS}; a point is one flow of one run"
+    plots.append(
+        Plot("goodput_box", "Goodput of flows", "goodput (Mbit/s)", "", boxes=boxes, note=note)
+    )
+    return [plot for plot in plots if not plot.empty]
+
+
+class _Lines:
+    """Traces of distributions; lines of one colour differ in their dashes."""
+
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+    def add(self, name: str, colour: str, values: Floats) -> None:
+        if values.size:
+            position = sum(trace.colour == colour for trace in self.traces)
+            x, y = cdf(values)
+            dash, opacity = style.dash(position), style.opacity(position)
+            self.traces.append(Trace(name, colour, x, y, dash, 1.6, opacity, "after"))
+
+
+def _name(group: Group, cc: str | None = None) -> str:
+    label = group.label if cc is None or cc in group.label else f"{group.label}: {cc}"
+    return f"{label} ({group.count})"
+
+
+def _colour(group: Group) -> str:
+    return style.cc_colour(group.ccs[0]) if len(group.ccs) == 1 else style.NEUTRAL
+
+
+def _pooled(group: Group, values: Callable[[Run], Floats]) -> Floats:
+    pooled = np.concatenate([values(run) for run in group.runs])
+    known: Floats = pooled[np.isfinite(pooled)]
+    return known
+
+
+def _goodputs(group: Group, cc: str) -> Floats:
+    rates = [
+        float(rate) / 1e6
+        for run in group.runs
+        for name, rate in zip(run.ccs, run.goodput_bps, strict=True)
+        if name == cc
+    ]
+    return np.array(rates)
+
+
+def _box(label: str, colour: str, values: Floats, points: bool = False) -> Box:
+    low, q1, median, q3, high = (
+        float(v) for v in np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))
+    )
+    shown = values if points and values.size <= MAX_BOX_POINTS else np.empty(0)
+    return Box(label, colour, low, q1, median, q3, high, shown)

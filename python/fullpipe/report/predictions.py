@@ -1,0 +1,100 @@
+"""What models predict for a scenario, beside what was measured."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fullpipe.errors import UserError
+from fullpipe.plan import resolve
+from fullpipe.report import style
+from fullpipe.report.plots import Plot, Trace
+from fullpipe.report.runs import Group, Run
+from fullpipe.scenario import make_scenario
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models beside a group's runs: a table (first row measured), cautions, a plot of shares."""
+
+    ccs: list[str]
+    rows: list[dict[str, Any]]
+    cautions: list[str]
+    plot: Plot
+
+
+def compare(group: Group) -> Comparison | None:
+    """The group's measurements and every model's prediction; None outside every model's domain."""
+    plan = _trusted_plan(group.runs[0])
+    if plan is None:
+        return None
+    from fullpipe.models import predict  # a report without models' domains need not load them
+
+    found = predict(plan, group.runs[0].metadata.warmup_ns / 1e9)
+    if not found:
+        return None
+    ccs = group.ccs
+    rows = [{"name": f"measured, mean ({group.count})", "measured": True, **_measured(group)}]
+    rows += [
+        {
+            "name": f"predicted: {one.model}", "measured": False, "shares": one.shares,
+            "queue_bytes": one.queue_bytes, "loss": one.loss, "jain": one.jain_index,
+        }
+        for one in found
+    ]  # fmt: skip
+    cautions = [f"{one.model}: {caution.text}" for one in found for caution in one.cautions]
+    return Comparison(ccs, rows, cautions, _plot(group, found))
+
+
+def _trusted_plan(run: Run) -> dict[str, Any] | None:
+    """The recording's plan where its scenario, read anew, gives the very same; models take no
+    other, since a foreign recording may say anything."""
+    try:
+        plan = resolve(make_scenario(tomllib.loads(run.recording.scenario_toml)), run.metadata.seed)
+    except (UserError, ValueError):
+        return None
+    return plan if plan == run.recording.metadata.get("plan") else None
+
+
+def _measured(group: Group) -> dict[str, Any]:
+    paths = [run.summary["path"] for run in group.runs]
+    return {
+        "shares": {
+            cc: _mean([run.shares.get(cc) for run in group.runs]) for cc in group.ccs
+        },
+        "queue_bytes": _mean([path["queue_bytes"]["mean"] for path in paths]),
+        "loss": _mean([path["loss_ratio"] for path in paths]),
+        "jain": _mean([run.summary["jain"] for run in group.runs]),
+    }  # fmt: skip
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None and np.isfinite(value)]
+    return float(np.mean(known)) if known else None
+
+
+def _plot(group: Group, found: list[Any]) -> Plot:
+    ccs = group.ccs
+    traces = [
+        Trace(
+            f"{cc}, measured ({group.count})", style.cc_colour(cc),
+            np.array([run.shares[cc] for run in group.runs if cc in run.shares]),
+            np.full(sum(cc in run.shares for run in group.runs), float(row)), mark="circle",
+        )
+        for row, cc in enumerate(ccs)
+    ]  # fmt: skip
+    for position, one in enumerate(found):
+        known = [(one.shares[cc], float(row)) for row, cc in enumerate(ccs) if cc in one.shares]
+        x, y = np.array(known).T
+        # Lines across the rows, one style a model.
+        xs = np.column_stack((x, x, np.full(x.size, np.nan))).ravel()
+        ys = np.column_stack((y - 0.35, y + 0.35, np.full(x.size, np.nan))).ravel()
+        name = f"{one.model}, predicted"
+        traces.append(Trace(name, style.NEUTRAL, xs, ys, style.dash(position), 1.8))
+    return Plot(
+        "shares", "Share of capacity, measured and predicted", "goodput over nominal capacity", "",
+        traces, rows=tuple(ccs), note="a point is one run, all flows of the congestion control",
+    )  # fmt: skip

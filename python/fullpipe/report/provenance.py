@@ -1,0 +1,135 @@
+"""What ran, and how to run it again: versions, seeds, constants, commands."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from fullpipe.cc_sets import cc_sets, is_kernel
+from fullpipe.report.runs import Group, Run
+from fullpipe.units import format_rate, format_time
+
+#: What metadata says that the page shows elsewhere.
+_SHOWN = {
+    "plan", "constants", "health", "seed", "warmup_ns", "interrupted", "failure", "format_version",
+    "engine", "fullpipe_version", "git_commit",
+}  # fmt: skip
+_MAX_FACT = 300
+
+
+def path_line(run: Run) -> str:
+    """The path in one line; empty where the recording does not say."""
+    path = run.metadata.plan.path
+    if path is None:
+        return ""
+    rtt_ns = path.forward_delay_ns + path.reverse_delay_ns
+    limits = []
+    if path.qdisc.limit_bytes is not None:
+        bdp_bytes = path.rate_bps * rtt_ns / 8e9
+        bdp = f" ({path.qdisc.limit_bytes / bdp_bytes:.3g} BDP)" if bdp_bytes > 0 else ""
+        limits.append(f"{path.qdisc.limit_bytes / 1e3:g} kB{bdp}")
+    if path.qdisc.limit_packets is not None:
+        limits.append(f"{path.qdisc.limit_packets:g} packets")
+    held = f" of {' and '.join(limits)}" if limits else ""
+    return (
+        f"{format_rate(path.rate_bps)}, base RTT {format_time(rtt_ns)}, "
+        f"{path.qdisc.aqm.kind} queue{held}"
+    )
+
+
+def facts(group: Group) -> list[tuple[str, str]]:
+    """(what, value) of everything that tells what ran."""
+    first = group.runs[0]
+    counts = {cc: first.ccs.count(cc) for cc in dict.fromkeys(first.ccs)}
+    found = [
+        ("path", path_line(first) or "not recorded"),
+        ("flows", ", ".join(f"{count} x {cc}" for cc, count in counts.items())),
+        ("duration", format_time(first.metadata.plan.duration_ns)),
+        ("warm-up, left out of metrics", format_time(first.metadata.warmup_ns)),
+        ("engine", _each(run.metadata.engine for run in group.runs)),
+        ("fullpipe", _each(run.metadata.fullpipe_version for run in group.runs)),
+        ("commit", _each(run.metadata.git_commit for run in group.runs)),
+        ("seeds", _each(run.metadata.seed for run in group.runs)),
+    ]
+    for key, value in sorted(first.recording.metadata.items()):
+        if key not in _SHOWN and value not in (None, "", [], {}):
+            found.append((key, _short(value)))
+    health = first.recording.metadata.get("health", {})
+    figures = {key: value for key, value in health.items() if key != "problems"}
+    if figures:
+        found.append(("the instrument's own figures, first run", _short(figures)))
+    return found
+
+
+def constants(group: Group) -> list[dict[str, Any]]:
+    """For each congestion control that ran: every constant, and which differ from its set.
+
+    `usual` is the value in the set of that name, None where this program does not know it."""
+    found = []
+    for cc in group.ccs:
+        values = group.runs[0].metadata.constants.get(cc, {})
+        known = cc_sets().get(cc)
+        usual, units, sources = {}, {}, {}
+        if known is not None:
+            for param, stored in zip(known.params, known.values, strict=True):
+                usual[param.name] = stored / param.scale
+                units[param.name], sources[param.name] = param.unit, param.source
+        rows = [
+            {
+                "name": name, "value": value, "usual": usual.get(name),
+                "unit": units.get(name, ""), "source": sources.get(name, ""),
+                "differs": name in usual and usual[name] != value,
+            }
+            for name, value in values.items()
+        ]  # fmt: skip
+        found.append({
+            "cc": cc, "title": known.title if known else "", "rows": rows,
+            "differs": [row for row in rows if row["differs"]], "kernel": is_kernel(cc),
+        })  # fmt: skip
+    return found
+
+
+def commands(group: Group) -> list[str]:
+    """The command lines that repeat these runs from `scenario.toml`; empty where the recording has
+    no scenario."""
+    try:
+        document = tomllib.loads(group.runs[0].recording.scenario_toml)
+    except tomllib.TOMLDecodeError:
+        return []
+    engine = group.runs[0].metadata.engine
+    seeds = [run.metadata.seed for run in group.runs]
+    if not document or engine is None or None in seeds:
+        return []
+    lines = []
+    for first, count in _in_a_row(sorted({seed for seed in seeds if seed is not None})):
+        line = f"fullpipe run scenario.toml --engine {shlex.quote(engine)}"
+        if first != document.get("seed", 1):
+            line += f" --set seed={first}"
+        lines.append(line + (f" --repeat {count}" if count > 1 else ""))
+    return lines
+
+
+def _in_a_row(seeds: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, count) of seeds that follow one another."""
+    found: list[tuple[int, int]] = []
+    for seed in seeds:
+        if found and seed == found[-1][0] + found[-1][1]:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((seed, 1))
+    return found
+
+
+def _each(values: Any) -> str:
+    distinct = [str(value) for value in dict.fromkeys(values) if value is not None]
+    return _short(", ".join(distinct)) or "not recorded"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        text = ", ".join(f"{key}: {item}" for key, item in value.items())
+    else:
+        text = str(value)
+    return text if len(text) <= _MAX_FACT else text[: _MAX_FACT - 3] + "..."

@@ -1,0 +1,187 @@
+"""Recordings as a report reads them: checked, summarised, grouped by what was repeated.
+
+Must never know how anything is drawn. Metadata may come from anywhere: what a report relies on is
+checked here, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
+from fullpipe.metrics.view import Floats
+from fullpipe.recording import Recording, RecordingError
+
+_Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Checked(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class Aqm(_Checked):
+    """The discipline of a queue."""
+
+    kind: str
+
+
+class Qdisc(_Checked):
+    """A queue."""
+
+    limit_bytes: _Count | None = None
+    limit_packets: _Count | None = None
+    aqm: Aqm
+
+
+class Path(_Checked):
+    """What lies between the ends."""
+
+    rate_bps: _Rate
+    reverse_rate_bps: _Rate | None = None
+    forward_delay_ns: _Count
+    reverse_delay_ns: _Count
+    mtu_bytes: _Count = 1500
+    qdisc: Qdisc
+
+
+class Plan(_Checked):
+    """What was to run."""
+
+    name: str | None = None
+    duration_ns: _Count = 0
+    sample_interval_ns: _Count = 0
+    path: Path | None = None
+
+
+class Health(_Checked):
+    """What the instrument says of itself."""
+
+    problems: list[str] = []
+
+
+class Metadata(_Checked):
+    """What a report reads of a recording's metadata.json."""
+
+    engine: str | None = None
+    fullpipe_version: str | None = None
+    git_commit: str | None = None
+    seed: int | None = None
+    warmup_ns: _Count = 0
+    interrupted: bool = False
+    failure: str | None = None
+    plan: Plan = Plan()
+    health: Health = Health()
+    constants: dict[str, dict[str, float]] = {}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One recording, checked, and what tables and distributions need of it."""
+
+    recording: Recording
+    metadata: Metadata
+    summary: dict[str, Any]
+    warnings: list[str]
+    ccs: list[str]
+    goodput_bps: Floats
+    queue_delay_rttmin: Floats
+    ping_ms: Floats
+    #: Goodput of the flows of each congestion control over nominal capacity; NaN where not known.
+    shares: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """The scenario's name, or the folder's."""
+        return self.metadata.plan.name or self.recording.path.name
+
+
+@dataclass(frozen=True)
+class Group:
+    """Repetitions: runs of the same thing that differ in their seed alone."""
+
+    label: str
+    runs: list[Run]
+
+    @property
+    def count(self) -> str:
+        """`n = 5 runs`, saying how many of them are not to be trusted."""
+        bad = sum(bool(run.warnings) for run in self.runs)
+        text = f"n = {len(self.runs)} run{'s' if len(self.runs) > 1 else ''}"
+        return f"{text}, {bad} UNHEALTHY" if bad else text
+
+    @property
+    def alarm(self) -> str:
+        """Why runs of the group are not to be trusted, each reason once; empty where all are."""
+        reasons = list(dict.fromkeys(warning for run in self.runs for warning in run.warnings))
+        bad = sum(bool(run.warnings) for run in self.runs)
+        return f"{self.label}: {bad} of {len(self.runs)}: {'; '.join(reasons)}" if bad else ""
+
+    @property
+    def ccs(self) -> list[str]:
+        """The congestion controls that ran, in the order of the flows."""
+        return list(dict.fromkeys(cc for run in self.runs for cc in run.ccs))
+
+
+def read_run(recording: Recording) -> Run:
+    """The run in a recording. Raises RecordingError where a report cannot rely on it."""
+    metadata = _metadata(recording)
+    view = View(recording)
+    identifiers = view.flows["flow_id"]
+    if not np.array_equal(identifiers, np.arange(identifiers.size)):
+        raise RecordingError(
+            f"{recording.path}/flows.parquet: flow_id is not 0, 1, 2, ... in this order"
+        )
+    ccs = [str(cc) for cc in view.flows["cc"]]
+    return Run(
+        recording, metadata, summarise(recording), _warnings(recording, metadata), ccs,
+        goodput_bps(view), queue_delay_rttmin(view), ping_ms(view),
+        {cc: link_share(view, cc) for cc in dict.fromkeys(ccs)},
+    )  # fmt: skip
+
+
+def grouped(runs: Sequence[Run]) -> list[Group]:
+    """Runs grouped by engine and plan, the seed left out; labels tell groups apart."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        plan = {**run.recording.metadata.get("plan", {}), "seed": None}
+        key = json.dumps([run.name, run.metadata.engine, plan], sort_keys=True)
+        found.setdefault(key, []).append(run)
+    names = [members[0].name for members in found.values()]
+    engines = [(members[0].name, members[0].metadata.engine) for members in found.values()]
+    groups = []
+    for index, members in enumerate(found.values()):
+        label = members[0].name
+        if names.count(label) > 1:
+            label = f"{label} [{members[0].metadata.engine}]"
+        if engines.count(engines[index]) > 1:
+            label = f"{label} #{engines[: index + 1].count(engines[index])}"
+        groups.append(Group(label, members))
+    return groups
+
+
+def _metadata(recording: Recording) -> Metadata:
+    try:
+        return Metadata.model_validate(recording.metadata)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RecordingError(
+            f"{recording.path}/metadata.json: {where}: {first['msg']} (is {first['input']!r:.40})"
+        ) from None
+
+
+def _warnings(recording: Recording, metadata: Metadata) -> list[str]:
+    """Why a run is not to be trusted as it stands: unhealthy, interrupted or failed."""
+    found = [f"unhealthy: {problem}" for problem in metadata.health.problems]
+    if metadata.interrupted:
+        found.append("interrupted before its end; what was recorded until then is shown")
+    if metadata.failure:
+        found.append(f"failed: {metadata.failure}")
+    return found

@@ -1,0 +1,285 @@
+"""One run over time: throughput, window, RTT, queue, rates, phases, pings.
+
+Rates of throughput are bytes delivered in a window of time, never averages of samples.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fullpipe.metrics import View, throughput_over_time
+from fullpipe.metrics.view import Columns, Floats
+from fullpipe.report import style
+from fullpipe.report.plots import MAX_POINTS, Plot, Spans, Trace, thin
+from fullpipe.report.runs import Run
+
+#: More flows than this in one plot cannot be told apart.
+MAX_FLOWS = 16
+#: More flows than this, and a second line for each hides the first.
+MAX_FLOWS_OF_TWO_LINES = 6
+#: More marks of one kind than this hide the lines.
+MAX_MARKS = 150
+#: Ethernet header, which queues count with every packet.
+_LINK_HEADER_BYTES = 14
+#: Events that say nothing of congestion.
+_QUIET_EVENTS = {"start", "established", "finish", "recovery_end"}
+_EVENT_MARKS = {
+    "recovery": ("x", style.NEUTRAL, "recovery entered"),
+    "rto": ("triangle", style.ALARM, "retransmission timeout"),
+}
+
+
+class _Flow:
+    """A flow that is drawn: its name, and how its lines look."""
+
+    def __init__(self, view: View, flow_id: int, position: int) -> None:
+        self.id = flow_id
+        self.name = str(view.flows["flow"][flow_id])
+        self.colour = style.cc_colour(str(view.flows["cc"][flow_id]))
+        self.dash, self.opacity = style.dash(position), style.opacity(position)
+
+    def trace(self, x: Floats, y: Floats, shape: str = "linear") -> Trace:
+        x, y = thin(x, y)
+        return Trace(self.name, self.colour, x, y, self.dash, 1.5, self.opacity, shape)
+
+    def second(self, what: str, x: Floats, y: Floats) -> Trace:
+        x, y = thin(x, y)
+        return Trace(f"{self.name} {what}", self.colour, x, y, "dot", 1.0, 0.6)
+
+
+def time_plots(run: Run) -> list[Plot]:
+    """Every plot over time that the recording has data for."""
+    view = View(run.recording, start_s=0.0)
+    flows = _chosen(view)
+    plots = [
+        _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
+        _rates(view, flows), _phases(view, flows), _ping(view),
+    ]  # fmt: skip
+    return [plot for plot in plots if not plot.empty]
+
+
+def left_out(run: Run) -> int:
+    """How many flows of the run are not drawn over time."""
+    return max(0, len(run.ccs) - MAX_FLOWS)
+
+
+def _chosen(view: View) -> list[_Flow]:
+    """At most MAX_FLOWS flows, in turn from each congestion control, so that none is missing."""
+    members: dict[str, list[int]] = {}
+    for flow_id, cc in enumerate(view.flows["cc"]):
+        members.setdefault(str(cc), []).append(flow_id)
+    turns = [
+        (position, flow_id) for ids in members.values() for position, flow_id in enumerate(ids)
+    ]
+    chosen = sorted(turns)[:MAX_FLOWS]
+    return [_Flow(view, flow_id, position) for position, flow_id in sorted(chosen, key=_by_id)]
+
+
+def _by_id(turn: tuple[int, int]) -> int:
+    return turn[1]
+
+
+def _window_s(run: Run, view: View) -> float:
+    """A round window of about a 200th of the run, at least two RTTs, in whole samples."""
+    sample_s = run.metadata.plan.sample_interval_ns / 1e9
+    if not sample_s:
+        steps = np.diff(np.unique(view.samples("flow_samples")["t_us"]))
+        sample_s = float(np.median(steps)) / 1e6 if steps.size else 0.1
+    rtt_s = 0.0 if math.isnan(view.rtt_min_s) else view.rtt_min_s
+    least = max((view.end_s - view.start_s) / 200, 2 * rtt_s, sample_s, 1e-6)
+    decade = 10.0 ** math.floor(math.log10(least))
+    window = next(decade * step for step in (1, 2, 5, 10) if decade * step >= least * (1 - 1e-9))
+    return math.ceil(window / sample_s - 1e-9) * sample_s
+
+
+def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
+    window = _window_s(run, view)
+    ends, rates = throughput_over_time(view, window)
+    traces = [flow.trace(ends, rates[flow.id] / 1e6, "before") for flow in flows]
+    if len(view.flows["flow"]) > 1 and ends.size:
+        x, y = thin(ends, rates.sum(axis=0) / 1e6)
+        traces.append(Trace("all flows", style.NEUTRAL, x, y, width=1.0, shape="before"))
+    if not math.isnan(view.rate_bps):
+        traces.append(_reference("bottleneck rate", view, view.rate_bps / 1e6))
+    return Plot(
+        "throughput", "Throughput", "time (s)", "goodput (Mbit/s)", traces, over_time=True,
+        note=f"payload bytes delivered in each window of {window:g} s, over the window",
+    )  # fmt: skip
+
+
+def _cwnd(view: View, flows: list[_Flow]) -> Plot:
+    traces = []
+    for flow in flows:
+        samples = view.flow_samples(flow.id)
+        times = samples["t_us"] / 1e6
+        traces.append(flow.trace(times, samples["cwnd_packets"]))
+        if len(flows) <= MAX_FLOWS_OF_TWO_LINES and _known(samples["inflight_packets"]):
+            traces.append(flow.second("inflight", times, samples["inflight_packets"]))
+    marks, note = _events(view, flows)
+    return Plot(
+        "cwnd", "Congestion window and data in flight", "time (s)", "packets", traces + marks,
+        note=note, over_time=True,
+    )  # fmt: skip
+
+
+def _events(view: View, flows: list[_Flow]) -> tuple[list[Trace], str]:
+    """Marks of congestion events, on the window of the flow that they happened to; and a sentence
+    about those that are too many to mark."""
+    events = view.samples("events")
+    drawn = {flow.id: view.flow_samples(flow.id) for flow in flows}
+    traces, unmarked = [], []
+    for kind in sorted({str(event) for event in events["event"]} - _QUIET_EVENTS)[:6]:
+        mark, colour, title = _EVENT_MARKS.get(kind, ("circle", style.REFERENCE, kind))
+        xs, ys = [], []
+        for flow_id, samples in drawn.items():
+            mine = (events["event"] == kind) & (events["flow_id"] == flow_id)
+            times = events["t_us"][mine]
+            if times.size and samples["t_us"].size:
+                before = np.searchsorted(samples["t_us"], times, side="right") - 1
+                xs.append(times / 1e6)
+                ys.append(samples["cwnd_packets"][np.maximum(before, 0)])
+        if xs:
+            x, y = np.concatenate(xs), np.concatenate(ys)
+            if x.size > MAX_MARKS:
+                unmarked.append(f"{x.size} times: {title}")
+            else:
+                traces.append(Trace(f"{title} ({x.size})", colour, x, y, mark=mark))
+    return traces, f"not marked, {'; '.join(unmarked)}" if unmarked else ""
+
+
+def _rtt(view: View, flows: list[_Flow]) -> Plot:
+    traces = []
+    for flow in flows:
+        samples = view.flow_samples(flow.id)
+        traces.append(flow.trace(samples["t_us"] / 1e6, samples["srtt_us"] / 1e3))
+    bases = np.unique(view.flows["base_rtt_us"])
+    for base in bases[~np.isnan(bases) & (bases > 0)][:4]:
+        traces.append(_reference(f"base RTT {base / 1e3:g} ms", view, base / 1e3))
+    return Plot("rtt", "Smoothed RTT", "time (s)", "RTT (ms)", traces, over_time=True)
+
+
+def _queue(run: Run, view: View) -> Plot:
+    samples = view.queue(view.main_queue)
+    x, y = thin(samples["t_us"] / 1e6, samples["queue_bytes"] / 1e3)
+    traces = [Trace("queue", style.NEUTRAL, x, y, width=1.2)]
+    note, right = "", None
+    path = run.metadata.plan.path
+    if path is not None:
+        delay_ms = 8e3 * 1e3 / view.rate_bps
+        right = (f"delay (ms; RTTmin = {view.rtt_min_s * 1e3:g} ms)", delay_ms)
+        if view.rtt_min_s > 0:
+            right = ("delay (RTTmin)", delay_ms / view.rtt_min_s / 1e3)
+        limit = path.qdisc.limit_bytes
+        if limit is None and path.qdisc.limit_packets is not None:
+            limit = path.qdisc.limit_packets * (path.mtu_bytes + _LINK_HEADER_BYTES)
+        note = (
+            f"1 kB is {delay_ms:.3g} ms at the bottleneck's rate; RTTmin is "
+            f"{view.rtt_min_s * 1e3:g} ms"
+        )
+        if limit is not None and view.main_queue == "forward":
+            peak = float(np.nanmax(y)) if _known(y) else 0.0
+            if limit / 1e3 < 3 * peak:
+                traces.append(_reference("limit", view, limit / 1e3))
+            note += f"; limit {limit / 1e3:.4g} kB"
+    return Plot(
+        "queue", "Bottleneck queue", "time (s)", "backlog (kB)", traces, right=right, note=note,
+        over_time=True,
+    )  # fmt: skip
+
+
+def _rates(view: View, flows: list[_Flow]) -> Plot:
+    estimates, traces = view.samples("cc_samples"), []
+    for flow in flows:
+        samples = view.flow_samples(flow.id)
+        paced = samples["pacing_rate_bps"]
+        estimate = _of(estimates, flow.id, "bw_bps")
+        modelled = _known(estimate)
+        if _known(paced):
+            line = flow.trace(samples["t_us"] / 1e6, paced / 1e6)
+            traces.append(line)
+        if modelled and len(flows) <= MAX_FLOWS_OF_TWO_LINES:
+            times = _of(estimates, flow.id, "t_us") / 1e6
+            traces.append(flow.second("bandwidth estimate", times, estimate / 1e6))
+    if traces and not math.isnan(view.rate_bps):
+        traces.append(_reference("bottleneck rate", view, view.rate_bps / 1e6))
+    return Plot(
+        "rates", "Pacing rate and the algorithm's bandwidth estimate", "time (s)",
+        "rate (Mbit/s)", traces, over_time=True,
+    )  # fmt: skip
+
+
+def _phases(view: View, flows: list[_Flow]) -> Plot:
+    samples = view.samples("cc_samples")
+    parts: dict[str, list[tuple[int, Floats, Floats]]] = {}
+    rows: list[str] = []
+    for flow in flows:
+        times = _of(samples, flow.id, "t_us") / 1e6
+        names = _of(samples, flow.id, "phase").astype(str)
+        keep = (names != "") & (names != "None")
+        if not keep.any():
+            continue
+        starts, ends, kinds = _stretches(times[keep], names[keep])
+        for name in set(kinds):
+            mine = kinds == name
+            parts.setdefault(str(name), []).append((len(rows), starts[mine], ends[mine]))
+        rows.append(flow.name)
+    spans = [
+        Spans(
+            name, style.phase_colour(name),
+            np.concatenate([np.full(starts.size, float(row)) for row, starts, _ in parts[name]]),
+            np.concatenate([starts for _, starts, _ in parts[name]]),
+            np.concatenate([ends for _, _, ends in parts[name]]),
+        )
+        for name in style.phase_order(set(parts))
+    ]  # fmt: skip
+    return Plot(
+        "phases", "Phases of the algorithms", "time (s)", "", spans=spans, rows=tuple(rows),
+        note="as seen at the samples; a phase that begins and ends between two is not seen",
+        over_time=True,
+    )  # fmt: skip
+
+
+def _stretches(times: Floats, names: Floats) -> tuple[Floats, Floats, Floats]:
+    """(starts, ends, names) of equal phases in a row; a sample stands for the time since the one
+    before. Where there are too many to draw, the phase that holds longest in each of equal
+    pieces of the time stands for the piece."""
+    step = float(np.median(np.diff(times))) if times.size > 1 else 0.1
+    starts = np.concatenate(([times[0] - step], times[:-1]))
+    first = np.flatnonzero(np.concatenate(([True], names[1:] != names[:-1])))
+    if first.size > MAX_POINTS // 3:
+        pieces = np.array_split(np.arange(times.size), MAX_POINTS // 3)
+        starts = np.array([starts[piece[0]] for piece in pieces])
+        ends = np.array([times[piece[-1]] for piece in pieces])
+        kinds = []
+        for piece in pieces:
+            found, counts = np.unique(names[piece], return_counts=True)
+            kinds.append(found[counts.argmax()])
+        return starts, ends, np.array(kinds)
+    last = np.concatenate((first[1:], [times.size])) - 1
+    return starts[first], times[last], names[first]
+
+
+def _ping(view: View) -> Plot:
+    samples = view.samples("ping_samples")
+    traces = []
+    for position, name in enumerate(sorted({str(probe) for probe in samples["probe"]})[:MAX_FLOWS]):
+        mine = samples["probe"] == name
+        x, y = thin(samples["t_us"][mine] / 1e6, samples["rtt_us"][mine] / 1e3)
+        traces.append(Trace(name, style.NEUTRAL, x, y, style.dash(position), 1.2))
+    return Plot("ping", "Ping", "time (s)", "RTT (ms)", traces, over_time=True)
+
+
+def _reference(name: str, view: View, value: float) -> Trace:
+    x = np.array([view.start_s, view.end_s])
+    return Trace(name, style.REFERENCE, x, np.array([value, value]), "dash", 1.0)
+
+
+def _of(samples: Columns, flow_id: int, column: str) -> Floats:
+    found: Floats = samples[column][samples["flow_id"] == flow_id]
+    return found
+
+
+def _known(values: Floats) -> bool:
+    return bool((~np.isnan(values)).any())
