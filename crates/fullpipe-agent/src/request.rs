@@ -4,7 +4,7 @@ use fullpipe_scenario::Plan;
 use serde::Deserialize;
 
 /// One run.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     /// What to run.
@@ -15,6 +15,20 @@ pub(crate) struct Request {
     pub(crate) objects: String,
     /// Where every call of every algorithm is logged for replay; `None`: nowhere.
     pub(crate) cc_trace: Option<String>,
+    /// The far end of a real network; `None`: the path is built of namespaces.
+    pub(crate) peer: Option<Peer>,
+}
+
+/// An agent on another host.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Peer {
+    /// Name or address.
+    pub(crate) host: String,
+    /// Where it listens.
+    pub(crate) port: u16,
+    /// What both sides know; never sent.
+    pub(crate) token: String,
 }
 
 /// Whose time a run is measured in.

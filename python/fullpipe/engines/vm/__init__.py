@@ -41,7 +41,13 @@ class VmEngine:
         self.check(plan)
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
         initrd = image.build(plan, kernel)
-        request = {"plan": plan, "clock": "virtual", "objects": "/bpf", "cc_trace": None}
+        request = {
+            "plan": plan,
+            "clock": "virtual",
+            "objects": "/bpf",
+            "cc_trace": None,
+            "peer": None,
+        }
         ended = machine.run(
             kernel,
             initrd,

@@ -5,7 +5,6 @@ out, through memory that both sides see.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import shutil
 import signal
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fullpipe import _native
+from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.errors import RunError
 
@@ -30,7 +30,6 @@ _STREAM_ALIGNMENT = 4096
 _SILENCE_S = 180.0
 _POLL_S = 0.1
 _LAST_WORDS = 12
-_PR_SET_PDEATHSIG = 1
 
 #: No random bits from the host, no clock of the host, no device that the run does not need. The
 #: machine type is of a time when QEMU did not yet hand a random seed to the guest.
@@ -43,9 +42,13 @@ _ARGUMENTS = (
     "-smp", "1",
     "-rtc", "base=2020-01-01T00:00:00,clock=vm",
 )  # fmt: skip
+#: Every failure ends the machine; nothing is random; what costs instructions for the safety of a
+#: machine with users, or tests at boot what the run does not use, is off.
 _KERNEL_ARGUMENTS = (
-    "console=ttyS0 loglevel=4 panic=-1 oops=panic softlockup_panic=1 reboot=t nokaslr "
-    "mitigations=off random.trust_cpu=off tsc=reliable clocksource=tsc"
+    "console=ttyS0 loglevel=4 panic=-1 oops=panic softlockup_panic=1 reboot=t "
+    "nokaslr random.trust_cpu=off tsc=reliable clocksource=tsc "
+    "mitigations=off init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm= "
+    "cryptomgr.notests initcall_blacklist=jent_mod_init,load_system_certificate_list"
 )
 
 
@@ -97,13 +100,13 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
                 start_new_session=True,
             )
             try:
                 interrupted, silent = _wait(process, view, start, progress)
             finally:
-                _stop(process)
+                stop(process)
             if process.returncode not in (0, -signal.SIGTERM, -signal.SIGKILL):
                 words = (folder / "errors").read_text(errors="replace").strip().splitlines()
                 raise RunError(f"QEMU: {words[-1] if words else 'no reason given'}")
@@ -168,18 +171,3 @@ def _follow(view: mmap.mmap, offset: int) -> tuple[int | None, int]:
         offset += used
         if used == 0:
             return newest, offset
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _die_with_parent() -> None:
-    """The kernel ends QEMU when this process ends, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

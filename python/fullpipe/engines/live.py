@@ -1,0 +1,126 @@
+"""Engine `live`: the agent on this host's kernel, on the wall's clock: a path of namespaces that it
+builds, or a real network towards the agent of another host (`--peer`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.engines import assets
+from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.tables import arrow_tables
+from fullpipe.errors import RunError, UserError
+
+_POLL_S = 0.1
+#: What an agent may take beyond the run to build, sum up and clean.
+_GRACE_S = 60.0
+DEFAULT_PORT = 7717
+
+
+class LiveEngine:
+    """This host's kernel."""
+
+    name = "live"
+
+    def check(self, plan: Mapping[str, Any]) -> None:
+        """Raises UserError where the rights or the agent are missing."""
+        assets.agent()
+        if os.geteuid() != 0:
+            raise UserError(
+                "--engine live builds network namespaces and loads congestion controls, which "
+                "needs root: sudo fullpipe run ... (or --engine vm, which needs no rights)"
+            )
+
+    def run(
+        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
+    ) -> RunResult:
+        """Runs the plan; options `peer` (HOST[:PORT]) and `token` for a real network."""
+        self.check(plan)
+        for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
+            assets.bpf_object(algorithm)
+        request = {
+            "plan": plan,
+            "clock": "wall",
+            "objects": str(assets.objects_folder()),
+            "cc_trace": options.get("cc_trace"),
+            "peer": _peer(options),
+        }
+        with tempfile.TemporaryDirectory(prefix="fullpipe-live-") as text:
+            stream, interrupted, words = _run_agent(request, Path(text), plan, progress)
+        received = _native.stream.decode(stream)
+        failure = received["failure"]
+        if not received["complete"] and not interrupted:
+            failure = failure or f"the agent ended early: {words or 'no reason given'}"
+        if failure and not received["tables"]["flow_samples"]["t_us"][1]:
+            raise RunError(failure)
+        facts = dict(received["facts"])
+        metadata = {"kernel": facts.pop("kernel", os.uname().release), "facts": facts}
+        health = {"problems": list(received["problems"]), **dict(received["figures"])}
+        tables = arrow_tables(received["tables"])
+        return RunResult(tables, metadata, health, interrupted, failure)
+
+
+def _run_agent(
+    request: Mapping[str, Any], folder: Path, plan: Mapping[str, Any], progress: Progress
+) -> tuple[bytes, bool, str]:
+    """The agent's stream, whether it was asked to end, and its words on standard error."""
+    output = folder / "stream"
+    output.touch()
+    (folder / "request").write_text(json.dumps(request))
+    with (
+        (folder / "request").open("rb") as stdin,
+        (folder / "errors").open("wb") as errors,
+        output.open("rb") as reader,
+    ):
+        process = subprocess.Popen(
+            [str(assets.agent()), "run", str(output)],
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            preexec_fn=die_with_parent,
+            start_new_session=True,
+        )
+        left_s = plan["duration_ns"] / 1e9 + _GRACE_S
+        interrupted = False
+        unread = b""
+        try:
+            while process.poll() is None and left_s > 0:
+                try:
+                    process.wait(_POLL_S)
+                except subprocess.TimeoutExpired:
+                    left_s -= _POLL_S
+                unread += reader.read()
+                done_ns, used = _native.stream.follow(unread, 0)
+                unread = unread[used:]
+                if not progress(done_ns or 0) and not interrupted:
+                    interrupted = True
+                    process.send_signal(signal.SIGTERM)
+        finally:
+            stop(process)
+    words = (folder / "errors").read_text(errors="replace").strip()
+    if left_s <= 0:
+        words = f"it did not end within {_GRACE_S:g} s after the run"
+    return output.read_bytes(), interrupted, words
+
+
+def _peer(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    text = options.get("peer")
+    if text is None:
+        if options.get("token") is not None:
+            raise UserError("--token: only with --peer HOST[:PORT]")
+        return None
+    host, _, port = str(text).rpartition(":") if ":" in str(text) else (text, "", DEFAULT_PORT)
+    if not str(port).isdigit() or not 0 < int(port) < 65536 or not host:
+        raise UserError(f"--peer {text}: must be HOST or HOST:PORT, such as lab2:{DEFAULT_PORT}")
+    if not options.get("token"):
+        raise UserError("--peer: needs --token, the one that `fullpipe agent serve` printed there")
+    return {"host": host, "port": int(port), "token": options["token"]}
