@@ -1,0 +1,19 @@
+#!/bin/sh
+# Compiles every algorithm of bpf/ into OUTDIR as ALGORITHM.bpf.o. Needs clang and libbpf's headers.
+set -eu
+[ $# -eq 1 ] || {
+	echo "usage: bpf/build.sh OUTDIR" >&2
+	exit 2
+}
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")"
+
+# linux/types.h includes asm/types.h, which Debian keeps in a folder for each architecture.
+machine=$(${CC:-cc} -print-multiarch 2>/dev/null || echo x86_64-linux-gnu)
+for source in *.bpf.c; do
+	object=${source%.c}.o
+	${CLANG:-clang} -g -O2 -target bpf -mcpu=v3 -Wall -Werror \
+		-I"/usr/include/$machine" -c "$source" -o "$out/$object.$$"
+	mv "$out/$object.$$" "$out/$object"
+done

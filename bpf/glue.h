@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * glue.h - the Linux kernel as a host of cc/cc.h: a tcp_congestion_ops (eBPF struct_ops) that
+ * reads the connection, calls the algorithm and applies what it decided. It must never know which
+ * algorithm it carries: a file defines
+ *
+ *   FP_ALGORITHM   its name in cc/registry.h
+ *   FP_OWNS_CWND   where its flags say CC_OWNS_CWND: driven by cong_control, else by cong_avoid
+ *   FP_WANTS_RING  where they say CC_WANTS_RING
+ *   FP_WANTS_RTT   where they say CC_WANTS_RTT
+ *
+ * and includes this file. A loader sets the variables of .rodata below before the load, and the
+ * name in the ops; one object thus serves every parameter set.
+ *
+ * What a stock kernel (6.1 and later) forces to differ from Google's own kernel:
+ * - State lives in socket storage: icsk_ca_priv has 104 bytes, BBRv3 needs more.
+ * - No tx_in_flight and no lost count per packet: the contract's snapshot ring (cc/ring.h) stands
+ *   in, fed by min_tso_segs, which tcp_write_xmit() calls before it sends.
+ * - No call for each packet marked lost, and none for a tail loss probe's recovery: losses are
+ *   judged on the next ACK.
+ * - tp->app_limited cannot be written before 6.11: algorithms remember what they sent while they
+ *   kept the pipe empty (cc/bbr1.h, cc/bbr3_model.h).
+ * - No TCP_ECN_LOW: a path is never known to mark early, so BBRv3's ECN response stays off.
+ * - TSO bursts can be raised (min_tso_segs) but not lowered, and sk_pacing_shift is the host's.
+ */
+#ifndef FULLPIPE_BPF_GLUE_H
+#define FULLPIPE_BPF_GLUE_H
+
+#include "../cc/ring.h"
+
+#define FP_PASTE2(a, b) a##b
+#define FP_PASTE(a, b) FP_PASTE2(a, b)
+#define FP_CC(what) FP_PASTE(FP_ALGORITHM, what)
+
+/* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives in socket
+ * storage, not on the stack: 512 bytes are too few, and what the verifier does not know of memory
+ * it need not follow. */
+enum fp_call_kind { FP_CALL_INIT, FP_CALL_ACK, FP_CALL_EVENT };
+
+struct fp_call {
+	u32 socket;   /* number of this socket, from 1 */
+	u32 sequence; /* of this call among the socket's, from 0 */
+	u32 kind;     /* enum fp_call_kind */
+	u32 unused_;
+	struct cc_conn conn;
+	struct cc_ack ack;     /* FP_CALL_ACK */
+	struct cc_event event; /* FP_CALL_EVENT */
+	struct cc_ctl before;
+	struct cc_ctl after;
+};
+
+struct fp_socket {
+	struct FP_ALGORITHM state; /* first: user space reads it */
+	struct fp_call call;
+#ifdef FP_WANTS_RING
+	struct cc_ring ring;
+#endif
+	u32 sndbuf_factor;
+	u8 prior_ca_state;
+	u8 is_live; /* init was called */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fp_socket);
+} fp_sockets SEC(".maps");
+
+/* Every call, for replay; a page where nobody traces. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} fp_trace SEC(".maps");
+
+#define FP_PARAM_DEFAULT(name, dflt, min, max, scale, unit, zero, source, meaning) dflt,
+#define FP_TEXT2(text) #text
+#define FP_TEXT(text) FP_TEXT2(text)
+
+/* What a loader sets before the load (all of .rodata, in this layout), but for the first and the
+ * last member's size. Constants to the verifier too, which drops the code that they switch off. */
+const volatile struct {
+	char algorithm[16];
+	char kernel_name[16];
+	u32 is_traced;
+	u32 tick_us;           /* of jiffies */
+	u32 cong_control_args; /* 2 before Linux 6.10 */
+	u32 seed;              /* of the algorithm's random numbers; 0: the kernel's */
+	u32 param_count;
+	struct FP_CC(_params) params;
+} fp_settings = {
+    .algorithm = FP_TEXT(FP_ALGORITHM),
+    .tick_us = 4000,
+    .cong_control_args = 4,
+    .param_count = sizeof(struct FP_CC(_params)) / sizeof(u32),
+    .params = {FP_CC(_PARAMS)(FP_PARAM_DEFAULT)},
+};
+
+/* What user space reads (all of .bss). */
+struct {
+	u32 live;       /* sockets that use it now */
+	u32 opened;     /* sockets that ever used it */
+	u32 trace_lost; /* calls that found the ring buffer full */
+} fp_counters;
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* The compiler must not take the defaults for the values. */
+static __always_inline const struct FP_CC(_params) * fp_parameters(void)
+{
+	const void *params = (const void *)&fp_settings.params;
+
+	barrier_var(params);
+	return params;
+}
+
+static __always_inline struct fp_socket *fp_find(struct sock *sk)
+{
+	return bpf_sk_storage_get(&fp_sockets, sk, 0, 0);
+}
+
+/* tcp_is_cwnd_limited() */
+static __always_inline u8 fp_is_cwnd_limited(const struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+static __always_inline u8 fp_ecn_ok(const struct tcp_sock *tp)
+{
+	const struct tcp_sock___accecn *newer = (const void *)tp;
+	u8 modes = TCP_ECN_OK;
+
+	if (bpf_core_field_exists(newer->accecn_fail_mode))
+		modes |= TCP_ECN_MODE_ACCECN;
+	return !!(tp->ecn_flags & modes);
+}
+
+static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
+{
+	const struct inet_connection_sock *icsk = (const void *)sk;
+	const struct tcp_sock *tp = (const void *)sk;
+	struct cc_conn *conn = &s->call.conn;
+	u64 idle_us = (u64)((u32)bpf_jiffies64() - tp->lsndtime) * fp_settings.tick_us;
+
+	conn->now_us = tp->tcp_mstamp;
+	conn->now_ns = tp->tcp_clock_cache;
+	conn->edt_ns = tp->tcp_wstamp_ns;
+	conn->delivered_us = tp->delivered_mstamp;
+	conn->last_send_us = conn->now_us - cc_min_u64(conn->now_us, idle_us);
+	conn->pacing_rate_cap_Bps = sk->sk_max_pacing_rate;
+	conn->mss_bytes = tp->mss_cache;
+	conn->delivered = tp->delivered;
+	conn->delivered_ce = tp->delivered_ce;
+	conn->lost = tp->lost;
+	conn->packets_out = tp->packets_out;
+	conn->inflight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	conn->snd_una = tp->snd_una;
+	conn->snd_nxt = tp->snd_nxt;
+	conn->srtt_us = tp->srtt_us >> 3;
+	conn->app_limited = tp->app_limited;
+	conn->cwnd_clamp = tp->snd_cwnd_clamp;
+	conn->gso_max_segs = sk->sk_gso_max_segs;
+	conn->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	conn->prior_ca_state = s->prior_ca_state;
+	conn->is_cwnd_limited = fp_is_cwnd_limited(tp);
+	conn->ecn_ok = fp_ecn_ok(tp);
+	conn->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
+}
+
+static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+	struct cc_ctl *ctl = &s->call.after;
+
+	ctl->pacing_rate_Bps = sk->sk_pacing_rate;
+	ctl->cwnd = tp->snd_cwnd;
+	ctl->ssthresh = tp->snd_ssthresh;
+	ctl->tso_segs = 0;
+	ctl->sndbuf_factor = s->sndbuf_factor;
+	ctl->cwnd_cnt = tp->snd_cwnd_cnt;
+}
+
+/* The facts of a call that is about to be made. */
+static __always_inline void fp_begin(struct sock *sk, struct fp_socket *s, u32 kind)
+{
+	fp_read_conn(sk, s);
+	fp_read_ctl(sk, s);
+	s->call.kind = kind;
+	if (fp_settings.is_traced)
+		s->call.before = s->call.after;
+	CC_STEP();
+}
+
+/* Its decisions. The kernel itself applies what ssthresh and undo_cwnd return. */
+static __always_inline void fp_end(struct sock *sk, struct fp_socket *s)
+{
+	struct tcp_sock *tp = (void *)sk;
+	const struct cc_ctl *ctl = &s->call.after;
+
+	CC_STEP();
+#ifdef FP_OWNS_CWND
+	sk->sk_pacing_rate = ctl->pacing_rate_Bps;
+#endif
+	tp->snd_cwnd = cc_max_u32(ctl->cwnd, 1);
+	tp->snd_cwnd_cnt = ctl->cwnd_cnt;
+	tp->snd_ssthresh = ctl->ssthresh;
+	if (fp_settings.is_traced && bpf_ringbuf_output(&fp_trace, &s->call, sizeof(s->call), 0))
+		__sync_fetch_and_add(&fp_counters.trace_lost, 1);
+	s->call.sequence++;
+}
+
+/* Anything but an ACK; false: this socket is not ours to control. */
+static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 kind, u32 value,
+				     u32 packets)
+{
+	/* On the stack, so that a constant kind leaves only its branch of the algorithm. */
+	const struct cc_event event = {.kind = kind, .value = value, .packets = packets};
+
+	if (!s || !s->is_live)
+		return 0;
+	fp_begin(sk, s, FP_CALL_EVENT);
+#ifdef FP_WANTS_RING
+	if (kind == CC_EVENT_SEND)
+		cc_ring_push(&s->ring, &s->call.conn);
+	CC_STEP();
+#endif
+	if (fp_settings.is_traced)
+		s->call.event = event;
+	FP_CC(_on_event)(&s->state, fp_parameters(), &s->call.conn, &event, &s->call.after);
+	return 1;
+}
+
+SEC("struct_ops")
+void fp_init(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = bpf_sk_storage_get(&fp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	u32 number;
+
+	if (!s || s->is_live)
+		return;
+	number = __sync_fetch_and_add(&fp_counters.opened, 1) + 1;
+	__sync_fetch_and_add(&fp_counters.live, 1);
+	s->is_live = 1;
+	s->call.socket = number;
+#ifdef FP_OWNS_CWND
+	/* Without fq the kernel then paces by itself. */
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+#endif
+	/* Multiplied by the golden ratio: seeds of neighbours must differ in every bit. */
+	s->call.conn.seed =
+	    fp_settings.seed ? fp_settings.seed + number * 0x9e3779b9u : bpf_get_prandom_u32();
+	fp_begin(sk, s, FP_CALL_INIT);
+	FP_CC(_init)(&s->state, fp_parameters(), &s->call.conn, &s->call.after);
+	s->sndbuf_factor = s->call.after.sndbuf_factor;
+	fp_end(sk, s);
+}
+
+SEC("struct_ops")
+void fp_release(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = fp_find(sk);
+
+	if (!s || !s->is_live)
+		return;
+	__sync_fetch_and_add(&fp_counters.live, -1);
+	s->is_live = 0;
+	/* A socket that returns to this algorithm begins anew. */
+	bpf_sk_storage_delete(&fp_sockets, sk);
+}
+
+/* The verifier refuses one load of either of two kinds of memory, which is what the compiler would
+ * make of `s->call.after` in one branch and of the socket in the other. */
+#define FP_LOADED(value) barrier_var(value)
+
+SEC("struct_ops")
+u32 fp_ssthresh(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = fp_find(sk);
+	u32 ssthresh = ((struct tcp_sock *)sk)->snd_ssthresh;
+
+	FP_LOADED(ssthresh);
+	if (fp_tell(sk, s, CC_EVENT_SSTHRESH, 0, 0)) {
+		fp_end(sk, s);
+		ssthresh = s->call.after.ssthresh;
+	}
+	return ssthresh;
+}
+
+SEC("struct_ops")
+u32 fp_undo_cwnd(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = fp_find(sk);
+	u32 cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
+
+	FP_LOADED(cwnd);
+	if (fp_tell(sk, s, CC_EVENT_UNDO, 0, 0)) {
+		fp_end(sk, s);
+		cwnd = cc_max_u32(s->call.after.cwnd, 1);
+	}
+	return cwnd;
+}
+
+SEC("struct_ops")
+void fp_set_state(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	u8 state = (u8)context[1];
+	struct fp_socket *s = fp_find(sk);
+
+	if (!fp_tell(sk, s, CC_EVENT_STATE, state, 0))
+		return;
+	s->prior_ca_state = s->call.conn.ca_state;
+	fp_end(sk, s);
+}
+
+SEC("struct_ops")
+void fp_cwnd_event(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	u32 event = (u32)context[1], kind;
+	struct fp_socket *s;
+
+	if (event == CA_EVENT_TX_START)
+		kind = CC_EVENT_TX_START;
+	else if (event == CA_EVENT_CWND_RESTART)
+		kind = CC_EVENT_CWND_RESTART;
+	else if (event == CA_EVENT_COMPLETE_CWR)
+		kind = CC_EVENT_COMPLETE_CWR;
+	else if (event == CA_EVENT_LOSS)
+		kind = CC_EVENT_RTO;
+	else if (event == CA_EVENT_ECN_IS_CE)
+		kind = CC_EVENT_ECN_CE;
+	else
+		return;
+	s = fp_find(sk);
+	if (fp_tell(sk, s, kind, 0, 0))
+		fp_end(sk, s);
+}
+
+#ifdef FP_WANTS_RTT
+SEC("struct_ops")
+void fp_pkts_acked(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	const struct ack_sample *sample = (void *)context[1];
+	s32 rtt_us = sample->rtt_us;
+	struct fp_socket *s;
+
+	if (rtt_us < 0)
+		return;
+	s = fp_find(sk);
+	if (fp_tell(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked))
+		fp_end(sk, s);
+}
+#endif
+
+#ifdef FP_OWNS_CWND
+static __always_inline void fp_read_ack(const struct rate_sample *rs, struct cc_ack *ack)
+{
+	ack->prior_us = rs->prior_mstamp;
+	ack->prior_delivered = rs->prior_delivered;
+	ack->prior_delivered_ce = rs->prior_delivered_ce;
+	ack->delivered = rs->delivered;
+	ack->delivered_ce = rs->delivered_ce;
+	ack->interval_us = (s32)rs->interval_us;
+	ack->rtt_us = (s32)rs->rtt_us;
+	ack->losses = (u32)rs->losses;
+	ack->acked_sacked = rs->acked_sacked;
+	ack->prior_inflight = rs->prior_in_flight;
+	ack->last_end_seq = rs->last_end_seq;
+	ack->is_app_limited = rs->is_app_limited;
+	ack->is_retrans = rs->is_retrans;
+	ack->is_ack_delayed = rs->is_ack_delayed;
+}
+
+SEC("struct_ops")
+void fp_cong_control(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	const struct rate_sample *rs;
+	struct fp_socket *s;
+
+	/* The verifier knows which; one load of a chosen address would be refused. */
+	if (fp_settings.cong_control_args == 2) {
+		rs = (void *)context[1];
+		FP_LOADED(rs);
+	} else {
+		rs = (void *)context[3];
+		FP_LOADED(rs);
+	}
+	s = fp_find(sk);
+	if (!s || !s->is_live)
+		return;
+	fp_begin(sk, s, FP_CALL_ACK);
+	fp_read_ack(rs, &s->call.ack);
+#ifdef FP_WANTS_RING
+	CC_STEP();
+	cc_ring_sample(&s->ring, &s->call.conn, &s->call.ack);
+#endif
+	CC_STEP();
+	FP_CC(_on_ack)(&s->state, fp_parameters(), &s->call.conn, &s->call.ack, &s->call.after);
+	fp_end(sk, s);
+}
+
+SEC("struct_ops")
+u32 fp_min_tso_segs(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = fp_find(sk);
+
+	if (!fp_tell(sk, s, CC_EVENT_SEND, 0, 0))
+		return 1;
+	fp_end(sk, s);
+	return s->call.after.tso_segs;
+}
+
+SEC("struct_ops")
+u32 fp_sndbuf_expand(u64 *context)
+{
+	struct fp_socket *s = fp_find((void *)context[0]);
+
+	return s && s->sndbuf_factor ? s->sndbuf_factor : 2; /* tcp_sndbuf_expand()'s default */
+}
+#else
+SEC("struct_ops")
+void fp_cong_avoid(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	u32 acked = (u32)context[2];
+	struct fp_socket *s = fp_find(sk);
+
+	if (!s || !s->is_live)
+		return;
+	fp_begin(sk, s, FP_CALL_ACK);
+	s->call.ack.acked_sacked = acked;
+	FP_CC(_on_ack)(&s->state, fp_parameters(), &s->call.conn, &s->call.ack, &s->call.after);
+	fp_end(sk, s);
+}
+#endif
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops fp_ops = {
+    .name = "fp_unnamed",
+    .flags = FP_CC(_FLAGS) & CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0,
+    .init = (void *)fp_init,
+    .release = (void *)fp_release,
+    .ssthresh = (void *)fp_ssthresh,
+    .undo_cwnd = (void *)fp_undo_cwnd,
+    .set_state = (void *)fp_set_state,
+    .cwnd_event = (void *)fp_cwnd_event,
+#ifdef FP_WANTS_RTT
+    .pkts_acked = (void *)fp_pkts_acked,
+#endif
+#ifdef FP_OWNS_CWND
+    .cong_control = (void *)fp_cong_control,
+    .min_tso_segs = (void *)fp_min_tso_segs,
+    .sndbuf_expand = (void *)fp_sndbuf_expand,
+#else
+    .cong_avoid = (void *)fp_cong_avoid,
+#endif
+};
+
+/* What the file says must be what the algorithm wants. */
+#ifdef FP_OWNS_CWND
+_Static_assert(FP_CC(_FLAGS) & CC_OWNS_CWND, "FP_OWNS_CWND");
+#else
+_Static_assert(!(FP_CC(_FLAGS) & CC_OWNS_CWND), "FP_OWNS_CWND");
+#endif
+#ifdef FP_WANTS_RING
+_Static_assert(FP_CC(_FLAGS) & CC_WANTS_RING, "FP_WANTS_RING");
+#else
+_Static_assert(!(FP_CC(_FLAGS) & CC_WANTS_RING), "FP_WANTS_RING");
+#endif
+#ifdef FP_WANTS_RTT
+_Static_assert(FP_CC(_FLAGS) & CC_WANTS_RTT, "FP_WANTS_RTT");
+#else
+_Static_assert(!(FP_CC(_FLAGS) & CC_WANTS_RTT), "FP_WANTS_RTT");
+#endif
+
+#endif
