@@ -274,8 +274,21 @@ impl<'a> Simulation<'a> {
         self.outgoing = outgoing;
     }
 
-    /// Hands what TCP sent to the network, now or when it departs.
+    /// Hands what TCP sent to the network, now or when it departs. What leaves at once makes room
+    /// below TCP (tcp_wfree()), so that it may send more.
     fn send_out(&mut self, flow: usize, outgoing: &mut Vec<Data>) {
+        while self.hand_down(flow, outgoing) {
+            self.connections[flow]
+                .sender
+                .transmit(self.now_ns, outgoing);
+        }
+        self.note_events(flow);
+        self.arm(flow);
+    }
+
+    /// True if something left through fq at once.
+    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Data>) -> bool {
+        let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
         let direct = self.plan.host.pacing == Pacing::Internal && access_bps == 0;
         self.sent += outgoing.len() as u64;
@@ -298,6 +311,7 @@ impl<'a> Simulation<'a> {
             if enters_ns <= self.now_ns && connection.leaving.is_empty() {
                 if self.plan.host.pacing == Pacing::Fq {
                     connection.sender.departed(u64::from(data.payload_bytes));
+                    made_room = true;
                 }
                 self.enter(flow, data);
                 continue;
@@ -308,8 +322,7 @@ impl<'a> Simulation<'a> {
             }
             connection.leaving.push_back((enters_ns, data));
         }
-        self.note_events(flow);
-        self.arm(flow);
+        made_room
     }
 
     /// Bursts whose time has come leave the sender's host.

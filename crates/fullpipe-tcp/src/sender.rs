@@ -154,7 +154,6 @@ pub struct Sender {
     pub(crate) timer: Option<(TimerKind, u64)>,
     /// Payload queued below TCP and not departed (sk_wmem_alloc).
     pub(crate) queued_bytes: u64,
-    pub(crate) queued_bursts: u32,
     pub(crate) last_send_ns: u64,
     pub(crate) echo_ns: u64,
     pub(crate) data_segs_out: u64,
@@ -223,7 +222,6 @@ impl Sender {
             pacing_at_ns: None,
             timer: None,
             queued_bytes: 0,
-            queued_bursts: 0,
             last_send_ns: 0,
             echo_ns: 0,
             data_segs_out: 0,

@@ -14,8 +14,6 @@ const TSO_RTT_LOG: u32 = 9;
 const GSO_MAX_BYTES: u64 = 65_536 - 320;
 /// Linux's truesize of a full packet, for limits in buffer bytes.
 const TRUESIZE_BYTES: u64 = 2304;
-/// sysctl tcp_limit_output_bytes.
-const LIMIT_OUTPUT_BYTES: u64 = 4 << 20;
 /// The first packets are not paced, so that the initial window leaves at once
 /// (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
 const UNPACED_PACKETS: u64 = 10;
@@ -36,10 +34,9 @@ impl Sender {
         self.send_new(out);
     }
 
-    /// A burst of so much payload has left the host (only under fq: TSQ's feedback).
+    /// So much payload has left the host (only under fq: TSQ's feedback).
     pub fn departed(&mut self, payload_bytes: u64) {
         self.queued_bytes = self.queued_bytes.saturating_sub(payload_bytes);
-        self.queued_bursts = self.queued_bursts.saturating_sub(1);
     }
 
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
@@ -90,13 +87,15 @@ impl Sender {
         true
     }
 
-    /// Too much waits below TCP already (tcp_small_queue_check()).
-    fn small_queue_full(&self) -> bool {
-        if self.config.pacing != Pacing::Fq || self.queued_bursts < 2 {
+    /// Too much waits below TCP already for a burst of `packets` more (tcp_small_queue_check();
+    /// sysctl tcp_limit_output_bytes bounds only what is not paced).
+    fn small_queue_full(&self, packets: u32) -> bool {
+        if self.config.pacing != Pacing::Fq {
             return false;
         }
+        let two_bursts = 2 * u64::from(packets) * u64::from(self.config.mss_bytes);
         let allowed = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
-        self.queued_bytes > allowed.min(LIMIT_OUTPUT_BYTES)
+        self.queued_bytes > allowed.max(two_bursts)
     }
 
     fn retransmit_lost(&mut self, out: &mut Vec<Data>) {
@@ -109,7 +108,7 @@ impl Sender {
                 self.retransmit_hint = number;
                 continue;
             }
-            if self.must_wait() || self.small_queue_full() {
+            if self.must_wait() {
                 return;
             }
             let room = self.ctl.cwnd.saturating_sub(self.inflight());
@@ -124,6 +123,9 @@ impl Sender {
                     break;
                 }
                 count += 1;
+            }
+            if self.small_queue_full(count) {
+                return;
             }
             self.send_burst(number, count, true, out);
             if self.in_cwnd_reduction() {
@@ -170,7 +172,7 @@ impl Sender {
                 limited |= room < window_room;
                 break;
             }
-            if self.small_queue_full() {
+            if self.small_queue_full(burst) {
                 break;
             }
             if self.packets_out() == 0 {
@@ -261,7 +263,6 @@ impl Sender {
         }
         if self.config.pacing == Pacing::Fq {
             self.queued_bytes += payload;
-            self.queued_bursts += 1;
         }
     }
 
@@ -386,11 +387,10 @@ impl Sender {
         } else {
             2 * NS_PER_MS
         };
-        let at_ns = self.now_ns + 2 * srtt_ns + slack_ns;
+        let mut at_ns = self.now_ns + 2 * srtt_ns + slack_ns;
+        // Where the timeout would be sooner, the probe takes its place.
         if let Some((TimerKind::Retransmit, rto_ns)) = self.timer {
-            if rto_ns <= at_ns {
-                return true;
-            }
+            at_ns = at_ns.min(rto_ns.max(self.now_ns));
         }
         self.timer = Some((TimerKind::LossProbe, at_ns));
         true

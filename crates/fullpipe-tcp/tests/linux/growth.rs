@@ -1,0 +1,124 @@
+//! RFC 5681: how a window grows, with Linux's count of packets instead of ACKs (RFC 3465).
+
+use super::peer::{ack, config, numbers, reno, sack, sender, sends, with_cwnd, MS, RTT, START};
+use fullpipe_tcp::{Sender, SenderConfig};
+
+/// Sends all that may go and acknowledges each packet an RTT later; returns the window after it.
+fn round(sender: &mut Sender, now_ns: u64) -> u32 {
+    let packets = sends(sender, now_ns);
+    for packet in &packets {
+        sender.on_ack(now_ns + RTT, &ack(packet.number + 1, packet.departs_ns));
+    }
+    sender.cwnd()
+}
+
+/// A connection in congestion avoidance: one of ten packets was lost and repaired, which halved the
+/// window; the ACK that ended recovery has begun to raise it again, as in tcp_cong_control().
+fn in_avoidance() -> (Sender, u64) {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let mut now_ns = START + RTT;
+    for end in 2..=10 {
+        sender.on_ack(now_ns, &sack(0, START, &[(1, end)]));
+    }
+    let again = sends(&mut sender, now_ns);
+    assert_eq!(again[0].number, 0);
+    now_ns += RTT;
+    let next = again.iter().map(|packet| packet.number).max().unwrap() + 1;
+    sender.on_ack(now_ns, &ack(next.max(10), START + RTT));
+    assert_eq!((sender.ssthresh(), sender.cwnd()), (Some(5), 6));
+    (sender, now_ns)
+}
+
+#[test]
+fn the_initial_window_leaves_at_once_and_no_more() {
+    let mut sender = reno();
+    assert_eq!(
+        numbers(&sends(&mut sender, START)),
+        (0..10).collect::<Vec<_>>()
+    );
+    assert_eq!(sender.inflight(), 10);
+    assert!(sends(&mut sender, START + MS).is_empty());
+}
+
+#[test]
+fn slow_start_doubles_the_window_every_round() {
+    let mut sender = reno();
+    for (index, window) in [20, 40, 80, 160].into_iter().enumerate() {
+        assert_eq!(round(&mut sender, START + index as u64 * RTT), window);
+    }
+}
+
+#[test]
+fn slow_start_counts_packets_and_not_acks() {
+    // RFC 3465 with L unbounded, as Linux: ten packets acknowledged by one ACK grow it by ten.
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(10, START));
+    assert_eq!(sender.cwnd(), 20);
+}
+
+#[test]
+fn congestion_avoidance_adds_one_packet_a_round() {
+    let (mut sender, mut now_ns) = in_avoidance();
+    for window in 7..30 {
+        now_ns += RTT;
+        assert_eq!(round(&mut sender, now_ns), window);
+    }
+}
+
+#[test]
+fn a_window_that_the_application_does_not_use_does_not_grow() {
+    // RFC 7661's concern, tcp_is_cwnd_limited(): in slow start up to twice what was used.
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            written_by_application: true,
+            ..config()
+        },
+    );
+    for index in 0..50 {
+        sender.write(2);
+        round(&mut sender, START + index * RTT);
+    }
+    assert_eq!(sender.cwnd(), 10);
+}
+
+#[test]
+fn after_an_idle_timeout_the_window_halves_for_each_timeout_but_not_below_the_initial_one() {
+    // RFC 2861 as tcp_cwnd_restart(): the timeout is 200 ms above the RTT of 40 ms.
+    let mut idle = sender(
+        "reno",
+        SenderConfig {
+            written_by_application: true,
+            ..config()
+        },
+    );
+    let mut now_ns = START;
+    for packets in [10, 20, 40, 80] {
+        idle.write(packets);
+        round(&mut idle, now_ns);
+        now_ns += RTT;
+    }
+    assert_eq!(idle.cwnd(), 160);
+    let timeout_ns = RTT + 200 * MS;
+    idle.write(1);
+    now_ns = now_ns - RTT + 5 * timeout_ns / 2;
+    sends(&mut idle, now_ns);
+    assert_eq!(idle.cwnd(), 40);
+    idle.on_ack(now_ns + RTT, &ack(151, now_ns));
+    idle.write(1);
+    sends(&mut idle, now_ns + 100 * timeout_ns);
+    assert_eq!(idle.cwnd(), 10);
+}
+
+#[test]
+fn the_receivers_window_bounds_what_is_in_flight() {
+    let mut sender = with_cwnd(100);
+    let first = sends(&mut sender, START);
+    assert_eq!(first.len(), 100);
+    let mut small = ack(100, START);
+    small.window_bytes = 7 * u64::from(super::peer::MSS) + 100;
+    sender.on_ack(START + RTT, &small);
+    assert_eq!(sends(&mut sender, START + RTT).len(), 7);
+}

@@ -1,0 +1,220 @@
+//! The scoreboard (RFC 2018, RFC 6675's counting) and RACK-TLP (RFC 8985).
+
+use super::peer::{
+    ack, config, dsack, events, expires, numbers, reno, sack, sender, sends, with_cwnd, MS, MSS,
+    RTT, START,
+};
+use fullpipe_cc::CaState;
+use fullpipe_tcp::{Sender, SenderConfig, SenderEvent};
+
+const US: u64 = 1000;
+
+#[test]
+fn what_is_sacked_is_delivered_once_and_leaves_the_flight() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let before = sender.delivered().0;
+    sender.on_ack(START + RTT, &sack(0, START, &[(5, 7)]));
+    assert_eq!((sender.delivered().0 - before, sender.inflight()), (2, 8));
+    // The same blocks again, and a range that overlaps them.
+    sender.on_ack(START + RTT, &sack(0, START, &[(5, 7)]));
+    sender.on_ack(START + RTT, &sack(0, START, &[(4, 8)]));
+    assert_eq!(sender.delivered().0 - before, 4);
+    sender.on_ack(START + RTT, &ack(10, START));
+    assert_eq!((sender.delivered().0 - before, sender.inflight()), (10, 0));
+}
+
+#[test]
+fn an_ack_of_what_was_never_sent_or_is_long_done_changes_nothing() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(4, START));
+    let before = (
+        sender.cwnd(),
+        sender.inflight(),
+        sender.delivered(),
+        sender.snd_una(),
+    );
+    sender.on_ack(START + RTT, &ack(11, START));
+    sender.on_ack(START + RTT, &ack(3, START));
+    sender.on_ack(START + RTT, &sack(4, START, &[(50, 60), (900, u32::MAX)]));
+    assert_eq!(
+        before,
+        (
+            sender.cwnd(),
+            sender.inflight(),
+            sender.delivered(),
+            sender.snd_una()
+        )
+    );
+}
+
+#[test]
+fn below_three_sacked_packets_a_hole_waits_a_quarter_of_the_least_rtt() {
+    // RFC 8985 section 6.2 step 4: the reordering window starts at min_RTT / 4.
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(1, 3)]));
+    assert_eq!(sender.ca_state(), CaState::Disorder);
+    sends(&mut sender, START + RTT);
+    let (at_ns, again) = expires(&mut sender);
+    let window_ns = at_ns - (START + RTT);
+    assert!(
+        (RTT / 4..RTT / 4 + 2 * US).contains(&window_ns),
+        "{window_ns}"
+    );
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    assert_eq!(numbers(&again)[0], 0);
+}
+
+#[test]
+fn a_hole_that_fills_within_the_reordering_window_is_no_loss() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(1, 3)]));
+    sender.on_ack(START + RTT + RTT / 8, &ack(3, START));
+    assert_eq!(sender.ca_state(), CaState::Open);
+    assert_eq!(
+        (sender.totals().packets_lost, sender.totals().recoveries),
+        (0, 0)
+    );
+}
+
+#[test]
+fn three_sacked_packets_mark_the_hole_below_them_at_once() {
+    // RFC 8985 section 6.2 step 4 with RFC 6675's DupThresh while no reordering was seen.
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(2, 4)]));
+    assert_eq!(sender.totals().packets_lost, 0);
+    sender.on_ack(START + RTT, &sack(0, START, &[(2, 5)]));
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    assert_eq!(sender.totals().packets_lost, 2);
+    assert_eq!(events(&mut sender), [SenderEvent::Recovery]);
+}
+
+#[test]
+fn only_what_was_sent_before_the_newest_delivery_is_lost() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(3, 6)]));
+    assert_eq!(sender.totals().packets_lost, 3);
+    assert_eq!(sender.inflight(), 4);
+}
+
+#[test]
+fn a_retransmission_is_lost_when_something_sent_after_it_arrives() {
+    // RFC 8985 section 3.1: what duplicate ACKs alone cannot see.
+    let mut sender = with_cwnd(40);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(1, 30)]));
+    let again = sends(&mut sender, START + RTT);
+    assert_eq!(numbers(&again)[0], 0);
+    sender.on_ack(START + RTT + MS, &sack(0, START, &[(1, 40)]));
+    let newer = sends(&mut sender, START + RTT + MS);
+    assert!(newer[0].number >= 40);
+    sender.on_ack(
+        START + 2 * RTT + MS,
+        &sack(0, START, &[(1, newer[0].number + 1)]),
+    );
+    let third = sends(&mut sender, START + 2 * RTT + MS);
+    assert_eq!(third[0].number, 0);
+    assert_eq!(sender.totals().packets_lost, 2);
+}
+
+#[test]
+fn an_answer_sooner_than_the_path_is_long_is_of_the_first_sending() {
+    // RFC 8985 section 6.2 step 2: it must not make RACK believe that the path is faster.
+    let mut sender = with_cwnd(40);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(2, 8)]));
+    let again = sends(&mut sender, START + RTT);
+    assert_eq!(numbers(&again)[..2], [0, 1]);
+    sender.on_ack(START + RTT + MS, &sack(1, START, &[(2, 9)]));
+    assert!(sends(&mut sender, START + RTT + MS)
+        .iter()
+        .all(|packet| packet.number > 1));
+    assert_eq!(sender.totals().packets_lost, 2);
+}
+
+#[test]
+fn two_smoothed_rtts_of_silence_bring_a_probe_of_new_data() {
+    // RFC 8985 section 7.2: PTO = 2 SRTT, section 7.3: new data where there is any; Linux adds two
+    // ms (TCP_TIMEOUT_MIN).
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(10, START));
+    sends(&mut sender, START + RTT);
+    let (at_ns, probe) = expires(&mut sender);
+    assert_eq!(at_ns, START + RTT + 2 * RTT + 2 * MS);
+    assert_eq!(numbers(&probe), [30]);
+    assert!(!probe[0].is_retransmission);
+    assert_eq!(sender.totals().timeouts, 0);
+}
+
+/// Four packets were sent, the first three acknowledged; the last is probed for.
+fn tail() -> (Sender, u64) {
+    let amount_bytes = Some(4 * u64::from(MSS));
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            amount_bytes,
+            ..config()
+        },
+    );
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(3, START));
+    sends(&mut sender, START + RTT);
+    let (at_ns, probe) = expires(&mut sender);
+    // One packet in flight: the peer may be delaying its ACK (section 7.2, 200 ms in Linux), so the
+    // timeout of SRTT + 200 ms would come first and the probe takes its time.
+    assert_eq!(at_ns, START + RTT + RTT + 200 * MS);
+    assert_eq!(sender.totals().timeouts, 0);
+    assert_eq!(numbers(&probe), [3]);
+    assert!(probe[0].is_retransmission);
+    (sender, at_ns)
+}
+
+#[test]
+fn a_probe_that_repaired_a_lost_tail_reduces_the_window_once() {
+    // RFC 8985 section 7.4.2: no DSACK, so the tail had been lost.
+    let (mut sender, at_ns) = tail();
+    let before = sender.cwnd();
+    sender.on_ack(at_ns + RTT, &ack(4, at_ns));
+    assert_eq!(sender.cwnd(), before / 2);
+    assert!(sender.is_finished());
+}
+
+#[test]
+fn a_probe_that_arrived_twice_reduces_nothing() {
+    let (mut sender, at_ns) = tail();
+    let before = sender.cwnd();
+    sender.on_ack(at_ns + RTT, &dsack(4, at_ns, (3, 4)));
+    assert!(sender.cwnd() >= before);
+    assert_eq!(sender.ca_state(), CaState::Open);
+}
+
+#[test]
+fn a_probe_turns_the_loss_of_a_whole_tail_into_recovery_without_a_timeout() {
+    let amount_bytes = Some(10 * u64::from(MSS));
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            amount_bytes,
+            ..config()
+        },
+    );
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(4, START));
+    sends(&mut sender, START + RTT);
+    let (at_ns, probe) = expires(&mut sender);
+    assert_eq!(numbers(&probe), [9]);
+    sender.on_ack(at_ns + RTT, &sack(4, START, &[(9, 10)]));
+    let again = sends(&mut sender, at_ns + RTT);
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    assert_eq!(numbers(&again)[0], 4);
+    assert_eq!(
+        (sender.totals().packets_lost, sender.totals().timeouts),
+        (5, 0)
+    );
+}

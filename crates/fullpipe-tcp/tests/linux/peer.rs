@@ -1,0 +1,138 @@
+//! What plays the network: a sender of one algorithm, and ACKs made by hand or by a scoreboard
+//! that acknowledges every packet which it is given.
+
+use std::collections::BTreeSet;
+
+use fullpipe_cc::{algorithm, set, Controller};
+use fullpipe_scenario::Pacing;
+use fullpipe_tcp::{Ack, Block, Data, Sender, SenderConfig, SenderEvent, MAX_BLOCKS};
+
+pub(crate) const MSS: u32 = 1448;
+pub(crate) const MS: u64 = 1_000_000;
+/// The RTT of the handshake, and of every ACK that a test does not time itself.
+pub(crate) const RTT: u64 = 40 * MS;
+/// When the connection is established.
+pub(crate) const START: u64 = 1_000 * MS;
+
+pub(crate) fn config() -> SenderConfig {
+    SenderConfig {
+        mss_bytes: MSS,
+        pacing: Pacing::Internal,
+        pacing_shift: 10,
+        gso_max_segments: 1,
+        initial_cwnd: 10,
+        wmem_max_bytes: 1 << 30,
+        ecn: false,
+        seed: 1,
+        amount_bytes: None,
+        written_by_application: false,
+    }
+}
+
+/// An established connection whose peer offers a window that never limits.
+pub(crate) fn sender(cc: &str, config: SenderConfig) -> Sender {
+    let set = set(cc).expect("a registered set");
+    let known = algorithm(set.algorithm).expect("its algorithm");
+    let cc = Controller::new(known, &set.values).expect("values in range");
+    let mut sender = Sender::new(config, cc);
+    sender.establish(START, RTT, 1 << 30);
+    sender
+}
+
+pub(crate) fn reno() -> Sender {
+    sender("reno", config())
+}
+
+pub(crate) fn with_cwnd(initial_cwnd: u32) -> Sender {
+    sender(
+        "reno",
+        SenderConfig {
+            initial_cwnd,
+            ..config()
+        },
+    )
+}
+
+/// What the sender sends now.
+pub(crate) fn sends(sender: &mut Sender, now_ns: u64) -> Vec<Data> {
+    let mut out = Vec::new();
+    sender.transmit(now_ns, &mut out);
+    out
+}
+
+/// What the sender sends when its timer expires, and when that is.
+pub(crate) fn expires(sender: &mut Sender) -> (u64, Vec<Data>) {
+    let at_ns = sender.timer_ns().expect("a timer runs");
+    let mut out = Vec::new();
+    sender.on_timer(at_ns, &mut out);
+    (at_ns, out)
+}
+
+pub(crate) fn numbers(packets: &[Data]) -> Vec<u32> {
+    packets.iter().map(|packet| packet.number).collect()
+}
+
+pub(crate) fn events(sender: &mut Sender) -> Vec<SenderEvent> {
+    sender.take_events().collect()
+}
+
+/// A cumulative ACK that answers what was sent an RTT ago.
+pub(crate) fn ack(next: u32, echo_ns: u64) -> Ack {
+    Ack {
+        next,
+        window_bytes: 1 << 30,
+        echo_ns,
+        sent_ns: echo_ns + RTT / 2,
+        ..Ack::default()
+    }
+}
+
+/// One that reports ranges beyond a hole too, the newest first.
+pub(crate) fn sack(next: u32, echo_ns: u64, ranges: &[(u32, u32)]) -> Ack {
+    let mut ack = ack(next, echo_ns);
+    for (slot, &(start, end)) in ack.blocks.iter_mut().zip(ranges) {
+        *slot = Block { start, end };
+        ack.count += 1;
+    }
+    ack
+}
+
+/// One whose first block reports a duplicate (RFC 2883).
+pub(crate) fn dsack(next: u32, echo_ns: u64, duplicate: (u32, u32)) -> Ack {
+    Ack {
+        dsack: true,
+        ..sack(next, echo_ns, &[duplicate])
+    }
+}
+
+/// A receiver that answers each packet at once with all that RFC 2018 lets it say.
+#[derive(Default)]
+pub(crate) struct Answers {
+    next: u32,
+    beyond: BTreeSet<u32>,
+    echo_ns: u64,
+}
+
+impl Answers {
+    pub(crate) fn to(&mut self, packet: &Data) -> Ack {
+        if packet.number <= self.next {
+            self.echo_ns = packet.departs_ns;
+        }
+        if packet.number >= self.next {
+            self.beyond.insert(packet.number);
+        }
+        while self.beyond.remove(&self.next) {
+            self.next += 1;
+        }
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for &number in &self.beyond {
+            match ranges.last_mut() {
+                Some(range) if range.1 == number => range.1 += 1,
+                _ => ranges.push((number, number + 1)),
+            }
+        }
+        ranges.sort_by_key(|range| !(range.0..range.1).contains(&packet.number));
+        ranges.truncate(MAX_BLOCKS);
+        sack(self.next, self.echo_ns, &ranges)
+    }
+}

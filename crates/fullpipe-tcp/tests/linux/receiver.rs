@@ -1,0 +1,248 @@
+//! When a receiver acknowledges, what it reports, and the window that it offers.
+
+use super::peer::{MS, MSS, START};
+use fullpipe_scenario::AckPolicy;
+use fullpipe_tcp::{Ack, Block, Data, Receiver, ReceiverConfig};
+
+fn config() -> ReceiverConfig {
+    ReceiverConfig {
+        mss_bytes: MSS,
+        ack_policy: AckPolicy::Linux,
+        window_bytes: None,
+        rmem_max_bytes: 64 << 20,
+        aggregation_ns: 0,
+    }
+}
+
+fn data(number: u32, departs_ns: u64) -> Data {
+    Data {
+        number,
+        payload_bytes: MSS,
+        departs_ns,
+        ..Data::default()
+    }
+}
+
+/// A receiver that has spent the quick ACKs of its start: packets 0..count came a ms apart.
+fn settled(config: ReceiverConfig, count: u32) -> (Receiver, u64) {
+    let mut receiver = Receiver::new(config);
+    let mut now_ns = START;
+    for number in 0..count {
+        now_ns = START + u64::from(number) * MS;
+        receiver.on_data(now_ns, &data(number, now_ns));
+    }
+    (receiver, now_ns)
+}
+
+#[test]
+fn the_first_sixteen_packets_are_acknowledged_one_by_one_and_then_every_second() {
+    // tcp_incr_quickack(): the window over two packets, at most TCP_MAX_QUICKACKS (16).
+    let mut receiver = Receiver::new(config());
+    let acks: Vec<bool> = (0..32)
+        .map(|number| {
+            receiver
+                .on_data(START + u64::from(number) * MS, &data(number, 0))
+                .is_some()
+        })
+        .collect();
+    assert!(acks[..16].iter().all(|&acked| acked));
+    assert!(
+        acks[16..].chunks(2).all(|pair| pair == [false, true]),
+        "{acks:?}"
+    );
+}
+
+#[test]
+fn a_single_packet_is_acknowledged_after_40_ms() {
+    // TCP_ATO_MIN; RFC 1122 section 4.2.3.2 allows 500 ms.
+    let (mut receiver, mut now_ns) = settled(config(), 32);
+    now_ns += MS;
+    assert_eq!(receiver.on_data(now_ns, &data(32, now_ns)), None);
+    assert_eq!(receiver.timer_ns(), Some(now_ns + 40 * MS));
+    assert_eq!(receiver.on_timer(now_ns + 39 * MS), None);
+    assert_eq!(
+        receiver.on_timer(now_ns + 40 * MS).map(|ack| ack.next),
+        Some(33)
+    );
+}
+
+#[test]
+fn a_pause_brings_back_quick_acks() {
+    // tcp_event_data_recv(): longer than the timeout, the sender may be in slow start again.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    let later_ns = now_ns + 1000 * MS;
+    for number in 32..48 {
+        assert!(
+            receiver
+                .on_data(later_ns, &data(number, later_ns))
+                .is_some(),
+            "{number}"
+        );
+    }
+    assert!(receiver.on_data(later_ns, &data(48, later_ns)).is_none());
+}
+
+#[test]
+fn the_policies_for_formulas_are_exact() {
+    let mut every = Receiver::new(ReceiverConfig {
+        ack_policy: AckPolicy::EveryPacket,
+        ..config()
+    });
+    assert!((0..50).all(|number| every.on_data(START, &data(number, START)).is_some()));
+    let mut second = Receiver::new(ReceiverConfig {
+        ack_policy: AckPolicy::EverySecond,
+        ..config()
+    });
+    let acks = (0..50)
+        .filter(|&n| second.on_data(START, &data(n, START)).is_some())
+        .count();
+    assert_eq!(acks, 25);
+}
+
+#[test]
+fn a_hole_is_reported_at_once_with_the_newest_block_first() {
+    // RFC 5681 section 4.2, RFC 2018 section 4.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    let mut acks: Vec<Ack> = Vec::new();
+    for number in [33, 35, 37] {
+        acks.push(
+            receiver
+                .on_data(now_ns, &data(number, now_ns))
+                .expect("at once"),
+        );
+    }
+    let last = acks[2];
+    assert_eq!((last.next, last.count), (32, 3));
+    let starts: Vec<u32> = last.blocks.iter().map(|block| block.start).collect();
+    assert_eq!(starts, [37, 35, 33]);
+}
+
+#[test]
+fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
+    let (mut receiver, now_ns) = settled(config(), 32);
+    receiver.on_data(now_ns, &data(34, now_ns));
+    receiver.on_data(now_ns, &data(33, now_ns));
+    let ack = receiver.on_data(now_ns, &data(32, now_ns));
+    let next = ack
+        .or_else(|| receiver.on_timer(now_ns + 40 * MS))
+        .expect("an ACK")
+        .next;
+    assert_eq!(next, 35);
+    assert_eq!(receiver.delivered_bytes(), 35 * u64::from(MSS));
+}
+
+#[test]
+fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
+    // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: each 5 % of the RTT, at most 1 ms, or 44 packets.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    // RTT samples of 100 ms, so that 5 % is more than a millisecond.
+    for number in 32..40 {
+        let echo = Data {
+            echo_ns: now_ns - 100 * MS,
+            ..data(number, now_ns)
+        };
+        receiver.on_data(now_ns, &echo);
+    }
+    receiver.on_timer(now_ns + 40 * MS);
+    let now_ns = now_ns + 50 * MS;
+    let at_once = (41..44).filter(|&n| receiver.on_data(now_ns, &data(n, now_ns)).is_some());
+    assert_eq!(at_once.count(), 3);
+    assert!((44..80).all(|n| receiver.on_data(now_ns, &data(n, now_ns)).is_none()));
+    assert_eq!(receiver.timer_ns(), Some(now_ns + MS));
+    let ack = receiver.on_timer(now_ns + MS).expect("the compressed ACK");
+    assert_eq!(ack.blocks[0], Block { start: 41, end: 80 });
+}
+
+#[test]
+fn what_came_twice_is_reported_as_a_duplicate() {
+    // RFC 2883 section 4.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    let ack = receiver.on_data(now_ns, &data(7, now_ns)).expect("at once");
+    assert!(ack.dsack);
+    assert_eq!((ack.next, ack.blocks[0]), (32, Block { start: 7, end: 8 }));
+    assert_eq!(receiver.delivered_bytes(), 32 * u64::from(MSS));
+}
+
+#[test]
+fn the_echoed_timestamp_is_of_the_first_packet_since_the_last_ack() {
+    // RFC 7323 section 4.3: a delayed ACK must not hide the delay from the sender.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    receiver.on_data(now_ns + MS, &data(32, 1111));
+    let ack = receiver
+        .on_data(now_ns + 2 * MS, &data(33, 2222))
+        .expect("the second");
+    assert_eq!(ack.echo_ns, 1111);
+}
+
+#[test]
+fn receive_aggregation_acknowledges_a_burst_at_once() {
+    let gro = ReceiverConfig {
+        aggregation_ns: MS,
+        ..config()
+    };
+    let mut receiver = Receiver::new(gro);
+    assert!((0..20).all(|number| receiver.on_data(START, &data(number, START)).is_none()));
+    assert_eq!(receiver.timer_ns(), Some(START + MS));
+    assert_eq!(receiver.on_timer(START + MS).map(|ack| ack.next), Some(20));
+}
+
+#[test]
+fn a_fixed_window_stays_what_it_is() {
+    let fixed = ReceiverConfig {
+        window_bytes: Some(65_536),
+        ..config()
+    };
+    let (receiver, _) = settled(fixed, 5000);
+    assert_eq!(receiver.window_bytes(), 65_536);
+}
+
+/// What is offered while `per_round` packets come every 40 ms, round by round.
+fn windows(config: ReceiverConfig, per_round: impl Fn(u32) -> u32, rounds: u32) -> Vec<u64> {
+    let mut receiver = Receiver::new(config);
+    let (mut number, mut offered) = (0, Vec::new());
+    for round in 0..rounds {
+        let now_ns = START + u64::from(round) * 40 * MS;
+        for _ in 0..per_round(round) {
+            let packet = Data {
+                echo_ns: now_ns - 40 * MS,
+                ..data(number, now_ns)
+            };
+            receiver.on_data(now_ns, &packet);
+            number += 1;
+        }
+        offered.push(receiver.window_bytes());
+    }
+    offered
+}
+
+#[test]
+fn an_autotuned_window_is_always_twice_what_an_rtt_brought() {
+    // tcp_rcv_space_adjust(): a sender in slow start doubles, and must never be stopped.
+    let doubling = |round: u32| 10 << round;
+    let offered = windows(config(), doubling, 10);
+    assert_eq!(offered[0], 65_536);
+    for (round, window) in offered.iter().enumerate().skip(1) {
+        let next_round_bytes = u64::from(doubling(round as u32 + 1)) * u64::from(MSS);
+        assert!(
+            *window >= next_round_bytes || round == 9,
+            "round {round}: {window}"
+        );
+    }
+}
+
+#[test]
+fn an_autotuned_window_does_not_grow_while_the_rate_does_not() {
+    let offered = windows(config(), |_| 100, 30);
+    assert_eq!(offered[5], offered[29]);
+}
+
+#[test]
+fn autotuning_ends_at_half_of_the_buffer() {
+    // tcp_adv_win_scale 1: half of tcp_rmem[2] is window, the rest overhead.
+    let small = ReceiverConfig {
+        rmem_max_bytes: 1 << 20,
+        ..config()
+    };
+    let offered = windows(small, |round| 10 << round, 10);
+    assert_eq!(*offered.last().unwrap(), 1 << 19);
+}

@@ -1,0 +1,144 @@
+//! Proportional rate reduction (RFC 6937) and the undoing of reductions (RFC 3522, RFC 3708).
+
+use super::peer::{ack, dsack, events, numbers, sack, sends, with_cwnd, Answers, MS, RTT, START};
+use fullpipe_cc::CaState;
+use fullpipe_tcp::{Data, Sender, SenderEvent};
+
+/// Twenty packets of which some are lost; each other is answered on its own. Returns what every
+/// ACK let go, and the sender as the last of them left it.
+fn recover(lost: impl Fn(u32) -> bool) -> (Sender, Vec<Vec<Data>>) {
+    let mut sender = with_cwnd(20);
+    let mut answers = Answers::default();
+    let first = sends(&mut sender, START);
+    let mut sent = Vec::new();
+    for packet in first.iter().filter(|packet| !lost(packet.number)) {
+        let now_ns = START + RTT + u64::from(packet.number) * MS;
+        sender.on_ack(now_ns, &answers.to(packet));
+        sent.push(sends(&mut sender, now_ns));
+    }
+    (sender, sent)
+}
+
+/// RFC 6937 section 3 with PRR-SSRB, in packets: what each ACK of a recovery lets go when each
+/// delivers one packet and nothing else is lost.
+fn rfc_6937(flight: u32, ssthresh: u32, mut pipe: u32, acks: usize) -> Vec<usize> {
+    let (mut delivered, mut out) = (0, 0);
+    let mut sent = Vec::new();
+    for ack in 0..acks {
+        // The ACK that began recovery has taken its packet out of the pipe already.
+        pipe -= u32::from(ack > 0);
+        delivered += 1;
+        let count = if pipe > ssthresh {
+            (delivered * ssthresh).div_ceil(flight) - out
+        } else {
+            (delivered - out).max(1).min(ssthresh - pipe)
+        };
+        out += count;
+        pipe += count;
+        sent.push(count as usize);
+    }
+    sent
+}
+
+#[test]
+fn one_loss_of_twenty_sends_what_rfc_6937_says() {
+    // Section 4's first example: after two packets of limited transmit the retransmission, and
+    // then one packet for every two delivered.
+    let (sender, sent) = recover(|number| number == 0);
+    let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
+    assert_eq!(counts[..2], [1, 1]);
+    assert_eq!(sent[2][0].number, 0);
+    assert_eq!(sender.ssthresh(), Some(10));
+    // 22 were sent, three of them sacked and one lost.
+    assert_eq!(counts[2..], rfc_6937(20, 10, 18, 17));
+    assert_eq!(sender.inflight(), 10);
+}
+
+#[test]
+fn fifteen_losses_of_twenty_refill_the_pipe_as_rfc_6937_figure_2_shows() {
+    // Section 4's second example loses 1 to 15 of 20: PRR-SSRB sends up to two packets an ACK
+    // while the pipe is below ssthresh, instead of one burst or of one packet an ACK.
+    let (sender, sent) = recover(|number| (1..16).contains(&number));
+    let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
+    assert_eq!(sender.ssthresh(), Some(10));
+    assert!(counts.iter().all(|&count| count <= 3), "{counts:?}");
+    assert!(sender.inflight() <= 10);
+    assert!(sent.concat().iter().any(|packet| packet.is_retransmission));
+}
+
+#[test]
+fn recovery_ends_at_ssthresh_when_all_it_began_with_is_acknowledged() {
+    let (mut sender, sent) = recover(|number| number == 0);
+    let now_ns = START + 3 * RTT;
+    let last = sent
+        .concat()
+        .iter()
+        .map(|packet| packet.number)
+        .max()
+        .unwrap();
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    sender.on_ack(now_ns, &ack(last + 1, START + RTT + 3 * MS));
+    assert_eq!(sender.ca_state(), CaState::Open);
+    // The same ACK begins congestion avoidance (tcp_cong_control()).
+    assert!((10..=11).contains(&sender.cwnd()), "{}", sender.cwnd());
+    assert_eq!(
+        events(&mut sender),
+        [SenderEvent::Recovery, SenderEvent::RecoveryEnd]
+    );
+}
+
+#[test]
+fn losses_of_one_window_reduce_it_once() {
+    let (sender, _) = recover(|number| number % 4 == 0);
+    assert_eq!(sender.totals().recoveries, 1);
+    assert_eq!(sender.ssthresh(), Some(10));
+    assert_eq!(sender.totals().packets_lost, 5);
+}
+
+/// A window of twenty whose first packet was reordered by more than RACK allows and sent again.
+fn mistaken() -> Sender {
+    let mut sender = with_cwnd(20);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(1, 4)]));
+    let again = sends(&mut sender, START + RTT + MS);
+    assert_eq!(numbers(&again)[0], 0);
+    assert_eq!(sender.ssthresh(), Some(10));
+    events(&mut sender);
+    sender
+}
+
+#[test]
+fn an_echo_of_the_first_sending_undoes_the_reduction() {
+    // Eifel detection, RFC 3522: the ACK's timestamp is older than the retransmission.
+    let mut sender = mistaken();
+    sender.on_ack(START + RTT + 2 * MS, &ack(20, START));
+    assert!(events(&mut sender).contains(&SenderEvent::Undo));
+    assert_eq!(sender.ca_state(), CaState::Open);
+    assert!(sender.cwnd() >= 20, "{}", sender.cwnd());
+    assert_eq!(sender.totals().undos, 1);
+}
+
+#[test]
+fn an_echo_of_the_retransmission_does_not() {
+    let mut sender = mistaken();
+    let next = 20;
+    sender.on_ack(START + 2 * RTT + MS, &ack(next, START + RTT + MS));
+    sender.on_ack(START + 2 * RTT + 2 * MS, &ack(next, START + RTT + MS));
+    assert_eq!(sender.totals().undos, 0);
+    assert!(sender.cwnd() <= 11, "{}", sender.cwnd());
+}
+
+#[test]
+fn a_duplicate_report_of_every_retransmission_undoes_the_reduction() {
+    // RFC 3708, tcp_may_undo(): all that was sent again had arrived. The echo says nothing here.
+    let mut sender = mistaken();
+    let now_ns = START + 2 * RTT;
+    sender.on_ack(now_ns, &sack(4, START + RTT + MS, &[(5, 20)]));
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    sender.on_ack(now_ns + MS, &dsack(20, START + RTT + MS, (0, 1)));
+    let next = 21;
+    sends(&mut sender, now_ns + MS);
+    sender.on_ack(now_ns + 2 * MS, &ack(next, START + RTT + MS));
+    assert_eq!(sender.totals().undos, 1);
+    assert!(sender.cwnd() >= 20, "{}", sender.cwnd());
+}

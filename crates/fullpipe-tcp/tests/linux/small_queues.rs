@@ -1,0 +1,112 @@
+//! TCP small queues: how much may wait below TCP (tcp_small_queue_check()), and bursts.
+
+use super::peer::{ack, config, sender, sends, MSS, RTT, START};
+use fullpipe_scenario::Pacing;
+use fullpipe_tcp::{Sender, SenderConfig};
+
+/// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
+fn under_fq(pacing_shift: u8) -> Sender {
+    let settings = SenderConfig {
+        pacing: Pacing::Fq,
+        pacing_shift,
+        initial_cwnd: 1000,
+        gso_max_segments: 45,
+        ..config()
+    };
+    let mut sender = sender("reno", settings);
+    let first = sends(&mut sender, START);
+    for packet in &first {
+        sender.departed(u64::from(packet.payload_bytes));
+    }
+    let sent = first.iter().map(|packet| packet.number).max().unwrap() + 1;
+    sender.on_ack(START + RTT, &ack(sent, START));
+    sender
+}
+
+#[test]
+fn no_more_than_the_set_time_of_data_waits_below_tcp_and_a_burst() {
+    // sk_pacing_shift 10, 9, 8, 7: about 1, 2, 4, 8 ms at the pacing rate.
+    for shift in [10, 9, 8, 7] {
+        let mut sender = under_fq(shift);
+        let waiting: u64 = sends(&mut sender, START + RTT)
+            .iter()
+            .map(|packet| u64::from(packet.payload_bytes))
+            .sum();
+        let allowed = sender.pacing_rate().unwrap() >> shift;
+        let burst = allowed.min(45 * u64::from(MSS));
+        assert!(waiting > allowed, "shift {shift}: {waiting} of {allowed}");
+        assert!(
+            waiting <= allowed + 2 * burst,
+            "shift {shift}: {waiting} of {allowed}"
+        );
+    }
+}
+
+#[test]
+fn bursts_that_depart_packet_by_packet_make_room_for_as_much() {
+    let mut sender = under_fq(10);
+    let mut waiting = sends(&mut sender, START + RTT);
+    let limit: usize = waiting.len();
+    for _ in 0..20 {
+        let at_ns = waiting[0].departs_ns;
+        let leaving = waiting
+            .iter()
+            .take_while(|packet| packet.departs_ns == at_ns)
+            .count();
+        for packet in waiting.drain(..leaving) {
+            sender.departed(u64::from(packet.payload_bytes));
+        }
+        waiting.extend(sends(&mut sender, at_ns));
+        assert!(waiting.len() <= limit, "{} of {limit}", waiting.len());
+    }
+}
+
+#[test]
+fn what_departs_makes_room() {
+    let mut sender = under_fq(10);
+    let waiting = sends(&mut sender, START + RTT);
+    assert!(sends(&mut sender, START + RTT).is_empty());
+    for packet in &waiting {
+        sender.departed(u64::from(packet.payload_bytes));
+    }
+    assert!(!sends(&mut sender, START + RTT).is_empty());
+}
+
+#[test]
+fn a_burst_lasts_about_a_millisecond_at_the_pacing_rate() {
+    // tcp_tso_autosize(): pacing rate >> sk_pacing_shift, at least two packets.
+    let mut sender = under_fq(10);
+    let out = sends(&mut sender, START + RTT);
+    let leaders: Vec<usize> = (0..out.len())
+        .filter(|&index| out[index].leads_burst)
+        .collect();
+    let per_ms = (sender.pacing_rate().unwrap() >> 10) / u64::from(MSS);
+    for pair in leaders.windows(2) {
+        assert_eq!((pair[1] - pair[0]) as u64, per_ms.clamp(2, 45));
+    }
+    assert!(leaders.len() > 1);
+}
+
+#[test]
+fn bursts_depart_spaced_at_the_pacing_rate() {
+    let mut sender = under_fq(9);
+    let out = sends(&mut sender, START + RTT);
+    let rate = sender.pacing_rate().unwrap();
+    let bytes: u64 = out
+        .iter()
+        .map(|packet| u64::from(packet.payload_bytes))
+        .sum();
+    let last = out.iter().rev().find(|packet| packet.leads_burst).unwrap();
+    let span_ns = last.departs_ns - out[0].departs_ns;
+    let burst = out
+        .iter()
+        .filter(|packet| packet.departs_ns == last.departs_ns)
+        .count() as u64;
+    let spaced = bytes - burst * u64::from(MSS);
+    // The first burst after a wait leaves with up to half a burst of credit.
+    let expected_ns = spaced * 1_000_000_000 / rate;
+    assert!(
+        span_ns <= expected_ns && span_ns >= expected_ns / 2,
+        "{span_ns} {expected_ns}"
+    );
+}

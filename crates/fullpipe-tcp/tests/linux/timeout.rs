@@ -1,0 +1,160 @@
+//! The retransmission timer (RFC 6298 with Linux's 200 ms), its backoff, and F-RTO (RFC 5682).
+
+use super::peer::{ack, events, expires, numbers, reno, sack, sends, MS, RTT, START};
+use fullpipe_cc::CaState;
+use fullpipe_tcp::{Sender, SenderEvent};
+
+/// Nothing comes back until the timer has expired as often as is said: the probe's expiry first.
+fn silence(sender: &mut Sender, timeouts: u64) -> Vec<u64> {
+    let mut at = Vec::new();
+    while sender.totals().timeouts < timeouts {
+        let before = sender.totals().timeouts;
+        let (at_ns, _) = expires(sender);
+        if sender.totals().timeouts > before {
+            at.push(at_ns);
+        }
+    }
+    at
+}
+
+#[test]
+fn the_timeout_is_the_smoothed_rtt_and_at_least_200_ms_of_deviation() {
+    // tcp_rtt_estimator(): RTTVAR is bounded by tcp_rto_min, so a steady RTT gives SRTT + 200 ms;
+    // it runs anew from the probe that precedes it.
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let (probe_ns, probe) = expires(&mut sender);
+    assert_eq!((probe.len(), sender.totals().timeouts), (1, 0));
+    let (at_ns, _) = expires(&mut sender);
+    assert_eq!(at_ns - probe_ns, RTT + 200 * MS);
+    assert_eq!(sender.totals().timeouts, 1);
+}
+
+#[test]
+fn every_expiry_doubles_the_timeout_and_a_new_ack_restores_it() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let at = silence(&mut sender, 6);
+    let gaps: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let first = 2 * (RTT + 200 * MS);
+    assert_eq!(gaps, (0..5).map(|n| first << n).collect::<Vec<_>>());
+    let now_ns = at[5] + RTT;
+    sender.on_ack(now_ns, &ack(1, at[5]));
+    sends(&mut sender, now_ns);
+    assert!(sender.timer_ns().unwrap() - now_ns <= 2 * (RTT + 200 * MS));
+}
+
+#[test]
+fn the_timeout_never_exceeds_120_s() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let at = silence(&mut sender, 14);
+    assert_eq!(at[13] - at[12], 120_000 * MS);
+}
+
+#[test]
+fn a_timeout_leaves_one_packet_of_window_and_half_the_flight_as_threshold() {
+    // RFC 5681 section 3.1, equation 4, and section 3.1's loss window.
+    let mut sender = reno();
+    sends(&mut sender, START);
+    silence(&mut sender, 1);
+    assert_eq!((sender.cwnd(), sender.ssthresh()), (1, Some(5)));
+    assert_eq!(sender.ca_state(), CaState::Loss);
+    // The flight and the probe that preceded the timeout.
+    assert_eq!(sender.totals().packets_lost, 11);
+    assert_eq!(sender.inflight(), 1);
+}
+
+#[test]
+fn after_a_timeout_the_window_grows_from_one_by_slow_start() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let at_ns = silence(&mut sender, 1)[0];
+    sender.on_ack(at_ns + RTT, &ack(1, at_ns));
+    assert_eq!(sender.cwnd(), 2);
+    let again = sends(&mut sender, at_ns + RTT);
+    assert_eq!(again.len(), 2);
+}
+
+/// A timeout while ACKs were only late: all ten packets had arrived.
+fn late() -> (Sender, u64) {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    let at_ns = silence(&mut sender, 1)[0];
+    events(&mut sender);
+    (sender, at_ns)
+}
+
+#[test]
+fn the_late_ack_of_a_first_sending_undoes_a_timeout_by_its_timestamp() {
+    // RFC 3522 with RFC 4015's response: the window is what it was.
+    let (mut sender, at_ns) = late();
+    sender.on_ack(at_ns + 5 * MS, &ack(2, START));
+    assert!(events(&mut sender).contains(&SenderEvent::Undo));
+    assert_eq!(sender.ca_state(), CaState::Open);
+    assert!(sender.cwnd() >= 10, "{}", sender.cwnd());
+    // Nothing else is sent again.
+    assert!(sends(&mut sender, at_ns + 5 * MS)
+        .iter()
+        .all(|packet| !packet.is_retransmission));
+}
+
+#[test]
+fn without_timestamps_f_rto_takes_the_delivery_of_a_first_sending_as_proof() {
+    // RFC 5682 section 3.1 (SACK-enhanced): packets that were not sent again are acknowledged.
+    let (mut sender, at_ns) = late();
+    sender.on_ack(at_ns + 5 * MS, &ack(3, 0));
+    assert_eq!(sender.totals().undos, 1);
+    assert_eq!(sender.ca_state(), CaState::Open);
+}
+
+#[test]
+fn a_timeout_whose_retransmission_alone_is_answered_stands() {
+    let (mut sender, at_ns) = late();
+    sender.on_ack(at_ns + RTT, &ack(1, at_ns));
+    assert_eq!(sender.totals().undos, 0);
+    assert_eq!(sender.ca_state(), CaState::Loss);
+    let again = sends(&mut sender, at_ns + RTT);
+    assert!(!again.is_empty());
+}
+
+#[test]
+fn a_loss_episode_ends_when_all_that_was_out_is_acknowledged() {
+    let (mut sender, at_ns) = late();
+    let mut now_ns = at_ns + RTT;
+    let mut next = 1;
+    while sender.ca_state() == CaState::Loss {
+        assert!(next < 40, "the episode does not end");
+        sender.on_ack(now_ns, &ack(next, now_ns - RTT));
+        let out = sends(&mut sender, now_ns);
+        next = numbers(&out)
+            .into_iter()
+            .max()
+            .map_or(next + 1, |most| most.max(next) + 1);
+        now_ns += RTT;
+    }
+    assert_eq!(sender.totals().undos, 0);
+    assert_eq!(sender.totals().timeouts, 1);
+}
+
+#[test]
+fn what_was_sacked_before_a_timeout_is_not_sent_again() {
+    let mut sender = reno();
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(4, 6)]));
+    sends(&mut sender, START + RTT);
+    let mut now_ns = silence(&mut sender, 1)[0];
+    let mut again = Vec::new();
+    for next in [1, 2, 3, 6, 7, 8, 9] {
+        now_ns += RTT;
+        sender.on_ack(now_ns, &ack(next, now_ns - RTT));
+        again.extend(
+            sends(&mut sender, now_ns)
+                .into_iter()
+                .filter(|p| p.is_retransmission),
+        );
+    }
+    assert!(numbers(&again)
+        .iter()
+        .all(|number| !(4..6).contains(number)));
+}
