@@ -1,0 +1,187 @@
+"""`fullpipe experiment`: the papers' figures and tables, run and judged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from fullpipe.cli.output import console, fail, messages
+from fullpipe.engines import engine_names
+from fullpipe.errors import UserError
+from fullpipe.experiments import (
+    Entry,
+    EntryVerdicts,
+    Progress,
+    Store,
+    default_store,
+    judge,
+    load_catalogue,
+    run_entries,
+)
+from fullpipe.experiments.entry import Size, default_folder, pick
+from fullpipe.experiments.verdicts import commands
+
+app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")
+
+Catalogue = Annotated[Path | None, typer.Option(help="folder of entries; the checkout's")]
+StoreFolder = Annotated[Path | None, typer.Option("--store", help="where runs are kept")]
+Full = Annotated[bool, typer.Option("--full", help="the paper's durations and repetitions")]
+Observed = Annotated[Path | None, typer.Option(help="CSV of measured points to lay beside")]
+Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="runs of each cell")]
+
+_COLOURS = {"reproduced": "green", "contradicted": "red", "not testable here": "yellow"}
+
+
+@app.command("list")
+def list_(catalogue: Catalogue = None) -> None:
+    """Lists the catalogue."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("name", "figure", "title"):
+        table.add_column(title, overflow="fold")
+    for title in ("cells", "runs", "claims"):
+        table.add_column(title, justify="right")
+    for entry in _entries(catalogue):
+        cells = len(entry.cells("default"))
+        runs = cells * entry.repetitions_of("default") * len(entry.engines)
+        state = str(cells) if entry.runnable else ("-" if entry.scenario else "none")
+        title = entry.title
+        if entry.not_yet_runnable:
+            title += f" (not yet runnable: {entry.not_yet_runnable})"
+        table.add_row(entry.id, entry.figure, title, state, str(runs or "-"), str(len(entry.claim)))
+    console.print(table)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="name of an entry")],
+    catalogue: Catalogue = None,
+    full: Full = False,
+) -> None:
+    """Shows what an entry runs, measures and claims."""
+    size: Size = "full" if full else "default"
+    for entry in pick(_entries(catalogue), [name]):
+        cells = entry.cells(size)
+        console.print(f"[bold]{entry.id}[/]: seed {entry.seed}, {entry.figure}: {entry.title}")
+        console.print(entry.shows)
+        for label, text in (
+            ("differs", entry.differs), ("not yet runnable", entry.not_yet_runnable)
+        ):  # fmt: skip
+            if text:
+                console.print(f"{label}: {text}")
+        engines = ", ".join(entry.engines)
+        console.print(
+            f"{len(cells)} cells x {entry.repetitions_of(size)} runs on {engines}; "
+            f"repeat: {commands(entry, size)}"
+        )
+        for axis in entry.axes:
+            values = dict.fromkeys(str(cell.axes.get(axis, "")) for cell in cells)
+            console.print(f"  axis {axis}: {', '.join(values) if axis != 'engine' else engines}")
+        for metric_name, metric in entry.metric.items():
+            console.print(f"  metric {metric_name}: {metric.value} ({metric.over_runs} of runs)")
+        for claim in entry.claim:
+            console.print(f"  claim {claim.id}: {claim.text}")
+            console.print(f"    {claim.check or 'not testable: ' + claim.needs}", style="dim")
+
+
+@app.command()
+def run(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="entries, seed numbers, PREFIX*")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
+    full: Full = False,
+    engine: Annotated[list[str] | None, typer.Option(help="instead of the entry's")] = None,
+    repeat: Repeat = None,
+    store: StoreFolder = None,
+    observed: Observed = None,
+    catalogue: Catalogue = None,
+    keep_recordings: Annotated[bool, typer.Option(help="keep each run's recording")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
+) -> int:
+    """Runs entries; what the store holds already is reused. Prints the verdicts."""
+    for one in engine or []:
+        if one not in engine_names():
+            raise UserError(f"--engine {one}: unknown; known are {', '.join(engine_names())}")
+    entries = _chosen(catalogue, names, all_)
+    size: Size = "full" if full else "default"
+    kept = Store(store or default_store())
+    begin = time.monotonic()
+    with _progress() as update:
+        outcome = run_entries(
+            entries, kept, size, engine or (), repeat, keep_recordings, jobs, update
+        )
+    for entry in entries:
+        for one in engine or ([entry.engines[0]] if entry.compare_engines else entry.engines):
+            _print(judge(entry, kept, size, one, repeat, observed))
+    for (entry_id, one), reason in outcome.failures.items():
+        messages.print(f"{entry_id} on {one}: {reason}")
+    messages.print(
+        f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} reused; "
+        f"store: {kept.folder}"
+    )
+    if outcome.interrupted:
+        fail("interrupted; the same command continues where it stopped", 130)
+    return 1 if outcome.failures and not outcome.ran and not outcome.reused else 0
+
+
+def _entries(catalogue: Path | None) -> list[Entry]:
+    return load_catalogue(catalogue or default_folder())
+
+
+def _chosen(catalogue: Path | None, names: list[str] | None, everything: bool) -> list[Entry]:
+    if everything == bool(names):
+        raise UserError("experiment: name entries (see `fullpipe experiment list`), or --all")
+    entries = _entries(catalogue)
+    return entries if everything else pick(entries, names or [])
+
+
+def _print(found: EntryVerdicts) -> None:
+    entry = found.results.entry
+    console.print(f"[bold]{entry.id}[/] {entry.figure}: {entry.title}")
+    for verdict in found.verdicts:
+        colour = _COLOURS[verdict.status]
+        console.print(f"  [{colour}]{verdict.status}[/] {verdict.claim.id}: {verdict.claim.text}")
+        detail = verdict.reason
+        if verdict.value is not None:
+            detail = f"measured {verdict.value:.4g}{_unit(verdict.claim.unit)}"
+            if verdict.low is not None:
+                detail += f" [{verdict.low:.4g}, {verdict.high:.4g}]"
+            if verdict.runs:
+                detail += f", {verdict.runs} runs on {verdict.engine}"
+        if verdict.claim.published:
+            detail += f"{'; ' if detail else ''}published {verdict.claim.published}"
+        if detail:
+            console.print(f"    {detail}", style="dim", markup=False)
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    columns = (
+        TextColumn("runs"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[runs]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Bar(*columns, console=messages, transient=True) as bar:
+        task = bar.add_task("runs", total=1.0, runs="", left="")
+
+        def update(progress: Progress) -> None:
+            left = "" if progress.left_s is None else f"{progress.left_s:.0f} s left"
+            runs = f"{progress.done} of {progress.total}"
+            bar.update(task, completed=progress.share, runs=runs, left=left)
+
+        yield update

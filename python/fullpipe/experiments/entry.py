@@ -1,0 +1,338 @@
+"""An entry of the catalogue: one TOML file for a figure or table of a paper, validated key by key.
+
+What a key means is in docs/experiments.md. This module reads and checks; it must never run
+anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+import typing
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from fullpipe.errors import UserError
+from fullpipe.experiments import measure
+from fullpipe.experiments.grid import Cell, cells_of
+from fullpipe.experiments.language import ExpressionError, parse
+from fullpipe.scenario import load_document
+
+Size = Literal["default", "full"]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+Sentence = Annotated[str, Field(min_length=1, max_length=2000)]
+_FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+AxisValue = str | int | float | dict[Name, str | int | float | bool]
+
+
+class SizeOptions(_Part):
+    """What one size of the experiment changes; what is left out is as above."""
+
+    repetitions: int | None = Field(None, ge=1, le=1000, description="runs of each cell")
+    scenario: dict[str, Any] = Field(default={}, description="merged into [scenario]")
+    grid: list[dict[Name, list[AxisValue]]] = Field(default=[], description="instead of [[grid]]")
+
+
+class Metric(_Part):
+    """A number that every run of every cell gives."""
+
+    value: Sentence = Field(description="expression of the metric language; may hold {axes}")
+    title: str = Field("", max_length=200, description="in tables and plots")
+    unit: str = Field("", max_length=40, description="as it is printed")
+    over_runs: Literal["mean", "median"] = Field("mean", description="a cell's value")
+    predict: str | None = Field(
+        None, description="what models say of it: share:CC, jain, loss, queue_bytes, occupancy"
+    )
+
+    @field_validator("predict")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"share:\S+|jain|loss|queue_bytes|occupancy", value):
+            raise ValueError("must be share:CC, jain, loss, queue_bytes or occupancy")
+        return value
+
+
+class Published(_Part):
+    """Values that the paper prints: of the cells that `at` selects, in the order of `along`."""
+
+    metric: Name
+    at: dict[Name, str | int | float] = {}
+    along: Name | None = None
+    values: list[float] = Field(min_length=1)
+    source: str = Field("", description="where it is printed, if not in the figure itself")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Published:
+        if self.along is None and len(self.values) != 1:
+            raise ValueError("values: more than one need `along`, the axis that they follow")
+        return self
+
+
+class Number(_Part):
+    """A number that claims use and no run gives: printed in the paper, or in its raw data."""
+
+    value: float
+    source: Sentence
+
+
+class Observed(_Part):
+    """How rows of a file given with --observed belong to cells."""
+
+    metric: Name
+    column: str
+    match: dict[str, str | int | float] = Field(description="column -> what it must hold")
+    source: str = ""
+
+
+class Plot(_Part):
+    """How results are drawn."""
+
+    kind: Literal["line", "cdf", "box"] = "line"
+    of: Name = Field(description="a metric; cdf, box: queue_delay_rttmin, ping_ms, goodput_mbps")
+    x: Name | None = Field(None, description="line, box: the axis to the right")
+    by: list[Name] = Field(default=[], description="axes of which each value is a line")
+    panel: list[Name] = Field(default=[], description="axes of which each value is a figure")
+    log_x: bool = False
+    title: str = ""
+
+
+class Claim(_Part):
+    """One checkable sentence."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
+    text: Sentence = Field(description="the sentence, in our words or quoted")
+    where: str = Field("", description="section, table or figure of the paper")
+    about: Literal["paper", "simulator", "arithmetic"] = Field(
+        "paper", description="simulator: our own target; arithmetic: of the paper's own numbers"
+    )
+    published: str = Field("", description="as the paper prints it")
+    check: Sentence | None = Field(None, description="expression that holds or not")
+    value: Sentence | None = Field(None, description="expression shown as measured")
+    unit: str = ""
+    needs: str = Field("", description="what is missing to test it here")
+    explanation: str = Field("", description="shown where it is contradicted: why")
+    note: str = Field("", description="shown always")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Claim:
+        if (self.check is None) == (not self.needs):
+            raise ValueError("check: give either check or needs (what is missing)")
+        return self
+
+
+class Entry(_Part):
+    """One figure or table of a paper."""
+
+    id: str = Field("", description="the file's name, set by the reader")
+    seed: Annotated[str, Field(pattern=r"^(00[0-9]|agreement)$")] = Field(
+        description="number of the paper in the list of seeds"
+    )
+    figure: Sentence = Field(description="such as Fig. 8, or Table I")
+    title: Sentence
+    shows: Sentence = Field(description="what the figure shows and how it was measured")
+    differs: str = Field("", description="what is not as in the paper, and why")
+    engines: list[Literal["sim", "vm", "live"]] = Field(default=["sim"], min_length=1)
+    compare_engines: bool = Field(False, description="engine is an axis that claims may use")
+    not_yet_runnable: str = Field("", description="what is missing to run it at all")
+    scenario: dict[str, Any] = Field(default={}, description="keys of a scenario file")
+    grid: list[dict[Name, list[AxisValue]]] = []
+    repetitions: int = Field(3, ge=1, le=1000)
+    default: SizeOptions = SizeOptions()
+    full: SizeOptions = SizeOptions()
+    metric: dict[Name, Metric] = {}
+    published: list[Published] = []
+    number: dict[Name, Number] = {}
+    observed: Observed | None = None
+    plot: list[Plot] = []
+    claim: list[Claim] = []
+
+    @property
+    def source(self) -> str:
+        """What errors call it."""
+        return f"{self.id}.toml"
+
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run: entries without a scenario are arithmetic only."""
+        return bool(self.scenario) and not self.not_yet_runnable
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the axes; `engine` where engines are compared."""
+        names = list(self.grid[0]) if self.grid else []
+        return [*names, "engine"] if self.compare_engines else names
+
+    def repetitions_of(self, size: Size) -> int:
+        """Runs of each cell."""
+        return self._options(size).repetitions or self.repetitions
+
+    def cells(self, size: Size) -> list[Cell]:
+        """The cells of this size. Raises UserError naming file, cell and key."""
+        return self._cells[size]
+
+    def _options(self, size: Size) -> SizeOptions:
+        return self.full if size == "full" else self.default
+
+    @cached_property
+    def _cells(self) -> dict[Size, list[Cell]]:
+        if not self.runnable:
+            return {"default": [], "full": []}
+        sizes: tuple[Size, ...] = ("default", "full")
+        return {
+            size: cells_of(
+                self._options(size).grid or self.grid,
+                _merged({"name": self.id, **self.scenario}, self._options(size).scenario),
+                self.source,
+            )
+            for size in sizes
+        }
+
+
+def default_folder() -> Path:
+    """The catalogue of the checkout that this package runs from, else `experiments` here."""
+    beside = Path(__file__).resolve().parents[3] / "experiments"
+    return beside if beside.is_dir() else Path("experiments")
+
+
+def load_catalogue(folder: Path) -> list[Entry]:
+    """All entries of a folder, by name.
+
+    Raises UserError where there is none, or naming file, key and what is allowed."""
+    files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
+    if not files:
+        raise UserError(f"{folder}: no experiments here; name a folder with --catalogue")
+    return [load_entry(file) for file in files]
+
+
+def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
+    """The entries of these names; a name that ends in `*` or is a seed's number picks several.
+
+    Raises UserError naming the nearest for an unknown name."""
+    picked: dict[str, Entry] = {}
+    for name in names:
+        stem = name.rstrip("*")
+        found = [
+            entry
+            for entry in entries
+            if entry.id == name
+            or (name.endswith("*") and entry.id.startswith(stem))
+            or name in (entry.seed, f"seed{entry.seed}")
+        ]
+        if not found:
+            ids = [entry.id for entry in entries]
+            near = difflib.get_close_matches(name, ids, 3)
+            known = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(ids)}"
+            raise UserError(f"experiment {name!r} is not in the catalogue; {known}")
+        picked |= {entry.id: entry for entry in found}
+    return list(picked.values())
+
+
+def load_entry(path: Path) -> Entry:
+    """The entry in a file, checked down to every cell's scenario and every expression's names.
+
+    Raises UserError naming file, key and what is allowed."""
+    if not _FILE_NAME.fullmatch(path.name):
+        raise UserError(f"{path}: name it with a-z, 0-9 and _, such as seed004_table1.toml")
+    document = load_document(path)
+    try:
+        entry = Entry.model_validate({**document, "id": path.stem})
+    except ValidationError as error:
+        raise UserError(_explain(error, path.name)) from None
+    _check_axes(entry)
+    _check_expressions(entry)
+    from fullpipe.experiments.rehearsal import rehearse  # needs Entry
+
+    rehearse(entry)
+    return entry
+
+
+def _check_axes(entry: Entry) -> None:
+    names = list(entry.grid[0]) if entry.grid else []
+    for index, grid in enumerate([*entry.grid, *entry.default.grid, *entry.full.grid]):
+        if list(grid) != names:
+            raise UserError(
+                f"{entry.source}: grid.{index}: axes {', '.join(grid)} are not those of the first "
+                f"grid, {', '.join(names)}"
+            )
+        for name, values in grid.items():
+            if not values:
+                raise UserError(f"{entry.source}: grid.{index}.{name}: is empty")
+            for value in values:
+                if isinstance(value, dict) and "label" not in value:
+                    raise UserError(f"{entry.source}: grid.{index}.{name}: a table needs `label`")
+    if entry.not_yet_runnable and entry.scenario:
+        raise UserError(f"{entry.source}: not_yet_runnable: contradicts the scenario beside it")
+    if not entry.not_yet_runnable and not entry.scenario and not entry.number:
+        raise UserError(f"{entry.source}: needs [scenario], [number] or not_yet_runnable")
+
+
+def _check_expressions(entry: Entry) -> None:
+    for name, metric in entry.metric.items():
+        text = re.sub(r"\{[^{}]*\}", "x", metric.value)
+        try:
+            measure.check(text)
+        except ExpressionError as error:
+            raise UserError(f"{entry.source}: metric.{name}.value: {error}") from None
+    seen: set[str] = set()
+    for index, claim in enumerate(entry.claim):
+        if claim.id in seen:
+            raise UserError(f"{entry.source}: claim.{index}.id: {claim.id!r} is used twice")
+        seen.add(claim.id)
+        for key, text_or_none in (("check", claim.check), ("value", claim.value)):
+            try:
+                parse(text_or_none or "0")
+            except ExpressionError as error:
+                raise UserError(f"{entry.source}: claim {claim.id}: {key}: {error}") from None
+
+
+def _merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in change.items():
+        old = result.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        result[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+def _explain(error: ValidationError, source: str) -> str:
+    detail = error.errors(include_url=False)[0]
+    location = [str(part) for part in detail["loc"]]
+    where = ".".join(location)
+    if detail["type"] == "missing":
+        return f"{source}: {where}: is missing"
+    if detail["type"] == "extra_forbidden":
+        known = ", ".join(_keys(Entry, location[:-1]))
+        return f"{source}: {where}: unknown key; allowed are {known}"
+    message = detail["msg"].removeprefix("Value error, ")
+    shown = repr(detail["input"])
+    if isinstance(detail["input"], dict):
+        return f"{source}: {where}: {message}"
+    return f"{source}: {where}: {shown[:60]}: {message}"
+
+
+def _keys(model: type[BaseModel], location: list[str]) -> list[str]:
+    """Keys of the model that lies at this place below `model`."""
+    for part in location:
+        if part in model.model_fields:
+            model = _inner(model.model_fields[part].annotation) or model
+    return [name for name in model.model_fields if name != "id" or model is not Entry]
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if typing.get_origin(annotation) in (list, dict, types.UnionType, typing.Annotated):
+        for argument in typing.get_args(annotation):
+            if found := _inner(argument):
+                return found
+    return None

@@ -1,0 +1,69 @@
+"""What the theories say about the cells of an entry, kept in the store.
+
+Knows entries and models; a model decides itself whether a cell lies within its domain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.grid import fill
+from fullpipe.experiments.store import Store, code_version
+from fullpipe.experiments.values import Point
+from fullpipe.plan import resolve
+
+_KIND = "predictions"
+
+
+def predicted_cells(
+    entry: Entry, size: Size, points: list[Point], store: Store
+) -> dict[tuple[str, str, str], dict[int, float]]:
+    """(predicted, metric, model) -> point -> value, for every model that says something."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    cells = entry.cells(size)
+    for index, point in enumerate(points):
+        cell = cells[index % len(cells)]
+        plan = resolve(cell.scenario)
+        for said in _predictions(plan, cell.scenario.warmup / 1e9, store):
+            for name, metric in entry.metric.items():
+                where = f"{entry.source}: metric.{name}.predict"
+                wanted = fill(metric.predict, point.fields, where)
+                value = _pick(said, wanted, plan) if wanted else None
+                if value is not None:
+                    found.setdefault(("predicted", name, said["model"]), {})[index] = value
+    return found
+
+
+def _pick(said: dict[str, Any], wanted: str, plan: dict[str, Any]) -> float | None:
+    kind, _, cc = wanted.partition(":")
+    if kind == "share":
+        share: float | None = said["shares"].get(cc)
+        return share
+    if kind == "occupancy":
+        limit = plan["path"]["qdisc"]["limit_bytes"]
+        known = said["queue_bytes"] is not None and limit
+        return said["queue_bytes"] / limit if known else None
+    value: float | None = said["jain_index" if kind == "jain" else kind]
+    return value
+
+
+def _predictions(plan: dict[str, Any], warmup_s: float, store: Store) -> list[dict[str, Any]]:
+    facts = [{**plan, "name": ""}, warmup_s, code_version("sim")]
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    known = store.read_fact(_KIND, key)
+    if known is None:
+        from fullpipe.models import predict
+
+        known = [
+            {
+                "model": said.model, "shares": said.shares, "queue_bytes": said.queue_bytes,
+                "loss": said.loss, "jain_index": said.jain_index,
+            }
+            for said in predict(plan, warmup_s)
+        ]  # fmt: skip
+        store.write_fact(_KIND, key, known)
+    result: list[dict[str, Any]] = known
+    return result

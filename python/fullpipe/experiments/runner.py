@@ -1,0 +1,231 @@
+"""Runs what a catalogue asks for and the store lacks, over all cores.
+
+Each run is stored as it ends: an interrupted experiment continues where it stopped. Knows entries
+and the store; must never judge.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from fullpipe.engines import engine, run_scenario
+from fullpipe.errors import RunError, UserError
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.grid import Cell, fill
+from fullpipe.experiments.store import Store
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one cell."""
+
+    entry_id: str
+    document: dict[str, Any]
+    engine: str
+    key: str
+    expressions: dict[str, str]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a request is."""
+
+    done: int
+    total: int
+    share: float
+    left_s: float | None
+
+
+@dataclass
+class Outcome:
+    """What became of a request: runs reused and run, and why some could not be."""
+
+    reused: int = 0
+    ran: int = 0
+    interrupted: bool = False
+    #: Entry and engine -> the first reason.
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+def run_entries(
+    entries: Sequence[Entry],
+    store: Store,
+    size: Size = "default",
+    engines: Sequence[str] = (),
+    repetitions: int | None = None,
+    keep_recordings: bool = False,
+    jobs: int | None = None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+) -> Outcome:
+    """Runs what is missing; Ctrl-C leaves what has ended. What an engine cannot run is a failure
+    of that entry and does not stop the others."""
+    outcome = Outcome()
+    todo: dict[str, Job] = {}
+    for entry in entries:
+        for name in engines or entry.engines:
+            reason = _unable(entry, name, size)
+            if reason:
+                outcome.failures[entry.id, name] = reason
+                continue
+            for job in jobs_of(entry, store, name, size, repetitions):
+                if store.read(job.key, job.expressions) is None:
+                    todo[job.key] = _joined(todo.get(job.key), job)
+                else:
+                    outcome.reused += 1
+    # The longest first, so that no core waits for one at the end.
+    order = sorted(todo.values(), key=lambda job: -job.weight)
+    _run_all(order, store, keep_recordings, jobs, on_progress, outcome)
+    return outcome
+
+
+def jobs_of(
+    entry: Entry, store: Store, engine_name: str, size: Size, repetitions: int | None = None
+) -> list[Job]:
+    """Every run of an entry on one engine, in the order of cells and repetitions."""
+    if not entry.runnable:
+        return []
+    found = []
+    for cell in entry.cells(size):
+        expressions = expressions_of(entry, cell)
+        for index in range(repetitions or entry.repetitions_of(size)):
+            seed = cell.scenario.seed + index
+            plan = resolve(cell.scenario, seed)
+            document = {**cell.document, "seed": seed}
+            # The name is no part of what is run.
+            key = store.key({**plan, "name": "", "warmup": cell.scenario.warmup}, engine_name)
+            weight = _packets(plan)
+            found.append(Job(entry.id, document, engine_name, key, expressions, weight))
+    return found
+
+
+def expressions_of(entry: Entry, cell: Cell) -> dict[str, str]:
+    """Metric -> expression for this cell."""
+    return {
+        name: str(fill(metric.value, cell.fields, f"{entry.source}: metric.{name}.value"))
+        for name, metric in entry.metric.items()
+    }
+
+
+def _joined(known: Job | None, job: Job) -> Job:
+    """One run for two entries that ask for different metrics of it."""
+    if known is None:
+        return job
+    both = {text: text for text in (*known.expressions.values(), *job.expressions.values())}
+    return Job(known.entry_id, known.document, job.engine, job.key, both, job.weight)
+
+
+def _packets(plan: Mapping[str, Any]) -> float:
+    """Roughly the packets of a run, which is what it costs."""
+    per_packet = 8 * plan["path"]["mtu_bytes"] * 1e9
+    return float(plan["path"]["rate_bps"] * plan["duration_ns"] / per_packet)
+
+
+def _unable(entry: Entry, engine_name: str, size: Size) -> str:
+    """Why an engine cannot run an entry; empty where it can."""
+    if not entry.runnable:
+        return entry.not_yet_runnable
+    try:
+        runs = engine(engine_name)
+        for cell in entry.cells(size):
+            runs.check(resolve(cell.scenario))
+    except ModuleNotFoundError:
+        return f"engine {engine_name} is not part of this installation"
+    except (UserError, RunError) as error:
+        return str(error)
+    return ""
+
+
+def _run_all(
+    order: Sequence[Job],
+    store: Store,
+    keep: bool,
+    jobs: int | None,
+    on_progress: Callable[[Progress], None],
+    outcome: Outcome,
+) -> None:
+    if not order:
+        return
+    workers = min(len(order), jobs or os.cpu_count() or 1)
+    total, done, begin = sum(job.weight for job in order), 0.0, time.monotonic()
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupt)
+    pending: dict[Future[None], Job] = {}
+    waiting = iter(order)
+    try:
+        _submit(pool, pending, waiting, store, keep, 2 * workers)
+        while pending:
+            finished, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in finished:
+                job = pending.pop(future)
+                done += job.weight
+                try:
+                    future.result()
+                    outcome.ran += 1
+                except (RunError, UserError) as error:
+                    outcome.failures.setdefault((job.entry_id, job.engine), str(error))
+                except BrokenProcessPool:
+                    raise RunError(f"{job.entry_id}: a run ended its process") from None
+            _submit(pool, pending, waiting, store, keep, 2 * workers)
+            spent, share = time.monotonic() - begin, done / total
+            left = spent * (1 - share) / share if share > 0 else None
+            on_progress(Progress(outcome.ran, len(order), share, left))
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+        for process in list(pool._processes.values()):
+            process.terminate()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        if outcome.interrupted:
+            _sweep(store)
+
+
+def _submit(
+    pool: ProcessPoolExecutor,
+    pending: dict[Future[None], Job],
+    waiting: Any,
+    store: Store,
+    keep: bool,
+    depth: int,
+) -> None:
+    while len(pending) < depth and (job := next(waiting, None)) is not None:
+        pending[pool.submit(_run_one, job, store.folder, keep)] = job
+
+
+def _run_one(job: Job, folder: Path, keep: bool) -> None:
+    """In a process of its own: runs, measures, stores."""
+    store = Store(folder)
+    scenario = make_scenario(job.document, job.entry_id)
+    place = store.workplace(job.key)
+    try:
+        toml = tomli_w.dumps(job.document)
+        outcome = run_scenario(scenario, toml, [place], job.engine, {}, jobs=1)
+        if outcome.failures:
+            raise RunError("; ".join(outcome.failures))
+        store.write(job.key, outcome.recordings[0], job.expressions, keep)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _sweep(store: Store) -> None:
+    """Removes what interrupted runs left half-made."""
+    shutil.rmtree(store.folder / "work", ignore_errors=True)
+
+
+def _ignore_interrupt() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
