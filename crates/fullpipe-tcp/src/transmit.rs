@@ -87,15 +87,15 @@ impl Sender {
         true
     }
 
-    /// Too much waits below TCP already for a burst of `packets` more (tcp_small_queue_check();
-    /// sysctl tcp_limit_output_bytes bounds only what is not paced).
-    fn small_queue_full(&self, packets: u32) -> bool {
+    /// Too much waits below TCP already for a burst of `packets` more; retransmissions may wait twice
+    /// as deep (tcp_small_queue_check(); tcp_limit_output_bytes bounds only what is not paced).
+    fn small_queue_full(&self, packets: u32, again: bool) -> bool {
         if self.config.pacing != Pacing::Fq {
             return false;
         }
         let two_bursts = 2 * u64::from(packets) * u64::from(self.config.mss_bytes);
         let allowed = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
-        self.queued_bytes > allowed.max(two_bursts)
+        self.queued_bytes > allowed.max(two_bursts) << u32::from(again)
     }
 
     fn retransmit_lost(&mut self, out: &mut Vec<Data>) {
@@ -124,7 +124,7 @@ impl Sender {
                 }
                 count += 1;
             }
-            if self.small_queue_full(count) {
+            if self.small_queue_full(count, true) {
                 return;
             }
             self.send_burst(number, count, true, out);
@@ -172,7 +172,7 @@ impl Sender {
                 limited |= room < window_room;
                 break;
             }
-            if self.small_queue_full(burst) {
+            if self.small_queue_full(burst, false) {
                 break;
             }
             if self.packets_out() == 0 {

@@ -1,6 +1,6 @@
 //! TCP small queues: how much may wait below TCP (tcp_small_queue_check()), and bursts.
 
-use super::peer::{ack, config, sender, sends, MSS, RTT, START};
+use super::peer::{ack, config, sack, sender, sends, MSS, RTT, START};
 use fullpipe_scenario::Pacing;
 use fullpipe_tcp::{Sender, SenderConfig};
 
@@ -70,6 +70,36 @@ fn what_departs_makes_room() {
         sender.departed(u64::from(packet.payload_bytes));
     }
     assert!(!sends(&mut sender, START + RTT).is_empty());
+}
+
+#[test]
+fn retransmissions_pass_a_queue_that_is_full_for_new_data() {
+    // The factor of tcp_small_queue_check(): else new data would keep repairs out for good. BBRv1,
+    // whose pacing rate, and with it the limit, does not fall with a loss.
+    let settings = SenderConfig {
+        pacing: Pacing::Fq,
+        initial_cwnd: 1000,
+        gso_max_segments: 45,
+        ..config()
+    };
+    let mut sender = sender("bbr1", settings);
+    let mut sent = 0;
+    while sent < 1000 {
+        for packet in sends(&mut sender, START) {
+            sender.departed(u64::from(packet.payload_bytes));
+            sent += 1;
+        }
+    }
+    sender.on_ack(START + RTT, &ack(500, START));
+    assert!(!sends(&mut sender, START + RTT).is_empty());
+    assert!(sends(&mut sender, START + RTT).is_empty());
+    sender.on_ack(START + RTT, &sack(500, START, &[(501, 600)]));
+    let again = sends(&mut sender, START + RTT);
+    let repaired: Vec<(u32, bool)> = again
+        .iter()
+        .map(|packet| (packet.number, packet.is_retransmission))
+        .collect();
+    assert_eq!(repaired, [(500, true)]);
 }
 
 #[test]
