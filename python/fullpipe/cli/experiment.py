@@ -44,7 +44,8 @@ _COLOURS = {"reproduced": "green", "contradicted": "red", "not testable here": "
 def list_(catalogue: Catalogue = None) -> None:
     """Lists the catalogue."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("name", "figure", "title"):
+    table.add_column("name", no_wrap=True)
+    for title in ("figure", "title"):
         table.add_column(title, overflow="fold")
     for title in ("cells", "runs", "claims"):
         table.add_column(title, justify="right")

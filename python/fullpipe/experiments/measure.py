@@ -146,6 +146,16 @@ def goodput_mbps(view: View, group: str = "") -> float:
     return _ratio(8 * _flow_total(view, group, "bytes_delivered") / 1e6, seconds)
 
 
+def goodput_between_mbps(view: View, group: str, start_s: float, end_s: float) -> float:
+    """Payload of a group's flows from one time of the run to another."""
+    delivered = sum(
+        view.counter(flow, "bytes_delivered", end_s)
+        - view.counter(flow, "bytes_delivered", start_s)
+        for flow in _flows(view, group)
+    )
+    return _ratio(8 * delivered / 1e6, end_s - start_s)
+
+
 def flow_goodput_mbps(view: View, group: str = "", at: str | float = "mean") -> float:
     """Of the flows' goodputs, each over the time that it was at work."""
     return _spread(metrics.goodput_bps(view)[_flows(view, group)] / 1e6, at)
@@ -202,6 +212,28 @@ def queue_delay_peaks_rttmin(view: View, window_s: float = 5.0) -> float:
     window = ((queue["t_us"] / 1e6 - view.start_s) // window_s).astype(int)
     peaks = [delays[window == index].max() for index in np.unique(window)]
     return float(np.median(peaks)) if peaks else math.nan
+
+
+def queue_delay_between_rttmin(
+    view: View, start_s: float, end_s: float, at: str | float = "median"
+) -> float:
+    """Of the queueing delay at the samples from one time of the run to another."""
+    seconds = view.queue(view.main_queue)["t_us"] / 1e6
+    delays = metrics.queue_delay_rttmin(view)
+    return _spread(delays[(seconds > start_s) & (seconds <= end_s)], at)
+
+
+def queue_delay_in_phase_rttmin(
+    view: View, group: str, phase: str, at: str | float = "median"
+) -> float:
+    """Of the queueing delay at the samples in which a flow of the group is in a phase of its
+    algorithm; a phase may be the beginning of several phases' names."""
+    samples = view.samples("cc_samples")
+    mine = np.isin(samples["flow_id"], _flows(view, group))
+    inside = np.array([str(name).startswith(phase) for name in samples["phase"]], dtype=bool)
+    times = samples["t_us"][mine & inside]
+    seen = np.isin(view.queue(view.main_queue)["t_us"], times)
+    return _spread(metrics.queue_delay_rttmin(view)[seen], at)
 
 
 def backlog_bytes(view: View, at: str | float = "mean") -> float:
@@ -309,12 +341,36 @@ def phase_share(view: View, group: str, phase: str) -> float:
     return float(np.mean(shares))
 
 
-def estimates_over_rate(view: View, at: str | float = "median") -> float:
-    """Of the sum of all flows' bandwidth estimates over the bottleneck's rate, at the samples."""
+def phase_interval_s(view: View, group: str, phase: str, at: str | float = "median") -> float:
+    """Of the times between two entries of one flow into a phase of its algorithm, to a sample."""
+    gaps = []
+    for flow in _flows(view, group):
+        samples = view.samples("cc_samples")
+        mine = samples["flow_id"] == flow
+        inside = samples["phase"][mine] == phase
+        entries = samples["t_us"][mine][1:][inside[1:] & ~inside[:-1]]
+        gaps.append(np.diff(entries) / 1e6)
+    return _spread(np.concatenate(gaps), at)
+
+
+def phase_together(view: View, phase: str) -> float:
+    """Mean share of the flows that are in a phase, over the samples in which any is."""
+    samples = view.samples("cc_samples")
+    times, position = np.unique(samples["t_us"], return_inverse=True)
+    inside = np.bincount(position, samples["phase"] == phase, times.size)
+    return _ratio(float(inside.sum()), float((inside > 0).sum()) * len(_flows(view, "")))
+
+
+def estimates_over_rate(
+    view: View, at: str | float = "median", start_s: float = 0.0, end_s: float = math.inf
+) -> float:
+    """Of the sum of all flows' bandwidth estimates over the bottleneck's rate, at the samples
+    (those from one time of the run to another, where given)."""
     samples = view.samples("cc_samples")
     times, position = np.unique(samples["t_us"], return_inverse=True)
     known = np.nan_to_num(samples["max_bw_bps"])
-    return _spread(np.bincount(position, known, times.size) / view.rate_bps, at)
+    sums = np.bincount(position, known, times.size) / view.rate_bps
+    return _spread(sums[(times > start_s * 1e6) & (times <= end_s * 1e6)], at)
 
 
 def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
@@ -333,10 +389,12 @@ def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
 FUNCTIONS: dict[str, Measure] = {
     function.__name__: function
     for function in (
-        goodput_mbps, flow_goodput_mbps, link_share, share, utilisation, queue_delay_rttmin,
-        queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin, queue_delay_peaks_rttmin,
+        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, link_share, share, utilisation,
+        queue_delay_rttmin, queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin,
+        queue_delay_peaks_rttmin, queue_delay_between_rttmin, queue_delay_in_phase_rttmin,
         backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
         jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
-        completion_s, slowdown, phase_share, estimates_over_rate, bbr_jitter_ms,
+        completion_s, slowdown, phase_share, phase_interval_s, phase_together, estimates_over_rate,
+        bbr_jitter_ms,
     )
 }  # fmt: skip

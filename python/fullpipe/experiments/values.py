@@ -67,7 +67,8 @@ class Table:
 def evaluate(expression: str | ast.expr, table: Table) -> Value:
     """The value of an expression.
 
-    Raises ExpressionError for one that is wrong, UntestableError where runs or values are missing."""
+    Raises ExpressionError for one that is wrong, UntestableError where runs or values are
+    missing."""
     node = parse(expression) if isinstance(expression, str) else expression
     with np.errstate(all="ignore"):
         return _Walk(table).operand(node)
