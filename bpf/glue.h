@@ -35,7 +35,7 @@
 /* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives in socket
  * storage, not on the stack: 512 bytes are too few, and what the verifier does not know of memory
  * it need not follow. */
-enum fp_call_kind { FP_CALL_INIT, FP_CALL_ACK, FP_CALL_EVENT };
+enum fp_call_kind { FP_CALL_INIT, FP_CALL_ACK, FP_CALL_EVENT, FP_CALL_RELEASE };
 
 struct fp_call {
 	u32 socket;   /* number of this socket, from 1 */
@@ -193,6 +193,16 @@ static __always_inline void fp_begin(struct sock *sk, struct fp_socket *s, u32 k
 	CC_STEP();
 }
 
+/* Nobody is woken for it: who reads the trace looks often enough. */
+static __always_inline void fp_log(struct fp_socket *s)
+{
+	if (!fp_settings.is_traced)
+		return;
+	if (bpf_ringbuf_output(&fp_trace, &s->call, sizeof(s->call), BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&fp_counters.trace_lost, 1);
+	s->call.sequence++;
+}
+
 /* Its decisions. The kernel itself applies what ssthresh and undo_cwnd return. */
 static __always_inline void fp_end(struct sock *sk, struct fp_socket *s)
 {
@@ -206,9 +216,7 @@ static __always_inline void fp_end(struct sock *sk, struct fp_socket *s)
 	tp->snd_cwnd = cc_max_u32(ctl->cwnd, 1);
 	tp->snd_cwnd_cnt = ctl->cwnd_cnt;
 	tp->snd_ssthresh = ctl->ssthresh;
-	if (fp_settings.is_traced && bpf_ringbuf_output(&fp_trace, &s->call, sizeof(s->call), 0))
-		__sync_fetch_and_add(&fp_counters.trace_lost, 1);
-	s->call.sequence++;
+	fp_log(s);
 }
 
 /* Anything but an ACK; false: this socket is not ours to control. */
@@ -269,6 +277,8 @@ void fp_release(u64 *context)
 		return;
 	__sync_fetch_and_add(&fp_counters.live, -1);
 	s->is_live = 0;
+	s->call.kind = FP_CALL_RELEASE;
+	fp_log(s);
 	/* A socket that returns to this algorithm begins anew. */
 	bpf_sk_storage_delete(&fp_sockets, sk);
 }

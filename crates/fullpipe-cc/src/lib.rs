@@ -6,6 +6,7 @@
 mod abi;
 mod controller;
 mod registry;
+pub mod replay;
 
 pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info};
 pub use controller::{BadParams, Controller};

@@ -1,0 +1,332 @@
+//! Loads one object with one set of constants and registers it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Mutex;
+
+use fullpipe_cc::{Controller, Info};
+use libbpf_rs::{
+    Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
+};
+
+use super::features::{self, Features};
+
+/// Longest name of a congestion control (Linux TCP_CA_NAME_MAX less the NUL).
+const NAME_BYTES_MAX: usize = 15;
+/// Memory of the ring buffer that a trace passes through.
+const TRACE_BYTES: u32 = 64 << 20;
+/// Lines of libbpf's and the verifier's log that an error shows.
+const LOG_LINES: usize = 12;
+
+/// What to load.
+pub(crate) struct Wanted<'a> {
+    /// An object that bpf/build.sh made.
+    pub(crate) object: &'a [u8],
+    /// Its algorithm's name in cc/registry.h.
+    pub(crate) algorithm: &'a str,
+    /// What sockets will write.
+    pub(crate) kernel_name: &'a str,
+    /// All stored values, in the algorithm's order.
+    pub(crate) params: &'a [u32],
+    /// Of the algorithm's random numbers; 0: the kernel's.
+    pub(crate) seed: u32,
+    /// Log every call ([`super::Tracer`]).
+    pub(crate) is_traced: bool,
+}
+
+/// A registered congestion control. Dropping it takes the name away; sockets that use it keep it.
+pub(crate) struct Loaded {
+    object: Object,
+    link: Option<Link>,
+    has_links: bool,
+    reader: Controller,
+    kernel_name: String,
+    params: Vec<u32>,
+}
+
+/// How many sockets, as the objects count them (`fp_counters` of bpf/glue.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Use it now.
+    pub(super) live: u32,
+    /// Ever used it.
+    pub(super) opened: u32,
+    /// Calls that the trace had no room for.
+    pub(super) trace_lost: u32,
+}
+
+/// Loads and registers. An error is a sentence that says what is missing or wrong.
+pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
+    let name = wanted.kernel_name;
+    let algorithm = fullpipe_cc::algorithm(wanted.algorithm)
+        .ok_or_else(|| format!("unknown algorithm {:?}", wanted.algorithm))?;
+    let reader = Controller::new(algorithm, wanted.params).map_err(|error| error.to_string())?;
+    check_name(name)?;
+    let features = features::probe()?;
+    if available().iter().any(|known| known == name) {
+        return Err(collision(name));
+    }
+    // libbpf's messages have no owner; one load at a time may collect them.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    collect_log();
+    let mut open = ObjectBuilder::default()
+        .open_memory(wanted.object)
+        .map_err(|_| failed("the eBPF object cannot be read"))?;
+    configure(&mut open, wanted, &features)?;
+    let mut object = open
+        .load()
+        .map_err(|error| failed(&format!("the kernel refuses {}: {error}", wanted.algorithm)))?;
+    let link = object
+        .maps_mut()
+        .find(|map| map.name() == "fp_ops")
+        .ok_or_else(|| "the eBPF object has no fp_ops".to_owned())?
+        .attach_struct_ops()
+        .map_err(
+            |error| match available().iter().any(|known| known == name) {
+                true => collision(name),
+                false => failed(&format!("{name} cannot be registered: {error}")),
+            },
+        )?;
+    Ok(Loaded {
+        object,
+        link: Some(link),
+        has_links: features.has_links,
+        reader,
+        kernel_name: name.to_owned(),
+        params: wanted.params.to_vec(),
+    })
+}
+
+impl Loaded {
+    /// What sockets write.
+    pub(crate) fn kernel_name(&self) -> &str {
+        &self.kernel_name
+    }
+
+    /// Name in the registry.
+    pub(crate) fn algorithm(&self) -> &'static str {
+        self.reader.algorithm().name
+    }
+
+    /// Stored constants.
+    pub(crate) fn params(&self) -> &[u32] {
+        &self.params
+    }
+
+    /// What the algorithm knows of a socket of this process; `None` if it does not control it.
+    /// The state is copied while the kernel may be writing it: on several processors values can be
+    /// of two neighbouring calls.
+    pub(crate) fn info(&mut self, socket: BorrowedFd<'_>) -> Result<Option<Info>, String> {
+        let key = socket.as_raw_fd().to_ne_bytes();
+        let found = self
+            .map("fp_sockets")?
+            .lookup(&key, MapFlags::ANY)
+            .map_err(|error| format!("state of a socket under {}: {error}", self.kernel_name))?;
+        let Some(value) = found else {
+            return Ok(None);
+        };
+        let state = self.reader.state_mut();
+        let bytes = value
+            .get(..state.len())
+            .ok_or("the kernel's state is smaller than this build's")?;
+        state.copy_from_slice(bytes);
+        Ok(Some(self.reader.info()))
+    }
+
+    /// The map of that name, or with that suffix (libbpf puts the object's name before `.bss`).
+    pub(super) fn map(&self, name: &str) -> Result<Map<'_>, String> {
+        let found = |map: &Map<'_>| match name.starts_with('.') {
+            true => map.name().to_string_lossy().ends_with(name),
+            false => map.name() == OsStr::new(name),
+        };
+        self.object
+            .maps()
+            .find(found)
+            .ok_or_else(|| format!("the eBPF object has no map {name}"))
+    }
+
+    /// The registration itself, to be kept beyond this process: a link, or before Linux 6.4 none.
+    pub(super) fn take_link(&mut self) -> Option<Link> {
+        let mut link = self.link.take()?;
+        if self.has_links {
+            return Some(link);
+        }
+        link.disconnect(); // the kernel keeps what is registered until its map's entry is deleted
+        None
+    }
+}
+
+impl Counters {
+    /// Reads `fp_counters` of a `.bss` map.
+    pub(super) fn read(map: &impl MapCore) -> Result<Self, String> {
+        let value = map
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| format!("counters: {error}"))?
+            .filter(|value| value.len() >= 12)
+            .ok_or("counters: the map is too small")?;
+        Ok(Self {
+            live: word(&value, 0),
+            opened: word(&value, 4),
+            trace_lost: word(&value, 8),
+        })
+    }
+}
+
+/// `fp_settings` of bpf/glue.h without the constants.
+pub(super) struct Settings {
+    /// Name in the registry.
+    pub(super) algorithm: String,
+    /// What sockets write.
+    pub(super) kernel_name: String,
+    /// Stored constants.
+    pub(super) params: Vec<u32>,
+}
+
+const ALGORITHM: usize = 0;
+const KERNEL_NAME: usize = 16;
+const IS_TRACED: usize = 32;
+const TICK_US: usize = 36;
+const CONG_CONTROL_ARGS: usize = 40;
+const SEED: usize = 44;
+const PARAM_COUNT: usize = 48;
+const PARAMS: usize = 52;
+
+impl Settings {
+    /// Reads what a loader wrote into `.rodata`.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let count = word(bytes.get(..PARAMS)?, PARAM_COUNT) as usize;
+        let params = bytes.get(PARAMS..PARAMS.checked_add(count.checked_mul(4)?)?)?;
+        Some(Self {
+            algorithm: text(&bytes[ALGORITHM..KERNEL_NAME]),
+            kernel_name: text(&bytes[KERNEL_NAME..IS_TRACED]),
+            params: params.chunks_exact(4).map(|chunk| word(chunk, 0)).collect(),
+        })
+    }
+}
+
+fn configure(
+    open: &mut OpenObject,
+    wanted: &Wanted<'_>,
+    features: &Features,
+) -> Result<(), String> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name.ends_with(".rodata") {
+            write_settings(&mut map, wanted, features)?;
+        } else if name == "fp_ops" {
+            let ops = map.initial_value_mut().ok_or("fp_ops has no value")?;
+            put_text(&mut ops[..16], wanted.kernel_name);
+            if !features.has_links {
+                map.set_map_flags(0).map_err(|error| error.to_string())?;
+            }
+        } else if name == "fp_trace" && wanted.is_traced {
+            map.set_max_entries(TRACE_BYTES)
+                .map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_settings(
+    map: &mut OpenMapMut<'_>,
+    wanted: &Wanted<'_>,
+    features: &Features,
+) -> Result<(), String> {
+    let bytes = map.initial_value_mut().unwrap_or_default();
+    let built = Settings::read(bytes).ok_or("the eBPF object has no settings")?;
+    if built.algorithm != wanted.algorithm || built.params.len() != wanted.params.len() {
+        return Err(format!(
+            "the eBPF object is of another build: {} with {} constants, not {} with {}",
+            built.algorithm,
+            built.params.len(),
+            wanted.algorithm,
+            wanted.params.len()
+        ));
+    }
+    put_text(&mut bytes[KERNEL_NAME..IS_TRACED], wanted.kernel_name);
+    for (at, value) in [
+        (IS_TRACED, u32::from(wanted.is_traced)),
+        (TICK_US, features.tick_us),
+        (CONG_CONTROL_ARGS, features.cong_control_args),
+        (SEED, wanted.seed),
+    ] {
+        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    for (place, value) in bytes[PARAMS..].chunks_exact_mut(4).zip(wanted.params) {
+        place.copy_from_slice(&value.to_ne_bytes());
+    }
+    Ok(())
+}
+
+/// The congestion controls that this kernel has now.
+pub(super) fn available() -> Vec<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Refuses what the kernel would cut, or what is no name of a file.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_good) {
+        return Err(format!(
+            "{name:?} is no name for a congestion control: 1 to {NAME_BYTES_MAX} letters, digits, \
+             _ or -"
+        ));
+    }
+    Ok(())
+}
+
+fn collision(name: &str) -> String {
+    format!(
+        "this kernel already has a congestion control named {name}: unload that one, or choose \
+         another name"
+    )
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_ne_bytes(word)
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0);
+    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+}
+
+fn put_text(place: &mut [u8], value: &str) {
+    place.fill(0);
+    place[..value.len()].copy_from_slice(value.as_bytes());
+}
+
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+fn collect_log() {
+    if let Ok(mut log) = LOG.lock() {
+        log.clear();
+    }
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
+        if let Ok(mut log) = LOG.lock() {
+            log.push_str(&message);
+        }
+    })));
+}
+
+/// The sentence, and the end of what libbpf and the verifier had to say.
+fn failed(sentence: &str) -> String {
+    let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+    let tail = &lines[lines.len().saturating_sub(LOG_LINES)..];
+    if tail.is_empty() {
+        return sentence.to_owned();
+    }
+    format!(
+        "{sentence}; the last lines of its log:\n  {}",
+        tail.join("\n  ")
+    )
+}

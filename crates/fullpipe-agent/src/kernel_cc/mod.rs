@@ -1,0 +1,12 @@
+//! Congestion controls of `bpf/` in the running kernel: loads an object with a set of constants,
+//! registers it under a name, reads what the algorithm knows of a socket, keeps it beyond the
+//! process, lists and removes it. It must never know a scenario, nor what any constant means.
+
+mod features;
+mod load;
+mod pins;
+mod trace;
+
+pub(crate) use load::{load, Loaded, Wanted};
+pub(crate) use pins::{list, unload};
+pub(crate) use trace::Tracer;

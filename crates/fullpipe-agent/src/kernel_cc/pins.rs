@@ -1,0 +1,189 @@
+//! Congestion controls that outlive the process that loaded them: each has a folder of the bpf file
+//! system, `fullpipe/NAME`, with its registration and the maps that tell what it is and who uses it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::mount::{mount, MsFlags};
+use nix::sys::statfs::{statfs, BPF_FS_MAGIC};
+use serde::Serialize;
+
+use super::load::{available, check_name, Counters, Loaded, Settings};
+
+const BPF_FS: &str = "/sys/fs/bpf";
+const FOLDER: &str = "/sys/fs/bpf/fullpipe";
+/// The registration: a link, or before Linux 6.4 the struct_ops map.
+const LINK: &str = "link";
+const OPS: &str = "ops";
+const SETTINGS: &str = "settings";
+const COUNTERS: &str = "counters";
+/// Between a name and a number, where sockets still use what was unloaded.
+const LEAVING: char = '@';
+
+/// One congestion control that is, or was, registered.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed {
+    /// What sockets write.
+    kernel_name: String,
+    /// Name in the registry.
+    algorithm: String,
+    /// Stored constants.
+    params: Vec<u32>,
+    /// Sockets that use it now.
+    sockets: u32,
+    /// Sockets that ever used it.
+    opened: u32,
+    /// New sockets can choose it.
+    is_registered: bool,
+}
+
+impl Loaded {
+    /// Keeps the registration beyond this process, until [`unload`].
+    pub(crate) fn keep(mut self) -> Result<(), String> {
+        ensure_mounted()?;
+        let folder = Path::new(FOLDER).join(self.kernel_name());
+        retire(&folder)?;
+        fs::create_dir_all(&folder).map_err(|error| at(&folder, &error))?;
+        let pinned = self.pin_into(&folder);
+        if pinned.is_err() {
+            remove(&folder);
+        }
+        pinned
+    }
+
+    fn pin_into(&mut self, folder: &Path) -> Result<(), String> {
+        self.pin_map(".rodata", &folder.join(SETTINGS))?;
+        self.pin_map(".bss", &folder.join(COUNTERS))?;
+        self.pin_map("fp_ops", &folder.join(OPS))?;
+        // Last: only now does it stay when this process ends.
+        if let Some(mut link) = self.take_link() {
+            let path = folder.join(LINK);
+            link.pin(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn pin_map(&self, name: &str, path: &Path) -> Result<(), String> {
+        let failed = |error| format!("{}: {error}", path.display());
+        let mut handle = MapHandle::try_from(&self.map(name)?).map_err(failed)?;
+        handle.pin(path).map_err(failed)
+    }
+}
+
+/// What is registered, and what sockets still use; leftovers that nobody uses are removed.
+pub(crate) fn list() -> Result<Vec<Listed>, String> {
+    let mut found = Vec::new();
+    for folder in folders()? {
+        match describe(&folder) {
+            Some(item) if item.is_registered || item.sockets > 0 => found.push(item),
+            _ => remove(&folder),
+        }
+    }
+    found.sort_by(|a, b| a.kernel_name.cmp(&b.kernel_name));
+    Ok(found)
+}
+
+/// Takes the name away and returns how many sockets go on with it until they close.
+pub(crate) fn unload(name: &str) -> Result<u32, String> {
+    check_name(name)?;
+    let folder = Path::new(FOLDER).join(name);
+    if !folder.is_dir() {
+        let known: Vec<String> = list()?.into_iter().map(|item| item.kernel_name).collect();
+        return Err(match known.is_empty() {
+            true => format!("{name} is not loaded; nothing is"),
+            false => format!("{name} is not loaded; loaded are {}", known.join(", ")),
+        });
+    }
+    let path = folder.join(LINK);
+    if path.exists() {
+        // The last reference to the link unregisters.
+        fs::remove_file(&path).map_err(|error| at(&path, &error))?;
+    } else if let Ok(ops) = MapHandle::from_pinned_path(folder.join(OPS)) {
+        ops.delete(&0u32.to_ne_bytes())
+            .map_err(|error| format!("{name} cannot be unregistered: {error}"))?;
+    }
+    // A pinned map of operations would keep the programs.
+    let _ = fs::remove_file(folder.join(OPS));
+    let sockets = describe(&folder).map_or(0, |item| item.sockets);
+    if sockets > 0 {
+        retire(&folder)?;
+    } else {
+        remove(&folder);
+    }
+    Ok(sockets)
+}
+
+fn folders() -> Result<Vec<PathBuf>, String> {
+    let folder = Path::new(FOLDER);
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(at(folder, &error)),
+    }
+}
+
+fn describe(folder: &Path) -> Option<Listed> {
+    let settings = MapHandle::from_pinned_path(folder.join(SETTINGS)).ok()?;
+    let bytes = settings
+        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .ok()
+        .flatten()?;
+    let settings = Settings::read(&bytes)?;
+    let counters = MapHandle::from_pinned_path(folder.join(COUNTERS)).ok()?;
+    let counters = Counters::read(&counters).ok()?;
+    let is_kept = folder.join(LINK).exists() || folder.join(OPS).exists();
+    Some(Listed {
+        is_registered: is_kept && available().contains(&settings.kernel_name),
+        kernel_name: settings.kernel_name,
+        algorithm: settings.algorithm,
+        params: settings.params,
+        sockets: counters.live,
+        opened: counters.opened,
+    })
+}
+
+/// Gives the name's folder another name, if it is there: sockets still count in it.
+fn retire(folder: &Path) -> Result<(), String> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let free = (1u32..)
+        .map(|number| PathBuf::from(format!("{}{LEAVING}{number}", folder.display())))
+        .find(|path| !path.exists());
+    match free {
+        Some(path) => fs::rename(folder, path).map_err(|error| at(folder, &error)),
+        None => Ok(()),
+    }
+}
+
+fn remove(folder: &Path) {
+    for name in [LINK, OPS, SETTINGS, COUNTERS] {
+        // What is not there need not go.
+        let _ = fs::remove_file(folder.join(name));
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+fn ensure_mounted() -> Result<(), String> {
+    let is_mounted = statfs(BPF_FS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
+    if is_mounted {
+        return Ok(());
+    }
+    mount(
+        Some("bpf"),
+        BPF_FS,
+        Some("bpf"),
+        MsFlags::empty(),
+        None::<&str>,
+    )
+    .map_err(|error| format!("mounting the bpf file system at {BPF_FS}: {error}"))
+}
+
+fn at(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
+}

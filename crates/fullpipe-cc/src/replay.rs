@@ -1,0 +1,488 @@
+//! Traces of a kernel's calls, and their replay through the native build: identical inputs must
+//! give identical outputs, bit for bit. Every byte of a trace is distrusted; this module must never
+//! know how a kernel is traced.
+//!
+//! A trace is [`MAGIC`] and then records of `kind: u32, bytes: u32, body`, all little-endian:
+//!
+//! * [`RECORD_ALGORITHM`]: `id: u32`, `count: u32`, `count` stored parameters, then the names of the
+//!   algorithm, of the congestion control and of the kernel's release, each as `bytes: u32` and UTF-8
+//! * [`RECORD_CALL`]: `id: u32`, `unused: u32`, and `struct fp_call` of bpf/glue.h
+//! * [`RECORD_LOST`]: `id: u32`, `count: u32` calls that the kernel had no room to log
+//!
+//! Calls of one connection carry a sequence number; from a gap on the connection is left out, since
+//! its state is not known any more.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use crate::abi::{Ack, Conn, Ctl, Event, EventKind};
+use crate::controller::Controller;
+use crate::flags;
+use crate::registry::algorithm;
+
+const MAGIC: &[u8; 8] = b"fpcctrc1";
+const RECORD_ALGORITHM: u32 = 1;
+const RECORD_CALL: u32 = 2;
+const RECORD_LOST: u32 = 3;
+/// No record is longer.
+const RECORD_BYTES_MAX: u32 = 64 * 1024;
+/// More connections at once than this are not a trace but an attack on memory.
+const CONNECTIONS_MAX: usize = 1 << 18;
+
+/// `struct fp_call` of bpf/glue.h.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Call {
+    socket: u32,
+    sequence: u32,
+    kind: u32,
+    unused: u32,
+    conn: Conn,
+    ack: Ack,
+    event: Event,
+    before: Ctl,
+    after: Ctl,
+}
+
+/// Size of one logged call, as the kernel's side must have it.
+pub const CALL_BYTES: usize = size_of::<Call>();
+
+const CALL_INIT: u32 = 0;
+const CALL_ACK: u32 = 1;
+const CALL_EVENT: u32 = 2;
+const CALL_RELEASE: u32 = 3;
+
+/// Why a trace cannot be replayed.
+#[derive(Debug)]
+pub enum TraceError {
+    /// It could not be read.
+    Io(io::Error),
+    /// It is not a trace: at this byte, for this reason.
+    Malformed(u64, String),
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Malformed(offset, reason) => write!(f, "byte {offset}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// Writes a trace.
+pub struct TraceWriter<W: Write> {
+    out: W,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// A trace without records.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        out.write_all(MAGIC)?;
+        Ok(Self { out })
+    }
+
+    /// Says what calls of this `id` mean. It comes before the first of them.
+    pub fn algorithm(
+        &mut self,
+        id: u32,
+        algorithm: &str,
+        params: &[u32],
+        kernel_name: &str,
+        release: &str,
+    ) -> io::Result<()> {
+        let mut body = id.to_le_bytes().to_vec();
+        body.extend((params.len() as u32).to_le_bytes());
+        body.extend(params.iter().flat_map(|value| value.to_le_bytes()));
+        for text in [algorithm, kernel_name, release] {
+            body.extend((text.len() as u32).to_le_bytes());
+            body.extend(text.as_bytes());
+        }
+        self.record(RECORD_ALGORITHM, &body)
+    }
+
+    /// One call as the kernel logged it: [`CALL_BYTES`] bytes.
+    pub fn call(&mut self, id: u32, call: &[u8]) -> io::Result<()> {
+        let mut body = [0; 8 + CALL_BYTES];
+        body[..4].copy_from_slice(&id.to_le_bytes());
+        body[8..].copy_from_slice(call);
+        self.record(RECORD_CALL, &body)
+    }
+
+    /// So many calls are missing.
+    pub fn lost(&mut self, id: u32, count: u32) -> io::Result<()> {
+        let mut body = [0; 8];
+        body[..4].copy_from_slice(&id.to_le_bytes());
+        body[4..].copy_from_slice(&count.to_le_bytes());
+        self.record(RECORD_LOST, &body)
+    }
+
+    /// Everything is with the operating system.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn record(&mut self, kind: u32, body: &[u8]) -> io::Result<()> {
+        self.out.write_all(&kind.to_le_bytes())?;
+        self.out.write_all(&(body.len() as u32).to_le_bytes())?;
+        self.out.write_all(body)
+    }
+}
+
+/// Where a replay first gave something else than the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Connection, from 1.
+    pub socket: u32,
+    /// Its call, from 0.
+    pub sequence: u32,
+    /// `init`, `ack`, or the event.
+    pub call: String,
+    /// The output that differs, by its name in cc/cc.h.
+    pub field: &'static str,
+    /// What the kernel had.
+    pub kernel: u64,
+    /// What the native build gave.
+    pub native: u64,
+}
+
+/// What became of one algorithm's calls.
+#[derive(Clone, Debug, Default)]
+pub struct Replayed {
+    /// Name in the registry.
+    pub algorithm: String,
+    /// What sockets wrote.
+    pub kernel_name: String,
+    /// Of the kernel.
+    pub release: String,
+    /// Calls replayed.
+    pub calls: u64,
+    /// Of those, ACKs.
+    pub acks: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Calls that were logged but whose connection has a gap before them.
+    pub skipped: u64,
+    /// Calls that the kernel could not log.
+    pub lost: u64,
+    /// The first difference of any connection.
+    pub difference: Option<Difference>,
+}
+
+/// What a replay found.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// One for each algorithm record, in the trace's order.
+    pub algorithms: Vec<Replayed>,
+    /// The last record is not whole: whoever wrote it was interrupted.
+    pub is_cut_off: bool,
+}
+
+/// Runs every call of a trace through the native build.
+pub fn replay(trace: impl Read) -> Result<Replay, TraceError> {
+    let mut reader = Reader { trace, offset: 0 };
+    let mut magic = [0; 8];
+    if !reader.fill(&mut magic)? || &magic != MAGIC {
+        return Err(reader.malformed(format!(
+            "not a trace of congestion-control calls: it does not begin with {:?}",
+            String::from_utf8_lossy(MAGIC)
+        )));
+    }
+    let mut state = State::default();
+    let mut body = Vec::new();
+    loop {
+        let mut head = [0; 8];
+        match reader.read_up_to(&mut head)? {
+            0 => return Ok(state.finish(false)),
+            8 => {}
+            _ => return Ok(state.finish(true)),
+        }
+        let (kind, bytes) = (u32_at(&head, 0), u32_at(&head, 4));
+        if bytes > RECORD_BYTES_MAX {
+            return Err(reader.malformed(format!(
+                "a record of {bytes} bytes; none has more than {RECORD_BYTES_MAX}"
+            )));
+        }
+        body.resize(bytes as usize, 0);
+        if !reader.fill(&mut body)? {
+            return Ok(state.finish(true));
+        }
+        state
+            .take(kind, &body)
+            .map_err(|reason| reader.malformed(reason))?;
+    }
+}
+
+struct Reader<R> {
+    trace: R,
+    offset: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads as much as there is.
+    fn read_up_to(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
+        let mut have = 0;
+        while have < buffer.len() {
+            match self.trace.read(&mut buffer[have..]) {
+                Ok(0) => break,
+                Ok(more) => have += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(TraceError::Io(error)),
+            }
+        }
+        self.offset += have as u64;
+        Ok(have)
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, TraceError> {
+        Ok(self.read_up_to(buffer)? == buffer.len())
+    }
+
+    fn malformed(&self, reason: String) -> TraceError {
+        TraceError::Malformed(self.offset, reason)
+    }
+}
+
+struct Known {
+    algorithm: &'static crate::Algorithm,
+    params: Vec<u32>,
+    replayed: Replayed,
+}
+
+struct Connection {
+    controller: Controller,
+    sequence: u32,
+    has_gap: bool,
+}
+
+#[derive(Default)]
+struct State {
+    ids: HashMap<u32, usize>,
+    known: Vec<Known>,
+    connections: HashMap<(usize, u32), Connection>,
+}
+
+impl State {
+    fn finish(self, is_cut_off: bool) -> Replay {
+        Replay {
+            algorithms: self.known.into_iter().map(|item| item.replayed).collect(),
+            is_cut_off,
+        }
+    }
+
+    fn take(&mut self, kind: u32, body: &[u8]) -> Result<(), String> {
+        match kind {
+            RECORD_ALGORITHM => self.take_algorithm(body),
+            RECORD_CALL => self.take_call(body),
+            RECORD_LOST => {
+                let index = self.index(body)?;
+                let count = body
+                    .get(4..8)
+                    .ok_or("a record of lost calls is too short")?;
+                self.known[index].replayed.lost += u64::from(u32_at(count, 0));
+                Ok(())
+            }
+            _ => Err(format!("unknown kind of record {kind}")),
+        }
+    }
+
+    fn index(&self, body: &[u8]) -> Result<usize, String> {
+        let id = u32_at(body.get(..4).ok_or("a record is too short")?, 0);
+        let index = self.ids.get(&id).copied();
+        index.ok_or_else(|| format!("algorithm {id} is used before it is introduced"))
+    }
+
+    fn take_algorithm(&mut self, body: &[u8]) -> Result<(), String> {
+        let mut rest = body;
+        let id = take_u32(&mut rest)?;
+        let count = take_u32(&mut rest)? as usize;
+        if count > rest.len() / 4 {
+            return Err(format!("{count} parameters do not fit the record"));
+        }
+        let params = (0..count)
+            .map(|_| take_u32(&mut rest))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (name, kernel_name) = (take_text(&mut rest)?, take_text(&mut rest)?);
+        let release = take_text(&mut rest)?;
+        let found = algorithm(&name)
+            .ok_or_else(|| format!("algorithm {name:?} is not in this build's registry"))?;
+        Controller::new(found, &params).map_err(|error| error.to_string())?;
+        if self.ids.insert(id, self.known.len()).is_some() {
+            return Err(format!("algorithm {id} is introduced twice"));
+        }
+        self.known.push(Known {
+            algorithm: found,
+            params,
+            replayed: Replayed {
+                algorithm: name,
+                kernel_name,
+                release,
+                ..Replayed::default()
+            },
+        });
+        Ok(())
+    }
+
+    fn take_call(&mut self, body: &[u8]) -> Result<(), String> {
+        let index = self.index(body)?;
+        if body.len() != 8 + CALL_BYTES {
+            return Err(format!(
+                "a call of {} bytes; this build's have {CALL_BYTES}",
+                body.len().saturating_sub(8)
+            ));
+        }
+        // SAFETY: the slice has exactly the size of Call, all of whose fields are integers, for
+        // which every bit pattern is valid; nothing is asked of its alignment.
+        let call: Call = unsafe { body[8..].as_ptr().cast::<Call>().read_unaligned() };
+        let known = &mut self.known[index];
+        let key = (index, call.socket);
+        if call.kind == CALL_INIT {
+            if self.connections.len() >= CONNECTIONS_MAX {
+                return Err(format!("more than {CONNECTIONS_MAX} connections at once"));
+            }
+            let controller = Controller::new(known.algorithm, &known.params);
+            self.connections.insert(
+                key,
+                Connection {
+                    controller: controller.map_err(|error| error.to_string())?,
+                    sequence: call.sequence,
+                    has_gap: false,
+                },
+            );
+            known.replayed.connections += 1;
+        }
+        let Some(connection) = self.connections.get_mut(&key) else {
+            known.replayed.skipped += 1; // its beginning was lost
+            return Ok(());
+        };
+        connection.has_gap |= call.sequence != connection.sequence;
+        connection.sequence = call.sequence.wrapping_add(1);
+        if connection.has_gap {
+            known.replayed.skipped += 1;
+        } else if call.kind != CALL_RELEASE {
+            check_call(&call)?;
+            let difference = run(&mut connection.controller, &call)?;
+            known.replayed.calls += 1;
+            known.replayed.acks += u64::from(call.kind == CALL_ACK);
+            if known.replayed.difference.is_none() {
+                known.replayed.difference = difference;
+            }
+        }
+        if call.kind == CALL_RELEASE {
+            self.connections.remove(&key);
+        }
+        Ok(())
+    }
+}
+
+/// What no host would say; an algorithm may rely on it (a division by the packet size, say).
+fn check_call(call: &Call) -> Result<(), String> {
+    if call.conn.mss_bytes == 0 || call.conn.mss_bytes > 1 << 16 {
+        return Err(format!("mss_bytes is {}", call.conn.mss_bytes));
+    }
+    if call.before.cwnd == 0 {
+        return Err("cwnd is 0".to_owned());
+    }
+    Ok(())
+}
+
+/// One call through the native build; what differs first, if anything.
+fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, String> {
+    let mut ctl = call.before;
+    let mut ack = call.ack;
+    let name = match call.kind {
+        CALL_INIT => {
+            controller.init(&call.conn, &mut ctl);
+            "init"
+        }
+        CALL_ACK => {
+            controller.on_ack(&call.conn, &mut ack, &mut ctl);
+            "ack"
+        }
+        CALL_EVENT => {
+            let name = event_name(call.event.kind)?;
+            controller.on_event(&call.conn, call.event, &mut ctl);
+            name
+        }
+        kind => return Err(format!("unknown kind of call {kind}")),
+    };
+    let has_ring = call.kind == CALL_ACK && controller.wants(flags::WANTS_RING);
+    let pairs = [
+        (
+            "tx_inflight",
+            call.ack.tx_inflight,
+            ack.tx_inflight,
+            has_ring,
+        ),
+        ("lost", call.ack.lost, ack.lost, has_ring),
+        ("cwnd", call.after.cwnd, ctl.cwnd, true),
+        ("ssthresh", call.after.ssthresh, ctl.ssthresh, true),
+        ("tso_segs", call.after.tso_segs, ctl.tso_segs, true),
+        (
+            "sndbuf_factor",
+            call.after.sndbuf_factor,
+            ctl.sndbuf_factor,
+            true,
+        ),
+        ("cwnd_cnt", call.after.cwnd_cnt, ctl.cwnd_cnt, true),
+    ];
+    let rates = (
+        call.after.pacing_rate_bytes_per_s,
+        ctl.pacing_rate_bytes_per_s,
+    );
+    let first = pairs
+        .iter()
+        .find(|(_, kernel, native, counts)| *counts && kernel != native)
+        .map(|&(field, kernel, native, _)| (field, u64::from(kernel), u64::from(native)))
+        .or((rates.0 != rates.1).then_some(("pacing_rate_Bps", rates.0, rates.1)));
+    Ok(first.map(|(field, kernel, native)| Difference {
+        socket: call.socket,
+        sequence: call.sequence,
+        call: name.to_owned(),
+        field,
+        kernel,
+        native,
+    }))
+}
+
+fn event_name(kind: u32) -> Result<&'static str, String> {
+    const NAMES: [(EventKind, &str); 10] = [
+        (EventKind::TxStart, "tx_start"),
+        (EventKind::CwndRestart, "cwnd_restart"),
+        (EventKind::CompleteCwr, "complete_cwr"),
+        (EventKind::Rto, "rto"),
+        (EventKind::EcnCe, "ecn_ce"),
+        (EventKind::State, "state"),
+        (EventKind::Ssthresh, "ssthresh"),
+        (EventKind::Undo, "undo"),
+        (EventKind::Rtt, "rtt"),
+        (EventKind::Send, "send"),
+    ];
+    NAMES
+        .iter()
+        .find(|(known, _)| *known as u32 == kind)
+        .map(|(_, name)| *name)
+        .ok_or_else(|| format!("unknown event {kind}"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn take_u32(rest: &mut &[u8]) -> Result<u32, String> {
+    let (word, tail) = rest.split_at_checked(4).ok_or("a record is too short")?;
+    *rest = tail;
+    Ok(u32_at(word, 0))
+}
+
+fn take_text(rest: &mut &[u8]) -> Result<String, String> {
+    let bytes = take_u32(rest)? as usize;
+    let (text, tail) = rest.split_at_checked(bytes).ok_or("a text is cut off")?;
+    *rest = tail;
+    String::from_utf8(text.to_vec()).map_err(|_| "a text is not UTF-8".to_owned())
+}
