@@ -5,13 +5,23 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
+mod agenda;
+mod check;
+mod clock;
+mod cmd_kernel;
+mod congestion;
+mod flows;
+mod health;
+mod kernel_cc;
+mod net;
 mod request;
+mod sample;
 mod session;
 mod sink;
 mod vm;
 
 use request::Request;
-use sink::{FileSink, Sink};
+use sink::FileSink;
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
@@ -21,11 +31,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["run", output] => run(output),
+        ["kernel", verb] => cmd_kernel::run(verb),
         ["version"] => {
             println!("{}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        _ => Err("usage: fullpipe-agent run OUTPUT | version".to_owned()),
+        _ => Err("usage: fullpipe-agent run OUTPUT | kernel VERB | version".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

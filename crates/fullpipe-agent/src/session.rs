@@ -2,15 +2,50 @@
 //! the order of things; how each is done is known in the modules that it calls.
 
 use fullpipe_scenario::stream::Frame;
+use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, Pacing, Plan};
 
+use nix::sys::signalfd::SignalFd;
+
+use crate::agenda::{Agenda, Task};
+use crate::check::check;
+use crate::clock::{now_ns, Poller};
+use crate::congestion::Congestion;
+use crate::flows::{Connection, Happening, Payload, ProbeFlow};
+use crate::health::Health;
+use crate::net::{Home, Topology};
 use crate::request::Request;
+use crate::sample::{counters, FlowMeter, QueueMeter};
 use crate::sink::Sink;
+
+/// The run begins at a whole multiple of this, so that what came before does not shift it against
+/// the kernel's own clock tick.
+const START_GRID_NS: u64 = 100_000_000;
+const PROGRESS_NS: u64 = 100_000_000;
+/// Tokens of probes begin here; those below are connections'.
+const PROBE_TOKENS: u64 = 1 << 32;
+/// Of the event that asks for the end.
+const END_TOKEN: u64 = u64::MAX;
+/// Bytes of IPv4 and TCP headers with timestamps.
+const HEADER_BYTES: u32 = 52;
 
 /// Runs the request and puts everything worth knowing into `sink`; an error is a frame too.
 pub(crate) fn run(request: &Request, sink: &mut dyn Sink) {
     sink.put(&Frame::Fact("kernel".into(), kernel_release()));
-    sink.put(&Frame::Progress(request.plan.duration_ns));
-    sink.put(&Frame::End);
+    match run_to_end(request, sink) {
+        Ok(()) => sink.put(&Frame::End),
+        Err(sentence) => sink.put(&Frame::Failure(sentence)),
+    }
+}
+
+fn run_to_end(request: &Request, sink: &mut dyn Sink) -> Result<(), String> {
+    check(&request.plan)?;
+    let _home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
+    let congestion = Congestion::load(request)?;
+    let topology = Topology::build(&request.plan)?;
+    sink.put(&Frame::Fact("qdiscs".into(), topology.lines.join("\n")));
+    let mut session = Session::open(request, topology, congestion)?;
+    session.run(sink)?;
+    session.finish(sink)
 }
 
 fn kernel_release() -> String {
@@ -18,4 +53,360 @@ fn kernel_release() -> String {
         |error| format!("unknown: {error}"),
         |name| name.release().to_string_lossy().into_owned(),
     )
+}
+
+/// One flow of the run.
+struct FlowState {
+    connection: Connection,
+    meter: FlowMeter,
+    completion_us: Option<u64>,
+}
+
+struct Session<'a> {
+    request: &'a Request,
+    plan: &'a Plan,
+    topology: Topology,
+    congestion: Congestion,
+    flows: Vec<FlowState>,
+    probes: Vec<ProbeFlow>,
+    queues: QueueMeter,
+    poller: Poller,
+    payload: Payload,
+    agenda: Agenda,
+    health: Health,
+    start_ns: u64,
+    _requests_to_end: SignalFd,
+    is_asked_to_end: bool,
+}
+
+impl<'a> Session<'a> {
+    /// Everything made, nothing started.
+    fn open(
+        request: &'a Request,
+        topology: Topology,
+        congestion: Congestion,
+    ) -> Result<Self, String> {
+        let plan = &request.plan;
+        let poller = Poller::new().map_err(|error| format!("epoll: {error}"))?;
+        let payload = Payload::new().map_err(|error| format!("memory for payload: {error}"))?;
+        let requests_to_end = poller
+            .watch_requests_to_end(END_TOKEN)
+            .map_err(|error| format!("signals: {error}"))?;
+        let mut flows = Vec::with_capacity(plan.flows.len());
+        for (index, flow) in plan.flows.iter().enumerate() {
+            let connection = Connection::open(
+                flow,
+                index,
+                congestion.name(index),
+                &topology.nodes,
+                topology.flow_ends[index],
+                flow.stop_ns
+                    .is_some_and(|stop_ns| stop_ns < plan.duration_ns),
+            )?;
+            let is_paced = plan.host.pacing == Pacing::Fq || congestion.paces(index);
+            flows.push(FlowState {
+                connection,
+                meter: FlowMeter::new(index as u64, is_paced),
+                completion_us: None,
+            });
+        }
+        let mut probes = Vec::with_capacity(plan.probes.len());
+        for (index, probe) in plan.probes.iter().enumerate() {
+            let ends = topology.probe_ends.ok_or("probes: they have no host")?;
+            let probe_flow = ProbeFlow::open(probe, index, &topology.nodes, ends)?;
+            let token = PROBE_TOKENS + 2 * index as u64;
+            probe_flow
+                .watch(&poller, token)
+                .map_err(|error| format!("probe {}: {error}", probe.name))?;
+            probes.push(probe_flow);
+        }
+        let queues = QueueMeter::new(&topology)?;
+        let start_ns = (now_ns() + START_GRID_NS / 10).next_multiple_of(START_GRID_NS);
+        let mut session = Self {
+            request,
+            plan,
+            topology,
+            congestion,
+            flows,
+            probes,
+            queues,
+            poller,
+            payload,
+            agenda: Agenda::default(),
+            health: Health::start(start_ns, plan.sample_interval_ns),
+            start_ns,
+            _requests_to_end: requests_to_end,
+            is_asked_to_end: false,
+        };
+        session.fill_agenda();
+        Ok(session)
+    }
+
+    fn fill_agenda(&mut self) {
+        let plan = self.plan;
+        let mut add = |at_ns: u64, task| self.agenda.add(self.start_ns + at_ns, task);
+        for (index, flow) in plan.flows.iter().enumerate() {
+            add(flow.start_ns, Task::Start(index));
+            if let Some(stop_ns) = flow.stop_ns {
+                add(stop_ns, Task::Stop(index));
+            }
+        }
+        for (index, probe) in plan.probes.iter().enumerate() {
+            add(probe.start_ns, Task::Probe(index));
+        }
+        add(plan.sample_interval_ns, Task::Sample);
+        add(PROGRESS_NS, Task::Progress);
+        add(self.health.cpu.due_ns() - self.start_ns, Task::Cpu);
+        add(plan.duration_ns, Task::End);
+    }
+
+    /// Until the end of the plan's duration, or until somebody asks for an earlier one.
+    fn run(&mut self, sink: &mut dyn Sink) -> Result<(), String> {
+        while let Some(next_ns) = self.agenda.next_ns() {
+            let count = self
+                .poller
+                .wait_until(next_ns)
+                .map_err(|error| format!("epoll: {error}"))?;
+            for index in 0..count {
+                self.handle(index, sink);
+            }
+            if self.is_asked_to_end {
+                return Ok(());
+            }
+            while let Some((due_ns, task)) = self.agenda.take(now_ns()) {
+                if task == Task::End {
+                    return Ok(());
+                }
+                self.perform(task, due_ns, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, index: usize, sink: &mut dyn Sink) {
+        let (token, flags) = self.poller.event(index);
+        if token == END_TOKEN {
+            self.is_asked_to_end = true;
+            return;
+        }
+        if let Some(token) = token.checked_sub(PROBE_TOKENS) {
+            let probe = &mut self.probes[(token / 2) as usize];
+            let done = if token % 2 == 0 {
+                probe.answers(now_ns())
+            } else {
+                probe.answer()
+            };
+            if let Err(error) = done {
+                let name = &self.plan.probes[(token / 2) as usize].name;
+                self.health.add_problem(format!("probe {name}: {error}"));
+            }
+            return;
+        }
+        let (flow, role) = Connection::of_token(token);
+        let connection = &mut self.flows[flow].connection;
+        let happening = connection.handle(role, flags, &self.poller, &self.payload);
+        if let Some(happening) = happening {
+            self.note(flow, happening, sink);
+        }
+    }
+
+    fn note(&mut self, flow: usize, happening: Happening, sink: &mut dyn Sink) {
+        let t_us = self.t_us(now_ns());
+        let is_broken = matches!(happening, Happening::Broken(_));
+        if let Happening::Broken(error) = &happening {
+            self.add_flow_problem(flow, error);
+        }
+        let first_write = matches!(happening, Happening::Established)
+            && self.plan.flows[flow].app_rate_bps.is_some();
+        if first_write {
+            self.agenda.add(now_ns(), Task::Write(flow));
+        }
+        self.look(flow, t_us, sink);
+        let state = &mut self.flows[flow];
+        let (event, value) = match happening {
+            Happening::Established => ("established", u64::from(state.meter.sender().snd_cwnd)),
+            Happening::Finished => {
+                state.completion_us = Some(t_us);
+                ("finish", state.meter.acked_bytes(&state.connection))
+            }
+            Happening::Broken(_) => return,
+        };
+        debug_assert!(!is_broken);
+        put_event(sink, t_us, flow, event, value);
+    }
+
+    fn perform(&mut self, task: Task, due_ns: u64, sink: &mut dyn Sink) -> Result<(), String> {
+        let now = now_ns();
+        match task {
+            Task::Sample => {
+                self.health.note_sample(due_ns, now);
+                self.sample(self.t_us(now), sink)?;
+                let next_ns = due_ns + self.plan.sample_interval_ns;
+                self.agenda.add(next_ns, Task::Sample);
+            }
+            Task::Cpu => {
+                self.health.cpu.look(now);
+                self.agenda.add(self.health.cpu.due_ns(), Task::Cpu);
+            }
+            Task::Progress => {
+                sink.put(&Frame::Progress(now - self.start_ns));
+                self.agenda.add(due_ns + PROGRESS_NS, Task::Progress);
+            }
+            Task::Start(flow) => {
+                put_event(sink, self.t_us(now), flow, "start", 0);
+                let started = self.flows[flow].connection.start(&self.poller);
+                self.broken(flow, started);
+            }
+            Task::Stop(flow) => {
+                let stopped = self.flows[flow].connection.stop();
+                self.broken(flow, stopped);
+            }
+            Task::Write(flow) => self.write(flow, due_ns),
+            Task::Probe(probe) => {
+                if let Err(error) = self.probes[probe].request(now) {
+                    let name = &self.plan.probes[probe].name;
+                    self.health.add_problem(format!("probe {name}: {error}"));
+                }
+                let next_ns = due_ns + self.plan.probes[probe].interval_ns;
+                self.agenda.add(next_ns, Task::Probe(probe));
+            }
+            Task::End => {}
+        }
+        Ok(())
+    }
+
+    /// The application of a flow with a rate writes one full packet.
+    fn write(&mut self, flow: usize, due_ns: u64) {
+        let Some(rate_bps) = self.plan.flows[flow].app_rate_bps else {
+            return;
+        };
+        let bytes = u64::from(self.plan.path.mtu_bytes - HEADER_BYTES);
+        let connection = &mut self.flows[flow].connection;
+        match connection.add_credit(bytes, &self.payload) {
+            Ok(true) => {
+                let interval_ns = (bytes * 8_000_000_000 / rate_bps.max(1)).max(1);
+                self.agenda.add(due_ns + interval_ns, Task::Write(flow));
+            }
+            Ok(false) => {}
+            Err(error) => self.broken(flow, Err(error)),
+        }
+    }
+
+    fn sample(&mut self, t_us: u64, sink: &mut dyn Sink) -> Result<(), String> {
+        for flow in 0..self.flows.len() {
+            if !self.flows[flow].connection.is_started {
+                continue;
+            }
+            self.look(flow, t_us, sink);
+            let state = &mut self.flows[flow];
+            let socket = state.connection.sender();
+            if let (Some(socket), true) = (socket, state.connection.is_established) {
+                sink.put(&Frame::Cc(self.congestion.ask(
+                    flow,
+                    socket,
+                    &state.meter,
+                    t_us,
+                )?));
+            }
+            let row = state.meter.sample(&state.connection, t_us);
+            sink.put(&Frame::FlowSample(row));
+        }
+        self.queues.rows(&mut self.topology.nodes, t_us, |row| {
+            sink.put(&Frame::Queue(row));
+        })?;
+        self.put_probes(false, sink);
+        Ok(())
+    }
+
+    /// Reads a flow; what changed becomes events.
+    fn look(&mut self, flow: usize, t_us: u64, sink: &mut dyn Sink) {
+        let state = &mut self.flows[flow];
+        let looked = state
+            .meter
+            .look(&state.connection, t_us, |row| sink.put(&Frame::Event(row)));
+        self.broken(flow, looked);
+    }
+
+    fn put_probes(&mut self, is_end: bool, sink: &mut dyn Sink) {
+        let now = now_ns();
+        for probe in &mut self.probes {
+            probe.rows(self.start_ns, now, is_end, |row| {
+                sink.put(&Frame::Ping(row))
+            });
+        }
+    }
+
+    /// The totals, and what to think of them.
+    fn finish(mut self, sink: &mut dyn Sink) -> Result<(), String> {
+        let now = now_ns();
+        let t_us = self.t_us(now);
+        self.health.cpu.look(now);
+        for flow in 0..self.flows.len() {
+            self.look(flow, t_us, sink);
+            let state = &self.flows[flow];
+            let row = describe(self.plan, flow, state.completion_us);
+            let row = state.meter.total(&state.connection, row);
+            sink.put(&Frame::Flow(row));
+        }
+        self.put_probes(true, sink);
+        for place in std::mem::take(&mut self.topology.delays) {
+            let dropped = counters(&mut self.topology.nodes, place)?.dropped_packets;
+            if dropped > 0 {
+                self.health.add_problem(format!(
+                    "a delay line (netem) was full and dropped {dropped} packets"
+                ));
+            }
+        }
+        self.flows.clear();
+        self.congestion.finish()?;
+        sink.put(&Frame::Progress(now - self.start_ns));
+        self.health.report(self.request.clock, sink);
+        Ok(())
+    }
+
+    fn broken(&mut self, flow: usize, done: std::io::Result<()>) {
+        if let Err(error) = done {
+            self.add_flow_problem(flow, &error.to_string());
+        }
+    }
+
+    fn add_flow_problem(&mut self, flow: usize, error: &str) {
+        let name = &self.plan.flows[flow].name;
+        self.health.add_problem(format!("flow {name}: {error}"));
+    }
+
+    fn t_us(&self, at_ns: u64) -> u64 {
+        (at_ns - self.start_ns) / 1000
+    }
+}
+
+fn put_event(sink: &mut dyn Sink, t_us: u64, flow: usize, event: &str, value: u64) {
+    sink.put(&Frame::Event(EventRow {
+        t_us,
+        flow_id: Some(flow as u64),
+        event: event.to_owned(),
+        value,
+    }));
+}
+
+/// What a flow's row holds besides counters.
+fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
+    let flow: &Flow = &plan.flows[index];
+    let forward_ns = flow.forward_delay_ns.unwrap_or(plan.path.forward_delay_ns);
+    let reverse_ns = flow.reverse_delay_ns.unwrap_or(plan.path.reverse_delay_ns);
+    let direction = match flow.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    FlowRow {
+        flow_id: index as u64,
+        flow: flow.name.clone(),
+        cc: flow.cc.name.clone(),
+        direction: direction.to_owned(),
+        start_us: flow.start_ns / 1000,
+        completion_us,
+        base_rtt_us: (forward_ns + reverse_ns) / 1000,
+        mss_bytes: u64::from(plan.path.mtu_bytes - HEADER_BYTES),
+        ..FlowRow::default()
+    }
 }

@@ -80,7 +80,7 @@ fn load_modules() -> Result<String, String> {
     for name in order.lines() {
         let path = format!("/modules/{name}");
         let file = File::open(&path).map_err(|error| format!("{path}: {error}"))?;
-        nix::kmod::finit_module(&file.as_fd(), c"", nix::kmod::ModuleInitFlags::empty())
+        nix::kmod::finit_module(file.as_fd(), c"", nix::kmod::ModuleInitFlags::empty())
             .map_err(|error| format!("module {name}: {error}"))?;
     }
     Ok(order.lines().collect::<Vec<_>>().join(" "))

@@ -5,6 +5,7 @@
 //! columns of a recording; Python turns them into Parquet. This crate must never know how a plan
 //! is run.
 
+mod cc_row;
 mod plan;
 pub mod stream;
 mod tables;

@@ -1,7 +1,6 @@
 //! Rows of a recording from the state of the simulation.
 
-use fullpipe_cc::{Phase, INFINITE, ONE};
-use fullpipe_scenario::{CcRow, Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow};
+use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow};
 use fullpipe_tcp::{Receiver, Sender};
 
 use crate::network::Bottleneck;
@@ -33,28 +32,6 @@ pub(crate) fn flow_sample(
         packets_delivered_ce: u64::from(delivered_ce),
         receive_window_bytes: receiver.window_bytes(),
         ca_state: sender.ca_state() as u64,
-    }
-}
-
-pub(crate) fn cc_sample(t_us: u64, flow_id: u64, sender: &Sender) -> CcRow {
-    let info = sender.cc_info();
-    let rate = |bytes_per_s: u64| Some(bytes_per_s * 8).filter(|&bps| bps > 0);
-    let bound = |packets: u32| (packets < INFINITE).then_some(u64::from(packets));
-    let gain = |gain: u32| f64::from(gain) / f64::from(ONE);
-    CcRow {
-        t_us,
-        flow_id,
-        phase: Phase::from_raw(info.phase).name().to_owned(),
-        bw_bps: rate(info.bw_bytes_per_s),
-        max_bw_bps: rate(info.max_bw_bytes_per_s),
-        bw_shortterm_bps: rate(info.bw_shortterm_bytes_per_s),
-        min_rtt_us: Some(u64::from(info.min_rtt_us)).filter(|&us| us > 0),
-        pacing_gain: gain(info.pacing_gain),
-        cwnd_gain: gain(info.cwnd_gain),
-        inflight_longterm_packets: bound(info.inflight_longterm),
-        inflight_shortterm_packets: bound(info.inflight_shortterm),
-        extra_acked_packets: u64::from(info.extra_acked),
-        round_count: u64::from(info.round_count),
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 
 use fullpipe_cc::{algorithm, Controller};
 use fullpipe_net::{derive_seed, Packet};
-use fullpipe_scenario::{Direction, Flow, Pacing, PingRow, Plan, Tables};
+use fullpipe_scenario::{CcRow, Direction, Flow, Pacing, PingRow, Plan, Tables};
 use fullpipe_tcp::{Data, Receiver, ReceiverConfig, Sender, SenderConfig};
 
 use crate::events::{Agenda, Event};
@@ -529,9 +529,8 @@ impl<'a> Simulation<'a> {
                 let row = recorder::flow_sample(t_us, id as u64, sender, receiver);
                 self.tables.flow_samples.push(row);
                 if sender.is_established() {
-                    self.tables
-                        .cc_samples
-                        .push(recorder::cc_sample(t_us, id as u64, sender));
+                    let row = CcRow::of(t_us, id as u64, &sender.cc_info());
+                    self.tables.cc_samples.push(row);
                 }
             }
         }

@@ -1,0 +1,66 @@
+//! What is to be done when. It must never know the time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Something due at a moment. What is due at the same moment is done in the order of this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Task {
+    /// Read every flow and queue.
+    Sample,
+    /// Read how busy the processors were.
+    Cpu,
+    /// Say how far the run has come.
+    Progress,
+    /// A flow connects.
+    Start(usize),
+    /// A flow's application stops.
+    Stop(usize),
+    /// A flow's application hands over more.
+    Write(usize),
+    /// A probe sends a request.
+    Probe(usize),
+    /// The run is over.
+    End,
+}
+
+/// Tasks in the order of their times.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    tasks: BinaryHeap<Reverse<(u64, Task)>>,
+}
+
+impl Agenda {
+    pub(crate) fn add(&mut self, at_ns: u64, task: Task) {
+        self.tasks.push(Reverse((at_ns, task)));
+    }
+
+    /// When the next task is due.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.tasks.peek().map(|Reverse((at_ns, _))| *at_ns)
+    }
+
+    /// Takes the next task that is due at `now_ns`, with the time at which it was.
+    pub(crate) fn take(&mut self, now_ns: u64) -> Option<(u64, Task)> {
+        self.next_ns().filter(|&at_ns| at_ns <= now_ns)?;
+        self.tasks.pop().map(|Reverse(entry)| entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_come_by_time_and_the_last_sample_comes_before_the_end() {
+        let mut agenda = Agenda::default();
+        agenda.add(20, Task::End);
+        agenda.add(20, Task::Sample);
+        agenda.add(10, Task::Stop(3));
+        assert_eq!(agenda.take(9), None);
+        assert_eq!(agenda.take(30), Some((10, Task::Stop(3))));
+        assert_eq!(agenda.take(30), Some((20, Task::Sample)));
+        assert_eq!(agenda.take(30), Some((20, Task::End)));
+        assert_eq!(agenda.take(30), None);
+    }
+}

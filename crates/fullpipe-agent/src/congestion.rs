@@ -1,0 +1,133 @@
+//! Which congestion control of the kernel each flow gets, and what it tells of itself. Those of
+//! `cc/` are loaded for the run, once for each set of constants; it never asks what these mean.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::os::fd::{AsFd, OwnedFd};
+
+use fullpipe_net::derive_seed;
+use fullpipe_scenario::{CcChoice, CcRow};
+
+use crate::kernel_cc::{load, Loaded, Tracer, Wanted};
+use crate::request::Request;
+use crate::sample::{kernel_row, FlowMeter};
+
+/// Purpose of the random numbers, as in the simulator.
+const CC_SEED: u32 = 4;
+
+/// The congestion controls of a run.
+pub(crate) struct Congestion {
+    /// What was loaded, in the order in which the flows name it.
+    loaded: Vec<Loaded>,
+    /// Of each flow: the kernel's name, and the place in `loaded`.
+    flows: Vec<(String, Option<usize>)>,
+    tracer: Option<Tracer>,
+}
+
+impl Congestion {
+    /// Loads what the flows need, under names that no other run on this kernel uses.
+    pub(crate) fn load(request: &Request) -> Result<Self, String> {
+        let mut sets: Vec<&CcChoice> = Vec::new();
+        let mut congestion = Self {
+            loaded: Vec::new(),
+            flows: Vec::new(),
+            tracer: None,
+        };
+        for flow in &request.plan.flows {
+            let Some(algorithm) = &flow.cc.algorithm else {
+                let name = flow
+                    .cc
+                    .name
+                    .strip_prefix("kernel:")
+                    .unwrap_or(&flow.cc.name);
+                congestion.flows.push((name.to_owned(), None));
+                continue;
+            };
+            let is_same = |set: &&CcChoice| {
+                set.algorithm == flow.cc.algorithm && set.params == flow.cc.params
+            };
+            let place = match sets.iter().position(is_same) {
+                Some(place) => place,
+                None => {
+                    sets.push(&flow.cc);
+                    let number = congestion.loaded.len();
+                    let name = format!("fp{number}_{}", std::process::id());
+                    let loaded = load_set(request, algorithm, &flow.cc.params, &name, number)?;
+                    congestion.loaded.push(loaded);
+                    number
+                }
+            };
+            let name = congestion.loaded[place].kernel_name().to_owned();
+            congestion.flows.push((name, Some(place)));
+        }
+        if let Some(path) = &request.cc_trace {
+            congestion.tracer = Some(congestion.trace(path)?);
+        }
+        Ok(congestion)
+    }
+
+    fn trace(&self, path: &str) -> Result<Tracer, String> {
+        let file = File::create(path).map_err(|error| format!("{path}: {error}"))?;
+        let all: Vec<&Loaded> = self.loaded.iter().collect();
+        let release = nix::sys::utsname::uname()
+            .map(|name| name.release().to_string_lossy().into_owned())
+            .unwrap_or_default();
+        Tracer::start(&all, Box::new(BufWriter::new(file)), &release)
+    }
+
+    /// The kernel's name for a flow's algorithm.
+    pub(crate) fn name(&self, flow: usize) -> &str {
+        &self.flows[flow].0
+    }
+
+    /// Whether TCP paces the flow without fq: the BBR family asks for it.
+    pub(crate) fn paces(&self, flow: usize) -> bool {
+        let (name, place) = &self.flows[flow];
+        let algorithm = place.map_or(name.as_str(), |place| self.loaded[place].algorithm());
+        algorithm.starts_with("bbr")
+    }
+
+    /// What the algorithm of a connected flow says now.
+    pub(crate) fn ask(
+        &mut self,
+        flow: usize,
+        socket: &OwnedFd,
+        meter: &FlowMeter,
+        t_us: u64,
+    ) -> Result<CcRow, String> {
+        let flow_id = flow as u64;
+        if let Some(place) = self.flows[flow].1 {
+            if let Some(info) = self.loaded[place].info(socket.as_fd())? {
+                return Ok(CcRow::of(t_us, flow_id, &info));
+            }
+        }
+        Ok(kernel_row(socket, meter.sender(), t_us, flow_id))
+    }
+
+    /// Ends the trace; its sockets must have been closed before.
+    pub(crate) fn finish(&mut self) -> Result<(), String> {
+        self.tracer.take().map_or(Ok(()), |tracer| {
+            tracer.finish().map_err(|error| format!("trace: {error}"))
+        })
+    }
+}
+
+fn load_set(
+    request: &Request,
+    algorithm: &str,
+    params: &[u32],
+    name: &str,
+    number: usize,
+) -> Result<Loaded, String> {
+    let path = format!("{}/{algorithm}.bpf.o", request.objects);
+    let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+    load(&Wanted {
+        object: &object,
+        algorithm,
+        kernel_name: name,
+        params,
+        // 0 would mean the kernel's own random numbers.
+        seed: (derive_seed(request.plan.seed, CC_SEED, number as u32) as u32).max(1),
+        is_traced: request.cc_trace.is_some(),
+    })
+}

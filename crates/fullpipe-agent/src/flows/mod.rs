@@ -1,0 +1,9 @@
+//! The connections and probes of a plan.
+
+mod connection;
+mod probe;
+mod socket;
+
+pub(crate) use connection::{Connection, Happening};
+pub(crate) use probe::ProbeFlow;
+pub(crate) use socket::Payload;

@@ -1,0 +1,179 @@
+//! Sockets with every choice made: addresses and ports are fixed, so that nothing is drawn by
+//! chance. It must never know what a plan is.
+
+use std::io;
+use std::mem::size_of;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use nix::sys::socket::{
+    bind, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn,
+};
+
+/// Bytes that one call of sendfile() may hand over.
+const PAYLOAD_BYTES: usize = 1 << 20;
+/// More than TCP can have queued.
+const READ_BYTES: usize = 1 << 30;
+
+/// A TCP socket, bound to an address; a port of 0 leaves the port to the kernel.
+pub(crate) fn tcp(address: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = make(SockType::Stream, SockProtocol::Tcp)?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    bind(socket.as_raw_fd(), &SockaddrIn::from(address))?;
+    Ok(socket)
+}
+
+/// A UDP socket, bound to an address.
+pub(crate) fn udp(address: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = make(SockType::Datagram, SockProtocol::Udp)?;
+    bind(socket.as_raw_fd(), &SockaddrIn::from(address))?;
+    Ok(socket)
+}
+
+/// A ping socket; the port becomes the echo identifier.
+pub(crate) fn ping(address: SocketAddrV4) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket() has no memory to go wrong with; a new descriptor belongs to nobody else.
+    let socket = unsafe {
+        let raw = libc::socket(libc::AF_INET, flags, libc::IPPROTO_ICMP);
+        nix::errno::Errno::result(raw).map(|raw| OwnedFd::from_raw_fd(raw))?
+    };
+    bind(socket.as_raw_fd(), &SockaddrIn::from(address))?;
+    Ok(socket)
+}
+
+fn make(kind: SockType, protocol: SockProtocol) -> io::Result<OwnedFd> {
+    Ok(socket(
+        AddressFamily::Inet,
+        kind,
+        SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        protocol,
+    )?)
+}
+
+/// Gives a socket its congestion control by the kernel's name.
+pub(crate) fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
+    Ok(setsockopt(socket, sockopt::TcpCongestion, &name.into())?)
+}
+
+/// Keeps the unsent part of the send buffer short.
+pub(crate) fn set_unsent_limit(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
+/// Gives a socket a receive buffer that autotuning leaves alone, large enough for `bytes` of window
+/// in whatever packets they come, and limits the window itself.
+pub(crate) fn fix_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+    let buffer = bytes.saturating_mul(4).min(i32::MAX as u32 / 2);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
+    limit_receive_window(socket, bytes)
+}
+
+/// Limits the window. The kernel forgets it when the size of packets changes
+/// (tcp_measure_rcv_mss() since Linux 6.6), so it is said again with data.
+pub(crate) fn limit_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+}
+
+fn set(socket: &OwnedFd, level: i32, option: i32, value: u32) -> io::Result<()> {
+    // SAFETY: the option takes an int, which outlives the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    nix::errno::Errno::result(done)?;
+    Ok(())
+}
+
+/// Begins to connect; the socket becomes writable when it is done.
+pub(crate) fn connect(socket: &OwnedFd, to: SocketAddrV4) -> io::Result<()> {
+    match nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn::from(to)) {
+        Ok(()) | Err(nix::Error::EINPROGRESS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The error that a socket is holding, such as a refused connection.
+pub(crate) fn pending_error(socket: &OwnedFd) -> Option<io::Error> {
+    let number = nix::sys::socket::getsockopt(socket, sockopt::SocketError).unwrap_or(0);
+    (number != 0).then(|| io::Error::from_raw_os_error(number))
+}
+
+/// Takes a connection from a listening socket.
+pub(crate) fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let raw = nix::sys::socket::accept4(listener.as_raw_fd(), flags)?;
+    // SAFETY: a new descriptor belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Throws away what a TCP socket has received, without copying (tcp(7), MSG_TRUNC). `None`: nothing
+/// was there; `Some(0)`: the other side has closed.
+pub(crate) fn discard(socket: &OwnedFd) -> io::Result<Option<u64>> {
+    // SAFETY: with MSG_TRUNC, TCP writes nothing to the buffer.
+    let count = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            std::ptr::null_mut(),
+            READ_BYTES,
+            libc::MSG_TRUNC | libc::MSG_DONTWAIT,
+        )
+    };
+    if count >= 0 {
+        return Ok(Some(count as u64));
+    }
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// What all flows send: pages that the kernel refers to instead of copying.
+pub(crate) struct Payload {
+    pages: OwnedFd,
+}
+
+impl Payload {
+    pub(crate) fn new() -> io::Result<Self> {
+        let pages = memfd_create(c"payload", MFdFlags::MFD_CLOEXEC)?;
+        let zeros = vec![0u8; PAYLOAD_BYTES];
+        let mut file = std::fs::File::from(pages);
+        io::Write::write_all(&mut file, &zeros)?;
+        Ok(Self { pages: file.into() })
+    }
+
+    /// Hands up to `bytes` to a socket; `None`: it takes no more now.
+    pub(crate) fn send(&self, socket: &OwnedFd, bytes: u64) -> io::Result<Option<u64>> {
+        let mut offset: libc::off_t = 0;
+        let count = usize::try_from(bytes).map_or(PAYLOAD_BYTES, |bytes| bytes.min(PAYLOAD_BYTES));
+        // SAFETY: the offset outlives the call.
+        let sent = unsafe {
+            libc::sendfile(
+                socket.as_raw_fd(),
+                self.pages.as_raw_fd(),
+                &raw mut offset,
+                count,
+            )
+        };
+        if sent >= 0 {
+            return Ok(Some(sent as u64));
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        }
+    }
+}
+
+/// `address:port`.
+pub(crate) fn at(address: Ipv4Addr, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(address, port)
+}

@@ -1,0 +1,99 @@
+//! Network namespaces that live as long as this process holds them: whatever ends the process, the
+//! kernel takes them away. One thread goes from one to the other; a socket stays where it was made.
+
+use std::fs::{self, File};
+use std::io;
+
+use nix::sched::{setns, unshare, CloneFlags};
+
+use super::netlink::Netlink;
+
+/// A namespace.
+pub(crate) struct Namespace {
+    handle: File,
+}
+
+impl Namespace {
+    /// The one that the calling thread is in.
+    pub(crate) fn current() -> io::Result<Self> {
+        Ok(Self {
+            handle: File::open("/proc/thread-self/ns/net")?,
+        })
+    }
+
+    /// A new one, which the calling thread is in afterwards.
+    pub(crate) fn create() -> io::Result<Self> {
+        unshare(CloneFlags::CLONE_NEWNET)?;
+        Self::current()
+    }
+
+    /// Puts the calling thread into it.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        Ok(setns(&self.handle, CloneFlags::CLONE_NEWNET)?)
+    }
+
+    pub(crate) fn handle(&self) -> &File {
+        &self.handle
+    }
+}
+
+/// Takes the calling thread back to where it came from.
+pub(crate) struct Home(Namespace);
+
+impl Home {
+    pub(crate) fn remember() -> io::Result<Self> {
+        Namespace::current().map(Self)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A thread that cannot go back ends soon; there is nobody to tell.
+        let _ = self.0.enter();
+    }
+}
+
+/// A host or router: a namespace with its netlink socket and a name for messages.
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) namespace: Namespace,
+    pub(crate) netlink: Netlink,
+}
+
+impl Node {
+    /// Makes one and stays in it.
+    pub(crate) fn create(name: String) -> Result<Self, String> {
+        let told = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EPERM) => {
+                "network namespaces need root (CAP_SYS_ADMIN); run this as root".to_owned()
+            }
+            _ => format!("{name}: making a network namespace: {error}"),
+        };
+        let namespace = Namespace::create().map_err(told)?;
+        let netlink = Netlink::open().map_err(told)?;
+        // Router advertisements and neighbour discovery would be seen in the queues.
+        for scope in ["all", "default"] {
+            let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
+            // A kernel without IPv6 has nothing to switch off.
+            let _ = fs::write(path, "1");
+        }
+        Ok(Self {
+            name,
+            namespace,
+            netlink,
+        })
+    }
+
+    /// Puts the calling thread into it.
+    pub(crate) fn enter(&self) -> Result<(), String> {
+        self.namespace
+            .enter()
+            .map_err(|error| format!("{}: entering its namespace: {error}", self.name))
+    }
+
+    /// Sets `/proc/sys/net/ipv4/KEY` of the namespace that the thread is in.
+    pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), String> {
+        fs::write(format!("/proc/sys/net/ipv4/{key}"), value)
+            .map_err(|error| format!("{}: net.ipv4.{key} = {value}: {error}", self.name))
+    }
+}

@@ -1,0 +1,386 @@
+//! Queue disciplines as netlink options (linux/pkt_sched.h), each with a line for people in tc's
+//! words. It must never know where in a path one stands.
+
+use fullpipe_scenario::{Aqm, Loss, Qdisc};
+
+use super::namespace::Node;
+use super::netlink::{Message, CREATE};
+use super::red;
+
+/// A packet and a bit: the credit that testbeds give htb (bytes).
+const BURST_BYTES: u64 = 1600;
+/// netem holds a path's delay and must never be what drops.
+const NETEM_LIMIT_PACKETS: u32 = 1_000_000;
+/// A queue that is limited by nothing else.
+const UNLIMITED_PACKETS: u32 = 1_000_000;
+const LINKLAYER_ETHERNET: u8 = 1;
+/// Psched ticks are 64 ns (PSCHED_SHIFT 6).
+const NS_PER_TICK: u64 = 64;
+
+/// htb's class that everything goes to.
+pub(crate) const HTB_CLASS: u32 = 0x1_0010;
+pub(crate) const ROOT: u32 = 0xffff_ffff;
+
+/// `major:` as a handle.
+pub(crate) const fn handle(major: u32) -> u32 {
+    major << 16
+}
+
+/// The only class of a qdisc that has just one (netem, tbf).
+pub(crate) const fn inside(handle: u32) -> u32 {
+    handle | 1
+}
+
+/// A queue discipline, ready to be attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) kind: &'static str,
+    options: Vec<u8>,
+    /// As tc would take it.
+    pub(crate) line: String,
+}
+
+/// What netem does to every packet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Netem {
+    /// Least delay.
+    pub(crate) delay_ns: u64,
+    /// Each packet draws up to this much more, and waits for those before it.
+    pub(crate) jitter_ns: u64,
+    /// Packets wait for a slot, which begins up to this long after the first of them came.
+    pub(crate) slot_ns: u64,
+    pub(crate) loss: Option<Loss>,
+    /// Of its random numbers, where the kernel takes one (Linux 6.7 and later).
+    pub(crate) seed: u64,
+}
+
+/// Attaches a qdisc to a port of a node.
+pub(crate) fn attach(
+    node: &mut Node,
+    port_index: u32,
+    parent: u32,
+    handle: u32,
+    spec: &Spec,
+) -> Result<(), String> {
+    add(node, libc::RTM_NEWQDISC, port_index, parent, handle, spec)
+}
+
+/// htb's one class, of a rate.
+pub(crate) fn attach_htb_class(
+    node: &mut Node,
+    port_index: u32,
+    rate_bps: u64,
+) -> Result<(), String> {
+    let spec = htb_class(rate_bps);
+    let parent = handle(1);
+    add(
+        node,
+        libc::RTM_NEWTCLASS,
+        port_index,
+        parent,
+        HTB_CLASS,
+        &spec,
+    )
+}
+
+fn add(
+    node: &mut Node,
+    kind: u16,
+    port_index: u32,
+    parent: u32,
+    handle: u32,
+    spec: &Spec,
+) -> Result<(), String> {
+    let mut message = Message::request(kind, CREATE, &tcmsg(port_index, handle, parent));
+    message.attribute_text(libc::TCA_KIND, spec.kind);
+    message.attribute(libc::TCA_OPTIONS, &spec.options);
+    node.netlink.ask(message).map_err(|error| {
+        format!(
+            "{}: tc {}: {error} (does this kernel have sch_{}?)",
+            node.name,
+            spec.line,
+            module(spec.kind)
+        )
+    })
+}
+
+fn module(kind: &str) -> &str {
+    match kind {
+        "bfifo" | "pfifo" => "fifo",
+        other => other,
+    }
+}
+
+/// linux/rtnetlink.h, struct tcmsg.
+pub(crate) fn tcmsg(port_index: u32, handle: u32, parent: u32) -> [u8; 20] {
+    let mut fixed = [0; 20];
+    fixed[4..8].copy_from_slice(&port_index.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&handle.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&parent.to_ne_bytes());
+    fixed
+}
+
+/// The queue of a bottleneck. CAKE brings its own shaper and takes the rate itself.
+pub(crate) fn queue(qdisc: &Qdisc, rate_bps: u64) -> Result<Spec, String> {
+    let packets = qdisc.limit_packets.unwrap_or(UNLIMITED_PACKETS);
+    Ok(match qdisc.aqm {
+        Aqm::Fifo => fifo(qdisc)?,
+        Aqm::Fq {
+            quantum_bytes,
+            flow_limit_packets,
+        } => fq(Some((packets, quantum_bytes, flow_limit_packets))),
+        Aqm::Codel {
+            target_ns,
+            interval_ns,
+            ecn,
+        } => codel(packets, target_ns, interval_ns, ecn),
+        Aqm::FqCodel { .. } => fq_codel(packets, &qdisc.aqm),
+        Aqm::Red { .. } => red(qdisc, rate_bps)?,
+        Aqm::Cake { rtt_ns } => cake(qdisc, rate_bps, rtt_ns),
+    })
+}
+
+fn fifo(qdisc: &Qdisc) -> Result<Spec, String> {
+    let (kind, limit) = match (qdisc.limit_bytes, qdisc.limit_packets) {
+        (Some(_), Some(_)) => {
+            return Err("path.qdisc: a fifo is limited in bytes or in packets, not both".into())
+        }
+        (Some(bytes), None) => ("bfifo", bytes_u32("path.qdisc.limit_bytes", bytes)?),
+        (None, packets) => ("pfifo", packets.unwrap_or(UNLIMITED_PACKETS)),
+    };
+    Ok(Spec {
+        kind,
+        options: limit.to_ne_bytes().to_vec(),
+        line: format!("{kind} limit {limit}"),
+    })
+}
+
+/// sch_fq; `None`: with its defaults, as a sender's host has it.
+pub(crate) fn fq(limits: Option<(u32, u32, u32)>) -> Spec {
+    let mut options = Message::attributes();
+    let mut line = "fq".to_owned();
+    if let Some((packets, quantum_bytes, flow_packets)) = limits {
+        options.attribute_u32(1, packets);
+        options.attribute_u32(2, flow_packets);
+        options.attribute_u32(3, quantum_bytes);
+        line = format!("fq limit {packets} flow_limit {flow_packets} quantum {quantum_bytes}");
+    }
+    Spec {
+        kind: "fq",
+        options: options.bytes().to_vec(),
+        line,
+    }
+}
+
+fn codel(packets: u32, target_ns: u64, interval_ns: u64, ecn: bool) -> Spec {
+    let mut options = Message::attributes();
+    options.attribute_u32(1, us(target_ns));
+    options.attribute_u32(2, packets);
+    options.attribute_u32(3, us(interval_ns));
+    options.attribute_u32(4, u32::from(ecn));
+    Spec {
+        kind: "codel",
+        options: options.bytes().to_vec(),
+        line: format!(
+            "codel limit {packets} target {}us interval {}us{}",
+            us(target_ns),
+            us(interval_ns),
+            if ecn { " ecn" } else { "" }
+        ),
+    }
+}
+
+fn fq_codel(packets: u32, aqm: &Aqm) -> Spec {
+    let Aqm::FqCodel {
+        target_ns,
+        interval_ns,
+        quantum_bytes,
+        flows,
+        memory_limit_bytes,
+        ecn,
+    } = *aqm
+    else {
+        unreachable!("called for fq_codel only")
+    };
+    let memory = u32::try_from(memory_limit_bytes).unwrap_or(u32::MAX);
+    let mut options = Message::attributes();
+    options.attribute_u32(1, us(target_ns));
+    options.attribute_u32(2, packets);
+    options.attribute_u32(3, us(interval_ns));
+    options.attribute_u32(4, u32::from(ecn));
+    options.attribute_u32(5, flows);
+    options.attribute_u32(6, quantum_bytes);
+    options.attribute_u32(9, memory);
+    Spec {
+        kind: "fq_codel",
+        options: options.bytes().to_vec(),
+        line: format!(
+            "fq_codel limit {packets} flows {flows} quantum {quantum_bytes} target {}us \
+             interval {}us memory_limit {memory} {}",
+            us(target_ns),
+            us(interval_ns),
+            if ecn { "ecn" } else { "noecn" }
+        ),
+    }
+}
+
+fn red(qdisc: &Qdisc, rate_bps: u64) -> Result<Spec, String> {
+    let bytes = qdisc.limit_bytes.unwrap_or(u64::from(u32::MAX));
+    let limit = bytes_u32("path.qdisc.limit_bytes", bytes)?;
+    let parameters = red::derive(&qdisc.aqm, rate_bps)?;
+    let mut options = Message::attributes();
+    options.attribute(1, &parameters.qopt(limit));
+    options.attribute(2, &parameters.idle_decay);
+    options.attribute_u32(3, parameters.max_probability);
+    Ok(Spec {
+        kind: "red",
+        options: options.bytes().to_vec(),
+        line: format!("red limit {limit} {}", parameters.line),
+    })
+}
+
+fn cake(qdisc: &Qdisc, rate_bps: u64, rtt_ns: u64) -> Spec {
+    let mut options = Message::attributes();
+    options.attribute_u64(2, rate_bps / 8);
+    options.attribute_u32(7, us(rtt_ns));
+    let mut line = format!("cake bandwidth {rate_bps}bit rtt {}us", us(rtt_ns));
+    if let Some(bytes) = qdisc.limit_bytes {
+        let memory = u32::try_from(bytes).unwrap_or(u32::MAX);
+        options.attribute_u32(10, memory);
+        line += &format!(" memlimit {memory}");
+    }
+    Spec {
+        kind: "cake",
+        options: options.bytes().to_vec(),
+        line,
+    }
+}
+
+/// htb that sends everything to [`HTB_CLASS`].
+pub(crate) fn htb() -> Spec {
+    let mut options = Message::attributes();
+    // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts
+    let glob = [3, 10, HTB_CLASS & 0xffff, 0, 0];
+    options.attribute(2, &glob.map(u32::to_ne_bytes).concat());
+    Spec {
+        kind: "htb",
+        options: options.bytes().to_vec(),
+        line: "htb default 10".to_owned(),
+    }
+}
+
+fn htb_class(rate_bps: u64) -> Spec {
+    let bytes_per_s = rate_bps / 8;
+    let rate = rate_spec(bytes_per_s);
+    let credit = ticks(BURST_BYTES, bytes_per_s).to_ne_bytes();
+    // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio
+    let mut opt = [rate, rate].concat();
+    opt.extend_from_slice(&credit);
+    opt.extend_from_slice(&credit);
+    opt.extend_from_slice(&1514u32.to_ne_bytes());
+    opt.extend_from_slice(&[0; 8]);
+    let mut options = Message::attributes();
+    options.attribute(1, &opt);
+    options.attribute_u64(6, bytes_per_s);
+    options.attribute_u64(7, bytes_per_s);
+    Spec {
+        kind: "htb",
+        options: options.bytes().to_vec(),
+        line: format!("htb rate {rate_bps}bit burst {BURST_BYTES} cburst {BURST_BYTES}"),
+    }
+}
+
+/// A link of a rate that takes packets one by one (tbf cuts bursts larger than its credit).
+pub(crate) fn tbf(rate_bps: u64, mtu_bytes: u32) -> Spec {
+    let bytes_per_s = rate_bps / 8;
+    let burst_bytes = BURST_BYTES.max(u64::from(mtu_bytes) + 14);
+    let limit = u32::MAX / 2;
+    // struct tc_tbf_qopt: rate, peakrate, limit, buffer, mtu
+    let mut qopt = rate_spec(bytes_per_s).to_vec();
+    qopt.extend_from_slice(&[0; 12]);
+    qopt.extend_from_slice(&limit.to_ne_bytes());
+    qopt.extend_from_slice(&ticks(burst_bytes, bytes_per_s).to_ne_bytes());
+    qopt.extend_from_slice(&0u32.to_ne_bytes());
+    let mut options = Message::attributes();
+    options.attribute(1, &qopt);
+    options.attribute_u64(4, bytes_per_s);
+    options.attribute_u32(6, burst_bytes as u32);
+    Spec {
+        kind: "tbf",
+        options: options.bytes().to_vec(),
+        line: format!("tbf rate {rate_bps}bit burst {burst_bytes} limit {limit}"),
+    }
+}
+
+/// struct tc_ratespec. A link layer that is named needs no rate table.
+fn rate_spec(bytes_per_s: u64) -> [u8; 12] {
+    let mut spec = [0; 12];
+    spec[1] = LINKLAYER_ETHERNET;
+    spec[8..].copy_from_slice(&u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
+    spec
+}
+
+/// Time that `bytes` take, in ticks (iproute2 tc_core.c, tc_calc_xmittime()).
+fn ticks(bytes: u64, bytes_per_s: u64) -> u32 {
+    let ns = bytes * 1_000_000_000 / bytes_per_s.max(1);
+    u32::try_from(ns.div_ceil(NS_PER_TICK)).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn netem(netem: &Netem) -> Spec {
+    let mut line = format!("netem limit {NETEM_LIMIT_PACKETS}");
+    let loss = netem.loss.as_ref();
+    let fraction = |ppm: u32| ((u64::from(ppm) * u64::from(u32::MAX)) / 1_000_000) as u32;
+    let mut options = Message::attributes();
+    // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter
+    let probability = loss.map_or(0, |loss| fraction(loss.probability_ppm));
+    let qopt = [0, NETEM_LIMIT_PACKETS, probability, 0, 0, 0];
+    options.put(&qopt.map(u32::to_ne_bytes).concat());
+    // netem draws from delay - jitter ..= delay + jitter.
+    let half_ns = netem.jitter_ns / 2;
+    options.attribute_u64(10, netem.delay_ns + half_ns);
+    if netem.delay_ns > 0 || netem.jitter_ns > 0 {
+        line += &format!(" delay {}ns", netem.delay_ns + half_ns);
+    }
+    if netem.jitter_ns > 0 {
+        options.attribute_u64(11, half_ns);
+        // With a rate, a packet leaves no earlier than the one before it (netem_enqueue()); this
+        // one takes no time of its own.
+        let endless = 1_000_000_000_000u64;
+        let rate = [u32::MAX, 0, 0, 0];
+        options.attribute(6, &rate.map(u32::to_ne_bytes).concat());
+        options.attribute_u64(8, endless);
+        line += &format!(" {half_ns}ns rate 8tbit");
+    }
+    if netem.slot_ns > 0 {
+        let mut slot = [0u8; 40];
+        slot[8..16].copy_from_slice(&netem.slot_ns.to_ne_bytes());
+        options.attribute(12, &slot);
+        line += &format!(" slot 0ns {}ns", netem.slot_ns);
+    }
+    if let Some(loss) = loss {
+        let correlation = [0, fraction(loss.correlation_ppm), 0];
+        options.attribute(1, &correlation.map(u32::to_ne_bytes).concat());
+        options.attribute_u32(7, u32::from(loss.ecn));
+        line += &format!(
+            " loss {}% {}%{}",
+            f64::from(loss.probability_ppm) / 1e4,
+            f64::from(loss.correlation_ppm) / 1e4,
+            if loss.ecn { " ecn" } else { "" }
+        );
+    }
+    options.attribute_u64(14, netem.seed);
+    Spec {
+        kind: "netem",
+        options: options.bytes().to_vec(),
+        line,
+    }
+}
+
+fn us(ns: u64) -> u32 {
+    u32::try_from(ns / 1000).unwrap_or(u32::MAX)
+}
+
+fn bytes_u32(key: &str, bytes: u64) -> Result<u32, String> {
+    u32::try_from(bytes)
+        .map_err(|_| format!("{key}: {bytes} is above 4294967295, the kernel's most"))
+}

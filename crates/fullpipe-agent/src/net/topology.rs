@@ -1,0 +1,469 @@
+//! The dumbbell of a plan: senders' hosts, a router with the forward bottleneck, where needed a
+//! second one with the reverse bottleneck and the forward delays, and receivers' hosts.
+//!
+//! ```text
+//!  sender 0 -+                                        +- receiver 0
+//!  sender 1 -+- router =forward=> ... far <=reverse= -+- receiver 1
+//! ```
+//!
+//! | where | what |
+//! |---|---|
+//! | a sender's port | loss of whole bursts, own rate, fq |
+//! | router to far side | loss of packets, forward rate and queue |
+//! | far to router | loss of packets, reverse rate and queue |
+//! | far to a receiver | forward delay |
+//! | router to a sender | jitter, reverse delay |
+
+use std::net::Ipv4Addr;
+
+use fullpipe_net::derive_seed;
+use fullpipe_scenario::{AckPolicy, Direction, JitterShape, Loss, Pacing, Plan, Qdisc};
+
+use super::groups::{Groups, ReceiverSide, SenderSide};
+use super::link::{self, End, Metrics, Port};
+use super::namespace::Node;
+use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
+
+/// Purposes of random numbers, as in the simulator.
+mod purpose {
+    pub(super) const LOSS: u32 = 1;
+    pub(super) const REVERSE_LOSS: u32 = 2;
+    pub(super) const JITTER: u32 = 3;
+}
+
+/// Handles of qdiscs, the same on every port.
+mod major {
+    pub(super) const HTB: u32 = 1;
+    pub(super) const ACCESS: u32 = 3;
+    pub(super) const LOSS: u32 = 5;
+    pub(super) const DELAY: u32 = 6;
+    pub(super) const PACING: u32 = 7;
+    pub(super) const JITTER: u32 = 8;
+    pub(super) const QUEUE: u32 = 0x10;
+}
+
+const ROUTER: usize = 0;
+const SENDERS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+const RECEIVERS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+/// Networks on either side.
+const MAX_HOSTS: usize = 1 << 15;
+
+/// A qdisc of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: usize,
+    pub(crate) port_index: u32,
+    pub(crate) handle: u32,
+}
+
+/// What is to be read of one way through the path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WayQueue {
+    /// `None`: that way has no bottleneck.
+    pub(crate) queue: Option<Place>,
+    /// Where random loss happens; netem also counts what is dropped below it.
+    pub(crate) losses: Vec<(Place, Option<Place>)>,
+    /// The node whose IP input sees random marks; and whether those of the queue are among them.
+    pub(crate) marks_seen_at: Option<(usize, bool)>,
+}
+
+/// A path, ready for use.
+pub(crate) struct Topology {
+    pub(crate) nodes: Vec<Node>,
+    /// (node, address) of each flow's two ends: senders' side, receivers' side.
+    pub(crate) flow_ends: Vec<[(usize, Ipv4Addr); 2]>,
+    /// The same for the probes.
+    pub(crate) probe_ends: Option<[(usize, Ipv4Addr); 2]>,
+    /// Forward and reverse.
+    pub(crate) ways: [WayQueue; 2],
+    /// netem that only delays: it must never drop.
+    pub(crate) delays: Vec<Place>,
+    /// What was attached where, in tc's words.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Topology {
+    pub(crate) fn build(plan: &Plan) -> Result<Self, String> {
+        let groups = Groups::of(plan);
+        if groups.senders.len().max(groups.receivers.len()) > MAX_HOSTS {
+            return Err(format!("flows: more than {MAX_HOSTS} different hosts"));
+        }
+        let mut topology = Self {
+            nodes: vec![router("router")?],
+            flow_ends: Vec::new(),
+            probe_ends: None,
+            ways: Default::default(),
+            delays: Vec::new(),
+            lines: Vec::new(),
+        };
+        let far = topology.far_side(plan, &groups)?;
+        let mut sender_ends = Vec::new();
+        for (index, side) in groups.senders.iter().enumerate() {
+            sender_ends.push(topology.sender(plan, side, index)?);
+        }
+        let mut receiver_ends = Vec::new();
+        let hub = far.map_or(ROUTER, |(node, _)| node);
+        let mut hub_port = None;
+        let first_receiver = topology.nodes.len();
+        for (index, side) in groups.receivers.iter().enumerate() {
+            let (end, port) = topology.receiver(plan, side, index, hub)?;
+            receiver_ends.push(end);
+            hub_port = Some(port);
+        }
+        if let Some(port) = far.map(|(_, port)| port).or(hub_port) {
+            topology.forward_bottleneck(plan, port)?;
+            let next = far.map_or(first_receiver, |(node, _)| node);
+            let marks = |loss: &Loss| loss.ecn && !loss.per_burst;
+            if plan.path.loss.as_ref().is_some_and(marks) {
+                topology.ways[0].marks_seen_at = Some((next, true));
+            }
+        }
+        let ends = |(sender, receiver): (usize, usize)| -> [(usize, Ipv4Addr); 2] {
+            [sender_ends[sender], receiver_ends[receiver]]
+        };
+        topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
+        topology.probe_ends = groups.probes.map(ends);
+        Ok(topology)
+    }
+
+    /// The second router and the first one's port to it, where the path needs it.
+    fn far_side(&mut self, plan: &Plan, groups: &Groups) -> Result<Option<(usize, Port)>, String> {
+        let path = &plan.path;
+        let delayed = groups
+            .receivers
+            .iter()
+            .any(|side| side.forward_delay_ns > 0);
+        if path.reverse_rate_bps.is_none() && !delayed && groups.receivers.len() == 1 {
+            return Ok(None);
+        }
+        self.nodes.push(router("far router")?);
+        let far = self.nodes.len() - 1;
+        let addresses = [Ipv4Addr::new(172, 16, 0, 1), Ipv4Addr::new(172, 16, 0, 2)];
+        let mtu = path.mtu_bytes;
+        let (near_port, far_port) = self.join(
+            (ROUTER, "out", addresses[0]),
+            (far, "in", addresses[1]),
+            mtu,
+        )?;
+        let nothing = Metrics::default();
+        link::route(
+            &mut self.nodes[ROUTER],
+            near_port,
+            (RECEIVERS, 9),
+            addresses[1],
+            nothing,
+        )?;
+        link::route(
+            &mut self.nodes[far],
+            far_port,
+            (SENDERS, 9),
+            addresses[0],
+            nothing,
+        )?;
+        let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, 0);
+        self.bottleneck(
+            (far, far_port, 1),
+            path.reverse_loss.as_ref().map(|loss| (loss, seed)),
+            path.reverse_rate_bps
+                .map(|rate| (rate, &path.reverse_qdisc)),
+        )?;
+        Ok(Some((far, near_port)))
+    }
+
+    fn sender(
+        &mut self,
+        plan: &Plan,
+        side: &SenderSide,
+        index: usize,
+    ) -> Result<(usize, Ipv4Addr), String> {
+        let node = Node::create(format!("sender {index}"))?;
+        configure_host(&node, plan, side.ecn)?;
+        self.nodes.push(node);
+        let at = self.nodes.len() - 1;
+        let (gateway, address) = network(SENDERS, index);
+        let name = format!("s{index}");
+        let (port, router_port) = self.join(
+            (at, "eth0", address),
+            (ROUTER, &name, gateway),
+            plan.path.mtu_bytes,
+        )?;
+        self.host_route(at, port, gateway, plan)?;
+        link::know_neighbour(&mut self.nodes[ROUTER], router_port, port)?;
+        if !plan.host.arp {
+            link::know_neighbour(&mut self.nodes[at], port, router_port)?;
+        }
+        let loss = plan.path.loss.as_ref().filter(|loss| loss.per_burst);
+        let seed = derive_seed(plan.seed, purpose::LOSS, index as u32);
+        self.egress(
+            plan,
+            (at, port, 0),
+            loss.map(|loss| (loss, seed)),
+            Direction::Up,
+        )?;
+        self.way_back(plan, side, index, router_port)?;
+        Ok((at, address))
+    }
+
+    /// Jitter and delay from the router to a sender. A slot's time is drawn when its first packet
+    /// comes, so the slots have a netem of their own before the delay: netem_dequeue() draws a new
+    /// slot whenever the last one is over at the time the head packet is due.
+    fn way_back(
+        &mut self,
+        plan: &Plan,
+        side: &SenderSide,
+        index: usize,
+        port: Port,
+    ) -> Result<(), String> {
+        let mut delay = Netem {
+            delay_ns: side.reverse_delay_ns,
+            seed: derive_seed(plan.seed, purpose::JITTER, index as u32),
+            ..Netem::default()
+        };
+        let mut parent = ROOT;
+        if let Some(jitter) = &side.jitter {
+            match jitter.shape {
+                JitterShape::PerPacket => delay.jitter_ns = jitter.max_ns,
+                JitterShape::Slotted => {
+                    let slots = Netem {
+                        slot_ns: jitter.max_ns,
+                        seed: delay.seed,
+                        ..Netem::default()
+                    };
+                    let slots = qdisc::netem(&slots);
+                    let place = self.attach(ROUTER, port, parent, major::JITTER, &slots)?;
+                    self.delays.push(place);
+                    parent = inside(handle(major::JITTER));
+                }
+            }
+        }
+        if delay.delay_ns > 0 || delay.jitter_ns > 0 {
+            let place = self.attach(ROUTER, port, parent, major::DELAY, &qdisc::netem(&delay))?;
+            self.delays.push(place);
+        }
+        Ok(())
+    }
+
+    /// A receiver's host, and the port of `hub` to it.
+    fn receiver(
+        &mut self,
+        plan: &Plan,
+        side: &ReceiverSide,
+        index: usize,
+        hub: usize,
+    ) -> Result<((usize, Ipv4Addr), Port), String> {
+        let node = Node::create(format!("receiver {index}"))?;
+        configure_host(&node, plan, false)?;
+        // A host with ECN switched off would refuse it to everyone.
+        node.set("tcp_ecn", "2")?;
+        node.set("icmp_ratelimit", "0")?;
+        self.nodes.push(node);
+        let at = self.nodes.len() - 1;
+        let (gateway, address) = network(RECEIVERS, index);
+        let name = format!("d{index}");
+        let (port, hub_port) = self.join(
+            (at, "eth0", address),
+            (hub, &name, gateway),
+            plan.path.mtu_bytes,
+        )?;
+        self.host_route(at, port, gateway, plan)?;
+        link::know_neighbour(&mut self.nodes[at], port, hub_port)?;
+        link::know_neighbour(&mut self.nodes[hub], hub_port, port)?;
+        let alone = (hub == ROUTER).then_some(plan.path.reverse_loss.as_ref());
+        let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, index as u32);
+        let loss = alone.flatten().map(|loss| (loss, seed));
+        self.egress(plan, (at, port, 1), loss, Direction::Down)?;
+        if side.forward_delay_ns > 0 {
+            let delay = qdisc::netem(&Netem {
+                delay_ns: side.forward_delay_ns,
+                ..Netem::default()
+            });
+            let place = self.attach(hub, hub_port, ROOT, major::DELAY, &delay)?;
+            self.delays.push(place);
+        }
+        Ok(((at, address), hub_port))
+    }
+
+    fn forward_bottleneck(&mut self, plan: &Plan, port: Port) -> Result<(), String> {
+        let path = &plan.path;
+        let loss = path.loss.as_ref().filter(|loss| !loss.per_burst);
+        let seed = derive_seed(plan.seed, purpose::LOSS, 0);
+        self.bottleneck(
+            (ROUTER, port, 0),
+            loss.map(|loss| (loss, seed)),
+            Some((path.rate_bps, &path.qdisc)),
+        )
+    }
+
+    /// What a host's own port does to packets: loss, its own rate, pacing.
+    fn egress(
+        &mut self,
+        plan: &Plan,
+        (at, port, way): (usize, Port, usize),
+        loss: Option<(&Loss, u64)>,
+        direction: Direction,
+    ) -> Result<(), String> {
+        let sends = plan.flows.iter().any(|flow| flow.direction == direction);
+        let mut parent = ROOT;
+        let mut loss_place = None;
+        if let Some((loss, seed)) = loss {
+            let place = self.attach(at, port, parent, major::LOSS, &loss_spec(loss, seed))?;
+            if loss.ecn && way == 0 {
+                self.ways[way].marks_seen_at = Some((ROUTER, false));
+            }
+            loss_place = Some(place);
+            parent = inside(place.handle);
+        }
+        let mut child = None;
+        if sends && plan.host.access_rate_bps > 0 {
+            let link = qdisc::tbf(plan.host.access_rate_bps, plan.path.mtu_bytes);
+            let place = self.attach(at, port, parent, major::ACCESS, &link)?;
+            child = Some(place);
+            parent = inside(place.handle);
+        }
+        if sends && plan.host.pacing == Pacing::Fq {
+            let place = self.attach(at, port, parent, major::PACING, &qdisc::fq(None))?;
+            child = child.or(Some(place));
+        }
+        let losses = loss_place.map(|place| (place, child));
+        self.ways[way].losses.extend(losses);
+        Ok(())
+    }
+
+    /// Loss, rate and queue of one way.
+    fn bottleneck(
+        &mut self,
+        (at, port, way): (usize, Port, usize),
+        loss: Option<(&Loss, u64)>,
+        rate: Option<(u64, &Qdisc)>,
+    ) -> Result<(), String> {
+        let mut parent = ROOT;
+        let mut loss_place = None;
+        if let Some((loss, seed)) = loss {
+            let place = self.attach(at, port, parent, major::LOSS, &loss_spec(loss, seed))?;
+            loss_place = Some(place);
+            parent = inside(place.handle);
+        }
+        let mut queue = None;
+        if let Some((rate_bps, wanted)) = rate {
+            let spec = qdisc::queue(wanted, rate_bps)?;
+            if spec.kind != "cake" {
+                self.attach(at, port, parent, major::HTB, &qdisc::htb())?;
+                qdisc::attach_htb_class(&mut self.nodes[at], port.index, rate_bps)?;
+                self.lines.push(format!(
+                    "{}: class htb rate {rate_bps}bit burst 1600 cburst 1600",
+                    self.nodes[at].name
+                ));
+                parent = qdisc::HTB_CLASS;
+            }
+            queue = Some(self.attach(at, port, parent, major::QUEUE, &spec)?);
+        }
+        let losses = loss_place.map(|place| (place, queue));
+        self.ways[way].queue = queue;
+        self.ways[way].losses.extend(losses);
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        node: usize,
+        port: Port,
+        parent: u32,
+        major: u32,
+        spec: &Spec,
+    ) -> Result<Place, String> {
+        qdisc::attach(
+            &mut self.nodes[node],
+            port.index,
+            parent,
+            handle(major),
+            spec,
+        )?;
+        self.lines
+            .push(format!("{}: {}", self.nodes[node].name, spec.line));
+        Ok(Place {
+            node,
+            port_index: port.index,
+            handle: handle(major),
+        })
+    }
+
+    fn host_route(
+        &mut self,
+        at: usize,
+        port: Port,
+        gateway: Ipv4Addr,
+        plan: &Plan,
+    ) -> Result<(), String> {
+        let node = &mut self.nodes[at];
+        node.enter()?;
+        link::set_up(node, 1)?;
+        let metrics = Metrics {
+            initial_cwnd_packets: plan.host.initial_cwnd_packets,
+            quick_ack: plan.host.ack_policy == AckPolicy::EveryPacket,
+        };
+        let everything = (Ipv4Addr::UNSPECIFIED, 0);
+        link::route(node, port, everything, gateway, metrics)?;
+        link::set_gso_max_segments(node, port, plan.host.gso_max_segments)
+    }
+
+    fn join(
+        &mut self,
+        one: (usize, &str, Ipv4Addr),
+        other: (usize, &str, Ipv4Addr),
+        mtu_bytes: u32,
+    ) -> Result<(Port, Port), String> {
+        let ports = {
+            let [first, second] = self
+                .nodes
+                .get_disjoint_mut([one.0, other.0])
+                .map_err(|_| "a link joins two different nodes".to_owned())?;
+            let end = |node, (_, name, address): (usize, &str, Ipv4Addr)| End {
+                node,
+                name: name.to_owned(),
+                address,
+            };
+            link::join(end(first, one), end(second, other), mtu_bytes)?
+        };
+        Ok(ports)
+    }
+}
+
+fn loss_spec(loss: &Loss, seed: u64) -> Spec {
+    qdisc::netem(&Netem {
+        loss: Some(loss.clone()),
+        seed,
+        ..Netem::default()
+    })
+}
+
+/// Gateway and host of the `index`th network of a side.
+fn network(side: Ipv4Addr, index: usize) -> (Ipv4Addr, Ipv4Addr) {
+    let base = u32::from(side) + ((index as u32) << 8);
+    (Ipv4Addr::from(base + 1), Ipv4Addr::from(base + 2))
+}
+
+fn router(name: &str) -> Result<Node, String> {
+    let node = Node::create(name.to_owned())?;
+    node.set("ip_forward", "1")?;
+    for scope in ["all", "default"] {
+        node.set(&format!("conf/{scope}/rp_filter"), "0")?;
+    }
+    Ok(node)
+}
+
+/// TCP of a host, in the namespace that the thread is in.
+fn configure_host(node: &Node, plan: &Plan, ecn: bool) -> Result<(), String> {
+    let host = &plan.host;
+    let most = |bytes: u64| bytes.clamp(131_072, i32::MAX as u64);
+    node.set(
+        "tcp_rmem",
+        &format!("4096 131072 {}", most(host.rmem_max_bytes)),
+    )?;
+    node.set(
+        "tcp_wmem",
+        &format!("4096 16384 {}", most(host.wmem_max_bytes)),
+    )?;
+    node.set("tcp_no_metrics_save", "1")?;
+    node.set("tcp_ecn", if ecn { "1" } else { "0" })?;
+    node.set("ping_group_range", "0 2147483647")
+}

@@ -1,0 +1,156 @@
+//! A flow's rows from TCP_INFO of its two ends. Whatever happens between two samples is seen at the
+//! second one only: events carry the time of the sample, and two losses between samples are one.
+//!
+//! The kernel does not tell how many packets it has marked lost in all; those it has sent again and
+//! those that still wait to be sent again are taken for it.
+
+use std::io;
+
+use fullpipe_scenario::{EventRow, FlowRow, FlowSampleRow};
+
+use super::tcp_info::TcpInfo;
+use crate::flows::Connection;
+
+/// Linux TCP_INFINITE_SSTHRESH.
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+const RECOVERY: u8 = 3;
+const LOSS: u8 = 4;
+const CWR: u8 = 2;
+
+/// One flow's measurement.
+pub(crate) struct FlowMeter {
+    flow_id: u64,
+    /// TCP paces this flow, or its host does.
+    is_paced: bool,
+    sender: TcpInfo,
+    received_bytes: u64,
+    lost_packets: u64,
+    recoveries: u64,
+    timeouts: u64,
+    seen_rtos: u16,
+}
+
+impl FlowMeter {
+    pub(crate) fn new(flow_id: u64, is_paced: bool) -> Self {
+        Self {
+            flow_id,
+            is_paced,
+            sender: TcpInfo::default(),
+            received_bytes: 0,
+            lost_packets: 0,
+            recoveries: 0,
+            timeouts: 0,
+            seen_rtos: 0,
+        }
+    }
+
+    /// Reads both ends; what has changed since the last look becomes events.
+    pub(crate) fn look(
+        &mut self,
+        connection: &Connection,
+        t_us: u64,
+        mut put: impl FnMut(EventRow),
+    ) -> io::Result<()> {
+        if let Some(receiver) = connection.receiver() {
+            let received = TcpInfo::of(receiver)?.bytes_received;
+            self.received_bytes = received.min(connection.written_bytes);
+        }
+        let Some(sender) = connection.sender() else {
+            return Ok(());
+        };
+        let before = self.sender;
+        self.sender = TcpInfo::of(sender)?;
+        let now = &self.sender;
+        let repeated =
+            u64::from(now.total_retrans) + u64::from(now.lost.saturating_sub(now.retrans));
+        self.lost_packets = self.lost_packets.max(repeated);
+        let cwnd = u64::from(now.snd_cwnd);
+        let mut event = |name: &str| {
+            put(EventRow {
+                t_us,
+                flow_id: Some(self.flow_id),
+                event: name.to_owned(),
+                value: cwnd,
+            });
+        };
+        let entered = |state| now.ca_state == state && before.ca_state != state;
+        if before.ca_state >= RECOVERY && now.ca_state < RECOVERY {
+            event("recovery_end");
+        }
+        if entered(RECOVERY) {
+            self.recoveries += 1;
+            event("recovery");
+        }
+        if entered(CWR) {
+            event("cwr");
+        }
+        // Linux counts them since 6.7; before, the state tells.
+        let counted = u64::from(now.total_rto.wrapping_sub(self.seen_rtos));
+        let rtos = counted.max(u64::from(entered(LOSS)));
+        self.seen_rtos = now.total_rto;
+        for _ in 0..rtos {
+            self.timeouts += 1;
+            event("rto");
+        }
+        Ok(())
+    }
+
+    /// What a cc row needs besides the algorithm's own variables.
+    pub(crate) fn sender(&self) -> &TcpInfo {
+        &self.sender
+    }
+
+    /// The row of the last look.
+    pub(crate) fn sample(&self, connection: &Connection, t_us: u64) -> FlowSampleRow {
+        let info = &self.sender;
+        let some = |value: u32| (value > 0 && value != u32::MAX).then_some(u64::from(value));
+        FlowSampleRow {
+            t_us,
+            flow_id: self.flow_id,
+            bytes_delivered: self.received_bytes,
+            bytes_acked: self.acked_bytes(connection),
+            cwnd_packets: u64::from(info.snd_cwnd),
+            ssthresh_packets: (info.snd_ssthresh < INFINITE_SSTHRESH)
+                .then_some(u64::from(info.snd_ssthresh)),
+            inflight_packets: u64::from(info.inflight()),
+            // Before the first sample the kernel gives 0.
+            srtt_us: some(info.rtt),
+            min_rtt_us: some(info.min_rtt),
+            pacing_rate_bps: (self.is_paced && info.pacing_rate != u64::MAX)
+                .then_some(info.pacing_rate.saturating_mul(8)),
+            delivery_rate_bps: info.delivery_rate * 8,
+            packets_sent: u64::from(info.data_segs_out),
+            packets_retransmitted: u64::from(info.total_retrans),
+            packets_lost: self.lost_packets,
+            packets_delivered: u64::from(info.delivered),
+            packets_delivered_ce: u64::from(info.delivered_ce),
+            receive_window_bytes: u64::from(info.snd_wnd),
+            ca_state: u64::from(info.ca_state),
+        }
+    }
+
+    /// Payload acknowledged: without SYN and FIN.
+    pub(crate) fn acked_bytes(&self, connection: &Connection) -> u64 {
+        let offset = connection.acked_offset();
+        let acked = self.sender.bytes_acked.saturating_sub(offset);
+        acked.min(connection.written_bytes)
+    }
+
+    /// Fills the totals of the last look into a row that knows the rest.
+    pub(crate) fn total(&self, connection: &Connection, row: FlowRow) -> FlowRow {
+        let info = &self.sender;
+        FlowRow {
+            bytes_delivered: self.received_bytes,
+            bytes_acked: self.acked_bytes(connection),
+            packets_sent: u64::from(info.data_segs_out),
+            packets_retransmitted: u64::from(info.total_retrans),
+            packets_lost: self.lost_packets,
+            packets_delivered: u64::from(info.delivered),
+            packets_delivered_ce: u64::from(info.delivered_ce),
+            recoveries: self.recoveries,
+            timeouts: self.timeouts,
+            mss_bytes: u64::from(info.snd_mss),
+            ..row
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What is read of the kernel while a run goes on.
+
+mod cpu;
+mod flow;
+mod kernel_info;
+mod queue;
+mod tcp_info;
+
+pub(crate) use cpu::CpuMeter;
+pub(crate) use flow::FlowMeter;
+pub(crate) use kernel_info::kernel_row;
+pub(crate) use queue::{counters, QueueMeter};

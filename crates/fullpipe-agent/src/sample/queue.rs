@@ -1,0 +1,168 @@
+//! Queues, drops and marks, by netlink. A qdisc is asked for by its handle: a dump of all of them
+//! would cost more than the traffic.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use fullpipe_scenario::QueueRow;
+
+use crate::net::netlink::{attribute, u32_at, Message, ECHO};
+use crate::net::qdisc::tcmsg;
+use crate::net::{Node, Place, Topology, WayQueue};
+
+/// linux/gen_stats.h
+const STATS_BASIC: u16 = 1;
+const STATS_QUEUE: u16 = 3;
+const STATS_APP: u16 = 4;
+/// linux/pkt_sched.h: CAKE's tins and a tin's marks.
+const CAKE_TIN_STATS: u16 = 10;
+const CAKE_TIN_MARKS: u16 = 8;
+const CAKE_TINS: u16 = 8;
+
+/// Counters of one qdisc.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) backlog_bytes: u64,
+    pub(crate) backlog_packets: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) sent_packets: u64,
+    pub(crate) dropped_packets: u64,
+    pub(crate) marked_packets: u64,
+}
+
+/// Reads the queues of a path.
+pub(crate) struct QueueMeter {
+    ways: [WayQueue; 2],
+    /// Counters of the IP layer, where random marks are seen.
+    marks: [Option<File>; 2],
+}
+
+impl QueueMeter {
+    pub(crate) fn new(topology: &Topology) -> Result<Self, String> {
+        let mut marks = [None, None];
+        for (file, way) in marks.iter_mut().zip(&topology.ways) {
+            if let Some((node, _)) = way.marks_seen_at {
+                topology.nodes[node].enter()?;
+                let path = "/proc/thread-self/net/netstat";
+                *file = Some(File::open(path).map_err(|error| format!("{path}: {error}"))?);
+            }
+        }
+        Ok(Self {
+            ways: topology.ways.clone(),
+            marks,
+        })
+    }
+
+    /// A row for each bottleneck.
+    pub(crate) fn rows(
+        &self,
+        nodes: &mut [Node],
+        t_us: u64,
+        mut put: impl FnMut(QueueRow),
+    ) -> Result<(), String> {
+        for (way, name) in self.ways.iter().zip(["forward", "reverse"]) {
+            let Some(place) = way.queue else { continue };
+            let queue = counters(nodes, place)?;
+            let mut lost = 0;
+            for (netem, below) in &way.losses {
+                let below =
+                    below.map_or(Ok(Counters::default()), |place| counters(nodes, place))?;
+                let all = counters(nodes, *netem)?.dropped_packets;
+                lost += all.saturating_sub(below.dropped_packets);
+            }
+            let mut marked = 0;
+            let index = usize::from(name == "reverse");
+            if let (Some((_, with_queue)), Some(file)) = (way.marks_seen_at, &self.marks[index]) {
+                let own = if with_queue { queue.marked_packets } else { 0 };
+                let seen = ce_packets(file).map_err(|error| format!("netstat: {error}"))?;
+                marked = seen.saturating_sub(own).min(lost);
+            }
+            put(QueueRow {
+                t_us,
+                queue: name.to_owned(),
+                queue_bytes: queue.backlog_bytes,
+                queue_packets: queue.backlog_packets,
+                sent_bytes: queue.sent_bytes,
+                sent_packets: queue.sent_packets,
+                dropped_packets: queue.dropped_packets,
+                marked_packets: queue.marked_packets,
+                random_lost_packets: lost - marked,
+                random_marked_packets: marked,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Counters of a qdisc now.
+pub(crate) fn counters(nodes: &mut [Node], place: Place) -> Result<Counters, String> {
+    let fixed = tcmsg(place.port_index, place.handle, 0);
+    let message = Message::request(libc::RTM_GETQDISC, ECHO, &fixed);
+    let mut found = None;
+    let node = &mut nodes[place.node];
+    node.netlink
+        .ask_for(message, |body| found = found.or_else(|| parse(body)))
+        .map_err(|error| format!("{}: reading a qdisc: {error}", node.name))?;
+    found.ok_or_else(|| format!("{}: a qdisc has no statistics", node.name))
+}
+
+fn parse(body: &[u8]) -> Option<Counters> {
+    let attributes = body.get(20..)?;
+    let stats = attribute(attributes, libc::TCA_STATS2)?;
+    let basic = attribute(stats, STATS_BASIC)?;
+    let queue = attribute(stats, STATS_QUEUE)?;
+    let word = |index| u32_at(queue, index).map(u64::from);
+    let kind = attribute(attributes, libc::TCA_KIND)?;
+    let app = attribute(stats, STATS_APP);
+    Some(Counters {
+        sent_bytes: u64::from_ne_bytes(*basic.first_chunk()?),
+        sent_packets: u64::from(u32_at(basic, 2)?),
+        backlog_packets: word(0)?,
+        backlog_bytes: word(1)?,
+        dropped_packets: word(2)?,
+        marked_packets: app.map_or(0, |app| marks(kind, app)),
+    })
+}
+
+/// Marks by a qdisc's own statistics: struct tc_red_xstats, tc_codel_xstats, tc_fq_codel_xstats.
+fn marks(kind: &[u8], app: &[u8]) -> u64 {
+    let word = |index| u64::from(u32_at(app, index).unwrap_or(0));
+    match kind {
+        b"red\0" => word(3),
+        b"codel\0" => word(6),
+        b"fq_codel\0" => word(3),
+        b"cake\0" => {
+            let tins = attribute(app, CAKE_TIN_STATS).unwrap_or(&[]);
+            (1..=CAKE_TINS)
+                .filter_map(|tin| attribute(attribute(tins, tin)?, CAKE_TIN_MARKS))
+                .filter_map(|raw| u32_at(raw, 0))
+                .map(u64::from)
+                .sum()
+        }
+        _ => 0,
+    }
+}
+
+/// InCEPkts of the IpExt lines: a line of names and a line of values.
+fn ce_packets(file: &File) -> io::Result<u64> {
+    let mut text = vec![0; 1 << 14];
+    let mut count = 0;
+    loop {
+        let got = file.read_at(&mut text[count..], count as u64)?;
+        count += got;
+        if got == 0 || count == text.len() {
+            break;
+        }
+    }
+    let text = String::from_utf8_lossy(&text[..count]);
+    let mut lines = text.lines().filter(|line| line.starts_with("IpExt:"));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
+        return Ok(0);
+    };
+    let found = names
+        .split(' ')
+        .zip(values.split(' '))
+        .find(|(name, _)| *name == "InCEPkts");
+    Ok(found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0))
+}
