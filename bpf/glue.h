@@ -458,7 +458,8 @@ void fp_cong_avoid(u64 *context)
 SEC(".struct_ops.link")
 struct tcp_congestion_ops fp_ops = {
     .name = "fp_unnamed",
-    .flags = FP_CC(_FLAGS) & CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0,
+    /* Any program may choose it, as it may the kernel's own. */
+    .flags = TCP_CONG_NON_RESTRICTED | (FP_CC(_FLAGS) & CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0),
     .init = (void *)fp_init,
     .release = (void *)fp_release,
     .ssthresh = (void *)fp_ssthresh,

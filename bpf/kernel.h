@@ -23,8 +23,9 @@ typedef __s64 s64;
 
 #define SK_PACING_NONE 0 /* enum sk_pacing */
 #define SK_PACING_NEEDED 1
-#define TCP_CONG_NEEDS_ECN 2 /* tcp_congestion_ops.flags */
-#define TCP_ECN_OK 1         /* tcp_sock.ecn_flags; TCP_ECN_MODE_RFC3168 since 6.18 */
+#define TCP_CONG_NON_RESTRICTED 1 /* tcp_congestion_ops.flags */
+#define TCP_CONG_NEEDS_ECN 2
+#define TCP_ECN_OK 1 /* tcp_sock.ecn_flags; TCP_ECN_MODE_RFC3168 since 6.18 */
 #define TCP_ECN_MODE_ACCECN 16
 
 enum tcp_ca_event {

@@ -53,7 +53,7 @@ pub(crate) fn run(verb: &str) -> Result<(), String> {
             let sockets = kernel_cc::unload(&read::<Unload>()?.kernel_name)?;
             println!("{}", json!({ "sockets": sockets }));
         }
-        "trace" => return trace(&read()?),
+        "trace" => println!("{}", json!({ "failure": trace(&read()?)? })),
         _ => return Err("usage: fullpipe-agent kernel load | list | unload | trace".to_owned()),
     }
     Ok(())
@@ -80,8 +80,8 @@ fn load(request: &Request, is_traced: bool) -> Result<kernel_cc::Loaded, String>
     })
 }
 
-/// Loads, runs the command, and unloads; the command's failure is ours.
-fn trace(request: &Trace) -> Result<(), String> {
+/// Loads, runs the command, and unloads; returns how the command failed, if it did.
+fn trace(request: &Trace) -> Result<Option<String>, String> {
     let (program, arguments) = request
         .command
         .split_first()
@@ -104,14 +104,13 @@ fn trace(request: &Trace) -> Result<(), String> {
             Ok(())
         })
     };
-    let status = command
-        .status()
-        .map_err(|error| format!("{program}: {error}"));
+    let status = command.status();
     tracer
         .finish()
         .map_err(|error| format!("{}: {error}", request.out))?;
-    match status? {
-        status if status.success() => Ok(()),
-        status => Err(format!("{program}: {status}")),
-    }
+    Ok(match status {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("{program}: {status}")),
+        Err(error) => Some(format!("{program}: {error}")),
+    })
 }

@@ -73,6 +73,12 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
+impl From<io::Error> for TraceError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// Writes a trace.
 pub struct TraceWriter<W: Write> {
     out: W,
@@ -230,7 +236,7 @@ impl<R: Read> Reader<R> {
                 Ok(0) => break,
                 Ok(more) => have += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(TraceError::Io(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         self.offset += have as u64;

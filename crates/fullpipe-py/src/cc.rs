@@ -1,6 +1,12 @@
 //! `fullpipe._native.cc`: the registry of algorithms and parameter sets.
 
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use fullpipe_cc::replay::{replay, Replay, TraceError};
 use fullpipe_cc::{algorithms, sets};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -8,6 +14,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let cc = PyModule::new(module.py(), "cc")?;
     cc.add_function(wrap_pyfunction!(list_algorithms, &cc)?)?;
     cc.add_function(wrap_pyfunction!(list_sets, &cc)?)?;
+    cc.add_function(wrap_pyfunction!(replay_trace, &cc)?)?;
     module.add_submodule(&cc)
 }
 
@@ -55,4 +62,47 @@ fn list_sets(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         list.append(item)?;
     }
     Ok(list)
+}
+
+/// What a trace of the kernel's calls gives natively: algorithms, is_cut_off. Raises OSError where
+/// the file cannot be read, ValueError where it is no trace.
+#[pyfunction(name = "replay")]
+fn replay_trace(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let found: Replay = py
+        .allow_threads(|| replay(BufReader::new(File::open(path)?)))
+        .map_err(|error: TraceError| match error {
+            TraceError::Io(error) => PyErr::from(error),
+            malformed @ TraceError::Malformed(..) => PyValueError::new_err(malformed.to_string()),
+        })?;
+    let list = PyList::empty(py);
+    for one in &found.algorithms {
+        let item = PyDict::new(py);
+        item.set_item("algorithm", &one.algorithm)?;
+        item.set_item("kernel_name", &one.kernel_name)?;
+        item.set_item("release", &one.release)?;
+        item.set_item("calls", one.calls)?;
+        item.set_item("acks", one.acks)?;
+        item.set_item("connections", one.connections)?;
+        item.set_item("skipped", one.skipped)?;
+        item.set_item("lost", one.lost)?;
+        let difference = match &one.difference {
+            None => None,
+            Some(first) => {
+                let place = PyDict::new(py);
+                place.set_item("connection", first.socket)?;
+                place.set_item("sequence", first.sequence)?;
+                place.set_item("call", &first.call)?;
+                place.set_item("field", first.field)?;
+                place.set_item("kernel", first.kernel)?;
+                place.set_item("native", first.native)?;
+                Some(place)
+            }
+        };
+        item.set_item("difference", difference)?;
+        list.append(item)?;
+    }
+    let result = PyDict::new(py);
+    result.set_item("algorithms", list)?;
+    result.set_item("is_cut_off", found.is_cut_off)?;
+    Ok(result)
 }

@@ -45,7 +45,8 @@ pub(super) fn probe() -> Result<Features, String> {
     })
 }
 
-fn check_rights() -> Result<(), String> {
+/// Whether this process may load and see what is loaded; an error says what it would need.
+pub(super) fn check_rights() -> Result<(), String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status
         .lines()
@@ -58,8 +59,8 @@ fn check_rights() -> Result<(), String> {
         return Ok(());
     }
     Err(
-        "no right to load a congestion control: run as root (or with CAP_BPF, CAP_PERFMON and \
-         CAP_NET_ADMIN)"
+        "no right to handle congestion controls of the kernel: run as root (or with CAP_BPF, \
+         CAP_PERFMON and CAP_NET_ADMIN)"
             .to_owned(),
     )
 }

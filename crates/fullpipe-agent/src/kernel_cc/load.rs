@@ -7,7 +7,8 @@ use std::sync::Mutex;
 
 use fullpipe_cc::{Controller, Info};
 use libbpf_rs::{
-    Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
+    Link, Map, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenMapMut, OpenObject,
+    PrintLevel,
 };
 
 use super::features::{self, Features};
@@ -40,6 +41,9 @@ pub(crate) struct Loaded {
     object: Object,
     link: Option<Link>,
     has_links: bool,
+    /// State by socket, and room for one.
+    sockets: MapHandle,
+    value: Vec<u8>,
     reader: Controller,
     kernel_name: String,
     params: Vec<u32>,
@@ -89,7 +93,11 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
                 false => failed(&format!("{name} cannot be registered: {error}")),
             },
         )?;
+    let sockets = MapHandle::try_from(&map(&object, "fp_sockets")?)
+        .map_err(|error| failed(&format!("fp_sockets: {error}")))?;
     Ok(Loaded {
+        value: vec![0; sockets.value_size() as usize],
+        sockets,
         object,
         link: Some(link),
         has_links: features.has_links,
@@ -116,19 +124,20 @@ impl Loaded {
     }
 
     /// What the algorithm knows of a socket of this process; `None` if it does not control it.
-    /// The state is copied while the kernel may be writing it: on several processors values can be
-    /// of two neighbouring calls.
+    /// One system call. The state is copied while the kernel may be writing it: on several
+    /// processors values can be of two neighbouring calls.
     pub(crate) fn info(&mut self, socket: BorrowedFd<'_>) -> Result<Option<Info>, String> {
         let key = socket.as_raw_fd().to_ne_bytes();
-        let found = self
-            .map("fp_sockets")?
-            .lookup(&key, MapFlags::ANY)
+        let is_ours = self
+            .sockets
+            .lookup_into(&key, &mut self.value, MapFlags::ANY)
             .map_err(|error| format!("state of a socket under {}: {error}", self.kernel_name))?;
-        let Some(value) = found else {
+        if !is_ours {
             return Ok(None);
-        };
+        }
         let state = self.reader.state_mut();
-        let bytes = value
+        let bytes = self
+            .value
             .get(..state.len())
             .ok_or("the kernel's state is smaller than this build's")?;
         state.copy_from_slice(bytes);
@@ -137,14 +146,7 @@ impl Loaded {
 
     /// The map of that name, or with that suffix (libbpf puts the object's name before `.bss`).
     pub(super) fn map(&self, name: &str) -> Result<Map<'_>, String> {
-        let found = |map: &Map<'_>| match name.starts_with('.') {
-            true => map.name().to_string_lossy().ends_with(name),
-            false => map.name() == OsStr::new(name),
-        };
-        self.object
-            .maps()
-            .find(found)
-            .ok_or_else(|| format!("the eBPF object has no map {name}"))
+        map(&self.object, name)
     }
 
     /// The registration itself, to be kept beyond this process: a link, or before Linux 6.4 none.
@@ -258,6 +260,17 @@ fn write_settings(
         place.copy_from_slice(&value.to_ne_bytes());
     }
     Ok(())
+}
+
+fn map<'obj>(object: &'obj Object, name: &str) -> Result<Map<'obj>, String> {
+    let found = |map: &Map<'_>| match name.starts_with('.') {
+        true => map.name().to_string_lossy().ends_with(name),
+        false => map.name() == OsStr::new(name),
+    };
+    object
+        .maps()
+        .find(found)
+        .ok_or_else(|| format!("the eBPF object has no map {name}"))
 }
 
 /// The congestion controls that this kernel has now.

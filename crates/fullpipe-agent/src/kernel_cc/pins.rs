@@ -10,10 +10,12 @@ use nix::mount::{mount, MsFlags};
 use nix::sys::statfs::{statfs, BPF_FS_MAGIC};
 use serde::Serialize;
 
+use super::features::check_rights;
 use super::load::{available, check_name, Counters, Loaded, Settings};
 
 const BPF_FS: &str = "/sys/fs/bpf";
 const FOLDER: &str = "/sys/fs/bpf/fullpipe";
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The registration: a link, or before Linux 6.4 the struct_ops map.
 const LINK: &str = "link";
 const OPS: &str = "ops";
@@ -75,10 +77,13 @@ impl Loaded {
 
 /// What is registered, and what sockets still use; leftovers that nobody uses are removed.
 pub(crate) fn list() -> Result<Vec<Listed>, String> {
+    check_rights()?;
     let mut found = Vec::new();
     for folder in folders()? {
         match describe(&folder) {
             Some(item) if item.is_registered || item.sockets > 0 => found.push(item),
+            // A link that cannot be described still holds its registration.
+            None if folder.join(LINK).exists() => {}
             _ => remove(&folder),
         }
     }
@@ -89,13 +94,25 @@ pub(crate) fn list() -> Result<Vec<Listed>, String> {
 /// Takes the name away and returns how many sockets go on with it until they close.
 pub(crate) fn unload(name: &str) -> Result<u32, String> {
     check_name(name)?;
+    let listed = list()?;
     let folder = Path::new(FOLDER).join(name);
     if !folder.is_dir() {
-        let known: Vec<String> = list()?.into_iter().map(|item| item.kernel_name).collect();
+        let known: Vec<&str> = listed
+            .iter()
+            .filter(|item| item.is_registered)
+            .map(|item| item.kernel_name.as_str())
+            .collect();
         return Err(match known.is_empty() {
             true => format!("{name} is not loaded; nothing is"),
             false => format!("{name} is not loaded; loaded are {}", known.join(", ")),
         });
+    }
+    if fs::read_to_string(DEFAULT).is_ok_and(|default| default.trim() == name) {
+        // The kernel would go on giving it to every new socket.
+        return Err(format!(
+            "{name} is this host's default congestion control: choose another one first, such as \
+             sysctl net.ipv4.tcp_congestion_control=cubic"
+        ));
     }
     let path = folder.join(LINK);
     if path.exists() {

@@ -1,0 +1,21 @@
+"""Our congestion controls in this host's running kernel: load, list, unload, trace, replay.
+
+The agent does the work; this module resolves names and constants for it. Must never know an engine.
+"""
+
+from fullpipe.kernel.registration import Loaded, Request, list_loaded, load, request, unload
+from fullpipe.kernel.tracing import Difference, Replay, Replayed, replay, trace
+
+__all__ = [
+    "Difference",
+    "Loaded",
+    "Replay",
+    "Replayed",
+    "Request",
+    "list_loaded",
+    "load",
+    "replay",
+    "request",
+    "trace",
+    "unload",
+]

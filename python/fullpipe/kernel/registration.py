@@ -1,0 +1,100 @@
+"""What is registered in the running kernel, by the names and constants of the registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fullpipe.cc_sets import CcSet, cc_set, cc_sets
+from fullpipe.engines import assets
+from fullpipe.errors import UserError
+from fullpipe.kernel.agent import ask
+
+#: What sockets may write (Linux TCP_CA_NAME_MAX less the NUL).
+_KERNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,15}\Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A congestion control to load: what sockets will write, and all stored constants."""
+
+    algorithm: str
+    kernel_name: str
+    params: tuple[int, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As the agent reads it."""
+        return {
+            "object": str(assets.bpf_object(self.algorithm)),
+            "algorithm": self.algorithm,
+            "kernel_name": self.kernel_name,
+            "params": self.params,
+        }
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A congestion control that is registered, or that sockets still use."""
+
+    kernel_name: str
+    algorithm: str
+    #: Stored constants, in the algorithm's order.
+    params: tuple[int, ...]
+    sockets: int
+    opened: int
+    is_registered: bool
+
+    @property
+    def base(self) -> CcSet:
+        """The set of the registry from whose constants the fewest differ."""
+        sets = [item for item in cc_sets().values() if item.algorithm == self.algorithm]
+        return min(sets, key=lambda item: len(self._changes(item)))
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """The constants that differ from `base`, in their units."""
+        return self._changes(self.base)
+
+    def _changes(self, base: CcSet) -> dict[str, float]:
+        return {
+            param.name: value / param.scale
+            for param, value, usual in zip(base.params, self.params, base.values, strict=True)
+            if value != usual
+        }
+
+
+def request(
+    name: str, overrides: Mapping[str, float] | None = None, kernel_name: str | None = None
+) -> Request:
+    """The congestion control `name` of the registry with some constants replaced, under the
+    registry's kernel name or another one. Raises UserError for an unknown name or constant (with
+    the known ones), a value out of range (with the range), a name that no socket can write."""
+    found = cc_set(name)
+    chosen = kernel_name or found.kernel_name
+    if not _KERNEL_NAME.match(chosen):
+        raise UserError(f"--as {chosen}: must be 1 to 15 letters, digits, _ or -")
+    return Request(found.algorithm, chosen, found.with_overrides(overrides or {}))
+
+
+def load(wanted: Request) -> None:
+    """Registers it in the running kernel, where it stays when this process ends. Raises UserError
+    where the kernel or the rights do not allow it, or the name is taken."""
+    ask("load", wanted.document())
+
+
+def list_loaded() -> list[Loaded]:
+    """What this program registered in the running kernel. Raises UserError without the rights."""
+    return [Loaded(**{**item, "params": tuple(item["params"])}) for item in ask("list", None)]
+
+
+def unload(name: str) -> tuple[str, int]:
+    """Takes a congestion control away, by its kernel name or the registry's; returns the kernel
+    name and how many sockets go on with it until they close. Raises UserError where it is not
+    loaded."""
+    known = cc_sets().get(name)
+    kernel_name = known.kernel_name if known else name
+    if not _KERNEL_NAME.match(kernel_name):
+        raise UserError(f"{name}: not the name of a congestion control")
+    return kernel_name, ask("unload", {"kernel_name": kernel_name})["sockets"]

@@ -1,0 +1,80 @@
+"""Traces of every call that the kernel makes, and their replay through the native build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.errors import RunError, UserError
+from fullpipe.kernel.agent import ask
+from fullpipe.kernel.registration import Request
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the native build first gave something else than the kernel."""
+
+    connection: int  # from 1
+    sequence: int  # of the connection's calls, from 0
+    call: str  # `init`, `ack` or the event
+    field: str  # of struct cc_ctl or struct cc_ack, as in cc/cc.h
+    kernel: int
+    native: int
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What became of the calls of one congestion control."""
+
+    algorithm: str
+    kernel_name: str
+    release: str
+    calls: int
+    acks: int
+    connections: int
+    skipped: int  # behind a gap in their connection
+    lost: int  # that the kernel could not log
+    difference: Difference | None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found, for each congestion control in the trace."""
+
+    algorithms: tuple[Replayed, ...]
+    is_cut_off: bool  # the last record is not whole
+
+
+def trace(wanted: Request, out: Path, command: Sequence[str]) -> None:
+    """Registers a congestion control while `command` runs and writes every call of it to `out`.
+
+    Raises UserError where it cannot be registered or `out` exists, RunError where the command
+    fails; the trace is then kept."""
+    if out.exists():
+        raise UserError(f"{out}: exists already; name another file")
+    question = {
+        "congestion_control": wanted.document(), "out": str(out), "command": list(command)
+    }  # fmt: skip
+    failure = ask("trace", question)["failure"]
+    if failure is not None:
+        raise RunError(f"{failure} (the trace until then is in {out})")
+
+
+def replay(path: Path) -> Replay:
+    """Runs every call of a trace through the native build. Raises UserError where the file cannot
+    be read or is no trace."""
+    try:
+        found = _native.cc.replay(str(path))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    return Replay(tuple(_replayed(item) for item in found["algorithms"]), found["is_cut_off"])
+
+
+def _replayed(item: dict[str, Any]) -> Replayed:
+    difference = item.pop("difference")
+    return Replayed(**item, difference=None if difference is None else Difference(**difference))
