@@ -117,9 +117,23 @@ class Recording:
             return ""
 
     @property
-    def healthy(self) -> bool:
-        """False where the instrument itself says that its figures are not to be trusted."""
-        return not self.metadata.get("health", {}).get("problems")
+    def problems(self) -> list[str]:
+        """Why the instrument itself says that its figures are not to be trusted; empty where they
+        are."""
+        health = self.metadata.get("health")
+        found = health.get("problems", []) if isinstance(health, dict) else []
+        return [str(problem) for problem in found] if isinstance(found, list) else [str(found)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the run is not to be trusted as it stands: unhealthy, interrupted or failed. Whoever
+        shows a figure of the run shows these with it."""
+        found = [f"unhealthy: {problem}" for problem in self.problems]
+        if self.metadata.get("interrupted"):
+            found.append("interrupted before its end; what was recorded until then is shown")
+        if self.metadata.get("failure"):
+            found.append(f"failed: {self.metadata['failure']}")
+        return found
 
 
 def write_recording(

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+if TYPE_CHECKING:
+    from fullpipe.report.comparison import Cell, Row, Test
+
 #: Tables fit this many columns, also where the output is no terminal.
 WIDTH = 100
+#: Exit status of what Ctrl-C ended: 128 + SIGINT, as shells have it.
+INTERRUPTED = 130
 
 console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
 #: Progress and messages go to stderr, so that stdout can be piped.
 messages = Console(stderr=True, highlight=False)
+
+
+def say(line: str, style: str | None = None) -> None:
+    """Prints one line to stderr as it is: not wrapped, since it may hold a path."""
+    messages.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def warn(what: str, reasons: list[str]) -> None:
+    """Prints why a run is not to be trusted, one line a reason."""
+    for reason in reasons:
+        say(f"warning: {what}: {reason}", "bold red")
 
 
 def fail(message: str, status: int) -> NoReturn:
@@ -53,15 +70,17 @@ def progress(label: str, simulated_s: float) -> Iterator[Callable[[float], None]
 
 
 def run_table(summaries: list[dict[str, Any]]) -> Table:
-    """One row a flow, and one for the path, of each run."""
+    """One row a flow of each run."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("seed", justify="right")
     table.add_column("flow", overflow="fold", max_width=22)
     for title in ("Mbit/s", "share", "retrans", "RTT p50", "p95 ms", "cwnd", "done s"):
         table.add_column(title, justify="right")
     for summary in summaries:
-        for flow in summary["flows"]:
+        for position, flow in enumerate(summary["flows"]):
             table.add_row(
-                flow["flow"],
+                "" if position else str(summary["seed"]),
+                escape(flow["flow"]),
                 number(flow["goodput_bps"], 1e6, 2),
                 number(flow["share"], 1, 3),
                 percent(flow["retransmit_ratio"]),
@@ -73,6 +92,44 @@ def run_table(summaries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
+    """Means with intervals, a row for each metric and group; `alarms`: group -> why not to trust
+    it, empty where it is."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("metric")
+    table.add_column("of", overflow="fold", max_width=28)
+    table.add_column("n", justify="right")
+    table.add_column("mean", justify="right")
+    table.add_column("95 % interval")
+    test = next((row.test.name for row in rows if row.test is not None), None)
+    if test is not None:
+        table.add_column(test, overflow="fold", max_width=24)
+    for row in rows:
+        name = f"{row.metric} ({row.unit})" if row.unit else row.metric
+        for position, (label, cell) in enumerate(row.cells.items()):
+            mark = "  [bold red]UNHEALTHY[/]" if alarms.get(label) else ""
+            cells = [
+                "" if position else name, escape(label) + mark, str(cell.n),
+                number(cell.mean, 1, row.digits), _interval(cell, row.digits),
+            ]  # fmt: skip
+            if row.test is not None:
+                cells.append("" if position else _p_value(row.test))
+            table.add_row(*cells)
+    return table
+
+
+def _interval(cell: Cell, digits: int) -> str:
+    if cell.low is None or cell.high is None:
+        return "needs 3 runs"
+    if cell.method == "constant":
+        return "all runs are equal"
+    return f"{cell.low:.{digits}f} to {cell.high:.{digits}f}"
+
+
+def _p_value(test: Test) -> str:
+    return f"none: {test.missing}" if test.p_value is None else f"p = {test.p_value:.2g}"
+
+
 def path_line(summary: dict[str, Any]) -> str:
     """The path's metrics in one line."""
     path, delay = summary["path"], summary["path"]["queue_delay_rttmin"]
@@ -81,7 +138,7 @@ def path_line(summary: dict[str, Any]) -> str:
         f"median {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
         f"loss {percent(path['loss_ratio'])}, Jain {number(summary['jain'], 1, 3)}"
     )
-    return line + ("" if summary["healthy"] else "  UNHEALTHY")
+    return line + ("  UNHEALTHY" if summary["health"]["problems"] else "")
 
 
 def number(value: float | None, unit: float, digits: int) -> str:

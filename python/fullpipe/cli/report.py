@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.cli.output import messages
+from fullpipe.cli.output import say, warn
+from fullpipe.errors import UserError
 from fullpipe.recording import Recording, RecordingError
-from fullpipe.report import write_figures, write_report
 
 
 def report(
@@ -18,21 +18,31 @@ def report(
     figures: Annotated[Path | None, typer.Option(help="write figures into this folder")] = None,
     title: Annotated[str | None, typer.Option(help="heading of the page")] = None,
 ) -> None:
-    """Writes one self-contained HTML page from recordings."""
+    """Writes one self-contained HTML page from recordings.
+
+    Runs of the same scenario and engine count as repetitions of each other."""
+    # Libraries of plots take seconds to load: only when they are needed.
+    from fullpipe.report import write_figures, write_report
+
+    if out.is_dir():
+        raise UserError(f"--out {out}: is a folder; name a file, such as {out / 'report.html'}")
     recordings = [recording for folder in folders for recording in open_all(folder)]
-    messages.print(f"report: {write_report(recordings, out, title)}")
+    page = write_report(recordings, out, title)
+    for recording in recordings:
+        warn(str(recording.path), recording.warnings)
+    say(f"report: {page} ({len(recordings)} run{'s' if len(recordings) > 1 else ''})")
     if figures is not None:
         for path in write_figures(recordings, figures):
-            messages.print(f"figure: {path}")
+            say(f"figure: {path}")
 
 
 def open_all(folder: Path) -> list[Recording]:
-    """The recording in this folder, or those one level below it.
+    """The recording in this folder, or all below it.
 
     Raises RecordingError where there is none."""
     if (folder / "metadata.json").is_file() or not folder.is_dir():
         return [Recording.open(folder)]
-    inner = sorted(path.parent for path in folder.glob("*/metadata.json"))
+    inner = sorted(path.parent for path in folder.rglob("metadata.json"))
     if not inner:
-        raise RecordingError(f"{folder}: no recording here nor one level below")
+        raise RecordingError(f"{folder}: no recording here nor below")
     return [Recording.open(path) for path in inner]

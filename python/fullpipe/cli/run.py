@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tomli_w
 import typer
 
-from fullpipe.cli.output import console, fail, messages, path_line, progress, run_table
+from fullpipe.cli.output import (
+    INTERRUPTED,
+    comparison_table,
+    console,
+    fail,
+    path_line,
+    progress,
+    run_table,
+    say,
+    warn,
+)
 from fullpipe.engines import engine_names, run_scenario
-from fullpipe.engines.runner import Outcome
 from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
 from fullpipe.recording import Recording
-from fullpipe.report import write_figures, write_report
 from fullpipe.scenario import Scenario, apply_changes, load_document, make_scenario
+
+#: More runs than this, and their flows are in the report only; than that, the runs too.
+MAX_RUNS_OF_FLOWS, MAX_RUNS_OF_LINES = 3, 10
 
 
 def run(
@@ -38,12 +49,17 @@ def run(
     peer: Annotated[str | None, typer.Option(help="HOST[:PORT] of an agent (live)")] = None,
     token: Annotated[str | None, typer.Option(help="shared token of that agent")] = None,
 ) -> int:
-    """Runs a scenario and records it."""
+    """Runs a scenario and records it.
+
+    Ctrl-C ends the runs under way early; what they recorded is kept, is reported, and says so.
+    Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
     if pcap is not None and (repeat > 1 or engine != "sim"):
         raise UserError("--pcap: only with --engine sim and one run")
     document = apply_changes(load_document(scenario), set_ or [])
+    # As it was written, comments included, where nothing was changed.
+    toml = tomli_w.dumps(document) if set_ else scenario.read_text(encoding="utf-8")
     parsed = make_scenario(document, str(scenario))
     options = {
         name: str(value)
@@ -54,9 +70,7 @@ def run(
         if value is not None
     }  # fmt: skip
     base = out or Path("recordings") / f"{_slug(parsed.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return record(
-        parsed, tomli_w.dumps(document), base, engine, repeat, options, json_, report, figures, jobs
-    )
+    return record(parsed, toml, base, engine, repeat, options, json_, report, figures, jobs)
 
 
 def record(
@@ -76,37 +90,53 @@ def record(
     label = scenario.name if repeat == 1 else f"{scenario.name}, {repeat} runs"
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
         outcome = run_scenario(scenario, scenario_toml, folders, engine, options, update, jobs)
-    _print(outcome, as_json)
-    pages = _pages(outcome, base, repeat, report, figures)
-    for line in [f"recording: {base}", *pages]:
-        messages.print(line)
+    if outcome.recordings:
+        _print([summarise(recording) for recording in outcome.recordings], as_json)
+    for recording in outcome.recordings:
+        warn(str(recording.path), recording.warnings)
+    if outcome.recordings:
+        say(f"recording: {base}")
+    for line in _pages(outcome.recordings, base, report, figures):
+        say(line)
+    if outcome.interrupted and not outcome.recordings:
+        fail("interrupted before anything was recorded", INTERRUPTED)
     if outcome.interrupted:
-        fail(f"interrupted; what was recorded is readable in {base}", 130)
+        of = f" ({len(outcome.recordings)} of {repeat} runs)" if repeat > 1 else ""
+        fail(f"interrupted; what was recorded is readable in {base}{of}", INTERRUPTED)
     if outcome.failures:
         fail("; ".join(outcome.failures), 1)
     return 0
 
 
-def _print(outcome: Outcome, as_json: bool) -> None:
-    summaries = [summarise(recording) for recording in outcome.recordings]
+def _print(summaries: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         single = len(summaries) == 1
         print(json.dumps(summaries[0] if single else summaries, allow_nan=False))
         return
-    if len(summaries) <= 3:
+    if len(summaries) <= MAX_RUNS_OF_FLOWS:
         console.print(run_table(summaries))
-    for summary in summaries:
+    for summary in summaries[:MAX_RUNS_OF_LINES]:
         console.print(path_line(summary))
+    if len(summaries) > MAX_RUNS_OF_LINES:
+        console.print(f"and {len(summaries) - MAX_RUNS_OF_LINES} more runs, all in the report")
+    if len(summaries) > 1:
+        # Libraries of statistics and plots take seconds to load: only when they are needed.
+        from fullpipe.report.comparison import compare_runs, compare_shares
+
+        bad = [why for summary in summaries for why in summary["health"]["problems"]]
+        label = str(summaries[0]["scenario"])
+        rows = compare_runs({label: summaries}) + compare_shares(summaries)
+        console.print(comparison_table(rows, {label: "; ".join(bad)}))
 
 
 def _pages(
-    outcome: Outcome, base: Path, repeat: int, report: bool, figures: Path | None
+    recordings: list[Recording], base: Path, report: bool, figures: Path | None
 ) -> list[str]:
-    recordings: list[Recording] = outcome.recordings
+    from fullpipe.report import write_figures, write_report  # see _print
+
     lines = []
     if report and recordings:
-        page = base / "report.html"
-        lines.append(f"report: {write_report(recordings, page)}")
+        lines.append(f"report: {write_report(recordings, base / 'report.html')}")
     if figures is not None and recordings:
         lines += [f"figure: {path}" for path in write_figures(recordings, figures)]
     return lines

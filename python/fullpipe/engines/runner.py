@@ -6,9 +6,12 @@ import functools
 import multiprocessing
 import os
 import platform
+import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,51 +109,67 @@ def _run_pool(
     jobs: int | None,
 ) -> Outcome:
     outcome = Outcome()
-    done: dict[int, Recording] = {}
     workers = min(len(plans), jobs or os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupt)
-    work = functools.partial(_work, scenario_toml, engine_name, options)
-    pending: dict[Future[str | None], int] = {
-        pool.submit(work, plan, folder): index
-        for index, (plan, folder) in enumerate(zip(plans, out, strict=True))
-    }
-    try:
-        while pending:
-            finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            for future in finished:
-                index = pending.pop(future)
+    with tempfile.TemporaryDirectory(prefix="fullpipe-") as signals:
+        stop = Path(signals) / "stop"
+        work = functools.partial(_work, scenario_toml, engine_name, options, stop)
+        pool = ProcessPoolExecutor(workers, mp_context=context)
+        # Workers inherit the blocked signal: Ctrl-C reaches this process alone.
+        with _interrupts_blocked():
+            pending: dict[Future[str | None], int] = {
+                pool.submit(work, plan, folder): index
+                for index, (plan, folder) in enumerate(zip(plans, out, strict=True))
+            }
+        try:
+            while pending:
                 try:
-                    failure = future.result()
-                    done[index] = Recording.open(out[index])
-                    outcome.failures += [failure] if failure else []
-                except (RunError, UserError) as error:
-                    outcome.failures.append(f"{out[index]}: {error}")
-            on_progress(len(done) / len(plans))
-    except KeyboardInterrupt:
-        outcome.interrupted = True
-        for process in list(pool._processes.values()):
-            process.terminate()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    outcome.recordings = [done[index] for index in sorted(done)]
+                    finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        outcome.failures += _failures(future, out[pending[future]])
+                        del pending[future]
+                    on_progress(1 - len(pending) / len(plans))
+                except KeyboardInterrupt:
+                    if outcome.interrupted:
+                        raise
+                    outcome.interrupted = True
+                    stop.touch()
+                    pending = {future: i for future, i in pending.items() if not future.cancel()}
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    outcome.recordings = [Recording.open(folder) for folder in out if folder.is_dir()]
     return outcome
 
 
-def _ignore_interrupt() -> None:
-    import signal
+def _failures(future: Future[str | None], out: Path) -> list[str]:
+    try:
+        failure = future.result()
+    except (RunError, UserError) as error:
+        failure = f"{out}: {error}"
+    return [failure] if failure else []
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(
     scenario_toml: str,
     engine_name: str,
     options: Mapping[str, Any],
+    stop: Path,
     plan: Mapping[str, Any],
     out: Path,
 ) -> str | None:
-    result = engine(engine_name).run(plan, lambda _done: True, options)
+    """Runs and records one plan; nothing where `stop` exists before it begins."""
+    if stop.exists():
+        return None
+    result = engine(engine_name).run(plan, lambda _done: not stop.exists(), options)
     _write(plan, scenario_toml, out, engine_name, result)
     return result.failure
 

@@ -14,7 +14,7 @@ from fullpipe.recording import Recording
 
 
 def summarise(recording: Recording) -> dict[str, Any]:
-    """Engine, seed, scenario, `flows`, `path`, `ping_ms`, `jain`: all after the warm-up.
+    """Engine, seed, scenario, `health`, `flows`, `path`, `ping_ms`, `jain`: all after the warm-up.
 
     Shares and goodput count payload, utilisation counts bytes on the wire. RTTs are the smoothed
     ones at the samples (the kernel exports no others), their `min` the connection's minimum.
@@ -24,8 +24,9 @@ def summarise(recording: Recording) -> dict[str, Any]:
         "engine": recording.metadata.get("engine"),
         "seed": recording.metadata.get("seed"),
         "scenario": view.plan.get("name"),
-        "healthy": recording.healthy,
+        "health": {"problems": recording.problems},
         "interrupted": bool(recording.metadata.get("interrupted")),
+        "failure": recording.metadata.get("failure"),
         "flows": _flows(view),
         "path": _path(view),
         "ping_ms": _spread(ping_ms(view), ("p50", "p95", "p99", "max")),

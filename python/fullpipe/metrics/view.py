@@ -97,7 +97,7 @@ class View:
     @property
     def rate_bps(self) -> float:
         """Rate of the bottleneck that the data goes through; NaN where the plan is not known."""
-        path = self.plan.get("path", {})
+        path = self.plan.get("path") or {}
         rate = path.get("reverse_rate_bps" if self.main_queue == "reverse" else "rate_bps")
         return float(rate) if rate else float("nan")
 

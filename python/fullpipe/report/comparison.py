@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] =
     ("ping p50", "ms", 1, lambda s: s["ping_ms"]["p50"]),
     ("ping p95", "ms", 1, lambda s: s["ping_ms"]["p95"]),
     ("loss", "%", 3, lambda s: _percent(s["path"]["loss_ratio"])),
-    ("Jain index", "", 3, lambda s: s["jain"]),
+    ("Jain index", "", 3, lambda s: s["jain"] if len(s["flows"]) > 1 else None),
 ]
 #: Of the bootstrap: the same runs give the same interval.
 BOOTSTRAP_SEED = 1
@@ -91,6 +91,19 @@ def compare_values(
         return None
     cells = {label: _cell(column) for label, column in known.items()}
     return Row(metric, unit, digits, cells, _test(known) if len(known) > 1 else None)
+
+
+def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
+    """The share of goodput of each congestion control in runs that they were in together; empty
+    where there is but one. Shares of a run sum to 1, so between them there is no test: it would
+    count everything twice."""
+    values: dict[str, list[float | None]] = {}
+    for run in summaries:
+        for cc in dict.fromkeys(flow["cc"] for flow in run["flows"]):
+            shares = [flow["share"] for flow in run["flows"] if flow["cc"] == cc]
+            values.setdefault(cc, []).append(None if None in shares else sum(shares))
+    row = compare_values("share of goodput", "", 3, values) if len(values) > 1 else None
+    return [replace(row, test=None)] if row is not None else []
 
 
 def _cell(values: list[float]) -> Cell:

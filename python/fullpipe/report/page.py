@@ -15,7 +15,7 @@ from fullpipe import __version__
 from fullpipe.errors import UserError
 from fullpipe.recording import Recording
 from fullpipe.report import provenance
-from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs
+from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.interactive import html
 from fullpipe.report.plots import Plot
@@ -65,6 +65,7 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
         runs=runs,
         folded=len(runs) > MAX_RUNS_UNFOLDED,
         comparison=_comparison(groups) if len(runs) > 1 else [],
+        shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
         bootstrap_seed=BOOTSTRAP_SEED,
         predictions=_predictions(groups),
         distributions=[_figure(plot, f"all-{plot.key}", alarm) for plot in plots],

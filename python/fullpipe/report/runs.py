@@ -140,7 +140,7 @@ def read_run(recording: Recording) -> Run:
         )
     ccs = [str(cc) for cc in view.flows["cc"]]
     return Run(
-        recording, metadata, summarise(recording), _warnings(recording, metadata), ccs,
+        recording, metadata, summarise(recording), recording.warnings, ccs,
         goodput_bps(view), queue_delay_rttmin(view), ping_ms(view),
         {cc: link_share(view, cc) for cc in dict.fromkeys(ccs)},
     )  # fmt: skip
@@ -175,13 +175,3 @@ def _metadata(recording: Recording) -> Metadata:
         raise RecordingError(
             f"{recording.path}/metadata.json: {where}: {first['msg']} (is {first['input']!r:.40})"
         ) from None
-
-
-def _warnings(recording: Recording, metadata: Metadata) -> list[str]:
-    """Why a run is not to be trusted as it stands: unhealthy, interrupted or failed."""
-    found = [f"unhealthy: {problem}" for problem in metadata.health.problems]
-    if metadata.interrupted:
-        found.append("interrupted before its end; what was recorded until then is shown")
-    if metadata.failure:
-        found.append(f"failed: {metadata.failure}")
-    return found

@@ -1,0 +1,107 @@
+"""Ctrl-C: what was recorded stays readable and says so, and nothing is left half-made."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from fullpipe.engines import run_scenario
+from fullpipe.metrics import summarise
+from fullpipe.recording import Recording
+from fullpipe.report import write_figures, write_report
+from fullpipe.scenario import make_scenario
+
+#: Hours of simulated time: nobody waits for its end.
+LONG = """
+name = "long"
+duration = "1200min"
+warmup = "1s"
+sample_interval = "10s"
+[path]
+rate = "100mbit"
+rtt = "40ms"
+[[flow]]
+cc = "cubic"
+"""
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from fullpipe.cli import main; main()", "run", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def interrupt(child: subprocess.Popen[str]) -> tuple[str, str]:
+    os.kill(child.pid, signal.SIGINT)
+    output, messages = child.communicate()
+    assert "Traceback" not in messages
+    assert child.returncode == 130, messages
+    return output, messages
+
+
+def test_an_interrupted_run_leaves_a_recording_that_says_so(tmp_path: Path) -> None:
+    scenario, out, capture = tmp_path / "s.toml", tmp_path / "out", tmp_path / "capture"
+    scenario.write_text(LONG, encoding="utf-8")
+    child = start(str(scenario), "--out", str(out), "--pcap", str(capture))
+    # Once the capture has bytes, the run is under way.
+    while not capture.exists() or not capture.stat().st_size:
+        assert child.poll() is None, child.communicate()
+    output, messages = interrupt(child)
+    assert "interrupted before its end" in messages
+    assert f"what was recorded is readable in {out}" in messages
+    recording = Recording.open(out)
+    assert recording.metadata["interrupted"] is True
+    summary = summarise(recording)
+    assert summary["interrupted"] is True
+    assert "interrupted before its end" in (out / "report.html").read_text(encoding="utf-8")
+    assert "cubic" in output
+
+
+def test_interrupted_repetitions_keep_every_run_that_was_begun_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    scenario, out = tmp_path / "s.toml", tmp_path / "out"
+    scenario.write_text(LONG.replace("1200min", "300s"), encoding="utf-8")
+    child = start(str(scenario), "--out", str(out), "--repeat", "1000", "--jobs", "2", "--json")
+    while not (out / "run-001").exists():
+        assert child.poll() is None, child.communicate()
+    output, messages = interrupt(child)
+    names = sorted(path.name for path in out.iterdir() if path.is_dir())
+    assert 2 <= len(names) < 1000
+    assert f"({len(names)} of 1000 runs)" in messages
+    recordings = [Recording.open(out / name) for name in names]
+    assert [run.metadata["seed"] for run in recordings] == [1 + int(n[4:]) for n in names]
+    assert recordings[0].metadata["interrupted"] is False
+    assert output.count('"seed"') == len(names)
+
+
+@pytest.mark.parametrize("at_call", [0, 1])
+def test_a_run_stopped_before_its_warm_up_ends_can_still_be_reported(
+    tmp_path: Path, at_call: int
+) -> None:
+    document = {
+        "name": "early", "duration": "180min", "warmup": "120min",
+        "sample_interval": "10s", "path": {"rate": "100mbit", "rtt": "40ms"},
+        "flow": [{"cc": "bbr3"}, {"cc": "cubic"}], "probe": [{"kind": "ping"}],
+    }  # fmt: skip
+    calls = 0
+
+    def stop(_share: float) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > at_call:
+            raise KeyboardInterrupt
+
+    toml = tomli_w.dumps(document)
+    outcome = run_scenario(make_scenario(document), toml, [tmp_path / "r"], on_progress=stop)
+    assert outcome.interrupted
+    recording = Recording.open(tmp_path / "r")
+    assert summarise(recording)["flows"][0]["goodput_bps"] == 0
+    write_report([recording], tmp_path / "report.html")
+    assert write_figures([recording], tmp_path / "figures")
