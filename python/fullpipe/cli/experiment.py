@@ -34,7 +34,7 @@ app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with ve
 Catalogue = Annotated[Path | None, typer.Option(help="folder of entries; the checkout's")]
 StoreFolder = Annotated[Path | None, typer.Option("--store", help="where runs are kept")]
 Full = Annotated[bool, typer.Option("--full", help="the paper's durations and repetitions")]
-Observed = Annotated[Path | None, typer.Option(help="CSV of measured points to lay beside")]
+Observed = Annotated[list[Path] | None, typer.Option(help="CSV of measured points to lay beside")]
 Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="runs of each cell")]
 
 _COLOURS = {"reproduced": "green", "contradicted": "red", "not testable here": "yellow"}
@@ -121,7 +121,7 @@ def run(
         )
     for entry in entries:
         for one in engine or ([entry.engines[0]] if entry.compare_engines else entry.engines):
-            _print(judge(entry, kept, size, one, repeat, observed))
+            _print(judge(entry, kept, size, one, repeat, observed or ()))
     for (entry_id, one), reason in outcome.failures.items():
         messages.print(f"{entry_id} on {one}: {reason}")
     messages.print(

@@ -152,9 +152,14 @@ class Entry(_Part):
     metric: dict[Name, Metric] = {}
     published: list[Published] = []
     number: dict[Name, Number] = {}
-    observed: Observed | None = None
+    observed: list[Observed] = Field([], description="a table, or several")
     plot: list[Plot] = []
     claim: list[Claim] = []
+
+    @field_validator("observed", mode="before")
+    @classmethod
+    def _several(cls, value: object) -> object:
+        return [value] if isinstance(value, dict) else value
 
     @property
     def source(self) -> str:

@@ -1,18 +1,18 @@
-"""Measured points of others, read from a CSV file that the user names, laid beside the cells.
+"""Measured points of others, read from CSV files that the user names, laid beside the cells.
 
-The file comes from elsewhere: it is bounded and checked before it is believed.
+The files come from elsewhere: they are bounded and checked before they are believed.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fullpipe.errors import UserError
-from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.entry import Entry, Observed
 from fullpipe.experiments.grid import fill
 from fullpipe.experiments.values import Point
 
@@ -20,15 +20,31 @@ MAX_FILE_BYTES = 2**24
 MAX_ROWS = 100_000
 
 
-def observed_cells(entry: Entry, points: list[Point], file: Path) -> dict[int, float]:
-    """Point -> the value of the file's row that belongs to it; points without a row are left out.
+def observed_cells(
+    entry: Entry, points: list[Point], files: Sequence[Path]
+) -> dict[tuple[str, str, str], dict[int, float]]:
+    """(observed, metric, "") -> point -> the value of the row that belongs to it; points without a
+    row are left out.
 
     Raises UserError naming file, line and column of what cannot be read, or where two rows belong
     to one point."""
-    observed = entry.observed
-    if observed is None:
-        return {}
-    rows = _rows(file)
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    for file in files:
+        rows = _rows(file)
+        for observed in entry.observed:
+            values = _values(entry, observed, points, file, rows)
+            if values:
+                found.setdefault(("observed", observed.metric, ""), {}).update(values)
+    return found
+
+
+def _values(
+    entry: Entry,
+    observed: Observed,
+    points: list[Point],
+    file: Path,
+    rows: list[tuple[int, dict[str, str]]],
+) -> dict[int, float]:
     if not rows or not {observed.column, *observed.match} <= set(rows[0][1]):
         return {}  # a file of another experiment: nothing of it belongs here
     found: dict[int, float] = {}

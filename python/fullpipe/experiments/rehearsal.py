@@ -98,10 +98,11 @@ def _check_names(entry: Entry) -> None:
         _member(f"{where}.of", plot.of, list(entry.metric) if plot.kind == "line" else _DRAWN)
         for name in [*plot.by, *plot.panel, *([plot.x] if plot.x else [])]:
             _member(f"{where}", name, axes)
-    if entry.observed is not None:
-        _member(f"{entry.source}: observed.metric", entry.observed.metric, list(entry.metric))
+    for index, observed in enumerate(entry.observed):
+        where = f"{entry.source}: observed.{index}"
+        _member(f"{where}.metric", observed.metric, list(entry.metric))
         for cell in entry.cells("default")[:1]:
-            fill(entry.observed.match, cell.fields, f"{entry.source}: observed.match")
+            fill(observed.match, cell.fields, f"{where}.match")
     for cell in entry.cells("default")[:1]:
         for name, metric in entry.metric.items():
             for key, text in (("value", metric.value), ("predict", metric.predict)):
@@ -119,8 +120,8 @@ def _made_up(entry: Entry, size: Size) -> Table:
     beside: dict[tuple[str, str, str], dict[int, float]] = {
         ("published", name, ""): values for name, values in published_cells(entry, points).items()
     }
-    if entry.observed is not None:
-        beside["observed", entry.observed.metric, ""] = dict.fromkeys(range(len(points)), 1.0)
+    for observed in entry.observed:
+        beside["observed", observed.metric, ""] = dict.fromkeys(range(len(points)), 1.0)
     numbers = {name: number.value for name, number in entry.number.items()}
     return Table(points, ones, numbers, _Predictions(beside, entry, len(points)))
 

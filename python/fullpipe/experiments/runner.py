@@ -1,4 +1,4 @@
-"""Runs what a catalogue asks for and the store lacks, over all cores.
+"""Runs what a catalogue asks for and the store lacks, and asks the models, over all cores.
 
 Each run is stored as it ends: an interrupted experiment continues where it stopped. Knows entries
 and the store; must never judge.
@@ -23,9 +23,13 @@ from fullpipe.engines import engine, run_scenario
 from fullpipe.errors import RunError, UserError
 from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import Cell, fill
+from fullpipe.experiments.predictions import ask, lacking
 from fullpipe.experiments.store import Store
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
+
+#: Asking the models costs as much for each flow as running so many packets, roughly.
+_PACKETS_OF_A_FLOW_ASKED = 4e5
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,19 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Question:
+    """A scenario that the models are asked about."""
+
+    entry_id: str
+    plan: dict[str, Any]
+    warmup_s: float
+    weight: float
+    engine: str = "models"
+
+
+@dataclass(frozen=True)
 class Progress:
-    """How far a request is."""
+    """How far a request is: runs, and the share of all work."""
 
     done: int
     total: int
@@ -75,6 +90,7 @@ def run_entries(
     of that entry and does not stop the others."""
     outcome = Outcome()
     todo: dict[str, Job] = {}
+    questions: dict[str, Question] = {}
     for entry in entries:
         for name in engines or entry.engines:
             reason = _unable(entry, name, size)
@@ -86,8 +102,13 @@ def run_entries(
                     todo[job.key] = _joined(todo.get(job.key), job)
                 else:
                     outcome.reused += 1
+        for key, (plan, warmup_s) in lacking(entry, size, store).items():
+            weight = len(plan["flows"]) * _PACKETS_OF_A_FLOW_ASKED
+            questions[key] = Question(entry.id, plan, warmup_s, weight)
     # The longest first, so that no core waits for one at the end.
-    order = sorted(todo.values(), key=lambda job: -job.weight)
+    order: list[Job | Question] = sorted(
+        [*todo.values(), *questions.values()], key=lambda work: -work.weight
+    )
     _run_all(order, store, keep_recordings, jobs, on_progress, outcome)
     return outcome
 
@@ -150,7 +171,7 @@ def _unable(entry: Entry, engine_name: str, size: Size) -> str:
 
 
 def _run_all(
-    order: Sequence[Job],
+    order: Sequence[Job | Question],
     store: Store,
     keep: bool,
     jobs: int | None,
@@ -161,9 +182,10 @@ def _run_all(
         return
     workers = min(len(order), jobs or os.cpu_count() or 1)
     total, done, begin = sum(job.weight for job in order), 0.0, time.monotonic()
+    runs = sum(isinstance(job, Job) for job in order)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupt)
-    pending: dict[Future[None], Job] = {}
+    pending: dict[Future[None], Job | Question] = {}
     waiting = iter(order)
     try:
         _submit(pool, pending, waiting, store, keep, 2 * workers)
@@ -174,7 +196,7 @@ def _run_all(
                 done += job.weight
                 try:
                     future.result()
-                    outcome.ran += 1
+                    outcome.ran += isinstance(job, Job)
                 except (RunError, UserError) as error:
                     outcome.failures.setdefault((job.entry_id, job.engine), str(error))
                 except BrokenProcessPool:
@@ -182,7 +204,7 @@ def _run_all(
             _submit(pool, pending, waiting, store, keep, 2 * workers)
             spent, share = time.monotonic() - begin, done / total
             left = spent * (1 - share) / share if share > 0 else None
-            on_progress(Progress(outcome.ran, len(order), share, left))
+            on_progress(Progress(outcome.ran, runs, share, left))
     except KeyboardInterrupt:
         outcome.interrupted = True
         for process in list(pool._processes.values()):
@@ -195,7 +217,7 @@ def _run_all(
 
 def _submit(
     pool: ProcessPoolExecutor,
-    pending: dict[Future[None], Job],
+    pending: dict[Future[None], Job | Question],
     waiting: Any,
     store: Store,
     keep: bool,
@@ -205,9 +227,12 @@ def _submit(
         pending[pool.submit(_run_one, job, store.folder, keep)] = job
 
 
-def _run_one(job: Job, folder: Path, keep: bool) -> None:
-    """In a process of its own: runs, measures, stores."""
+def _run_one(job: Job | Question, folder: Path, keep: bool) -> None:
+    """In a process of its own: runs, measures, stores; or asks the models."""
     store = Store(folder)
+    if isinstance(job, Question):
+        ask(job.plan, job.warmup_s, store)
+        return
     scenario = make_scenario(job.document, job.entry_id)
     place = store.workplace(job.key)
     try:

@@ -23,7 +23,7 @@ from typing import Any
 from fullpipe import _native, metrics
 from fullpipe.engines.base import engine
 from fullpipe.errors import UserError
-from fullpipe.experiments import measure
+from fullpipe.experiments import measure, quantities
 from fullpipe.recording import Recording
 
 _FORMAT = 1
@@ -153,7 +153,7 @@ def code_version(engine_name: str) -> str:
 def metrics_version() -> str:
     """A hash of the sources that turn a recording into numbers."""
     folder = Path(metrics.__file__).parent
-    files = [*sorted(folder.glob("*.py")), Path(measure.__file__)]
+    files = [*sorted(folder.glob("*.py")), Path(measure.__file__), Path(quantities.__file__)]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 

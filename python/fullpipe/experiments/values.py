@@ -116,6 +116,8 @@ class _Walk:
             raise UntestableError(
                 f"not run: {len(gone)} of {len(value.cells or ())} cells ({first})"
             )
+        if value.data.dtype.kind == "f" and np.isnan(value.data).any():
+            raise UntestableError(f"nothing to measure in some cells of {source(node)}")
         return value
 
     def value(self, node: ast.expr) -> Value:

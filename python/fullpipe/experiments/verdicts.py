@@ -116,7 +116,7 @@ def judge(
     size: Size = "default",
     engine: str | None = None,
     repetitions: int | None = None,
-    observed: Path | None = None,
+    observed: Sequence[Path] = (),
     predict: bool = True,
 ) -> EntryVerdicts:
     """The verdicts on an entry's claims by what the store holds.
@@ -137,7 +137,7 @@ def collect(
     size: Size,
     engine: str | None,
     repetitions: int | None,
-    observed: Path | None,
+    observed: Sequence[Path],
     predict: bool,
 ) -> Results:
     """Everything that the store holds of an entry."""
@@ -164,8 +164,7 @@ def collect(
         ("published", metric, ""): values
         for metric, values in published_cells(entry, points).items()
     }
-    if observed is not None and entry.observed is not None:
-        beside["observed", entry.observed.metric, ""] = observed_cells(entry, points, observed)
+    beside |= observed_cells(entry, points, observed)
     if predict and any(metric.predict for metric in entry.metric.values()):
         beside |= predicted_cells(entry, size, points, store)
     label = " and ".join(engines)
@@ -256,6 +255,6 @@ def commands(entry: Entry, size: Size, engines: Sequence[str] = ()) -> str:
         words.append("--full")
     chosen = [name for name in engines if name not in entry.engines]
     words += [f"--engine {name}" for name in chosen]
-    if entry.observed is not None:
+    if entry.observed:
         words.append("--observed FILE.csv")
     return " ".join(words)
