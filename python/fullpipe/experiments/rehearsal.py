@@ -116,14 +116,15 @@ def _member(where: str, name: Any, known: Any) -> None:
 
 def _made_up(entry: Entry, size: Size) -> Table:
     points = points_of(entry, size, list(entry.engines))
-    ones = {name: np.ones((1, len(points))) for name in entry.metric}
+    draw = np.random.default_rng(1)
+    values = {name: draw.uniform(0.5, 1.5, (1, len(points))) for name in entry.metric}
     beside: dict[tuple[str, str, str], dict[int, float]] = {
         ("published", name, ""): values for name, values in published_cells(entry, points).items()
     }
     for observed in entry.observed:
         beside["observed", observed.metric, ""] = dict.fromkeys(range(len(points)), 1.0)
     numbers = {name: number.value for name, number in entry.number.items()}
-    return Table(points, ones, numbers, _Predictions(beside, entry, len(points)))
+    return Table(points, values, numbers, _Predictions(beside, entry, len(points)))
 
 
 class _Predictions(dict[tuple[str, str, str], dict[int, float]]):

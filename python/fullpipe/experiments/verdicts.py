@@ -6,6 +6,7 @@ bootstrap, percentiles), never samples within a run. Must never run anything.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -184,11 +185,8 @@ def _verdict(claim: Claim, results: Results, table: Table, resampled: Table | No
     except ExpressionError as error:
         raise UserError(f"{results.entry.source}: claim {claim.id}: {error}") from None
     node = parse(claim.value) if claim.value else shown(parse(claim.check))
-    value = low = high = support = None
-    if node is not None:
-        value = _plain(evaluate(node, table))
-        if resampled is not None and value is not None:
-            low, high = _interval(evaluate(node, resampled))
+    value, low, high = _measured(node, table, resampled)
+    support = None
     if resampled is not None:
         held = single(evaluate(claim.check, resampled), claim.check)
         support = float(held.mean()) if held.size > 1 else None
@@ -207,6 +205,21 @@ def _verdict(claim: Claim, results: Results, table: Table, resampled: Table | No
         0 if arithmetic else results.repetitions[0],
         support,
     )
+
+
+def _measured(
+    node: ast.expr | None, table: Table, resampled: Table | None
+) -> tuple[float | None, float | None, float | None]:
+    """The number to show and its interval, where there are such."""
+    if node is None:
+        return None, None, None
+    try:
+        value = _plain(evaluate(node, table))
+        if resampled is None or value is None:
+            return value, None, None
+        return (value, *_interval(evaluate(node, resampled)))
+    except UntestableError:
+        return None, None, None
 
 
 def _plain(value: Value) -> float | None:
