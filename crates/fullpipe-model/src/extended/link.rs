@@ -46,10 +46,9 @@ impl Past {
 
 /// What the link remembers of one flow.
 struct Passage {
+    /// Falls by one with a lost segment, whose volume had been accepted before.
     accepted: Past,
     lost: Past,
-    /// Lost segments whose volume is still to be taken off the flow's arrivals.
-    debt: f64,
     accepted_now: f64,
     lost_now: f64,
 }
@@ -65,9 +64,12 @@ pub(super) struct Link {
     /// Arrival time (in steps) of what departs at a step.
     head: Past,
     head_now: f64,
+    /// Volume that did not fit and is not yet a whole lost segment; it waits in the queue.
     excess: f64,
+    /// Volume of lost segments that is still to be taken off what arrives, so that what has been
+    /// accepted of all flows never falls.
+    debt: f64,
     random: Random,
-    debts: f64,
 }
 
 impl Link {
@@ -81,7 +83,6 @@ impl Link {
         let passage = |_| Passage {
             accepted: Past::new(reach, 0.0),
             lost: Past::new(reach, 0.0),
-            debt: 0.0,
             accepted_now: 0.0,
             lost_now: 0.0,
         };
@@ -95,8 +96,8 @@ impl Link {
             head: Past::new(reach, 0.0),
             head_now: 0.0,
             excess: 0.0,
+            debt: 0.0,
             random: Random::new(seed),
-            debts: 0.0,
         }
     }
 
@@ -113,20 +114,19 @@ impl Link {
     /// Takes the arrivals of step `n` and serves one step.
     pub(super) fn step(&mut self, n: usize, arrivals: &[f64]) {
         let total: f64 = arrivals.iter().sum();
-        let queue = self.accepted_now - self.departed - self.debts - self.excess;
+        let queue = self.queue() - self.debt - self.excess;
         let over = queue + total - self.capacity_per_step - self.buffer;
         if over > 0.0 && total > 0.0 {
             self.overflow(over.min(total), total, arrivals);
         }
         for (flow, &arrived) in self.flows.iter_mut().zip(arrivals) {
-            let taken = flow.debt.min(arrived);
-            flow.debt -= taken;
-            self.debts -= taken;
-            flow.accepted_now += arrived - taken;
-            self.accepted_now += arrived - taken;
+            flow.accepted_now += arrived;
             flow.accepted.set(n, flow.accepted_now);
             flow.lost.set(n, flow.lost_now);
         }
+        let taken = self.debt.min(total);
+        self.debt -= taken;
+        self.accepted_now += total - taken;
         self.accepted.set(n, self.accepted_now);
         self.departed = (self.departed + self.capacity_per_step).min(self.accepted_now);
         self.advance_head(n);
@@ -158,9 +158,9 @@ impl Link {
                 (0..arrivals.len()).max_by(order).unwrap_or(0)
             };
             let flow = &mut self.flows[hit.unwrap_or_else(largest)];
-            flow.debt += 1.0;
+            flow.accepted_now -= 1.0;
             flow.lost_now += 1.0;
-            self.debts += 1.0;
+            self.debt += 1.0;
         }
     }
 
@@ -186,7 +186,7 @@ impl Link {
         self.head.get(n)
     }
 
-    /// Volume of a flow that had been accepted when what arrived at `time` was.
+    /// Volume of a flow that had been accepted when what arrived at `time` was; not monotone.
     #[inline]
     pub(super) fn accepted_by(&self, flow: usize, time: f64) -> f64 {
         self.flows[flow].accepted.at(time)

@@ -78,7 +78,7 @@ impl Flight {
     pub(super) fn receive(&mut self, n: usize, flow: usize, link: &Link) -> Feedback {
         let now = n as f64;
         let arrival = link.arrival_of_departure(n.saturating_sub(self.reverse_steps));
-        let delivered = link.accepted_by(flow, arrival);
+        let delivered = link.accepted_by(flow, arrival).max(self.delivered);
         let lost = link.lost_by(flow, arrival);
         let sent_at = arrival - self.forward_steps as f64;
         let rtt_ms = (now - sent_at) * self.step_ms;
