@@ -7,9 +7,9 @@ from fullpipe.models.extended import ExtendedRun, contest_run, run_extended
 from fullpipe.models.fluid import FluidResult, FluidRun, published_run, run_fluid
 from fullpipe.models.observed import Observation, Panel, read_observed
 from fullpipe.models.predict import Prediction, predict
-from fullpipe.models.probing_clock import bbr3_share
 from fullpipe.models.share import Share, predict_share
 from fullpipe.models.steady import bbr1_share
+from fullpipe.models.steady3 import bbr3_share
 from fullpipe.models.validate import Validation, validate
 
 __all__ = [

@@ -11,8 +11,8 @@ from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Caution, Contest
 from fullpipe.models.extended import run_extended
 from fullpipe.models.fluid import run_fluid
 from fullpipe.models.plans import Plan, Reading, extended_run, fluid_run, read_plan
-from fullpipe.models.probing_clock import bbr3_share
 from fullpipe.models.steady import bbr1_share
+from fullpipe.models.steady3 import bbr3_share
 
 #: Fluid predictions beyond this many flow-steps would make a report wait.
 MAX_FLOW_STEPS = 3e7
@@ -79,9 +79,9 @@ def _steady(reading: Reading, warmup_s: float) -> Prediction | None:
         return Prediction(
             "steady state of BBRv1", {name: ware.share}, None, None, None, ware.cautions
         )
-    clock = bbr3_share(contest)
+    steady = bbr3_share(contest)
     return Prediction(
-        "probing clock of BBRv3", {name: clock.share}, None, None, None, clock.cautions
+        "steady state of BBRv3", {name: steady.share}, None, None, None, steady.cautions
     )
 
 

@@ -12,8 +12,8 @@ from fullpipe.errors import UserError
 from fullpipe.models.domain import FRAME_BYTES, Caution, Contest
 from fullpipe.models.extended import contest_run, run_extended
 from fullpipe.models.fluid import FluidRun, run_fluid
-from fullpipe.models.probing_clock import bbr3_share
 from fullpipe.models.steady import bbr1_share
+from fullpipe.models.steady3 import bbr3_share
 
 #: Names of our parameter sets and of kernels' algorithms -> what the models call them.
 VERSIONS = {
@@ -83,13 +83,15 @@ def _steady(contest: Contest) -> Share:
             "probe_time": ware.probe_time,
         }
         return Share("steady state of BBRv1", ware.share, details, ware.cautions)
-    clock = bbr3_share(contest)
+    steady = bbr3_share(contest)
     details = {
-        "wire_share": clock.wire_share,
-        "loss_based": clock.loss_based,
-        "period_s": clock.period_s,
+        "wire_share": steady.wire_share,
+        "loss_based": steady.loss_based,
+        "by_window": steady.by_window,
+        "by_clock": steady.by_clock,
+        "period_s": steady.period_s,
     }
-    return Share("probing clock of BBRv3", clock.share, details, clock.cautions)
+    return Share("steady state of BBRv3", steady.share, details, steady.cautions)
 
 
 def _extended(contest: Contest, on_progress: Callable[[float], None] | None) -> Share:

@@ -15,9 +15,9 @@ from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Contest
 from fullpipe.models.extended import contest_run, run_extended
 from fullpipe.models.fluid import FluidResult, published_run, run_fluid
 from fullpipe.models.observed import Panel
-from fullpipe.models.probing_clock import bbr3_share
 from fullpipe.models.share import contest_fluid_run
 from fullpipe.models.steady import bbr1_share
+from fullpipe.models.steady3 import bbr3_share
 
 PAYLOAD = PAYLOAD_BYTES / FRAME_BYTES
 #: Model -> published MSE over 2a + 2b + 2c.
@@ -103,7 +103,7 @@ def _models(version: str) -> list[tuple[str, Model]]:
         return [("steady v1, as published", _ware), *fluids, ("extended fluid", _extended)]
     return [
         ("steady v1, as published", _ware),
-        ("probing clock", _clock),
+        ("steady v3", _steady3),
         ("extended fluid", _extended),
     ]
 
@@ -119,7 +119,7 @@ def _ware_consistent(contests: Sequence[Contest], on_progress: Progress | None) 
     ]
 
 
-def _clock(contests: Sequence[Contest], on_progress: Progress | None) -> list[float]:
+def _steady3(contests: Sequence[Contest], on_progress: Progress | None) -> list[float]:
     return [bbr3_share(contest).share for contest in contests]
 
 

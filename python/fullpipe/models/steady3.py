@@ -1,15 +1,17 @@
-"""Steady-state model of BBRv3 against loss-based flows: BBR's probing clock sets the time between
-two overflows, and that time sets the loss-based window. Derived in docs/models.md; no constant is
-fitted. No engine.
+"""Steady-state model of BBRv3 against loss-based flows: Ware's balance of windows with BBRv3's
+ProbeRTT, and BBR's probing clock, which sets how far a loss-based window grows back. Derived in
+docs/models.md; no constant is fitted. No engine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Caution, Contest
 
-#: BBRv3: wait between probes in s and in rounds, least window, ProbeRTT.
+#: BBRv3: gain of the window, wait between probes in s and in rounds, least window, ProbeRTT.
+WINDOW_GAIN = 2.0
 PROBE_WAIT_S = 2.0
 PROBE_WAIT_SPREAD_S = 1.0
 PROBE_WAIT_ROUNDS = 63
@@ -17,6 +19,8 @@ WINDOW_MIN = 4
 PROBE_RTT_GAIN = 0.5
 PROBE_RTT_HOLD_S = 0.2
 PROBE_RTT_INTERVAL_S = 5.0
+#: Segments that a window holds beyond its gain: those of one delayed ACK and of one burst.
+WINDOW_EXTRA = 4
 #: Rounds from the end of the wait to the loss-based flow's reaction: REFILL, UP to the old bound,
 #: a precautionary DOWN, REFILL, UP beyond it, feedback of the loss.
 PROBE_ROUNDS = 6
@@ -28,50 +32,59 @@ RENO_KEPT = 0.5
 
 
 @dataclass(frozen=True)
-class ProbingClock:
+class SteadyState3:
     """What the model predicts.
 
     `share`: the BBR aggregate's goodput over capacity, 0 to 1. `wire_share`: with headers.
-    `loss_based`: the loss-based part of what is in flight at an overflow. `period_s`: time
-    between two overflows."""
+    `by_window`, `by_clock`: the loss-based part of what is in flight at an overflow, were only the
+    balance of windows or only the probing clock at work; `loss_based`: the larger of the two,
+    which holds. `period_s`: time between two overflows by the clock."""
 
     share: float
     wire_share: float
+    by_window: float
+    by_clock: float
     loss_based: float
     period_s: float
     cautions: tuple[Caution, ...]
 
 
-def bbr3_share(contest: Contest, rounds: float = PROBE_ROUNDS) -> ProbingClock:
+def bbr3_share(contest: Contest, rounds: float = PROBE_ROUNDS) -> SteadyState3:
     """Share of capacity of BBRv3 flows against loss-based ones.
 
     `rounds` replaces the derived number of rounds in a probe, for checks of it."""
     path = _Path(contest)
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if path.loss_based(path.period_s(middle, rounds)) > middle:
-            low = middle
-        else:
-            high = middle
-    fixed_point = (low + high) / 2
+    by_window = _root(lambda part: path.window(part) < (1 - part) * path.full)
+    by_clock = _root(lambda part: path.regrown(path.period_s(part, rounds)) > part * path.full)
     floor = min(1.0, WINDOW_MIN * contest.flows / path.full)
-    loss_based = min(fixed_point, 1 - floor)
+    loss_based = min(max(by_window, by_clock), 1 - floor)
     probe_s = path.full_rtt_s + PROBE_RTT_HOLD_S
     present = 1 - (1 - PROBE_RTT_GAIN) * probe_s / (PROBE_RTT_INTERVAL_S + probe_s)
     bbr = (1 - loss_based) * present
     wire_share = bbr / (bbr + loss_based)
-    return ProbingClock(
+    return SteadyState3(
         wire_share * PAYLOAD_BYTES / FRAME_BYTES,
         wire_share,
+        by_window,
+        by_clock,
         loss_based,
-        path.period_s(fixed_point, rounds),
-        _cautions(contest, path, fixed_point, floor),
+        path.period_s(by_clock, rounds),
+        _cautions(contest, path, max(by_window, by_clock), floor),
     )
 
 
+def _root(must_grow: Callable[[float], bool]) -> float:
+    """The part in [0, 1] at which a condition that holds below it ceases to."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if must_grow(middle) else (low, middle)
+    return (low + high) / 2
+
+
 class _Path:
-    """Volumes in frames, times in s; `full`: what is in flight when the buffer is full."""
+    """Volumes in frames, times in s, `part`: the loss-based part of what is in flight. `full`:
+    what is in flight when the buffer is full."""
 
     def __init__(self, contest: Contest) -> None:
         self.contest = contest
@@ -80,24 +93,30 @@ class _Path:
         self.full = (contest.buffer_bdp + 1) * self.bdp
         self.full_rtt_s = self.full / self.capacity
 
-    def min_rtt_s(self, loss_based: float) -> float:
-        """RTT in ProbeRTT: the loss-based flow's mean window, and what BBR keeps in flight."""
-        kept = RENO_KEPT if self.contest.against == "reno" else CUBIC_KEPT
-        window = (1 + kept) / 2 * loss_based * self.full
-        bbr = max(WINDOW_MIN * self.contest.flows, PROBE_RTT_GAIN * (1 - loss_based) * self.bdp)
-        return max(self.contest.rtt_s, (window + bbr) / self.capacity)
+    def min_rtt_s(self, part: float) -> float:
+        """RTT in ProbeRTT: the loss-based window and what BBR keeps, half of its estimated BDP
+        (which has this RTT in it) or four segments a flow."""
+        window_s = part * self.full / self.capacity
+        at_half = window_s / (1 - PROBE_RTT_GAIN * (1 - part))
+        at_least = window_s + WINDOW_MIN * self.contest.flows / self.capacity
+        return max(self.contest.rtt_s, at_half, at_least)
 
-    def period_s(self, loss_based: float, rounds: float) -> float:
+    def window(self, part: float) -> float:
+        """Window of all BBR flows: twice the estimated BDP, and the room for ACKs and bursts."""
+        bdp = (1 - part) * self.capacity * self.min_rtt_s(part)
+        return WINDOW_GAIN * bdp + WINDOW_EXTRA * self.contest.flows
+
+    def period_s(self, part: float, rounds: float) -> float:
         """Time between two overflows: the wait of the first of the flows, and its probe."""
         flows = self.contest.flows
-        target = (1 - loss_based) * self.capacity * self.min_rtt_s(loss_based) / flows
+        target = (1 - part) * self.capacity * self.min_rtt_s(part) / flows
         wait_rounds = min(PROBE_WAIT_ROUNDS, max(WINDOW_MIN, target))
         wait_s = PROBE_WAIT_S + PROBE_WAIT_SPREAD_S / (flows + 1)
         return min(wait_s, wait_rounds * self.full_rtt_s) + rounds * self.full_rtt_s
 
-    def loss_based(self, period_s: float) -> float:
-        """Loss-based part of `full` that grows back from its cut in this period, less the round
-        of the recovery."""
+    def regrown(self, period_s: float) -> float:
+        """Windows of the loss-based flows that grow back from their cut in this period, less the
+        round of the recovery."""
         growth_s = max(period_s - self.full_rtt_s, self.full_rtt_s)
         rounds = growth_s / self.full_rtt_s
         if self.contest.against == "reno":
@@ -105,26 +124,24 @@ class _Path:
         else:
             curve = CUBIC_SCALE * growth_s**3 / (1 - CUBIC_KEPT)
             window = max(curve, CUBIC_FRIENDLY * rounds / (1 - CUBIC_KEPT))
-        return self.contest.against_flows * window / self.full
+        return self.contest.against_flows * window
 
 
-def _cautions(
-    contest: Contest, path: _Path, fixed_point: float, floor: float
-) -> tuple[Caution, ...]:
+def _cautions(contest: Contest, path: _Path, part: float, floor: float) -> tuple[Caution, ...]:
     found = []
     if contest.buffer_bdp < 1:
         found.append(Caution(
             "overflow_by_probes", "overflows are taken as made by BBR's probes, which needs a "
             f"buffer of at least 1 BDP; here it is {contest.buffer_bdp:g}",
         ))  # fmt: skip
-    if fixed_point >= 1 - 1e-9:
+    if part >= 1 - 1e-9:
         found.append(Caution(
             "probe_before_loss_based_overflow", "the loss-based flows fill the buffer by "
             "themselves before BBR's clock lets it probe; only BBR's least window is left to it",
         ))  # fmt: skip
-    elif floor > 1 - fixed_point:
+    elif floor > 1 - part:
         found.append(Caution(
-            "bound_above_least_window", "the bound would be below BBR's least window of four "
+            "more_than_least_window", "what is left to BBR is below its least window of four "
             "segments a flow, which then decides the share",
         ))  # fmt: skip
     if 2 * path.full_rtt_s > PROBE_RTT_INTERVAL_S:
