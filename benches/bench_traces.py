@@ -1,0 +1,242 @@
+"""Traces of the real BBRv3 and BBRv2 kernels in virtual time, run again on an engine of ours.
+
+For each trace: share, goodput, mean cwnd, median queueing delay, and time in each phase, measured
+by the same code on both sides, from 3 s after the last flow's start to the end. A trace is one draw
+of what may be a chaotic contest, so the mean over our seeds is held against it, and it is told in
+how many seeds each figure alone is within its target. Recordings are kept in build/bench and found
+again as long as nothing that decides their content changed.
+
+Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
+[--out DIR] [--markdown]`. DIR gets one figure a trace: kernel and ours over time, one above the
+other. Where a flow's name stands behind a figure, the figure is that of the worst one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from runs import recordings
+from trace_figures import draw_pair
+from traces import FOLDERS, Trace, load
+
+from fullpipe.metrics import View, phase_shares, queue_delay_rttmin
+from fullpipe.recording import Recording
+
+#: (engine, whose kernel) -> most that each figure may differ: shares absolute, goodput and cwnd
+#: relative, queueing delay in RTTmin, phases as shares of time. The VM's are given for BBRv3 only.
+TARGETS: dict[tuple[str, str], dict[str, float]] = {
+    ("sim", "bbr3-linux"): {"share": 0.05, "goodput": 0.03, "queue": 0.15, "phase": 0.08},
+    ("sim", "bbr2"): {"share": 0.07, "goodput": 0.03, "queue": 0.2},
+    ("vm", "bbr3-linux"): {
+        "share": 0.03, "goodput": 0.02, "cwnd": 0.05, "queue": 0.1, "phase": 0.05,
+    },
+    ("vm", "bbr2"): {"share": 0.07, "goodput": 0.03, "queue": 0.2},
+}  # fmt: skip
+TITLES = {
+    "share": "share", "goodput": "goodput, Mbit/s", "cwnd": "mean cwnd, packets",
+    "queue": "median queue, RTTmin", "phase": "time in phase, %",
+}  # fmt: skip
+RELATIVE = {"goodput", "cwnd"}
+#: What a figure is shown in: shares of time as points.
+SCALE = {"goodput": 1e-6, "phase": 100.0}
+DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
+#: More flows of one congestion control than this are interchangeable: their mean is compared.
+MAX_FLOWS_EACH = 2
+#: kind -> what or whom -> value.
+Figures = dict[str, dict[str, float]]
+
+
+def measure(recording: Recording) -> Figures:
+    """Every figure of a run."""
+    view = View(recording)
+    names, ccs = [str(n) for n in view.flows["flow"]], [str(c) for c in view.flows["cc"]]
+    rates = np.array([_rate_bps(view, flow) for flow in range(len(names))])
+    # Where congestion controls compete, each one's flows together; else each flow.
+    sharers = ccs if len(set(ccs)) > 1 else names
+    groups = [
+        name if ccs.count(cc) <= MAX_FLOWS_EACH else cc for name, cc in zip(names, ccs, strict=True)
+    ]
+    windows = [float(np.mean(view.flow_samples(i)["cwnd_packets"])) for i in range(len(names))]
+    phases = [phase_shares(view, flow) for flow in range(len(names))]
+    seen = sorted({phase for shares in phases for phase in shares})
+    return {
+        "share": {
+            who: float(sum(rates[i] for i, s in enumerate(sharers) if s == who) / rates.sum())
+            for who in dict.fromkeys(sharers)
+        },
+        "goodput": {"all": float(rates.sum())},
+        "cwnd": _means(groups, windows),
+        "queue": {"": float(np.median(queue_delay_rttmin(view)))},
+        "phase": {
+            f"{who} {phase}": value
+            for phase in seen
+            for who, value in _means(
+                [group for group, shares in zip(groups, phases, strict=True) if shares],
+                [shares.get(phase, 0.0) for shares in phases if shares],
+            ).items()
+        },
+    }
+
+
+def _rate_bps(view: View, flow: int) -> float:
+    """Payload acknowledged between a flow's first and last sample in the window, over the time
+    between: traces have no count of what the receiver got."""
+    samples = view.flow_samples(flow)
+    times, volumes = samples["t_us"] / 1e6, samples["bytes_acked"]
+    return float(8 * (volumes[-1] - volumes[0]) / (times[-1] - times[0]))
+
+
+def _means(groups: Sequence[str], values: Sequence[float]) -> dict[str, float]:
+    return {
+        group: float(np.mean([v for g, v in zip(groups, values, strict=True) if g == group]))
+        for group in dict.fromkeys(groups)
+    }
+
+
+@dataclass(frozen=True)
+class Line:
+    """One kind of figure of one trace: whose differs most, there and here."""
+
+    kind: str
+    whose: str
+    kernel: float
+    mean: float
+    low: float
+    high: float
+    #: Of the mean over seeds: relative for RELATIVE, else absolute.
+    differs: float
+    target: float | None
+    #: Seeds whose every figure of this kind is within the target by itself.
+    within: int
+    seeds: int
+
+    @property
+    def mark(self) -> str:
+        """`ok`, `MISS`, or nothing where there is no target."""
+        if self.target is None:
+            return ""
+        return "ok" if abs(self.differs) <= self.target else "MISS"
+
+
+def compare(trace: Trace, kernel: Figures, ours: Sequence[Figures], engine: str) -> list[Line]:
+    """One line for each kind of figure."""
+    alone = len(kernel["share"]) == 1
+    kinds = [kind for kind in TITLES if kernel[kind] and not (alone and kind == "share")]
+    return [_line(kind, trace, kernel, ours, engine) for kind in kinds]
+
+
+def _line(kind: str, trace: Trace, kernel: Figures, ours: Sequence[Figures], engine: str) -> Line:
+    target = TARGETS[engine, trace.version].get(kind)
+    everyone = dict.fromkeys([*kernel[kind], *(who for run in ours for who in run[kind])])
+    if kind == "phase":  # of flows whose phases the trace has
+        known = {who.split()[0] for who in kernel[kind]}
+        everyone = {who: None for who in everyone if who.split()[0] in known}
+    values = {who: np.array([run[kind].get(who, 0.0) for run in ours]) for who in everyone}
+    differ = {
+        who: (values[who] - kernel[kind].get(who, 0.0))
+        / (kernel[kind][who] if kind in RELATIVE else 1.0)
+        for who in everyone
+    }
+    whose = max(everyone, key=lambda who: abs(differ[who].mean()))
+    within = np.all([np.abs(d) <= (target or 0.0) for d in differ.values()], axis=0)
+    mine = values[whose]
+    return Line(
+        kind, whose, kernel[kind].get(whose, 0.0), float(mine.mean()), float(mine.min()),
+        float(mine.max()), float(differ[whose].mean()), target, int(within.sum()), len(ours),
+    )  # fmt: skip
+
+
+def text(trace: Trace, lines: Sequence[Line]) -> str:
+    """A trace's table, at most 100 columns wide."""
+    rows = [f"{trace.key}: {trace.title}"]
+    for line in lines:
+        scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
+        what = f"{TITLES[line.kind]}{' ' * bool(line.whose)}{line.whose}"
+        spread = f"({line.low * scale:.{digits}f} to {line.high * scale:.{digits}f})"
+        row = (
+            f"  {what:<38.38} {line.kernel * scale:>7.{digits}f} {line.mean * scale:>7.{digits}f} "
+            f"{spread if line.seeds > 1 else '':<19} {_difference(line):>8}"
+        )
+        if line.target is not None:
+            row += f" {line.mark:<4} {line.within}/{line.seeds}"
+        rows.append(row)
+    return "\n".join(rows)
+
+
+def _difference(line: Line) -> str:
+    if line.kind in RELATIVE:
+        return f"{100 * line.differs:+.1f} %"
+    scale = SCALE.get(line.kind, 1.0)
+    return f"{line.differs * scale:+.{DIGITS[line.kind]}f}"
+
+
+def markdown(compared: Sequence[tuple[Trace, Sequence[Line]]]) -> str:
+    """All traces as one table for docs/fidelity.md."""
+    rows = [
+        "| trace | " + " | ".join(TITLES[kind] for kind in TITLES) + " |",
+        "|---" * (1 + len(TITLES)) + "|",
+    ]
+    for trace, lines in compared:
+        cells = {line.kind: _cell(line) for line in lines}
+        rows.append(
+            f"| {trace.key}: {trace.title} | "
+            + " | ".join(cells.get(kind, "") for kind in TITLES)
+            + " |"
+        )
+    return "\n".join(rows)
+
+
+def _cell(line: Line) -> str:
+    scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
+    pair = f"{line.kernel * scale:.{digits}f} / {line.mean * scale:.{digits}f}"
+    whose = f"{line.whose}: " if line.whose not in ("", "all") else ""
+    mark = " **miss**" if line.mark == "MISS" else ""
+    return f"{whose}{pair} ({_difference(line)}){mark}"
+
+
+def main() -> None:
+    """Runs the traces' paths and prints the comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--engine", choices=["sim", "vm"], default="sim")
+    parser.add_argument("--seeds", type=int, help="runs of each path; sim 8, vm 1")
+    parser.add_argument("--only", help="traces, such as s06,t01; all")
+    parser.add_argument("--traces", type=Path, action="append", help="folder of traces")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at once")
+    parser.add_argument("--out", type=Path, help="folder for figures")
+    parser.add_argument("--markdown", action="store_true", help="print one table for the docs")
+    options = parser.parse_args()
+    seeds = options.seeds or (8 if options.engine == "sim" else 1)
+    wanted = options.only.split(",") if options.only else None
+    traces = [t for folder in options.traces or FOLDERS for t in load(folder)]
+    traces = [t for t in traces if wanted is None or t.key in wanted]
+    compared, missed = [], 0
+    for trace in traces:
+        documents = [{**trace.document, "seed": seed} for seed in range(1, seeds + 1)]
+        made = recordings(documents, options.engine, options.jobs)
+        with tempfile.TemporaryDirectory() as folder:
+            kernel = trace.recording(Path(folder) / trace.key)
+            lines = compare(trace, measure(kernel), [measure(run) for run in made], options.engine)
+            if options.out is not None:
+                draw_pair(kernel, made[0], trace.title, options.out / f"{trace.key}.png")
+        compared.append((trace, lines))
+        missed += sum(line.mark == "MISS" for line in lines)
+        if not options.markdown:
+            print(text(trace, lines), flush=True)
+    if options.markdown:
+        print(markdown(compared))
+    else:
+        print(
+            f"columns: kernel, mean of {seeds} seed(s) of ours (least to most), difference, "
+            f"verdict, seeds within\n{missed} figure(s) beyond their target"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""Traces of Google's BBRv3 kernel and of the BBRv2 kernel in virtual time, as recordings, and the
+scenarios that repeat their runs. Their form: README of `../shared/data/bbr3_reference/`.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import tomli_w
+
+from fullpipe.plan import resolve
+from fullpipe.recording import TABLES, Recording, empty_table, write_recording
+from fullpipe.scenario import make_scenario
+
+DATA = Path(__file__).resolve().parents[1].parent / "shared/data"
+FOLDERS = (DATA / "bbr3_reference", DATA / "bbr2_reference")
+#: Names of flows in the traces -> ours.
+CC = {"bbr3": "bbr3-linux", "bbr2": "bbr2", "bbr": "bbr1"}
+PHASES = {
+    1: "startup", 2: "drain", 3: "probe_rtt", 4: "up", 5: "down", 6: "cruise", 7: "refill",
+}  # fmt: skip
+#: Figures begin so long after the last flow has started: Startup is over.
+SETTLED_S = 3
+SAMPLE_MS = 50
+_NAME = re.compile(
+    r"(?P<key>[a-z]\d+)_.*?(?P<rate>\d+)M_(?P<rtt>\d+)ms_(?P<bdp>\d+(\.\d+)?)bdp(_loss(?P<loss>\d+(\.\d+)?))?"
+)
+_LINK_HEADER_BYTES, _MTU_BYTES, _MSS_BYTES = 14, 1500, 1448
+Rows = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One traced run."""
+
+    key: str
+    path: str
+    #: As `fullpipe.scenario` reads it; the seed is left to whoever runs it.
+    document: dict[str, Any]
+    flow_rows: dict[str, Rows]
+    queue_rows: Rows
+
+    @property
+    def version(self) -> str:
+        """`bbr3-linux` or `bbr2`: whose kernel it was."""
+        return str(self.document["flow"][0]["cc"])
+
+    @property
+    def title(self) -> str:
+        """The path and the flows."""
+        ccs = [flow["cc"] for flow in self.document["flow"]]
+        counts = " + ".join(f"{ccs.count(cc)} {cc}" for cc in dict.fromkeys(ccs))
+        return f"{counts}, {self.path}"
+
+    def recording(self, folder: Path) -> Recording:
+        """The trace written as a recording, so that the same code measures and draws both."""
+        scenario = make_scenario(self.document)
+        metadata = {
+            "engine": "kernel", "plan": resolve(scenario), "seed": 0, "warmup_ns": scenario.warmup,
+            "health": {"problems": []}, "interrupted": False, "failure": None,
+            "fullpipe_version": None, "git_commit": None, "constants": {},
+        }  # fmt: skip
+        tables = {name: empty_table(name) for name in TABLES}
+        tables |= {
+            "flows": _flows(self), "flow_samples": _flow_samples(self),
+            "cc_samples": _cc_samples(self), "queue_samples": _queue_samples(self),
+        }  # fmt: skip
+        return write_recording(folder, metadata, tomli_w.dumps(self.document), tables)
+
+
+def load(folder: Path) -> list[Trace]:
+    """All traces of a folder; SystemExit where it is not there."""
+    files = sorted(folder.glob("*.flows.csv"))
+    if not files:
+        raise SystemExit(f"{folder}: no traces here; give the folder with --traces")
+    return [_load(file) for file in files]
+
+
+def _load(file: Path) -> Trace:
+    found = _NAME.match(file.name)
+    if found is None:
+        raise SystemExit(f"{file}: its name does not say the path (s01_..._100M_50ms_8bdp)")
+    flow_rows: dict[str, Rows] = {}
+    for row in _rows(file):
+        flow_rows.setdefault(row["flow"], []).append(row)
+    queue_rows = [row for row in _rows(_queue_file(file)) if float(row["t_s"]) >= 0]
+    rate, rtt, bdp = (float(found[part]) for part in ("rate", "rtt", "bdp"))
+    first = min(_first_s(rows) for rows in flow_rows.values())
+    flows = [
+        {"cc": _cc(name), "name": name, "start": _start(_first_s(rows) - first)}
+        for name, rows in flow_rows.items()
+    ]
+    last_start = max(round(_first_s(rows) - first) for rows in flow_rows.values())
+    path = {
+        "rate": f"{rate:g}mbit",
+        "rtt": f"{rtt:g}ms",
+        "buffer": f"{bdp * rate * rtt * 125:.0f}B",
+    }
+    loss = found["loss"]
+    document = {
+        "name": found["key"],
+        "duration": f"{math.ceil(max(float(rows[-1]['t_s']) for rows in flow_rows.values()))}s",
+        "warmup": f"{last_start + SETTLED_S}s",
+        "sample_interval": f"{SAMPLE_MS}ms",
+        # netem at the sender drops whole bursts; it leaves pacing to TCP, where fq would do it.
+        "path": path | ({"loss": f"{loss}%", "loss_per": "burst"} if loss else {}),
+        "host": {"arp": True, "pacing": "internal" if loss else "fq"},
+        "flow": flows,
+    }
+    shown = f"{rate:g} Mbit/s, {rtt:g} ms, {bdp:g} BDP" + (f", {loss} % loss" if loss else "")
+    return Trace(found["key"], shown, document, flow_rows, queue_rows)
+
+
+def _rows(file: Path) -> Rows:
+    with file.open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _queue_file(file: Path) -> Path:
+    return file.with_name(file.name.replace(".flows.", ".queue."))
+
+
+def _cc(flow: str) -> str:
+    name = flow.partition(".")[0]
+    return CC.get(name, name)
+
+
+def _first_s(rows: Rows) -> float:
+    return float(rows[0]["t_s"])
+
+
+def _start(offset_s: float) -> str:
+    """When a flow began after the first one. Senders sample at a fixed time after their start, so
+    their first samples tell; later starts were at whole seconds."""
+    return f"{round(offset_s)}s" if offset_s > 1 else f"{round(offset_s * 1e6)}us"
+
+
+def _flows(trace: Trace) -> pa.Table:
+    plan = resolve(make_scenario(trace.document))
+    columns: dict[str, list[Any]] = {name: [] for name in TABLES["flows"].names}
+    for index, (name, rows) in enumerate(trace.flow_rows.items()):
+        last = rows[-1]
+        values = {
+            "flow_id": index, "flow": name, "cc": _cc(name), "direction": "up",
+            "start_us": plan["flows"][index]["start_ns"] // 1000, "completion_us": None,
+            "bytes_delivered": int(last["bytes_acked"]), "bytes_acked": int(last["bytes_acked"]),
+            "packets_retransmitted": int(last["total_retrans"]),
+            "packets_delivered": int(last["delivered_packets"]),
+            "base_rtt_us": plan["path"]["reverse_delay_ns"] // 1000, "mss_bytes": _MSS_BYTES,
+        }  # fmt: skip
+        for column, cells in columns.items():
+            cells.append(values.get(column, 0))
+    return pa.table(columns, schema=TABLES["flows"])
+
+
+def _flow_samples(trace: Trace) -> pa.Table:
+    return _samples(trace, "flow_samples", {
+        "bytes_delivered": lambda row: int(row["bytes_acked"]),
+        "bytes_acked": lambda row: int(row["bytes_acked"]),
+        "cwnd_packets": lambda row: int(row["cwnd_packets"]),
+        "ssthresh_packets": lambda row: None,
+        # The traces count what is not acknowledged cumulatively, SACKed and lost packets included.
+        "inflight_packets": lambda row: None,
+        "srtt_us": lambda row: int(row["srtt_us"]),
+        "min_rtt_us": lambda row: int(row["min_rtt_us"]),
+        "pacing_rate_bps": lambda row: 8 * int(row["pacing_rate_Bps"]),
+        "delivery_rate_bps": lambda row: 8 * int(row["delivery_rate_Bps"]),
+        "packets_retransmitted": lambda row: int(row["total_retrans"]),
+        "packets_delivered": lambda row: int(row["delivered_packets"]),
+        "ca_state": lambda row: int(row["ca_state"]),
+    })  # fmt: skip
+
+
+def _cc_samples(trace: Trace) -> pa.Table:
+    return _samples(trace, "cc_samples", {
+        "phase": lambda row: PHASES[int(row["phase"])],
+        "bw_bps": lambda row: 8 * int(row["bw_Bps"]),
+        "max_bw_bps": lambda row: None,
+        "bw_shortterm_bps": lambda row: 8 * int(row["bw_lo_Bps"]) if row["bw_lo_Bps"] else None,
+        "min_rtt_us": lambda row: int(row["cc_min_rtt_us"]),
+        "pacing_gain": lambda row: int(row["pacing_gain_256"]) / 256,
+        "cwnd_gain": lambda row: int(row["cwnd_gain_256"]) / 256,
+        "inflight_longterm_packets": lambda row: _optional(row["inflight_hi"]),
+        "inflight_shortterm_packets": lambda row: _optional(row["inflight_lo"]),
+        "extra_acked_packets": lambda row: int(row["extra_acked"]),
+    }, lambda row: bool(row["phase"]))  # fmt: skip
+
+
+def _optional(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _samples(
+    trace: Trace,
+    table: str,
+    of: Mapping[str, Callable[[dict[str, str]], Any]],
+    wanted: Callable[[dict[str, str]], bool] = lambda _row: True,
+) -> pa.Table:
+    chosen = [
+        (round(float(row["t_s"]) * 1e6), flow, row)
+        for flow, rows in enumerate(trace.flow_rows.values())
+        for row in rows
+        if wanted(row)
+    ]
+    chosen.sort(key=lambda item: item[:2])
+    columns: dict[str, Sequence[Any]] = {
+        name: [of[name](row) for *_, row in chosen] if name in of else [0] * len(chosen)
+        for name in TABLES[table].names
+    }
+    columns |= {"t_us": [t for t, *_ in chosen], "flow_id": [flow for _, flow, _ in chosen]}
+    return pa.table(columns, schema=TABLES[table])
+
+
+def _queue_samples(trace: Trace) -> pa.Table:
+    rows = trace.queue_rows
+    columns: dict[str, Sequence[Any]] = {
+        name: [0] * len(rows) for name in TABLES["queue_samples"].names
+    }
+    columns |= {
+        "t_us": [round(float(row["t_s"]) * 1e6) for row in rows],
+        "queue": ["forward"] * len(rows),
+        "queue_bytes": [int(row["backlog_bytes"]) for row in rows],
+        "queue_packets": [int(row["backlog_packets"]) for row in rows],
+        "sent_bytes": [int(row["sent_bytes"]) for row in rows],
+        "sent_packets": [
+            int(row["sent_bytes"]) // (_MTU_BYTES + _LINK_HEADER_BYTES) for row in rows
+        ],
+        "dropped_packets": [int(row["dropped_packets"]) for row in rows],
+    }
+    return pa.table(columns, schema=TABLES["queue_samples"])
