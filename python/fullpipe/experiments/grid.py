@@ -58,11 +58,14 @@ def cells_of(grids: Sequence[Axes], template: Mapping[str, Any], source: str) ->
 
 
 def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
-    """The template with its holes filled, tables and lists included.
+    """The template with its holes filled, tables, their keys and lists included.
 
     Raises UserError naming an unknown hole and the known ones."""
     if isinstance(value, Mapping):
-        return {key: fill(item, fields, f"{source}.{key}") for key, item in value.items()}
+        return {
+            str(fill(key, fields, source)): fill(item, fields, f"{source}.{key}")
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [fill(item, fields, f"{source}.{index}") for index, item in enumerate(value)]
     if not isinstance(value, str):
