@@ -1,25 +1,17 @@
 //! What of a plan this agent cannot do, said before anything is built.
 
-use fullpipe_scenario::{AckPolicy, Plan};
+use fullpipe_scenario::{AckPolicy, Aqm, Plan, ProbeKind};
 
 /// `sk_pacing_shift` of every socket; only drivers can change it (sk_pacing_shift_update()).
 const KERNEL_PACING_SHIFT: u8 = 10;
 
-/// The error names the key and says what would be right.
+/// For a path of namespaces. The error names the key and says what would be right.
 pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     let host = &plan.host;
     let bad = |sentence: String| Err(sentence);
-    if plan.duration_ns == 0 || plan.sample_interval_ns == 0 {
-        return bad("duration_ns and sample_interval_ns must be above 0".into());
-    }
-    if plan.flows.is_empty() {
-        return bad("flows: there must be at least one".into());
-    }
+    check_basics(plan)?;
     if plan.path.rate_bps < 8000 || plan.path.reverse_rate_bps.is_some_and(|rate| rate < 8000) {
         return bad("path.rate: a kernel's bottleneck passes 8 kbit/s or more".into());
-    }
-    if plan.probes.iter().any(|probe| probe.interval_ns == 0) {
-        return bad("probes.interval_ns must be above 0".into());
     }
     if host.pacing_shift != KERNEL_PACING_SHIFT {
         return bad(format!(
@@ -40,6 +32,54 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
              engine sim"
                 .into(),
         );
+    }
+    Ok(())
+}
+
+/// For a path between two hosts, which is what it is.
+pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
+    check_basics(plan)?;
+    let path = &plan.path;
+    let has = |key: &str, is_set: bool| match is_set {
+        true => Err(format!(
+            "{key}: a real network has its own; leave it out, or run without --peer"
+        )),
+        false => Ok(()),
+    };
+    has("path.loss", path.loss.is_some())?;
+    has("path.reverse_loss", path.reverse_loss.is_some())?;
+    has("path.jitter", path.jitter.is_some())?;
+    has("path.qdisc", path.qdisc.aqm != Aqm::Fifo)?;
+    for flow in &plan.flows {
+        let is_own = flow.forward_delay_ns.is_some() || flow.reverse_delay_ns.is_some();
+        has(&format!("flow {}: rtt", flow.name), is_own)?;
+        has(
+            &format!("flow {}: jitter", flow.name),
+            flow.jitter.is_some(),
+        )?;
+    }
+    match plan
+        .probes
+        .iter()
+        .find(|probe| probe.kind == ProbeKind::Udp)
+    {
+        Some(probe) => Err(format!(
+            "probe {}: kind: the far end answers ping; udp is for paths of namespaces",
+            probe.name
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_basics(plan: &Plan) -> Result<(), String> {
+    if plan.duration_ns == 0 || plan.sample_interval_ns == 0 {
+        return Err("duration_ns and sample_interval_ns must be above 0".into());
+    }
+    if plan.flows.is_empty() {
+        return Err("flows: there must be at least one".into());
+    }
+    if plan.probes.iter().any(|probe| probe.interval_ns == 0) {
+        return Err("probes.interval_ns must be above 0".into());
     }
     Ok(())
 }

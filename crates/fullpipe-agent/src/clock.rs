@@ -1,7 +1,7 @@
 //! Time and waiting: one clock (CLOCK_MONOTONIC) and one place to sleep.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::{SigSet, Signal};
@@ -47,7 +47,7 @@ impl Poller {
         Ok(requests)
     }
 
-    pub(crate) fn watch(&self, what: &OwnedFd, flags: EpollFlags, token: u64) -> io::Result<()> {
+    pub(crate) fn watch(&self, what: impl AsFd, flags: EpollFlags, token: u64) -> io::Result<()> {
         Ok(self.epoll.add(what, EpollEvent::new(flags, token))?)
     }
 

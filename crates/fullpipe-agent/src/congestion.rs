@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::os::fd::{AsFd, OwnedFd};
 
 use fullpipe_net::derive_seed;
-use fullpipe_scenario::{CcChoice, CcRow};
+use fullpipe_scenario::{CcChoice, CcRow, Flow};
 
 use crate::kernel_cc::{load, Loaded, Tracer, Wanted};
 use crate::request::Request;
@@ -25,8 +25,12 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// Loads what the flows need, under names that no other run on this kernel uses.
-    pub(crate) fn load(request: &Request) -> Result<Self, String> {
+    /// Loads what the flows that are sent from here need, under names that no other run on this
+    /// kernel uses.
+    pub(crate) fn load(
+        request: &Request,
+        is_sent_here: impl Fn(&Flow) -> bool,
+    ) -> Result<Self, String> {
         let mut sets: Vec<&CcChoice> = Vec::new();
         let mut congestion = Self {
             loaded: Vec::new(),
@@ -34,7 +38,8 @@ impl Congestion {
             tracer: None,
         };
         for flow in &request.plan.flows {
-            let Some(algorithm) = &flow.cc.algorithm else {
+            let algorithm = flow.cc.algorithm.as_ref().filter(|_| is_sent_here(flow));
+            let Some(algorithm) = algorithm else {
                 let name = flow
                     .cc
                     .name

@@ -14,6 +14,7 @@ mod flows;
 mod health;
 mod kernel_cc;
 mod net;
+mod peer;
 mod request;
 mod sample;
 mod session;
@@ -31,12 +32,16 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["run", output] => run(output),
+        ["serve", address, objects] => serve(address, objects),
         ["kernel", verb] => cmd_kernel::run(verb),
         ["version"] => {
             println!("{}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        _ => Err("usage: fullpipe-agent run OUTPUT | kernel VERB | version".to_owned()),
+        _ => Err(
+            "usage: fullpipe-agent run OUTPUT | serve ADDRESS OBJECTS | kernel VERB | version"
+                .to_owned(),
+        ),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,4 +64,18 @@ fn run(output: &str) -> Result<(), String> {
     let mut sink = FileSink::create(output).map_err(|error| format!("{output}: {error}"))?;
     session::run(&request, &mut sink);
     sink.finish().map_err(|error| format!("{output}: {error}"))
+}
+
+/// Serves near ends; the token is the first line of standard input, so that no list of processes
+/// shows it.
+fn serve(address: &str, objects: &str) -> Result<(), String> {
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| format!("standard input: {error}"))?;
+    let token = line.trim();
+    if token.is_empty() {
+        return Err("no token on standard input".to_owned());
+    }
+    peer::serve(address, token.to_owned(), objects.to_owned())
 }

@@ -1,9 +1,12 @@
 //! One run, from the plan to the last frame: load, build, start, sample, stop, sum up. It knows
 //! the order of things; how each is done is known in the modules that it calls.
 
+use std::io;
+use std::os::fd::AsFd;
+
 use fullpipe_scenario::stream::Frame;
 use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, Pacing, Plan};
-
+use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
 
 use crate::agenda::{Agenda, Task};
@@ -13,8 +16,9 @@ use crate::congestion::Congestion;
 use crate::flows::{Connection, Happening, Payload, ProbeFlow};
 use crate::health::Health;
 use crate::net::{Home, Topology};
+use crate::peer::{self, Meeting};
 use crate::request::Request;
-use crate::sample::{counters, FlowMeter, QueueMeter};
+use crate::sample::{counters, CpuMeter, FlowMeter, QueueMeter};
 use crate::sink::Sink;
 
 /// The run begins at a whole multiple of this, so that what came before does not shift it against
@@ -23,6 +27,8 @@ const START_GRID_NS: u64 = 100_000_000;
 const PROGRESS_NS: u64 = 100_000_000;
 /// Tokens of probes begin here; those below are connections'.
 const PROBE_TOKENS: u64 = 1 << 32;
+/// Of the event that connections have come.
+const ARRIVAL_TOKEN: u64 = u64::MAX - 1;
 /// Of the event that asks for the end.
 const END_TOKEN: u64 = u64::MAX;
 /// Bytes of IPv4 and TCP headers with timestamps.
@@ -30,29 +36,36 @@ const HEADER_BYTES: u32 = 52;
 
 /// Runs the request and puts everything worth knowing into `sink`; an error is a frame too.
 pub(crate) fn run(request: &Request, sink: &mut dyn Sink) {
-    sink.put(&Frame::Fact("kernel".into(), kernel_release()));
-    match run_to_end(request, sink) {
+    sink.put(&kernel_fact());
+    let done = match &request.peer {
+        None => run_here(request, sink),
+        Some(peer) => peer::run(request, peer, sink),
+    };
+    match done {
         Ok(()) => sink.put(&Frame::End),
         Err(sentence) => sink.put(&Frame::Failure(sentence)),
     }
 }
 
-fn run_to_end(request: &Request, sink: &mut dyn Sink) -> Result<(), String> {
+fn run_here(request: &Request, sink: &mut dyn Sink) -> Result<(), String> {
     check(&request.plan)?;
     let _home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
-    let congestion = Congestion::load(request)?;
+    let congestion = Congestion::load(request, |_| true)?;
     let topology = Topology::build(&request.plan)?;
     sink.put(&Frame::Fact("qdiscs".into(), topology.lines.join("\n")));
-    let mut session = Session::open(request, topology, congestion)?;
-    session.run(sink)?;
+    let mut session = Session::open(request, topology, congestion, None)?;
+    let start_ns = (now_ns() + START_GRID_NS / 10).next_multiple_of(START_GRID_NS);
+    session.run_from(start_ns, sink)?;
     session.finish(sink)
 }
 
-fn kernel_release() -> String {
-    nix::sys::utsname::uname().map_or_else(
+/// Which kernel this is.
+pub(crate) fn kernel_fact() -> Frame {
+    let release = nix::sys::utsname::uname().map_or_else(
         |error| format!("unknown: {error}"),
         |name| name.release().to_string_lossy().into_owned(),
-    )
+    );
+    Frame::Fact("kernel".into(), release)
 }
 
 /// One flow of the run.
@@ -62,10 +75,13 @@ struct FlowState {
     completion_us: Option<u64>,
 }
 
-struct Session<'a> {
+/// A run on this kernel, or this end's part of a run between two hosts.
+pub(crate) struct Session<'a> {
     request: &'a Request,
     plan: &'a Plan,
     topology: Topology,
+    /// The other end, where flows have one end here and one there.
+    meeting: Option<Meeting>,
     congestion: Congestion,
     flows: Vec<FlowState>,
     probes: Vec<ProbeFlow>,
@@ -80,11 +96,19 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
+    /// This end's part of a run between two hosts.
+    pub(crate) fn with_peer(request: &'a Request, meeting: Meeting) -> Result<Self, String> {
+        let congestion = Congestion::load(request, |flow| meeting.sends(flow))?;
+        let topology = Topology::beyond_our_control(meeting.address());
+        Self::open(request, topology, congestion, Some(meeting))
+    }
+
     /// Everything made, nothing started.
     fn open(
         request: &'a Request,
         topology: Topology,
         congestion: Congestion,
+        meeting: Option<Meeting>,
     ) -> Result<Self, String> {
         let plan = &request.plan;
         let poller = Poller::new().map_err(|error| format!("epoll: {error}"))?;
@@ -94,15 +118,20 @@ impl<'a> Session<'a> {
             .map_err(|error| format!("signals: {error}"))?;
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
-            let connection = Connection::open(
-                flow,
-                index,
-                congestion.name(index),
-                &topology.nodes,
-                topology.flow_ends[index],
-                flow.stop_ns
-                    .is_some_and(|stop_ns| stop_ns < plan.duration_ns),
-            )?;
+            let stops_early = flow
+                .stop_ns
+                .is_some_and(|stop_ns| stop_ns < plan.duration_ns);
+            let connection = match &meeting {
+                None => Connection::open(
+                    flow,
+                    index,
+                    congestion.name(index),
+                    &topology.nodes,
+                    topology.flow_ends[index],
+                    stops_early,
+                )?,
+                Some(meeting) => Connection::with_peer(flow, index, meeting.is_near(), stops_early),
+            };
             let is_paced = plan.host.pacing == Pacing::Fq || congestion.paces(index);
             flows.push(FlowState {
                 connection,
@@ -112,7 +141,10 @@ impl<'a> Session<'a> {
         }
         let mut probes = Vec::with_capacity(plan.probes.len());
         for (index, probe) in plan.probes.iter().enumerate() {
-            let ends = topology.probe_ends.ok_or("probes: they have no host")?;
+            // The far end of two hosts sends no probes.
+            let Some(ends) = topology.probe_ends else {
+                break;
+            };
             let probe_flow = ProbeFlow::open(probe, index, &topology.nodes, ends)?;
             let token = PROBE_TOKENS + 2 * index as u64;
             probe_flow
@@ -120,12 +152,17 @@ impl<'a> Session<'a> {
                 .map_err(|error| format!("probe {}: {error}", probe.name))?;
             probes.push(probe_flow);
         }
+        if let Some(meeting) = &meeting {
+            poller
+                .watch(meeting.arrivals.bell(), EpollFlags::EPOLLIN, ARRIVAL_TOKEN)
+                .map_err(|error| format!("arrivals: {error}"))?;
+        }
         let queues = QueueMeter::new(&topology)?;
-        let start_ns = (now_ns() + START_GRID_NS / 10).next_multiple_of(START_GRID_NS);
-        let mut session = Self {
+        Ok(Self {
             request,
             plan,
             topology,
+            meeting,
             congestion,
             flows,
             probes,
@@ -133,13 +170,17 @@ impl<'a> Session<'a> {
             poller,
             payload,
             agenda: Agenda::default(),
-            health: Health::start(start_ns, plan.sample_interval_ns),
-            start_ns,
+            health: Health::start(now_ns(), plan.sample_interval_ns),
+            start_ns: 0,
             _requests_to_end: requests_to_end,
             is_asked_to_end: false,
-        };
-        session.fill_agenda();
-        Ok(session)
+        })
+    }
+
+    /// Something to read from `descriptor` asks for the end.
+    pub(crate) fn end_with(&self, descriptor: &impl AsFd) -> io::Result<()> {
+        self.poller
+            .watch(descriptor.as_fd(), EpollFlags::EPOLLIN, END_TOKEN)
     }
 
     fn fill_agenda(&mut self) {
@@ -151,7 +192,7 @@ impl<'a> Session<'a> {
                 add(stop_ns, Task::Stop(index));
             }
         }
-        for (index, probe) in plan.probes.iter().enumerate() {
+        for (index, probe) in plan.probes.iter().enumerate().take(self.probes.len()) {
             add(probe.start_ns, Task::Probe(index));
         }
         add(plan.sample_interval_ns, Task::Sample);
@@ -161,7 +202,10 @@ impl<'a> Session<'a> {
     }
 
     /// Until the end of the plan's duration, or until somebody asks for an earlier one.
-    fn run(&mut self, sink: &mut dyn Sink) -> Result<(), String> {
+    pub(crate) fn run_from(&mut self, start_ns: u64, sink: &mut dyn Sink) -> Result<(), String> {
+        self.start_ns = start_ns;
+        self.health.cpu = CpuMeter::start(start_ns);
+        self.fill_agenda();
         while let Some(next_ns) = self.agenda.next_ns() {
             let count = self
                 .poller
@@ -189,6 +233,10 @@ impl<'a> Session<'a> {
             self.is_asked_to_end = true;
             return;
         }
+        if token == ARRIVAL_TOKEN {
+            self.adopt(sink);
+            return;
+        }
         if let Some(token) = token.checked_sub(PROBE_TOKENS) {
             let probe = &mut self.probes[(token / 2) as usize];
             let done = if token % 2 == 0 {
@@ -210,11 +258,43 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Gives connections that have come to their flows.
+    fn adopt(&mut self, sink: &mut dyn Sink) {
+        let arrived = self.meeting.as_ref().map(|meeting| meeting.arrivals.take());
+        for (flow, socket) in arrived.unwrap_or_default() {
+            // What comes from the other end may be about a flow that nobody knows.
+            let Some(state) = self.flows.get_mut(flow) else {
+                continue;
+            };
+            let name = self.congestion.name(flow);
+            let adopted = socket.and_then(|socket| {
+                state
+                    .connection
+                    .adopt(socket, name, &self.poller, &self.payload)
+            });
+            match adopted {
+                Ok(Some(happening)) => self.note(flow, happening, sink),
+                Ok(None) => {}
+                Err(error) => self.broken(flow, Err(error)),
+            }
+        }
+    }
+
+    /// Whether this end measures the flow.
+    fn measures(&self, flow: usize) -> bool {
+        let flow = &self.plan.flows[flow];
+        self.meeting
+            .as_ref()
+            .is_none_or(|meeting| meeting.sends(flow))
+    }
+
     fn note(&mut self, flow: usize, happening: Happening, sink: &mut dyn Sink) {
         let t_us = self.t_us(now_ns());
-        let is_broken = matches!(happening, Happening::Broken(_));
         if let Happening::Broken(error) = &happening {
             self.add_flow_problem(flow, error);
+        }
+        if !self.measures(flow) {
+            return;
         }
         let first_write = matches!(happening, Happening::Established)
             && self.plan.flows[flow].app_rate_bps.is_some();
@@ -231,7 +311,6 @@ impl<'a> Session<'a> {
             }
             Happening::Broken(_) => return,
         };
-        debug_assert!(!is_broken);
         put_event(sink, t_us, flow, event, value);
     }
 
@@ -252,11 +331,7 @@ impl<'a> Session<'a> {
                 sink.put(&Frame::Progress(now - self.start_ns));
                 self.agenda.add(due_ns + PROGRESS_NS, Task::Progress);
             }
-            Task::Start(flow) => {
-                put_event(sink, self.t_us(now), flow, "start", 0);
-                let started = self.flows[flow].connection.start(&self.poller);
-                self.broken(flow, started);
-            }
+            Task::Start(flow) => self.start(flow, sink),
             Task::Stop(flow) => {
                 let stopped = self.flows[flow].connection.stop();
                 self.broken(flow, stopped);
@@ -273,6 +348,22 @@ impl<'a> Session<'a> {
             Task::End => {}
         }
         Ok(())
+    }
+
+    fn start(&mut self, flow: usize, sink: &mut dyn Sink) {
+        let connection = &mut self.flows[flow].connection;
+        let started = match &self.meeting {
+            None => connection.start(&self.poller),
+            Some(meeting) => {
+                connection.is_started = true;
+                let name = self.congestion.name(flow);
+                meeting.start(flow, &self.plan.flows[flow], name)
+            }
+        };
+        if self.measures(flow) {
+            put_event(sink, self.t_us(now_ns()), flow, "start", 0);
+        }
+        self.broken(flow, started);
     }
 
     /// The application of a flow with a rate writes one full packet.
@@ -294,7 +385,7 @@ impl<'a> Session<'a> {
 
     fn sample(&mut self, t_us: u64, sink: &mut dyn Sink) -> Result<(), String> {
         for flow in 0..self.flows.len() {
-            if !self.flows[flow].connection.is_started {
+            if !self.flows[flow].connection.is_started || !self.measures(flow) {
                 continue;
             }
             self.look(flow, t_us, sink);
@@ -337,11 +428,14 @@ impl<'a> Session<'a> {
     }
 
     /// The totals, and what to think of them.
-    fn finish(mut self, sink: &mut dyn Sink) -> Result<(), String> {
+    pub(crate) fn finish(mut self, sink: &mut dyn Sink) -> Result<(), String> {
         let now = now_ns();
         let t_us = self.t_us(now);
         self.health.cpu.look(now);
         for flow in 0..self.flows.len() {
+            if !self.measures(flow) {
+                continue;
+            }
             self.look(flow, t_us, sink);
             let state = &self.flows[flow];
             let row = describe(self.plan, flow, state.completion_us);
@@ -376,7 +470,8 @@ impl<'a> Session<'a> {
     }
 
     fn t_us(&self, at_ns: u64) -> u64 {
-        (at_ns - self.start_ns) / 1000
+        // A connection of the other end may come before this end's first moment.
+        at_ns.saturating_sub(self.start_ns) / 1000
     }
 }
 

@@ -7,6 +7,7 @@
 //! at [`STREAM_OFFSET`] after them, rounded up.
 
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
@@ -22,6 +23,8 @@ use crate::sink::{MemorySink, Sink};
 const MAGIC: &[u8; 8] = b"fullpipe";
 /// The stream begins at the next multiple of this.
 const STREAM_OFFSET: usize = 4096;
+/// Bytes of a trace in one frame.
+const TRACE_FRAME_BYTES: usize = 1 << 18;
 /// Vendor and device of QEMU's ivshmem (QEMU docs/specs/ivshmem-spec).
 const IVSHMEM: (&str, &str) = ("0x1af4", "0x1110");
 
@@ -49,7 +52,24 @@ fn serve() -> Result<(), String> {
         serde_json::from_slice(text).map_err(|error| format!("request: {error}"))?;
     sink.put(&Frame::Fact("modules".into(), modules));
     session::run(&request, &mut sink);
-    Ok(())
+    match &request.cc_trace {
+        Some(path) => hand_over(path, &mut sink).map_err(|error| format!("{path}: {error}")),
+        None => Ok(()),
+    }
+}
+
+/// Puts a file into the stream, since files of the machine end with it.
+fn hand_over(path: &str, sink: &mut dyn Sink) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    loop {
+        let mut bytes = vec![0; TRACE_FRAME_BYTES];
+        let have = file.read(&mut bytes)?;
+        if have == 0 {
+            return Ok(());
+        }
+        bytes.truncate(have);
+        sink.put(&Frame::Trace(bytes));
+    }
 }
 
 fn mount_all() -> Result<(), String> {

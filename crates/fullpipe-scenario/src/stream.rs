@@ -36,8 +36,10 @@ pub enum Frame {
     Problem(String),
     /// Why the run ended early.
     Failure(String),
-    /// The run ended as planned; nothing follows.
+    /// The run ended as planned; only its trace follows, if one was asked for.
     End,
+    /// The next bytes of a trace of the congestion controls' calls.
+    Trace(Vec<u8>),
 }
 
 /// Appends one frame to `out`.
@@ -69,6 +71,8 @@ pub struct Received {
     pub progress_ns: u64,
     /// The writer came to its planned end.
     pub complete: bool,
+    /// What came of a trace.
+    pub trace: Vec<u8>,
 }
 
 /// Reads frames until the end of `bytes`, a frame of length zero, or damage.
@@ -77,10 +81,6 @@ pub fn decode(bytes: &[u8]) -> Received {
     let mut rest = bytes;
     while let Some((frame, tail)) = next_frame(rest) {
         rest = tail;
-        if frame == Frame::End {
-            received.complete = true;
-            break;
-        }
         received.take(frame);
     }
     received
@@ -100,7 +100,8 @@ pub fn follow(bytes: &[u8], offset: usize) -> (Option<u64>, usize) {
     (progress, bytes.len() - rest.len())
 }
 
-fn next_frame(bytes: &[u8]) -> Option<(Frame, &[u8])> {
+/// The first frame and what is behind it; `None`: no whole frame.
+pub fn next_frame(bytes: &[u8]) -> Option<(Frame, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = u32::from_le_bytes(*length) as usize;
     if length == 0 || length > MAX_FRAME_BYTES || length > rest.len() {
@@ -130,7 +131,8 @@ impl Received {
             Frame::Figure(name, value) => self.figures.push((name, value)),
             Frame::Problem(sentence) => self.problems.push(sentence),
             Frame::Failure(sentence) => self.failure = Some(sentence),
-            Frame::End => {}
+            Frame::End => self.complete = true,
+            Frame::Trace(bytes) => self.trace.extend(bytes),
         }
     }
 }

@@ -82,3 +82,14 @@ fn a_reader_that_follows_sees_progress_once_and_goes_on_where_it_stopped() {
     let (progress, offset) = follow(&bytes, offset);
     assert_eq!((progress, offset), (Some(5), bytes.len()));
 }
+
+#[test]
+fn a_trace_follows_the_end_and_arrives_in_one_piece() {
+    let mut all = frames();
+    all.push(Frame::Trace(vec![1, 2, 0, 4]));
+    all.push(Frame::Trace(vec![5]));
+    let received = decode(&written(&all));
+    assert!(received.complete);
+    assert_eq!(received.trace, [1, 2, 0, 4, 5]);
+    assert_eq!(received.tables, decode(&written(&frames())).tables);
+}

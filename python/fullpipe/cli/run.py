@@ -47,7 +47,9 @@ def run(
     kernel: Annotated[Path | None, typer.Option(help="kernel image (vm)")] = None,
     modules: Annotated[Path | None, typer.Option(help="its modules folder (vm)")] = None,
     peer: Annotated[str | None, typer.Option(help="HOST[:PORT] of an agent (live)")] = None,
-    token: Annotated[str | None, typer.Option(help="shared token of that agent")] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="FULLPIPE_TOKEN", help="token of that agent (live)")
+    ] = None,
 ) -> int:
     """Runs a scenario and records it.
 
@@ -65,7 +67,7 @@ def run(
         name: str(value)
         for name, value in (
             ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
-            ("token", token),
+            ("token", token if peer else None),
         )
         if value is not None
     }  # fmt: skip

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fullpipe import _native
 from fullpipe.engines import assets
 from fullpipe.engines.base import Progress, RunResult
@@ -34,6 +36,10 @@ class LiveEngine:
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where the rights or the agent are missing."""
         assets.agent()
+        for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
+            assets.bpf_object(algorithm)
+
+    def _check_rights(self) -> None:
         if os.geteuid() != 0:
             raise UserError(
                 "--engine live builds network namespaces and loads congestion controls, which "
@@ -45,14 +51,15 @@ class LiveEngine:
     ) -> RunResult:
         """Runs the plan; options `peer` (HOST[:PORT]) and `token` for a real network."""
         self.check(plan)
-        for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
-            assets.bpf_object(algorithm)
+        peer = _peer(options)
+        if peer is None:
+            self._check_rights()
         request = {
             "plan": plan,
             "clock": "wall",
             "objects": str(assets.objects_folder()),
             "cc_trace": options.get("cc_trace"),
-            "peer": _peer(options),
+            "peer": peer,
         }
         with tempfile.TemporaryDirectory(prefix="fullpipe-live-") as text:
             stream, interrupted, words = _run_agent(request, Path(text), plan, progress)
@@ -65,7 +72,9 @@ class LiveEngine:
         facts = dict(received["facts"])
         metadata = {"kernel": facts.pop("kernel", os.uname().release), "facts": facts}
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
-        tables = arrow_tables(received["tables"])
+        tables = {
+            name: _in_order(table) for name, table in arrow_tables(received["tables"]).items()
+        }
         return RunResult(tables, metadata, health, interrupted, failure)
 
 
@@ -112,15 +121,22 @@ def _run_agent(
     return output.read_bytes(), interrupted, words
 
 
+def _in_order(table: pa.Table) -> pa.Table:
+    """Two hosts' rows by time, then flow; one host's are so already."""
+    keys = [name for name in ("t_us", "flow_id") if name in table.column_names]
+    return table.sort_by([(name, "ascending") for name in keys])
+
+
 def _peer(options: Mapping[str, Any]) -> dict[str, Any] | None:
     text = options.get("peer")
     if text is None:
-        if options.get("token") is not None:
-            raise UserError("--token: only with --peer HOST[:PORT]")
         return None
     host, _, port = str(text).rpartition(":") if ":" in str(text) else (text, "", DEFAULT_PORT)
     if not str(port).isdigit() or not 0 < int(port) < 65536 or not host:
         raise UserError(f"--peer {text}: must be HOST or HOST:PORT, such as lab2:{DEFAULT_PORT}")
     if not options.get("token"):
-        raise UserError("--peer: needs --token, the one that `fullpipe agent serve` printed there")
+        raise UserError(
+            "--peer: needs the token that `fullpipe agent serve` printed there, as --token "
+            "or in FULLPIPE_TOKEN"
+        )
     return {"host": host, "port": int(port), "token": options["token"]}

@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use super::socket::{self, Payload};
 use crate::clock::Poller;
 use crate::net::Node;
+use crate::peer::{FAR_BYTES, NEAR_BYTES};
 
 /// Flow 0 connects from the first of these ports to the first of those.
 const CLIENT_PORT: u16 = 20_000;
@@ -38,15 +39,24 @@ pub(crate) enum Happening {
     Broken(String),
 }
 
-/// Both ends of a flow.
+/// Where a listener waits for the client.
+struct Call {
+    listener: OwnedFd,
+    to: SocketAddrV4,
+}
+
+/// Both ends of a flow, or the one that is on this host.
 pub(crate) struct Connection {
     index: usize,
     direction: Direction,
     window_bytes: Option<u32>,
-    to: SocketAddrV4,
-    listener: OwnedFd,
-    client: OwnedFd,
+    /// What the end that connects needs, where both ends are here.
+    call: Option<Call>,
+    client: Option<OwnedFd>,
     server: Option<OwnedFd>,
+    /// What tcpi_bytes_acked holds before any payload.
+    acked_offset: u64,
+    stops_early: bool,
     /// What the application has yet to write; `None`: without end.
     left_bytes: Option<u64>,
     /// What it may write now, where it writes at a rate.
@@ -93,9 +103,7 @@ impl Connection {
         if stops_early {
             socket::set_unsent_limit(sends, UNSENT_BYTES).map_err(place("TCP_NOTSENT_LOWAT"))?;
         }
-        let window_bytes = flow
-            .receive_window_bytes
-            .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        let window_bytes = window_of(flow);
         if let Some(bytes) = window_bytes {
             let what = format!("receive window of {bytes} bytes");
             socket::fix_receive_window(receives, bytes).map_err(place(&what))?;
@@ -106,10 +114,18 @@ impl Connection {
             index,
             direction: flow.direction,
             window_bytes,
-            to: addresses[1],
-            listener,
-            client,
+            call: Some(Call {
+                listener,
+                to: addresses[1],
+            }),
+            client: Some(client),
             server: None,
+            // The SYN counts, at the end that connects.
+            acked_offset: match flow.direction {
+                Direction::Up => 1,
+                Direction::Down => 0,
+            },
+            stops_early,
             left_bytes: flow.amount_bytes,
             credit_bytes: flow.app_rate_bps.map(|_| 0),
             written_bytes: 0,
@@ -123,8 +139,11 @@ impl Connection {
     /// Calls connect().
     pub(crate) fn start(&mut self, poller: &Poller) -> io::Result<()> {
         self.is_started = true;
+        let (Some(call), Some(client)) = (&self.call, &self.client) else {
+            return Ok(());
+        };
         poller.watch(
-            &self.listener,
+            &call.listener,
             EpollFlags::EPOLLIN,
             self.token(Role::Listener),
         )?;
@@ -132,8 +151,72 @@ impl Connection {
             Direction::Up => sender_flags(),
             Direction::Down => EpollFlags::EPOLLIN,
         };
-        poller.watch(&self.client, client_flags, self.token(Role::Client))?;
-        socket::connect(&self.client, self.to)
+        poller.watch(client, client_flags, self.token(Role::Client))?;
+        socket::connect(client, call.to)
+    }
+
+    /// The end that is on this host, before there is a connection: [`Connection::adopt`] brings it.
+    pub(crate) fn with_peer(flow: &Flow, index: usize, is_near: bool, stops_early: bool) -> Self {
+        Self {
+            index,
+            direction: flow.direction,
+            window_bytes: window_of(flow),
+            call: None,
+            client: None,
+            server: None,
+            acked_offset: match is_near {
+                true => 1 + NEAR_BYTES,
+                false => FAR_BYTES,
+            },
+            stops_early,
+            left_bytes: flow.amount_bytes,
+            credit_bytes: flow.app_rate_bps.map(|_| 0),
+            written_bytes: 0,
+            is_started: false,
+            is_established: false,
+            is_closing: false,
+            is_over: false,
+        }
+    }
+
+    /// Takes a connection that was made and identified elsewhere; the near end's `call` it.
+    pub(crate) fn adopt(
+        &mut self,
+        socket: OwnedFd,
+        congestion_control: &str,
+        poller: &Poller,
+        payload: &Payload,
+    ) -> io::Result<Option<Happening>> {
+        if self.is_established {
+            return Err(io::Error::other("a second connection came for this flow"));
+        }
+        let is_near = self.acked_offset == 1 + NEAR_BYTES;
+        let sends = (self.direction == Direction::Up) == is_near;
+        socket::make_nonblocking(&socket)?;
+        let role = if is_near { Role::Client } else { Role::Server };
+        let flags = if sends {
+            sender_flags()
+        } else {
+            EpollFlags::EPOLLIN
+        };
+        if sends {
+            socket::set_congestion_control(&socket, congestion_control)?;
+            if self.stops_early {
+                socket::set_unsent_limit(&socket, UNSENT_BYTES)?;
+            }
+        } else if let Some(bytes) = self.window_bytes {
+            socket::fix_receive_window(&socket, bytes)?;
+        }
+        poller.watch(&socket, flags, self.token(role))?;
+        let place = if is_near {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
+        *place = Some(socket);
+        self.is_established = true;
+        self.pump(payload)?;
+        Ok(sends.then_some(Happening::Established))
     }
 
     fn token(&self, role: Role) -> u64 {
@@ -153,7 +236,7 @@ impl Connection {
     /// The end that sends data, once there is one.
     pub(crate) fn sender(&self) -> Option<&OwnedFd> {
         match self.direction {
-            Direction::Up => Some(&self.client),
+            Direction::Up => self.client.as_ref(),
             Direction::Down => self.server.as_ref(),
         }
     }
@@ -162,16 +245,13 @@ impl Connection {
     pub(crate) fn receiver(&self) -> Option<&OwnedFd> {
         match self.direction {
             Direction::Up => self.server.as_ref(),
-            Direction::Down => Some(&self.client),
+            Direction::Down => self.client.as_ref(),
         }
     }
 
-    /// What tcpi_bytes_acked holds before any payload: the SYN, at the end that connects.
+    /// What tcpi_bytes_acked holds before any payload.
     pub(crate) fn acked_offset(&self) -> u64 {
-        match self.direction {
-            Direction::Up => 1,
-            Direction::Down => 0,
-        }
+        self.acked_offset
     }
 
     /// Handles what a descriptor is ready for.
@@ -198,7 +278,10 @@ impl Connection {
     }
 
     fn accept(&mut self, poller: &Poller, payload: &Payload) -> io::Result<Option<Happening>> {
-        let server = socket::accept(&self.listener)?;
+        let Some(call) = &self.call else {
+            return Ok(None);
+        };
+        let server = socket::accept(&call.listener)?;
         let flags = match self.direction {
             Direction::Up => EpollFlags::EPOLLIN,
             Direction::Down => sender_flags(),
@@ -306,14 +389,16 @@ impl Drop for Connection {
             l_onoff: 1,
             l_linger: 0,
         };
-        for end in [Some(&self.client), self.server.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for end in [&self.client, &self.server].into_iter().flatten() {
             // A socket that is closed already has nothing to reset.
             let _ = setsockopt(end, sockopt::Linger, &linger);
         }
     }
+}
+
+fn window_of(flow: &Flow) -> Option<u32> {
+    let bytes = flow.receive_window_bytes?;
+    Some(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
 fn sender_flags() -> EpollFlags {

@@ -2,7 +2,7 @@
 
 mod connection;
 mod probe;
-mod socket;
+pub(crate) mod socket;
 
 pub(crate) use connection::{Connection, Happening};
 pub(crate) use probe::ProbeFlow;

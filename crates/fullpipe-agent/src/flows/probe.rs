@@ -46,12 +46,13 @@ impl ProbeFlow {
             socket::at(ends[0].1, CLIENT_PORT + index as u16),
             socket::at(ends[1].1, SERVER_PORT + index as u16),
         );
-        nodes[ends[0].0].enter()?;
+        let enter = |node: usize| nodes.get(node).map_or(Ok(()), Node::enter);
+        enter(ends[0].0)?;
         let (socket, answerer) = match probe.kind {
             ProbeKind::Ping => (socket::ping(from).map_err(place)?, None),
             ProbeKind::Udp => {
                 let socket = socket::udp(from).map_err(place)?;
-                nodes[ends[1].0].enter()?;
+                enter(ends[1].0)?;
                 (socket, Some(socket::udp(to).map_err(place)?))
             }
         };

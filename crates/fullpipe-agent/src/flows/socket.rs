@@ -52,6 +52,13 @@ fn make(kind: SockType, protocol: SockProtocol) -> io::Result<OwnedFd> {
     )?)
 }
 
+/// From now on no call on it waits.
+pub(crate) fn make_nonblocking(socket: &OwnedFd) -> io::Result<()> {
+    use nix::fcntl::{fcntl, FcntlArg, OFlag};
+    fcntl(socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
 /// Gives a socket its congestion control by the kernel's name.
 pub(crate) fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::TcpCongestion, &name.into())?)

@@ -126,6 +126,19 @@ impl Topology {
         Ok(topology)
     }
 
+    /// A path that is there already, towards `far`; no host of it is ours to set up.
+    pub(crate) fn beyond_our_control(far: Option<Ipv4Addr>) -> Self {
+        let ends = |far| [(0, Ipv4Addr::UNSPECIFIED), (0, far)];
+        Self {
+            nodes: Vec::new(),
+            flow_ends: Vec::new(),
+            probe_ends: far.map(ends),
+            ways: Default::default(),
+            delays: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
     /// The second router and the first one's port to it, where the path needs it.
     fn far_side(&mut self, plan: &Plan, groups: &Groups) -> Result<Option<(usize, Port)>, String> {
         let path = &plan.path;

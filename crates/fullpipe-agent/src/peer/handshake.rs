@@ -18,6 +18,10 @@ use sha2::Sha256;
 const HELLO: &[u8; 8] = b"fpagent1";
 const NONCE_BYTES: usize = 16;
 const PROOF_BYTES: usize = 32;
+/// What the near end sends in all.
+pub(crate) const NEAR_BYTES: u64 = (5 + NONCE_BYTES + PROOF_BYTES) as u64;
+/// What the far end sends in all.
+pub(crate) const FAR_BYTES: u64 = (HELLO.len() + NONCE_BYTES + PROOF_BYTES) as u64;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +54,11 @@ impl Purpose {
 
 /// The near end's part, on a fresh connection. Fails where the other end is no agent or does not
 /// know the token.
-pub(crate) fn near(stream: &mut (impl Read + Write), token: &str, purpose: Purpose) -> io::Result<()> {
+pub(crate) fn near(
+    stream: &mut (impl Read + Write),
+    token: &str,
+    purpose: Purpose,
+) -> io::Result<()> {
     let mut hello = [0; 8];
     let mut theirs = [0; NONCE_BYTES];
     stream.read_exact(&mut hello)?;
@@ -62,7 +70,11 @@ pub(crate) fn near(stream: &mut (impl Read + Write), token: &str, purpose: Purpo
     let mut message = Vec::with_capacity(5 + NONCE_BYTES + PROOF_BYTES);
     message.extend_from_slice(&purpose.bytes());
     message.extend_from_slice(&ours);
-    message.extend_from_slice(&prove(token, b"near", &theirs, &ours, purpose).finalize().into_bytes());
+    message.extend_from_slice(
+        &prove(token, b"near", &theirs, &ours, purpose)
+            .finalize()
+            .into_bytes(),
+    );
     stream.write_all(&message)?;
     let mut proof = [0; PROOF_BYTES];
     stream
@@ -84,11 +96,16 @@ pub(crate) fn far(stream: &mut (impl Read + Write), token: &str) -> io::Result<P
     stream.read_exact(&mut purpose)?;
     stream.read_exact(&mut theirs)?;
     stream.read_exact(&mut proof)?;
-    let purpose = Purpose::read(purpose).ok_or_else(|| refused("asks for nothing that is known"))?;
+    let purpose =
+        Purpose::read(purpose).ok_or_else(|| refused("asks for nothing that is known"))?;
     prove(token, b"near", &ours, &theirs, purpose)
         .verify_slice(&proof)
         .map_err(|_| refused("does not know the token"))?;
-    stream.write_all(&prove(token, b"far", &ours, &theirs, purpose).finalize().into_bytes())?;
+    stream.write_all(
+        &prove(token, b"far", &ours, &theirs, purpose)
+            .finalize()
+            .into_bytes(),
+    )?;
     Ok(purpose)
 }
 
@@ -116,7 +133,10 @@ fn nonce() -> io::Result<[u8; NONCE_BYTES]> {
 }
 
 fn refused(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, format!("the other end {what}"))
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("the other end {what}"),
+    )
 }
 
 #[cfg(test)]
@@ -126,12 +146,18 @@ mod tests {
 
     use super::*;
 
-    fn meet(near_token: &'static str, far_token: &'static str) -> (io::Result<()>, io::Result<Purpose>) {
+    fn meet(
+        near_token: &'static str,
+        far_token: &'static str,
+    ) -> (io::Result<()>, io::Result<Purpose>) {
         let (mut a, mut b) = UnixStream::pair().expect("a pair of sockets");
         let far_end = thread::spawn(move || far(&mut b, far_token));
         let near_end = near(&mut a, near_token, Purpose::Data(7));
         drop(a);
-        (near_end, far_end.join().expect("the far end does not panic"))
+        (
+            near_end,
+            far_end.join().expect("the far end does not panic"),
+        )
     }
 
     #[test]
@@ -145,13 +171,22 @@ mod tests {
     fn another_token_is_refused_at_both_ends() {
         let (near_end, far_end) = meet("secret", "Secret");
         assert!(near_end.is_err());
-        assert_eq!(far_end.expect_err("refused").kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            far_end.expect_err("refused").kind(),
+            io::ErrorKind::PermissionDenied
+        );
     }
 
     #[test]
     fn a_proof_for_one_flow_is_none_for_another_and_none_of_the_other_role() {
         let proof = |role: &[u8], purpose| {
-            let mac = prove("secret", role, &[1; NONCE_BYTES], &[2; NONCE_BYTES], purpose);
+            let mac = prove(
+                "secret",
+                role,
+                &[1; NONCE_BYTES],
+                &[2; NONCE_BYTES],
+                purpose,
+            );
             mac.finalize().into_bytes().to_vec()
         };
         let one = proof(b"near", Purpose::Data(1));

@@ -107,7 +107,7 @@ impl FlowMeter {
         FlowSampleRow {
             t_us,
             flow_id: self.flow_id,
-            bytes_delivered: self.received_bytes,
+            bytes_delivered: self.delivered_bytes(connection),
             bytes_acked: self.acked_bytes(connection),
             cwnd_packets: u64::from(info.snd_cwnd),
             ssthresh_packets: (info.snd_ssthresh < INFINITE_SSTHRESH)
@@ -129,6 +129,14 @@ impl FlowMeter {
         }
     }
 
+    /// Payload that arrived; what was acknowledged, where the receiver is on another host.
+    fn delivered_bytes(&self, connection: &Connection) -> u64 {
+        match connection.receiver() {
+            Some(_) => self.received_bytes,
+            None => self.acked_bytes(connection),
+        }
+    }
+
     /// Payload acknowledged: without SYN and FIN.
     pub(crate) fn acked_bytes(&self, connection: &Connection) -> u64 {
         let offset = connection.acked_offset();
@@ -140,7 +148,7 @@ impl FlowMeter {
     pub(crate) fn total(&self, connection: &Connection, row: FlowRow) -> FlowRow {
         let info = &self.sender;
         FlowRow {
-            bytes_delivered: self.received_bytes,
+            bytes_delivered: self.delivered_bytes(connection),
             bytes_acked: self.acked_bytes(connection),
             packets_sent: u64::from(info.data_segs_out),
             packets_retransmitted: u64::from(info.total_retrans),

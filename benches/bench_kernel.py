@@ -1,0 +1,190 @@
+"""The checks of the virtual machine, as figures.
+
+`twins`   ours against the kernel's own of the same name, alone on five paths
+`shares`  shares against one CUBIC flow, as measured on real kernels (twelve points)
+`many`    16 and 32 BBRv3 flows in a deep buffer, with two mechanisms off (seed 004, Fig. 9)
+`cost`    guest instructions an ACK: fp_bbr3 against the kernel's bbr, and fp_cubic against cubic
+`speed`   simulated over CPU time, one flow at 100 Mbit/s and two at 10 Mbit/s
+
+Usage: `.venv/bin/python benches/bench_kernel.py WHAT [--kernel 6.12] [--jobs 2]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from runs import recordings
+
+from fullpipe.engines.vm import VmEngine
+from fullpipe.metrics import View, summarise
+from fullpipe.plan import resolve
+from fullpipe.recording import Recording
+from fullpipe.scenario import make_scenario
+
+OBSERVED = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
+TWINS = (("cubic", "kernel:cubic"), ("reno", "kernel:reno"), ("bbr1", "kernel:bbr"))
+PATHS = (
+    ("10mbit", "40ms", "1bdp", 60),
+    ("10mbit", "10ms", "4bdp", 60),
+    ("50mbit", "20ms", "4bdp", 40),
+    ("100mbit", "10ms", "1bdp", 30),
+    ("100mbit", "40ms", "1bdp", 30),
+)
+Run = Callable[[list[dict[str, Any]]], list[Recording]]
+
+
+def document(
+    path: tuple[str, str, str, int], *flows: dict[str, Any], **more: Any
+) -> dict[str, Any]:
+    """A scenario."""
+    rate, rtt, buffer, seconds = path
+    return {
+        "name": f"{rate} {rtt} {buffer}",
+        "duration": f"{seconds}s",
+        "warmup": "3s",
+        "path": {"rate": rate, "rtt": rtt, "buffer": buffer},
+        "flow": list(flows),
+        **more,
+    }
+
+
+def twins(run: Run) -> None:
+    """Goodput, mean cwnd and loss episodes of each pair."""
+    cells = [(path, pair) for path in PATHS for pair in TWINS]
+    made = run([document(path, {"cc": cc}) for path, pair in cells for cc in pair])
+    print(f"{'path':22} {'pair':24} {'goodput Mbit/s':>18} {'mean cwnd':>16} {'episodes':>9}")
+    for index, (path, pair) in enumerate(cells):
+        ours, theirs = made[2 * index : 2 * index + 2]
+        rates, windows, episodes = zip(*(_figures(r) for r in (ours, theirs)), strict=True)
+        print(
+            f"{' '.join(path[:3]):22} {' / '.join(pair):24} "
+            f"{rates[0]:7.2f} {rates[1]:7.2f} {_percent(rates)} "
+            f"{windows[0]:6.1f} {windows[1]:6.1f} {_percent(windows)} "
+            f"{episodes[0]:4.0f} {episodes[1]:4.0f}"
+        )
+    print("targets: goodput within 1 %, mean cwnd within 3 %, episodes within 1 (cubic, reno)")
+
+
+def shares(run: Run) -> None:
+    """Mean squared error of the BBR aggregate's share."""
+    with OBSERVED.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["bbr_version"] in ("v1", "v3")]
+    chosen = []
+    for version in ("v1", "v3"):
+        mine = [r for r in rows if r["bbr_version"] == version and r["loss_cca"] == "cubic"]
+        chosen += mine[3 :: max(len(mine) // 6, 1)][:6]
+    made = run([_contest(row) for row in chosen])
+    errors = []
+    for row, recording in zip(chosen, made, strict=True):
+        view = View(recording)
+        count = int(row["n_bbr"])
+        rates = [flow["goodput_bps"] for flow in summarise(recording)["flows"][:count]]
+        share, observed = sum(rates) / view.rate_bps, float(row["link_share"])
+        errors.append((share - observed) ** 2)
+        print(
+            f"{row['bbr_version']} N={row['n_bbr']:>2} X={row['buffer_bdp']:>2}: observed "
+            f"{observed:.3f}, vm {share:.3f}"
+        )
+    print(f"MSE over {len(errors)} points {np.mean(errors):.5f}; target 0.01")
+
+
+def _contest(row: dict[str, str]) -> dict[str, Any]:
+    rate, rtt = float(row["capacity_mbps"]), float(row["rtt_ms"])
+    limit = round(float(row["buffer_bdp"]) * rate * rtt * 125 * 1.024)
+    cc = {"v1": "bbr1", "v3": "bbr3-linux"}[row["bbr_version"]]
+    flows = ({"cc": cc, "count": int(row["n_bbr"])}, {"cc": row["loss_cca"]})
+    path = (f"{rate:g}mbit", f"{rtt:g}ms", f"{limit}B", 300)
+    return {**document(path, *flows), "warmup": "150s", "sample_interval": "1s"}
+
+
+def many(run: Run) -> None:
+    """Median queueing delay of many BBRv3 flows."""
+    off = (
+        ("as it is", {}),
+        ("without the offload budget", {"offload_quanta": 0}),
+        ("without extra_acked", {"extra_acked_gain": 0}),
+    )
+    path = ("100mbit", "10ms", "8bdp", 30)
+    cells = [(count, name, values) for count in (16, 32) for name, values in off]
+    made = run([
+        {**document(path, {"cc": "bbr3-linux", "count": count}, warmup="10s"),
+         "cc": {"bbr3-linux": values} if values else {}}
+        for count, _, values in cells
+    ])  # fmt: skip
+    for (count, name, _), recording in zip(cells, made, strict=True):
+        delay = summarise(recording)["path"]["queue_delay_rttmin"]["p50"]
+        print(f"{count} flows, {name}: median queueing delay {delay:.2f} RTTmin")
+    print("seed 004: doubles from 16 to 32 flows; 3.7 without the budget, 2.7 without extra_acked")
+
+
+def cost(run: Run) -> None:
+    """Guest instructions in the whole stack for each packet acknowledged."""
+    path = ("100mbit", "10ms", "2bdp", 20)
+    pairs = (("bbr3-linux", "kernel:bbr"), ("bbr1", "kernel:bbr"), ("cubic", "kernel:cubic"))
+    made = run([document(path, {"cc": cc}) for pair in pairs for cc in pair])
+    for index, pair in enumerate(pairs):
+        ours, theirs = (_instructions(r) for r in made[2 * index : 2 * index + 2])
+        print(
+            f"{pair[0]} {ours:.0f}, {pair[1]} {theirs:.0f} guest instructions a packet: "
+            f"{ours / theirs:.3f} times (target 1.5 for the algorithm alone)"
+        )
+
+
+def _instructions(recording: Recording) -> float:
+    view = View(recording, start_s=0.0)
+    busy = recording.metadata["health"]["cpu_busy_mean"]
+    return float(busy * 1e9 * view.end_s / view.flows["packets_delivered"].sum())
+
+
+def speed(run: Run) -> None:
+    """Simulated over CPU time, boot included, on this machine as it is now."""
+    for path, flows, hand in (
+        (("100mbit", "40ms", "1bdp", 30), [{"cc": "bbr3-linux"}], 0.3),
+        (("10mbit", "40ms", "1bdp", 60), [{"cc": "bbr3-linux"}, {"cc": "cubic"}], 2.0),
+    ):
+        plan = resolve(make_scenario(document(path, *flows)))
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        VmEngine().run(plan, lambda _done: True, {})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(
+            f"{' '.join(path[:3])}, {len(flows)} flow(s): {path[3] / cpu:.2f} simulated seconds "
+            f"a CPU second ({path[3] / (time.monotonic() - start):.2f} a second of wall); by hand "
+            f"with tc spawned ten times a second: {hand}"
+        )
+
+
+def _figures(recording: Recording) -> tuple[float, float, float]:
+    flow = summarise(recording)["flows"][0]
+    episodes = View(recording).flows["recoveries"][0]
+    return flow["goodput_bps"] / 1e6, flow["cwnd_packets"]["mean"], float(episodes)
+
+
+def _percent(pair: tuple[float, float]) -> str:
+    return f"{100 * (pair[0] / pair[1] - 1):+5.1f}%"
+
+
+def main() -> None:
+    """Runs one of the checks."""
+    checks = {"twins": twins, "shares": shares, "many": many, "cost": cost, "speed": speed}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=list(checks))
+    parser.add_argument("--kernel", default="6.12", help="6.12 or 6.1")
+    parser.add_argument("--jobs", type=int, default=2, help="machines at once")
+    options = parser.parse_args()
+    checks[options.what](
+        lambda documents: recordings(documents, "vm", options.jobs, kernel=options.kernel)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""`fullpipe agent`: this host as the far end of somebody else's runs."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.cli.output import messages
+from fullpipe.engines import assets
+from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.live import DEFAULT_PORT
+from fullpipe.errors import RunError, UserError
+
+app = typer.Typer(help="This host as the far end of runs between two hosts.", no_args_is_help=True)
+
+#: Shorter ones can be guessed.
+_TOKEN_CHARACTERS_MIN = 16
+
+
+@app.callback()
+def _group() -> None:
+    """This host as the far end of runs between two hosts."""
+
+
+@app.command()
+def serve(
+    listen: Annotated[str, typer.Argument(help="ADDRESS[:PORT] of this host, and no other")],
+    token_file: Annotated[
+        Path | None, typer.Option(help="file whose first line is the token; else one is made")
+    ] = None,
+) -> int:
+    """Serves `fullpipe run --engine live --peer ADDRESS` of whoever knows the token, until Ctrl-C.
+
+    Listens on the one address and port that it is given. Uploads of the near end need no rights
+    here; downloads with congestion controls of fullpipe load them here, which needs root. The token
+    is made and printed, or read from --token-file, or from FULLPIPE_TOKEN."""
+    address = _address(listen)
+    made = token_file is None and not os.environ.get("FULLPIPE_TOKEN")
+    token = secrets.token_hex(_TOKEN_CHARACTERS_MIN) if made else _token(token_file)
+    if made:
+        messages.print(f"token: {token}")
+    agent = subprocess.Popen(
+        [str(assets.agent()), "serve", address, str(assets.objects_folder())],
+        stdin=subprocess.PIPE,
+        preexec_fn=die_with_parent,
+        start_new_session=True,
+    )
+    try:
+        assert agent.stdin is not None
+        agent.stdin.write(f"{token}\n".encode())
+        agent.stdin.close()
+        status = agent.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        stop(agent)
+    if status:
+        raise RunError("the agent ended; it said why above")
+    return 0
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":") if ":" in text else (text, "", str(DEFAULT_PORT))
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError as error:
+        raise UserError(
+            f"{text}: must be an IPv4 address of this host, such as 192.0.2.7 or "
+            f"192.0.2.7:{DEFAULT_PORT} (0.0.0.0 means every address)"
+        ) from error
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise UserError(f"{text}: the port must be 1 to 65535")
+    return f"{host}:{port}"
+
+
+def _token(file: Path | None) -> str:
+    if file is None:
+        place, text = "FULLPIPE_TOKEN", os.environ["FULLPIPE_TOKEN"]
+    else:
+        place = f"--token-file {file}"
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{place}: {error}") from error
+    token = text.strip().splitlines()[0].strip() if text.strip() else ""
+    if len(token) < _TOKEN_CHARACTERS_MIN:
+        raise UserError(f"{place}: a token has at least {_TOKEN_CHARACTERS_MIN} characters")
+    return token

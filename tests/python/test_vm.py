@@ -1,0 +1,146 @@
+"""The virtual machine: the same plan gives the same bytes, what it measures obeys the path, and
+whatever ends it leaves words, a recording and no process."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe.engines.base import RunResult
+from fullpipe.engines.vm import VmEngine, image, kernels, machine
+from fullpipe.errors import UserError
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+pytestmark = pytest.mark.vm
+
+if machine.version() is None or kernels.cached(kernels.DEFAULT) is None:
+    pytest.skip(
+        "no QEMU or no kernel here: `fullpipe doctor --mend` brings them", allow_module_level=True
+    )
+
+
+def plan_of(*flows: Mapping[str, Any], seconds: int = 8, **path: Any) -> dict[str, Any]:
+    """A path of 20 Mbit/s, 20 ms, 2 BDP, unless told otherwise."""
+    return resolve(
+        make_scenario(
+            {
+                "name": "vm",
+                "duration": f"{seconds}s",
+                "seed": 3,
+                "path": {"rate": "20mbit", "rtt": "20ms", "buffer": "2bdp", **path},
+                "flow": [dict(flow) for flow in flows],
+                "probe": [{"kind": "ping", "interval": "200ms"}],
+            }
+        )
+    )
+
+
+def run(plan: dict[str, Any], **options: Any) -> RunResult:
+    """Runs to the end."""
+    return VmEngine().run(plan, lambda _done: True, options)
+
+
+def test_two_runs_of_one_plan_are_equal_in_every_table_and_every_fact() -> None:
+    plan = plan_of({"cc": "bbr3"}, {"cc": "cubic", "start": "1s"}, loss="0.1%", seconds=5)
+    first, second = run(plan), run(plan)
+    assert first.failure is None
+    assert first.metadata == second.metadata
+    assert first.health == second.health
+    for name, table in first.tables.items():
+        assert table.equals(second.tables[name]), name
+
+
+@pytest.mark.parametrize("version", list(kernels.VERSIONS))
+@pytest.mark.parametrize("cc", ["reno", "cubic", "bbr1", "bbr3", "kernel:bbr"])
+def test_one_flow_fills_the_pipe_and_no_more_on_every_kernel(version: str, cc: str) -> None:
+    if kernels.cached(version) is None:
+        pytest.skip(f"kernel {version} is not here: `fullpipe doctor --mend` brings it")
+    result = run(plan_of({"cc": cc}), kernel=version)
+    assert result.failure is None
+    assert result.health["problems"] == []
+    assert str(result.metadata["kernel"]).startswith(f"{version}.")
+    samples = result.tables["flow_samples"].to_pydict()
+    late = [index for index, t in enumerate(samples["t_us"]) if t >= 2_000_000]
+    first, last = late[0], late[-1]
+    seconds = (samples["t_us"][last] - samples["t_us"][first]) / 1e6
+    rate = (samples["bytes_delivered"][last] - samples["bytes_delivered"][first]) * 8 / seconds
+    # Payload is 1448 of a packet's 1514 bytes on the wire.
+    assert 0.9 * 20e6 * 1448 / 1514 < rate <= 1.005 * 20e6 * 1448 / 1514
+    queue = result.tables["queue_samples"].to_pydict()
+    assert 0 < max(queue["queue_bytes"]) <= 2 * 20e6 * 0.02 / 8
+    pings = [rtt for rtt in result.tables["ping_samples"].to_pydict()["rtt_us"] if rtt is not None]
+    assert len(pings) > 30
+    assert 20_000 <= min(pings) < 24_000
+    assert max(pings) < 66_000  # base RTT, a full queue, the packets in service
+
+
+def test_an_algorithm_tells_its_phases_and_its_bandwidth_from_inside_the_kernel() -> None:
+    result = run(plan_of({"cc": "bbr3"}))
+    rows = result.tables["cc_samples"].to_pydict()
+    assert {"startup", "cruise", "up"} <= set(rows["phase"])
+    settled = [bw for t, bw in zip(rows["t_us"], rows["bw_bps"], strict=True) if t > 4_000_000]
+    assert all(15e6 < bw < 22e6 for bw in settled)
+
+
+def test_a_machine_without_memory_dies_with_words() -> None:
+    kernel = kernels.find(None, None)
+    plan = plan_of({"cc": "kernel:cubic"})
+    ended = machine.run(kernel, image.build(plan, kernel), b"{}", 1, 44, 1, lambda _done: True)
+    assert any("memory" in line.lower() or "panic" in line for line in ended.console)
+    assert not any(ended.stream)
+
+
+def test_a_run_that_is_told_to_stop_keeps_what_it_recorded() -> None:
+    result = VmEngine().run(
+        plan_of({"cc": "kernel:cubic"}, seconds=600), lambda done_ns: done_ns < 2_000_000_000, {}
+    )
+    assert result.interrupted
+    assert result.tables["flow_samples"].num_rows >= 10
+
+
+def test_no_machine_outlives_its_parent_even_by_sigkill() -> None:
+    code = (
+        "from test_vm import plan_of, VmEngine\n"
+        "VmEngine().run(plan_of({'cc': 'kernel:cubic'}, seconds=3600), "
+        "lambda done: print('on', flush=True) or True, {})\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
+    assert parent.stdout is not None
+    parent.stdout.readline()
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    watched = [os.pidfd_open(int(pid)) for pid in children]
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    assert watched
+    for descriptor in watched:
+        ready, _, _ = select.select([descriptor], [], [], 30)
+        os.close(descriptor)
+        assert ready, "QEMU still runs"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kernel": "5.10"}, "must be 6.12, 6.1 or the path"),
+        ({"kernel": __file__}, "is no x86 kernel image"),
+        ({"modules": "lib"}, "--modules: only with --kernel PATH"),
+    ],
+)
+def test_a_kernel_that_is_none_is_refused_by_name(options: dict[str, str], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        run(plan_of({"cc": "reno"}), **options)
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_refused_by_name() -> None:
+    with pytest.raises(UserError, match="no congestion control kernel:bbr9"):
+        run(plan_of({"cc": "kernel:bbr9"}))
