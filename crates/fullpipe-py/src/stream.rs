@@ -2,7 +2,7 @@
 
 use fullpipe_scenario::stream;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::tables;
 
@@ -15,7 +15,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Decodes a stream of frames, whole or cut off. Returns a dict: `tables` (as `sim.run`), `facts`
 /// and `figures` (lists of pairs), `problems` (sentences), `failure` (a sentence or None),
-/// `progress_ns`, `complete`. Damage ends the reading; it never raises.
+/// `progress_ns`, `complete`, `trace` (bytes). Damage ends the reading; it never raises.
 #[pyfunction]
 fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     let received = py.allow_threads(|| stream::decode(data));
@@ -27,6 +27,7 @@ fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     result.set_item("failure", received.failure)?;
     result.set_item("progress_ns", received.progress_ns)?;
     result.set_item("complete", received.complete)?;
+    result.set_item("trace", PyBytes::new(py, &received.trace))?;
     Ok(result)
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
@@ -18,6 +19,12 @@ from fullpipe.errors import RunError, UserError
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
 _ROW_BYTES = 160
 _STREAM_SPARE_MIB = 4
+#: Where the guest keeps a trace until the run's end; the ring buffer of each algorithm; bytes of a
+#: call and calls a packet, at most.
+_TRACE_IN_GUEST = "/run/cc.trace"
+_TRACE_RING_MIB = 64
+_TRACE_CALL_BYTES = 320
+_TRACE_CALLS_PER_PACKET = 4
 _MEMORY_MIB = 512
 _MEMORY_PER_FLOW_MIB = 24
 
@@ -37,15 +44,18 @@ class VmEngine:
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
-        """Runs the plan; options `kernel` (a version or the path of an image), `modules`."""
+        """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
+        `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`)."""
         self.check(plan)
+        trace = options.get("cc_trace")
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
         initrd = image.build(plan, kernel)
+        trace_mib = _trace_mib(plan) if trace else 0
         request = {
             "plan": plan,
             "clock": "virtual",
             "objects": "/bpf",
-            "cc_trace": None,
+            "cc_trace": _TRACE_IN_GUEST if trace else None,
             "peer": None,
         }
         ended = machine.run(
@@ -53,11 +63,13 @@ class VmEngine:
             initrd,
             json.dumps(request).encode(),
             int(plan["seed"]),
-            _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(plan["flows"]),
-            _stream_mib(plan),
+            _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(plan["flows"]) + 2 * trace_mib,
+            _stream_mib(plan) + trace_mib,
             progress,
         )
         received = _native.stream.decode(ended.stream)
+        if trace:
+            Path(trace).write_bytes(received["trace"])
         failure = received["failure"] or _unfinished(ended, received["complete"])
         if failure and not received["tables"]["flow_samples"]["t_us"][1] and not ended.interrupted:
             raise RunError(failure)
@@ -86,3 +98,10 @@ def _stream_mib(plan: Mapping[str, Any]) -> int:
     rows = samples * (2 * len(plan["flows"]) + 3)
     rows += sum(plan["duration_ns"] // probe["interval_ns"] + 1 for probe in plan["probes"])
     return int(rows * _ROW_BYTES // 2**20) + _STREAM_SPARE_MIB
+
+
+def _trace_mib(plan: Mapping[str, Any]) -> int:
+    path = plan["path"]
+    packets = path["rate_bps"] / 8 / path["mtu_bytes"] * plan["duration_ns"] / 1e9
+    calls_bytes = packets * _TRACE_CALLS_PER_PACKET * _TRACE_CALL_BYTES
+    return int(calls_bytes // 2**20) + _TRACE_RING_MIB * len(plan["flows"])
