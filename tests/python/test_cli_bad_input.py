@@ -69,7 +69,6 @@ BAD = {
 
 def run(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr("sys.argv", ["fullpipe", *arguments])
-    monkeypatch.setattr(cli, "app", cli.typer.Typer(add_completion=False))
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     return int(stopped.value.code or 0)

@@ -15,16 +15,6 @@ from typer.exceptions import TyperException
 from fullpipe.cli.output import fail
 from fullpipe.errors import RunError, UserError
 
-app = typer.Typer(
-    name="fullpipe",
-    help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
-    "deterministic simulator, with recordings, statistics and reports.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
 #: Command -> module and function.
 _COMMANDS = {
     "run": "run:run",
@@ -38,16 +28,33 @@ _COMMANDS = {
 _GROUPS = ["cc", "experiment", "model", "flent", "kernel", "agent"]
 
 
-def _assemble() -> None:
+def _app(wanted: str | None) -> typer.Typer:
+    """The command that is wanted, or all: a command must not wait for the libraries of others."""
+    app = typer.Typer(
+        name="fullpipe",
+        help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
+        "deterministic simulator, with recordings, statistics and reports.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(lambda: None)  # else a single command would take the program's name
+    known = wanted in _COMMANDS or wanted in _GROUPS
     for name, target in _COMMANDS.items():
+        if known and name != wanted:
+            continue
         module, _, function = target.partition(":")
         found = _module(module)
         if found is not None:
             app.command(name)(getattr(found, function))
     for name in _GROUPS:
+        if known and name != wanted:
+            continue
         found = _module(name)
         if found is not None:
             app.add_typer(found.app, name=name)
+    return app
 
 
 def _module(name: str) -> ModuleType | None:
@@ -62,7 +69,7 @@ def _module(name: str) -> ModuleType | None:
 
 def main() -> None:
     """Runs the command line; exits with its status."""
-    _assemble()
+    app = _app(next(iter(sys.argv[1:]), None))
     try:
         status = app(standalone_mode=False)
     except typer.Abort:
