@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from fullpipe.cli.output import console, fail, messages
+from fullpipe.cli.output import console, fail, messages, say
 from fullpipe.engines import engine_names
 from fullpipe.errors import UserError
 from fullpipe.experiments import (
@@ -33,6 +33,7 @@ app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with ve
 
 Catalogue = Annotated[Path | None, typer.Option(help="folder of entries; the checkout's")]
 StoreFolder = Annotated[Path | None, typer.Option("--store", help="where runs are kept")]
+EngineNames = Annotated[list[str] | None, typer.Option("--engine", help="instead of the entry's")]
 Full = Annotated[bool, typer.Option("--full", help="the paper's durations and repetitions")]
 Observed = Annotated[list[Path] | None, typer.Option(help="CSV of measured points to lay beside")]
 Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="runs of each cell")]
@@ -67,7 +68,7 @@ def show(
     full: Full = False,
 ) -> None:
     """Shows what an entry runs, measures and claims."""
-    size: Size = "full" if full else "default"
+    size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
         cells = entry.cells(size)
         console.print(f"[bold]{entry.id}[/]: seed {entry.seed}, {entry.figure}: {entry.title}")
@@ -99,7 +100,7 @@ def run(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
     full: Full = False,
-    engine: Annotated[list[str] | None, typer.Option(help="instead of the entry's")] = None,
+    engine: EngineNames = None,
     repeat: Repeat = None,
     store: StoreFolder = None,
     observed: Observed = None,
@@ -108,11 +109,9 @@ def run(
     jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
 ) -> int:
     """Runs entries; what the store holds already is reused. Prints the verdicts."""
-    for one in engine or []:
-        if one not in engine_names():
-            raise UserError(f"--engine {one}: unknown; known are {', '.join(engine_names())}")
     entries = _chosen(catalogue, names, all_)
-    size: Size = "full" if full else "default"
+    asked = {entry.id: _engines(entry, engine) for entry in entries}
+    size = _size(full)
     kept = Store(store or default_store())
     begin = time.monotonic()
     with _progress() as update:
@@ -120,7 +119,7 @@ def run(
             entries, kept, size, engine or (), repeat, keep_recordings, jobs, update
         )
     for entry in entries:
-        for one in engine or ([entry.engines[0]] if entry.compare_engines else entry.engines):
+        for one in asked[entry.id]:
             _print(judge(entry, kept, size, one, repeat, observed or ()))
     for (entry_id, one), reason in outcome.failures.items():
         messages.print(f"{entry_id} on {one}: {reason}")
@@ -131,6 +130,63 @@ def run(
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", 130)
     return 1 if outcome.failures and not outcome.ran and not outcome.reused else 0
+
+
+@app.command()
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="entries, seed numbers, PREFIX*")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
+    out: Annotated[Path, typer.Option(help="the page to write")] = Path("verdicts.html"),
+    claims: Annotated[
+        Path | None, typer.Option(help="write the short version here, such as docs/claims.md")
+    ] = None,
+    full: Full = False,
+    engine: EngineNames = None,
+    repeat: Repeat = None,
+    store: StoreFolder = None,
+    observed: Observed = None,
+    catalogue: Catalogue = None,
+) -> None:
+    """Writes the page of verdicts from what the store holds; runs nothing."""
+    # Figures and templates take seconds to load: only when they are needed.
+    from fullpipe.experiments.claims import claims_page
+    from fullpipe.experiments.page import verdicts_page
+
+    entries = _chosen(catalogue, names, all_)
+    kept = Store(store or default_store())
+    judged = []
+    for entry in entries:
+        for one in _engines(entry, engine):
+            judged.append(judge(entry, kept, _size(full), one, repeat, observed or ()))
+    _write(out, verdicts_page(judged))
+    if claims is not None:
+        _write(claims, claims_page(judged))
+    waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
+    if waiting:
+        messages.print(f"{waiting} entries have cells that were not run: fullpipe experiment run")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"wrote {path}")
+
+
+def _engines(entry: Entry, asked: list[str] | None) -> list[str]:
+    """The engines whose verdicts are wanted, one where they are compared."""
+    for one in asked or []:
+        if one not in engine_names():
+            raise UserError(f"--engine {one}: unknown; known are {', '.join(engine_names())}")
+    return asked or ([entry.engines[0]] if entry.compare_engines else list(entry.engines))
+
+
+def _size(full: bool) -> Size:
+    return "full" if full else "default"
 
 
 def _entries(catalogue: Path | None) -> list[Entry]:
@@ -150,21 +206,14 @@ def _print(found: EntryVerdicts) -> None:
     for verdict in found.verdicts:
         colour = _COLOURS[verdict.status]
         console.print(f"  [{colour}]{verdict.status}[/] {verdict.claim.id}: {verdict.claim.text}")
-        detail = verdict.reason
-        if verdict.value is not None:
-            detail = f"measured {verdict.value:.4g}{_unit(verdict.claim.unit)}"
-            if verdict.low is not None:
-                detail += f" [{verdict.low:.4g}, {verdict.high:.4g}]"
-            if verdict.runs:
-                detail += f", {verdict.runs} runs on {verdict.engine}"
-        if verdict.claim.published:
-            detail += f"{'; ' if detail else ''}published {verdict.claim.published}"
-        if detail:
-            console.print(f"    {detail}", style="dim", markup=False)
-
-
-def _unit(unit: str) -> str:
-    return f" {unit}" if unit else ""
+        details = [verdict.reason] if verdict.reason else []
+        if verdict.measured:
+            runs = f", {verdict.runs} runs on {verdict.engine}" if verdict.runs else ""
+            details.append(f"measured {verdict.measured}{runs}")
+        if verdict.published:
+            details.append(f"published {verdict.published}")
+        if details:
+            console.print(f"    {'; '.join(details)}", style="dim", markup=False)
 
 
 @contextmanager

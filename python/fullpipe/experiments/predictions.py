@@ -33,35 +33,31 @@ def lacking(entry: Entry, size: Size, store: Store) -> dict[str, tuple[_Plan, fl
     return found
 
 
-def ask(plan: _Plan, warmup_s: float, store: Store) -> list[dict[str, Any]]:
-    """What every model says of a plan, from the store where it is known."""
-    key = _key(plan, warmup_s)
-    known = store.read_fact(_KIND, key)
-    if known is None:
-        from fullpipe.models import predict
+def ask(plan: _Plan, warmup_s: float, store: Store) -> None:
+    """Asks every model about a plan and stores what they say."""
+    from fullpipe.models import predict
 
-        known = [
-            {
-                "model": said.model, "shares": said.shares, "queue_bytes": said.queue_bytes,
-                "loss": said.loss, "jain_index": said.jain_index,
-            }
-            for said in predict(plan, warmup_s)
-        ]  # fmt: skip
-        store.write_fact(_KIND, key, known)
-    result: list[dict[str, Any]] = known
-    return result
+    said = [
+        {
+            "model": one.model, "shares": one.shares, "queue_bytes": one.queue_bytes,
+            "loss": one.loss, "jain_index": one.jain_index,
+        }
+        for one in predict(plan, warmup_s)
+    ]  # fmt: skip
+    store.write_fact(_KIND, _key(plan, warmup_s), said)
 
 
 def predicted_cells(
     entry: Entry, size: Size, points: list[Point], store: Store
 ) -> dict[tuple[str, str, str], dict[int, float]]:
-    """(predicted, metric, model) -> point -> value, for every model that says something."""
+    """(predicted, metric, model) -> point -> value, for every model that has been asked and says
+    something."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     cells = entry.cells(size)
     for index, point in enumerate(points):
         cell = cells[index % len(cells)]
         plan = resolve(cell.scenario)
-        for said in ask(plan, cell.scenario.warmup / 1e9, store):
+        for said in store.read_fact(_KIND, _key(plan, cell.scenario.warmup / 1e9)) or []:
             for name, metric in entry.metric.items():
                 where = f"{entry.source}: metric.{name}.predict"
                 wanted = fill(metric.predict, point.fields, where)

@@ -35,6 +35,7 @@ from fullpipe.experiments.values import (
 )
 
 Status = Literal["reproduced", "contradicted", "not testable here"]
+STATUSES: tuple[Status, ...] = ("reproduced", "contradicted", "not testable here")
 RESAMPLES = 2000
 LEAST_RUNS = 3
 
@@ -42,7 +43,8 @@ LEAST_RUNS = 3
 @dataclass(frozen=True)
 class Verdict:
     """What became of a claim. `value`, `low`, `high`: the measured number and its 95 % interval;
-    `support`: share of the resamples in which the claim holds."""
+    `published`: as the paper prints it, or what its values give; `support`: share of the resamples
+    in which the claim holds."""
 
     claim: Claim
     engine: str
@@ -54,6 +56,17 @@ class Verdict:
     high: float | None = None
     runs: int = 0
     support: float | None = None
+    published: str = ""
+
+    @property
+    def measured(self) -> str:
+        """The number with its unit and interval; empty where there is none."""
+        if self.value is None:
+            return ""
+        unit = f" {self.claim.unit}" if self.claim.unit else ""
+        if self.low is None or self.high is None:
+            return f"{self.value:.4g}{unit}"
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]{unit}"
 
     @property
     def interval(self) -> str:
@@ -118,12 +131,11 @@ def judge(
     engine: str | None = None,
     repetitions: int | None = None,
     observed: Sequence[Path] = (),
-    predict: bool = True,
 ) -> EntryVerdicts:
     """The verdicts on an entry's claims by what the store holds.
 
     Raises UserError where the observed file cannot be read."""
-    results = collect(entry, store, size, engine, repetitions, observed, predict)
+    results = collect(entry, store, size, engine, repetitions, observed)
     table, resampled = _table(results), None
     if results.repetitions[0] >= LEAST_RUNS:
         resampled = _resampled(results)
@@ -139,7 +151,6 @@ def collect(
     engine: str | None,
     repetitions: int | None,
     observed: Sequence[Path],
-    predict: bool,
 ) -> Results:
     """Everything that the store holds of an entry."""
     name = engine or entry.engines[0]
@@ -166,7 +177,7 @@ def collect(
         for metric, values in published_cells(entry, points).items()
     }
     beside |= observed_cells(entry, points, observed)
-    if predict and any(metric.predict for metric in entry.metric.values()):
+    if any(metric.predict for metric in entry.metric.values()):
         beside |= predicted_cells(entry, size, points, store)
     label = " and ".join(engines)
     return Results(entry, label, size, points, runs, expressions, beside)
@@ -174,14 +185,13 @@ def collect(
 
 def _verdict(claim: Claim, results: Results, table: Table, resampled: Table | None) -> Verdict:
     if claim.check is None:
-        return Verdict(claim, results.engine, "not testable here", claim.needs)
+        return _untestable(claim, results, claim.needs)
     if results.entry.not_yet_runnable and claim.about != "arithmetic":
-        reason = results.entry.not_yet_runnable
-        return Verdict(claim, results.engine, "not testable here", reason)
+        return _untestable(claim, results, results.entry.not_yet_runnable)
     try:
         holds = bool(single(evaluate(claim.check, table), claim.check)[0])
     except UntestableError as error:
-        return Verdict(claim, results.engine, "not testable here", str(error))
+        return _untestable(claim, results, str(error))
     except ExpressionError as error:
         raise UserError(f"{results.entry.source}: claim {claim.id}: {error}") from None
     node = parse(claim.value) if claim.value else shown(parse(claim.check))
@@ -204,7 +214,24 @@ def _verdict(claim: Claim, results: Results, table: Table, resampled: Table | No
         high,
         0 if arithmetic else results.repetitions[0],
         support,
+        claim.published or _as_published(node, results),
     )
+
+
+def _untestable(claim: Claim, results: Results, reason: str) -> Verdict:
+    status: Status = "not testable here"
+    return Verdict(claim, results.engine, status, reason, published=claim.published)
+
+
+def _as_published(node: ast.expr | None, results: Results) -> str:
+    """What the shown number is with the paper's values; empty where it does not print them all."""
+    metrics = {name: np.full((1, len(results.points)), np.nan) for name in results.entry.metric}
+    for (kind, metric, _), values in results.beside.items():
+        if kind == "published":
+            metrics[metric][0, list(values)] = list(values.values())
+    value, _, _ = _measured(node, _with(results, metrics, frozenset()), None)
+    uses = node is not None and any(name in source(node) for name in metrics)
+    return f"{value:.4g}" if value is not None and uses else ""
 
 
 def _measured(
@@ -256,9 +283,12 @@ def _resampled(results: Results) -> Table:
     return _with(results, metrics)
 
 
-def _with(results: Results, metrics: dict[str, Array]) -> Table:
+def _with(
+    results: Results, metrics: dict[str, Array], missing: frozenset[int] | None = None
+) -> Table:
     numbers = {name: number.value for name, number in results.entry.number.items()}
-    return Table(results.points, metrics, numbers, results.beside, results.missing)
+    gone = results.missing if missing is None else missing
+    return Table(results.points, metrics, numbers, results.beside, gone)
 
 
 def commands(entry: Entry, size: Size, engines: Sequence[str] = ()) -> str:

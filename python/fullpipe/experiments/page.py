@@ -1,0 +1,142 @@
+"""The verdicts page: one HTML file that opens offline.
+
+Text of entries is escaped like any other. Must never judge: verdicts come from `verdicts`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined, select_autoescape
+
+from fullpipe import __version__
+from fullpipe.experiments.claims import counts, seed_title, seeds
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.figures import figures
+from fullpipe.experiments.verdicts import (
+    RESAMPLES,
+    STATUSES,
+    EntryVerdicts,
+    Results,
+    commands,
+)
+
+#: Tables of cells longer than this are cut, and say so.
+MAX_CELLS_SHOWN = 400
+
+
+def verdicts_page(judged: Sequence[EntryVerdicts]) -> str:
+    """The page's text."""
+    environment = Environment(
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    source = resources.files("fullpipe.experiments").joinpath("page.html")
+    template = environment.from_string(source.read_text(encoding="utf-8"))
+    return template.render(
+        version=__version__,
+        statuses=STATUSES,
+        resamples=RESAMPLES,
+        totals=counts(judged),
+        seeds=[_seed(judged, seed) for seed in seeds(judged)],
+        contradicted=[
+            (one.results.entry, verdict)
+            for one in judged
+            for verdict in one.verdicts
+            if verdict.status == "contradicted" and verdict.claim.about != "simulator"
+        ],
+    )
+
+
+def _seed(judged: Sequence[EntryVerdicts], seed: str) -> dict[str, Any]:
+    mine = [one for one in judged if one.results.entry.seed == seed]
+    return {
+        "seed": seed,
+        "title": seed_title(seed),
+        "counts": counts(judged, seed),
+        "entries": [_entry(one) for one in mine],
+    }
+
+
+def _entry(one: EntryVerdicts) -> dict[str, Any]:
+    results = one.results
+    entry = results.entry
+    engines = [] if results.engine in entry.engines or entry.compare_engines else [results.engine]
+    return {
+        "entry": entry,
+        "anchor": entry.id if not engines else f"{entry.id}-{results.engine}",
+        "state": _state(entry, results),
+        "command": commands(entry, results.size, engines) if entry.runnable else "",
+        "verdicts": one.verdicts,
+        "problems": _problems(results),
+        "figures": [(figure, _data_uri(figure.svg)) for figure in figures(results)],
+        "cells": _cells(results),
+        "numbers": list(entry.number.items()),
+    }
+
+
+def _problems(results: Results) -> list[str]:
+    return sorted({text for runs in results.runs for run in runs for text in run.problems})
+
+
+def _state(entry: Entry, results: Results) -> str:
+    if entry.not_yet_runnable:
+        return f"not yet runnable: {entry.not_yet_runnable}"
+    if not entry.scenario:
+        return "nothing to run: the paper's own numbers"
+    low, high = results.repetitions
+    if not high:
+        return "not run yet"
+    runs = str(low) if low == high else f"{low} to {high}"
+    many = "s" if high > 1 else ""
+    ran = len(results.points) - len(results.missing)
+    of = f" of {len(results.points)}" if results.missing else ""
+    return f"{ran}{of} cells, {runs} run{many} of each, engine {results.engine}"
+
+
+def _cells(results: Results) -> dict[str, Any] | None:
+    """The table of all cells: axes, and for each metric its value and least and largest run."""
+    if not any(results.runs):
+        return None
+    metrics = list(results.entry.metric.items())
+    values = {name: results.values(name) for name, _ in metrics}
+    estimates = {name: results.estimates(name) for name, _ in metrics}
+    published = {
+        metric: found for (kind, metric, _), found in results.beside.items() if kind == "published"
+    }
+    rows = []
+    for index, point in enumerate(results.points[:MAX_CELLS_SHOWN]):
+        if not results.runs[index]:
+            continue
+        shown = [
+            _value(estimates[name][index], values[name][index], published.get(name, {}).get(index))
+            for name, _ in metrics
+        ]
+        rows.append((list(point.axes.values()), shown))
+    return {
+        "axes": list(results.points[0].axes),
+        "metrics": metrics,
+        "rows": rows,
+        "hidden": max(0, len(results.points) - MAX_CELLS_SHOWN),
+    }
+
+
+def _value(estimate: float, runs: Any, published: float | None) -> dict[str, str]:
+    spread = ""
+    if len(runs) > 1 and np.isfinite(runs).all() and runs.min() < runs.max():
+        spread = f"{runs.min():.4g} to {runs.max():.4g}"
+    return {
+        "value": f"{estimate:.4g}" if np.isfinite(estimate) else "-",
+        "spread": spread,
+        "published": "" if published is None else f"{published:.4g}",
+    }
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
