@@ -1,0 +1,94 @@
+"""The same plan gives the same bytes: in debug and release builds, and on any number of cores."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import tomli_w
+
+from fullpipe.cc_sets import cc_sets
+from fullpipe.engines import run_scenario
+from fullpipe.plan import resolve
+from fullpipe.scenario import QdiscName, make_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Each with a limit in its unit, and whether it marks. CAKE is the kernel's alone.
+QDISCS = [
+    ("fifo", "60000B", False), ("fq", "100p", False), ("codel", "100p", True),
+    ("fq_codel", "100p", True), ("red", "60000B", True),
+]  # fmt: skip
+
+
+def document(name: str, *ccs: str, **path: Any) -> dict[str, Any]:
+    return {
+        "name": name, "duration": "6s", "seed": 7,
+        "path": {"rate": "20mbit", "rtt": "30ms", "buffer": "2bdp", **path},
+        "flow": [{"cc": cc, "start_step": "100ms"} for cc in ccs],
+        "probe": [{"kind": "ping"}],
+    }  # fmt: skip
+
+
+def everything() -> list[dict[str, Any]]:
+    """Every congestion control, every queue discipline, every kind of chance and of host."""
+    names = list(cc_sets())
+    alone = [document(f"{name}, loss", name, "cubic", loss="0.3%") for name in names]
+    managed = [
+        document(f"{qdisc}, ECN {ecn}", "bbr3", "reno", "bbr2", qdisc=qdisc, buffer=limit, ecn=ecn)
+        for qdisc, limit, marks in QDISCS
+        for ecn in ((False, True) if marks else (False,))
+    ]
+    slots = document("slotted jitter", "bbr1", "bbr3", jitter="20ms", jitter_shape="slotted")
+    jitter = document("jitter", "bbr3-linux", "cubic", jitter="10ms")
+    bursts = document("correlated bursts", "bbr2", loss="1%", loss_correlation="25%")
+    bursts["path"]["loss_per"] = "burst"
+    hosts = document("hosts", "cubic", "bbr3", "reno", reverse_rate="2mbit", reverse_loss="1%")
+    hosts["host"] = {"pacing": "fq", "receive_aggregation": "1ms", "tsq": "4ms", "arp": True}
+    hosts["flow"][0] |= {"direction": "down", "receive_window": "64KB"}
+    hosts["flow"][1] |= {"app_rate": "3mbit", "rtt": "80ms"}
+    hosts["flow"][2] |= {"amount": "2MB"}
+    return [*alone, *managed, slots, jitter, bursts, hosts]
+
+
+def fingerprints(profile: str, plans: str) -> list[str]:
+    """What examples/fingerprint.rs prints, built with that profile."""
+    command = [
+        "cargo", "run", "--quiet", "--locked", "--package", "fullpipe-sim",
+        "--example", "fingerprint", "--profile", profile,
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=ROOT, input=plans, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_debug_and_release_builds_record_the_same() -> None:
+    assert {name for name, *_ in QDISCS} == {*get_args(QdiscName)} - {"cake"}
+    documents = everything()
+    plans = "".join(json.dumps(resolve(make_scenario(doc))) + "\n" for doc in documents)
+    release, debug = (fingerprints(profile, plans) for profile in ("release", "dev"))
+    assert len(release) == len(documents)
+    assert len({line.rpartition(" ")[2] for line in release}) == len(documents)
+    assert debug == release
+
+
+def test_repetitions_are_the_same_bytes_on_one_core_and_on_two(tmp_path: Path) -> None:
+    doc = document("repeated", "bbr3", "cubic", loss="0.1%")
+    scenario, toml = make_scenario(doc), tomli_w.dumps(doc)
+    for jobs in (1, 2):
+        folders = [tmp_path / f"{jobs}" / f"run-{index}" for index in range(3)]
+        outcome = run_scenario(scenario, toml, folders, jobs=jobs)
+        assert [run.metadata["seed"] for run in outcome.recordings] == [7, 8, 9]
+    one, two = (
+        {str(file.relative_to(tmp_path / jobs)): file.read_bytes() for file in sorted(files)}
+        for jobs in ("1", "2")
+        for files in [(tmp_path / jobs).rglob("*.*")]
+    )
+    assert len(one) == 3 * 8 and one == two
+    tables = [one[f"run-{index}/flow_samples.parquet"] for index in range(3)]
+    assert len(set(tables)) == 3
