@@ -234,9 +234,11 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
     try:
         if path.is_dir():
             raise UserError(f"{path}: is a folder; a scenario is a TOML file")
-        if path.stat().st_size > MAX_FILE_BYTES:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; that is no scenario")
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -333,16 +335,34 @@ def _explain(error: ValidationError, source: str) -> str:
             lines.append(f"{source}: {'.'.join(location)}: unknown key; allowed are {known}")
             continue
         if kind == "value_error" and isinstance(detail["input"], dict):
-            where = ".".join([*location, message.partition(":")[0]])
-            lines.append(f"{source}: {where}:{message.partition(':')[2]}")
+            key, _, reason = message.partition(":")
+            value = _written(detail["input"], key)
+            what = "" if value is None else f" {_shown(value)}"
+            lines.append(f"{source}: {'.'.join([*location, key])}:{what}{reason}")
             continue
-        shown = repr(detail["input"])
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        shown = _shown(detail["input"])
         where = ".".join(location)
         text = message if shown in message else f"{shown}: {message}"
         lines.append(f"{source}: {where}: {text}")
     first, *others = lines
     return first + (f" (and {len(others)} more: {others[0]})" if others else "")
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _written(document: Any, key: str) -> Any:
+    """The value that stands at a key such as `flow.0.start`; None where none does, or a table."""
+    for part in key.split("."):
+        if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
+            document = document[int(part)]
+        elif isinstance(document, dict):
+            document = document.get(part)
+        else:
+            return None
+    return None if isinstance(document, dict | list) else document
 
 
 def _known_keys(location: list[str]) -> list[str]:

@@ -54,21 +54,24 @@ def parse_rate(text: object) -> int:
     """A rate such as `100mbit` or `1.5Gbit`, in bit/s.
 
     Raises UnitError for anything else, zero, negative or above 1 Tbit/s."""
-    return _parse(text, _RATE_BPS, "a rate such as 100mbit or 1.5Gbit", MAX_RATE_BPS, least=1)
+    right = "a rate such as 100mbit or 1.5Gbit"
+    return _parse(text, _RATE_BPS, right, MAX_RATE_BPS, "1000gbit", least=1)
 
 
 def parse_time(text: object) -> int:
     """A time such as `40ms` or `1.5s`, in ns. `0` needs no unit.
 
     Raises UnitError for anything else, negative or above a week."""
-    return _parse(text, _TIME_NS, "a time such as 40ms, 1.5s or 250us", MAX_TIME_NS, least=0)
+    right = "a time such as 40ms, 1.5s or 250us"
+    return _parse(text, _TIME_NS, right, MAX_TIME_NS, "604800s", least=0)
 
 
 def parse_size(text: object) -> int:
     """A volume such as `64KB` (65536 bytes) or `10MB`, in bytes.
 
     Raises UnitError for anything else, zero, negative or above 1 TiB."""
-    return _parse(text, _SIZE_BYTES, "a size such as 64KB or 10MB", MAX_SIZE_BYTES, least=1)
+    right = "a size such as 64KB or 10MB"
+    return _parse(text, _SIZE_BYTES, right, MAX_SIZE_BYTES, "1024GB", least=1)
 
 
 def parse_buffer(text: object) -> Buffer:
@@ -146,7 +149,9 @@ def _split(text: object, right: str) -> tuple[Decimal, str]:
         raise UnitError(f"{text!r} is not {right}") from error
 
 
-def _parse(text: object, units: dict[str, int], right: str, most: int, least: int) -> int:
+def _parse(
+    text: object, units: dict[str, int], right: str, most: int, most_text: str, least: int
+) -> int:
     number, unit = _split(text, right)
     if unit == "" and number == 0 and least == 0:
         return 0
@@ -157,5 +162,5 @@ def _parse(text: object, units: dict[str, int], right: str, most: int, least: in
     value = int((number * units[unit]).to_integral_value())
     if value < least or value > most:
         low = "above 0" if least else "0 or more"
-        raise UnitError(f"{text!r} is out of range: {right}, {low} and at most {most} base units")
+        raise UnitError(f"{text!r} is out of range: {right}, {low} and at most {most_text}")
     return value

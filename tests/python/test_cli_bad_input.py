@@ -18,50 +18,62 @@ cc = "cubic"
 """
 
 BAD = {
-    "wrong unit": (GOOD.replace("10mbit", "10ms"), "path.rate"),
+    "wrong unit": (GOOD.replace("10mbit", "10ms"), "path.rate", "'10ms'"),
     "no unit": (GOOD.replace('"10mbit"', "10"), "path.rate"),
-    "negative rate": (GOOD.replace("10mbit", "-10mbit"), "path.rate"),
-    "zero rate": (GOOD.replace("10mbit", "0mbit"), "path.rate"),
-    "huge rate": (GOOD.replace("10mbit", "9" * 25 + "gbit"), "path.rate"),
-    "not a number": (GOOD.replace('"10mbit"', "nan"), "path.rate"),
-    "zero rtt": (GOOD.replace("20ms", "0ms"), "path.rtt"),
-    "negative rtt": (GOOD.replace("20ms", "-20ms"), "path.rtt"),
-    "unknown cc": (GOOD.replace("cubic", "cubik"), "did you mean cubic"),
+    "negative rate": (GOOD.replace("10mbit", "-10mbit"), "path.rate", "'-10mbit'"),
+    "zero rate": (GOOD.replace("10mbit", "0mbit"), "path.rate", "'0mbit'"),
+    "huge rate": (GOOD.replace("10mbit", "9" * 25 + "gbit"), "path.rate", "at most 1000gbit"),
+    "not a number": (GOOD.replace('"10mbit"', "nan"), "path.rate", "nan"),
+    "zero rtt": (GOOD.replace("20ms", "0ms"), "path.rtt", "'0ms'"),
+    "negative rtt": (GOOD.replace("20ms", "-20ms"), "path.rtt", "'-20ms'"),
+    "unknown cc": (GOOD.replace("cubic", "cubik"), "did you mean cubic", "'cubik'"),
     "empty cc": (GOOD.replace("cubic", ""), "flow.0.cc"),
     "no flows": ("flow = []\n" + GOOD.split("[[flow]]")[0], "flow"),
     "flow missing": (GOOD.split("[[flow]]")[0], "flow: is missing"),
     "path missing": ('duration = "2s"\n[[flow]]\ncc = "cubic"\n', "path: is missing"),
     "duration missing": (GOOD.replace('duration = "2s"', ""), "duration: is missing"),
-    "zero duration": (GOOD.replace('"2s"', '"0s"'), "duration"),
-    "week and more": (GOOD.replace('"2s"', '"100000000s"'), "duration"),
+    "zero duration": (GOOD.replace('"2s"', '"0s"'), "duration", "'0s'"),
+    "week and more": (GOOD.replace('"2s"', '"100000000s"'), "duration", "'100000000s'"),
     "unknown key": (GOOD + 'colour = "red"\n', "flow.0.colour"),
     "unknown section": (GOOD + "[fast]\nx = 1\n", "fast"),
-    "warmup too long": ('warmup = "3s"\n' + GOOD, "warmup"),
-    "negative seed": ("seed = -1\n" + GOOD, "seed"),
-    "flow starts too late": (GOOD + 'start = "5s"\n', "flow.0.start"),
-    "flow stops before it starts": (GOOD + 'start = "1s"\nstop = "500ms"\n', "stop"),
+    "warmup too long": ('warmup = "3s"\n' + GOOD, "warmup", "'3s'"),
+    "negative seed": ("seed = -1\n" + GOOD, "seed", "-1"),
+    "flow starts too late": (GOOD + 'start = "5s"\n', "flow.0.start", "'5s'"),
+    "flow stops before it starts": (GOOD + 'start = "1s"\nstop = "500ms"\n', "stop", "'500ms'"),
     "zero count": (GOOD + "count = 0\n", "flow.0.count"),
-    "too many flows": (GOOD + "count = 5000\n", "flow.0.count"),
+    "too many flows": (GOOD + "count = 5000\n", "flow.0.count", "5000"),
     "duplicate names": (
-        GOOD + 'name = "a"\n[[flow]]\ncc = "reno"\nname = "a"\n', "used twice",
+        GOOD + 'name = "a"\n[[flow]]\ncc = "reno"\nname = "a"\n', "used twice", "'a'",
     ),
-    "loss above one": (GOOD.replace("[[flow]]", "loss = 1.5\n[[flow]]"), "path.loss"),
+    "loss above one": (GOOD.replace("[[flow]]", "loss = 1.5\n[[flow]]"), "path.loss", "1.5"),
     "correlation without loss": (
-        GOOD.replace("[[flow]]", "loss_correlation = 0.2\n[[flow]]"), "loss_correlation",
+        GOOD.replace("[[flow]]", "loss_correlation = 0.2\n[[flow]]"), "loss_correlation", "0.2",
     ),
-    "tiny window": (GOOD + 'receive_window = "1B"\n', "receive_window"),
-    "unknown qdisc": (GOOD.replace("[[flow]]", 'qdisc = "wred"\n[[flow]]'), "path.qdisc"),
+    "tiny window": (GOOD + 'receive_window = "1B"\n', "receive_window", "'1B'"),
+    "unknown qdisc": (GOOD.replace("[[flow]]", 'qdisc = "wred"\n[[flow]]'), "path.qdisc", "'wred'"),
     "red thresholds": (
         GOOD.replace("[[flow]]", '[path.qdisc_options]\nmin = "9KB"\nmax = "8KB"\n[[flow]]'),
-        "qdisc_options.min",
+        "qdisc_options.min", "'9KB'",
     ),
     "unknown constant": (GOOD + "[cc.cubic]\nbetta = 0.7\n", "did you mean beta"),
-    "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range"),
+    "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range", "3.0"),
     "constant of an unused cc": (GOOD + "[cc.bbr1]\nhigh_gain = 3.0\n", "no flow uses it"),
     "kernel name in sim": (GOOD.replace("cubic", "kernel:cubic"), "--engine vm"),
     "cake in sim": (GOOD.replace("[[flow]]", 'qdisc = "cake"\n[[flow]]'), "cake"),
-    "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval"),
-    "wrong type": (GOOD.replace('"cubic"', "[1, 2]"), "flow.0.cc"),
+    "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval", "'10ns'"),
+    "wrong type": (GOOD.replace('"cubic"', "[1, 2]"), "flow.0.cc", "[1, 2]"),
+    "infinite rate": (GOOD.replace('"10mbit"', "inf"), "path.rate", "inf"),
+    "constant not a number": (GOOD + "[cc.cubic]\nbeta = nan\n", "cc.cubic.beta", "nan"),
+    "huge seed": ("seed = 99999999999999999999\n" + GOOD, "seed", "99999999999999999999"),
+    "huge time": (GOOD.replace("20ms", "99999999s"), "path.rtt", "at most 604800s"),
+    "zero buffer": (GOOD.replace("[[flow]]", 'buffer = "0bdp"\n[[flow]]'), "path.buffer", "'0bdp'"),
+    "delay beyond the rtt": (
+        GOOD.replace("[[flow]]", 'forward_delay = "1s"\n[[flow]]'), "path.forward_delay", "'1s'",
+    ),
+    "name of another flow": (GOOD + 'name = "reno.1"\n[[flow]]\ncc = "reno"\n', "'reno.1'"),
+    "duplicate probes": (GOOD + '[[probe]]\nname = "p"\n' * 2, "probe.1.name", "'p'"),
+    "key given twice": (GOOD + 'cc = "reno"\n', "not TOML"),
+    "nested without end": ("a = " + "[" * 5000, "not TOML"),
     "not TOML": ("duration = = 2", "not TOML"),
     "empty": ("", "empty"),
 }  # fmt: skip
@@ -81,19 +93,20 @@ def test_a_malformed_scenario_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    text, expected = BAD[name]
+    text, *expected = BAD[name]
     file = tmp_path / "bad.toml"
     file.write_text(text, encoding="utf-8")
     status = run(["run", str(file), "--out", str(tmp_path / "out")], monkeypatch)
     message = capsys.readouterr().err
     assert status == 2
-    assert expected in message
+    for part in (str(file), *expected):
+        assert part in message
     assert len(message.strip().splitlines()) == 1
     assert "Traceback" not in message
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("kind", ["folder", "absent", "binary"])
+@pytest.mark.parametrize("kind", ["folder", "absent", "binary", "unreadable", "endless"])
 def test_what_is_no_scenario_file_is_refused(
     kind: str,
     tmp_path: Path,
@@ -105,6 +118,11 @@ def test_what_is_no_scenario_file_is_refused(
         path.mkdir()
     elif kind == "binary":
         path.write_bytes(bytes(range(256)))
+    elif kind == "unreadable":
+        # Reading one's own memory from address 0 fails, also for root.
+        path = Path("/proc/self/mem")
+    elif kind == "endless":
+        path = Path("/dev/zero")
     assert run(["run", str(path)], monkeypatch) == 2
     message = capsys.readouterr().err
     assert str(path) in message

@@ -21,9 +21,11 @@ from fullpipe.cli.output import (
     say,
     warn,
 )
+from fullpipe.engines import engine as engine_of
 from fullpipe.engines import engine_names, run_scenario
 from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
+from fullpipe.plan import resolve
 from fullpipe.recording import Recording
 from fullpipe.scenario import Scenario, apply_changes, load_document, make_scenario
 
@@ -61,8 +63,13 @@ def run(
         raise UserError("--pcap: only with --engine sim and one run")
     document = apply_changes(load_document(scenario), set_ or [])
     # As it was written, comments included, where nothing was changed.
-    toml = tomli_w.dumps(document) if set_ else scenario.read_text(encoding="utf-8")
+    asis = scenario.is_file() and not set_
+    toml = scenario.read_text(encoding="utf-8") if asis else tomli_w.dumps(document)
     parsed = make_scenario(document, str(scenario))
+    try:
+        engine_of(engine).check(resolve(parsed))
+    except UserError as error:
+        raise UserError(f"{scenario}: {error}") from None
     options = {
         name: str(value)
         for name, value in (

@@ -1,7 +1,7 @@
 """Engines: what runs a plan. All return the same thing, so that nothing downstream knows which.
 
-`engine(name)` gives one; `run_plan` runs one plan into a recording; `run_seeds` runs one scenario
-with several seeds over all cores.
+`engine(name)` gives one; `run_scenario` runs a scenario into recordings, with several seeds over
+all cores.
 """
 
 from fullpipe.engines.base import Engine, Progress, RunResult, engine, engine_names
