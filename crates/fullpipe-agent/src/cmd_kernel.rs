@@ -45,6 +45,7 @@ pub(crate) fn run(verb: &str) -> Result<(), String> {
     match verb {
         "load" => {
             let request: Request = read()?;
+            kernel_cc::ensure_mounted()?;
             load(&request, false)?.keep()?;
             println!("{}", json!({ "kernel_name": request.kernel_name }));
         }

@@ -8,5 +8,5 @@ mod pins;
 mod trace;
 
 pub(crate) use load::{load, Loaded, Wanted};
-pub(crate) use pins::{list, unload};
+pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use trace::Tracer;

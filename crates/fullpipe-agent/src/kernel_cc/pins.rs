@@ -44,7 +44,6 @@ pub(crate) struct Listed {
 impl Loaded {
     /// Keeps the registration beyond this process, until [`unload`].
     pub(crate) fn keep(mut self) -> Result<(), String> {
-        ensure_mounted()?;
         let folder = Path::new(FOLDER).join(self.kernel_name());
         retire(&folder)?;
         fs::create_dir_all(&folder).map_err(|error| at(&folder, &error))?;
@@ -186,7 +185,8 @@ fn remove(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-fn ensure_mounted() -> Result<(), String> {
+/// Where [`Loaded::keep`] keeps things; an error says what is missing.
+pub(crate) fn ensure_mounted() -> Result<(), String> {
     let is_mounted = statfs(BPF_FS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
     if is_mounted {
         return Ok(());
@@ -198,7 +198,12 @@ fn ensure_mounted() -> Result<(), String> {
         MsFlags::empty(),
         None::<&str>,
     )
-    .map_err(|error| format!("mounting the bpf file system at {BPF_FS}: {error}"))
+    .map_err(|error| {
+        format!(
+            "no bpf file system at {BPF_FS}, where a congestion control is kept, and none can be \
+             mounted there: {error}"
+        )
+    })
 }
 
 fn at(path: &Path, error: &io::Error) -> String {
