@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
@@ -57,7 +58,14 @@ def list_(catalogue: Catalogue = None) -> None:
         title = entry.title
         if entry.not_yet_runnable:
             title += f" (not yet runnable: {entry.not_yet_runnable})"
-        table.add_row(entry.id, entry.figure, title, state, str(runs or "-"), str(len(entry.claim)))
+        table.add_row(
+            entry.id,
+            escape(entry.figure),
+            escape(title),
+            state,
+            str(runs or "-"),
+            str(len(entry.claim)),
+        )
     console.print(table)
 
 
@@ -71,13 +79,13 @@ def show(
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
         cells = entry.cells(size)
-        console.print(f"[bold]{entry.id}[/]: seed {entry.seed}, {entry.figure}: {entry.title}")
-        console.print(entry.shows)
+        _line(entry.id, f": seed {entry.seed}, {entry.figure}: {entry.title}")
+        _line("", entry.shows)
         for label, text in (
             ("differs", entry.differs), ("not yet runnable", entry.not_yet_runnable)
         ):  # fmt: skip
             if text:
-                console.print(f"{label}: {text}")
+                _line("", f"{label}: {text}")
         engines = ", ".join(entry.engines)
         console.print(
             f"{len(cells)} cells x {entry.repetitions_of(size)} runs on {engines}; "
@@ -85,12 +93,14 @@ def show(
         )
         for axis in entry.axes:
             values = dict.fromkeys(str(cell.axes.get(axis, "")) for cell in cells)
-            console.print(f"  axis {axis}: {', '.join(values) if axis != 'engine' else engines}")
+            _line("", f"  axis {axis}: {', '.join(values) if axis != 'engine' else engines}")
         for metric_name, metric in entry.metric.items():
-            console.print(f"  metric {metric_name}: {metric.value} ({metric.over_runs} of runs)")
+            _line("", f"  metric {metric_name}: {metric.value} ({metric.over_runs} of runs)")
         for claim in entry.claim:
-            console.print(f"  claim {claim.id}: {claim.text}")
-            console.print(f"    {claim.check or 'not testable: ' + claim.needs}", style="dim")
+            _line("", f"  claim {claim.id}: {claim.text}")
+            console.print(
+                f"    {claim.check or 'not testable: ' + claim.needs}", style="dim", markup=False
+            )
 
 
 @app.command()
@@ -200,12 +210,18 @@ def _chosen(catalogue: Path | None, names: list[str] | None, everything: bool) -
     return entries if everything else pick(entries, names or [])
 
 
+def _line(bold: str, text: str) -> None:
+    """Text of an entry is no markup."""
+    console.print(f"[bold]{bold}[/]{escape(text)}" if bold else escape(text))
+
+
 def _print(found: EntryVerdicts) -> None:
     entry = found.results.entry
-    console.print(f"[bold]{entry.id}[/] {entry.figure}: {entry.title}")
+    _line(entry.id, f" {entry.figure}: {entry.title}")
     for verdict in found.verdicts:
         colour = _COLOURS[verdict.status]
-        console.print(f"  [{colour}]{verdict.status}[/] {verdict.claim.id}: {verdict.claim.text}")
+        said = escape(f"{verdict.claim.id}: {verdict.claim.text}")
+        console.print(f"  [{colour}]{verdict.status}[/] {said}")
         details = [verdict.reason] if verdict.reason else []
         if verdict.measured:
             runs = f", {verdict.runs} runs on {verdict.engine}" if verdict.runs else ""

@@ -70,7 +70,7 @@ def _table(judged: Sequence[EntryVerdicts]) -> list[str]:
 def _section(one: EntryVerdicts) -> list[str]:
     entry = one.results.entry
     runs = one.results.repetitions[0]
-    lines = ["", f"### {entry.figure}: {entry.title}", f"`{entry.id}`"]
+    lines = ["", _escaped(f"### {entry.figure}: {entry.title}"), f"`{entry.id}`"]
     if runs:
         lines[-1] += (
             f", {one.results.engine}, {runs} runs of each of {len(one.results.points)} cells"

@@ -1,0 +1,52 @@
+"""The catalogue itself: every entry is sound, every figure has one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fullpipe.experiments import load_catalogue, load_entry
+from fullpipe.experiments.entry import default_folder
+
+ENTRIES = sorted(default_folder().glob("*.toml"))
+#: What the papers number: figures, tables.
+NUMBERED = {"003": ({2, 3, 4, 5, 6}, set()), "004": (set(range(1, 16)), {"I"})}
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: str(path.stem))
+def test_every_entry_is_read_and_rehearsed_in_both_sizes(path: Path) -> None:
+    entry = load_entry(path)
+    assert entry.claim, "an entry without a claim judges nothing"
+    assert bool(entry.cells("full")) == entry.runnable
+    if entry.runnable:
+        # --full is at least as large as what finishes in minutes.
+        assert entry.repetitions_of("full") >= entry.repetitions_of("default")
+        assert len(entry.cells("full")) >= len(entry.cells("default"))
+
+
+@pytest.mark.parametrize("seed", NUMBERED)
+def test_every_figure_and_table_of_a_paper_has_an_entry(seed: str) -> None:
+    figures, tables = set(), set()
+    for entry in load_catalogue(default_folder()):
+        if entry.seed == seed:
+            for span in re.findall(r"Figs?\. ([\d, and to]+)", entry.figure):
+                numbers = [int(number) for number in re.findall(r"\d+", span)]
+                ends = re.findall(r"(\d+) to (\d+)", span)
+                figures |= {*numbers, *(n for a, b in ends for n in range(int(a), int(b) + 1))}
+            tables |= set(re.findall(r"Table ([IVX]+|\d+)", entry.figure))
+    wanted_figures, wanted_tables = NUMBERED[seed]
+    assert wanted_figures <= figures
+    assert wanted_tables <= tables
+
+
+def test_published_table_one_is_the_papers_48_ratios() -> None:
+    entry = load_entry(default_folder() / "seed004_table1.toml")
+    values = [value for published in entry.published for value in published.values]
+    assert len(values) == 48
+    # Row sums of the printed table, added by hand: 0.8, 1, 2 and 8 BDP.
+    sums = {0.8: 3.51, 1.0: 3.57, 2.0: 4.65, 8.0: 6.08}
+    for buffer, total in sums.items():
+        row = [v for p in entry.published if p.at["buffer"] == buffer for v in p.values]
+        assert sum(row) == pytest.approx(total)

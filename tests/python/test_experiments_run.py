@@ -1,0 +1,253 @@
+"""Running, reusing, continuing, reporting; and what a new user gets wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiment_entries import SMALL, claims, entry_of
+from fullpipe import cli
+from fullpipe.experiments import Progress, Store, judge, run_entries
+from fullpipe.metrics import View
+from fullpipe.recording import Recording
+
+
+def command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("sys.argv", ["fullpipe", "experiment", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+def test_runs_are_done_once_and_more_repetitions_only_add(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), Store(tmp_path / "store")
+    first = run_entries([entry], store, jobs=2)
+    assert (first.ran, first.reused, first.failures) == (8, 0, {})
+    again = run_entries([entry], store, jobs=2)
+    assert (again.ran, again.reused) == (0, 8)
+    more = run_entries([entry], store, repetitions=3, jobs=2)
+    assert (more.ran, more.reused) == (4, 8)
+    # Another entry that asks for the same runs reuses them, whatever its name.
+    other = entry_of(tmp_path, SMALL.replace("A small", "Another"), "other")
+    assert run_entries([other], store, jobs=2).ran == 0
+    assert not list((tmp_path / "store").rglob("*.parquet")), "recordings are dropped unless kept"
+
+
+def test_an_interrupted_request_continues_where_it_stopped(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), Store(tmp_path / "store")
+
+    def interrupt(progress: Progress) -> None:
+        if progress.done >= 3:
+            raise KeyboardInterrupt
+
+    first = run_entries([entry], store, jobs=1, on_progress=interrupt)
+    assert first.interrupted
+    assert 3 <= first.ran < 8
+    second = run_entries([entry], store, jobs=1)
+    assert second.reused >= first.ran
+    assert second.ran + second.reused == 8
+    assert judge(entry, store).verdicts[0].status == "reproduced"
+    assert not list((tmp_path / "store" / "work").glob("*"))
+
+
+def test_what_is_measured_is_what_the_recording_holds(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), Store(tmp_path / "store")
+    run_entries([entry], store, keep_recordings=True, jobs=2)
+    results = judge(entry, store).results
+    folders = {path.parent for path in (tmp_path / "store").rglob("flows.parquet")}
+    assert len(folders) == 8
+    shares = set()
+    for folder in folders:
+        recording = Recording.open(folder)
+        delivered = View(recording).flows["bytes_delivered"]
+        shares.add(round(float(delivered[0] / delivered.sum()), 9))
+    measured = {round(float(v), 9) for values in results.values("share") for v in values}
+    assert measured == shares
+    # A metric added later needs no new run where recordings are kept.
+    later = entry_of(tmp_path, SMALL.replace("goodput_mbps()", "goodput_mbps('two')"), "later")
+    assert run_entries([later], store, jobs=2).ran == 0
+
+
+def test_a_damaged_run_is_run_again(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), Store(tmp_path / "store")
+    run_entries([entry], store, jobs=2)
+    one, two, *_ = sorted((tmp_path / "store").rglob("run.json"))
+    one.write_text("{")
+    two.write_text("[]")
+    assert run_entries([entry], store, jobs=2).ran == 2
+
+
+def test_an_engine_that_cannot_run_a_scenario_is_named(tmp_path: Path) -> None:
+    bad = entry_of(tmp_path, SMALL.replace('buffer = "1bdp"', 'qdisc = "cake"'), "bad")
+    good = entry_of(tmp_path, name="good")
+    outcome = run_entries([bad, good], Store(tmp_path / "store"), jobs=2)
+    assert outcome.ran == 8
+    assert list(outcome.failures) == [("bad", "sim")]
+    assert "cake" in outcome.failures["bad", "sim"]
+
+
+def test_the_command_runs_reports_and_says_what_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "catalogue"
+    entry_of(folder, claims("all(goodput > 0.5)", "all(goodput > 100)"))
+    where = ["--catalogue", str(folder), "--store", str(tmp_path / "store")]
+    assert command(["run", "small", *where, "--jobs", "2"], monkeypatch) == 0
+    shown = capsys.readouterr()
+    assert "reproduced c0" in shown.out
+    assert "contradicted c1" in shown.out
+    assert "8 runs" in shown.err
+    out, short = tmp_path / "page.html", tmp_path / "claims.md"
+    report = ["report", "--all", *where, "--out", str(out), "--claims", str(short)]
+    assert command(report, monkeypatch) == 0
+    page, text = out.read_text(), short.read_text()
+    for word in ("Claim 0.", "A small experiment", "fullpipe experiment run small"):
+        assert word in page
+    assert "| 1 | 1 | 0 |" in text
+    # Both pages are functions of the results: no date, no place, no order of runs.
+    assert command(report, monkeypatch) == 0
+    assert (out.read_text(), short.read_text()) == (page, text)
+    assert str(tmp_path) not in text
+    for name in ("list", "show small"):
+        assert command([*name.split(), "--catalogue", str(folder)], monkeypatch) == 0
+
+
+def test_text_of_an_entry_is_no_markup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "catalogue"
+    hostile = "<script>alert(1)</script> | [bold]x[/bold]"
+    entry_of(folder, SMALL.replace("Something is carried.", hostile).replace("A small", hostile))
+    out, short = tmp_path / "page.html", tmp_path / "claims.md"
+    where = ["--catalogue", str(folder), "--store", str(tmp_path / "store")]
+    report = ["report", "--all", *where, "--out", str(out), "--claims", str(short)]
+    assert command(report, monkeypatch) == 0
+    assert "<script>" not in out.read_text() + short.read_text()
+    assert "\\|" in short.read_text()
+    capsys.readouterr()
+    assert command(["show", "small", "--catalogue", str(folder)], monkeypatch) == 0
+    assert "[bold]x[/bold]" in capsys.readouterr().out
+
+
+#: What is wrong -> (the file's text, what the message must say).
+BROKEN = {
+    "not TOML": ("seed = = 4", "not TOML"),
+    "empty": ("", "empty"),
+    "unknown key": (SMALL + "colour = 1\n", "claim.0.colour: unknown key"),
+    "unknown section": (SMALL + "[wifi]\nx = 1\n", "wifi: unknown key"),
+    "unknown seed": (SMALL.replace('"004"', '"4"'), "seed"),
+    "no title": (SMALL.replace('title = "A small experiment"\n', ""), "title: is missing"),
+    "scenario wrong": (SMALL.replace("mbit", "mbits"), "path.rate"),
+    "unknown cc": (SMALL.replace('cc = "reno"', 'cc = "rino"'), "did you mean reno"),
+    "unknown hole": (SMALL.replace("{rtt}", "{rrt}"), "{rrt} is no axis"),
+    "axis that is text multiplied": (
+        SMALL.replace("[2, 4]", '["a"]').replace("{rate}", "{rate*2}"), "no number to multiply",
+    ),
+    "empty axis": (SMALL.replace("rate = [2, 4]", "rate = []"), "grid.0.rate: is empty"),
+    "other axes": (SMALL + "[[default.grid]]\nrate = [2]\n", "are not those of the first"),
+    "table without label": (
+        SMALL.replace("[2, 4]", "[{ x = 1 }]").replace("{rate}", "{rate.x}"), "needs `label`",
+    ),
+    "too many cells": (
+        SMALL.replace("[2, 4]", str(list(range(1, 50)))).replace(
+            "[10, 20]", str(list(range(1, 50)))
+        ), "more than 2000 cells",
+    ),
+    "unknown metric": (SMALL.replace("share('one')", "part('one')"), "'part' is no metric"),
+    "metric wrongly called": (SMALL.replace("share('one')", "share()"), "missing a required"),
+    "phase": (SMALL.replace("share('one')", "phase_share('one', 'UP')"), "'UP' is no phase"),
+    "Python": (SMALL.replace("share('one')", "__import__('os').system('x')"), "listed functions"),
+    "comprehension": (claims("all(x for x in share)"), "not part of the language"),
+    "no single truth": (claims("share > 0.1"), "gives 4 values"),
+    "unknown name": (claims("all(shore > 0.1)"), "'shore' is no metric"),
+    "unknown axis": (claims("all(share[rte == 10] > 0)"), "'rte' is no axis"),
+    "no cell": (claims("all(share[rtt == 11] > 0)"), "no cell"),
+    "cells do not pair": (claims("all(share[rtt == 10] > share[rate == 2, rtt == 20])"),
+                          "do not pair"),
+    "not an expression": (claims("all(share >"), "not an expression"),
+    "claim twice": (claims("all(share > 0)").replace("[[plot]]", "[[plot]]")
+                    + '[[claim]]\nid = "c0"\ntext = "t"\ncheck = "1 > 0"\n', "used twice"),
+    "claim without a check": (SMALL.replace('check = "all(goodput > 0.5)"', ""), "check or needs"),
+    "published too short": (
+        SMALL + '[[published]]\nmetric = "share"\nalong = "rtt"\nvalues = [0.1]\n',
+        "1 values along rtt, which has 2",
+    ),
+    "published too long": (
+        SMALL + '[[published]]\nmetric = "share"\nalong = "rtt"\nvalues = [0.1, 0.2, 0.3]\n',
+        "3 values along rtt, which has 2",
+    ),
+    "published nowhere": (
+        SMALL + '[[published]]\nmetric = "share"\nat = { rtt = 11 }\nvalues = [0.1]\n',
+        "11 is not one of 10, 20",
+    ),
+    "published of no metric": (
+        SMALL + '[[published]]\nmetric = "shore"\nvalues = [0.1]\n', "'shore' is not one of",
+    ),
+    "plot of no metric": (SMALL.replace('of = "share"', 'of = "shore"'), "'shore' is not one of"),
+    "plot over no axis": (SMALL.replace('x = "rate"', 'x = "rat"'), "'rat' is not one of"),
+    "prediction": (
+        SMALL.replace('unit = "Mbit/s"', 'predict = "speed"'), "must be share:CC, jain",
+    ),
+    "neither runs nor says why": (
+        SMALL.split("[scenario]")[0], "needs [scenario], [number] or not_yet_runnable",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_entry_ends_with_status_2_and_names_file_and_key(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, says = BROKEN[name]
+    (tmp_path / "broken.toml").write_text(text, encoding="utf-8")
+    assert command(["list", "--catalogue", str(tmp_path)], monkeypatch) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert "broken.toml" in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "smal"], "did you mean small"),
+        (["run", "seed009"], "not in the catalogue"),
+        (["run"], "name entries"),
+        (["run", "small", "--all"], "name entries"),
+        (["run", "small", "--engine", "ns3"], "--engine ns3: unknown; known are sim"),
+        (["run", "small", "--repeat", "0"], "--repeat"),
+        (["run", "small", "--jobs", "0"], "--jobs"),
+        (["run", "small", "--observed", "no.csv"], "no.csv: cannot be read"),
+        (["report", "small", "--observed", "no.csv"], "no.csv: cannot be read"),
+        (["report", "small", "--out", "/proc/x/page.html"], "cannot be written"),
+        (["show", "large"], "not in the catalogue"),
+        (["report"], "name entries"),
+    ],
+)
+def test_a_wrong_command_ends_with_status_2_and_says_what_would_be_right(
+    arguments: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "catalogue"
+    entry_of(folder, SMALL.replace("rate = [2, 4]", "rate = [2]").replace("[10, 20]", "[10]"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    assert command([*arguments, "--catalogue", str(folder)], monkeypatch) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert says in error
+    assert "Traceback" not in error
+
+
+def test_a_folder_without_entries_and_a_wrong_file_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["list", "--catalogue", str(tmp_path)], monkeypatch) == 2
+    assert "no experiments here" in capsys.readouterr().err
+    (tmp_path / "Fig 8.toml").write_text(SMALL)
+    assert command(["list", "--catalogue", str(tmp_path)], monkeypatch) == 2
+    assert "name it with" in capsys.readouterr().err
