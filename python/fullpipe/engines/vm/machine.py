@@ -113,7 +113,14 @@ def run(
             stream = view[start:]
             view.close()
         console = (folder / "console").read_text(errors="replace").splitlines()
-        return Ended(stream, console[-_LAST_WORDS:], interrupted, silent)
+        return Ended(stream, _last_words(console), interrupted, silent)
+
+
+def _last_words(console: list[str]) -> list[str]:
+    """From the kernel's own verdict on, where it gave one: a call trace behind it says less."""
+    verdicts = [i for i, line in enumerate(console) if "Kernel panic" in line or "BUG:" in line]
+    start = verdicts[0] if verdicts else max(len(console) - _LAST_WORDS, 0)
+    return console[start : start + _LAST_WORDS]
 
 
 def version() -> str | None:
