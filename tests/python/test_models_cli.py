@@ -220,6 +220,21 @@ def test_predictions_beside_a_measurement_come_from_every_model_that_knows_it() 
     assert {p.model for p in predict(plan("bbr1"))} == {"steady state of BBRv1", "fluid model"}
 
 
+@pytest.mark.parametrize(
+    ("cc", "duration", "named"),
+    [
+        ("bbr1", "9s", "horizon_includes_probe_rtt"), ("bbr1", "30s", "long_horizon"),
+        ("bbr3", "4s", "horizon_includes_probe_rtt"), ("bbr3", "30s", "long_horizon"),
+    ],
+)  # fmt: skip
+def test_a_steady_state_beside_a_short_scenario_says_so_by_name(
+    cc: str, duration: str, named: str
+) -> None:
+    steady = predict({**plan(cc), "duration_ns": int(duration[:-1]) * 10**9})[0]
+    assert steady.model.startswith("steady state")
+    assert named in [caution.assumption for caution in steady.cautions]
+
+
 def test_outside_every_domain_nothing_is_predicted() -> None:
     assert predict(plan("bbrnplus")) == []
     assert predict(plan("bbr3", qdisc="cake")) == []

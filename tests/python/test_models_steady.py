@@ -122,10 +122,36 @@ def test_bbr3_in_deep_buffers_gets_two_thirds_where_only_its_window_limits_it() 
     assert found.by_clock < found.by_window
 
 
-@pytest.mark.parametrize("question", [{"buffer_bdp": 0.5}, {"buffer_bdp": 64.0}])
-def test_bbr3s_steady_state_names_the_assumption_that_fails(question: dict[str, float]) -> None:
-    found = bbr3_share(contest(10, 40, question["buffer_bdp"], 1))
-    assert found.cautions
+@pytest.mark.parametrize(
+    ("question", "assumption"),
+    [
+        (contest(10, 40, 0.5, 1), "overflow_by_probes"),
+        (contest(10, 40, 64, 1), "probe_before_loss_based_overflow"),
+        (contest(10, 40, 64, 1), "probe_rtt_fits"),
+        (contest(10, 40, 1, 32), "more_than_least_window"),
+        (contest(10, 40, 32, 16), "one_probe_at_a_time"),
+    ],
+)
+def test_bbr3s_steady_state_names_the_assumption_that_fails(
+    question: Contest, assumption: str
+) -> None:
+    assert assumption in [caution.assumption for caution in bbr3_share(question).cautions]
+
+
+def test_a_question_inside_bbr3s_assumptions_is_answered_without_warning() -> None:
+    assert bbr3_share(contest(10, 40, 4, 4)).cautions == ()
+
+
+def test_more_bbr_flows_never_get_less_and_bbr1_never_gains_from_a_deeper_buffer() -> None:
+    counts, buffers = (1, 2, 4, 8, 16, 32), (1, 2, 4, 8, 16, 32, 64)
+    for mbps, rtt_ms in ((10, 20), (10, 60), (100, 20), (100, 60)):
+        for model in (bbr1_share, bbr3_share):
+            for x in buffers:
+                shares = [model(contest(mbps, rtt_ms, x, n)).share for n in counts]
+                assert shares == sorted(shares)
+        for n in counts:
+            shares = [bbr1_share(contest(mbps, rtt_ms, x, n)).share for x in buffers]
+            assert shares == sorted(shares, reverse=True)
 
 
 @pytest.mark.parametrize(

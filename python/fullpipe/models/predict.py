@@ -11,7 +11,9 @@ from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Caution, Contest
 from fullpipe.models.extended import run_extended
 from fullpipe.models.fluid import run_fluid
 from fullpipe.models.plans import Plan, Reading, extended_run, fluid_run, read_plan
+from fullpipe.models.steady import PROBE_RTT_INTERVAL_S as PROBE_RTT_INTERVAL_V1_S
 from fullpipe.models.steady import bbr1_share
+from fullpipe.models.steady3 import PROBE_RTT_INTERVAL_S as PROBE_RTT_INTERVAL_V3_S
 from fullpipe.models.steady3 import bbr3_share
 
 #: Fluid predictions beyond this many flow-steps would make a report wait.
@@ -19,6 +21,8 @@ MAX_FLOW_STEPS = 3e7
 #: The published model's own horizon is 9 s; longer runs only cost time.
 FLUID_DURATION_S = 9.0
 FLUID_WINDOW_START_S = 4.0
+#: ProbeRTTs over which a share has come near its long-term mean.
+STEADY_PROBE_RTTS = 10
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,26 @@ def _steady(reading: Reading, warmup_s: float) -> Prediction | None:
     name = reading.names[reading.ccs.index(bbr[0])]
     if bbr[0] == "bbr1":
         ware = bbr1_share(contest)
-        return Prediction(
-            "steady state of BBRv1", {name: ware.share}, None, None, None, ware.cautions
-        )
+        cautions = (*ware.cautions, *_horizon(reading, PROBE_RTT_INTERVAL_V1_S))
+        return Prediction("steady state of BBRv1", {name: ware.share}, None, None, None, cautions)
     steady = bbr3_share(contest)
-    return Prediction(
-        "steady state of BBRv3", {name: steady.share}, None, None, None, steady.cautions
-    )
+    cautions = (*steady.cautions, *_horizon(reading, PROBE_RTT_INTERVAL_V3_S))
+    return Prediction("steady state of BBRv3", {name: steady.share}, None, None, None, cautions)
+
+
+def _horizon(reading: Reading, interval_s: float) -> tuple[Caution, ...]:
+    """What a steady state takes for granted of a scenario's length."""
+    if reading.duration_s <= interval_s:
+        return (Caution(
+            "horizon_includes_probe_rtt", f"{reading.duration_s:g} s are too short for ProbeRTT, "
+            f"the first of which is at {interval_s:g} s",
+        ),)  # fmt: skip
+    if reading.duration_s < STEADY_PROBE_RTTS * interval_s:
+        return (Caution(
+            "long_horizon", "the share is a mean over many ProbeRTTs, one in "
+            f"{interval_s:g} s; {reading.duration_s:g} s have fewer than {STEADY_PROBE_RTTS}",
+        ),)  # fmt: skip
+    return ()
 
 
 def _extended(reading: Reading, warmup_s: float) -> Prediction | None:

@@ -69,7 +69,7 @@ def bbr3_share(contest: Contest, rounds: float = PROBE_ROUNDS) -> SteadyState3:
         by_clock,
         loss_based,
         path.period_s(by_clock, rounds),
-        _cautions(contest, path, max(by_window, by_clock), floor),
+        _cautions(contest, path, max(by_window, by_clock), floor, rounds),
     )
 
 
@@ -127,7 +127,9 @@ class _Path:
         return self.contest.against_flows * window
 
 
-def _cautions(contest: Contest, path: _Path, part: float, floor: float) -> tuple[Caution, ...]:
+def _cautions(
+    contest: Contest, path: _Path, part: float, floor: float, rounds: float
+) -> tuple[Caution, ...]:
     found = []
     if contest.buffer_bdp < 1:
         found.append(Caution(
@@ -143,6 +145,12 @@ def _cautions(contest: Contest, path: _Path, part: float, floor: float) -> tuple
         found.append(Caution(
             "more_than_least_window", "what is left to BBR is below its least window of four "
             "segments a flow, which then decides the share",
+        ))  # fmt: skip
+    if contest.flows > 1 and path.period_s(part, rounds) < 2 * rounds * path.full_rtt_s:
+        found.append(Caution(
+            "one_probe_at_a_time", "BBR flows probe for longer than they wait, so that their "
+            "probes overlap and interrupt the loss-based flows more often than the model says; "
+            "with many flows BBR's share is then larger",
         ))  # fmt: skip
     if 2 * path.full_rtt_s > PROBE_RTT_INTERVAL_S:
         found.append(Caution(
