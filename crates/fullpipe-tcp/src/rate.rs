@@ -1,6 +1,6 @@
 //! Delivery-rate samples: draft-ietf-ccwg-bbr section 4.1, Linux tcp_rate.c.
 
-use crate::scoreboard::{Sent, APP_LIMITED, EVER_RETRANS};
+use crate::scoreboard::{is_later, Sent, APP_LIMITED, EVER_RETRANS};
 
 /// Connection-wide state of the estimator.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(crate) struct Sample {
     pub(crate) delivered: i32,
     pub(crate) delivered_ce: i32,
     pub(crate) interval_us: i32,
-    newest_sent_ns: u64,
+    newest_order: u32,
 }
 
 impl RateState {
@@ -60,9 +60,7 @@ impl RateState {
         if record.delivered_us == 0 {
             return;
         }
-        let newest = sample.prior_us == 0
-            || record.at_ns > sample.newest_sent_ns
-            || (record.at_ns == sample.newest_sent_ns && number > sample.last_number);
+        let newest = sample.prior_us == 0 || is_later(record.order, sample.newest_order);
         if newest {
             let sent_us = record.at_ns / 1000;
             sample.prior_us = record.delivered_us;
@@ -71,7 +69,7 @@ impl RateState {
             sample.is_app_limited = record.flags & APP_LIMITED != 0;
             sample.is_retrans = record.flags & EVER_RETRANS != 0;
             sample.last_number = number;
-            sample.newest_sent_ns = record.at_ns;
+            sample.newest_order = record.order;
             sample.send_interval_us = sent_us.saturating_sub(record.first_tx_us);
             self.first_tx_us = sent_us;
         }

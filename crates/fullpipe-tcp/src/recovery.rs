@@ -5,7 +5,7 @@ use fullpipe_cc::{Ack as CcAck, CaState, EventKind, INFINITE};
 
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
-use crate::scoreboard::{EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
+use crate::scoreboard::{is_later, EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
 use crate::sender::{Sender, SenderEvent, TimerKind};
 
 /// Initial `tp->reordering` (RFC 5681's three duplicate ACKs).
@@ -195,10 +195,8 @@ impl Sender {
         }
         self.rack.advanced = true;
         self.rack.rtt_us = rtt_us;
-        let newer = (record.at_ns, number) > (self.rack.sent_ns, self.rack.number);
-        if newer {
-            self.rack.sent_ns = record.at_ns;
-            self.rack.number = number;
+        if is_later(record.order, self.rack.order) {
+            self.rack.order = record.order;
         }
     }
 
@@ -316,7 +314,7 @@ impl Sender {
         while number != NIL {
             let following = self.board.after(number);
             let record = self.board.get(number);
-            if (record.at_ns, number) >= (self.rack.sent_ns, self.rack.number) {
+            if !is_later(self.rack.order, record.order) {
                 break;
             }
             let age_us = self.now_ns.saturating_sub(record.at_ns) / 1000;

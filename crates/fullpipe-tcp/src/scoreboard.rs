@@ -24,6 +24,9 @@ pub(crate) struct Sent {
     pub(crate) delivered_us: u64,
     pub(crate) delivered: u32,
     pub(crate) delivered_ce: u32,
+    /// The how-manieth transmission it was, wraps. Linux compares times of sending, which its
+    /// clock keeps apart; simulated packets may leave at one time.
+    pub(crate) order: u32,
     prev: u32,
     next: u32,
     pub(crate) flags: u8,
@@ -35,6 +38,7 @@ pub(crate) struct Scoreboard {
     ring: Vec<Sent>,
     head: u32,
     tail: u32,
+    transmissions: u32,
 }
 
 impl Scoreboard {
@@ -43,6 +47,7 @@ impl Scoreboard {
             ring: vec![Sent::default(); 64],
             head: NIL,
             tail: NIL,
+            transmissions: 0,
         }
     }
 
@@ -81,6 +86,13 @@ impl Scoreboard {
         self.get(number).next
     }
 
+    /// A packet is sent: it becomes the newest transmission.
+    pub(crate) fn sent(&mut self, number: u32) {
+        self.transmissions = self.transmissions.wrapping_add(1);
+        self.get_mut(number).order = self.transmissions;
+        self.append(number);
+    }
+
     /// Puts a packet at the end of the order of sending.
     pub(crate) fn append(&mut self, number: u32) {
         self.unlink(number);
@@ -116,4 +128,9 @@ impl Scoreboard {
             self.get_mut(next).prev = prev;
         }
     }
+}
+
+/// Whether the transmission `a` was made after `b`.
+pub(crate) fn is_later(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
 }

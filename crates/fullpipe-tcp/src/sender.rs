@@ -90,8 +90,8 @@ pub(crate) enum TimerKind {
 /// RACK's state (RFC 8985 section 5.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
-    pub(crate) sent_ns: u64,
-    pub(crate) number: u32,
+    /// The newest transmission known to be delivered.
+    pub(crate) order: u32,
     pub(crate) rtt_us: u64,
     pub(crate) advanced: bool,
 }

@@ -286,7 +286,7 @@ impl Sender {
             self.totals.packets_retransmitted += 1;
         }
         self.totals.packets_sent += 1;
-        self.board.append(number);
+        self.board.sent(number);
         let last = self.closed && number + 1 == self.written;
         let payload_bytes = if last {
             self.last_payload

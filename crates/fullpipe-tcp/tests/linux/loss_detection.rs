@@ -218,3 +218,26 @@ fn a_probe_turns_the_loss_of_a_whole_tail_into_recovery_without_a_timeout() {
         (5, 0)
     );
 }
+
+#[test]
+fn new_data_sent_just_before_a_retransmission_says_nothing_about_it() {
+    // ACKs that arrive at one simulated time: the first two let new data out, the third finds the
+    // loss. On the wire the retransmission follows the new data, which is delivered first.
+    let mut sender = with_cwnd(10);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(1, START));
+    sends(&mut sender, START + RTT);
+    let at_ns = START + RTT + MS;
+    sender.on_ack(at_ns, &sack(1, START, &[(2, 3)]));
+    sender.on_ack(at_ns, &sack(1, START, &[(2, 4)]));
+    let before = sends(&mut sender, at_ns);
+    assert!(before.iter().all(|packet| !packet.is_retransmission) && !before.is_empty());
+    sender.on_ack(at_ns, &sack(1, START, &[(2, 5)]));
+    assert_eq!(numbers(&sends(&mut sender, at_ns)[..1]), [1]);
+    let newest = before[before.len() - 1].number + 1;
+    sender.on_ack(at_ns + RTT, &sack(1, at_ns, &[(2, newest)]));
+    assert_eq!(sender.totals().packets_lost, 1);
+    assert!(sends(&mut sender, at_ns + RTT)
+        .iter()
+        .all(|packet| !packet.is_retransmission));
+}
