@@ -12,6 +12,8 @@ import pytest
 from experiment_entries import SMALL, MadeStore, claims, entry_of
 from fullpipe.errors import UserError
 from fullpipe.experiments import Verdict, judge
+from fullpipe.experiments.agreement import agreement_page
+from fullpipe.experiments.store import StoredRun
 
 
 def by_hand(plan: Mapping[str, Any], text: str) -> float:
@@ -181,3 +183,50 @@ def test_observed_files_that_cannot_be_believed_are_refused(
         points.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UserError, match=says):
         judge(entry, MadeStore(tmp_path, by_hand), observed=[points])
+
+
+COMPARED = """engines = ["sim", "vm"]
+compare_engines = true
+comparison_file = "docs/both.md"
+repetitions_on = { vm = 1 }
+repetitions"""
+
+
+class TwoEngines(MadeStore):
+    """As made by hand on `sim`; 0.02 more on `vm`, which has not run 4 Mbit/s and 20 ms."""
+
+    def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+        """The made run."""
+        run = super().read(key, expressions)
+        if run is None or not key.startswith("vm"):
+            return run
+        if key.startswith("vm-4000000-20"):
+            return None
+        return StoredRun(run.seed, {text: v + 0.02 for text, v in run.metrics.items()}, {})
+
+
+def test_engines_are_compared_cell_by_cell(tmp_path: Path) -> None:
+    text = claims(
+        "abs(max(abs(share[engine == 'sim', rate == 2] - share[engine == 'vm', rate == 2]))"
+        " - 0.015) < 1e-9",
+        "mae(share[engine == 'sim'], share[engine == 'vm']) < 1",
+    ).replace("repetitions", COMPARED, 1)
+    entry = entry_of(tmp_path, text)
+    found = judge(entry, TwoEngines(tmp_path, by_hand))
+    # sim: the mean of seeds 1 and 2, 0.005 above seed 1, which is all that vm has.
+    assert [verdict.status for verdict in found.verdicts] == ["reproduced", "not testable here"]
+    page = agreement_page(found)
+    assert "3 of 4 cells have run on both engines" in page
+    assert "| all | 3 | 0.015, 0.015 | 0.020, 0.020 |" in page
+    assert "| 2 | 10 | 2 / 1 | 0.215 / 0.230 | 2.000 / 2.020 |  |" in page
+
+
+def test_nothing_is_written_before_both_engines_ran(tmp_path: Path) -> None:
+    entry = entry_of(tmp_path, claims("all(share > 0)").replace("repetitions", COMPARED, 1))
+
+    class OnlySim(MadeStore):
+        def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+            """Runs of the simulator."""
+            return super().read(key, expressions) if key.startswith("sim") else None
+
+    assert agreement_page(judge(entry, OnlySim(tmp_path, by_hand))) == ""

@@ -53,7 +53,7 @@ def list_(catalogue: Catalogue = None) -> None:
         table.add_column(title, justify="right")
     for entry in _entries(catalogue):
         cells = len(entry.cells("default"))
-        runs = cells * entry.repetitions_of("default") * len(entry.engines)
+        runs = cells * sum(entry.repetitions_of("default", name) for name in entry.engines)
         state = str(cells) if entry.runnable else ("-" if entry.scenario else "none")
         title = entry.title
         if entry.not_yet_runnable:
@@ -115,22 +115,32 @@ def run(
     store: StoreFolder = None,
     observed: Observed = None,
     catalogue: Catalogue = None,
+    where: Annotated[
+        str, typer.Option(help='only cells for which this holds, such as "rtt == 10"')
+    ] = "",
     keep_recordings: Annotated[bool, typer.Option(help="keep each run's recording")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
 ) -> int:
-    """Runs entries; what the store holds already is reused. Prints the verdicts."""
-    entries = _chosen(catalogue, names, all_)
+    """Runs entries; what the store holds already is reused. Prints the verdicts.
+
+    --all leaves out what compares engines: a virtual machine takes hours, so that is named."""
+    entries = [
+        entry for entry in _chosen(catalogue, names, all_) if names or not entry.compare_engines
+    ]
     asked = {entry.id: _engines(entry, engine) for entry in entries}
     size = _size(full)
     kept = Store(store or default_store())
     begin = time.monotonic()
     with _progress() as update:
         outcome = run_entries(
-            entries, kept, size, engine or (), repeat, keep_recordings, jobs, update
+            entries, kept, size, engine or (), repeat, keep_recordings, jobs, update, where
         )
     for entry in entries:
         for one in asked[entry.id]:
-            _print(judge(entry, kept, size, one, repeat, observed or ()))
+            found = judge(entry, kept, size, one, repeat, observed or ())
+            _print(found)
+            if entry.comparison_file:
+                _compare(found, catalogue)
     for (entry_id, one), reason in outcome.failures.items():
         messages.print(f"{entry_id} on {one}: {reason}")
     messages.print(
@@ -170,12 +180,24 @@ def report(
     for entry in entries:
         for one in _engines(entry, engine):
             judged.append(judge(entry, kept, _size(full), one, repeat, observed or ()))
+            if entry.comparison_file:
+                _compare(judged[-1], catalogue)
     _write(out, verdicts_page(judged))
     if claims is not None:
         _write(claims, claims_page(judged))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         messages.print(f"{waiting} entries have cells that were not run: fullpipe experiment run")
+
+
+def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
+    """Writes the comparison of engines, once there is something of both to compare."""
+    from fullpipe.experiments.agreement import agreement_page
+
+    text = agreement_page(found)
+    if text:
+        folder = (catalogue or default_folder()).resolve().parent
+        _write(folder / found.results.entry.comparison_file, text)
 
 
 def _write(path: Path, text: str) -> None:

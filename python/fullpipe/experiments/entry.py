@@ -23,6 +23,7 @@ from fullpipe.experiments.language import ExpressionError, parse
 from fullpipe.scenario import load_document
 
 Size = Literal["default", "full"]
+EngineName = Literal["sim", "vm", "live"]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
 Sentence = Annotated[str, Field(min_length=1, max_length=2000)]
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
@@ -141,12 +142,19 @@ class Entry(_Part):
     title: Sentence
     shows: Sentence = Field(description="what the figure shows and how it was measured")
     differs: str = Field("", description="what is not as in the paper, and why")
-    engines: list[Literal["sim", "vm", "live"]] = Field(default=["sim"], min_length=1)
+    engines: list[EngineName] = Field(default=["sim"], min_length=1)
     compare_engines: bool = Field(False, description="engine is an axis that claims may use")
+    comparison_file: str = Field(
+        "", pattern=r"^(|[a-z0-9_]+(/[a-z0-9_]+)*\.md)$",
+        description="where the engines' comparison is written, beside the catalogue's folder",
+    )  # fmt: skip
     not_yet_runnable: str = Field("", description="what is missing to run it at all")
     scenario: dict[str, Any] = Field(default={}, description="keys of a scenario file")
     grid: list[dict[Name, list[AxisValue]]] = []
     repetitions: int = Field(3, ge=1, le=1000)
+    repetitions_on: dict[Literal["sim", "vm", "live"], Annotated[int, Field(ge=1, le=1000)]] = (
+        Field({}, description="fewer or more runs of each cell on an engine, whatever the size")
+    )
     default: SizeOptions = SizeOptions()
     full: SizeOptions = SizeOptions()
     metric: dict[Name, Metric] = {}
@@ -177,9 +185,10 @@ class Entry(_Part):
         names = list(self.grid[0]) if self.grid else []
         return [*names, "engine"] if self.compare_engines else names
 
-    def repetitions_of(self, size: Size) -> int:
-        """Runs of each cell."""
-        return self._options(size).repetitions or self.repetitions
+    def repetitions_of(self, size: Size, engine: str = "") -> int:
+        """Runs of each cell, on an engine if one is named."""
+        own = [count for name, count in self.repetitions_on.items() if name == engine]
+        return own[0] if own else self._options(size).repetitions or self.repetitions
 
     def cells(self, size: Size) -> list[Cell]:
         """The cells of this size. Raises UserError naming file, cell and key."""
@@ -275,6 +284,8 @@ def _check_axes(entry: Entry) -> None:
             for value in values:
                 if isinstance(value, dict) and "label" not in value:
                     raise UserError(f"{entry.source}: grid.{index}.{name}: a table needs `label`")
+    if entry.comparison_file and not entry.compare_engines:
+        raise UserError(f"{entry.source}: comparison_file: needs compare_engines = true")
     if entry.not_yet_runnable and entry.scenario:
         raise UserError(f"{entry.source}: not_yet_runnable: contradicts the scenario beside it")
     if not entry.not_yet_runnable and not entry.scenario and not entry.number:

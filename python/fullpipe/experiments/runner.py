@@ -25,6 +25,7 @@ from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import Cell, fill
 from fullpipe.experiments.predictions import ask, lacking
 from fullpipe.experiments.store import Store
+from fullpipe.experiments.values import fits
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 
@@ -85,9 +86,12 @@ def run_entries(
     keep_recordings: bool = False,
     jobs: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
+    where: str = "",
 ) -> Outcome:
-    """Runs what is missing; Ctrl-C leaves what has ended. What an engine cannot run is a failure
-    of that entry and does not stop the others."""
+    """Runs what is missing, of the cells for which `where` holds (a condition on axes).
+
+    Ctrl-C leaves what has ended. What an engine cannot run is a failure of that entry and does not
+    stop the others."""
     outcome = Outcome()
     todo: dict[str, Job] = {}
     questions: dict[str, Question] = {}
@@ -97,7 +101,7 @@ def run_entries(
             if reason:
                 outcome.failures[entry.id, name] = reason
                 continue
-            for job in jobs_of(entry, store, name, size, repetitions):
+            for job in jobs_of(entry, store, name, size, repetitions, where):
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)
                 else:
@@ -114,15 +118,23 @@ def run_entries(
 
 
 def jobs_of(
-    entry: Entry, store: Store, engine_name: str, size: Size, repetitions: int | None = None
+    entry: Entry,
+    store: Store,
+    engine_name: str,
+    size: Size,
+    repetitions: int | None = None,
+    where: str = "",
 ) -> list[Job]:
-    """Every run of an entry on one engine, in the order of cells and repetitions."""
+    """Every run of an entry on one engine, in the order of cells and repetitions; of the cells for
+    which `where` holds, if it is given."""
     if not entry.runnable:
         return []
     found = []
     for cell in entry.cells(size):
+        if where and not fits(where, cell.fields):
+            continue
         expressions = expressions_of(entry, cell)
-        for index in range(repetitions or entry.repetitions_of(size)):
+        for index in range(repetitions or entry.repetitions_of(size, engine_name)):
             seed = cell.scenario.seed + index
             plan = resolve(cell.scenario, seed)
             document = {**cell.document, "seed": seed}

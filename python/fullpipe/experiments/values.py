@@ -74,6 +74,14 @@ def evaluate(expression: str | ast.expr, table: Table) -> Value:
         return _Walk(table).operand(node)
 
 
+def fits(condition: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a condition on axes, as between brackets, holds for a cell's fields.
+
+    Raises ExpressionError for one that is wrong."""
+    point = Point(dict(fields), dict(fields))
+    return bool(_Walk(Table([point], {})).holds(parse(condition), point))
+
+
 def single(value: Value, text: str) -> Array:
     """The one number or truth of a value, [resample]. Raises ExpressionError for several."""
     if value.data.shape[1] != 1:
@@ -166,22 +174,22 @@ class _Walk:
         keep = [
             position
             for position, cell in enumerate(base.cells)
-            if all(self._holds(one, self.table.points[cell]) for one in conditions)
+            if all(self.holds(one, self.table.points[cell]) for one in conditions)
         ]
         if not keep:
             raise UntestableError(f"no cell of this size fits {source(node)}")
         return Value(base.data[:, keep], tuple(base.cells[position] for position in keep))
 
-    def _holds(self, node: ast.expr, point: Point) -> Any:
+    def holds(self, node: ast.expr, point: Point) -> Any:
         if isinstance(node, ast.BoolOp):
-            parts = (self._holds(value, point) for value in node.values)
+            parts = (self.holds(value, point) for value in node.values)
             return all(parts) if isinstance(node.op, ast.And) else any(parts)
         if _is_not(node) and isinstance(node, ast.UnaryOp):
-            return not self._holds(node.operand, point)
+            return not self.holds(node.operand, point)
         if isinstance(node, ast.Compare):
-            left, held = self._holds(node.left, point), True
+            left, held = self.holds(node.left, point), True
             for operator, right_node in zip(node.ops, node.comparators, strict=True):
-                right = self._holds(right_node, point)
+                right = self.holds(right_node, point)
                 held = held and _compare(operator, left, right)
                 left = right
             return held
