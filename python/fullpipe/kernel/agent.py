@@ -1,9 +1,11 @@
-"""One question to the agent about the running kernel, and its answer."""
+"""Questions to the agent about the running kernel, and its answers."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fullpipe.engines import assets
@@ -15,6 +17,35 @@ _PREFIX = "fullpipe-agent: "
 
 def ask(verb: str, question: object) -> Any:
     """The agent's answer. Raises UserError with its sentence where it refuses."""
+    with _agent(verb) as process:
+        answer, words = process.communicate(json.dumps(question))
+        _check(process, words)
+    return json.loads(answer)
+
+
+@contextmanager
+def lasting(verb: str, question: object) -> Iterator[None]:
+    """The agent does what was asked while the context lasts. Raises UserError with its sentence
+    where it refuses or fails."""
+    with _agent(verb) as process:
+        assert process.stdin and process.stdout and process.stderr
+        try:
+            process.stdin.write(json.dumps(question) + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it says why
+        if not process.stdout.readline():
+            _check(process, process.stderr.read())
+        try:
+            yield
+        finally:
+            words = process.communicate()[1]
+        _check(process, words)
+
+
+@contextmanager
+def _agent(verb: str) -> Iterator[subprocess.Popen[str]]:
+    # A session of its own: an interruption from the terminal is for who waits for it.
     with subprocess.Popen(
         [str(assets.agent()), "kernel", verb],
         stdin=subprocess.PIPE,
@@ -22,8 +53,11 @@ def ask(verb: str, question: object) -> Any:
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=die_with_parent,
+        start_new_session=True,
     ) as process:
-        answer, words = process.communicate(json.dumps(question))
-    if process.returncode != 0:
+        yield process
+
+
+def _check(process: subprocess.Popen[str], words: str) -> None:
+    if process.wait() != 0:
         raise UserError(words.strip().removeprefix(_PREFIX) or f"agent: {process.returncode}")
-    return json.loads(answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.errors import RunError, UserError
-from fullpipe.kernel.agent import ask
+from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
 
 
@@ -55,12 +56,14 @@ def trace(wanted: Request, out: Path, command: Sequence[str]) -> None:
     fails; the trace is then kept."""
     if out.exists():
         raise UserError(f"{out}: exists already; name another file")
-    question = {
-        "congestion_control": wanted.document(), "out": str(out), "command": list(command)
-    }  # fmt: skip
-    failure = ask("trace", question)["failure"]
-    if failure is not None:
-        raise RunError(f"{failure} (the trace until then is in {out})")
+    question = {"congestion_control": wanted.document(), "out": str(out)}
+    with lasting("trace", question):
+        try:
+            status = subprocess.run(command, check=False).returncode
+        except OSError as error:
+            raise RunError(f"{command[0]}: {error.strerror}") from None
+    if status != 0:
+        raise RunError(f"{command[0]}: exit status {status} (the trace is in {out})")
 
 
 def replay(path: Path) -> Replay:
@@ -68,9 +71,7 @@ def replay(path: Path) -> Replay:
     be read or is no trace."""
     try:
         found = _native.cc.replay(str(path))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
     return Replay(tuple(_replayed(item) for item in found["algorithms"]), found["is_cut_off"])
 
