@@ -1,5 +1,6 @@
 //! `fullpipe-agent kernel load | list | unload | trace`: a request in JSON on standard input, the
-//! answer in JSON on standard output. A trace lasts until standard input ends. It must never know how a congestion control is loaded.
+//! answer in JSON on standard output. A trace lasts until standard input ends. It must never know
+//! how a congestion control is loaded.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read};

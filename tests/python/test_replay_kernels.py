@@ -1,0 +1,71 @@
+"""Record and replay in the virtual machine: every call that a stock kernel makes of our
+congestion controls, over a path with loss, marks and a full buffer, gives the same outputs in the
+native build, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe import kernel
+from fullpipe.cc_sets import cc_sets
+from fullpipe.engines.vm import VmEngine, kernels, machine
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+pytestmark = pytest.mark.vm
+
+if machine.version() is None or any(kernels.cached(v) is None for v in kernels.VERSIONS):
+    pytest.skip(
+        "no QEMU or no kernels here: `fullpipe doctor --mend` brings them", allow_module_level=True
+    )
+
+ALGORITHMS = ("reno", "cubic", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
+CALLS = 100_000
+
+
+def trace(
+    out: Path, version: str, ccs: tuple[str, ...], seconds: int, rate: str
+) -> tuple[kernel.Replay, dict[str, Any]]:
+    """Runs one flow of each in the machine; returns the replay and the run's columns of flows."""
+    plan = resolve(
+        make_scenario(
+            {
+                "name": "trace",
+                "duration": f"{seconds}s",
+                "seed": 7,
+                "path": {"rate": rate, "rtt": "4ms", "buffer": "1bdp", "ecn": True,
+                         "loss": "0.05%", "loss_marks": True},
+                "flow": [{"cc": cc} for cc in ccs],
+            }
+        )
+    )  # fmt: skip
+    run = VmEngine().run(plan, lambda _done: True, {"kernel": version, "cc_trace": str(out)})
+    assert run.failure is None
+    return kernel.replay(out), run.tables["flows"].to_pydict()
+
+
+@pytest.mark.parametrize("version", kernels.VERSIONS)
+def test_every_set_on_both_kernels_replays_bit_for_bit(version: str, tmp_path: Path) -> None:
+    found, flows = trace(tmp_path / "trace", version, tuple(cc_sets()), 3, "40mbit")
+    assert not found.is_cut_off
+    for one in found.algorithms:
+        assert one.difference is None, one
+        assert (one.lost, one.skipped, one.connections) == (0, 0, 1), one
+        assert one.calls > 300, one
+    assert len(found.algorithms) == len(cc_sets())
+    assert sum(flows["packets_lost"]) > 100
+    assert sum(flows["packets_delivered_ce"]) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cc", ALGORITHMS)
+def test_a_hundred_thousand_calls_replay_bit_for_bit(cc: str, tmp_path: Path) -> None:
+    found, flows = trace(tmp_path / "trace", kernels.DEFAULT, (cc,), 12, "100mbit")
+    (one,) = found.algorithms
+    assert one.difference is None
+    assert (one.lost, one.skipped) == (0, 0)
+    assert one.calls >= CALLS
+    assert flows["packets_delivered_ce"][0] > 10
