@@ -86,12 +86,13 @@ def _path(view: View) -> dict[str, Any]:
     )  # fmt: skip
     offered = packets + drops + lost
     keys = ("mean", "p50", "p95", "max")
+    seen = view.queue(queue)["t_us"].size > 0
     return {
-        "utilisation": finite(8 * sent / (view.rate_bps * seconds)) if seconds > 0 else None,
+        "utilisation": finite(8 * sent / (view.rate_bps * seconds)) if seen else None,
         "queue_delay_rttmin": _spread(queue_delay_rttmin(view), keys),
         "queue_bytes": _spread(queue_bytes(view), keys),
-        "drops": drops,
-        "marks": marks + random_marks,
+        "drops": drops if seen else None,
+        "marks": marks + random_marks if seen else None,
         "loss_ratio": (drops + lost) / offered if offered > 0 else None,
     }
 

@@ -56,11 +56,7 @@ def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
     entries = len(plot.traces) + len(plot.spans)
     layout: dict[str, Any] = {
         "title": {"text": f"<b>{_plain(plot.title)}</b>", "font": {"size": 14}, "x": 0.01},
-        "xaxis": {
-            **axis,
-            "title": {"text": _plain(plot.x_title)},
-            "rangemode": "tozero" if plot.rows and not plot.over_time else "normal",
-        },
+        "xaxis": {**axis, "title": {"text": _plain(plot.x_title)}},
         "yaxis": {**axis, "title": {"text": _plain(plot.y_title)}, "rangemode": "tozero"},
         "height": max(height, 100 + _LEGEND_PX * min(entries, _MAX_LEGEND)),
         # The same margins for all, so that axes of time lie below one another.
@@ -103,6 +99,9 @@ def _scale(figure: go.Figure, plot: Plot) -> None:
         figure.update_yaxes(autorange="reversed", automargin=True)
         figure.update_layout(margin={"r": 20, "autoexpand": True})
     elif plot.rows:
+        if not plot.over_time:  # marks at the very end are not cut in half
+            ends = [float(np.nanmax(trace.x)) for trace in plot.traces if trace.x.size]
+            figure.update_xaxes(range=[0, 1.05 * max(ends, default=1.0) or 1.0])
         ticks, names = list(range(len(plot.rows))), [_plain(row) for row in plot.rows]
         figure.update_yaxes(
             tickvals=ticks, ticktext=names, range=[len(ticks) - 0.5, -0.5], fixedrange=True

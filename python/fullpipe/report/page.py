@@ -55,7 +55,7 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
     source = resources.files("fullpipe.report").joinpath("template.html")
     template = environment.from_string(source.read_text(encoding="utf-8"))
     runs = [run for group in groups for run in group.runs]
-    alarm = "; ".join(group.alarm for group in groups if group.alarm)
+    alarm = "; ".join(f"{group.label}: {group.count}" for group in groups if group.mark)
     plots = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
     return template.render(
         title=title or " and ".join(group.label for group in groups),
@@ -84,23 +84,20 @@ def _predictions(groups: Sequence[Group]) -> list[dict[str, Any]]:
     for index, group in enumerate(groups):
         compared = compare_predictions(group)
         if compared is not None:
-            drawn = _figure(compared.plot, f"predicted{index}", group.alarm)
-            found.append(
-                {"label": group.label, "models": compared, "figure": drawn, "alarm": group.alarm}
-            )
+            drawn = _figure(compared.plot, f"predicted{index}", group.mark)
+            found.append({"label": group.label, "models": compared, "figure": drawn})
     return found
 
 
 def _course(index: int, group: Group) -> dict[str, Any]:
     run = group.runs[0]
-    alarm = "; ".join(run.warnings)
     return {
         "label": group.label,
         "line": provenance.path_line(run),
         "seed": run.metadata.seed,
         "warnings": run.warnings,
         "left_out": left_out(run),
-        "plots": [_figure(plot, f"run{index}-{plot.key}", alarm) for plot in time_plots(run)],
+        "plots": [_figure(plot, f"run{index}-{plot.key}", run.mark) for plot in time_plots(run)],
     }
 
 

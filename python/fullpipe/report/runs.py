@@ -97,6 +97,12 @@ class Run:
     shares: dict[str, float]
 
     @property
+    def mark(self) -> str:
+        """What is wrong in capitals, such as `UNHEALTHY, INTERRUPTED`, for where `warnings` take
+        too much room; empty where the run is to be trusted."""
+        return ", ".join(dict.fromkeys(_first_word(text).upper() for text in self.warnings))
+
+    @property
     def name(self) -> str:
         """The scenario's name, or the folder's."""
         return self.metadata.plan.name or self.recording.path.name
@@ -112,9 +118,14 @@ class Group:
     @property
     def count(self) -> str:
         """`n = 5 runs`, saying how many of them are not to be trusted."""
-        bad = sum(bool(run.warnings) for run in self.runs)
         text = f"n = {len(self.runs)} run{'s' if len(self.runs) > 1 else ''}"
-        return f"{text}, {bad} UNHEALTHY" if bad else text
+        return f"{text}, {self.mark}" if self.mark else text
+
+    @property
+    def mark(self) -> str:
+        """Such as `2 UNHEALTHY`; empty where all runs are to be trusted."""
+        marks = [run.mark for run in self.runs if run.mark]
+        return ", ".join(f"{marks.count(mark)} {mark}" for mark in dict.fromkeys(marks))
 
     @property
     def alarm(self) -> str:
@@ -127,6 +138,10 @@ class Group:
     def ccs(self) -> list[str]:
         """The congestion controls that ran, in the order of the flows."""
         return list(dict.fromkeys(cc for run in self.runs for cc in run.ccs))
+
+
+def _first_word(text: str) -> str:
+    return text.split()[0].rstrip(":")
 
 
 def read_run(recording: Recording) -> Run:

@@ -1,0 +1,83 @@
+"""A run that is not to be trusted says so wherever a figure of it stands; what was not measured is
+a dash and no zero.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import tomli_w
+
+from fullpipe import cli
+from fullpipe.engines import run_scenario
+from fullpipe.metrics import summarise
+from fullpipe.recording import Recording, empty_table
+from fullpipe.report import write_figures, write_report
+from fullpipe.scenario import make_scenario
+
+DOCUMENT = {
+    "name": "short", "duration": "4s", "warmup": "1s",
+    "path": {"rate": "10mbit", "rtt": "30ms"},
+    "flow": [{"cc": "cubic"}, {"cc": "bbr3"}], "probe": [{"kind": "ping"}],
+}  # fmt: skip
+PROBLEM = "the virtual CPU was busy for 98 % of 3 s"
+
+
+def record(folder: Path, count: int = 1) -> list[Recording]:
+    folders = [folder / f"run-{index}" for index in range(count)]
+    scenario = make_scenario(DOCUMENT)
+    return run_scenario(scenario, tomli_w.dumps(DOCUMENT), folders, jobs=1).recordings
+
+
+def spoil(recording: Recording) -> Recording:
+    metadata = {**recording.metadata, "health": {"problems": [PROBLEM]}}
+    (recording.path / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
+    return Recording.open(recording.path)
+
+
+def test_an_unhealthy_run_is_marked_in_every_table_and_every_plot(tmp_path: Path) -> None:
+    runs = record(tmp_path, 2)
+    page = write_report([runs[0], spoil(runs[1])], tmp_path / "r.html").read_text("utf-8")
+    body = page[page.index("<body>") :]
+    assert f"unhealthy: {PROBLEM}" in body
+    measured, _, _ = body.partition("What ran, and how to repeat it")
+    tables = re.findall(r"<table>.*?</table>", measured, re.DOTALL)
+    assert len(tables) >= 5
+    assert [table for table in tables if "UNHEALTHY" not in table] == []
+    # Plots of the distributions hold samples of both runs; over time only the first, sound one.
+    both, _, alone = measured.partition("over time</h2>")
+    plots = re.findall(r"Plotly\.newPlot\(.*?</script>", both, re.DOTALL)
+    assert len(plots) >= 5
+    assert [plot[:300] for plot in plots if "1 UNHEALTHY" not in plot] == []
+    assert "UNHEALTHY" not in alone
+
+
+def test_static_figures_and_the_terminal_carry_the_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = spoil(record(tmp_path)[0])
+    drawn = [path for path in write_figures([run], tmp_path / "f") if path.suffix == ".svg"]
+    assert drawn
+    assert [path for path in drawn if PROBLEM not in path.read_text("utf-8")] == []
+    out = str(tmp_path / "r.html")
+    monkeypatch.setattr("sys.argv", ["fullpipe", "report", str(run.path), "--out", out])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code in (0, None)
+    assert f"unhealthy: {PROBLEM}" in capsys.readouterr().err
+
+
+def test_a_recording_without_queue_samples_has_dashes_and_a_report(tmp_path: Path) -> None:
+    run = record(tmp_path)[0]
+    pq.write_table(empty_table("queue_samples"), run.path / "queue_samples.parquet")
+    path = summarise(run)["path"]
+    flat = [path.pop(key) for key in ("utilisation", "drops", "marks", "loss_ratio")]
+    assert flat == [None] * 4
+    assert {value for spread in path.values() for value in spread.values()} == {None}
+    page = write_report([run], tmp_path / "r.html").read_text("utf-8")
+    assert "Bottleneck queue" not in page
+    assert write_figures([run], tmp_path / "f")
