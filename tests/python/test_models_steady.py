@@ -127,7 +127,7 @@ def test_bbr3_in_deep_buffers_gets_two_thirds_where_only_its_window_limits_it() 
     [
         (contest(10, 40, 0.5, 1), "overflow_by_probes"),
         (contest(10, 40, 64, 1), "probe_before_loss_based_overflow"),
-        (contest(10, 40, 64, 1), "probe_rtt_fits"),
+        (contest(50, 30, 64, 1), "probe_rtt_fits"),
         (contest(10, 40, 1, 32), "more_than_least_window"),
         (contest(10, 40, 32, 16), "one_probe_at_a_time"),
     ],

@@ -146,15 +146,16 @@ def _cautions(
             "more_than_least_window", "what is left to BBR is below its least window of four "
             "segments a flow, which then decides the share",
         ))  # fmt: skip
-    if contest.flows > 1 and path.period_s(part, rounds) < 2 * rounds * path.full_rtt_s:
+    period_s = path.period_s(part, rounds)
+    if contest.flows > 1 and period_s < 2 * rounds * path.full_rtt_s:
         found.append(Caution(
             "one_probe_at_a_time", "BBR flows probe for longer than they wait, so that their "
             "probes overlap and interrupt the loss-based flows more often than the model says; "
             "with many flows BBR's share is then larger",
         ))  # fmt: skip
-    if 2 * path.full_rtt_s > PROBE_RTT_INTERVAL_S:
+    if period_s > PROBE_RTT_INTERVAL_S:
         found.append(Caution(
-            "probe_rtt_fits", "a full buffer takes so long to drain that ProbeRTT interrupts "
-            f"every probe (RTT {path.full_rtt_s:.2f} s)",
+            "probe_rtt_fits", f"a probe and the wait for it take {period_s:.1f} s, longer than the "
+            f"{PROBE_RTT_INTERVAL_S:g} s after which ProbeRTT interrupts them",
         ))  # fmt: skip
     return tuple(found)
