@@ -6,12 +6,14 @@ Text of entries is escaped like any other. Must never judge: verdicts come from 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 
 from fullpipe import __version__
 from fullpipe.experiments.claims import counts, seed_title, seeds
@@ -37,6 +39,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = _prose
     source = resources.files("fullpipe.experiments").joinpath("page.html")
     template = environment.from_string(source.read_text(encoding="utf-8"))
     return template.render(
@@ -136,6 +139,11 @@ def _value(estimate: float, runs: Any, published: float | None) -> dict[str, str
         "spread": spread,
         "published": "" if published is None else f"{published:.4g}",
     }
+
+
+def _prose(text: str) -> Markup:
+    """Escaped text in which `words` between backticks are code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _data_uri(svg: str) -> str:
