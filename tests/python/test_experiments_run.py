@@ -79,6 +79,15 @@ def test_a_damaged_run_is_run_again(tmp_path: Path) -> None:
     assert run_entries([entry], store, jobs=2).ran == 2
 
 
+def test_parts_of_a_grid_are_run_on_their_own(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), Store(tmp_path / "store")
+    part = run_entries([entry], store, jobs=2, where="rate == 2 and rtt in (20, 30)")
+    assert (part.ran, part.reused) == (2, 0)
+    assert judge(entry, store).results.missing == {0, 2, 3}
+    rest = run_entries([entry], store, jobs=2)
+    assert (rest.ran, rest.reused) == (6, 2)
+
+
 def test_an_engine_that_cannot_run_a_scenario_is_named(tmp_path: Path) -> None:
     bad = entry_of(tmp_path, SMALL.replace('buffer = "1bdp"', 'qdisc = "cake"'), "bad")
     good = entry_of(tmp_path, name="good")
@@ -219,6 +228,9 @@ def test_a_broken_entry_ends_with_status_2_and_names_file_and_key(
         (["run", "small", "--engine", "ns3"], "--engine ns3: unknown; known are sim"),
         (["run", "small", "--repeat", "0"], "--repeat"),
         (["run", "small", "--jobs", "0"], "--jobs"),
+        (["run", "small", "--where", "rat == 2"], "'rat' is no axis; axes are rate, rtt"),
+        (["run", "small", "--where", "rate == "], "is not an expression"),
+        (["run", "small", "--where", "rate < 'x'"], "cannot be compared"),
         (["run", "small", "--observed", "no.csv"], "no.csv: cannot be read"),
         (["report", "small", "--observed", "no.csv"], "no.csv: cannot be read"),
         (["report", "small", "--out", "/proc/x/page.html"], "cannot be written"),

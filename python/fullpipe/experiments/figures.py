@@ -56,7 +56,7 @@ def figures(results: Results) -> list[Figure]:
 
 
 def _figure(results: Results, plot: Plot) -> Figure | None:
-    wanted = [i for i in range(len(results.points)) if results.runs[i]]
+    wanted = [i for i in range(len(results.points)) if _seen(results, plot, i)]
     panels = _grouped(results, wanted, plot.panel)
     if not panels:
         return None
