@@ -84,6 +84,13 @@ def _figure(results: Results, plot: Plot) -> Figure | None:
     return Figure(plot.title or _title(results, plot), buffer.getvalue(), _note(plot))
 
 
+def _seen(results: Results, plot: Plot, point: int) -> bool:
+    """Whether there is something of a point to draw."""
+    runs = results.runs[point]
+    kept = plot.kind == "line" or any(run.distributions.get(plot.of) for run in runs)
+    return bool(runs) and kept
+
+
 def _grouped(results: Results, points: Sequence[int], axes: Sequence[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for point in points:
