@@ -58,6 +58,16 @@ def test_bbr1_error_on_panel_2a_is_the_published_third_of_0_006() -> None:
     assert sum(errors) / 42 == pytest.approx(0.00671, abs=1e-5)
 
 
+def test_bbr3_error_on_panel_5a_is_within_the_target_where_no_assumption_fails() -> None:
+    if not OBSERVED.exists():
+        pytest.skip(f"{OBSERVED.name} is not beside the checkout")
+    panel = next(p for p in read_observed(OBSERVED) if p.figure == "5a")
+    answers = [(bbr3_share(p.contest), p.share) for p in panel.points]
+    errors = [(found.share - seen) ** 2 for found, seen in answers if not found.cautions]
+    assert len(errors) >= 12
+    assert sum(errors) / len(errors) <= 0.012
+
+
 @pytest.mark.parametrize(
     ("question", "assumption"),
     [

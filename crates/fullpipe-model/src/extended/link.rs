@@ -101,9 +101,9 @@ impl Link {
         }
     }
 
-    /// Queue in segments.
+    /// Queue in segments, without the lost volume that has not been taken off it yet.
     pub(super) fn queue(&self) -> f64 {
-        self.accepted_now - self.departed
+        (self.accepted_now - self.departed).min(self.buffer)
     }
 
     /// Volume that has departed since the start.
@@ -114,7 +114,7 @@ impl Link {
     /// Takes the arrivals of step `n` and serves one step.
     pub(super) fn step(&mut self, n: usize, arrivals: &[f64]) {
         let total: f64 = arrivals.iter().sum();
-        let queue = self.queue() - self.debt - self.excess;
+        let queue = self.accepted_now - self.departed - self.debt - self.excess;
         let over = queue + total - self.capacity_per_step - self.buffer;
         if over > 0.0 && total > 0.0 {
             self.overflow(over.min(total), total, arrivals);
