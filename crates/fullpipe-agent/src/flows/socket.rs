@@ -69,6 +69,11 @@ pub(crate) fn set_unsent_limit(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
+/// The application is woken when this much has come, or when no more will.
+pub(crate) fn set_low_water(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+}
+
 /// Gives a socket a receive buffer that autotuning leaves alone, large enough for `bytes` of window
 /// in whatever packets they come, and limits the window itself.
 pub(crate) fn fix_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<()> {

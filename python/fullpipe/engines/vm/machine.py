@@ -47,7 +47,7 @@ _ARGUMENTS = (
 _KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 panic=-1 oops=panic softlockup_panic=1 reboot=t "
     "nokaslr random.trust_cpu=off tsc=reliable clocksource=tsc "
-    "mitigations=off init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm= "
+    "mitigations=off init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm= psi=0 nolapic "
     "cryptomgr.notests initcall_blacklist=jent_mod_init,load_system_certificate_list"
 )
 
