@@ -139,6 +139,12 @@ def test_fluid_takes_the_extended_model_where_bbr3_runs(tmp_path: Path) -> None:
     assert model("fluid", file, "--model", "published").returncode == 2
 
 
+def test_a_step_for_the_model_that_sets_its_own_is_exit_2(tmp_path: Path) -> None:
+    done = model("fluid", scenario(tmp_path, "bbr3", "20s"), "--step", "10us")
+    assert done.returncode == 2
+    assert "--step" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("cc", "path", "named"),
     [

@@ -110,6 +110,8 @@ def fluid(
     warmup_s = parsed.warmup / NS_PER_S
     sample_ms = reading.duration_s * 1000 / TRACE_ROWS if json_ else None
     if model == "extended" or (model == "auto" and "bbr3" in reading.ccs):
+        if step is not None:
+            raise UserError("--step: the extended model's step is a part of the RTT; leave it out")
         extended, found = extended_run(reading, warmup_s)
         extended = replace(extended, sample_interval_ms=_at_least(sample_ms, 1.0))
         with progress("fluid", reading.duration_s) as update:

@@ -135,7 +135,7 @@ impl ExtendedSpec {
         check(
             "buffer_seg",
             history <= 2e7,
-            "base RTT and buffer are too long for this step",
+            "a full buffer and the base RTT must last at most 2e7 steps, over all flows",
         )?;
         if let Some(interval_ms) = self.sample_interval_ms {
             positive("sample_interval_ms", interval_ms)?;
