@@ -6,6 +6,7 @@ out, through memory that both sides see.
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import signal
 import struct
@@ -26,7 +27,9 @@ PROGRAM = "qemu-system-x86_64"
 _MAGIC = b"fullpipe"
 _STREAM_ALIGNMENT = 4096
 #: A second of the guest is at most 10^9 instructions, some 10 s of a slow core, and the guest
-#: speaks every tenth of a second: who is silent for so long hangs.
+#: speaks every tenth of a second: who is silent for so much of a core's time hangs.
+_SILENCE_CPU_S = 120.0
+#: So does who is silent for so long and wants no core; who waits for one on a busy host does not.
 _SILENCE_S = 180.0
 _POLL_S = 0.1
 _LAST_WORDS = 12
@@ -47,7 +50,8 @@ _ARGUMENTS = (
 _KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 panic=-1 oops=panic softlockup_panic=1 reboot=t "
     "nokaslr random.trust_cpu=off tsc=reliable clocksource=tsc "
-    "mitigations=off init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm= psi=0 nolapic "
+    "mitigations=off init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm= "
+    "psi=0 nolapic "  # accounting that nobody reads; half of the time that booting takes
     "cryptomgr.notests initcall_blacklist=jent_mod_init,load_system_certificate_list"
 )
 
@@ -151,7 +155,7 @@ def _wait(
     progress: Callable[[int], bool],
 ) -> tuple[bool, bool]:
     offset = start
-    heard = time.monotonic()
+    heard, spent_s = time.monotonic(), 0.0
     while True:
         try:
             process.wait(_POLL_S)
@@ -159,12 +163,28 @@ def _wait(
         except subprocess.TimeoutExpired:
             pass
         done_ns, offset = _follow(view, offset)
+        now_s, wants_more = _effort(process.pid)
         if done_ns is not None:
-            heard = time.monotonic()
+            heard, spent_s = time.monotonic(), now_s
         if not progress(done_ns or 0):
             return True, False
-        if time.monotonic() - heard > _SILENCE_S:
+        idles = time.monotonic() - heard > _SILENCE_S and not wants_more
+        if idles or now_s - spent_s > _SILENCE_CPU_S:
             return False, True
+
+
+def _effort(pid: int) -> tuple[float, bool]:
+    """CPU seconds of a process so far, and whether any of its threads runs or waits to
+    (proc(5), /proc/PID/task/TID/stat)."""
+    ticks, wants_more = 0, False
+    for task in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            fields = task.read_text().rpartition(")")[2].split()
+        except OSError:  # the thread ended meanwhile
+            continue
+        wants_more |= fields[0] == "R"
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK"), wants_more
 
 
 def _follow(view: mmap.mmap, offset: int) -> tuple[int | None, int]:
