@@ -187,7 +187,7 @@ def report(
         _write(claims, claims_page(judged))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
-        messages.print(f"{waiting} entries have cells that were not run: fullpipe experiment run")
+        say(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
 
 
 def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:

@@ -92,6 +92,7 @@ def run_entries(
 
     Ctrl-C leaves what has ended. What an engine cannot run is a failure of that entry and does not
     stop the others."""
+    store.prepare()
     outcome = Outcome()
     todo: dict[str, Job] = {}
     questions: dict[str, Question] = {}

@@ -87,14 +87,17 @@ class Store:
             shutil.rmtree(recording.path, ignore_errors=True)
         self._save(folder / "run.json", document)
 
+    def prepare(self) -> None:
+        """Makes the folder where it is missing. Raises UserError where it cannot be written."""
+        try:
+            (self.folder / "work").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--store {self.folder}: cannot be written: {error.strerror}") from None
+
     def workplace(self, key: str) -> Path:
         """A folder that does not exist yet, for a recording to be written into."""
-        folder = self.folder / "work"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"--store {folder}: cannot be written: {error.strerror}") from None
-        return folder / f"{key[:12]}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.prepare()
+        return self.folder / "work" / f"{key[:12]}-{os.getpid()}-{secrets.token_hex(4)}"
 
     def read_fact(self, kind: str, key: str) -> Any:
         """A stored document that is no run (a model's prediction); None where it is not there."""

@@ -41,7 +41,7 @@ class Point:
     @property
     def label(self) -> str:
         """The values of its axes."""
-        return ", ".join(f"{name} {value}" for name, value in self.axes.items())
+        return ", ".join(f"{name} {value}" for name, value in self.axes.items()) or "the only one"
 
 
 @dataclass(frozen=True)
