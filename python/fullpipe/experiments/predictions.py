@@ -14,18 +14,23 @@ from typing import Any
 from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import fill
 from fullpipe.experiments.store import Store, code_version
-from fullpipe.experiments.values import Point
+from fullpipe.experiments.values import Point, fits
 from fullpipe.plan import resolve
 
 _KIND = "predictions"
 _Plan = dict[str, Any]
 
 
-def lacking(entry: Entry, size: Size, store: Store) -> dict[str, tuple[_Plan, float]]:
-    """Key -> plan and warm-up of what models have not been asked yet."""
+def lacking(
+    entry: Entry, size: Size, store: Store, where: str = ""
+) -> dict[str, tuple[_Plan, float]]:
+    """Key -> plan and warm-up of what models have not been asked yet; of the cells for which
+    `where` holds, if it is given."""
     found: dict[str, tuple[_Plan, float]] = {}
     if any(metric.predict for metric in entry.metric.values()):
         for cell in entry.cells(size):
+            if where and not fits(where, cell.fields):
+                continue
             plan, warmup_s = resolve(cell.scenario), cell.scenario.warmup / 1e9
             key = _key(plan, warmup_s)
             if store.read_fact(_KIND, key) is None:

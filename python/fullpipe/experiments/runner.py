@@ -107,7 +107,7 @@ def run_entries(
                     todo[job.key] = _joined(todo.get(job.key), job)
                 else:
                     outcome.reused += 1
-        for key, (plan, warmup_s) in lacking(entry, size, store).items():
+        for key, (plan, warmup_s) in lacking(entry, size, store, where).items():
             weight = len(plan["flows"]) * _PACKETS_OF_A_FLOW_ASKED
             questions[key] = Question(entry.id, plan, warmup_s, weight)
     # The longest first, so that no core waits for one at the end.
