@@ -100,8 +100,8 @@ def _scale(figure: go.Figure, plot: Plot) -> None:
         figure.update_layout(margin={"r": 20, "autoexpand": True})
     elif plot.rows:
         if not plot.over_time:  # marks at the very end are not cut in half
-            ends = [float(np.nanmax(trace.x)) for trace in plot.traces if trace.x.size]
-            figure.update_xaxes(range=[0, 1.05 * max(ends, default=1.0) or 1.0])
+            right = [float(np.nanmax(trace.x)) for trace in plot.traces if trace.x.size]
+            figure.update_xaxes(range=[0, 1.05 * max(right, default=1.0) or 1.0])
         ticks, names = list(range(len(plot.rows))), [_plain(row) for row in plot.rows]
         figure.update_yaxes(
             tickvals=ticks, ticktext=names, range=[len(ticks) - 0.5, -0.5], fixedrange=True
