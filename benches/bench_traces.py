@@ -7,8 +7,9 @@ how many seeds each figure alone is within its target. Recordings are kept in bu
 again as long as nothing that decides their content changed.
 
 Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
-[--out DIR] [--markdown]`. DIR gets one figure a trace: kernel and ours over time, one above the
-other. Where a flow's name stands behind a figure, the figure is that of the worst one.
+[--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace: kernel and ours over time, one above
+the other. `--markdown docs/fidelity.md` writes the engine's table there, between its marks. Where a
+flow's name stands behind a figure, the figure is that of the worst one.
 """
 
 from __future__ import annotations
@@ -191,12 +192,23 @@ def markdown(compared: Sequence[tuple[Trace, Sequence[Line]]]) -> str:
     return "\n".join(rows)
 
 
+def write_between(file: Path, engine: str, table: str) -> None:
+    """Replaces what stands between the marks of an engine; SystemExit where they are not there."""
+    begin, end = f"<!-- bench_traces {engine} -->\n", "<!-- end -->"
+    before, found, rest = file.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"{file}: has no {begin.strip()} ... {end}")
+    file.write_text(f"{before}{begin}{table}\n{end}{after}", encoding="utf-8")
+
+
 def _cell(line: Line) -> str:
     scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
     pair = f"{line.kernel * scale:.{digits}f} / {line.mean * scale:.{digits}f}"
     whose = f"{line.whose}: " if line.whose not in ("", "all") else ""
     mark = " **miss**" if line.mark == "MISS" else ""
-    return f"{whose}{pair} ({_difference(line)}){mark}"
+    seeds = f", {line.within} of {line.seeds}" if line.target is not None and line.seeds > 1 else ""
+    return f"{whose}{pair} ({_difference(line)}{seeds}){mark}"
 
 
 def main() -> None:
@@ -210,7 +222,10 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, action="append", help="folder of traces")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
     parser.add_argument("--out", type=Path, help="folder for figures")
-    parser.add_argument("--markdown", action="store_true", help="print one table for the docs")
+    parser.add_argument(
+        "--markdown", nargs="?", const=Path(), type=Path, metavar="FILE",
+        help="one table instead: printed, or written into FILE between the engine's marks",
+    )  # fmt: skip
     options = parser.parse_args()
     seeds = options.seeds or (8 if options.engine == "sim" else 1)
     wanted = options.only.split(",") if options.only else None
@@ -227,10 +242,14 @@ def main() -> None:
                 draw_pair(kernel, made[0], trace.title, options.out / f"{trace.key}.png")
         compared.append((trace, lines))
         missed += sum(line.mark == "MISS" for line in lines)
-        if not options.markdown:
+        if options.markdown is None:
             print(text(trace, lines), flush=True)
-    if options.markdown:
-        print(markdown(compared))
+    if options.markdown is not None:
+        table = f"Mean of {seeds} seed{'s' if seeds > 1 else ''}.\n\n{markdown(compared)}"
+        if options.markdown.name:
+            write_between(options.markdown, options.engine, table)
+        else:
+            print(table)
     else:
         print(
             f"columns: kernel, mean of {seeds} seed(s) of ours (least to most), difference, "

@@ -133,12 +133,12 @@ def _p_value(test: Test) -> str:
 def path_line(summary: dict[str, Any]) -> str:
     """The path's metrics in one line."""
     path, delay = summary["path"], summary["path"]["queue_delay_rttmin"]
-    line = (
-        f"seed {summary['seed']}: utilisation {percent(path['utilisation'])}, queueing delay "
-        f"median {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
+    mark = " UNHEALTHY" if summary["health"]["problems"] else ""
+    return (
+        f"seed {summary['seed']}{mark}: utilisation {percent(path['utilisation'])}, queue delay "
+        f"p50 {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
         f"loss {percent(path['loss_ratio'])}, Jain {number(summary['jain'], 1, 3)}"
     )
-    return line + ("  UNHEALTHY" if summary["health"]["problems"] else "")
 
 
 def number(value: float | None, unit: float, digits: int) -> str:
