@@ -12,6 +12,8 @@ pub(crate) enum Task {
     Cpu,
     /// Say how far the run has come.
     Progress,
+    /// Something else on the host starts its processes.
+    Background,
     /// A flow connects.
     Start(usize),
     /// A flow's application stops.

@@ -15,6 +15,9 @@ pub(crate) struct Request {
     pub(crate) objects: String,
     /// Where every call of every algorithm is logged for replay; `None`: nowhere.
     pub(crate) cc_trace: Option<String>,
+    /// Short processes that something else on the measured host starts every 100 ms, as a script does
+    /// that reads its queues with tc.
+    pub(crate) background_processes: u32,
     /// The far end of a real network; `None`: the path is built of namespaces.
     pub(crate) peer: Option<Peer>,
 }

@@ -25,6 +25,7 @@ use crate::sink::Sink;
 /// the kernel's own clock tick.
 const START_GRID_NS: u64 = 100_000_000;
 const PROGRESS_NS: u64 = 100_000_000;
+const BACKGROUND_NS: u64 = 100_000_000;
 /// Tokens of probes begin here; those below are connections'.
 const PROBE_TOKENS: u64 = 1 << 32;
 /// Of the event that connections have come.
@@ -37,6 +38,10 @@ const HEADER_BYTES: u32 = 52;
 /// Runs the request and puts everything worth knowing into `sink`; an error is a frame too.
 pub(crate) fn run(request: &Request, sink: &mut dyn Sink) {
     sink.put(&kernel_fact());
+    if request.background_processes > 0 {
+        let count = request.background_processes.to_string();
+        sink.put(&Frame::Fact("background_processes".into(), count));
+    }
     let done = match &request.peer {
         None => run_here(request, sink),
         Some(peer) => peer::run(request, peer, sink),
@@ -195,6 +200,9 @@ impl<'a> Session<'a> {
         for (index, probe) in plan.probes.iter().enumerate().take(self.probes.len()) {
             add(probe.start_ns, Task::Probe(index));
         }
+        if self.request.background_processes > 0 {
+            add(BACKGROUND_NS, Task::Background);
+        }
         add(plan.sample_interval_ns, Task::Sample);
         add(PROGRESS_NS, Task::Progress);
         add(self.health.cpu.due_ns() - self.start_ns, Task::Cpu);
@@ -330,6 +338,10 @@ impl<'a> Session<'a> {
             Task::Progress => {
                 sink.put(&Frame::Progress(now - self.start_ns));
                 self.agenda.add(due_ns + PROGRESS_NS, Task::Progress);
+            }
+            Task::Background => {
+                start_processes(self.request.background_processes);
+                self.agenda.add(due_ns + BACKGROUND_NS, Task::Background);
             }
             Task::Start(flow) => self.start(flow, sink),
             Task::Stop(flow) => {
@@ -472,6 +484,21 @@ impl<'a> Session<'a> {
     fn t_us(&self, at_ns: u64) -> u64 {
         // A connection of the other end may come before this end's first moment.
         at_ns.saturating_sub(self.start_ns) / 1000
+    }
+}
+
+/// Each of them does next to nothing: that it is made, loaded and taken away is what costs.
+fn start_processes(count: u32) {
+    use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+    use std::process::{Command, Stdio};
+    // Those of the last time are over; one that is not is waited for the next time.
+    while let Ok(WaitStatus::Exited(..)) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {}
+    for _ in 0..count {
+        // One that cannot be started disturbs nobody.
+        let _ = Command::new("/proc/self/exe")
+            .arg("version")
+            .stdout(Stdio::null())
+            .spawn();
     }
 }
 

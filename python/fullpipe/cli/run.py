@@ -48,6 +48,15 @@ def run(
     jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
     kernel: Annotated[Path | None, typer.Option(help="kernel image (vm)")] = None,
     modules: Annotated[Path | None, typer.Option(help="its modules folder (vm)")] = None,
+    background_processes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="short processes that the measured host starts every 100 ms, as a script "
+            "does that reads its queues (vm, live)",
+        ),
+    ] = None,
     peer: Annotated[str | None, typer.Option(help="HOST[:PORT] of an agent (live)")] = None,
     token: Annotated[
         str | None, typer.Option(envvar="FULLPIPE_TOKEN", help="token of that agent (live)")
@@ -61,6 +70,8 @@ def run(
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
     if pcap is not None and (repeat > 1 or engine != "sim"):
         raise UserError("--pcap: only with --engine sim and one run")
+    if background_processes and engine == "sim":
+        raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
     document = apply_changes(load_document(scenario), set_ or [])
     # As it was written, comments included, where nothing was changed.
     asis = scenario.is_file() and not set_
@@ -74,6 +85,7 @@ def run(
         name: str(value)
         for name, value in (
             ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
+            ("background_processes", background_processes),
             ("token", token if peer else None),
         )
         if value is not None

@@ -59,6 +59,7 @@ class LiveEngine:
             "clock": "wall",
             "objects": str(assets.objects_folder()),
             "cc_trace": options.get("cc_trace"),
+            "background_processes": int(options.get("background_processes", 0)),
             "peer": peer,
         }
         with tempfile.TemporaryDirectory(prefix="fullpipe-live-") as text:

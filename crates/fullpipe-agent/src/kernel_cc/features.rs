@@ -1,6 +1,7 @@
 //! What of the running kernel a load depends on, and a clear refusal where it is missing.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{BtfType, TypeId};
@@ -22,9 +23,21 @@ pub(super) struct Features {
     pub(super) tick_us: u32,
 }
 
-/// Asks the running kernel; an error says what is missing.
-pub(super) fn probe() -> Result<Features, String> {
+/// Asks the running kernel, once; an error says what is missing.
+pub(super) fn probe() -> Result<&'static Features, String> {
+    // Reading a kernel's types takes 60 million instructions.
+    static FOUND: OnceLock<Features> = OnceLock::new();
     check_rights()?;
+    match FOUND.get() {
+        Some(found) => Ok(found),
+        None => {
+            let found = read_features()?;
+            Ok(FOUND.get_or_init(|| found))
+        }
+    }
+}
+
+fn read_features() -> Result<Features, String> {
     let btf = Btf::from_vmlinux().map_err(|_| {
         "this kernel tells nobody its types: it has no /sys/kernel/btf/vmlinux (needs a kernel \
          built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are)"

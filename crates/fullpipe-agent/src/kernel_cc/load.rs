@@ -78,7 +78,7 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     let mut open = ObjectBuilder::default()
         .open_memory(wanted.object)
         .map_err(|_| failed("the eBPF object cannot be read"))?;
-    configure(&mut open, wanted, &features)?;
+    configure(&mut open, wanted, features)?;
     let mut object = open
         .load()
         .map_err(|error| failed(&format!("the kernel refuses {}: {error}", wanted.algorithm)))?;

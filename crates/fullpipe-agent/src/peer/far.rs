@@ -114,6 +114,7 @@ impl Server {
             clock: Clock::Wall,
             objects: self.objects.clone(),
             cc_trace: None,
+            background_processes: 0,
             peer: None,
         };
         let session =

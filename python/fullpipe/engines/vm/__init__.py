@@ -45,7 +45,8 @@ class VmEngine:
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
         """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
-        `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`)."""
+        `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
+        `background_processes` (started on the measured host every 100 ms)."""
         self.check(plan)
         trace = options.get("cc_trace")
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
@@ -56,6 +57,7 @@ class VmEngine:
             "clock": "virtual",
             "objects": "/bpf",
             "cc_trace": _TRACE_IN_GUEST if trace else None,
+            "background_processes": int(options.get("background_processes", 0)),
             "peer": None,
         }
         ended = machine.run(
