@@ -158,7 +158,7 @@ def report(
         list[str] | None, typer.Argument(help="entries, seed numbers, PREFIX*")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
-    out: Annotated[Path, typer.Option(help="the page to write")] = Path("verdicts.html"),
+    out: Annotated[Path, typer.Option(help="the page to write")] = Path("recordings/verdicts.html"),
     claims: Annotated[
         Path | None, typer.Option(help="write the short version here, such as docs/claims.md")
     ] = None,
