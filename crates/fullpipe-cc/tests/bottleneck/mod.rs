@@ -1,18 +1,21 @@
 //! A flow through one drop-tail bottleneck, small enough to be read whole: what drives a
 //! [`Controller`] in tests. It is no TCP: every packet is new data, an ACK answers each packet, a
-//! packet is lost once three later ones were delivered, and nothing else is modelled.
+//! packet is lost once three later ones were delivered, and nothing else is modelled. Where the
+//! algorithm leaves recovery to its host, the window falls to ssthresh at once and rests.
 #![allow(dead_code)] // each test binary uses its own part
 
 use std::collections::VecDeque;
 
-use fullpipe_cc::{set, Ack, CaState, Conn, Controller, Ctl, Event, EventKind, Info, Phase};
+use fullpipe_cc::{
+    flags, set, Ack, CaState, Conn, Controller, Ctl, Event, EventKind, Info, Phase, INFINITE,
+};
 
 pub(crate) const MSS: u32 = 1500;
 const DUP_THRESH: u64 = 3;
 const INITIAL_CWND: u32 = 10;
 
 /// The path and what limits the sender.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) rate_bps: u64,
     pub(crate) rtt_us: u64,
@@ -23,6 +26,9 @@ pub(crate) struct Path {
     pub(crate) lose_every: u64,
     /// Packets that find more than this in the queue are marked CE; `u64::MAX`: none.
     pub(crate) mark_above: u64,
+    /// A token bucket before the bottleneck: its rate, 0 for none, and its depth in packets.
+    pub(crate) police_bps: u64,
+    pub(crate) bucket_packets: u64,
 }
 
 impl Path {
@@ -34,6 +40,8 @@ impl Path {
             receive_window: u32::MAX,
             lose_every: 0,
             mark_above: u64::MAX,
+            police_bps: 0,
+            bucket_packets: 0,
         };
         let buffer_packets = (path.bdp() * buffer_bdp) as u64;
         Self {
@@ -103,6 +111,8 @@ pub(crate) struct Flow {
     recovery_until: Option<u64>,
     usage_until: u64,
     most_out: u32,
+    tokens: f64,
+    tokens_us: f64,
     min_rtt_us: u64,
     pub(crate) rows: Vec<Row>,
 }
@@ -134,6 +144,7 @@ impl Flow {
         };
         let mut ctl = Ctl {
             cwnd: INITIAL_CWND,
+            ssthresh: INFINITE,
             ..Ctl::default()
         };
         cc.init(&conn, &mut ctl);
@@ -153,6 +164,8 @@ impl Flow {
             recovery_until: None,
             usage_until: 0,
             most_out: 0,
+            tokens: path.bucket_packets as f64,
+            tokens_us: 1e6,
             min_rtt_us: path.rtt_us,
             rows: Vec::new(),
         }
@@ -236,7 +249,7 @@ impl Flow {
         let waiting = ((self.link_free_us - self.now_us) / self.path.packet_us()).max(0.0);
         let every = self.path.lose_every;
         let lost = every != 0 && id % every == every - 1;
-        let dropped = lost || waiting > self.path.buffer_packets as f64;
+        let dropped = lost || waiting > self.path.buffer_packets as f64 || !self.takes_token();
         if !dropped {
             self.link_free_us = self.link_free_us.max(self.now_us) + self.path.packet_us();
         }
@@ -256,9 +269,26 @@ impl Flow {
         });
         self.next_id += 1;
         self.in_network += 1;
-        let rate = self.ctl.pacing_rate_bytes_per_s as f64;
-        self.next_send_us = self.now_us.max(self.next_send_us) + f64::from(MSS) * 1e6 / rate;
+        let spacing_us = match self.ctl.pacing_rate_bytes_per_s {
+            0 => 0.0,
+            rate => f64::from(MSS) * 1e6 / rate as f64,
+        };
+        self.next_send_us = self.now_us.max(self.next_send_us) + spacing_us;
         self.note_window_use();
+    }
+
+    /// Whether the policer, if there is one, lets a packet pass.
+    fn takes_token(&mut self) -> bool {
+        if self.path.police_bps == 0 {
+            return true;
+        }
+        let packets_per_us = self.path.police_bps as f64 / 8e6 / f64::from(MSS);
+        let filled = self.tokens + (self.now_us - self.tokens_us) * packets_per_us;
+        self.tokens = filled.min(self.path.bucket_packets as f64);
+        self.tokens_us = self.now_us;
+        let passes = self.tokens >= 1.0;
+        self.tokens -= f64::from(u8::from(passes));
+        passes
     }
 
     /// Linux tcp_cwnd_validate(): was the window used up within the last round?
@@ -302,6 +332,9 @@ impl Flow {
             self.update_conn();
             self.event(EventKind::Ssthresh, 0);
             self.set_ca_state(CaState::Recovery);
+            if !self.cc.wants(flags::OWNS_CWND) {
+                self.ctl.cwnd = self.ctl.ssthresh;
+            }
         } else if losses > 0 && packet.id < self.high_id {
             self.recovery_until = self.recovery_until.map(|until| until + u64::from(losses));
         } else if self.recovery_until.is_some_and(|until| packet.id >= until) {
@@ -332,7 +365,12 @@ impl Flow {
             is_app_limited: u8::from(packet.app_limited),
             ..Ack::default()
         };
-        self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
+        if self.cc.wants(flags::WANTS_RTT) {
+            self.event(EventKind::Rtt, rtt_us as u32);
+        }
+        if self.cc.wants(flags::OWNS_CWND) || self.recovery_until.is_none() {
+            self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
+        }
         let info = self.cc.info();
         self.rows.push(Row {
             t_us: self.conn.now_us - 1_000_000,
