@@ -253,7 +253,8 @@ def _run_one(job: Job | Question, folder: Path, keep: bool) -> None:
         outcome = run_scenario(scenario, toml, [place], job.engine, {}, jobs=1)
         if outcome.failures:
             raise RunError("; ".join(outcome.failures))
-        store.write(job.key, outcome.recordings[0], job.expressions, keep)
+        # What took a kernel minutes is worth its megabyte: a new metric needs no new run.
+        store.write(job.key, outcome.recordings[0], job.expressions, keep or job.engine != "sim")
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

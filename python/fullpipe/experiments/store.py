@@ -1,7 +1,7 @@
 """Where runs are kept: one folder a run, named by a hash of all that decides its result.
 
 That is the resolved plan with its seed, the engine, and the code: the native module (simulator and
-algorithms; their parameters are in the plan) or what an engine says of itself. A folder holds
+algorithms; their parameters are in the plan), or the agent and the eBPF objects. A folder holds
 `run.json` (metrics, distributions for plots, health) and, where they are kept, the recording.
 Never knows an entry.
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native, metrics
+from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 from fullpipe.errors import UserError
 from fullpipe.experiments import measure, quantities
@@ -145,11 +146,13 @@ def default_store() -> Path:
 
 @functools.cache
 def code_version(engine_name: str) -> str:
-    """A hash of the code that decides an engine's results: the compiled module, and what the
+    """A hash of the code that decides an engine's results: of the compiled module for the
+    simulator; of the agent and the eBPF objects for those that run a kernel; and of what the
     engine says in its own `code_version()` where it has one."""
-    text = hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()
+    files = [Path(_native.__file__)] if engine_name == "sim" else sorted(objects_folder().glob("*"))
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]
     own = getattr(engine(engine_name), "code_version", None)
-    return text if own is None else hashlib.sha256(f"{text} {own()}".encode()).hexdigest()
+    return hashlib.sha256(" ".join([*digests, own() if own else ""]).encode()).hexdigest()
 
 
 @functools.cache
