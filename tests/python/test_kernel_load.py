@@ -108,7 +108,7 @@ def test_the_name_is_free_again_while_sockets_of_the_old_one_live(loaded: Load) 
 
 def test_a_program_without_rights_may_choose_it(loaded: Load) -> None:
     name = loaded("bbr3")
-    with program(name, 10_000, NOBODY) as user:
+    with program(name, 10_000, "--user", NOBODY) as user:
         assert user.transfer() == {"arrived": 10_000, "name": name}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fullpipe import kernel
 from kernel_host import TRAFFIC, available, fullpipe, why_not
 
 REASON = why_not()
@@ -18,17 +20,45 @@ pytestmark = [
 ]
 
 
-def traced(cc: str, out: Path, count: int) -> str:
+def traced(cc: str, out: Path, count: int, *more: str) -> str:
     """Traces a program that sends `count` bytes over a lossy path; returns the kernel name."""
     name = f"fptr_{os.getpid() % 10**6}"
-    sender = f"echo go | unshare -n {sys.executable} {TRAFFIC} {name} {count}"
-    done = fullpipe(
-        "kernel", "trace", cc, "--as", name, "--out", str(out), "--", "sh", "-c", sender
-    )
+    sender = f"echo go | unshare -n {sys.executable} {TRAFFIC} {name} {count} {' '.join(more)}"
+    command = ("--", "sh", "-c", sender)
+    done = fullpipe("kernel", "trace", cc, "--as", name, "--out", str(out), *command)
     assert done.returncode == 0, done.stderr
     assert f'"arrived": {count}' in done.stdout
     assert name not in available()
     return name
+
+
+@pytest.fixture(scope="module")
+def path_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A path that drops and marks; the kernel of this host may have no netem."""
+    out = tmp_path_factory.mktemp("path") / "path.bpf.o"
+    source = Path(__file__).parent / "kernel_path.bpf.c"
+    headers = f"/usr/include/{os.uname().machine}-linux-gnu"
+    command = ["clang", "-O2", "-g", "-target", "bpf", f"-I{headers}", "-c", str(source),
+               "-o", str(out)]  # fmt: skip
+    subprocess.run(command, check=True)
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cc", "megabytes"),
+    [("reno", 550), ("cubic", 450), ("bbr1", 250), ("bbr2", 250), ("bbr3", 250),
+     ("bbr3-linux", 250), ("bbrnplus", 250)],
+)  # fmt: skip
+def test_a_hundred_thousand_calls_replay_bit_for_bit(
+    cc: str, megabytes: int, path_object: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "trace"
+    traced(cc, out, megabytes * 10**6, "--path", str(path_object))
+    (one,) = kernel.replay(out).algorithms
+    assert one.difference is None
+    assert (one.lost, one.skipped, one.connections) == (0, 0, 1)
+    assert one.calls >= 100_000
 
 
 @pytest.mark.parametrize("cc", ["cubic", "bbr3"])
