@@ -17,6 +17,8 @@ from fullpipe.engines import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording import Recording, empty_table
 from fullpipe.report import write_figures, write_report
+from fullpipe.report.distributions import box_plots
+from fullpipe.report.runs import grouped, read_run
 from fullpipe.scenario import make_scenario
 
 DOCUMENT = {
@@ -54,6 +56,21 @@ def test_an_unhealthy_run_is_marked_in_every_table_and_every_plot(tmp_path: Path
     assert len(plots) >= 5
     assert [plot[:300] for plot in plots if "1 UNHEALTHY" not in plot] == []
     assert "UNHEALTHY" not in alone
+
+
+def test_every_congestion_control_has_its_own_box_whatever_the_scenario_is_called(
+    tmp_path: Path,
+) -> None:
+    named = {**DOCUMENT, "name": "cubic against bbr3"}
+    folders = [tmp_path / str(index) for index in range(2)]
+    runs = run_scenario(make_scenario(named), tomli_w.dumps(named), folders, jobs=1).recordings
+    goodput = next(
+        plot
+        for plot in box_plots(grouped([read_run(run) for run in runs]))
+        if plot.key == "goodput_box"
+    )
+    labels = [box.label for box in goodput.boxes]
+    assert labels == [f"cubic against bbr3: {cc} (n = 2 runs)" for cc in ("cubic", "bbr3")]
 
 
 def test_static_figures_and_the_terminal_carry_the_mark(

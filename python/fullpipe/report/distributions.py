@@ -91,7 +91,7 @@ class _Lines:
 
 
 def _name(group: Group, cc: str | None = None) -> str:
-    label = group.label if cc is None or cc in group.label else f"{group.label}: {cc}"
+    label = group.label if cc is None or group.ccs == [cc] else f"{group.label}: {cc}"
     return f"{label} ({group.count})"
 
 
