@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from fullpipe.cli import main
 from fullpipe.models import predict
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 
 SHARE = ["share", "--cc", "bbr1", "--n", "8", "--against", "cubic", "--rate", "10mbit"]
 SHARE += ["--rtt", "40ms", "--buffer", "8bdp"]
-OBSERVED = Path(__file__).parents[3] / "shared" / "data" / "link_share_observed.csv"
 
 
-def model(*arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "from fullpipe.cli import main; main()"
-    command = [sys.executable, "-c", code, "model", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def model(*arguments: str) -> Done:
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    command = patch.object(sys, "argv", ["fullpipe", "model", *arguments])
+    with command, redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return Done(status, out.getvalue(), err.getvalue())
 
 
 def document(*arguments: str) -> dict[str, Any]:
