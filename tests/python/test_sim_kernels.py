@@ -30,7 +30,7 @@ def trace_goodputs(name: str) -> list[float]:
 
 
 def simulated_goodputs(**document: Any) -> list[float]:
-    raw = simulate(sample_interval="50ms", host=TESTBED, **document)
+    raw = simulate(**{"sample_interval": "50ms", "host": TESTBED, **document})
     times, flows, volumes = (
         column(raw, "flow_samples", name) for name in ("t_us", "flow_id", "bytes_acked")
     )
@@ -57,8 +57,10 @@ def simulated_goodputs(**document: Any) -> list[float]:
     ],
 )  # fmt: skip
 def test_bbr3_shares_a_link_as_googles_kernel_does(trace: str, document: dict[str, Any]) -> None:
+    # One trace is one draw, where CUBIC competes of a chaotic contest: the mean of eight seeds is
+    # held against it.
     real = np.array(trace_goodputs(f"data/bbr3_reference/{trace}.flows.csv"))
-    ours = np.array(simulated_goodputs(**document))
+    ours = np.mean([simulated_goodputs(seed=seed, **document) for seed in range(1, 9)], axis=0)
     assert ours.sum() == pytest.approx(real.sum(), rel=0.03)
     assert np.abs(ours / ours.sum() - real / real.sum()).max() < 0.05
 
@@ -78,13 +80,66 @@ def test_bbr3_shares_a_link_as_googles_kernel_does(trace: str, document: dict[st
     ],
 )  # fmt: skip
 def test_bbr2_shares_a_link_as_the_v2_kernel_does(trace: str, document: dict[str, Any]) -> None:
-    # One trace is one draw of a chaotic contest: the mean of eight seeds is held against it.
     real = np.array(trace_goodputs(f"data/bbr2_reference/{trace}.flows.csv"))
     ours = np.mean([simulated_goodputs(seed=seed, **document) for seed in range(1, 9)], axis=0)
     bbr = slice(0, max(1, len(real) - 1))
     assert ours.sum() == pytest.approx(real.sum(), rel=0.03)
     share_ours, share_real = ours[bbr].sum() / ours.sum(), real[bbr].sum() / real.sum()
     assert abs(share_ours - share_real) < 0.07
+
+
+def flows_in_order(cc: str, *starts_us: int) -> list[dict[str, str]]:
+    """One CUBIC flow after several of `cc`, begun in the order of the trace's first samples: whose
+    initial window comes first at the bottleneck decides its first estimate of the RTT."""
+    ccs = [cc] * (len(starts_us) - 1) + ["cubic"]
+    return [{"cc": cc, "start": f"{us}us"} for cc, us in zip(ccs, starts_us, strict=True)]
+
+
+DEEP = {"rate": "10mbit", "rtt": "40ms", "buffer": "800000B"}
+
+
+@pytest.mark.parametrize(
+    ("trace", "document"),
+    [
+        ("bbr3_reference/s06_4bbr_1cubic_10M_40ms_16bdp", {
+            "duration": "120s", "path": DEEP,
+            "flow": flows_in_order("bbr3-linux", 750, 1000, 500, 0, 250)}),
+        ("bbr2_reference/t06_4bbr2_1cubic_10M_40ms_16bdp", {
+            "duration": "120s", "path": DEEP,
+            "flow": flows_in_order("bbr2", 750, 1000, 250, 0, 500)}),
+        ("bbr3_reference/s12_2bbr_delayed_50M_20ms_4bdp", {
+            "duration": "30s", "path": {"rate": "50mbit", "rtt": "20ms", "buffer": "500000B"},
+            "flow": [{"cc": "bbr3-linux"}, {"cc": "bbr3-linux", "start": "5s"}]}),
+    ],
+)  # fmt: skip
+def test_a_kernels_share_of_a_chaotic_contest_is_one_of_ours(
+    trace: str, document: dict[str, Any]
+) -> None:
+    # Two minutes over 16 BDP hang on the phase of each flow when CUBIC first fills the queue, so
+    # that our seeds differ by 0.04: the kernel's one draw must not be told from them.
+    real = np.array(trace_goodputs(f"data/{trace}.flows.csv"))
+    ours = np.array([simulated_goodputs(seed=seed, **document) for seed in range(1, 25)])
+    assert ours.sum(axis=1).mean() == pytest.approx(real.sum(), rel=0.03)
+    shares = ours[:, :-1].sum(axis=1) / ours.sum(axis=1)
+    share = real[:-1].sum() / real.sum()
+    assert abs(share - shares.mean()) < 2 * shares.std(ddof=1)
+    assert shares.std(ddof=1) < 0.06
+
+
+def test_bbr3s_goodput_where_whole_bursts_are_lost_is_one_of_ours() -> None:
+    # netem at the sender loses GSO packets whole: about seven segments at this rate. How many
+    # losses fall into the rounds of ProbeRTT decides a run, ours as the kernel's.
+    (real,) = trace_goodputs("data/bbr3_reference/s08_1bbr_100M_40ms_1bdp_loss1.flows.csv")
+    ours = np.array([
+        simulated_goodputs(
+            seed=seed, duration="20s", flow=[{"cc": "bbr3-linux"}],
+            path={"rate": "100mbit", "rtt": "40ms", "buffer": "500000B",
+                  "loss": 0.01, "loss_per": "burst"},
+            host={"arp": True, "pacing": "internal"},
+        )[0]
+        for seed in range(1, 25)
+    ])  # fmt: skip
+    assert abs(real - ours.mean()) < 2 * ours.std(ddof=1)
 
 
 @pytest.mark.slow
