@@ -96,6 +96,9 @@ impl Bottleneck {
 pub(crate) struct Line {
     pub(crate) packets: DelayLine<Travelling>,
     pub(crate) delay_ns: u64,
+    /// An event for the head is on the agenda. There is never a second one: it would live, and be
+    /// put back, as long as the line holds packets.
+    pub(crate) is_awaited: bool,
     jitter: Option<JitterSource>,
 }
 
@@ -104,6 +107,7 @@ impl Line {
         Self {
             packets: DelayLine::default(),
             delay_ns,
+            is_awaited: false,
             jitter,
         }
     }

@@ -406,16 +406,24 @@ impl<'a> Simulation<'a> {
         let due_ns = line.due_ns(self.now_ns);
         if due_ns <= self.now_ns && line.packets.is_empty() {
             self.deliver(way, packet);
-        } else if let Some(due_ns) = line.packets.push(due_ns, packet) {
-            self.agenda.schedule(due_ns, Event::Line(index as u32));
+        } else if line.packets.push(due_ns, packet).is_some() {
+            self.await_head(index);
         }
     }
 
     fn arrivals(&mut self, index: usize) {
+        self.lines[index].is_awaited = false;
         while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
+            // Whatever this sets off may come back to this very line.
             self.deliver(index % 2, packet);
         }
-        if let Some(due_ns) = self.lines[index].packets.due_ns() {
+        self.await_head(index);
+    }
+
+    fn await_head(&mut self, index: usize) {
+        let line = &mut self.lines[index];
+        if let (Some(due_ns), false) = (line.packets.due_ns(), line.is_awaited) {
+            line.is_awaited = true;
             self.agenda.schedule(due_ns, Event::Line(index as u32));
         }
     }
