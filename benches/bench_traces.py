@@ -221,6 +221,10 @@ def main() -> None:
     parser.add_argument("--only", help="traces, such as s06,t01; all")
     parser.add_argument("--traces", type=Path, action="append", help="folder of traces")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
+    parser.add_argument(
+        "--background-processes", type=int, default=0, metavar="N",
+        help="vm: started every 100 ms on the measured host, as the traces' queues were read",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, help="folder for figures")
     parser.add_argument(
         "--markdown", nargs="?", const=Path(), type=Path, metavar="FILE",
@@ -231,10 +235,12 @@ def main() -> None:
     wanted = options.only.split(",") if options.only else None
     traces = [t for folder in options.traces or FOLDERS for t in load(folder)]
     traces = [t for t in traces if wanted is None or t.key in wanted]
+    count = options.background_processes
+    extra = {"background_processes": str(count)} if count else {}
     compared, missed = [], 0
     for trace in traces:
         documents = [{**trace.document, "seed": seed} for seed in range(1, seeds + 1)]
-        made = recordings(documents, options.engine, options.jobs)
+        made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)
             lines = compare(trace, measure(kernel), [measure(run) for run in made], options.engine)
