@@ -8,23 +8,23 @@ from __future__ import annotations
 import colorsys
 import zlib
 
-#: Okabe and Ito's palette (jfly.uni-koeln.de/color), which colour-blind readers can tell apart,
-#: where it suffices. The kernel's own implementations are paler than ours.
-_CC = {
-    "reno": "#7f7f7f", "cubic": "#0072b2", "bbr1": "#e69f00", "bbr2": "#009e73",
-    "bbr3": "#d55e00", "bbr3-linux": "#8c2d19", "bbrnplus": "#8e44ad",
-    "bbrnplus-literal": "#b07aa1", "bbrnplus-asrun": "#5e3c99",
-    "kernel:reno": "#b3b3b3", "kernel:cubic": "#56b4e9", "kernel:bbr": "#cc79a7",
+#: After Okabe and Ito's palette (jfly.uni-koeln.de/color), with lightness to tell apart what a
+#: colour-blind reader sees in one hue. The kernel's own implementations are paler than ours.
+CC_COLOURS = {
+    "reno": "#555555", "cubic": "#0072b2", "bbr1": "#e69f00", "bbr2": "#009e73",
+    "bbr3": "#d55e00", "bbr3-linux": "#7a1f0e", "bbrnplus": "#c9659f",
+    "bbrnplus-literal": "#f7c6e4", "bbrnplus-asrun": "#6a1b6f",
+    "kernel:reno": "#a9a9a9", "kernel:cubic": "#7cc4f0", "kernel:bbr": "#f6d98b",
 }  # fmt: skip
 
-_PHASES = {
-    "startup": "#d1495b", "slow_start": "#d98ba0", "drain": "#8d6a9f", "refill": "#f2c14e",
-    "up": "#e4813b", "down": "#4f8fc0", "cruise": "#b9d6b0", "avoidance": "#cfd8dc",
-    "probe_rtt": "#3d3d3d",
+PHASE_COLOURS = {
+    "startup": "#d1495b", "slow_start": "#c58a9a", "drain": "#4a2c5e", "refill": "#f2c14e",
+    "up": "#d97326", "down": "#4f8fc0", "cruise": "#b9d6b0", "avoidance": "#e3e5ea",
+    "probe_rtt": "#111111",
 }  # fmt: skip
 
 #: Lines and marks that belong to no congestion control.
-NEUTRAL = "#444444"
+NEUTRAL = "#111111"
 REFERENCE = "#999999"
 GRID = "#ececec"
 ALARM = "#b3261e"
@@ -35,17 +35,17 @@ _OPACITIES = [1.0, 0.7, 0.5, 0.35]
 
 def cc_colour(name: str) -> str:
     """The colour of a congestion control; a name that is not known gets a stable one."""
-    return _CC.get(name) or _hashed(name)
+    return CC_COLOURS.get(name) or _hashed(name)
 
 
 def phase_colour(name: str) -> str:
     """The colour of a phase of an algorithm; a name that is not known gets a stable one."""
-    return _PHASES.get(name) or _hashed(name)
+    return PHASE_COLOURS.get(name) or _hashed(name)
 
 
 def phase_order(names: set[str]) -> list[str]:
     """Phases in the order in which algorithms pass through them, unknown ones last."""
-    known = [name for name in _PHASES if name in names]
+    known = [name for name in PHASE_COLOURS if name in names]
     return known + sorted(names - set(known))
 
 
