@@ -6,6 +6,9 @@ missing=
 need() { # command, Debian package
 	command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
+need_header() { # file below /usr/include, Debian package
+	[ -e "/usr/include/$1" ] || missing="$missing $2"
+}
 need python3 python3
 need cc gcc
 need clang clang
@@ -15,10 +18,18 @@ need chromium chromium
 need flent flent
 need qemu-system-x86_64 qemu-system-x86
 need iperf3 iperf3
+need ip iproute2
+need sysctl procps
+need make make
+need pkg-config pkg-config
+need_header bpf/bpf_helpers.h libbpf-dev
+need_header libelf.h libelf-dev
+need_header zlib.h zlib1g-dev
+need_header linux/bpf.h linux-libc-dev
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
 
 if ! command -v cargo >/dev/null 2>&1; then
-	echo "fullpipe: cargo is missing; install Rust 1.85 or later (rustup.rs), then run this again" >&2
+	echo "fullpipe: cargo is missing; install Rust 1.86 or later (rustup.rs), then run this again" >&2
 	exit 1
 fi
 [ -z "$missing" ] && exit 0
