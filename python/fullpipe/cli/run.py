@@ -48,6 +48,12 @@ def run(
     jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
     kernel: Annotated[Path | None, typer.Option(help="kernel image (vm)")] = None,
     modules: Annotated[Path | None, typer.Option(help="its modules folder (vm)")] = None,
+    cc_trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="every call of our algorithms, for `fullpipe replay` (vm, live; one run)"
+        ),
+    ] = None,
     background_processes: Annotated[
         int | None,
         typer.Option(
@@ -70,6 +76,8 @@ def run(
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
     if pcap is not None and (repeat > 1 or engine != "sim"):
         raise UserError("--pcap: only with --engine sim and one run")
+    if cc_trace is not None and (repeat > 1 or engine == "sim"):
+        raise UserError("--cc-trace: only with --engine vm or live and one run")
     if background_processes and engine == "sim":
         raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
     document = apply_changes(load_document(scenario), set_ or [])
@@ -85,7 +93,7 @@ def run(
         name: str(value)
         for name, value in (
             ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
-            ("background_processes", background_processes),
+            ("background_processes", background_processes), ("cc_trace", cc_trace),
             ("token", token if peer else None),
         )
         if value is not None
