@@ -45,7 +45,7 @@ def compare(group: Group) -> Comparison | None:
         }
         for one in found
     ]  # fmt: skip
-    cautions = [f"{one.model}: {caution.text}" for one in found for caution in one.cautions]
+    cautions = [f"{one.model}: {caution}" for one in found for caution in one.cautions]
     return Comparison(ccs, rows, cautions, _plot(group, found))
 
 
