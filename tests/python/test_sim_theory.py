@@ -55,7 +55,7 @@ def cubic_law_window(rtt_s: float, loss: float, *, even: bool) -> float:
     left = gap()
     for _ in range(4000):
         while left > 0:
-            part = min(1.0, left / window)
+            part, left = min(1.0, left / window), left - window
             since += rtt_s * part
             reno += alpha * part
             target = scale * (since + rtt_s - rise) ** 3 + maximum
@@ -63,7 +63,6 @@ def cubic_law_window(rtt_s: float, loss: float, *, even: bool) -> float:
             grown = max(grown, reno)
             area += (window + grown) / 2 * rtt_s * part
             time += rtt_s * part
-            left -= window * part
             window = grown
         maximum = window * (1 + beta) / 2 if window < maximum else window
         window = reno = max(beta * window, 2.0)
