@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::mount::{mount, MsFlags};
@@ -121,6 +122,7 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
         ops.delete(&0u32.to_ne_bytes())
             .map_err(|error| format!("{name} cannot be unregistered: {error}"))?;
     }
+    await_end_of(name);
     // A pinned map of operations would keep the programs.
     let _ = fs::remove_file(folder.join(OPS));
     let sockets = describe(&folder).map_or(0, |item| item.sockets);
@@ -130,6 +132,19 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
         remove(&folder);
     }
     Ok(sockets)
+}
+
+/// The kernel takes the name away some milliseconds after the last reference (bpf_link_put()
+/// leaves it to a worker); who unloads expects it gone. It goes later too if nobody waits.
+fn await_end_of(name: &str) {
+    const LOOKS: u32 = 500;
+    const PAUSE: Duration = Duration::from_millis(10);
+    for _ in 0..LOOKS {
+        if !available().iter().any(|known| known == name) {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 fn folders() -> Result<Vec<PathBuf>, String> {
