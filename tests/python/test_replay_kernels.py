@@ -35,7 +35,7 @@ def trace(
                 "duration": f"{seconds}s",
                 "seed": 7,
                 "path": {"rate": rate, "rtt": "4ms", "buffer": "1bdp", "ecn": True,
-                         "loss": "0.05%", "loss_marks": True},
+                         "loss": "0.3%", "loss_marks": True},
                 "flow": [{"cc": cc} for cc in ccs],
             }
         )
