@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native, metrics
+from fullpipe.cache import user_cache
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 from fullpipe.errors import UserError
@@ -139,9 +140,8 @@ class Store:
 
 
 def default_store() -> Path:
-    """`$XDG_CACHE_HOME/fullpipe/experiments`, by default below `~/.cache`."""
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "fullpipe" / "experiments"
+    """`experiments` in the user's cache."""
+    return user_cache() / "experiments"
 
 
 @functools.cache

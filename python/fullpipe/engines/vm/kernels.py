@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from fullpipe.cache import user_cache
 from fullpipe.errors import RunError, UserError
 
 #: What `--kernel` takes as a name -> pattern of Debian's package. The first is the default.
@@ -142,8 +143,7 @@ def _release(image: Path) -> str:
 
 
 def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fullpipe" / "kernels"
+    return user_cache() / "kernels"
 
 
 def _made(folder: Path) -> Path:

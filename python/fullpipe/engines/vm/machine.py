@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fullpipe import _native
+from fullpipe.cache import user_cache
 from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.kernels import Kernel
+from fullpipe.engines.vm.vmlinux import unpacked
 from fullpipe.errors import RunError
 
 PROGRAM = "qemu-system-x86_64"
@@ -80,7 +83,10 @@ def run(
     """Boots, waits for the end and returns what was written. `progress(ns)` may return False to
     stop the machine. No process is left behind, whatever happens. Raises RunError where QEMU
     itself fails."""
-    with tempfile.TemporaryDirectory(prefix="fullpipe-vm-") as text:
+    with (
+        tempfile.TemporaryDirectory(prefix="fullpipe-vm-") as text,
+        reserved(user_cache() / "cores") as core,
+    ):
         folder = Path(text)
         (folder / "initrd").write_bytes(image)
         start, size = _share(folder / "shared", request, stream_mib)
@@ -88,7 +94,7 @@ def run(
             PROGRAM, *_ARGUMENTS,
             "-m", f"{memory_mib}M",
             "-seed", str(seed % 2**32),
-            "-kernel", str(kernel.image),
+            "-kernel", str(unpacked(kernel.image, user_cache() / "vmlinux")),
             "-initrd", str(folder / "initrd"),
             "-append", _KERNEL_ARGUMENTS,
             "-object", f"memory-backend-file,id=shared,share=on,size={size},"
@@ -104,7 +110,7 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                preexec_fn=die_with_parent,
+                preexec_fn=lambda: _prepare(core),
                 start_new_session=True,
             )
             try:
@@ -118,6 +124,11 @@ def run(
             view.close()
         console = (folder / "console").read_text(errors="replace").splitlines()
         return Ended(stream, _last_words(console), interrupted, silent)
+
+
+def _prepare(core: int | None) -> None:
+    die_with_parent()
+    confine(core)
 
 
 def _last_words(console: list[str]) -> list[str]:

@@ -1,0 +1,12 @@
+"""Where fullpipe keeps what it can make again. It must never know what is kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def user_cache() -> Path:
+    """`$XDG_CACHE_HOME/fullpipe`, by default `~/.cache/fullpipe`; it may not exist yet."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fullpipe"
