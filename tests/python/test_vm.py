@@ -94,7 +94,7 @@ def test_an_algorithm_tells_its_phases_and_its_bandwidth_from_inside_the_kernel(
 def test_a_machine_without_memory_dies_with_words() -> None:
     kernel = kernels.find(None, None)
     plan = plan_of({"cc": "kernel:cubic"})
-    ended = machine.run(kernel, image.build(plan, kernel), b"{}", 1, 72, 1, lambda _done: True)
+    ended = machine.run(kernel, image.build(plan, kernel), b"{}", 1, 64, 1, lambda _done: True)
     assert "Kernel panic" in ended.console[0]
     assert not any(ended.stream)
 

@@ -119,7 +119,7 @@ def run(
                 stop(process)
             if process.returncode not in (0, -signal.SIGTERM, -signal.SIGKILL):
                 words = (folder / "errors").read_text(errors="replace").strip().splitlines()
-                raise RunError(f"QEMU: {words[-1] if words else 'no reason given'}")
+                raise RunError(f"QEMU: {words[0] if words else 'no reason given'}")
             stream = view[start:]
             view.close()
         console = (folder / "console").read_text(errors="replace").splitlines()
