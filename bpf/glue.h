@@ -175,7 +175,8 @@ static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s)
 	struct cc_ctl *ctl = &s->call.after;
 
 	ctl->pacing_rate_Bps = sk->sk_pacing_rate;
-	ctl->cwnd = tp->snd_cwnd;
+	/* tcp_cwnd_reduction() can leave 0, with a warning in the kernel's log (seen on 6.18). */
+	ctl->cwnd = cc_max_u32(tp->snd_cwnd, 1);
 	ctl->ssthresh = tp->snd_ssthresh;
 	ctl->tso_segs = 0;
 	ctl->sndbuf_factor = s->sndbuf_factor;
