@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+
+from memory import peak_kib
 
 from fullpipe.models import Contest, FluidRun, contest_run, published_run, run_fluid
 from fullpipe.models.extended import run_extended
@@ -37,20 +37,6 @@ def cpu_seconds(run: FluidRun) -> float:
     begin = time.process_time()
     run_fluid([run], threads=1)
     return time.process_time() - begin
-
-
-def peak_mb(duration_s: int) -> float:
-    """Peak memory of a process that integrates so long a run."""
-    code = (
-        "import resource, bench_fluid;"
-        f"bench_fluid.cpu_seconds(bench_fluid.ten_flows(('cubic', 'bbr2'), 'red', {duration_s}));"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    folder = __file__.rpartition("/")[0] or "."
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return int(answer.stdout) / 1024
 
 
 def largest_change(runs: Sequence[FluidRun]) -> tuple[float, str]:
@@ -93,7 +79,9 @@ def main() -> None:
     run_extended([contest_run(Contest("bbr3", 9, "cubic", 10e6, 0.04, 8.0))], seeds=[1], threads=1)
     print(f"extended model, 1000 s, 10 flows: {time.process_time() - begin:.2f} s of CPU")
     if not quick:
-        print(f"memory, 1000 s, 10 flows: {peak_mb(1000):.0f} MB at most")
+        call = "cpu_seconds(bench_fluid.ten_flows(('cubic', 'bbr2'), 'red', 1000))"
+        peak = peak_kib("bench_fluid", call)
+        print(f"memory, 1000 s, 10 flows: {peak / 1024:.0f} MB at most")
     print(f"memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB")
     runs = [ten_flows(ccs, aqm) for ccs in MIXES for aqm in ("drop_tail", "red")]
     change, where = largest_change(runs)

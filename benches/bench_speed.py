@@ -8,9 +8,9 @@ Prints delivered data packets a CPU second of two flows (BBRv3 and CUBIC) at 1 G
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
+
+from memory import peak_kib
 
 from fullpipe import _native
 from fullpipe.plan import resolve
@@ -30,27 +30,14 @@ def measure(rate: str, rtt: str, ccs: list[str], duration_s: int) -> tuple[float
     return time.process_time() - begin, health["packets_delivered"]
 
 
-def peak_kib(duration_s: int) -> int:
-    """Peak memory of a process that runs the first case for so long."""
-    code = (
-        "import resource, bench_speed;"
-        f"bench_speed.measure('1gbit', '40ms', ['bbr3', 'cubic'], {duration_s});"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    folder = __file__.rpartition("/")[0] or "."
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return int(answer.stdout)
-
-
 def main() -> None:
     """Prints the three figures."""
     seconds, packets = measure("1gbit", "40ms", ["bbr3", "cubic"], 60)
     print(f"1 Gbit/s, 2 flows: {packets / seconds / 1e6:.2f} million packets a CPU second")
     seconds, packets = measure("10gbit", "20ms", ["bbr3", "bbr3"], 10)
     print(f"10 Gbit/s, 2 flows: {10 / seconds:.2f} simulated seconds a CPU second")
-    short, long = peak_kib(60), peak_kib(600)
+    case = "measure('1gbit', '40ms', ['bbr3', 'cubic'], {})"
+    short, long = (peak_kib("bench_speed", case.format(seconds)) for seconds in (60, 600))
     print(f"memory: {short / 1024:.0f} MiB for 60 s, {long / 1024:.0f} MiB for 600 s")
     print(f"growth: {long / short:.2f} times")
 

@@ -91,10 +91,7 @@ fn trace() -> Result<(), String> {
     let loaded = load(&request.congestion_control, true)?;
     let failed = |error: io::Error| format!("{}: {error}", request.out);
     let file = File::create_new(&request.out).map_err(failed)?;
-    let release = nix::sys::utsname::uname()
-        .map(|name| name.release().to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let tracer = Tracer::start(&[&loaded], Box::new(BufWriter::new(file)), &release)?;
+    let tracer = Tracer::start(&[&loaded], Box::new(BufWriter::new(file)))?;
     println!("{}", json!("ready"));
     io::copy(&mut io::stdin(), &mut io::sink())
         .map_err(|error| format!("standard input: {error}"))?;

@@ -5,15 +5,12 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::os::fd::{AsFd, OwnedFd};
 
-use fullpipe_net::derive_seed;
+use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{CcChoice, CcRow, Flow};
 
 use crate::kernel_cc::{load, Loaded, Tracer, Wanted};
 use crate::request::Request;
 use crate::sample::{kernel_row, FlowMeter};
-
-/// Purpose of the random numbers, as in the simulator.
-const CC_SEED: u32 = 4;
 
 /// The congestion controls of a run.
 pub(crate) struct Congestion {
@@ -74,10 +71,7 @@ impl Congestion {
     fn trace(&self, path: &str) -> Result<Tracer, String> {
         let file = File::create(path).map_err(|error| format!("{path}: {error}"))?;
         let all: Vec<&Loaded> = self.loaded.iter().collect();
-        let release = nix::sys::utsname::uname()
-            .map(|name| name.release().to_string_lossy().into_owned())
-            .unwrap_or_default();
-        Tracer::start(&all, Box::new(BufWriter::new(file)), &release)
+        Tracer::start(&all, Box::new(BufWriter::new(file)))
     }
 
     /// The kernel's name for a flow's algorithm.
@@ -132,7 +126,7 @@ fn load_set(
         kernel_name: name,
         params,
         // 0 would mean the kernel's own random numbers.
-        seed: (derive_seed(request.plan.seed, CC_SEED, number as u32) as u32).max(1),
+        seed: (derive_seed(request.plan.seed, purpose::CC, number as u32) as u32).max(1),
         is_traced: request.cc_trace.is_some(),
     })
 }

@@ -15,6 +15,7 @@ use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
 use crate::flows::{Connection, Happening, Payload, ProbeFlow};
 use crate::health::Health;
+use crate::kernel_cc::kernel_release;
 use crate::net::{Home, Topology};
 use crate::peer::{self, Meeting};
 use crate::request::Request;
@@ -66,11 +67,7 @@ fn run_here(request: &Request, sink: &mut dyn Sink) -> Result<(), String> {
 
 /// Which kernel this is.
 pub(crate) fn kernel_fact() -> Frame {
-    let release = nix::sys::utsname::uname().map_or_else(
-        |error| format!("unknown: {error}"),
-        |name| name.release().to_string_lossy().into_owned(),
-    );
-    Frame::Fact("kernel".into(), release)
+    Frame::Fact("kernel".into(), kernel_release())
 }
 
 /// One flow of the run.

@@ -22,7 +22,7 @@ pub use jitter::JitterSource;
 pub use link::Shaper;
 pub use loss::{LossSource, Verdict};
 pub use queue::{Counters, Queue};
-pub use rng::{derive_seed, Rng};
+pub use rng::{derive_seed, purpose, Rng};
 
 /// What elements need to know of a packet.
 pub trait Packet: Copy {

@@ -25,6 +25,20 @@ impl Rng {
     }
 }
 
+/// What a run draws random numbers for. Every engine takes the same seeds for the same purpose.
+pub mod purpose {
+    /// Random loss on the way to the receivers.
+    pub const LOSS: u32 = 1;
+    /// Random loss of ACKs.
+    pub const REVERSE_LOSS: u32 = 2;
+    /// Delay of single packets.
+    pub const JITTER: u32 = 3;
+    /// Congestion controls, by flow.
+    pub const CC: u32 = 4;
+    /// Random drops and marks of RED.
+    pub const RED: u32 = 5;
+}
+
 /// A seed for one purpose of one part of a run: neighbouring inputs give unrelated seeds
 /// (splitmix64 finalizer, twice).
 pub fn derive_seed(seed: u64, purpose: u32, index: u32) -> u64 {

@@ -76,7 +76,7 @@ fn run<'py>(
     if let Some(error) = outcome.pcap_error {
         return Err(PyOSError::new_err(error.to_string()));
     }
-    let result = tables::to_dict(py, &outcome.tables)?;
+    let result = tables::to_dict(py, outcome.tables)?;
     let health = PyDict::new(py);
     health.set_item("events", outcome.events)?;
     health.set_item("packets_delivered", outcome.packets_delivered)?;

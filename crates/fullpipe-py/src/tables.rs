@@ -6,9 +6,9 @@ use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;
 
 /// All tables, in their fixed order.
-pub(crate) fn to_dict<'py>(py: Python<'py>, tables: &Tables) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn to_dict<'py>(py: Python<'py>, tables: Tables) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
-    for table in tables.columns() {
+    for table in tables.into_columns() {
         let columns = PyDict::new(py);
         for (name, column) in table.columns {
             columns.set_item(name, column_values(py, column)?)?;
@@ -21,36 +21,31 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, tables: &Tables) -> PyResult<Bound<'
 /// A column as (kind, values): little-endian 64-bit values as bytes, or a list of text.
 fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
     match column {
-        Column::U64(values) => pair(
-            py,
-            "u64",
-            words(py, values.into_iter().map(u64::to_le_bytes)),
-        ),
-        Column::F64(values) => pair(
-            py,
-            "f64",
-            words(py, values.into_iter().map(f64::to_le_bytes)),
-        ),
+        Column::U64(values) => pair(py, "u64", words(py, &values, |value| value.to_le_bytes())?),
+        Column::F64(values) => pair(py, "f64", words(py, &values, |value| value.to_le_bytes())?),
         Column::Text(values) => pair(py, "text", values),
         Column::OptU64(values) => {
             let valid: Vec<u8> = values
                 .iter()
                 .map(|value| u8::from(value.is_some()))
                 .collect();
-            let data = words(
-                py,
-                values
-                    .into_iter()
-                    .map(|value| value.unwrap_or(0).to_le_bytes()),
-            );
+            let data = words(py, &values, |value| value.unwrap_or(0).to_le_bytes())?;
             pair(py, "opt_u64", (data, PyBytes::new(py, &valid)))
         }
     }
 }
 
-fn words<'py>(py: Python<'py>, values: impl Iterator<Item = [u8; 8]>) -> Bound<'py, PyBytes> {
-    let bytes: Vec<u8> = values.flatten().collect();
-    PyBytes::new(py, &bytes)
+fn words<'py, T: Copy>(
+    py: Python<'py>,
+    values: &[T],
+    to_bytes: impl Fn(T) -> [u8; 8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, 8 * values.len(), |bytes| {
+        for (place, value) in bytes.chunks_exact_mut(8).zip(values) {
+            place.copy_from_slice(&to_bytes(*value));
+        }
+        Ok(())
+    })
 }
 
 fn pair<'py>(py: Python<'py>, kind: &str, values: impl IntoPyObjectExt<'py>) -> PyResult<PyObject> {

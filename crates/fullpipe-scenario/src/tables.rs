@@ -245,15 +245,24 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The tables as columns, in a fixed order.
-    pub fn columns(&self) -> Vec<Table> {
-        vec![
-            FlowRow::table(&self.flows),
-            FlowSampleRow::table(&self.flow_samples),
-            QueueRow::table(&self.queue_samples),
-            PingRow::table(&self.ping_samples),
-            CcRow::table(&self.cc_samples),
-            EventRow::table(&self.events),
-        ]
+    /// The tables as columns, in a fixed order; each one's rows are freed before the next is made.
+    pub fn into_columns(self) -> impl Iterator<Item = Table> {
+        let Self {
+            flows,
+            flow_samples,
+            queue_samples,
+            ping_samples,
+            cc_samples,
+            events,
+        } = self;
+        let makers: [Box<dyn FnOnce() -> Table>; 6] = [
+            Box::new(move || FlowRow::table(&flows)),
+            Box::new(move || FlowSampleRow::table(&flow_samples)),
+            Box::new(move || QueueRow::table(&queue_samples)),
+            Box::new(move || PingRow::table(&ping_samples)),
+            Box::new(move || CcRow::table(&cc_samples)),
+            Box::new(move || EventRow::table(&events)),
+        ];
+        makers.into_iter().map(|make| make())
     }
 }

@@ -10,7 +10,8 @@ fn main() {
         let line = line.expect("standard input is text");
         let plan: Plan = serde_json::from_str(&line).expect("every line is a plan");
         let done = run(&plan, None, &mut |_| true).expect("the plan is sound");
-        let tables = serde_json::to_vec(&done.tables.columns()).expect("tables are plain");
+        let tables = serde_json::to_vec(&done.tables.into_columns().collect::<Vec<_>>())
+            .expect("tables are plain");
         println!(
             "{}: {} events, {} bytes, hash {:016x}",
             plan.name,

@@ -1,20 +1,11 @@
 //! The dumbbell: one bottleneck each way, and the delay lines behind it.
 
 use fullpipe_net::{
-    derive_seed, DelayLine, JitterSource, LossSource, Packet, Queue, Shaper, Verdict,
+    derive_seed, purpose, DelayLine, JitterSource, LossSource, Packet, Queue, Shaper, Verdict,
 };
 use fullpipe_scenario::{Flow, Path, Qdisc};
 
 use crate::packet::{Body, Travelling};
-
-/// Purposes of random numbers; part of every seed.
-pub(crate) mod purpose {
-    pub(crate) const LOSS: u32 = 1;
-    pub(crate) const REVERSE_LOSS: u32 = 2;
-    pub(crate) const JITTER: u32 = 3;
-    pub(crate) const CC: u32 = 4;
-    pub(crate) const RED: u32 = 5;
-}
 
 /// Bytes of credit that the testbeds give htb: one packet and a bit.
 const BURST_BYTES: u32 = 1600;

@@ -5,12 +5,12 @@ use std::fmt;
 use std::io;
 
 use fullpipe_cc::{algorithm, Controller};
-use fullpipe_net::{derive_seed, Packet};
+use fullpipe_net::{derive_seed, purpose, Packet};
 use fullpipe_scenario::{CcRow, Direction, Flow, Pacing, PingRow, Plan, Tables};
 use fullpipe_tcp::{Data, Receiver, ReceiverConfig, Sender, SenderConfig};
 
 use crate::events::{Agenda, Event};
-use crate::network::{bottlenecks, lines, purpose, Bottleneck, Line};
+use crate::network::{bottlenecks, lines, Bottleneck, Line};
 use crate::packet::{Body, Travelling, HEADER_BYTES};
 use crate::pcap::PcapWriter;
 use crate::recorder;

@@ -13,6 +13,14 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
+/// What `uname -r` says of the running kernel.
+pub(crate) fn kernel_release() -> String {
+    nix::sys::utsname::uname().map_or_else(
+        |error| format!("unknown: {error}"),
+        |name| name.release().to_string_lossy().into_owned(),
+    )
+}
+
 /// What differs between kernels.
 pub(super) struct Features {
     /// Arguments of `cong_control`: 2 before Linux 6.10, 4 since.

@@ -7,6 +7,7 @@ mod load;
 mod pins;
 mod trace;
 
+pub(crate) use features::kernel_release;
 pub(crate) use load::{load, Loaded, Wanted};
 pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use trace::Tracer;

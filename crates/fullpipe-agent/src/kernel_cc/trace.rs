@@ -11,6 +11,7 @@ use std::time::Duration;
 use fullpipe_cc::replay::{TraceWriter, CALL_BYTES};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
 
+use super::features::kernel_release;
 use super::load::{Counters, Loaded};
 
 /// How often the ring buffers are emptied: at 64 MB each, 200,000 calls fit between two looks.
@@ -29,11 +30,8 @@ struct Source {
 
 impl Tracer {
     /// Begins a trace of `loaded`, which must have been loaded as traced, before sockets use them.
-    pub(crate) fn start(
-        loaded: &[&Loaded],
-        out: Box<dyn Write + Send>,
-        release: &str,
-    ) -> Result<Self, String> {
+    pub(crate) fn start(loaded: &[&Loaded], out: Box<dyn Write + Send>) -> Result<Self, String> {
+        let release = &kernel_release();
         let failed = |error: &dyn std::fmt::Display| format!("trace: {error}");
         let mut writer = TraceWriter::new(out).map_err(|error| failed(&error))?;
         let mut sources = Vec::new();

@@ -16,20 +16,13 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::derive_seed;
+use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{AckPolicy, Direction, JitterShape, Loss, Pacing, Plan, Qdisc};
 
 use super::groups::{Groups, ReceiverSide, SenderSide};
 use super::link::{self, End, Metrics, Port};
 use super::namespace::Node;
 use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
-
-/// Purposes of random numbers, as in the simulator.
-mod purpose {
-    pub(super) const LOSS: u32 = 1;
-    pub(super) const REVERSE_LOSS: u32 = 2;
-    pub(super) const JITTER: u32 = 3;
-}
 
 /// Handles of qdiscs, the same on every port.
 mod major {

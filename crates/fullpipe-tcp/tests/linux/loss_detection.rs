@@ -152,16 +152,21 @@ fn two_smoothed_rtts_of_silence_bring_a_probe_of_new_data() {
     assert_eq!(sender.totals().timeouts, 0);
 }
 
-/// Four packets were sent, the first three acknowledged; the last is probed for.
-fn tail() -> (Sender, u64) {
-    let amount_bytes = Some(4 * u64::from(MSS));
-    let mut sender = sender(
+/// A flow of so many packets.
+fn sender_of(packets: u64) -> Sender {
+    let amount_bytes = Some(packets * u64::from(MSS));
+    sender(
         "reno",
         SenderConfig {
             amount_bytes,
             ..config()
         },
-    );
+    )
+}
+
+/// Four packets were sent, the first three acknowledged; the last is probed for.
+fn tail() -> (Sender, u64) {
+    let mut sender = sender_of(4);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(3, START));
     sends(&mut sender, START + RTT);
@@ -196,14 +201,7 @@ fn a_probe_that_arrived_twice_reduces_nothing() {
 
 #[test]
 fn a_probe_turns_the_loss_of_a_whole_tail_into_recovery_without_a_timeout() {
-    let amount_bytes = Some(10 * u64::from(MSS));
-    let mut sender = sender(
-        "reno",
-        SenderConfig {
-            amount_bytes,
-            ..config()
-        },
-    );
+    let mut sender = sender_of(10);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(4, START));
     sends(&mut sender, START + RTT);
