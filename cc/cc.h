@@ -104,7 +104,7 @@ struct cc_event {
 struct cc_ctl {
 	u64 pacing_rate_Bps; /* 0: the host paces as it would without being told (Linux: not at all)
 			      */
-	u32 cwnd; /* at least 1 */
+	u32 cwnd;            /* at least 1 */
 	u32 ssthresh;
 	u32 tso_segs;      /* least packets per burst when pacing allows (CC_EVENT_SEND only) */
 	u32 sndbuf_factor; /* send buffer in windows (Linux sndbuf_expand); 0: host's default */
