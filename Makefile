@@ -8,12 +8,13 @@ STAMP := $(VENV)/.fullpipe-requirements
 
 build: $(VENV)/bin/fullpipe assets
 
-# What the kernel engines bring along: the static agent and the eBPF objects.
+# What the kernel engines bring along: the static agent, the eBPF objects, and what QEMU preloads.
 ASSETS := python/fullpipe/assets
 assets: | system
 	mkdir -p $(ASSETS)
 	bpf/build.sh $(ASSETS)
 	crates/fullpipe-agent/build-static.sh $(ASSETS)
+	qemu/build.sh $(ASSETS)
 
 # Debian's kernels for the virtual machine, unpacked into the user's cache.
 kernels: build
@@ -45,7 +46,7 @@ test: kernels lint
 	$(PYTHON) -m pytest
 
 lint: $(STAMP)
-	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c
+	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --release --locked --quiet -- -D warnings
 	$(VENV)/bin/ruff check python tests benches
@@ -53,7 +54,7 @@ lint: $(STAMP)
 	$(VENV)/bin/mypy
 
 format: $(STAMP)
-	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c
+	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix python tests benches
 	$(VENV)/bin/ruff format python tests benches

@@ -49,14 +49,22 @@ def run(plan: dict[str, Any], **options: Any) -> RunResult:
     return VmEngine().run(plan, lambda _done: True, options)
 
 
-def test_two_runs_of_one_plan_are_equal_in_every_table_and_every_fact() -> None:
+def test_runs_of_one_plan_are_equal_in_every_table_and_every_fact() -> None:
     plan = plan_of({"cc": "bbr3"}, {"cc": "cubic", "start": "1s"}, loss="0.1%", seconds=5)
-    first, second = run(plan), run(plan)
+    first = run(plan)
     assert first.failure is None
-    assert first.metadata == second.metadata
-    assert first.health == second.health
-    for name, table in first.tables.items():
-        assert table.equals(second.tables[name]), name
+    # A host with other work interrupts QEMU's threads anywhere: five runs beside one that spins.
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        again = [run(plan) for _ in range(5)]
+    finally:
+        spinning.kill()
+        spinning.wait()
+    for second in again:
+        assert first.metadata == second.metadata
+        assert first.health == second.health
+        for name, table in first.tables.items():
+            assert table.equals(second.tables[name]), name
 
 
 @pytest.mark.parametrize("version", list(kernels.VERSIONS))

@@ -38,12 +38,13 @@ def test_a_folder_that_cannot_be_made_costs_the_core_and_not_the_run(tmp_path: P
         assert core is None
 
 
-def test_a_confined_process_stays_on_its_core() -> None:
+def test_a_confined_process_stays_on_its_core_as_a_batch_job() -> None:
     core = max(os.sched_getaffinity(0))
     child = os.fork()
     if child == 0:
         confine(core)
-        os._exit(0 if os.sched_getaffinity(0) == {core} else 1)
+        right = os.sched_getaffinity(0) == {core}
+        os._exit(0 if right and os.sched_getscheduler(0) == os.SCHED_BATCH else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -1,4 +1,4 @@
-"""What is built beside the package: the static agent and the eBPF objects."""
+"""What is built beside the package: the static agent, the eBPF objects, QEMU's turnstile."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def agent() -> Path:
 def bpf_object(algorithm: str) -> Path:
     """The eBPF object of an algorithm. Raises UserError where it was not built."""
     return _built(_FOLDER / f"{algorithm}.bpf.o")
+
+
+def turnstile() -> Path:
+    """The library that QEMU preloads. Raises UserError where it was not built."""
+    return _built(_FOLDER / "turnstile.so")
 
 
 def objects_folder() -> Path:

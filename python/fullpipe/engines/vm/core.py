@@ -33,9 +33,11 @@ def reserved(folder: Path) -> Iterator[int | None]:
 
 
 def confine(core: int | None) -> None:
-    """Keeps the calling process on a core."""
+    """Keeps the calling process on a core, and lets none of its threads displace another that
+    has not finished its turn (sched(7), SCHED_BATCH)."""
     if core is not None:
         os.sched_setaffinity(0, {core})
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _lock(path: Path) -> int | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fullpipe import _native
 from fullpipe.cache import user_cache
+from fullpipe.engines import assets
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.kernels import Kernel
@@ -47,6 +48,7 @@ _ARGUMENTS = (
     "-cpu", "max,-rdrand,-rdseed",
     "-smp", "1",
     "-rtc", "base=2020-01-01T00:00:00,clock=vm",
+    "-name", "fullpipe,debug-threads=on",
 )  # fmt: skip
 #: Every failure ends the machine; nothing is random; what costs instructions for the safety of a
 #: machine with users, or tests at boot what the run does not use, is off.
@@ -110,6 +112,7 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
+                env={**os.environ, "LD_PRELOAD": str(assets.turnstile())},
                 preexec_fn=lambda: _prepare(core),
                 start_new_session=True,
             )
