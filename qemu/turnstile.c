@@ -36,6 +36,7 @@ static _Thread_local int is_processor;
 /* WAITS also before there is a processor. */
 static _Atomic(int) processor = WAITS;
 static _Atomic(pthread_cond_t *) waits_for;
+static _Atomic(int) main_waits;
 
 /* The C library's own function; where its first version had other types, the version with these. */
 static void *next(const char *name, const char *version)
@@ -67,7 +68,8 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 		return wait(condition, mutex);
 	atomic_store(&waits_for, condition);
 	atomic_store(&processor, WAITS);
-	syscall(SYS_futex, &processor, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (atomic_load(&main_waits))
+		syscall(SYS_futex, &processor, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	error = wait(condition, mutex);
 	atomic_store(&processor, RUNS);
 	return error;
@@ -94,10 +96,14 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
 	if (!poll_them)
 		poll_them = next("ppoll", "GLIBC_2.4");
 	ready = poll_them(files, count, timeout, mask);
-	if (ready <= 0 || getpid() != gettid())
+	if (ready <= 0 || atomic_load(&processor) == WAITS)
 		return ready;
+	if (getpid() != gettid())
+		return ready;
+	atomic_store(&main_waits, 1);
 	while (atomic_load(&processor) == RUNS && error != ETIMEDOUT)
 		if (syscall(SYS_futex, &processor, FUTEX_WAIT_PRIVATE, RUNS, &patience, NULL, 0))
 			error = errno;
+	atomic_store(&main_waits, 0);
 	return ready;
 }
