@@ -111,7 +111,11 @@ def _load(file: Path) -> Trace:
         "sample_interval": f"{SAMPLE_MS}ms",
         # netem at the sender drops whole bursts; it leaves pacing to TCP, where fq would do it.
         "path": path | ({"loss": f"{loss}%", "loss_per": "burst"} if loss else {}),
-        "host": {"arp": True, "pacing": "internal" if loss else "fq"},
+        "host": {
+            "arp": True,
+            "pacing": "internal" if loss else "fq",
+            "receive_low_water": "1B",
+        },
         "flow": flows,
     }
     shown = f"{rate:g} Mbit/s, {rtt:g} ms, {bdp:g} BDP" + (f", {loss} % loss" if loss else "")

@@ -57,6 +57,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "gso_max_segments": host.gso_max_segments,
             "receive_aggregation_ns": host.receive_aggregation,
             "ack_policy": host.ack_policy,
+            "receive_low_water_bytes": host.receive_low_water,
             "rmem_max_bytes": host.rmem_max,
             "wmem_max_bytes": host.wmem_max,
             "initial_cwnd_packets": host.initial_cwnd,

@@ -173,6 +173,10 @@ class Host(_Part):
     gso_max_segments: int = Field(44, ge=1, le=65535, description="largest burst; 1: TSO off")
     receive_aggregation: Time = Field(0, description="GRO: packets within it share an ACK; 0: off")
     ack_policy: Literal["linux", "every_packet", "every_second"] = "linux"
+    receive_low_water: Size = Field(
+        8192, ge=1, le=32768, description="the receiving application reads when so much waits "
+        "(SO_RCVLOWAT); 1B: at once, as iperf3 does"
+    )  # fmt: skip
     rmem_max: Size = Field(64 * 2**20, description="ceiling of receive-window autotuning")
     wmem_max: Size = Field(64 * 2**20, description="ceiling of the send buffer")
     initial_cwnd: int = Field(10, ge=1, le=1000, description="packets (RFC 6928)")

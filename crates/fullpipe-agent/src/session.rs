@@ -123,6 +123,7 @@ impl<'a> Session<'a> {
             let stops_early = flow
                 .stop_ns
                 .is_some_and(|stop_ns| stop_ns < plan.duration_ns);
+            let low_water_bytes = plan.low_water_bytes(flow);
             let connection = match &meeting {
                 None => Connection::open(
                     flow,
@@ -130,9 +131,16 @@ impl<'a> Session<'a> {
                     congestion.name(index),
                     &topology.nodes,
                     topology.flow_ends[index],
+                    low_water_bytes,
                     stops_early,
                 )?,
-                Some(meeting) => Connection::with_peer(flow, index, meeting.is_near(), stops_early),
+                Some(meeting) => Connection::with_peer(
+                    flow,
+                    index,
+                    meeting.is_near(),
+                    low_water_bytes,
+                    stops_early,
+                ),
             };
             let is_paced = plan.host.pacing == Pacing::Fq || congestion.paces(index);
             flows.push(FlowState {

@@ -9,6 +9,7 @@ mod delay;
 mod fifo;
 mod fq;
 mod fq_codel;
+mod host;
 mod jitter;
 mod link;
 mod loss;
@@ -18,6 +19,7 @@ mod rng;
 mod store;
 
 pub use delay::DelayLine;
+pub use host::Host;
 pub use jitter::JitterSource;
 pub use link::Shaper;
 pub use loss::{LossSource, Verdict};

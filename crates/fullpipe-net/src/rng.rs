@@ -37,6 +37,8 @@ pub mod purpose {
     pub const CC: u32 = 4;
     /// Random drops and marks of RED.
     pub const RED: u32 = 5;
+    /// What packets cost the hosts.
+    pub const HOST: u32 = 6;
 }
 
 /// A seed for one purpose of one part of a run: neighbouring inputs give unrelated seeds

@@ -25,6 +25,17 @@ pub struct Plan {
     pub host: HostOptions,
 }
 
+impl Plan {
+    /// How much waits when a flow's receiver reads: any data where its window is fixed, which would
+    /// close otherwise.
+    pub fn low_water_bytes(&self, flow: &Flow) -> u32 {
+        match flow.receive_window_bytes {
+            Some(_) => 1,
+            None => self.host.receive_low_water_bytes,
+        }
+    }
+}
+
 /// One bottleneck in each direction, with the delay behind it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -251,6 +262,8 @@ pub struct HostOptions {
     pub receive_aggregation_ns: u64,
     /// When the receiver acknowledges.
     pub ack_policy: AckPolicy,
+    /// The receiving application reads when so much waits (`SO_RCVLOWAT`).
+    pub receive_low_water_bytes: u32,
     /// Ceiling of receive-window autotuning (third value of `tcp_rmem`).
     pub rmem_max_bytes: u64,
     /// Ceiling of the send buffer (third value of `tcp_wmem`).

@@ -103,12 +103,12 @@ impl Line {
         }
     }
 
-    /// When a packet that enters now comes out.
-    pub(crate) fn due_ns(&mut self, now_ns: u64) -> u64 {
+    /// When a packet that enters at `at_ns` comes out.
+    pub(crate) fn due_ns(&mut self, at_ns: u64) -> u64 {
         let released_ns = self
             .jitter
             .as_mut()
-            .map_or(now_ns, |jitter| jitter.release_ns(now_ns));
+            .map_or(at_ns, |jitter| jitter.release_ns(at_ns));
         released_ns + self.delay_ns
     }
 }

@@ -126,7 +126,7 @@ impl PcapWriter {
             from_sender: true,
             seq: sequence(data.number, mss),
             ack: ISN + 1,
-            flags: ACK | PSH | if data.cwr { CWR } else { 0 },
+            flags: ACK | if data.push { PSH } else { 0 } | if data.cwr { CWR } else { 0 },
             window: (65_536 >> WINDOW_SHIFT) as u16,
             ecn: if data.ect { 2 } else { 0 },
             timestamps: (clock(data.departs_ns), clock(data.echo_ns)),

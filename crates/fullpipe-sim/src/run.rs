@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use fullpipe_cc::{algorithm, Controller};
-use fullpipe_net::{derive_seed, purpose, Packet};
+use fullpipe_net::{derive_seed, purpose, Host, Packet};
 use fullpipe_scenario::{CcRow, Direction, Flow, Pacing, PingRow, Plan, Tables};
 use fullpipe_tcp::{Data, Receiver, ReceiverConfig, Sender, SenderConfig};
 
@@ -66,6 +66,7 @@ pub fn run(
 struct Connection {
     sender: Sender,
     receiver: Receiver,
+    receiver_host: Host,
     /// Packets handed down by TCP, with the times at which they enter the network.
     leaving: VecDeque<(u64, Data)>,
     access_free_ns: u64,
@@ -402,8 +403,15 @@ impl<'a> Simulation<'a> {
     /// A packet leaves a bottleneck for its delay line.
     fn pass(&mut self, way: usize, packet: Travelling) {
         let index = packet.owner as usize * 2 + way;
+        let enters_ns = match packet.body {
+            Body::Ack(_) => {
+                let host = &self.connections[packet.owner as usize].receiver_host;
+                host.free_ns().max(self.now_ns)
+            }
+            _ => self.now_ns,
+        };
         let line = &mut self.lines[index];
-        let due_ns = line.due_ns(self.now_ns);
+        let due_ns = line.due_ns(enters_ns);
         if due_ns <= self.now_ns && line.packets.is_empty() {
             self.deliver(way, packet);
         } else if line.packets.push(due_ns, packet).is_some() {
@@ -434,7 +442,9 @@ impl<'a> Simulation<'a> {
         match packet.body {
             Body::Data(data) => {
                 self.delivered += 1;
-                let answer = self.connections[owner].receiver.on_data(self.now_ns, &data);
+                let connection = &mut self.connections[owner];
+                connection.receiver_host.handle(self.now_ns);
+                let answer = connection.receiver.on_data(self.now_ns, &data);
                 if let Some(ack) = answer {
                     self.send_ack(owner, ack);
                 }
@@ -696,11 +706,14 @@ fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connection, BadPla
         ack_policy: host.ack_policy,
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
+        low_water_bytes: plan.low_water_bytes(flow),
         aggregation_ns: host.receive_aggregation_ns,
     };
+    let packet_ns = u64::from(plan.path.mtu_bytes) * 8_000_000_000 / plan.path.rate_bps.max(1);
     Ok(Connection {
         sender: Sender::new(sender, cc),
         receiver: Receiver::new(receiver),
+        receiver_host: Host::new(packet_ns, derive_seed(plan.seed, purpose::HOST, index)),
         leaving: VecDeque::new(),
         access_free_ns: 0,
         sender_timer_ns: None,

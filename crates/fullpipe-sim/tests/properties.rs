@@ -52,6 +52,7 @@ prop_compose! {
         slotted in any::<bool>(),
         fq_pacing in any::<bool>(),
         aggregation_us in prop_oneof![Just(0u64), 10u64..2000],
+        low_water_bytes in prop_oneof![Just(1u32), Just(8192)],
         flows in prop::collection::vec(
             (0usize..32, 0u64..2000, prop_oneof![Just(None), (16u64..200).prop_map(|k| Some(k * 1024))]),
             1..5,
@@ -97,6 +98,7 @@ prop_compose! {
                 gso_max_segments: 44,
                 receive_aggregation_ns: aggregation_us * 1000,
                 ack_policy: AckPolicy::Linux,
+                receive_low_water_bytes: low_water_bytes,
                 rmem_max_bytes: 64 << 20,
                 wmem_max_bytes: 64 << 20,
                 initial_cwnd_packets: 10,

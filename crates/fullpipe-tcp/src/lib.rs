@@ -12,6 +12,7 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod ticks;
 mod transmit;
 
 pub use packet::{Ack, Block, Data, MAX_BLOCKS};

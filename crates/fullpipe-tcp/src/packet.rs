@@ -20,6 +20,8 @@ pub struct Data {
     pub leads_burst: bool,
     /// It carries CWR (RFC 3168).
     pub cwr: bool,
+    /// It ends what TCP handed down at once, or what the application wrote (PSH).
+    pub push: bool,
     /// It can be marked.
     pub ect: bool,
     /// It has been marked.

@@ -2,11 +2,12 @@
 //!
 //! Follows tcp_input.c: tcp_event_data_recv() and __tcp_ack_snd_check() for delayed, quick and
 //! compressed ACKs, tcp_rcv_space_adjust() for autotuning, tcp_sack_new_ofo_skb() for the order of
-//! SACK blocks. The application reads at once.
+//! SACK blocks, __tcp_cleanup_rbuf() for what reading sets off.
 
 use fullpipe_scenario::AckPolicy;
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
+use crate::ticks::expires_ns;
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Linux TCP_ATO_MIN, TCP_DELACK_MIN.
@@ -31,6 +32,8 @@ pub struct ReceiverConfig {
     pub window_bytes: Option<u64>,
     /// Ceiling of autotuning.
     pub rmem_max_bytes: u64,
+    /// The application reads when so much waits (SO_RCVLOWAT).
+    pub low_water_bytes: u32,
     /// Packets that arrive within this time are taken together (GRO); 0: each alone.
     pub aggregation_ns: u64,
 }
@@ -46,9 +49,14 @@ pub struct Receiver {
     recent: Vec<Block>,
     duplicate: Option<Block>,
     delivered_bytes: u64,
-    unacked_packets: u32,
     /// What the last ACK acknowledged (rcv_wup).
     acked_next: u32,
+    /// The next answer must not wait (ICSK_ACK_NOW).
+    urgent: bool,
+    /// A PSH has come since the last ACK (ICSK_ACK_PUSHED; of full packets since 6.6).
+    pushed: bool,
+    /// What the application has read (copied_seq).
+    read_next: u32,
     /// Timestamp to echo (ts_recent).
     echo_ns: u64,
     ece: bool,
@@ -78,8 +86,10 @@ impl Receiver {
             recent: Vec::with_capacity(MAX_BLOCKS + 2),
             duplicate: None,
             delivered_bytes: 0,
-            unacked_packets: 0,
             acked_next: 0,
+            urgent: false,
+            pushed: false,
+            read_next: 0,
             echo_ns: 0,
             ece: false,
             quick: 0,
@@ -142,15 +152,17 @@ impl Receiver {
         if data.number <= self.acked_next {
             self.echo_ns = data.departs_ns;
         }
-        self.unacked_packets += 1;
+        self.pushed |= data.push;
         self.event_data(now_ns);
         self.adjust_space(now_ns);
-        if self.config.aggregation_ns > 0 && in_order && self.beyond.is_empty() {
+        // A PSH ends what GRO gathers (tcp_gro_receive()).
+        let gathers = in_order && self.beyond.is_empty() && !self.urgent && !data.push;
+        if self.config.aggregation_ns > 0 && gathers {
             let at_ns = now_ns + self.config.aggregation_ns;
             self.aggregate_at_ns.get_or_insert(at_ns);
             return None;
         }
-        self.decide(now_ns)
+        self.answer(now_ns)
     }
 
     /// A timer may have expired; returns the ACK that it causes, if any.
@@ -158,7 +170,7 @@ impl Receiver {
         let due = |timer: Option<u64>| timer.is_some_and(|at_ns| at_ns <= now_ns);
         if due(self.aggregate_at_ns) {
             self.aggregate_at_ns = None;
-            return self.decide(now_ns);
+            return self.answer(now_ns);
         }
         if due(self.compression_at_ns) {
             return Some(self.ack(now_ns));
@@ -186,6 +198,8 @@ impl Receiver {
                 .is_some_and(|block| block.start == self.next)
             {
                 self.next = self.beyond.remove(0).end;
+                // RFC 5681 section 4.2: an ACK that fills the last hole goes at once.
+                self.urgent = self.beyond.is_empty();
             }
             let next = self.next;
             self.recent.retain(|block| block.start > next);
@@ -256,25 +270,43 @@ impl Receiver {
         (packets as u32).clamp(2, MAX_QUICKACKS)
     }
 
+    fn answer(&mut self, now_ns: u64) -> Option<Ack> {
+        let ack = self.decide(now_ns);
+        let waits = (self.next - self.read_next) * self.config.mss_bytes;
+        if waits < self.config.low_water_bytes {
+            return ack;
+        }
+        self.read_next = self.next;
+        ack.or_else(|| self.read_all(now_ns))
+    }
+
+    /// A reader that has emptied the buffer behind a PSH says so.
+    fn read_all(&mut self, now_ns: u64) -> Option<Ack> {
+        let is_due = self.pushed && self.beyond.is_empty() && self.next != self.acked_next;
+        (is_due && self.config.ack_policy == AckPolicy::Linux).then(|| self.ack(now_ns))
+    }
+
     /// __tcp_ack_snd_check(): now, compressed, or later.
     fn decide(&mut self, now_ns: u64) -> Option<Ack> {
+        let unacked_packets = self.next - self.acked_next;
         match self.config.ack_policy {
             AckPolicy::EveryPacket => return Some(self.ack(now_ns)),
             AckPolicy::EverySecond if self.beyond.is_empty() => {
-                if self.unacked_packets >= 2 {
+                if unacked_packets > 1 {
                     return Some(self.ack(now_ns));
                 }
-                self.delack_at_ns.get_or_insert(now_ns + ATO_MIN_NS);
+                self.delack_at_ns
+                    .get_or_insert(expires_ns(now_ns, ATO_MIN_NS));
                 return None;
             }
             _ => {}
         }
-        if self.unacked_packets > 1 && self.beyond.is_empty() || self.quick > 0 {
+        if unacked_packets > 1 || self.quick > 0 || self.urgent {
             return Some(self.ack(now_ns));
         }
         if self.beyond.is_empty() {
             self.delack_at_ns
-                .get_or_insert(now_ns + self.ato_ns.max(ATO_MIN_NS));
+                .get_or_insert(expires_ns(now_ns, self.ato_ns.max(ATO_MIN_NS)));
             return None;
         }
         if self.compressed_next != self.next {
@@ -315,8 +347,9 @@ impl Receiver {
             ack.blocks[usize::from(ack.count)] = *block;
             ack.count += 1;
         }
-        self.unacked_packets = 0;
         self.acked_next = self.next;
+        self.urgent = false;
+        self.pushed = false;
         self.quick = self.quick.saturating_sub(1);
         self.delack_at_ns = None;
         self.compression_at_ns = None;

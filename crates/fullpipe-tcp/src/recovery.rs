@@ -7,9 +7,12 @@ use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
 use crate::scoreboard::{is_later, EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
 use crate::sender::{Sender, SenderEvent, TimerKind};
+use crate::ticks::expires_ns;
 
 /// Initial `tp->reordering` (RFC 5681's three duplicate ACKs).
 const DUPTHRESH: u32 = 3;
+/// Linux TCP_TIMEOUT_MIN_US.
+const TIMEOUT_MIN_US: u64 = 2000;
 
 /// What one ACK brought.
 #[derive(Default)]
@@ -66,8 +69,9 @@ impl Sender {
         let rtt_us = self.take_rtt(&incoming);
         if incoming.advanced {
             self.rtt.reset_back_off();
-            self.arm_retransmit();
-            self.schedule_loss_probe();
+            if !self.schedule_loss_probe(self.rtt.timeout_ns()) {
+                self.arm_retransmit();
+            }
         }
         if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(fullpipe_cc::flags::WANTS_RTT)) {
             self.cc_event(EventKind::Rtt, rtt_us, incoming.acked_packets);
@@ -302,7 +306,7 @@ impl Sender {
         }
         self.rack.advanced = false;
         if let Some(wait_us) = self.mark_lost() {
-            self.timer = Some((TimerKind::Reorder, self.now_ns + (wait_us + 1) * 1000));
+            self.arm_reorder(wait_us);
         }
     }
 
@@ -353,9 +357,15 @@ impl Sender {
         self.retransmit_hint = self.retransmit_hint.min(number);
     }
 
+    /// tcp_rack_mark_lost(): never sooner than TCP_TIMEOUT_MIN_US.
+    fn arm_reorder(&mut self, wait_us: u64) {
+        let wait_ns = (wait_us + TIMEOUT_MIN_US) * 1000;
+        self.timer = Some((TimerKind::Reorder, expires_ns(self.now_ns, wait_ns)));
+    }
+
     pub(crate) fn on_reorder_timeout(&mut self) {
         let before = self.inflight();
-        let wait_us = self.mark_lost();
+        self.mark_lost();
         if self.inflight() != before && self.ca_state != CaState::Recovery {
             if self.ca_state != CaState::Loss {
                 self.enter_recovery(false);
@@ -364,10 +374,7 @@ impl Sender {
                 self.reduce_cwnd(1, 0, false);
             }
         }
-        match wait_us {
-            Some(us) => self.timer = Some((TimerKind::Reorder, self.now_ns + (us + 1) * 1000)),
-            None => self.arm_retransmit(),
-        }
+        self.arm_retransmit();
     }
 
     pub(crate) fn in_cwnd_reduction(&self) -> bool {

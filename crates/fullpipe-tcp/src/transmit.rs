@@ -6,6 +6,7 @@ use fullpipe_scenario::Pacing;
 use crate::packet::Data;
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 use crate::sender::{Sender, TimerKind};
+use crate::ticks::expires_ns;
 
 /// Below this RTT bursts may be larger: gso_max is allowed at 0, half of it every 2^9 us
 /// (sysctl tcp_tso_rtt_log).
@@ -185,7 +186,7 @@ impl Sender {
             if self.in_cwnd_reduction() {
                 self.prr_out += sent;
             }
-            self.schedule_loss_probe();
+            self.schedule_loss_probe(self.timeout_left_ns());
         }
         if sent > 0 || limited {
             limited |= self.inflight() >= self.ctl.cwnd;
@@ -210,10 +211,11 @@ impl Sender {
         if u64::from(limit) >= window / 3 {
             return false;
         }
-        let head_age_ns = self
-            .now_ns
-            .saturating_sub(self.board.get(self.snd_una).at_ns);
-        head_age_ns >= self.rtt.smoothed8() * 1000 / 16
+        // Kernels of 2025 wait for an ACK that is due within a millisecond, earlier ones for any
+        // that is due within half a round trip.
+        let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
+        let ack_at_ns = self.board.get(self.snd_una).at_ns + srtt_ns;
+        ack_at_ns <= self.now_ns + NS_PER_MS.min(srtt_ns / 2)
     }
 
     /// tcp_rate_check_app_limited(), when the window is open and nothing is there to send.
@@ -249,8 +251,13 @@ impl Sender {
         for number in number..number + count {
             payload += u64::from(self.send_one(number, departs_ns, again, out));
         }
-        if let Some(first) = out.get_mut(leader) {
+        let burst = &mut out[leader..];
+        if let Some(first) = burst.first_mut() {
             first.leads_burst = true;
+        }
+        // __tcp_transmit_skb() sets PSH on what GSO will cut.
+        if let (Some(last), true) = (burst.last_mut(), count > 1) {
+            last.push = true;
         }
         self.last_send_ns = departs_ns;
         self.data_segs_out += u64::from(count);
@@ -300,6 +307,7 @@ impl Sender {
             echo_ns: self.echo_ns,
             is_retransmission: again,
             leads_burst: false,
+            push: number + 1 == self.written,
             cwr: !again && std::mem::take(&mut self.cwr_pending),
             ect: self.config.ecn && !again,
             ce: false,
@@ -322,9 +330,11 @@ impl Sender {
         }
         if let Some((kind, at_ns)) = self.timer {
             if at_ns <= now_ns {
-                self.timer = None;
                 match kind {
-                    TimerKind::Retransmit => self.on_retransmit_timeout(out),
+                    TimerKind::Retransmit => {
+                        self.timer = None;
+                        self.on_retransmit_timeout(out);
+                    }
                     TimerKind::LossProbe => self.send_loss_probe(out),
                     TimerKind::Reorder => self.on_reorder_timeout(),
                 }
@@ -369,14 +379,31 @@ impl Sender {
         self.arm_retransmit();
     }
 
-    /// The retransmission timer starts anew (tcp_rearm_rto()).
+    /// The retransmission timer starts anew; behind a probe or a reordering timer it goes on where the
+    /// timeout would be by now (tcp_rearm_rto()).
     pub(crate) fn arm_retransmit(&mut self) {
-        self.timer = (self.packets_out() > 0)
-            .then(|| (TimerKind::Retransmit, self.now_ns + self.rtt.timeout_ns()));
+        let since_head = matches!(
+            self.timer,
+            Some((TimerKind::LossProbe | TimerKind::Reorder, _))
+        );
+        self.timer = (self.packets_out() > 0).then(|| {
+            let wait_ns = match since_head {
+                true => self.timeout_left_ns(),
+                false => self.rtt.timeout_ns(),
+            };
+            (TimerKind::Retransmit, expires_ns(self.now_ns, wait_ns))
+        });
     }
 
-    /// tcp_schedule_loss_probe(): two RTTs of silence, or the timeout if that is sooner.
-    pub(crate) fn schedule_loss_probe(&mut self) -> bool {
+    /// What is left of the timeout of the oldest packet (tcp_rto_delta_us()); at least 1 us.
+    fn timeout_left_ns(&self) -> u64 {
+        let expiry_ns = self.board.get(self.snd_una).at_ns + self.rtt.timeout_ns();
+        expiry_ns.saturating_sub(self.now_ns).max(1000)
+    }
+
+    /// tcp_schedule_loss_probe(): two RTTs of silence, or the timeout if that is sooner, when the
+    /// probe takes its place. False if there is nothing to probe for.
+    pub(crate) fn schedule_loss_probe(&mut self, timeout_ns: u64) -> bool {
         let quiet = matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.sacked_out == 0;
         if !quiet || self.packets_out() == 0 || self.tlp_high.is_some() {
             return false;
@@ -387,12 +414,8 @@ impl Sender {
         } else {
             2 * NS_PER_MS
         };
-        let mut at_ns = self.now_ns + 2 * srtt_ns + slack_ns;
-        // Where the timeout would be sooner, the probe takes its place.
-        if let Some((TimerKind::Retransmit, rto_ns)) = self.timer {
-            at_ns = at_ns.min(rto_ns.max(self.now_ns));
-        }
-        self.timer = Some((TimerKind::LossProbe, at_ns));
+        let wait_ns = timeout_ns.min(2 * srtt_ns + slack_ns);
+        self.timer = Some((TimerKind::LossProbe, expires_ns(self.now_ns, wait_ns)));
         true
     }
 }

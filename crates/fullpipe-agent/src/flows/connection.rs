@@ -23,11 +23,6 @@ const MAX_FLOWS: usize = 10_000;
 /// in its buffer although its application has stopped.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
-/// A receiver reads when this much waits: a wake-up for every packet would cost a fifth of all
-/// instructions of a virtual machine. It also lowers the ACKs from 0.58 to 0.46 a packet, because an
-/// ACK goes early only where reading has opened the window (__tcp_ack_snd_check()).
-const READ_BYTES: u32 = 8 * 1024;
-
 /// Which descriptor of a connection an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -61,6 +56,8 @@ pub(crate) struct Connection {
     ends: Ends,
     client: Option<OwnedFd>,
     server: Option<OwnedFd>,
+    /// Its receiver reads when so much waits.
+    low_water_bytes: u32,
     stops_early: bool,
     /// What the application has yet to write; `None`: without end.
     left_bytes: Option<u64>,
@@ -81,6 +78,7 @@ impl Connection {
         congestion_control: &str,
         nodes: &[Node],
         ends: [(usize, Ipv4Addr); 2],
+        low_water_bytes: u32,
         stops_early: bool,
     ) -> Result<Self, String> {
         if index >= MAX_FLOWS {
@@ -108,28 +106,32 @@ impl Connection {
         if stops_early {
             socket::set_unsent_limit(sends, UNSENT_BYTES).map_err(place("TCP_NOTSENT_LOWAT"))?;
         }
-        match window_of(flow) {
-            Some(bytes) => {
-                let what = format!("receive window of {bytes} bytes");
-                socket::fix_receive_window(receives, bytes).map_err(place(&what))?;
-            }
-            None => socket::set_low_water(receives, READ_BYTES).map_err(place("SO_RCVLOWAT"))?,
+        if let Some(bytes) = window_of(flow) {
+            let what = format!("receive window of {bytes} bytes");
+            socket::fix_receive_window(receives, bytes).map_err(place(&what))?;
         }
+        socket::set_low_water(receives, low_water_bytes).map_err(place("SO_RCVLOWAT"))?;
         let backlog = Backlog::new(1).map_err(|error| format!("backlog: {error}"))?;
         listen(&listener, backlog).map_err(|error| place("listen")(error.into()))?;
         let ends = Ends::Both(listener, addresses[1]);
-        let mut made = Self::new(flow, index, ends, stops_early);
+        let mut made = Self::new(flow, index, ends, low_water_bytes, stops_early);
         made.client = Some(client);
         Ok(made)
     }
 
     /// The end that is on this host, before there is a connection: [`Connection::adopt`] brings it.
-    pub(crate) fn with_peer(flow: &Flow, index: usize, is_near: bool, stops_early: bool) -> Self {
+    pub(crate) fn with_peer(
+        flow: &Flow,
+        index: usize,
+        is_near: bool,
+        low_water_bytes: u32,
+        stops_early: bool,
+    ) -> Self {
         let end = if is_near { Ends::Near } else { Ends::Far };
-        Self::new(flow, index, end, stops_early)
+        Self::new(flow, index, end, low_water_bytes, stops_early)
     }
 
-    fn new(flow: &Flow, index: usize, ends: Ends, stops_early: bool) -> Self {
+    fn new(flow: &Flow, index: usize, ends: Ends, low_water_bytes: u32, stops_early: bool) -> Self {
         Self {
             index,
             direction: flow.direction,
@@ -137,6 +139,7 @@ impl Connection {
             ends,
             client: None,
             server: None,
+            low_water_bytes,
             stops_early,
             left_bytes: flow.amount_bytes,
             credit_bytes: flow.app_rate_bps.map(|_| 0),
@@ -190,6 +193,9 @@ impl Connection {
         }
         if let (false, false, Some(bytes)) = (is_near, sends, self.window_bytes) {
             socket::fix_receive_window(&socket, bytes)?;
+        }
+        if !sends {
+            socket::set_low_water(&socket, self.low_water_bytes)?;
         }
         let (place, role) = match is_near {
             true => (&mut self.client, Role::Client),

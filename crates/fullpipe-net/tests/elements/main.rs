@@ -6,6 +6,7 @@ mod delay;
 mod fifo;
 mod fq;
 mod fq_codel;
+mod host;
 mod jitter;
 mod loss;
 mod packet;

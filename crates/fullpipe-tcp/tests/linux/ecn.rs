@@ -28,6 +28,7 @@ fn receiver() -> Receiver {
         mss_bytes: MSS,
         ack_policy: AckPolicy::EveryPacket,
         window_bytes: Some(1 << 20),
+        low_water_bytes: 8192,
         rmem_max_bytes: 1 << 21,
         aggregation_ns: 0,
     })

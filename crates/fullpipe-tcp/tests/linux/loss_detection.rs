@@ -1,9 +1,10 @@
 //! The scoreboard (RFC 2018, RFC 6675's counting) and RACK-TLP (RFC 8985).
 
 use super::peer::{
-    ack, config, dsack, events, expires, numbers, reno, sack, sender, sends, with_cwnd, MS, MSS,
-    RTT, START,
+    ack, config, dsack, events, expires, numbers, reno, sack, sender, sender_over, sends,
+    with_cwnd, MS, MSS, RTT, START,
 };
+use super::ticks::{fires_ns, TICK};
 use fullpipe_cc::CaState;
 use fullpipe_tcp::{Sender, SenderConfig, SenderEvent};
 
@@ -51,20 +52,29 @@ fn an_ack_of_what_was_never_sent_or_is_long_done_changes_nothing() {
 
 #[test]
 fn below_three_sacked_packets_a_hole_waits_a_quarter_of_the_least_rtt() {
-    // RFC 8985 section 6.2 step 4: the reordering window starts at min_RTT / 4.
+    // RFC 8985 section 6.2 step 4: the reordering window starts at min_RTT / 4. For two ms more see
+    // the next test.
     let mut sender = reno();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 3)]));
     assert_eq!(sender.ca_state(), CaState::Disorder);
     sends(&mut sender, START + RTT);
     let (at_ns, again) = expires(&mut sender);
-    let window_ns = at_ns - (START + RTT);
-    assert!(
-        (RTT / 4..RTT / 4 + 2 * US).contains(&window_ns),
-        "{window_ns}"
-    );
+    assert_eq!(at_ns, fires_ns(START + RTT, RTT / 4 + 2 * MS));
     assert_eq!(sender.ca_state(), CaState::Recovery);
     assert_eq!(numbers(&again)[0], 0);
+}
+
+#[test]
+fn the_reordering_timer_waits_two_milliseconds_longer_than_the_window() {
+    // tcp_rack_mark_lost() adds TCP_TIMEOUT_MIN_US. A quarter of 40 ms, and two, are three ticks from
+    // tick 260 on; with a microsecond more they are four. It fires at 264 and 265.
+    for (rtt_ns, tick) in [(RTT, 264), (RTT + 4 * US, 265)] {
+        let mut sender = sender_over(rtt_ns, "reno", config());
+        sends(&mut sender, START);
+        sender.on_ack(START + rtt_ns, &sack(0, START, &[(1, 3)]));
+        assert_eq!(sender.timer_ns(), Some(tick * TICK));
+    }
 }
 
 #[test]
@@ -140,13 +150,13 @@ fn an_answer_sooner_than_the_path_is_long_is_of_the_first_sending() {
 #[test]
 fn two_smoothed_rtts_of_silence_bring_a_probe_of_new_data() {
     // RFC 8985 section 7.2: PTO = 2 SRTT, section 7.3: new data where there is any; Linux adds two
-    // ms (TCP_TIMEOUT_MIN).
+    // ms (TCP_TIMEOUT_MIN_US).
     let mut sender = reno();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(10, START));
     sends(&mut sender, START + RTT);
     let (at_ns, probe) = expires(&mut sender);
-    assert_eq!(at_ns, START + RTT + 2 * RTT + 2 * MS);
+    assert_eq!(at_ns, fires_ns(START + RTT, 2 * RTT + 2 * MS));
     assert_eq!(numbers(&probe), [30]);
     assert!(!probe[0].is_retransmission);
     assert_eq!(sender.totals().timeouts, 0);
@@ -173,7 +183,7 @@ fn tail() -> (Sender, u64) {
     let (at_ns, probe) = expires(&mut sender);
     // One packet in flight: the peer may be delaying its ACK (section 7.2, 200 ms in Linux), so the
     // timeout of SRTT + 200 ms would come first and the probe takes its time.
-    assert_eq!(at_ns, START + RTT + RTT + 200 * MS);
+    assert_eq!(at_ns, fires_ns(START + RTT, RTT + 200 * MS));
     assert_eq!(sender.totals().timeouts, 0);
     assert_eq!(numbers(&probe), [3]);
     assert!(probe[0].is_retransmission);

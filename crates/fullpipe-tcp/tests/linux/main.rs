@@ -9,4 +9,5 @@ mod rate;
 mod receiver;
 mod recovery;
 mod small_queues;
+mod ticks;
 mod timeout;

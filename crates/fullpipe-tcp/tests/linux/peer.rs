@@ -31,11 +31,16 @@ pub(crate) fn config() -> SenderConfig {
 
 /// An established connection whose peer offers a window that never limits.
 pub(crate) fn sender(cc: &str, config: SenderConfig) -> Sender {
+    sender_over(RTT, cc, config)
+}
+
+/// One over a path of another length.
+pub(crate) fn sender_over(rtt_ns: u64, cc: &str, config: SenderConfig) -> Sender {
     let set = set(cc).expect("a registered set");
     let known = algorithm(set.algorithm).expect("its algorithm");
     let cc = Controller::new(known, &set.values).expect("values in range");
     let mut sender = Sender::new(config, cc);
-    sender.establish(START, RTT, 1 << 30);
+    sender.establish(START, rtt_ns, 1 << 30);
     sender
 }
 

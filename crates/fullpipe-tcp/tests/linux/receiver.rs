@@ -1,6 +1,7 @@
 //! When a receiver acknowledges, what it reports, and the window that it offers.
 
 use super::peer::{MS, MSS, START};
+use super::ticks::fires_ns;
 use fullpipe_scenario::AckPolicy;
 use fullpipe_tcp::{Ack, Block, Data, Receiver, ReceiverConfig};
 
@@ -10,6 +11,7 @@ fn config() -> ReceiverConfig {
         ack_policy: AckPolicy::Linux,
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
+        low_water_bytes: 8192,
         aggregation_ns: 0,
     }
 }
@@ -58,12 +60,70 @@ fn a_single_packet_is_acknowledged_after_40_ms() {
     let (mut receiver, mut now_ns) = settled(config(), 32);
     now_ns += MS;
     assert_eq!(receiver.on_data(now_ns, &data(32, now_ns)), None);
-    assert_eq!(receiver.timer_ns(), Some(now_ns + 40 * MS));
-    assert_eq!(receiver.on_timer(now_ns + 39 * MS), None);
-    assert_eq!(
-        receiver.on_timer(now_ns + 40 * MS).map(|ack| ack.next),
-        Some(33)
-    );
+    let at_ns = fires_ns(now_ns, 40 * MS);
+    assert_eq!(receiver.timer_ns(), Some(at_ns));
+    assert_eq!(receiver.on_timer(at_ns - 1), None);
+    assert_eq!(receiver.on_timer(at_ns).map(|ack| ack.next), Some(33));
+}
+
+/// A packet that ends a burst or what was written.
+fn pushed(number: u32, departs_ns: u64) -> Data {
+    Data {
+        push: true,
+        ..data(number, departs_ns)
+    }
+}
+
+#[test]
+fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
+    // Full packets since Linux 6.6: tcp_measure_rcv_mss() notes ICSK_ACK_PUSHED, and
+    // __tcp_cleanup_rbuf() acknowledges when the reader has emptied the buffer. The application
+    // reads 8 KB at a time, here every ninth packet; 26 have been acknowledged, the last ten in pairs.
+    let ninths = ReceiverConfig {
+        mss_bytes: 1000,
+        ..config()
+    };
+    let (mut plain, now_ns) = settled(ninths.clone(), 26);
+    assert_eq!(plain.on_data(now_ns, &data(26, now_ns)), None);
+    let (mut receiver, now_ns) = settled(ninths, 26);
+    let ack = receiver.on_data(now_ns, &pushed(26, now_ns));
+    assert_eq!(ack.map(|ack| ack.next), Some(27));
+    assert_eq!(receiver.timer_ns(), None);
+}
+
+#[test]
+fn behind_psh_a_lone_packet_waits_for_the_reader() {
+    let (mut receiver, now_ns) = settled(config(), 32);
+    assert_eq!(receiver.on_data(now_ns, &pushed(32, now_ns)), None);
+}
+
+#[test]
+fn an_ack_that_fills_the_last_hole_goes_at_once() {
+    // RFC 5681 section 4.2, tcp_data_queue(): ICSK_ACK_NOW.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    receiver.on_data(now_ns, &data(33, now_ns));
+    let ack = receiver.on_data(now_ns, &data(32, now_ns));
+    assert_eq!(ack.map(|ack| ack.next), Some(34));
+}
+
+#[test]
+fn beyond_a_hole_psh_hastens_no_ack() {
+    // What waits there fills the buffer (sk_rmem_alloc), and a reader cannot empty it.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    let acks = (33..37).map(|number| receiver.on_data(now_ns, &pushed(number, now_ns)).is_some());
+    // The fourth duplicate ACK is the first to be compressed.
+    assert_eq!(acks.collect::<Vec<_>>(), [true, true, true, false]);
+}
+
+#[test]
+fn the_policy_of_every_second_packet_knows_no_psh() {
+    let every_second = ReceiverConfig {
+        ack_policy: AckPolicy::EverySecond,
+        ..config()
+    };
+    let (mut receiver, now_ns) = settled(every_second, 32);
+    assert_eq!(receiver.on_data(now_ns, &pushed(32, now_ns)), None);
+    assert_eq!(receiver.timer_ns(), Some(fires_ns(now_ns, 40 * MS)));
 }
 
 #[test]
@@ -124,7 +184,7 @@ fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
     receiver.on_data(now_ns, &data(33, now_ns));
     let ack = receiver.on_data(now_ns, &data(32, now_ns));
     let next = ack
-        .or_else(|| receiver.on_timer(now_ns + 40 * MS))
+        .or_else(|| receiver.on_timer(fires_ns(now_ns, 40 * MS)))
         .expect("an ACK")
         .next;
     assert_eq!(next, 35);
@@ -184,6 +244,22 @@ fn receive_aggregation_acknowledges_a_burst_at_once() {
     assert!((0..20).all(|number| receiver.on_data(START, &data(number, START)).is_none()));
     assert_eq!(receiver.timer_ns(), Some(START + MS));
     assert_eq!(receiver.on_timer(START + MS).map(|ack| ack.next), Some(20));
+}
+
+#[test]
+fn psh_ends_aggregation() {
+    // tcp_gro_receive() flushes with TCP_FLAG_PSH; what follows is gathered anew.
+    let gro = ReceiverConfig {
+        aggregation_ns: MS,
+        ..config()
+    };
+    let mut receiver = Receiver::new(gro);
+    assert!((0..19).all(|number| receiver.on_data(START, &data(number, START)).is_none()));
+    let ack = receiver.on_data(START, &pushed(19, START));
+    assert_eq!(ack.map(|ack| ack.next), Some(20));
+    let later_ns = START + MS / 2;
+    assert_eq!(receiver.on_data(later_ns, &data(20, later_ns)), None);
+    assert_eq!(receiver.timer_ns(), Some(later_ns + MS));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! TCP small queues: how much may wait below TCP (tcp_small_queue_check()), and bursts.
 
-use super::peer::{ack, config, sack, sender, sends, MSS, RTT, START};
+use super::peer::{
+    ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
+};
 use fullpipe_scenario::Pacing;
-use fullpipe_tcp::{Sender, SenderConfig};
+use fullpipe_tcp::{Data, Sender, SenderConfig};
 
 /// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
 fn under_fq(pacing_shift: u8) -> Sender {
@@ -139,4 +141,81 @@ fn bursts_depart_spaced_at_the_pacing_rate() {
         span_ns <= expected_ns && span_ns >= expected_ns / 2,
         "{span_ns} {expected_ns}"
     );
+}
+
+/// Those of the packets that carry PSH.
+fn pushed(mut packets: Vec<Data>) -> Vec<u32> {
+    packets.retain(|packet| packet.push);
+    numbers(&packets)
+}
+
+#[test]
+fn a_burst_of_several_packets_carries_psh_on_its_last_only() {
+    // __tcp_transmit_skb() sets it on what GSO will cut, tcp_gso_segment() leaves it to the last cut.
+    let out = sends(&mut under_fq(10), START + RTT);
+    let bursts: Vec<&[Data]> = out.chunk_by(|_, next| !next.leads_burst).collect();
+    assert!(bursts.iter().all(|burst| burst.len() > 2));
+    let lasts = bursts.iter().map(|burst| burst[burst.len() - 1].number);
+    assert_eq!(pushed(out.clone()), lasts.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_single_packet_of_a_flow_with_more_to_send_carries_no_psh() {
+    // __tcp_transmit_skb() leaves it off there: the ACK may wait for a second packet.
+    assert_eq!(sends(&mut reno(), START).len(), 10);
+    assert_eq!(pushed(sends(&mut reno(), START)), []);
+    // A window of eleven is five bursts of two and a rest.
+    let odd = SenderConfig {
+        gso_max_segments: 2,
+        initial_cwnd: 11,
+        ..config()
+    };
+    let out = sends(&mut sender("reno", odd), START);
+    assert_eq!(out.len(), 11);
+    assert_eq!(pushed(out), [1, 3, 5, 7, 9]);
+}
+
+#[test]
+fn the_last_packet_that_was_written_carries_psh() {
+    // tcp_push() at the end of tcp_sendmsg_locked().
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            written_by_application: true,
+            ..config()
+        },
+    );
+    sender.write(3);
+    assert_eq!(pushed(sends(&mut sender, START)), [2]);
+    sender.write(1);
+    assert_eq!(pushed(sends(&mut sender, START)), [3]);
+}
+
+#[test]
+fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
+    // tcp_tso_should_defer(), since late 2025 min(1 ms, SRTT / 2): two packets would make a burst,
+    // the window has room for one of them, and another was sent just before.
+    let sent = |rtt_ns: u64, due_ns: u64| {
+        let settings = SenderConfig {
+            gso_max_segments: 2,
+            written_by_application: true,
+            ..config()
+        };
+        let mut sender = sender_over(rtt_ns, "reno", settings);
+        let now_ns = START + rtt_ns - due_ns;
+        sender.write(8);
+        assert_eq!(sends(&mut sender, START).len(), 8);
+        sender.write(1);
+        assert_eq!(sends(&mut sender, now_ns - 1).len(), 1);
+        sender.write(2);
+        sends(&mut sender, now_ns).len()
+    };
+    for due_ns in [0, MS / 2, MS] {
+        assert_eq!(sent(RTT, due_ns), 0, "{due_ns}");
+    }
+    // Half a round trip is what earlier kernels waited for.
+    for due_ns in [MS + 1, RTT / 2, RTT - 1] {
+        assert_eq!(sent(RTT, due_ns), 1, "{due_ns}");
+    }
+    assert_eq!((sent(MS, MS / 2), sent(MS, MS / 2 + 1)), (0, 1));
 }

@@ -1,6 +1,7 @@
 //! The retransmission timer (RFC 6298 with Linux's 200 ms), its backoff, and F-RTO (RFC 5682).
 
 use super::peer::{ack, events, expires, numbers, reno, sack, sends, MS, RTT, START};
+use super::ticks::fires_ns;
 use fullpipe_cc::CaState;
 use fullpipe_tcp::{Sender, SenderEvent};
 
@@ -26,7 +27,7 @@ fn the_timeout_is_the_smoothed_rtt_and_at_least_200_ms_of_deviation() {
     let (probe_ns, probe) = expires(&mut sender);
     assert_eq!((probe.len(), sender.totals().timeouts), (1, 0));
     let (at_ns, _) = expires(&mut sender);
-    assert_eq!(at_ns - probe_ns, RTT + 200 * MS);
+    assert_eq!(at_ns, fires_ns(probe_ns, RTT + 200 * MS));
     assert_eq!(sender.totals().timeouts, 1);
 }
 
@@ -35,9 +36,10 @@ fn every_expiry_doubles_the_timeout_and_a_new_ack_restores_it() {
     let mut sender = reno();
     sends(&mut sender, START);
     let at = silence(&mut sender, 6);
-    let gaps: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let first = 2 * (RTT + 200 * MS);
-    assert_eq!(gaps, (0..5).map(|n| first << n).collect::<Vec<_>>());
+    for (doublings, pair) in (1..).zip(at.windows(2)) {
+        let timeout_ns = (RTT + 200 * MS) << doublings;
+        assert_eq!(pair[1], fires_ns(pair[0], timeout_ns));
+    }
     let now_ns = at[5] + RTT;
     sender.on_ack(now_ns, &ack(1, at[5]));
     sends(&mut sender, now_ns);
@@ -49,7 +51,7 @@ fn the_timeout_never_exceeds_120_s() {
     let mut sender = reno();
     sends(&mut sender, START);
     let at = silence(&mut sender, 14);
-    assert_eq!(at[13] - at[12], 120_000 * MS);
+    assert_eq!(at[13], fires_ns(at[12], 120_000 * MS));
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! When Linux's timers expire: they count ticks, and never come early (kernel/time/timer.c,
+//! calc_wheel_index()). High-resolution timers (pacing, compressed ACKs) do not come here.
+
+/// HZ=250, as Debian builds its kernels.
+const TICK_NS: u64 = 4_000_000;
+/// So many ticks ahead a level of the wheel reaches; the next one is this many times coarser.
+const LEVEL_TICKS: u64 = 63;
+const LEVEL_FACTOR: u64 = 8;
+
+/// When a timer expires that is set at `now_ns` to wait for `wait_ns`.
+pub(crate) fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
+    let wait = wait_ns.div_ceil(TICK_NS);
+    let at = now_ns / TICK_NS + wait;
+    let mut granularity = 1;
+    while wait >= LEVEL_TICKS * granularity {
+        granularity *= LEVEL_FACTOR;
+    }
+    (at / granularity + 1) * granularity * TICK_NS
+}
