@@ -20,6 +20,8 @@ const COMPRESSION_NS: u64 = NS_PER_MS;
 const COMPRESSION_COUNT: u32 = 44;
 /// Linux's initial receive window: 64 KiB (tcp_rmem[1] 131072, half of it window).
 const INITIAL_WINDOW_BYTES: u64 = 65_536;
+/// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
+const INITIAL_CLAMP_BYTES: u64 = 131_072 * 1448 / 2304;
 
 /// How a receiver is set up.
 #[derive(Clone, Debug)]
@@ -71,6 +73,8 @@ pub struct Receiver {
     aggregate_at_ns: Option<u64>,
     rtt_ns: u64,
     window_bytes: u64,
+    /// How far the window may grow (window_clamp).
+    clamp_bytes: u64,
     space_bytes: u64,
     space_from_bytes: u64,
     space_since_ns: u64,
@@ -103,6 +107,7 @@ impl Receiver {
             aggregate_at_ns: None,
             rtt_ns: 0,
             window_bytes,
+            clamp_bytes: config.window_bytes.unwrap_or(INITIAL_CLAMP_BYTES),
             space_bytes: 10 * u64::from(config.mss_bytes),
             space_from_bytes: 0,
             space_since_ns: 0,
@@ -263,6 +268,16 @@ impl Receiver {
             }
         }
         self.last_data_ns = Some(now_ns);
+        self.grow_window();
+    }
+
+    /// tcp_grow_window(): by two packets for each that comes, which is acknowledged at once to say so.
+    fn grow_window(&mut self) {
+        let room_bytes = self.clamp_bytes.saturating_sub(self.window_bytes);
+        if room_bytes > 0 {
+            self.window_bytes += room_bytes.min(2 * u64::from(self.config.mss_bytes));
+            self.quick |= 1;
+        }
     }
 
     fn quickacks(&self) -> u32 {
@@ -387,7 +402,7 @@ impl Receiver {
             let grow = u128::from(window) * u128::from(copied - self.space_bytes)
                 / u128::from(self.space_bytes.max(1));
             window = window.saturating_add(2 * u64::try_from(grow).unwrap_or(half_bytes));
-            self.window_bytes = self.window_bytes.max(window.min(half_bytes));
+            self.clamp_bytes = self.clamp_bytes.max(window.min(half_bytes));
             self.space_bytes = copied;
         }
         self.space_from_bytes = self.delivered_bytes;
