@@ -36,6 +36,8 @@ PATHS = (
     ("100mbit", "10ms", "1bdp", 30),
     ("100mbit", "40ms", "1bdp", 30),
 )
+#: Flows and buffer in BDP, spread over both, as the file spells them.
+POINTS = {("1", "1"), ("2", "4"), ("4", "16"), ("8", "2"), ("16", "64"), ("32", "8")}
 Run = Callable[[list[dict[str, Any]]], list[Recording]]
 
 
@@ -78,10 +80,8 @@ def shares(run: Run) -> None:
     """Mean squared error of the BBR aggregate's share."""
     with OBSERVED.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["bbr_version"] in ("v1", "v3")]
-    chosen = []
-    for version in ("v1", "v3"):
-        mine = [r for r in rows if r["bbr_version"] == version and r["loss_cca"] == "cubic"]
-        chosen += mine[3 :: max(len(mine) // 6, 1)][:6]
+    against_cubic = [row for row in rows if row["loss_cca"] == "cubic"]
+    chosen = [row for row in against_cubic if (row["n_bbr"], row["buffer_bdp"]) in POINTS]
     made = run([_contest(row) for row in chosen])
     errors = []
     for row, recording in zip(chosen, made, strict=True):
@@ -108,7 +108,7 @@ def _contest(row: dict[str, str]) -> dict[str, Any]:
 
 def many(run: Run) -> None:
     """Median queueing delay of many BBRv3 flows."""
-    off = (
+    off: tuple[tuple[str, dict[str, int]], ...] = (
         ("as it is", {}),
         ("without the offload budget", {"offload_quanta": 0}),
         ("without extra_acked", {"extra_acked_gain": 0}),
