@@ -1,4 +1,4 @@
-//! Path elements: queues, AQMs, loss, jitter, links.
+//! Path elements: queues, AQMs, loss, jitter, links, and what packets cost the host at the end.
 //!
 //! Every element takes the time as an argument, in integer ns, and knows nothing of events, TCP or
 //! engines; so it can be tested alone and driven by any clock. Dropped packets are handed to the
