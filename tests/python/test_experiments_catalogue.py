@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fullpipe.experiments import load_catalogue, load_entry
-from fullpipe.experiments.entry import default_folder
+from fullpipe.experiments.catalogue import default_folder
 
 ENTRIES = sorted(default_folder().glob("*.toml"))
 #: What the papers number: figures, tables.

@@ -4,7 +4,7 @@
 use crate::history::{Changes, Ring};
 use crate::link::Link;
 use crate::math::{indicator, ramp, step_sharp, step_smooth, whole_steps};
-use crate::run::Sender;
+use crate::sender::Sender;
 
 /// Time between ProbeRTTs, and how much of it the timer is short of in ProbeRTT (which leaves 200).
 const PROBE_RTT_INTERVAL_MS: f64 = 10_000.0;

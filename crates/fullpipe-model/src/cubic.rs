@@ -3,7 +3,7 @@
 use crate::history::Ring;
 use crate::link::Link;
 use crate::math::{indicator, whole_steps};
-use crate::run::Sender;
+use crate::sender::Sender;
 
 const SCALE: f64 = 0.4;
 const KEPT: f64 = 0.7;

@@ -18,6 +18,7 @@ mod math;
 mod outcome;
 mod reno;
 mod run;
+mod sender;
 mod spec;
 
 pub use batch::run_many;

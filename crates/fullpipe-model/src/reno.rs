@@ -1,7 +1,7 @@
 //! Reno: one segment per round trip, half the window per lost segment.
 
 use crate::link::Link;
-use crate::run::Sender;
+use crate::sender::Sender;
 
 /// State of one Reno flow.
 pub(crate) struct Reno {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::queue::{Discipline, Outcome};
+use crate::discipline::{Discipline, Outcome};
 use crate::Packet;
 
 const SHIFT: u32 = 10;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::queue::{Discipline, Outcome};
+use crate::discipline::{Discipline, Outcome};
 use crate::Packet;
 
 /// A FIFO limited in bytes, packets, both or neither.

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::queue::{Discipline, Outcome};
+use crate::discipline::{Discipline, Outcome};
 use crate::store::{List, Store};
 use crate::Packet;
 

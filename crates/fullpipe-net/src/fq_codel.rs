@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::codel::{self, Params, Source, State};
-use crate::queue::{Discipline, Outcome};
+use crate::discipline::{Discipline, Outcome};
 use crate::store::{List, Store};
 use crate::Packet;
 

@@ -6,6 +6,7 @@
 
 mod codel;
 mod delay;
+mod discipline;
 mod fifo;
 mod fq;
 mod fq_codel;

@@ -3,6 +3,7 @@
 use fullpipe_scenario::{Aqm, Qdisc};
 
 use crate::codel::{self, Codel};
+use crate::discipline::{Discipline, Outcome};
 use crate::fifo::Fifo;
 use crate::fq::Fq;
 use crate::fq_codel::FqCodel;
@@ -26,6 +27,13 @@ pub struct Counters {
     pub dropped_packets: u64,
     /// Packets marked CE.
     pub marked_packets: u64,
+}
+
+impl Counters {
+    fn count<P>(&mut self, outcome: &Outcome<P>) {
+        self.dropped_packets += outcome.drops;
+        self.marked_packets += outcome.marks;
+    }
 }
 
 /// A queue at a bottleneck.
@@ -56,7 +64,7 @@ impl<P: Packet> Queue<P> {
         self.counters.offered_packets += 1;
         let mut outcome = Outcome::new(dropped);
         each!(&mut self.discipline, queue => queue.enqueue(now_ns, packet, &mut outcome));
-        outcome.count_into(&mut self.counters);
+        self.counters.count(&outcome);
     }
 
     /// Takes the next packet; those that an AQM drops on the way are put into `dropped`. `None`
@@ -64,7 +72,7 @@ impl<P: Packet> Queue<P> {
     pub fn dequeue(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<P> {
         let mut outcome = Outcome::new(dropped);
         let packet = each!(&mut self.discipline, queue => queue.dequeue(now_ns, &mut outcome));
-        outcome.count_into(&mut self.counters);
+        self.counters.count(&outcome);
         if let Some(packet) = &packet {
             self.counters.sent_packets += 1;
             self.counters.sent_bytes += u64::from(packet.wire_bytes());
@@ -92,52 +100,6 @@ impl<P: Packet> Queue<P> {
     /// Totals so far.
     pub fn counters(&self) -> Counters {
         self.counters
-    }
-}
-
-/// What a queue discipline does. Limits, drops and marks are its own affair; whatever it drops or
-/// marks it reports to the outcome.
-pub(crate) trait Discipline<P> {
-    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>);
-    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P>;
-    fn bytes(&self) -> u64;
-    fn packets(&self) -> usize;
-
-    fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
-        (self.packets() > 0).then_some(now_ns)
-    }
-}
-
-/// What one call dropped and marked.
-#[derive(Debug)]
-pub(crate) struct Outcome<'a, P> {
-    dropped: &'a mut Vec<P>,
-    drops: u64,
-    marks: u64,
-}
-
-impl<'a, P: Packet> Outcome<'a, P> {
-    fn new(dropped: &'a mut Vec<P>) -> Self {
-        Self {
-            dropped,
-            drops: 0,
-            marks: 0,
-        }
-    }
-
-    pub(crate) fn drop(&mut self, packet: P) {
-        self.drops += 1;
-        self.dropped.push(packet);
-    }
-
-    pub(crate) fn mark(&mut self, packet: &mut P) {
-        self.marks += 1;
-        packet.mark_ce();
-    }
-
-    fn count_into(self, counters: &mut Counters) {
-        counters.dropped_packets += self.drops;
-        counters.marked_packets += self.marks;
     }
 }
 

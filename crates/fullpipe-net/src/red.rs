@@ -6,8 +6,8 @@
 //! us, so that an idle queue's average decays 15.6 times slower than intended; that is how RED
 //! runs on Linux, so it is kept.
 
+use crate::discipline::{Discipline, Outcome};
 use crate::fifo::Fifo;
-use crate::queue::{Discipline, Outcome};
 use crate::rng::Rng;
 use crate::Packet;
 

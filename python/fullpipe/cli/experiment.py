@@ -27,7 +27,8 @@ from fullpipe.experiments import (
     load_catalogue,
     run_entries,
 )
-from fullpipe.experiments.entry import Size, default_folder, pick
+from fullpipe.experiments.catalogue import default_folder, pick
+from fullpipe.experiments.entry import Size
 from fullpipe.experiments.verdicts import commands
 
 app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")

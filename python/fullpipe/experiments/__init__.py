@@ -4,7 +4,8 @@ Data flows one way: entry (a TOML file) -> cells of its grid -> runs in a store 
 verdicts -> pages. Nothing here knows how an engine works or what an algorithm does.
 """
 
-from fullpipe.experiments.entry import Entry, load_catalogue, load_entry
+from fullpipe.experiments.catalogue import load_catalogue, load_entry
+from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.grid import Cell, cells_of
 from fullpipe.experiments.runner import Progress, run_entries
 from fullpipe.experiments.store import Store, default_store

@@ -3,17 +3,15 @@ name of an axis looked up, so that a slip is found before anything runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fullpipe.errors import UserError
+from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import fill
 from fullpipe.experiments.language import ExpressionError
 from fullpipe.experiments.values import Point, Table, UntestableError, evaluate, single
-
-if TYPE_CHECKING:
-    from fullpipe.experiments.entry import Entry, Size
 
 _DRAWN = ("queue_delay_rttmin", "ping_ms", "goodput_mbps")
 

@@ -1,0 +1,155 @@
+"""The catalogue: entries read from a folder, checked before anything runs, found by name.
+
+This module reads and checks; it must never run anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fullpipe.errors import UserError
+from fullpipe.experiments import measure
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.language import ExpressionError, parse
+from fullpipe.experiments.rehearsal import rehearse
+from fullpipe.scenario import load_document
+
+_FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
+
+
+def default_folder() -> Path:
+    """The catalogue of the checkout that this package runs from, else `experiments` here."""
+    beside = Path(__file__).resolve().parents[3] / "experiments"
+    return beside if beside.is_dir() else Path("experiments")
+
+
+def load_catalogue(folder: Path) -> list[Entry]:
+    """All entries of a folder, by name.
+
+    Raises UserError where there is none, or naming file, key and what is allowed."""
+    files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
+    if not files:
+        raise UserError(f"{folder}: no experiments here; name a folder with --catalogue")
+    return [load_entry(file) for file in files]
+
+
+def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
+    """The entries of these names; a name that ends in `*` or is a seed's number picks several.
+
+    Raises UserError naming the nearest for an unknown name."""
+    picked: dict[str, Entry] = {}
+    for name in names:
+        stem = name.rstrip("*")
+        found = [
+            entry
+            for entry in entries
+            if entry.id == name
+            or (name.endswith("*") and entry.id.startswith(stem))
+            or name in (entry.seed, f"seed{entry.seed}")
+        ]
+        if not found:
+            ids = [entry.id for entry in entries]
+            near = difflib.get_close_matches(name, ids, 3)
+            known = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(ids)}"
+            raise UserError(f"experiment {name!r} is not in the catalogue; {known}")
+        picked |= {entry.id: entry for entry in found}
+    return list(picked.values())
+
+
+def load_entry(path: Path) -> Entry:
+    """The entry in a file, checked down to every cell's scenario and every expression's names.
+
+    Raises UserError naming file, key and what is allowed."""
+    if not _FILE_NAME.fullmatch(path.name):
+        raise UserError(f"{path}: name it with a-z, 0-9 and _, such as seed004_table1.toml")
+    document = load_document(path)
+    try:
+        entry = Entry.model_validate({**document, "id": path.stem})
+    except ValidationError as error:
+        raise UserError(_explain(error, path.name)) from None
+    _check_axes(entry)
+    _check_expressions(entry)
+    rehearse(entry)
+    return entry
+
+
+def _check_axes(entry: Entry) -> None:
+    names = list(entry.grid[0]) if entry.grid else []
+    for index, grid in enumerate([*entry.grid, *entry.default.grid, *entry.full.grid]):
+        if list(grid) != names:
+            raise UserError(
+                f"{entry.source}: grid.{index}: axes {', '.join(grid)} are not those of the first "
+                f"grid, {', '.join(names)}"
+            )
+        for name, values in grid.items():
+            if not values:
+                raise UserError(f"{entry.source}: grid.{index}.{name}: is empty")
+            for value in values:
+                if isinstance(value, dict) and "label" not in value:
+                    raise UserError(f"{entry.source}: grid.{index}.{name}: a table needs `label`")
+    if entry.comparison_file and not entry.compare_engines:
+        raise UserError(f"{entry.source}: comparison_file: needs compare_engines = true")
+    if entry.not_yet_runnable and entry.scenario:
+        raise UserError(f"{entry.source}: not_yet_runnable: contradicts the scenario beside it")
+    if not entry.not_yet_runnable and not entry.scenario and not entry.number:
+        raise UserError(f"{entry.source}: needs [scenario], [number] or not_yet_runnable")
+
+
+def _check_expressions(entry: Entry) -> None:
+    for name, metric in entry.metric.items():
+        text = re.sub(r"\{[^{}]*\}", "x", metric.value)
+        try:
+            measure.check(text)
+        except ExpressionError as error:
+            raise UserError(f"{entry.source}: metric.{name}.value: {error}") from None
+    seen: set[str] = set()
+    for index, claim in enumerate(entry.claim):
+        if claim.id in seen:
+            raise UserError(f"{entry.source}: claim.{index}.id: {claim.id!r} is used twice")
+        seen.add(claim.id)
+        for key, text_or_none in (("check", claim.check), ("value", claim.value)):
+            try:
+                parse(text_or_none or "0")
+            except ExpressionError as error:
+                raise UserError(f"{entry.source}: claim {claim.id}: {key}: {error}") from None
+
+
+def _explain(error: ValidationError, source: str) -> str:
+    detail = error.errors(include_url=False)[0]
+    location = [str(part) for part in detail["loc"]]
+    where = ".".join(location)
+    if detail["type"] == "missing":
+        return f"{source}: {where}: is missing"
+    if detail["type"] == "extra_forbidden":
+        known = ", ".join(_keys(Entry, location[:-1]))
+        return f"{source}: {where}: unknown key; allowed are {known}"
+    message = detail["msg"].removeprefix("Value error, ")
+    shown = repr(detail["input"])
+    if isinstance(detail["input"], dict):
+        return f"{source}: {where}: {message}"
+    return f"{source}: {where}: {shown[:60]}: {message}"
+
+
+def _keys(model: type[BaseModel], location: list[str]) -> list[str]:
+    """Keys of the model that lies at this place below `model`."""
+    for part in location:
+        if part in model.model_fields:
+            model = _inner(model.model_fields[part].annotation) or model
+    return [name for name in model.model_fields if name != "id" or model is not Entry]
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if typing.get_origin(annotation) in (list, dict, types.UnionType, typing.Annotated):
+        for argument in typing.get_args(annotation):
+            if found := _inner(argument):
+                return found
+    return None
