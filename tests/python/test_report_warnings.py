@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +19,7 @@ from fullpipe.metrics import summarise
 from fullpipe.recording import Recording, empty_table
 from fullpipe.report import write_figures, write_report
 from fullpipe.report.distributions import box_plots
+from fullpipe.report.provenance import commands
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.scenario import make_scenario
 
@@ -35,10 +37,14 @@ def record(folder: Path, count: int = 1) -> list[Recording]:
     return run_scenario(scenario, tomli_w.dumps(DOCUMENT), folders, jobs=1).recordings
 
 
-def spoil(recording: Recording) -> Recording:
-    metadata = {**recording.metadata, "health": {"problems": [PROBLEM]}}
+def retell(recording: Recording, **said: Any) -> Recording:
+    metadata = {**recording.metadata, **said}
     (recording.path / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
     return Recording.open(recording.path)
+
+
+def spoil(recording: Recording) -> Recording:
+    return retell(recording, health={"problems": [PROBLEM]})
 
 
 def test_an_unhealthy_run_is_marked_in_every_table_and_every_plot(tmp_path: Path) -> None:
@@ -98,3 +104,19 @@ def test_a_recording_without_queue_samples_has_dashes_and_a_report(tmp_path: Pat
     page = write_report([run], tmp_path / "r.html").read_text("utf-8")
     assert "Bottleneck queue" not in page
     assert write_figures([run], tmp_path / "f")
+
+
+def test_runs_on_two_kernels_are_no_repetitions_and_each_says_how_to_repeat_it(
+    tmp_path: Path,
+) -> None:
+    runs = record(tmp_path, 3)
+    plain = retell(runs[0], engine="vm", kernel="6.12.1")
+    other = retell(runs[1], engine="vm", kernel="6.1.0", options={"kernel": "6.1"})
+    loaded = retell(runs[2], engine="vm", kernel="6.12.1", options={"background_processes": "3"})
+    groups = grouped([read_run(run) for run in (plain, other, loaded)])
+    assert [commands(group) for group in groups] == [
+        ["fullpipe run scenario.toml --engine vm"],
+        ["fullpipe run scenario.toml --engine vm --kernel 6.1 --set seed=2"],
+        ["fullpipe run scenario.toml --engine vm --background-processes 3 --set seed=3"],
+    ]
+    assert len({group.label for group in groups}) == 3

@@ -24,6 +24,9 @@ from fullpipe.plan import resolve
 from fullpipe.recording import Recording, write_recording
 from fullpipe.scenario import Scenario
 
+#: Options of an engine that decide what is recorded; a repetition needs them as much as the plan.
+_DECIDING = ("kernel", "modules", "background_processes", "peer")
+
 
 @dataclass
 class Outcome:
@@ -94,7 +97,7 @@ def _run_here(
         return not stop
 
     result = engine(engine_name).run(plan, progress, options)
-    recording = _write(plan, scenario_toml, out, engine_name, result)
+    recording = _write(plan, scenario_toml, out, engine_name, options, result)
     failures = [result.failure] if result.failure else []
     return Outcome([recording], result.interrupted, failures)
 
@@ -170,15 +173,21 @@ def _work(
     if stop.exists():
         return None
     result = engine(engine_name).run(plan, lambda _done: not stop.exists(), options)
-    _write(plan, scenario_toml, out, engine_name, result)
+    _write(plan, scenario_toml, out, engine_name, options, result)
     return result.failure
 
 
 def _write(
-    plan: Mapping[str, Any], scenario_toml: str, out: Path, engine_name: str, result: RunResult
+    plan: Mapping[str, Any],
+    scenario_toml: str,
+    out: Path,
+    engine_name: str,
+    options: Mapping[str, Any],
+    result: RunResult,
 ) -> Recording:
     metadata = {
         "engine": engine_name,
+        "options": {name: str(options[name]) for name in _DECIDING if name in options},
         "fullpipe_version": fullpipe.__version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),

@@ -99,12 +99,15 @@ def commands(group: Group) -> list[str]:
     except tomllib.TOMLDecodeError:
         return []
     engine = group.runs[0].metadata.engine
+    options = group.runs[0].metadata.options
     seeds = [run.metadata.seed for run in group.runs]
     if not document or engine is None or None in seeds:
         return []
     lines = []
     for first, count in _in_a_row(sorted({seed for seed in seeds if seed is not None})):
         line = f"fullpipe run scenario.toml --engine {shlex.quote(engine)}"
+        for name, value in options.items():
+            line += f" --{name.replace('_', '-')} {shlex.quote(value)}"
         if first != document.get("seed", 1):
             line += f" --set seed={first}"
         lines.append(line + (f" --repeat {count}" if count > 1 else ""))

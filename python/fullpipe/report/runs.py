@@ -70,6 +70,8 @@ class Metadata(_Checked):
     """What a report reads of a recording's metadata.json."""
 
     engine: str | None = None
+    options: dict[str, str] = {}
+    kernel: str | None = None
     fullpipe_version: str | None = None
     git_commit: str | None = None
     seed: int | None = None
@@ -162,11 +164,14 @@ def read_run(recording: Recording) -> Run:
 
 
 def grouped(runs: Sequence[Run]) -> list[Group]:
-    """Runs grouped by engine and plan, the seed left out; labels tell groups apart."""
+    """Runs grouped by engine, its options, the kernel and the plan, the seed left out; labels tell
+    groups apart."""
     found: dict[str, list[Run]] = {}
     for run in runs:
+        metadata = run.metadata
         plan = {**run.recording.metadata.get("plan", {}), "seed": None}
-        key = json.dumps([run.name, run.metadata.engine, plan], sort_keys=True)
+        what = [run.name, metadata.engine, metadata.options, metadata.kernel, plan]
+        key = json.dumps(what, sort_keys=True)
         found.setdefault(key, []).append(run)
     names = [members[0].name for members in found.values()]
     engines = [(members[0].name, members[0].metadata.engine) for members in found.values()]
