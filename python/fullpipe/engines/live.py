@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from fullpipe import _native
 from fullpipe.engines import assets
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
 
@@ -62,8 +62,8 @@ class LiveEngine:
             "background_processes": int(options.get("background_processes", 0)),
             "peer": peer,
         }
-        with tempfile.TemporaryDirectory(prefix="fullpipe-live-") as text:
-            stream, interrupted, words = _run_agent(request, Path(text), plan, progress)
+        with scratch("fullpipe-live-") as folder:
+            stream, interrupted, words = _run_agent(request, folder, plan, progress)
         received = _native.stream.decode(stream)
         failure = received["failure"]
         if not received["complete"] and not interrupted:

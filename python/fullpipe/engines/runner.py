@@ -8,7 +8,6 @@ import os
 import platform
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 import fullpipe
 from fullpipe import cc_sets
 from fullpipe.engines.base import RunResult, engine
+from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
 from fullpipe.plan import resolve
 from fullpipe.recording import Recording, write_recording
@@ -114,8 +114,8 @@ def _run_pool(
     outcome = Outcome()
     workers = min(len(plans), jobs or os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory(prefix="fullpipe-") as signals:
-        stop = Path(signals) / "stop"
+    with scratch("fullpipe-pool-") as signals:
+        stop = signals / "stop"
         work = functools.partial(_work, scenario_toml, engine_name, options, stop)
         pool = ProcessPoolExecutor(workers, mp_context=context)
         # Workers inherit the blocked signal: Ctrl-C reaches this process alone.

@@ -11,7 +11,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from fullpipe import _native
 from fullpipe.cache import user_cache
 from fullpipe.engines import assets
 from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.scratch import scratch
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.engines.vm.vmlinux import unpacked
@@ -86,10 +86,9 @@ def run(
     stop the machine. No process is left behind, whatever happens. Raises RunError where QEMU
     itself fails."""
     with (
-        tempfile.TemporaryDirectory(prefix="fullpipe-vm-") as text,
+        scratch("fullpipe-vm-") as folder,
         reserved(user_cache() / "cores") as core,
     ):
-        folder = Path(text)
         (folder / "initrd").write_bytes(image)
         start, size = _share(folder / "shared", request, stream_mib)
         command = [
