@@ -102,8 +102,8 @@ def _contest(row: dict[str, str]) -> dict[str, Any]:
     limit = round(float(row["buffer_bdp"]) * rate * rtt * 125 * 1.024)
     cc = {"v1": "bbr1", "v3": "bbr3-linux"}[row["bbr_version"]]
     flows = ({"cc": cc, "count": int(row["n_bbr"])}, {"cc": row["loss_cca"]})
-    path = (f"{rate:g}mbit", f"{rtt:g}ms", f"{limit}B", 300)
-    return {**document(path, *flows), "warmup": "150s", "sample_interval": "1s"}
+    path = (f"{rate:g}mbit", f"{rtt:g}ms", f"{limit}B", 1000)
+    return {**document(path, *flows), "warmup": "600s", "sample_interval": "1s"}
 
 
 def many(run: Run) -> None:

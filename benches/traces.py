@@ -114,7 +114,6 @@ def _load(file: Path) -> Trace:
         "host": {
             "arp": True,
             "pacing": "internal" if loss else "fq",
-            "receive_low_water": "1B",
         },
         "flow": flows,
     }

@@ -174,8 +174,8 @@ class Host(_Part):
     receive_aggregation: Time = Field(0, description="GRO: packets within it share an ACK; 0: off")
     ack_policy: Literal["linux", "every_packet", "every_second"] = "linux"
     receive_low_water: Size = Field(
-        8192, ge=1, le=32768, description="the receiving application reads when so much waits "
-        "(SO_RCVLOWAT); 1B: at once, as iperf3 does"
+        1, ge=1, le=32768, description="the receiving application reads when so much waits "
+        "(SO_RCVLOWAT); 1B: at once, as most do"
     )  # fmt: skip
     rmem_max: Size = Field(64 * 2**20, description="ceiling of receive-window autotuning")
     wmem_max: Size = Field(64 * 2**20, description="ceiling of the send buffer")

@@ -12,7 +12,7 @@ from scipy import stats
 from helpers import column, shared_file, simulate
 
 #: As the traces' README: fq on the sender, htb and bfifo at the router, ARP over the delayed path.
-TESTBED: dict[str, Any] = {"pacing": "fq", "arp": True, "receive_low_water": "1B"}
+TESTBED: dict[str, Any] = {"pacing": "fq", "arp": True}
 
 
 def trace_goodputs(name: str) -> list[float]:
@@ -138,7 +138,7 @@ def test_bbr3s_goodput_where_whole_bursts_are_lost_is_one_of_ours() -> None:
             seed=seed, duration="20s", flow=[{"cc": "bbr3-linux"}],
             path={"rate": "100mbit", "rtt": "40ms", "buffer": "500000B",
                   "loss": 0.01, "loss_per": "burst"},
-            host={"arp": True, "pacing": "internal", "receive_low_water": "1B"},
+            host={"arp": True, "pacing": "internal"},
         )[0]
         for seed in range(1, 25)
     ])  # fmt: skip

@@ -1,18 +1,23 @@
 //! Time and waiting: one clock (CLOCK_MONOTONIC) and one place to sleep.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::time::{clock_gettime, ClockId};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::clock_gettime;
 
 const MAX_EVENTS: usize = 64;
+/// Of the alarm; no caller's token is this.
+const ALARM_TOKEN: u64 = u64::MAX - 2;
 
 /// ns since some fixed moment.
 pub(crate) fn now_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
+    clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
     })
 }
@@ -20,7 +25,11 @@ pub(crate) fn now_ns() -> u64 {
 /// Sleeps until a descriptor is ready or a moment has come.
 pub(crate) struct Poller {
     epoll: Epoll,
-    ready: Vec<libc::epoll_event>,
+    /// Set anew only when the moment changes: a timeout of each call would cost every packet that
+    /// wakes a reader the setting and the clearing of a timer.
+    alarm: TimerFd,
+    alarm_ns: Option<u64>,
+    ready: Vec<EpollEvent>,
 }
 
 impl Poller {
@@ -28,9 +37,15 @@ impl Poller {
         // The kernel may else wake a thread 50 us late to save wake-ups.
         // SAFETY: sets a number of the calling thread.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        epoll.add(&alarm, EpollEvent::new(flags, ALARM_TOKEN))?;
         Ok(Self {
-            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
-            ready: vec![libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS],
+            epoll,
+            alarm,
+            alarm_ns: None,
+            ready: vec![EpollEvent::empty(); MAX_EVENTS],
         })
     }
 
@@ -53,38 +68,29 @@ impl Poller {
 
     /// Waits until `at_ns`, or less; returns how many [`Poller::event`]s there are.
     pub(crate) fn wait_until(&mut self, at_ns: u64) -> io::Result<usize> {
-        let left_ns = at_ns.saturating_sub(now_ns());
-        let timeout = libc::timespec {
-            tv_sec: (left_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
-        };
-        let epoll: RawFd = self.epoll.0.as_raw_fd();
-        // SAFETY: the array has MAX_EVENTS elements and outlives the call, as does the timeout.
-        let count = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                epoll,
-                self.ready.as_mut_ptr(),
-                MAX_EVENTS as libc::c_int,
-                &raw const timeout,
-                std::ptr::null::<libc::sigset_t>(),
-                0usize,
-            )
-        };
-        if count >= 0 {
-            return Ok(count as usize);
+        if self.alarm_ns != Some(at_ns) {
+            // A moment of 0 would stop the alarm.
+            let moment = Expiration::OneShot(Duration::from_nanos(at_ns.max(1)).into());
+            self.alarm
+                .set(moment, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+            self.alarm_ns = Some(at_ns);
         }
-        let error = io::Error::last_os_error();
-        if error.kind() == io::ErrorKind::Interrupted {
-            return Ok(0);
-        }
-        Err(error)
+        let count = match self.epoll.wait(&mut self.ready, EpollTimeout::NONE) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(rang) = (0..count).find(|&index| self.ready[index].data() == ALARM_TOKEN) else {
+            return Ok(count);
+        };
+        self.alarm_ns = None;
+        self.ready.copy_within(rang + 1..count, rang);
+        Ok(count - 1)
     }
 
     /// Token and flags of an event.
     pub(crate) fn event(&self, index: usize) -> (u64, EpollFlags) {
         let event = self.ready[index];
-        let flags = event.events as i32;
-        (event.u64, EpollFlags::from_bits_truncate(flags))
+        (event.data(), event.events())
     }
 }

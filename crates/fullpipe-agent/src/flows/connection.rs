@@ -164,7 +164,7 @@ impl Connection {
         )?;
         let client_flags = match self.direction {
             Direction::Up => sender_flags(),
-            Direction::Down => EpollFlags::EPOLLIN,
+            Direction::Down => receiver_flags(),
         };
         poller.watch(client, client_flags, token(self.index, Role::Client))?;
         socket::connect(client, *to)
@@ -204,7 +204,7 @@ impl Connection {
         let socket = place.insert(socket);
         let flags = match sends {
             true => sender_flags(),
-            false => EpollFlags::EPOLLIN,
+            false => receiver_flags(),
         };
         poller.watch(socket, flags, token(self.index, role))?;
         self.is_established = true;
@@ -264,7 +264,7 @@ impl Connection {
             Role::Listener => self.accept(poller, payload),
             Role::Client if self.direction == Direction::Up => self.sending(flags, payload),
             Role::Server if self.direction == Direction::Down => self.sending(flags, payload),
-            Role::Client | Role::Server => self.receive().map(|()| None),
+            Role::Client | Role::Server => self.receive(flags).map(|()| None),
         };
         done.unwrap_or_else(|error| {
             self.is_over = true;
@@ -278,7 +278,7 @@ impl Connection {
         };
         let server = socket::accept(listener)?;
         let flags = match self.direction {
-            Direction::Up => EpollFlags::EPOLLIN,
+            Direction::Up => receiver_flags(),
             Direction::Down => sender_flags(),
         };
         poller.watch(&server, flags, token(self.index, Role::Server))?;
@@ -359,19 +359,24 @@ impl Connection {
         })
     }
 
-    fn receive(&mut self) -> io::Result<()> {
+    /// Reads once, which takes all that is there; what comes meanwhile is another event. Only the
+    /// sender's close has no event of its own behind data.
+    fn receive(&mut self, flags: EpollFlags) -> io::Result<()> {
         let Some(receiver) = self.receiver() else {
             return Ok(());
         };
-        match socket::discard(receiver)? {
-            // The sender has closed: closing this side too tells it that all has arrived.
-            Some(0) => shutdown(receiver.as_raw_fd(), Shutdown::Both)?,
-            Some(_) => {
-                if let Some(bytes) = self.window_bytes {
-                    socket::limit_receive_window(receiver, bytes)?;
-                }
+        let mut read = socket::discard(receiver)?;
+        if read.is_some_and(|bytes| bytes > 0) {
+            if let Some(bytes) = self.window_bytes {
+                socket::limit_receive_window(receiver, bytes)?;
             }
-            None => {}
+            if flags.contains(EpollFlags::EPOLLRDHUP) {
+                read = socket::discard(receiver)?;
+            }
+        }
+        if read == Some(0) {
+            // The sender has closed: closing this side too tells it that all has arrived.
+            shutdown(receiver.as_raw_fd(), Shutdown::Both)?;
         }
         Ok(())
     }
@@ -402,4 +407,8 @@ fn token(index: usize, role: Role) -> u64 {
 
 fn sender_flags() -> EpollFlags {
     EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET
+}
+
+fn receiver_flags() -> EpollFlags {
+    EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET
 }
