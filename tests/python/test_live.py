@@ -159,9 +159,8 @@ def run_near(
 
 def counters(inside: list[str]) -> dict[str, int]:
     """What the kernel counted at the qdisc of this host's end of the cable."""
-    command = [*inside, *["tc", "-s", "-j", "qdisc", "show", "dev", "fp0"]]
-    shown = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    (qdisc,) = shown
+    command = [*inside, "tc", "-s", "-j", "qdisc", "show", "dev", "fp0"]
+    (qdisc,) = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return {name: qdisc[name] for name in ("bytes", "overlimits")}
 
 
@@ -176,7 +175,7 @@ buffer = "200KB"
 
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize("cc", ["kernel:cubic", "bbr3"])
-def test_two_hosts_fill_the_network_between_them_in_both_directions(
+def test_two_hosts_deliver_what_the_network_between_them_passed_in_both_directions(
     hosts: dict[str, list[str]],
     server: subprocess.Popen[bytes],
     tmp_path: Path,

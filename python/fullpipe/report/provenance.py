@@ -14,7 +14,7 @@ from fullpipe.units import format_rate, format_time
 #: What metadata says that the page shows elsewhere.
 _SHOWN = {
     "plan", "constants", "health", "seed", "warmup_ns", "interrupted", "failure", "format_version",
-    "engine", "fullpipe_version", "git_commit",
+    "engine", "options", "fullpipe_version", "git_commit",
 }  # fmt: skip
 _MAX_FACT = 300
 
