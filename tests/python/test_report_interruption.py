@@ -1,4 +1,4 @@
-"""Ctrl-C: what was recorded stays readable and says so, and nothing is left half-made."""
+"""Ctrl-C and SIGTERM: what was recorded is readable and says so, and nothing is left half-made."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
-def interrupt(child: subprocess.Popen[str]) -> tuple[str, str]:
-    os.kill(child.pid, signal.SIGINT)
+def interrupt(child: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[str, str]:
+    os.kill(child.pid, number)
     output, messages = child.communicate()
     assert "Traceback" not in messages
     assert child.returncode == 130, messages
     return output, messages
 
 
-def test_an_interrupted_run_leaves_a_recording_that_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_a_recording_that_says_so(tmp_path: Path, number: int) -> None:
     scenario, out, capture = tmp_path / "s.toml", tmp_path / "out", tmp_path / "capture"
     scenario.write_text(LONG, encoding="utf-8")
     child = start(str(scenario), "--out", str(out), "--pcap", str(capture))
     # Once the capture has bytes, the run is under way.
     while not capture.exists() or not capture.stat().st_size:
         assert child.poll() is None, child.communicate()
-    output, messages = interrupt(child)
+    output, messages = interrupt(child, number)
     assert "interrupted before its end" in messages
     assert f"what was recorded is readable in {out}" in messages
     recording = Recording.open(out)
@@ -95,11 +96,12 @@ def test_a_run_stopped_before_its_warm_up_ends_can_still_be_reported(
     def stop(_share: float) -> None:
         nonlocal calls
         calls += 1
-        if calls > at_call:
-            raise KeyboardInterrupt
+        if calls == at_call + 1:
+            signal.raise_signal(signal.SIGINT)
 
     toml = tomli_w.dumps(document)
     outcome = run_scenario(make_scenario(document), toml, [tmp_path / "r"], on_progress=stop)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert outcome.interrupted
     recording = Recording.open(tmp_path / "r")
     assert summarise(recording)["flows"][0]["goodput_bps"] == 0

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from fullpipe._native import stream
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.vm import VmEngine, image, kernels, machine
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
+from fullpipe.recording import Recording
 from fullpipe.scenario import make_scenario
 
 pytestmark = pytest.mark.vm
@@ -113,6 +115,41 @@ def test_a_run_that_is_told_to_stop_keeps_what_it_recorded() -> None:
     )
     assert result.interrupted
     assert result.tables["flow_samples"].num_rows >= 10
+
+
+def test_ctrl_c_in_the_midst_of_a_machine_keeps_what_it_recorded(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "s.toml", tmp_path / "out"
+    scenario.write_text(
+        'name = "long"\nduration = "600min"\nsample_interval = "1s"\n'
+        '[path]\nrate = "1mbit"\nrtt = "20ms"\n[[flow]]\ncc = "kernel:cubic"\n'
+    )
+    arguments = ["run", str(scenario), "--engine", "vm", "--out", str(out)]
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from fullpipe.cli import main; main()", *arguments],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not any(map(simulated_ns, tmp_path.glob("fullpipe-vm-*/shared"))):
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.2)
+    child.send_signal(signal.SIGINT)
+    _, messages = child.communicate()
+    assert child.returncode == 130, messages
+    assert f"what was recorded is readable in {out}" in messages
+    recording = Recording.open(out)
+    assert recording.metadata["interrupted"] is True
+    assert recording.table("flow_samples").num_rows > 0
+    assert not list(tmp_path.glob("fullpipe-vm-*"))
+
+
+def simulated_ns(shared: Path) -> int:
+    """How far the guest is, from the memory it shares (crates/fullpipe-agent/src/vm.rs)."""
+    with shared.open("rb") as file:
+        data = file.read(2**20)
+    begin = 16 + int.from_bytes(data[8:16], "little")
+    done_ns, _ = stream.follow(data[-(-begin // 4096) * 4096 :], 0)
+    return done_ns or 0
 
 
 def test_no_machine_outlives_its_parent_even_by_sigkill() -> None:

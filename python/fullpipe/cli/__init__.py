@@ -1,18 +1,19 @@
 """The command line: one file for each group of commands, no logic of its own.
 
-Exit status 2 means bad input, 1 a failed run, 130 an interruption.
+Exit status 2 means bad input, 1 a failed run, 130 an interruption: Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from types import ModuleType
 
 import typer
 from typer.exceptions import TyperException
 
-from fullpipe.cli.output import fail
+from fullpipe.cli.output import INTERRUPTED, fail
 from fullpipe.errors import RunError, UserError
 
 #: Command -> module and function.
@@ -69,11 +70,13 @@ def _module(name: str) -> ModuleType | None:
 
 def main() -> None:
     """Runs the command line; exits with its status."""
-    app = _app(next(iter(sys.argv[1:]), None))
+    # `timeout`, a batch system or a service manager end a run as Ctrl-C does: nothing is lost.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        app = _app(next(iter(sys.argv[1:]), None))
         status = app(standalone_mode=False)
     except typer.Abort:
-        fail("interrupted", 130)
+        fail("interrupted", INTERRUPTED)
     except TyperException as error:
         context = getattr(error, "ctx", None)
         text = error.format_message() if hasattr(error, "format_message") else str(error)
@@ -83,8 +86,10 @@ def main() -> None:
     except RunError as error:
         fail(str(error), 1)
     except KeyboardInterrupt:
-        fail("interrupted", 130)
+        fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    if status == INTERRUPTED:  # what typer makes of KeyboardInterrupt
+        fail("interrupted", INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Tables fit this many columns, also where the output is no terminal.
 WIDTH = 100
-#: Exit status of what Ctrl-C ended: 128 + SIGINT, as shells have it.
+#: Exit status of what Ctrl-C or SIGTERM ended: 128 + SIGINT, as shells have it.
 INTERRUPTED = 130
 
 console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)

@@ -8,6 +8,7 @@ import os
 import platform
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Any
 import fullpipe
 from fullpipe import cc_sets
 from fullpipe.engines.base import RunResult, engine
+from fullpipe.engines.child import die_with_parent
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
 from fullpipe.plan import resolve
@@ -54,9 +56,9 @@ def run_scenario(
 ) -> Outcome:
     """Runs the scenario once for every folder of `out`, with seeds after one another.
 
-    `on_progress` is called with the share done, 0 to 1. Ctrl-C keeps what was recorded: a run
-    that was under way ends early and its recording says so. Raises UserError before anything runs
-    where the engine cannot run it or a folder exists."""
+    `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM where it has the same
+    handler, keep what was recorded: a run that was under way ends early and its recording says so.
+    Raises UserError before anything runs where the engine cannot run it or a folder exists."""
     seeds = seeds_of(scenario, len(out))
     plans = [resolve(scenario, seed) for seed in seeds]
     engine(engine_name).check(plans[0])
@@ -86,17 +88,13 @@ def _run_here(
     options: Mapping[str, Any],
     on_progress: Callable[[float], None],
 ) -> Outcome:
-    stop = False
+    with _interrupts_noted() as interrupted:
 
-    def progress(done_ns: int) -> bool:
-        nonlocal stop
-        try:
+        def progress(done_ns: int) -> bool:
             on_progress(done_ns / plan["duration_ns"])
-        except KeyboardInterrupt:
-            stop = True
-        return not stop
+            return not interrupted()
 
-    result = engine(engine_name).run(plan, progress, options)
+        result = engine(engine_name).run(plan, progress, options)
     recording = _write(plan, scenario_toml, out, engine_name, options, result)
     failures = [result.failure] if result.failure else []
     return Outcome([recording], result.interrupted, failures)
@@ -114,10 +112,10 @@ def _run_pool(
     outcome = Outcome()
     workers = min(len(plans), jobs or os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
-    with scratch("fullpipe-pool-") as signals:
+    with scratch("fullpipe-pool-") as signals, _interrupts_noted() as interrupted:
         stop = signals / "stop"
         work = functools.partial(_work, scenario_toml, engine_name, options, stop)
-        pool = ProcessPoolExecutor(workers, mp_context=context)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=die_with_parent)
         # Workers inherit the blocked signal: Ctrl-C reaches this process alone.
         with _interrupts_blocked():
             pending: dict[Future[str | None], int] = {
@@ -126,15 +124,12 @@ def _run_pool(
             }
         try:
             while pending:
-                try:
-                    finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        outcome.failures += _failures(future, out[pending[future]])
-                        del pending[future]
-                    on_progress(1 - len(pending) / len(plans))
-                except KeyboardInterrupt:
-                    if outcome.interrupted:
-                        raise
+                finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    outcome.failures += _failures(future, out[pending[future]])
+                    del pending[future]
+                on_progress(1 - len(pending) / len(plans))
+                if interrupted() and not outcome.interrupted:
                     outcome.interrupted = True
                     stop.touch()
                     pending = {future: i for future, i in pending.items() if not future.cancel()}
@@ -150,6 +145,33 @@ def _failures(future: Future[str | None], out: Path) -> list[str]:
     except (RunError, UserError) as error:
         failure = f"{out}: {error}"
     return [failure] if failure else []
+
+
+@contextmanager
+def _interrupts_noted() -> Iterator[Callable[[], bool]]:
+    """The first signal that would raise KeyboardInterrupt is noted, wherever it comes, and a run
+    can end by itself; the second raises. Gives a function that says whether one came."""
+    noted = False
+
+    def note(_number: int, _frame: Any) -> None:
+        nonlocal noted
+        if noted:
+            raise KeyboardInterrupt
+        noted = True
+
+    raising = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is signal.default_int_handler
+        and threading.current_thread() is threading.main_thread()
+    ]
+    for number in raising:
+        signal.signal(number, note)
+    try:
+        yield lambda: noted
+    finally:
+        for number in raising:
+            signal.signal(number, signal.default_int_handler)
 
 
 @contextmanager

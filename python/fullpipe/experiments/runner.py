@@ -20,6 +20,7 @@ from typing import Any
 import tomli_w
 
 from fullpipe.engines import engine, run_scenario
+from fullpipe.engines.child import die_with_parent
 from fullpipe.errors import RunError, UserError
 from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import Cell, fill
@@ -197,7 +198,7 @@ def _run_all(
     total, done, begin = sum(job.weight for job in order), 0.0, time.monotonic()
     runs = sum(isinstance(job, Job) for job in order)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupt)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_serve_parent)
     pending: dict[Future[None], Job | Question] = {}
     waiting = iter(order)
     try:
@@ -264,7 +265,9 @@ def _sweep(store: Store) -> None:
     shutil.rmtree(store.folder / "work", ignore_errors=True)
 
 
-def _ignore_interrupt() -> None:
+def _serve_parent() -> None:
+    """In a worker: Ctrl-C is the parent's to answer, and nobody runs on for a parent that died."""
     import signal
 
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

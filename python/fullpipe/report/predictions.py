@@ -88,6 +88,8 @@ def _plot(group: Group, found: list[Any]) -> Plot:
     ]  # fmt: skip
     for position, one in enumerate(found):
         known = [(one.shares[cc], float(row)) for row, cc in enumerate(ccs) if cc in one.shares]
+        if not known:  # a run that ended before any flow delivered
+            continue
         x, y = np.array(known).T
         # Lines across the rows, one style a model.
         xs = np.column_stack((x, x, np.full(x.size, np.nan))).ravel()
