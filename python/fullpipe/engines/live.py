@@ -20,6 +20,7 @@ from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
+from fullpipe.engines.unfinished import with_totals
 from fullpipe.errors import RunError, UserError
 
 _POLL_S = 0.1
@@ -73,9 +74,8 @@ class LiveEngine:
         facts = dict(received["facts"])
         metadata = {"kernel": facts.pop("kernel", os.uname().release), "facts": facts}
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
-        tables = {
-            name: _in_order(table) for name, table in arrow_tables(received["tables"]).items()
-        }
+        told = with_totals(arrow_tables(received["tables"]), plan)
+        tables = {name: _in_order(table) for name, table in told.items()}
         return RunResult(tables, metadata, health, interrupted, failure)
 
 

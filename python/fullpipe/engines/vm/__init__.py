@@ -13,6 +13,7 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.tables import arrow_tables
+from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import image, kernels, machine
 from fullpipe.errors import RunError, UserError
 
@@ -83,7 +84,7 @@ class VmEngine:
             "facts": facts,
         }
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
-        tables = arrow_tables(received["tables"])
+        tables = with_totals(arrow_tables(received["tables"]), plan)
         return RunResult(tables, metadata, health, ended.interrupted, failure)
 
 

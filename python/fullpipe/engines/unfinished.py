@@ -1,0 +1,64 @@
+"""What a kernel engine's run is worth that nobody ended in order: an interrupted or a dead machine
+wrote samples and events until then, but not the totals of its flows. It knows no engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from fullpipe.recording import TABLES
+
+#: IPv4, TCP and its timestamps (RFC 7323).
+_HEADER_BYTES = 52
+_TOTALS = (
+    "bytes_delivered", "bytes_acked", "packets_sent", "packets_retransmitted", "packets_lost",
+    "packets_delivered", "packets_delivered_ce",
+)  # fmt: skip
+#: Column of `flows` -> the event that it counts.
+_COUNTED = {"recoveries": "recovery", "timeouts": "rto"}
+
+
+def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """The tables, where `flows` has a row for every flow of the plan that has samples: what is
+    missing is its last sample's. Kernels do not tell `undos`: 0."""
+    known = set(tables["flows"]["flow_id"].to_pylist())
+    last = {row["flow_id"]: row for row in tables["flow_samples"].to_pylist()}
+    events = tables["events"].to_pylist()
+    counts = Counter((row["flow_id"], row["event"]) for row in events)
+    finished = {row["flow_id"]: row["t_us"] for row in events if row["event"] == "finish"}
+    rows = [
+        {
+            **_described(index, plan),
+            "completion_us": finished.get(index),
+            **{name: last[index][name] for name in _TOTALS},
+            **{name: counts[index, event] for name, event in _COUNTED.items()},
+            "undos": 0,
+        }
+        for index in range(len(plan["flows"]))
+        if index in last and index not in known
+    ]
+    if not rows:
+        return dict(tables)
+    added = pa.Table.from_pylist(rows, schema=TABLES["flows"])
+    flows = pa.concat_tables([tables["flows"], added]).sort_by("flow_id")
+    return {**tables, "flows": flows}
+
+
+def _described(index: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+    flow, path = plan["flows"][index], plan["path"]
+    delays_ns = [
+        path[name] if flow[name] is None else flow[name]
+        for name in ("forward_delay_ns", "reverse_delay_ns")
+    ]
+    return {
+        "flow_id": index,
+        "flow": flow["name"],
+        "cc": flow["cc"]["name"],
+        "direction": flow["direction"],
+        "start_us": flow["start_ns"] // 1000,
+        "base_rtt_us": sum(delays_ns) // 1000,
+        "mss_bytes": path["mtu_bytes"] - _HEADER_BYTES,
+    }
