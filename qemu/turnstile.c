@@ -4,9 +4,10 @@
  * With -icount and sleep=off the main loop moves the clock on to the next timer when it finds the
  * processor halted. That has two faults:
  *
- * - A simulated second at 100 Mbit/s halts 40,000 times, and each time two threads wake one
- *   another: a fifth of the whole CPU time. The processor's thread holds QEMU's lock when it is
- *   about to wait, and QEMU exports what the main loop calls; so it calls that itself and goes on.
+ * - A simulated second at 100 Mbit/s halts 10,000 times, and each time two threads wake one
+ *   another: a tenth of the whole CPU time, half of it on a busy host. The processor's thread holds
+ *   QEMU's lock when it is about to wait, and QEMU exports what the main loop calls; so it calls
+ *   that itself and goes on.
  * - QEMU 7.2 marks the processor halted a moment before it adds what that has executed to the
  *   clock (rr_cpu_thread_fn() calls icount_process_data() behind tcg_cpus_exec()). A main loop
  *   that wakes between the two counts from a clock that is behind: the next timer comes some
@@ -36,9 +37,12 @@
 /* How many times the processor may go on by itself while the main loop wants to: often enough for
  * signals, seldom enough to cost nothing. */
 #define TURNS 256
-/* A main loop that has waited for so long asks for the next turn, and after as long again goes on:
- * a guest that has not halted since is busy, and there is no clock to move. */
-#define PATIENCE_S 2
+/* A main loop that waits looks so often whether the machine is to end: a guest that has asked to be
+ * turned off does not halt, but spins until it is. */
+#define GLANCE_NS 20000000
+/* After so many looks it asks for the very next turn, and after as many again goes on: a guest that
+ * has not halted since is busy, and there is no clock to move. */
+#define PATIENCE 100
 
 enum { RUNS, WAITS };
 enum { CONTENT, ASKS, INSISTS };
@@ -68,7 +72,8 @@ int pthread_setname_np(pthread_t thread, const char *name)
 	return set(thread, name);
 }
 
-/* QEMU's own, of include/qemu/timer.h, sysemu/cpu-timers.h and sysemu/runstate.h (7.2). */
+/* QEMU's own, of include/qemu/timer.h, sysemu/cpu-timers.h, sysemu/runstate.h and
+ * sysemu/runstate-action.h (7.2). */
 #define QEMU_CLOCK_VIRTUAL 1
 #define QEMU_TIMER_ATTR_EXTERNAL 1
 
@@ -78,28 +83,20 @@ static struct {
 	int64_t (*qemu_clock_deadline_ns_all)(int clock, int attributes);
 	void (*icount_start_warp_timer)(void);
 	bool (*qemu_clock_run_timers)(int clock);
+	int (*qemu_shutdown_requested_get)(void);
+	int (*qemu_reset_requested_get)(void);
+	/* This QEMU exports all of them. */
+	bool found;
 } qemu;
 
-/* Whether this QEMU exports all of them. */
-static bool found_qemu(void)
+__attribute__((constructor)) static void find_qemu(void)
 {
-	static enum { UNKNOWN, YES, NO } found;
-
-	if (found == UNKNOWN) {
-		*(void **)&qemu.runstate_is_running = dlsym(RTLD_DEFAULT, "runstate_is_running");
-		*(void **)&qemu.all_cpu_threads_idle = dlsym(RTLD_DEFAULT, "all_cpu_threads_idle");
-		*(void **)&qemu.qemu_clock_deadline_ns_all =
-			dlsym(RTLD_DEFAULT, "qemu_clock_deadline_ns_all");
-		*(void **)&qemu.icount_start_warp_timer =
-			dlsym(RTLD_DEFAULT, "icount_start_warp_timer");
-		*(void **)&qemu.qemu_clock_run_timers =
-			dlsym(RTLD_DEFAULT, "qemu_clock_run_timers");
-		found = qemu.runstate_is_running && qemu.all_cpu_threads_idle &&
-				qemu.qemu_clock_deadline_ns_all && qemu.icount_start_warp_timer &&
-				qemu.qemu_clock_run_timers
-			? YES : NO;
-	}
-	return found == YES;
+#define FIND(name) (*(void **)&qemu.name = dlsym(RTLD_DEFAULT, #name))
+	qemu.found = FIND(runstate_is_running) && FIND(all_cpu_threads_idle) &&
+		     FIND(qemu_clock_deadline_ns_all) && FIND(icount_start_warp_timer) &&
+		     FIND(qemu_clock_run_timers) && FIND(qemu_shutdown_requested_get) &&
+		     FIND(qemu_reset_requested_get);
+#undef FIND
 }
 
 /* Moves the clock on to the next timer and runs what is due, as main_loop_wait() would, unless it is
@@ -110,7 +107,7 @@ static bool moved_the_clock(void)
 	static int turns;
 	int wish = atomic_load(&main_loop);
 
-	if (!found_qemu() || wish == INSISTS || (wish == ASKS && ++turns >= TURNS)) {
+	if (!qemu.found || wish == INSISTS || (wish == ASKS && ++turns >= TURNS)) {
 		turns = 0;
 		return false;
 	}
@@ -154,10 +151,15 @@ int pthread_cond_broadcast(pthread_cond_t *condition)
 	return broadcast(condition);
 }
 
+static bool is_to_end(void)
+{
+	return qemu.found && (qemu.qemu_shutdown_requested_get() || qemu.qemu_reset_requested_get());
+}
+
 int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
 	static int (*poll_them)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
-	const struct timespec patience = {.tv_sec = PATIENCE_S};
+	const struct timespec glance = {.tv_nsec = GLANCE_NS};
 	int ready;
 
 	if (!poll_them)
@@ -167,11 +169,12 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
 		return ready;
 	if (getpid() != gettid())
 		return ready;
-	for (int wish = ASKS; wish <= INSISTS && atomic_load(&processor) == RUNS; ) {
-		atomic_store(&main_loop, wish);
-		if (syscall(SYS_futex, &processor, FUTEX_WAIT_PRIVATE, RUNS, &patience, NULL, 0) &&
+	for (int glances = 0; glances < 2 * PATIENCE && atomic_load(&processor) == RUNS &&
+			      !is_to_end(); ) {
+		atomic_store(&main_loop, glances < PATIENCE ? ASKS : INSISTS);
+		if (syscall(SYS_futex, &processor, FUTEX_WAIT_PRIVATE, RUNS, &glance, NULL, 0) &&
 		    errno == ETIMEDOUT)
-			wish++;
+			glances++;
 	}
 	atomic_store(&main_loop, CONTENT);
 	return ready;
