@@ -72,8 +72,8 @@ int pthread_setname_np(pthread_t thread, const char *name)
 	return set(thread, name);
 }
 
-/* QEMU's own, of include/qemu/timer.h, sysemu/cpu-timers.h, sysemu/runstate.h and
- * sysemu/runstate-action.h (7.2). */
+/* QEMU's own, of include/qemu/timer.h, sysemu/cpus.h, sysemu/cpu-timers.h and sysemu/runstate.h
+ * (7.2). */
 #define QEMU_CLOCK_VIRTUAL 1
 #define QEMU_TIMER_ATTR_EXTERNAL 1
 

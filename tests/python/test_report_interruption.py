@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -80,6 +81,23 @@ def test_interrupted_repetitions_keep_every_run_that_was_begun_and_nothing_else(
     assert [run.metadata["seed"] for run in recordings] == [1 + int(n[4:]) for n in names]
     assert recordings[0].metadata["interrupted"] is False
     assert output.count('"seed"') == len(names)
+
+
+def test_no_worker_runs_on_for_a_program_that_was_killed(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "s.toml", tmp_path / "out"
+    scenario.write_text(LONG.replace("1200min", "300s"), encoding="utf-8")
+    child = start(str(scenario), "--out", str(out), "--repeat", "1000", "--jobs", "2")
+    while not (out / "run-001").exists():
+        assert child.poll() is None, child.communicate()
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+    watched = [os.pidfd_open(int(pid)) for pid in children]
+    child.kill()
+    child.wait()
+    assert len(watched) >= 2
+    for descriptor in watched:
+        ready, _, _ = select.select([descriptor], [], [], 30)
+        os.close(descriptor)
+        assert ready, "a worker still runs"
 
 
 @pytest.mark.parametrize("at_call", [0, 1])
