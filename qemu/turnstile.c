@@ -1,5 +1,5 @@
-/* Between QEMU's processor and its main loop: preloaded into QEMU, it moves the virtual clock on the
- * processor's own thread, and lets the main loop go on only while the processor waits.
+/* Between QEMU's processor and its main loop: preloaded into QEMU, it moves the virtual clock on
+ * the processor's own thread, and lets the main loop go on only while the processor waits.
  *
  * With -icount and sleep=off the main loop moves the clock on to the next timer when it finds the
  * processor halted. That has two faults:
@@ -99,8 +99,8 @@ __attribute__((constructor)) static void find_qemu(void)
 #undef FIND
 }
 
-/* Moves the clock on to the next timer and runs what is due, as main_loop_wait() would, unless it is
- * the main loop's turn or there is nothing that time alone could end. The processor holds QEMU's
+/* Moves the clock on to the next timer and runs what is due, as main_loop_wait() would, unless it
+ * is the main loop's turn or there is nothing that time alone could end. The processor holds QEMU's
  * lock here, and looks again at what it waits for. */
 static bool moved_the_clock(void)
 {
@@ -153,7 +153,8 @@ int pthread_cond_broadcast(pthread_cond_t *condition)
 
 static bool is_to_end(void)
 {
-	return qemu.found && (qemu.qemu_shutdown_requested_get() || qemu.qemu_reset_requested_get());
+	return qemu.found &&
+	       (qemu.qemu_shutdown_requested_get() || qemu.qemu_reset_requested_get());
 }
 
 int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
@@ -169,8 +170,9 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
 		return ready;
 	if (getpid() != gettid())
 		return ready;
-	for (int glances = 0; glances < 2 * PATIENCE && atomic_load(&processor) == RUNS &&
-			      !is_to_end(); ) {
+	for (int glances = 0; glances < 2 * PATIENCE;) {
+		if (atomic_load(&processor) != RUNS || is_to_end())
+			break;
 		atomic_store(&main_loop, glances < PATIENCE ? ASKS : INSISTS);
 		if (syscall(SYS_futex, &processor, FUTEX_WAIT_PRIVATE, RUNS, &glance, NULL, 0) &&
 		    errno == ETIMEDOUT)
