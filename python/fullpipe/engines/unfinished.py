@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from fullpipe.recording import TABLES
 
@@ -25,7 +26,13 @@ def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict
     """The tables, where `flows` has a row for every flow of the plan that has samples: what is
     missing is its last sample's. Kernels do not tell `undos`: 0."""
     known = set(tables["flows"]["flow_id"].to_pylist())
-    last = {row["flow_id"]: row for row in tables["flow_samples"].to_pylist()}
+    last = {
+        index: samples.slice(samples.num_rows - 1).to_pylist()[0]
+        for index in range(len(plan["flows"]))
+        if index not in known and (samples := _of_flow(tables["flow_samples"], index)).num_rows
+    }
+    if not last:
+        return dict(tables)
     events = tables["events"].to_pylist()
     counts = Counter((row["flow_id"], row["event"]) for row in events)
     finished = {row["flow_id"]: row["t_us"] for row in events if row["event"] == "finish"}
@@ -33,18 +40,19 @@ def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict
         {
             **_described(index, plan),
             "completion_us": finished.get(index),
-            **{name: last[index][name] for name in _TOTALS},
+            **{name: sample[name] for name in _TOTALS},
             **{name: counts[index, event] for name, event in _COUNTED.items()},
             "undos": 0,
         }
-        for index in range(len(plan["flows"]))
-        if index in last and index not in known
+        for index, sample in last.items()
     ]
-    if not rows:
-        return dict(tables)
     added = pa.Table.from_pylist(rows, schema=TABLES["flows"])
     flows = pa.concat_tables([tables["flows"], added]).sort_by("flow_id")
     return {**tables, "flows": flows}
+
+
+def _of_flow(samples: pa.Table, index: int) -> pa.Table:
+    return samples.filter(pa.compute.equal(samples["flow_id"], index))
 
 
 def _described(index: int, plan: Mapping[str, Any]) -> dict[str, Any]:
