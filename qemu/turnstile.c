@@ -5,9 +5,9 @@
  * processor halted. That has two faults:
  *
  * - A simulated second at 100 Mbit/s halts 10,000 times, and each time two threads wake one
- *   another: a tenth of the whole CPU time, half of it on a busy host. The processor's thread holds
- *   QEMU's lock when it is about to wait, and QEMU exports what the main loop calls; so it calls
- *   that itself and goes on.
+ *   another: up to a tenth of the whole CPU time, half of it on a busy host. The processor's thread
+ *   holds QEMU's lock when it is about to wait, and QEMU exports what the main loop calls; so it
+ *   calls that itself and goes on.
  * - QEMU 7.2 marks the processor halted a moment before it adds what that has executed to the
  *   clock (rr_cpu_thread_fn() calls icount_process_data() behind tcg_cpus_exec()). A main loop
  *   that wakes between the two counts from a clock that is behind: the next timer comes some
