@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fullpipe.experiments.language import ExpressionError
 from fullpipe.experiments.measure import check, distributions, measure
+from fullpipe.language import ExpressionError
 from fullpipe.recording import TABLES, Recording, empty_table, write_recording
 
 #: 8 Mbit/s is 1 MB a second; 20 ms, so 1 RTTmin of queue is 20 kB.

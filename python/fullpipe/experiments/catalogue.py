@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 from fullpipe.errors import UserError
 from fullpipe.experiments import measure
 from fullpipe.experiments.entry import Entry
-from fullpipe.experiments.language import ExpressionError, parse
 from fullpipe.experiments.rehearsal import rehearse
+from fullpipe.language import ExpressionError, parse
 from fullpipe.scenario import load_document
 
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")

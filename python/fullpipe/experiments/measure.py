@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from fullpipe import metrics
-from fullpipe.experiments.language import BINARY, ExpressionError, literal, parse
 from fullpipe.experiments.quantities import FUNCTIONS, PHASES, Measure
+from fullpipe.language import BINARY, ExpressionError, literal, parse
 from fullpipe.metrics import View
 from fullpipe.recording import Recording
 

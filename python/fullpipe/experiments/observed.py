@@ -13,8 +13,8 @@ from typing import Any
 
 from fullpipe.errors import UserError
 from fullpipe.experiments.entry import Entry, Observed
-from fullpipe.experiments.grid import fill
 from fullpipe.experiments.values import Point
+from fullpipe.sweep.templates import fill
 
 MAX_FILE_BYTES = 2**24
 MAX_ROWS = 100_000

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.experiments.entry import Entry, Size
-from fullpipe.experiments.grid import fill
 from fullpipe.experiments.store import Store, code_version
 from fullpipe.experiments.values import Point, fits
 from fullpipe.plan import resolve
+from fullpipe.sweep.templates import fill
 
 _KIND = "predictions"
 _Plan = dict[str, Any]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fullpipe import metrics
-from fullpipe.experiments.language import ExpressionError
+from fullpipe.language import ExpressionError
 from fullpipe.metrics import View
 from fullpipe.metrics.view import Floats
 

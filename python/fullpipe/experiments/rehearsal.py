@@ -9,9 +9,9 @@ import numpy as np
 
 from fullpipe.errors import UserError
 from fullpipe.experiments.entry import Entry, Size
-from fullpipe.experiments.grid import fill
-from fullpipe.experiments.language import ExpressionError
 from fullpipe.experiments.values import Point, Table, UntestableError, evaluate, single
+from fullpipe.language import ExpressionError
+from fullpipe.sweep.templates import fill
 
 _DRAWN = ("queue_delay_rttmin", "ping_ms", "goodput_mbps")
 

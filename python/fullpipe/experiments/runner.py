@@ -23,12 +23,13 @@ from fullpipe.engines import engine, run_scenario
 from fullpipe.engines.child import die_with_parent
 from fullpipe.errors import RunError, UserError
 from fullpipe.experiments.entry import Entry, Size
-from fullpipe.experiments.grid import Cell, fill
+from fullpipe.experiments.grid import Cell
 from fullpipe.experiments.predictions import ask, lacking
 from fullpipe.experiments.store import Store
 from fullpipe.experiments.values import fits
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
+from fullpipe.sweep.templates import fill
 
 #: Asking the models costs as much for each flow as running so many packets, roughly.
 _PACKETS_OF_A_FLOW_ASKED = 4e5

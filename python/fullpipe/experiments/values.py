@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.experiments.language import (
+from fullpipe.language import (
     BINARY,
     COMPARE,
     ExpressionError,

@@ -17,7 +17,6 @@ import numpy as np
 
 from fullpipe.errors import UserError
 from fullpipe.experiments.entry import Claim, Entry, Size
-from fullpipe.experiments.language import ExpressionError, parse, source
 from fullpipe.experiments.observed import observed_cells
 from fullpipe.experiments.predictions import predicted_cells
 from fullpipe.experiments.rehearsal import points_of, published_cells
@@ -33,6 +32,7 @@ from fullpipe.experiments.values import (
     shown,
     single,
 )
+from fullpipe.language import ExpressionError, parse, source
 
 Status = Literal["reproduced", "contradicted", "not testable here"]
 STATUSES: tuple[Status, ...] = ("reproduced", "contradicted", "not testable here")

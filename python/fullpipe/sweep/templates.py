@@ -1,0 +1,84 @@
+"""Templates: text such as `"{rate}"` in a scenario becomes the value of an axis.
+
+A number stays a number, `"{path.rtt}"` is a field of an axis whose values are tables,
+`"{buffer*1.024}bdp"` a multiple. Knows nothing of scenarios.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fullpipe.errors import UserError
+
+_HOLE = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)(?:\*([0-9.]+))?\}")
+
+
+def fields_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Every name that templates and conditions may use: axes (a table stands for its label), and
+    the fields of tables as `axis.field`."""
+    fields = {
+        name: value["label"] if isinstance(value, Mapping) else value
+        for name, value in values.items()
+    }
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            fields |= {f"{name}.{key}": item for key, item in value.items()}
+    return fields
+
+
+def holes(value: Any) -> set[str]:
+    """The names that a template uses."""
+    if isinstance(value, Mapping):
+        return set().union(*(holes(part) for pair in value.items() for part in pair))
+    if isinstance(value, list):
+        return set().union(*(holes(item) for item in value))
+    return {hole[1] for hole in _HOLE.finditer(value)} if isinstance(value, str) else set()
+
+
+def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
+    """The template with its holes filled, tables, their keys and lists included.
+
+    Raises UserError naming an unknown hole and the known ones."""
+    if isinstance(value, Mapping):
+        return {
+            str(fill(key, fields, source)): fill(item, fields, f"{source}.{key}")
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [fill(item, fields, f"{source}.{index}") for index, item in enumerate(value)]
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    whole = _HOLE.fullmatch(value)
+    if whole:
+        return _filled(whole, fields, source)
+    return _HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
+
+
+def fill_scenario(template: Mapping[str, Any], fields: Mapping[str, Any], source: str) -> Any:
+    """The scenario's document; a flow whose count became 0 is left out."""
+    document = fill(template, fields, source)
+    if isinstance(document.get("flow"), list):
+        document["flow"] = [
+            flow
+            for flow in document["flow"]
+            if not isinstance(flow, Mapping) or flow.get("count") != 0
+        ]
+    return document
+
+
+def _filled(hole: re.Match[str], fields: Mapping[str, Any], source: str) -> Any:
+    if hole[1] not in fields:
+        known = ", ".join(fields) or "none, for want of a grid"
+        raise UserError(f"{source}: {hole[0]} is no axis; known are {known}")
+    value = fields[hole[1]]
+    if hole[2] is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{source}: {hole[0]}: {value!r} is no number to multiply")
+    return value * float(hole[2])
+
+
+def _text(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
