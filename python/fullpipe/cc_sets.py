@@ -1,12 +1,14 @@
-"""The congestion controls that there are: names, constants, overrides.
+"""The congestion controls that there are: names, constants, changed constants, variants.
 
-A view of the compiled registry (cc/registry.h); nothing is listed twice. Must never know an engine.
+A view of the compiled registry (cc/registry.h); nothing is listed twice. What a flow's `cc` means
+is decided here and nowhere else. Must never know an engine.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +17,10 @@ from fullpipe import _native
 from fullpipe.errors import UserError
 
 KERNEL_PREFIX = "kernel:"
+#: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
+_CHANGED = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
+#: What a scenario may call a variant of its own.
+_VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,39}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,14 @@ class Param:
             )
         return stored
 
+    def shortest(self, stored: int) -> str:
+        """The shortest decimal that is stored so: 0.85 for 870/1024."""
+        texts = (f"{stored / self.scale:.{digits}g}" for digits in range(1, 10))
+        return next(
+            (text for text in texts if round(float(text) * self.scale) == stored),
+            repr(stored / self.scale),
+        )
+
 
 @dataclass(frozen=True)
 class CcSet:
@@ -54,21 +68,32 @@ class CcSet:
     values: tuple[int, ...]
     params: tuple[Param, ...]
 
-    def with_overrides(self, overrides: Mapping[str, float]) -> tuple[int, ...]:
+    def with_overrides(
+        self, overrides: Mapping[str, float], called: str | None = None
+    ) -> tuple[int, ...]:
         """All stored values with some replaced.
 
-        Raises UserError for an unknown name or a value out of range."""
+        Raises UserError for an unknown name or a value out of range; `called` is what the set goes
+        by in it."""
+        called = called or self.name
         values = list(self.values)
         names = [param.name for param in self.params]
         for name, value in overrides.items():
             if name not in names:
-                raise UserError(f"cc.{self.name}.{name}: unknown constant{_near(name, names)}")
+                raise UserError(f"cc.{called}.{name}: unknown constant{_near(name, names)}")
             index = names.index(name)
             try:
                 values[index] = self.params[index].stored(value)
             except UserError as error:
-                raise UserError(f"cc.{self.name}.{name}: {error}") from None
+                raise UserError(f"cc.{called}.{name}: {error}") from None
         return tuple(values)
+
+
+@cache
+def params_of(algorithm: str) -> tuple[Param, ...]:
+    """The constants of an algorithm of the registry, in storage order."""
+    found = next(item for item in _native.cc.algorithms() if item["name"] == algorithm)
+    return tuple(Param(**param) for param in found["params"])
 
 
 @cache
@@ -78,7 +103,7 @@ def cc_sets() -> dict[str, CcSet]:
     result = {}
     for item in _native.cc.sets():
         algorithm = algorithms[item["algorithm"]]
-        params = tuple(Param(**param) for param in algorithm["params"])
+        params = params_of(item["algorithm"])
         result[item["name"]] = CcSet(
             item["name"], item["algorithm"], item["kernel_name"], item["title"],
             algorithm["sources"], tuple(item["values"]), params,
@@ -100,25 +125,130 @@ def is_kernel(name: str) -> bool:
     return name.startswith(KERNEL_PREFIX) and len(name) > len(KERNEL_PREFIX)
 
 
-def check_choices(names: Iterable[str], overrides: Mapping[str, Mapping[str, float]]) -> None:
-    """Raises UserError unless every name exists and every override fits its set."""
+@dataclass(frozen=True)
+class Table:
+    """A scenario's `[cc.NAME]`: changed constants of the set NAME, or, with a base, a variant NAME
+    of that set that stands beside it."""
+
+    base: str | None
+    changes: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a flow runs: the name that tables and plots show, which tells changed constants; the set
+    that it comes from and all stored values. Of the kernel's own only the name is known."""
+
+    name: str
+    base: CcSet | None
+    values: tuple[int, ...] = ()
+
+
+def choose(name: str, tables: Mapping[str, Table]) -> Choice:
+    """What a flow's `cc` means in a scenario with these `[cc.NAME]` tables: a set of the registry,
+    `SET[constant=value,...]`, a variant of the scenario, or `kernel:NAME`.
+
+    Raises UserError for an unknown name, an unknown constant or a value out of range."""
+    if is_kernel(name):
+        return Choice(name, None)
+    table = tables.get(name)
+    if table is not None and table.base is not None:
+        return Choice(name, _base(table.base), _values(name, tables))
+    written, changes = _split(name)
+    known = cc_sets().get(written)
+    if known is None:
+        names = [*cc_sets(), *(own for own, table in tables.items() if table.base is not None)]
+        raise UserError(f"unknown congestion control {name!r}{_near(written, names)}")
+    if table is not None:
+        changes = table.changes
+    values = known.with_overrides(changes)
+    return Choice(changed_name(known, values), known, values)
+
+
+def base_of(name: str, tables: Mapping[str, Table]) -> CcSet | None:
+    """The set of the registry that a name of a recording comes from; None where it is none of this
+    program's."""
+    table = tables.get(name)
+    if table is not None and table.base is not None:
+        return cc_sets().get(table.base)
+    return cc_sets().get(name.partition("[")[0])
+
+
+def changed_name(base: CcSet, values: Iterable[int]) -> str:
+    """The name of a set with the constants that were changed: `cubic[beta=0.85]`."""
+    changes = [
+        f"{param.name}={param.shortest(value)}"
+        for param, value, usual in zip(base.params, values, base.values, strict=True)
+        if value != usual
+    ]
+    return f"{base.name}[{','.join(changes)}]" if changes else base.name
+
+
+def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
+    """Raises UserError unless every name exists, every table fits its set and a flow uses it."""
     names = list(names)
+    for name, table in tables.items():
+        if table.base is not None:
+            _check_variant(name)
+        elif name not in cc_sets():
+            raise UserError(
+                f"cc.{name}: unknown congestion control {name!r}{_near(name, list(cc_sets()))}; "
+                'a variant of your own needs base, such as base = "cubic"'
+            )
+        _values(name, tables)
     for index, name in enumerate(names):
-        if not is_kernel(name):
-            try:
-                cc_set(name)
-            except UserError as error:
-                raise UserError(f"flow.{index}.cc: {error}") from None
-    for name, changes in overrides.items():
         try:
-            found = cc_set(name)
+            choose(name, tables)
         except UserError as error:
-            raise UserError(f"cc.{name}: {error}") from None
-        found.with_overrides(changes)
+            raise UserError(f"flow.{index}.cc: {error}") from None
+    for name in tables:
         if name not in names:
             raise UserError(
                 f"cc.{name}: no flow uses it; flows use {', '.join(sorted(set(names)))}"
             )
+
+
+def _check_variant(name: str) -> None:
+    if name in cc_sets():
+        raise UserError(
+            f"cc.{name}.base: {name} is a congestion control already; name it otherwise"
+        )
+    if not _VARIANT.fullmatch(name):
+        raise UserError(f"cc.{name}: must be 1 to 40 letters, digits, _, + or -")
+
+
+def _values(name: str, tables: Mapping[str, Table]) -> tuple[int, ...]:
+    table = tables[name]
+    try:
+        return _base(table.base or name).with_overrides(table.changes, name)
+    except UserError as error:
+        where = "" if str(error).startswith(f"cc.{name}") else f"cc.{name}.base: "
+        raise UserError(f"{where}{error}") from None
+
+
+def _base(name: str) -> CcSet:
+    if is_kernel(name):
+        raise UserError(f"{name!r} has no constants that could be changed: it is the kernel's own")
+    return cc_set(name)
+
+
+def _split(name: str) -> tuple[str, Mapping[str, float]]:
+    """(set, changed constants) of `cubic[beta=0.85]`; a plain name has none."""
+    match = _CHANGED.fullmatch(name)
+    if match is None:
+        return name, {}
+    changes = {}
+    for text in match[2].split(","):
+        constant, equals, value = text.partition("=")
+        try:
+            if not (constant.strip() and equals):
+                raise ValueError
+            changes[constant.strip()] = float(value)
+        except ValueError:
+            raise UserError(
+                f"{name!r}: between brackets write CONSTANT=VALUE, such as cubic[beta=0.85]"
+            ) from None
+    return match[1], changes
 
 
 def _near(name: str, names: list[str]) -> str:

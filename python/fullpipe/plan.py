@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from fullpipe import units
-from fullpipe.cc_sets import cc_set, is_kernel
+from fullpipe.cc_sets import Choice, choose
 from fullpipe.errors import UserError
 from fullpipe.scenario import Flow, Path, Scenario
 
@@ -75,13 +75,15 @@ def wire_bytes(mtu_bytes: int) -> int:
 def _flows(scenario: Scenario) -> list[dict[str, Any]]:
     flows: list[dict[str, Any]] = []
     numbers: dict[str, int] = {}
+    tables = scenario.cc_tables
     for index, flow in enumerate(scenario.flow):
+        cc = choose(flow.cc, tables)
         for position in range(flow.count):
-            numbers[flow.cc] = numbers.get(flow.cc, 0) + 1
-            name = f"{flow.cc}.{numbers[flow.cc]}"
+            numbers[cc.name] = numbers.get(cc.name, 0) + 1
+            name = f"{cc.name}.{numbers[cc.name]}"
             if flow.name:
                 name = flow.name if flow.count == 1 else f"{flow.name}.{position + 1}"
-            flows.append(_flow(scenario, flow, index, position, name))
+            flows.append({"name": name, "cc": _cc(cc), **_flow(scenario, flow, index, position)})
     names = [flow["name"] for flow in flows]
     for name in names:
         if names.count(name) > 1:
@@ -89,7 +91,7 @@ def _flows(scenario: Scenario) -> list[dict[str, Any]]:
     return flows
 
 
-def _flow(scenario: Scenario, flow: Flow, index: int, position: int, name: str) -> dict[str, Any]:
+def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:
     path = scenario.path
     forward = reverse = None
     if flow.rtt is not None:
@@ -103,8 +105,6 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int, name: str) 
             flow.jitter_shape or path.jitter_shape,
         ) or {"shape": path.jitter_shape, "max_ns": 0}
     return {
-        "name": name,
-        "cc": _cc(scenario, flow.cc),
         "start_ns": flow.start + flow.start_step * position,
         "stop_ns": flow.stop,
         "amount_bytes": flow.amount,
@@ -118,12 +118,9 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int, name: str) 
     }
 
 
-def _cc(scenario: Scenario, name: str) -> dict[str, Any]:
-    if is_kernel(name):
-        return {"name": name, "algorithm": None, "params": []}
-    found = cc_set(name)
-    values = found.with_overrides(scenario.cc.get(name, {}))
-    return {"name": name, "algorithm": found.algorithm, "params": list(values)}
+def _cc(choice: Choice) -> dict[str, Any]:
+    algorithm = None if choice.base is None else choice.base.algorithm
+    return {"name": choice.name, "algorithm": algorithm, "params": list(choice.values)}
 
 
 def _probes(scenario: Scenario) -> list[dict[str, Any]]:

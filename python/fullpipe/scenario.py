@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -24,6 +24,9 @@ from pydantic import (
 
 from fullpipe import units
 from fullpipe.errors import UserError
+
+if TYPE_CHECKING:
+    from fullpipe.cc_sets import Table
 
 #: Beyond these a scenario is a slip of the pen, and would only exhaust memory.
 MAX_FLOWS = 1000
@@ -116,7 +119,11 @@ class Path(_Part):
 class Flow(_Part):
     """One connection, or `count` equal ones."""
 
-    cc: str = Field(description="congestion control: a name of `fullpipe cc list`, or kernel:NAME")
+    cc: str = Field(
+        min_length=1, max_length=500,
+        description="congestion control: a name of `fullpipe cc list`, the same with changed "
+        "constants (cubic[beta=0.85]), a variant of [cc.NAME], or kernel:NAME",
+    )  # fmt: skip
     count: int = Field(1, ge=1, le=MAX_FLOWS, description="how many flows like this")
     name: str | None = Field(
         None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+:-]+$",
@@ -184,6 +191,17 @@ class Host(_Part):
     arp: bool = Field(False, description="first packets pay an address resolution")
 
 
+class CcTable(BaseModel):
+    """Constants of a congestion control: of all flows that use its name, or, with `base`, of a
+    variant that stands beside it under a name of its own. The other keys are constants of `fullpipe
+    cc show NAME`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, float] = Field(init=False)
+
+    base: str | None = Field(None, description="the congestion control that this is a variant of")
+
+
 class Scenario(_Part):
     """One thing to run."""
 
@@ -196,9 +214,10 @@ class Scenario(_Part):
     flow: list[Flow] = Field(min_length=1, description="the connections")
     probe: list[Probe] = Field(default=[], max_length=16)
     host: Host = Host()
-    cc: dict[str, dict[str, float]] = Field(
-        default={}, description="overrides of constants: [cc.bbr3] probe_down_gain = 0.9"
-    )
+    cc: dict[str, CcTable] = Field(
+        default={}, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and variants, "
+        '[cc.cubic85] base = "cubic" beta = 0.85'
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
@@ -221,6 +240,15 @@ class Scenario(_Part):
             if names.count(name) > 1:
                 raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
         return self
+
+    @property
+    def cc_tables(self) -> dict[str, Table]:
+        """The tables of `cc`, as `cc_sets` takes them."""
+        from fullpipe.cc_sets import Table  # the registry is compiled: only when needed
+
+        return {
+            name: Table(table.base, table.__pydantic_extra__) for name, table in self.cc.items()
+        }
 
 
 def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario:
@@ -268,7 +296,7 @@ def make_scenario(
     from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
 
     try:
-        check_choices([flow.cc for flow in scenario.flow], scenario.cc)
+        check_choices([flow.cc for flow in scenario.flow], scenario.cc_tables)
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
     return scenario

@@ -231,7 +231,7 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     for flow in plan["flows"]:
         choice = flow["cc"]
         if choice["algorithm"] and choice["name"] not in found:
-            params = cc_sets.cc_set(choice["name"]).params
+            params = cc_sets.params_of(choice["algorithm"])
             found[choice["name"]] = {
                 param.name: value / param.scale
                 for param, value in zip(params, choice["params"], strict=True)

@@ -26,13 +26,14 @@ PHASES = (
 
 
 def _flows(view: View, group: str) -> list[int]:
-    """Indices of the flows of a group; all for the empty name."""
+    """Indices of the flows of a group; all for the empty name. A congestion control's name also
+    stands for it with changed constants."""
     flows = view.flows
     names = zip(flows["flow"], flows["cc"], strict=True)
     found = [
         index
         for index, (name, cc) in enumerate(names)
-        if group in ("", name, cc) or str(name).rpartition(".")[0] == group
+        if group in ("", name, cc, str(cc).partition("[")[0], str(name).rpartition(".")[0])
     ]
     if not found:
         known = ", ".join(sorted({str(name) for name in flows["flow"]}))

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from fullpipe.cc_sets import cc_sets, is_kernel
+from fullpipe.cc_sets import Table, base_of, is_kernel
 from fullpipe.report.runs import Group, Run
 from fullpipe.units import format_rate, format_time
 
@@ -66,11 +66,12 @@ def facts(group: Group) -> list[tuple[str, str]]:
 def constants(group: Group) -> list[dict[str, Any]]:
     """For each congestion control that ran: every constant, and which differ from its set.
 
-    `usual` is the value in the set of that name, None where this program does not know it."""
+    `usual` is the value in the set that it comes from, None where this program does not know it."""
     found = []
+    tables = _tables(group.runs[0].recording.scenario_toml)
     for cc in group.ccs:
         values = group.runs[0].metadata.constants.get(cc, {})
-        known = cc_sets().get(cc)
+        known = base_of(cc, tables)
         usual, units, sources = {}, {}, {}
         if known is not None:
             for param, stored in zip(known.params, known.values, strict=True):
@@ -89,6 +90,20 @@ def constants(group: Group) -> list[dict[str, Any]]:
             "differs": [row for row in rows if row["differs"]], "kernel": is_kernel(cc),
         })  # fmt: skip
     return found
+
+
+def _tables(scenario_toml: str) -> dict[str, Table]:
+    """The variants that a recorded scenario declares; it may come from anywhere."""
+    try:
+        written = tomllib.loads(scenario_toml).get("cc")
+    except tomllib.TOMLDecodeError:
+        return {}
+    tables = written.items() if isinstance(written, dict) else ()
+    return {
+        str(name): Table(str(table["base"]), {})
+        for name, table in tables
+        if isinstance(table, dict) and "base" in table
+    }
 
 
 def commands(group: Group) -> list[str]:
