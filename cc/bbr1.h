@@ -26,7 +26,7 @@
 #ifndef FULLPIPE_CC_BBR1_H
 #define FULLPIPE_CC_BBR1_H
 
-#include "cc.h"
+#include "bubble.h"
 #include "minmax.h"
 #include "params.h"
 
@@ -108,14 +108,14 @@ struct bbr1 {
 	u32 full_bw;
 	u32 extra_acked[2];
 	u32 ack_epoch_acked, extra_acked_age;
-	u32 mark_from, mark_until; /* sent at these `delivered`: application-limited */
+	struct cc_bubble bubble; /* sent in ProbeRTT: counts as application-limited */
 	u32 random;
 	u32 mss_bytes; /* for the recording only */
 	u8 mode, prev_ca_state, cycle_idx, full_bw_cnt;
 	u8 full_bw_reached, has_seen_rtt, round_start, idle_restart;
 	u8 packet_conservation, probe_rtt_round_done, lt_is_sampling, lt_use_bw;
-	u8 extra_acked_idx, marking;
-	u8 unused_[2];
+	u8 extra_acked_idx;
+	u8 unused_[3];
 };
 
 CC_INLINE u64 bbr1_now_ms(const struct cc_conn *conn) { return conn->now_us / CC_USEC_PER_MSEC; }
@@ -349,28 +349,6 @@ CC_INLINE void bbr1_sample_lt(struct bbr1 *s, const struct bbr1_params *p,
 	bbr1_lt_interval_done(s, p, conn, (u32)cc_min_u64(bw, 0xffffffffu));
 }
 
-/* Sent while ProbeRTT kept the pipe empty on purpose? */
-CC_INLINE u32 bbr1_app_limited(struct bbr1 *s, const struct cc_conn *conn, const struct cc_ack *ack)
-{
-	if (!s->marking)
-		return ack->is_app_limited;
-	if (cc_after(conn->delivered, s->mark_until) &&
-	    cc_after(ack->prior_delivered, s->mark_until)) {
-		s->marking = 0;
-		return ack->is_app_limited;
-	}
-	return ack->is_app_limited || (!cc_before(ack->prior_delivered, s->mark_from) &&
-				       !cc_after(ack->prior_delivered, s->mark_until));
-}
-
-CC_INLINE void bbr1_mark_app_limited(struct bbr1 *s, const struct cc_conn *conn)
-{
-	if (!s->marking)
-		s->mark_from = conn->delivered;
-	s->marking = 1;
-	s->mark_until = conn->delivered + conn->inflight;
-}
-
 CC_INLINE void bbr1_update_bw(struct bbr1 *s, const struct bbr1_params *p,
 			      const struct cc_conn *conn, const struct cc_ack *ack, u32 app_limited)
 {
@@ -501,7 +479,7 @@ CC_INLINE void bbr1_update_min_rtt(struct bbr1 *s, const struct bbr1_params *p,
 		s->probe_rtt_done_ms = 0;
 	}
 	if (s->mode == BBR1_PROBE_RTT) {
-		bbr1_mark_app_limited(s, conn);
+		cc_bubble_extend(&s->bubble, conn);
 		if (!s->probe_rtt_done_ms && conn->inflight <= p->min_cwnd) {
 			s->probe_rtt_done_ms = bbr1_now_ms(conn) + p->probe_rtt_ms;
 			s->probe_rtt_round_done = 0;
@@ -604,7 +582,7 @@ CC_INLINE void bbr1_init(struct bbr1 *s, const struct bbr1_params *p, const stru
 CC_INLINE void bbr1_on_ack(struct bbr1 *s, const struct bbr1_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
-	u32 app_limited = bbr1_app_limited(s, conn, ack);
+	u32 app_limited = ack->is_app_limited || cc_bubble_holds(&s->bubble, conn, ack);
 
 	bbr1_update_bw(s, p, conn, ack, app_limited);
 	bbr1_update_aggregation(s, p, conn, ack, ctl->cwnd);
@@ -636,7 +614,8 @@ CC_INLINE void bbr1_on_event(struct bbr1 *s, const struct bbr1_params *p,
 		s->full_bw = 0;
 		s->round_start = 1; /* a timeout is like the end of a round */
 		bbr1_sample_lt(s, p, conn, 1, 0);
-	} else if (event->kind == CC_EVENT_TX_START && (conn->app_limited || s->marking)) {
+	} else if (event->kind == CC_EVENT_TX_START &&
+		   (conn->app_limited || cc_bubble_is_open(&s->bubble, conn))) {
 		s->idle_restart = 1;
 		s->ack_epoch_us = conn->now_us;
 		s->ack_epoch_acked = 0;

@@ -248,7 +248,7 @@ CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
 		bbr3_start_round(s, conn);
 	}
 	if (s->phase == CC_PHASE_PROBE_RTT) {
-		bbr3_mark_app_limited(s, conn);
+		cc_bubble_extend(&s->bubble, conn);
 		if (!s->probe_rtt_done_us) {
 			if (conn->inflight <= bbr3_probe_rtt_cwnd(s, p)) {
 				s->probe_rtt_done_us = conn->now_us + p->probe_rtt_duration_us;
@@ -361,7 +361,7 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
 	s->mss_bytes = conn->mss_bytes;
-	bbr3_take_sample(s, ack);
+	bbr3_take_sample(s, conn, ack);
 	CC_STEP();
 	bbr3_handle_lost(s, p, conn, ctl->cwnd, s->sample.tx_inflight, s->sample.lost,
 			 s->sample.app_limited);
@@ -417,9 +417,7 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 CC_INLINE void bbr3_restart_from_idle(struct bbr3 *s, const struct bbr3_params *p,
 				      const struct cc_conn *conn, struct cc_ctl *ctl)
 {
-	int marked = s->marking && !cc_after(conn->delivered, s->mark_until);
-
-	if (!conn->app_limited && !marked)
+	if (!conn->app_limited && !cc_bubble_is_open(&s->bubble, conn))
 		return;
 	s->idle_restart = 1;
 	s->extra_acked_start_us = conn->now_us;

@@ -6,7 +6,7 @@
 #ifndef FULLPIPE_CC_BBR3_MODEL_H
 #define FULLPIPE_CC_BBR3_MODEL_H
 
-#include "cc.h"
+#include "bubble.h"
 #include "bbr3_params.h"
 
 /* Bandwidth is in packets per us, times 2^24, as in Linux (BW_SCALE): 715 bit/s to 3 Tbit/s. */
@@ -70,9 +70,9 @@ struct bbr3 {
 	u32 initial_cwnd;
 	u32 pacing_gain;
 	u32 cwnd_gain;
-	u32 lost_seen;             /* conn->lost at the last call that looked */
-	u32 ce_seen;               /* conn->delivered_ce likewise */
-	u32 mark_from, mark_until; /* samples sent at these `delivered` count as app-limited */
+	u32 lost_seen;                       /* conn->lost at the last call that looked */
+	u32 ce_seen;                         /* conn->delivered_ce likewise */
+	struct cc_bubble bubble;             /* sent in ProbeRTT: counts as app-limited */
 	u32 ecn_delivered, ecn_delivered_ce; /* counters at the last update of ecn_alpha */
 	u32 ecn_alpha;                       /* of 256 */
 	u32 burst_packets; /* that a host may send at once; at least, when pacing allows */
@@ -102,7 +102,6 @@ struct bbr3 {
 	u8 has_seen_rtt;
 	u8 extra_acked_slot;
 	u8 extra_acked_age; /* rounds in this slot */
-	u8 marking;         /* mark_from, mark_until are set */
 	u8 settled;         /* cwnd is at its target: an app-limited ACK may change nothing */
 };
 
@@ -272,28 +271,8 @@ CC_INLINE void bbr3_update_round(struct bbr3 *s, const struct cc_conn *conn,
 		s->rounds_since_probe++;
 }
 
-/* ProbeRTT must not let its own low rate into the model. Linux marks the connection as
- * application-limited; where a host's counter cannot be written, the same samples are known by
- * the `delivered` at their sending. */
-CC_INLINE void bbr3_mark_app_limited(struct bbr3 *s, const struct cc_conn *conn)
-{
-	if (!s->marking || cc_after(conn->delivered, s->mark_until))
-		s->mark_from = conn->delivered;
-	s->mark_until = conn->delivered + conn->inflight;
-	s->marking = 1;
-}
-
-CC_INLINE int bbr3_is_marked(struct bbr3 *s, const struct cc_ack *ack)
-{
-	if (!s->marking || cc_before(ack->prior_delivered, s->mark_from))
-		return 0;
-	if (!cc_after(ack->prior_delivered, s->mark_until))
-		return 1;
-	s->marking = s->phase == CC_PHASE_PROBE_RTT; /* before the counters wrap */
-	return 0;
-}
-
-CC_INLINE void bbr3_take_sample(struct bbr3 *s, const struct cc_ack *ack)
+CC_INLINE void bbr3_take_sample(struct bbr3 *s, const struct cc_conn *conn,
+				const struct cc_ack *ack)
 {
 	u64 bw = 0;
 
@@ -306,7 +285,7 @@ CC_INLINE void bbr3_take_sample(struct bbr3 *s, const struct cc_ack *ack)
 		return;
 	s->sample.tx_inflight = ack->tx_inflight;
 	s->sample.lost = ack->lost;
-	if (bbr3_is_marked(s, ack))
+	if (cc_bubble_holds(&s->bubble, conn, ack))
 		s->sample.app_limited = 1;
 	if (ack->interval_us <= 0 || ack->delivered < 0)
 		return;

@@ -1,0 +1,97 @@
+//! A host that does only what the test says: one ACK a round trip, each field of it the test's.
+#![allow(dead_code)] // each test binary uses its own part
+
+use fullpipe_cc::{set, Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE};
+
+pub(crate) const MSS: u32 = 1448;
+/// What a round delivers, and how long it takes, where nothing else is said.
+pub(crate) const PACKETS: u32 = 10;
+pub(crate) const RTT_US: u64 = 10_000;
+
+pub(crate) struct Hand {
+    pub(crate) cc: Controller,
+    pub(crate) conn: Conn,
+    pub(crate) ctl: Ctl,
+}
+
+impl Hand {
+    pub(crate) fn new(name: &str) -> Self {
+        let set = set(name).expect("a registered set");
+        let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
+        let mut cc = Controller::new(algorithm, &set.values).expect("values in range");
+        let conn = Conn {
+            now_us: 1_000_000,
+            now_ns: 1_000_000_000,
+            mss_bytes: MSS,
+            delivered: 1,
+            delivered_us: 1_000_000,
+            inflight: PACKETS,
+            packets_out: PACKETS,
+            srtt_us: RTT_US as u32,
+            cwnd_clamp: u32::MAX,
+            pacing_rate_cap_bytes_per_s: u64::MAX,
+            gso_max_segs: 45,
+            seed: 1,
+            ..Conn::default()
+        };
+        let mut ctl = Ctl {
+            cwnd: 10,
+            ssthresh: INFINITE,
+            ..Ctl::default()
+        };
+        cc.init(&conn, &mut ctl);
+        Self { cc, conn, ctl }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        Phase::from_raw(self.cc.info().phase)
+    }
+
+    /// The next round trip's ACK: what was in flight is delivered, as much as the window allows sent.
+    pub(crate) fn next_ack(&mut self) -> Ack {
+        let (prior_us, prior_delivered) = (self.conn.delivered_us, self.conn.delivered);
+        self.conn.now_us += RTT_US;
+        self.conn.now_ns = self.conn.now_us * 1000;
+        self.conn.edt_ns = self.conn.now_ns;
+        self.conn.delivered_us = self.conn.now_us;
+        let packets = self.conn.inflight;
+        self.conn.delivered += packets;
+        self.conn.inflight = PACKETS.min(self.ctl.cwnd);
+        Ack {
+            prior_us,
+            prior_delivered,
+            delivered: packets as i32,
+            interval_us: RTT_US as i32,
+            rtt_us: RTT_US as i32 + 1,
+            acked_sacked: packets,
+            prior_inflight: packets,
+            tx_inflight: packets,
+            ..Ack::default()
+        }
+    }
+
+    /// This ACK reports so many packets lost.
+    pub(crate) fn lose(&mut self, ack: &mut Ack, packets: u32) {
+        self.conn.lost += packets;
+        ack.losses = packets;
+        ack.lost = packets;
+    }
+
+    pub(crate) fn deliver(&mut self, mut ack: Ack) {
+        self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
+    }
+
+    pub(crate) fn round(&mut self) {
+        let ack = self.next_ack();
+        self.deliver(ack);
+    }
+
+    pub(crate) fn event(&mut self, kind: EventKind, value: u32) {
+        let event = Event {
+            kind: kind as u32,
+            value,
+            ..Event::default()
+        };
+        self.cc.on_event(&self.conn, event, &mut self.ctl);
+    }
+}
