@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from experiment_entries import SMALL, MadeStore, entry_of
-from fullpipe.experiments import judge
-from fullpipe.experiments.figures import figures
+from fullpipe.experiments import Entry, judge, load_catalogue
+from fullpipe.experiments.catalogue import default_folder
+from fullpipe.experiments.figures import figures, lost_series
 from fullpipe.experiments.store import StoredRun
-from fullpipe.experiments.verdicts import Results
+from fullpipe.experiments.verdicts import Results, collect
 
 PLOTS = """
 [[plot]]
@@ -71,6 +76,63 @@ def test_every_plot_is_drawn_once_with_its_lines_named(tmp_path: Path) -> None:
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     first, second = (figures(results(tmp_path)) for _ in range(2))
     assert first == second
+
+
+PANELS = """
+[[plot]]
+of = "goodput"
+x = "rtt"
+panel = ["rate"]
+"""
+
+
+def test_a_panel_far_above_the_first_keeps_its_points(tmp_path: Path) -> None:
+    entry = entry_of(tmp_path, SMALL.replace("rate = [2, 4]", "rate = [2, 400]") + PANELS)
+    store = Drawn(tmp_path, lambda plan, _: plan["path"]["rate_bps"] / 1e6)
+    drawn = figures(judge(entry, store).results)[-1]
+    assert drawn.lost == ()
+    assert "400" in " ".join(ET.fromstring(drawn.svg).itertext()), "the scale reaches the second"
+
+
+def test_a_point_that_an_axis_cannot_show_is_told(tmp_path: Path) -> None:
+    text = SMALL.replace("rate = [2, 4]", "rate = [0, 4]").replace("{rate}mbit", "2mbit")
+    plot = '[[plot]]\nof = "goodput"\nx = "rate"\nlog_x = true\n'
+    entry = entry_of(tmp_path, text + plot)
+    drawn = figures(judge(entry, Drawn(tmp_path, lambda *_: 1.0)).results)[-1]
+    assert drawn.lost == ("runs: 2 of 4 points",), "there is no logarithm of 0"
+
+
+def test_a_series_keeps_its_colour_where_another_is_missing(tmp_path: Path) -> None:
+    text = SMALL.replace("[metric.share]", "[[grid]]\nrate = [8]\nrtt = [20]\n\n[metric.share]", 1)
+    plot = '[[plot]]\nof = "goodput"\nx = "rate"\nby = ["rtt"]\npanel = ["rate"]\n'
+    entry = entry_of(tmp_path, text + plot)
+    drawn = figures(judge(entry, Drawn(tmp_path, lambda *_: 1.0)).results)[-1]
+    lines = re.findall(r"stroke: (#[0-9a-f]{6}); stroke-width: 1.2", drawn.svg)
+    ten, twenty = lines[0], lines[1]
+    assert ten != twenty
+    assert lines[:5] == [ten, twenty, ten, twenty, twenty], "three panels, the last without 10 ms"
+
+
+@pytest.mark.parametrize("entry", load_catalogue(default_folder()), ids=lambda entry: entry.id)
+def test_no_figure_of_the_catalogue_loses_a_series(entry: Entry, tmp_path: Path) -> None:
+    """On numbers of very different size from cell to cell."""
+
+    class Spread(MadeStore):
+        def key(self, plan: Mapping[str, Any], engine_name: str) -> str:
+            """A name that says which cell it is: how many came before."""
+            self.plans[str(len(self.plans))] = plan
+            return str(len(self.plans) - 1)
+
+        def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+            """The made run."""
+            size = 10.0 ** (int(key) % 5 - 2)
+            spread = [size * i for i in range(101)]
+            names = ("queue_delay_rttmin", "ping_ms", "goodput_mbps")
+            return StoredRun(1, dict.fromkeys(expressions.values(), size),
+                             dict.fromkeys(names, spread))  # fmt: skip
+
+    found = collect(entry, Spread(tmp_path, lambda *_: 0.0), "default", None, 1, ())
+    assert lost_series(found) == []
 
 
 def test_nothing_run_draws_nothing(tmp_path: Path) -> None:

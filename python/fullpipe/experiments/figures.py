@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,10 @@ _BESIDE = {"published": "x", "observed": "o"}
 #: Models' lines; a figure of more lines of ours than this would drown in them.
 _MODEL_LINES = ("--", ":", "-.")
 _MAX_LINES_WITH_MODELS = 8
+#: A longer label of the upright axis would be cut.
+_LABEL_WIDTH = 38
+#: How far beyond the axes a point may lie, as a share of them, by rounding alone.
+_EDGE = 1e-6
 _UNITS = {
     "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
     "goodput_mbps": "goodput of flows (Mbit/s)",
@@ -38,11 +44,23 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn plot, and how to read it."""
+    """A drawn plot, and how to read it. `lost`: what it should show and does not (a series of a
+    panel with points outside the axes); empty for a figure that can be trusted."""
 
     title: str
     svg: str
     note: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a figure: the same colour and, of boxes, the same place in every panel."""
+
+    label: str
+    colour: str
+    position: int
+    count: int
 
 
 def figures(results: Results) -> list[Figure]:
@@ -55,33 +73,89 @@ def figures(results: Results) -> list[Figure]:
     return found
 
 
+def lost_series(results: Results) -> list[str]:
+    """What the entry's figures should show and do not, without rendering them."""
+    found = []
+    for plot in results.entry.plot:
+        with _drawn(results, plot) as figure:
+            found += [] if figure is None else _lost(figure)
+    return found
+
+
 def _figure(results: Results, plot: Plot) -> Figure | None:
+    with _drawn(results, plot) as figure:
+        if figure is None:
+            return None
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        lost = tuple(_lost(figure))
+    return Figure(plot.title or _title(results, plot), buffer.getvalue(), _note(plot), lost)
+
+
+@contextmanager
+def _drawn(results: Results, plot: Plot) -> Iterator[Any]:
+    """A figure of matplotlib; None where there is nothing to see."""
     wanted = [i for i in range(len(results.points)) if _seen(results, plot, i)]
     panels = _grouped(results, wanted, plot.panel)
     if not panels:
-        return None
+        yield None
+        return
     mpl.use("Agg")
     import matplotlib.pyplot as plt  # only after the backend is chosen
 
     settings: Any = {"svg.hashsalt": "fullpipe", "svg.fonttype": "none", "font.size": 9,
                      "font.family": "sans-serif"}  # fmt: skip
     with mpl.rc_context(settings):
-        columns = min(len(panels), _PANELS_A_ROW)
+        columns = 2 if len(panels) == 4 else min(len(panels), _PANELS_A_ROW)
         rows = math.ceil(len(panels) / columns)
         width = 7.6 if columns == 1 else 3.3 * columns + 1.6
         figure, axes = plt.subplots(
             rows, columns, figsize=(width, 2.7 * rows + 0.3), squeeze=False, sharey=True,
             layout="constrained",
         )  # fmt: skip
-        for position, (label, points) in enumerate(panels.items()):
-            _panel(axes.flat[position], results, plot, points, label)
+        series = _series(results, plot, wanted)
+        for one, (label, points) in zip(axes.flat, panels.items(), strict=False):
+            _panel(one, results, plot, series, points, label)
         for unused in axes.flat[len(panels) :]:
             unused.set_visible(False)
-        _legend(figure, axes.flat[0])
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        plt.close(figure)
-    return Figure(plot.title or _title(results, plot), buffer.getvalue(), _note(plot))
+        for inner in axes[:, 1:].flat:
+            inner.set_ylabel("")
+        _scale(axes.flat[0])
+        _legend(figure, axes.flat[: len(panels)])
+        try:
+            yield figure
+        finally:
+            plt.close(figure)
+
+
+def _scale(axes: Any) -> None:
+    """Lets the shared axis begin at 0, once all panels are drawn: a limit ends its scaling."""
+    low, high = axes.get_ylim()
+    if low > 0:
+        axes.set_ylim(0.0, 1.05 * high)
+
+
+def _lost(figure: Any) -> list[str]:
+    return [text for axes in figure.axes if axes.get_visible() for text in outside(axes)]
+
+
+def outside(axes: Any) -> list[str]:
+    """Which lines, markers and boxes of a panel have points that its axes do not show."""
+    found = []
+    panel = f"panel {axes.get_title()}: " if axes.get_title() else ""
+    for line in axes.lines:
+        label = "a box" if line.get_label().startswith("_") else line.get_label()
+        points = np.asarray(line.get_xydata(), dtype=float)
+        points = points[np.isfinite(points).all(axis=1)]
+        if not points.size:
+            found.append(f"{panel}{label}: nothing to measure")
+            continue
+        with np.errstate(all="ignore"):  # a logarithm of what has none is outside, too
+            placed = axes.transAxes.inverted().transform(axes.transData.transform(points))
+        inside = ((placed > -_EDGE) & (placed < 1 + _EDGE)).all(axis=1)
+        if not inside.all():
+            found.append(f"{panel}{label}: {np.sum(~inside)} of {inside.size} points")
+    return found
 
 
 def _seen(results: Results, plot: Plot, point: int) -> bool:
@@ -100,55 +174,59 @@ def _grouped(results: Results, points: Sequence[int], axes: Sequence[str]) -> di
     return found
 
 
-def _panel(axes: Any, results: Results, plot: Plot, points: list[int], label: str) -> None:
+def _series(results: Results, plot: Plot, points: list[int]) -> dict[str, Series]:
+    """What every panel draws by, so that a colour means the same in all of them."""
     groups = _grouped(results, points, plot.by)
-    for position, (name, members) in enumerate(groups.items()):
-        colour = _colour(results, plot, members, position)
-        if plot.kind == "line":
-            models = len(groups) <= _MAX_LINES_WITH_MODELS
-            _line(axes, results, plot, members, name, colour, models)
-        elif plot.kind == "cdf":
-            _cdf(axes, results, plot, members, name, colour)
-        else:
-            _boxes(axes, results, plot, members, name, colour, position, len(groups))
+    return {
+        name: Series(name or "runs", _colour(results, plot, members, index), index, len(groups))
+        for index, (name, members) in enumerate(groups.items())
+    }
+
+
+def _panel(
+    axes: Any, results: Results, plot: Plot, series: dict[str, Series], points: list[int],
+    label: str,
+) -> None:  # fmt: skip
+    for name, members in _grouped(results, points, plot.by).items():
+        draw = {"line": _line, "cdf": _cdf, "box": _boxes}[plot.kind]
+        draw(axes, results, plot, members, series[name])
     axes.set_title(label, fontsize=9)
     axes.grid(color=style.GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     metric = results.entry.metric.get(plot.of)
     if plot.kind == "line" and metric is not None:
         unit = f" ({metric.unit})" if metric.unit else ""
-        axes.set(xlabel=plot.x or "", ylabel=(metric.title or plot.of) + unit)
+        title = textwrap.fill((metric.title or plot.of) + unit, _LABEL_WIDTH)
+        axes.set(xlabel=plot.x or "", ylabel=title)
     elif plot.kind == "cdf":
         axes.set(xlabel=_UNITS[plot.of], ylabel="share")
     else:
         axes.set(xlabel=plot.x or "", ylabel=_UNITS[plot.of])
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
 
 
-def _line(
-    axes: Any, results: Results, plot: Plot, members: list[int], name: str, colour: str,
-    models: bool,
-) -> None:  # fmt: skip
+def _line(axes: Any, results: Results, plot: Plot, members: list[int], series: Series) -> None:
     values = results.values(plot.of)
     estimates = results.estimates(plot.of)
-    known = [point for point in members if np.isfinite(values[point]).all()]
-    x = _positions(axes, results, plot, known)
-    axes.plot(x, estimates[known], "-o", color=colour, label=name or "runs", markersize=3,
+    known = [point for point in members if np.isfinite(estimates[point])]
+    at = dict(zip(known, _positions(axes, results, plot, known), strict=True))
+    known.sort(key=lambda point: at[point])
+    x = [at[point] for point in known]
+    colour = series.colour
+    axes.plot(x, estimates[known], "-o", color=colour, label=series.label, markersize=3,
               linewidth=1.2)  # fmt: skip
     low = [float(values[point].min()) for point in known]
     high = [float(values[point].max()) for point in known]
     if any(len(values[point]) > 1 for point in known):
         axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
-    drawn = 0
+    models = [model for _, metric, model in results.beside if model and metric == plot.of]
     for (kind, metric, model), beside in results.beside.items():
         there = [(position, beside[point]) for position, point in zip(x, known, strict=True)
                  if point in beside]  # fmt: skip
-        if metric != plot.of or not there or (model and not models):
+        if metric != plot.of or not there or (model and series.count > _MAX_LINES_WITH_MODELS):
             continue
         where, what = zip(*there, strict=True)
         if model:
-            line = _MODEL_LINES[drawn % len(_MODEL_LINES)]
-            drawn += 1
+            line = _MODEL_LINES[models.index(model) % len(_MODEL_LINES)]
             axes.plot(where, what, line, color=colour, linewidth=0.8, label=model)
         else:
             axes.plot(where, what, linestyle="none", marker=_BESIDE[kind], color=colour,
@@ -171,23 +249,18 @@ def _positions(axes: Any, results: Results, plot: Plot, points: list[int]) -> li
     return [float(order.index(everything[point])) for point in points]
 
 
-def _cdf(
-    axes: Any, results: Results, plot: Plot, members: list[int], name: str, colour: str
-) -> None:
+def _cdf(axes: Any, results: Results, plot: Plot, members: list[int], series: Series) -> None:
     quantiles = _quantiles(results, plot, members)
     if quantiles.size:
-        axes.plot(quantiles, np.linspace(0, 1, quantiles.size), color=colour, linewidth=1.2,
-                  label=name or "runs")  # fmt: skip
+        axes.plot(quantiles, np.linspace(0, 1, quantiles.size), color=series.colour, linewidth=1.2,
+                  label=series.label)  # fmt: skip
 
 
-def _boxes(
-    axes: Any, results: Results, plot: Plot, members: list[int], name: str, colour: str,
-    position: int, count: int,
-) -> None:  # fmt: skip
+def _boxes(axes: Any, results: Results, plot: Plot, members: list[int], series: Series) -> None:
     order = list(dict.fromkeys(str(point.axes.get(plot.x or "")) for point in results.points))
-    width = 0.8 / count
-    line = {"color": colour, "linewidth": 0.9}
-    axes.plot([], [], color=colour, label=name or "runs")
+    width = 0.8 / series.count
+    line = {"color": series.colour, "linewidth": 0.9}
+    named = False
     for label in order:
         mine = [p for p in members if str(results.points[p].axes.get(plot.x or "")) == label]
         quantiles = _quantiles(results, plot, mine)
@@ -195,11 +268,14 @@ def _boxes(
             continue
         low, q1, median, q3, high = np.interp([5, 25, 50, 75, 95], np.arange(101), quantiles)
         box = {"whislo": low, "q1": q1, "med": median, "q3": q3, "whishi": high}
-        centre = order.index(label) + (position + 0.5) * width - 0.4
-        axes.bxp(
+        centre = order.index(label) + (series.position + 0.5) * width - 0.4
+        drawn = axes.bxp(
             [box], positions=[centre], widths=0.8 * width, showfliers=False, manage_ticks=False,
             boxprops=line, medianprops=line, whiskerprops=line, capprops=line,
         )  # fmt: skip
+        if not named:
+            drawn["boxes"][0].set_label(series.label)
+            named = True
     axes.set_xticks(range(len(order)), order, fontsize=7)
 
 
@@ -224,9 +300,13 @@ def _colour(results: Results, plot: Plot, members: list[int], position: int) -> 
     return _COLOURS[position % len(_COLOURS)]
 
 
-def _legend(figure: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    shown = dict(zip(labels, handles, strict=True))
+def _legend(figure: Any, panels: Iterable[Any]) -> None:
+    """One for all panels: no panel need show every series."""
+    shown: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        for label, handle in zip(labels, handles, strict=True):
+            shown.setdefault(label, handle)
     if len(shown) > 1 or list(shown) != ["runs"]:
         figure.legend(
             list(shown.values()), list(shown), fontsize=7, frameon=False,
