@@ -2,15 +2,11 @@
 /*
  * glue.h - the Linux kernel as a host of cc/cc.h: a tcp_congestion_ops (eBPF struct_ops) that
  * reads the connection, calls the algorithm and applies what it decided. It must never know which
- * algorithm it carries: a file defines
- *
- *   FP_ALGORITHM   its name in cc/registry.h
- *   FP_OWNS_CWND   where its flags say CC_OWNS_CWND: driven by cong_control, else by cong_avoid
- *   FP_WANTS_RING  where they say CC_WANTS_RING
- *   FP_WANTS_RTT   where they say CC_WANTS_RTT
- *
- * and includes this file. A loader sets the variables of .rodata below before the load, and the
- * name in the ops; one object thus serves every parameter set.
+ * algorithm it carries: algorithm.bpf.c includes its file, defines FP_ALGORITHM, its name, and
+ * includes this one. Its flags decide what is compiled: cong_control or cong_avoid, the ring, RTT
+ * samples. What holds where it decides nothing is cc/defaults.h's. A loader sets the variables of
+ * .rodata below before the load, and the name in the ops; one object thus serves every parameter
+ * set.
  *
  * What a stock kernel (6.1 and later) forces to differ from Google's own kernel:
  * - State lives in socket storage: icsk_ca_priv has 104 bytes, BBRv3 needs more.
@@ -26,11 +22,18 @@
 #ifndef FULLPIPE_BPF_GLUE_H
 #define FULLPIPE_BPF_GLUE_H
 
+#include "../cc/defaults.h"
 #include "../cc/ring.h"
 
 #define FP_PASTE2(a, b) a##b
 #define FP_PASTE(a, b) FP_PASTE2(a, b)
 #define FP_CC(what) FP_PASTE(FP_ALGORITHM, what)
+#define FP_FLAGS FP_CC(_FLAGS)
+#define FP_OWNS_CWND ((FP_FLAGS)&CC_OWNS_CWND)
+#define FP_WANTS_RING ((FP_FLAGS)&CC_WANTS_RING)
+#define FP_WANTS_RTT ((FP_FLAGS)&CC_WANTS_RTT)
+
+_Static_assert(!FP_WANTS_RING || FP_OWNS_CWND, "CC_WANTS_RING needs CC_OWNS_CWND");
 
 /* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives in socket
  * storage, not on the stack: 512 bytes are too few, and what the verifier does not know of memory
@@ -52,10 +55,10 @@ struct fp_call {
 struct fp_socket {
 	struct FP_ALGORITHM state; /* first: user space reads it */
 	struct fp_call call;
-#ifdef FP_WANTS_RING
+#if FP_WANTS_RING
 	struct cc_ring ring;
 #endif
-	u32 sndbuf_factor;
+	struct cc_kept kept;
 	u8 prior_ca_state;
 	u8 is_live; /* init was called */
 };
@@ -80,16 +83,20 @@ struct {
 /* What a loader sets before the load (all of .rodata, in this layout), but for the first and the
  * last member's size. Constants to the verifier too, which drops the code that they switch off. */
 const volatile struct {
-	char algorithm[16];
+	char algorithm[32]; /* as the front end names it */
 	char kernel_name[16];
 	u32 is_traced;
 	u32 tick_us;           /* of jiffies */
 	u32 cong_control_args; /* 2 before Linux 6.10 */
 	u32 seed;              /* of the algorithm's random numbers; 0: the kernel's */
+	u32 flags;             /* of the algorithm */
+	u32 state_bytes;       /* of its state, with which a struct fp_socket begins */
 	u32 param_count;
 	struct FP_CC(_params) params;
 } fp_settings = {
     .algorithm = FP_TEXT(FP_ALGORITHM),
+    .flags = FP_FLAGS,
+    .state_bytes = sizeof(struct FP_ALGORITHM),
     .tick_us = 4000,
     .cong_control_args = 4,
     .param_count = sizeof(struct FP_CC(_params)) / sizeof(u32),
@@ -178,9 +185,8 @@ static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s)
 	/* tcp_cwnd_reduction() can leave 0, with a warning in the kernel's log (seen on 6.18). */
 	ctl->cwnd = cc_max_u32(tp->snd_cwnd, 1);
 	ctl->ssthresh = tp->snd_ssthresh;
-	ctl->tso_segs = 0;
-	ctl->sndbuf_factor = s->sndbuf_factor;
 	ctl->cwnd_cnt = tp->snd_cwnd_cnt;
+	cc_open_ctl(&s->kept, FP_FLAGS, ctl);
 }
 
 /* The facts of a call that is about to be made. */
@@ -208,13 +214,15 @@ static __always_inline void fp_log(struct fp_socket *s)
 static __always_inline void fp_end(struct sock *sk, struct fp_socket *s)
 {
 	struct tcp_sock *tp = (void *)sk;
-	const struct cc_ctl *ctl = &s->call.after;
+	struct cc_ctl *ctl = &s->call.after;
 
 	CC_STEP();
-#ifdef FP_OWNS_CWND
+	cc_close_ctl(&s->kept, FP_FLAGS, &s->call.conn, sk->sk_pacing_rate, ctl);
+	CC_STEP();
+#if FP_OWNS_CWND
 	sk->sk_pacing_rate = ctl->pacing_rate_Bps;
 #endif
-	tp->snd_cwnd = cc_max_u32(ctl->cwnd, 1);
+	tp->snd_cwnd = ctl->cwnd;
 	tp->snd_cwnd_cnt = ctl->cwnd_cnt;
 	tp->snd_ssthresh = ctl->ssthresh;
 	fp_log(s);
@@ -230,7 +238,7 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 	if (!s || !s->is_live)
 		return 0;
 	fp_begin(sk, s, FP_CALL_EVENT);
-#ifdef FP_WANTS_RING
+#if FP_WANTS_RING
 	if (kind == CC_EVENT_SEND)
 		cc_ring_push(&s->ring, &s->call.conn);
 	CC_STEP();
@@ -254,7 +262,7 @@ void fp_init(u64 *context)
 	__sync_fetch_and_add(&fp_counters.live, 1);
 	s->is_live = 1;
 	s->call.socket = number;
-#ifdef FP_OWNS_CWND
+#if FP_OWNS_CWND
 	/* Without fq the kernel then paces by itself. */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -264,7 +272,6 @@ void fp_init(u64 *context)
 	    fp_settings.seed ? fp_settings.seed + number * 0x9e3779b9u : bpf_get_prandom_u32();
 	fp_begin(sk, s, FP_CALL_INIT);
 	FP_CC(_init)(&s->state, fp_parameters(), &s->call.conn, &s->call.after);
-	s->sndbuf_factor = s->call.after.sndbuf_factor;
 	fp_end(sk, s);
 }
 
@@ -313,7 +320,7 @@ u32 fp_undo_cwnd(u64 *context)
 	FP_LOADED(cwnd);
 	if (fp_tell(sk, s, CC_EVENT_UNDO, 0, 0)) {
 		fp_end(sk, s);
-		cwnd = cc_max_u32(s->call.after.cwnd, 1);
+		cwnd = s->call.after.cwnd;
 	}
 	return cwnd;
 }
@@ -355,7 +362,7 @@ void fp_cwnd_event(u64 *context)
 		fp_end(sk, s);
 }
 
-#ifdef FP_WANTS_RTT
+#if FP_WANTS_RTT
 SEC("struct_ops")
 void fp_pkts_acked(u64 *context)
 {
@@ -372,7 +379,7 @@ void fp_pkts_acked(u64 *context)
 }
 #endif
 
-#ifdef FP_OWNS_CWND
+#if FP_OWNS_CWND
 static __always_inline void fp_read_ack(const struct rate_sample *rs, struct cc_ack *ack)
 {
 	ack->prior_us = rs->prior_mstamp;
@@ -411,7 +418,7 @@ void fp_cong_control(u64 *context)
 		return;
 	fp_begin(sk, s, FP_CALL_ACK);
 	fp_read_ack(rs, &s->call.ack);
-#ifdef FP_WANTS_RING
+#if FP_WANTS_RING
 	CC_STEP();
 	cc_ring_sample(&s->ring, &s->call.conn, &s->call.ack);
 #endif
@@ -427,7 +434,7 @@ u32 fp_min_tso_segs(u64 *context)
 	struct fp_socket *s = fp_find(sk);
 
 	if (!fp_tell(sk, s, CC_EVENT_SEND, 0, 0))
-		return 1;
+		return CC_DEFAULT_TSO_SEGS;
 	fp_end(sk, s);
 	return s->call.after.tso_segs;
 }
@@ -437,7 +444,7 @@ u32 fp_sndbuf_expand(u64 *context)
 {
 	struct fp_socket *s = fp_find((void *)context[0]);
 
-	return s && s->sndbuf_factor ? s->sndbuf_factor : 2; /* tcp_sndbuf_expand()'s default */
+	return s && s->is_live ? s->kept.sndbuf_factor : CC_DEFAULT_SNDBUF_FACTOR;
 }
 #else
 SEC("struct_ops")
@@ -460,17 +467,17 @@ SEC(".struct_ops.link")
 struct tcp_congestion_ops fp_ops = {
     .name = "fp_unnamed",
     /* Any program may choose it, as it may the kernel's own. */
-    .flags = TCP_CONG_NON_RESTRICTED | (FP_CC(_FLAGS) & CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0),
+    .flags = TCP_CONG_NON_RESTRICTED | ((FP_FLAGS)&CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0),
     .init = (void *)fp_init,
     .release = (void *)fp_release,
     .ssthresh = (void *)fp_ssthresh,
     .undo_cwnd = (void *)fp_undo_cwnd,
     .set_state = (void *)fp_set_state,
     .cwnd_event = (void *)fp_cwnd_event,
-#ifdef FP_WANTS_RTT
+#if FP_WANTS_RTT
     .pkts_acked = (void *)fp_pkts_acked,
 #endif
-#ifdef FP_OWNS_CWND
+#if FP_OWNS_CWND
     .cong_control = (void *)fp_cong_control,
     .min_tso_segs = (void *)fp_min_tso_segs,
     .sndbuf_expand = (void *)fp_sndbuf_expand,
@@ -478,22 +485,5 @@ struct tcp_congestion_ops fp_ops = {
     .cong_avoid = (void *)fp_cong_avoid,
 #endif
 };
-
-/* What the file says must be what the algorithm wants. */
-#ifdef FP_OWNS_CWND
-_Static_assert(FP_CC(_FLAGS) & CC_OWNS_CWND, "FP_OWNS_CWND");
-#else
-_Static_assert(!(FP_CC(_FLAGS) & CC_OWNS_CWND), "FP_OWNS_CWND");
-#endif
-#ifdef FP_WANTS_RING
-_Static_assert(FP_CC(_FLAGS) & CC_WANTS_RING, "FP_WANTS_RING");
-#else
-_Static_assert(!(FP_CC(_FLAGS) & CC_WANTS_RING), "FP_WANTS_RING");
-#endif
-#ifdef FP_WANTS_RTT
-_Static_assert(FP_CC(_FLAGS) & CC_WANTS_RTT, "FP_WANTS_RTT");
-#else
-_Static_assert(!(FP_CC(_FLAGS) & CC_WANTS_RTT), "FP_WANTS_RTT");
-#endif
 
 #endif

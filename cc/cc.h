@@ -18,6 +18,10 @@
 
 #include "cc_types.h"
 
+/* Raised by one when a structure, an event or a default of the contract changes its meaning. A file
+ * may say which one it was written for, `#define NAME_CONTRACT 1`; another one is then refused. */
+#define CC_CONTRACT_VERSION 1
+
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux writes them in 1/256,
  * which is exact here; a draft's 0.9 becomes 922/1024. */
 #define CC_ONE 1024u
@@ -90,7 +94,8 @@ enum cc_event_kind {
 	CC_EVENT_UNDO,         /* the reduction was spurious: set ctl->cwnd (Linux undo_cwnd()) */
 	CC_EVENT_RTT, /* an RTT sample for HyStart: `value` us, `packets` acked (Linux pkts_acked())
 		       */
-	CC_EVENT_SEND, /* about to send: set ctl->tso_segs (Linux min_tso_segs()) */
+	CC_EVENT_SEND, /* about to send: set ctl->tso_segs (Linux min_tso_segs()); CC_OWNS_CWND only
+			*/
 };
 
 struct cc_event {
@@ -100,28 +105,32 @@ struct cc_event {
 	u32 unused_;
 };
 
-/* What an algorithm sets. */
+/* What an algorithm sets. What holds where it sets nothing is in defaults.h, for every host. */
 struct cc_ctl {
-	u64 pacing_rate_Bps; /* 0: the host paces as it would without being told (Linux: not at all)
-			      */
-	u32 cwnd;            /* at least 1 */
+	u64 pacing_rate_Bps; /* with CC_OWNS_CWND; 0: it follows the window */
+	u32 cwnd;
 	u32 ssthresh;
 	u32 tso_segs;      /* least packets per burst when pacing allows (CC_EVENT_SEND only) */
-	u32 sndbuf_factor; /* send buffer in windows (Linux sndbuf_expand); 0: host's default */
+	u32 sndbuf_factor; /* send buffer in windows (Linux sndbuf_expand) */
 	u32 cwnd_cnt;      /* Reno's and CUBIC's fraction of a packet (Linux snd_cwnd_cnt) */
 	u32 unused_;
 };
 
-/* How an algorithm wants to be driven. */
-enum cc_flags {
-	/* The algorithm owns cwnd and pacing in every state: on_ack comes with every ACK (Linux
-	 * cong_control). Without it the host runs recovery (PRR) and calls on_ack only when the
-	 * window may grow (Linux cong_avoid); only ack->acked_sacked is then meaningful. */
-	CC_OWNS_CWND = 1,
-	CC_WANTS_RING = 2, /* fill cc_ack.tx_inflight and .lost: the host keeps a struct cc_ring */
-	CC_WANTS_ECN = 4,  /* negotiate ECN even where the system does not */
-	CC_WANTS_RTT = 8,  /* send CC_EVENT_RTT */
-};
+/* How an algorithm wants to be driven: NAME_FLAGS. Macros, so that a host can leave out at compile
+ * time what is not wanted.
+ *
+ * CC_OWNS_CWND: the algorithm owns cwnd and pacing in every state: on_ack comes with every ACK
+ * (Linux cong_control), CC_EVENT_SEND before sending. Without it the host runs recovery (PRR) and
+ * calls on_ack only when the window may grow (Linux cong_avoid); only ack->acked_sacked is then
+ * meaningful.
+ * CC_WANTS_RING: fill cc_ack.tx_inflight and .lost: the host keeps a struct cc_ring. Needs
+ * CC_OWNS_CWND.
+ * CC_WANTS_ECN: negotiate ECN even where the system does not.
+ * CC_WANTS_RTT: send CC_EVENT_RTT. */
+#define CC_OWNS_CWND 1
+#define CC_WANTS_RING 2
+#define CC_WANTS_ECN 4
+#define CC_WANTS_RTT 8
 
 /* What every algorithm lets others see, for recordings. "Unset" is CC_INFINITE or 0. */
 enum cc_phase {
@@ -153,12 +162,14 @@ struct cc_info {
 
 /*
  * An algorithm is one file that defines, for its NAME:
- *   struct NAME         its state, zeroed by the host before init
- *   NAME_PARAMS(P)      its parameters (params.h); struct NAME_params is made from it
+ *   struct NAME      its state, zeroed by the host before init
+ *   NAME_PARAMS(P)   its parameters (params.h); struct NAME_params is made from it
+ *   NAME_FLAGS       CC_OWNS_CWND and the others, or 0
  *   NAME_init    (struct NAME *, const struct NAME_params *, const struct cc_conn *, struct cc_ctl
  * *) NAME_on_ack  (... , const struct cc_ack *, struct cc_ctl *) NAME_on_event(... , const struct
  * cc_event *, struct cc_ctl *) NAME_info    (const struct NAME *, const struct NAME_params *,
- * struct cc_info *) NAME_FLAGS          enum cc_flags and one line in registry.h.
+ * struct cc_info *) Those of this folder have a line in registry.h; a file from outside is named by
+ * its path.
  */
 
 #endif

@@ -3,47 +3,13 @@
 #include "native.h"
 #include "registry.h"
 
-#define PARAM_INFO(name, dflt, min, max, scale, unit, zero, source, meaning)                       \
-	{#name, unit, zero, source, meaning, dflt, min, max, scale},
+#define CC_CALL(call) call
+#include "table.h"
 
-#define DEFINE(name, title, sources)                                                               \
-	static const struct cc_param_info name##_param_info[] = {name##_PARAMS(PARAM_INFO)};       \
-	static void name##_init_(void *s, const void *p, const struct cc_conn *c,                  \
-				 struct cc_ctl *ctl)                                               \
-	{                                                                                          \
-		name##_init(s, p, c, ctl);                                                         \
-	}                                                                                          \
-	static void name##_on_ack_(void *s, const void *p, const struct cc_conn *c,                \
-				   const struct cc_ack *ack, struct cc_ctl *ctl)                   \
-	{                                                                                          \
-		name##_on_ack(s, p, c, ack, ctl);                                                  \
-	}                                                                                          \
-	static void name##_on_event_(void *s, const void *p, const struct cc_conn *c,              \
-				     const struct cc_event *event, struct cc_ctl *ctl)             \
-	{                                                                                          \
-		name##_on_event(s, p, c, event, ctl);                                              \
-	}                                                                                          \
-	static void name##_info_(const void *s, const void *p, struct cc_info *info)               \
-	{                                                                                          \
-		name##_info(s, p, info);                                                           \
-	}
-
+#define DEFINE(name, title, sources) CC_DEFINE(name)
 CC_ALGORITHMS(DEFINE)
 
-#define ROW(name, title, sources)                                                                  \
-	{#name,                                                                                    \
-	 title,                                                                                    \
-	 sources,                                                                                  \
-	 name##_param_info,                                                                        \
-	 sizeof(name##_param_info) / sizeof(name##_param_info[0]),                                 \
-	 sizeof(struct name),                                                                      \
-	 name##_FLAGS,                                                                             \
-	 0,                                                                                        \
-	 name##_init_,                                                                             \
-	 name##_on_ack_,                                                                           \
-	 name##_on_event_,                                                                         \
-	 name##_info_},
-
+#define ROW(name, title, sources) CC_ROW(name, title, sources),
 const struct cc_algorithm cc_algorithms[] = {CC_ALGORITHMS(ROW)};
 const u32 cc_algorithm_count = sizeof(cc_algorithms) / sizeof(cc_algorithms[0]);
 
@@ -66,3 +32,12 @@ void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *con
 }
 
 const u32 cc_ring_bytes = sizeof(struct cc_ring);
+
+u32 cc_least_burst(struct cc_kept *kept, const struct cc_conn *conn, struct cc_ctl *ctl)
+{
+	u64 host_rate_Bps = ctl->pacing_rate_Bps;
+
+	cc_open_ctl(kept, 0, ctl);
+	cc_close_ctl(kept, 0, conn, host_rate_Bps, ctl);
+	return ctl->tso_segs;
+}

@@ -4,6 +4,7 @@
 #define FULLPIPE_CC_NATIVE_H
 
 #include "cc.h"
+#include "defaults.h"
 #include "ring.h"
 
 struct cc_param_info {
@@ -18,10 +19,12 @@ struct cc_algorithm {
 	u32 state_bytes;
 	u32 flags;
 	u32 unused_;
-	void (*init)(void *state, const void *params, const struct cc_conn *, struct cc_ctl *);
-	void (*on_ack)(void *state, const void *params, const struct cc_conn *,
+	/* Each with the contract's defaults filled in. */
+	void (*init)(void *state, const void *params, struct cc_kept *, const struct cc_conn *,
+		     struct cc_ctl *);
+	void (*on_ack)(void *state, const void *params, struct cc_kept *, const struct cc_conn *,
 		       const struct cc_ack *, struct cc_ctl *);
-	void (*on_event)(void *state, const void *params, const struct cc_conn *,
+	void (*on_event)(void *state, const void *params, struct cc_kept *, const struct cc_conn *,
 			 const struct cc_event *, struct cc_ctl *);
 	void (*info)(const void *state, const void *params, struct cc_info *);
 };
@@ -46,5 +49,7 @@ void cc_ring_push_native(struct cc_ring *ring, const struct cc_conn *conn);
 void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *conn,
 			   struct cc_ack *ack);
 extern const u32 cc_ring_bytes;
+/* ctl->tso_segs for an algorithm that is not asked. */
+u32 cc_least_burst(struct cc_kept *kept, const struct cc_conn *conn, struct cc_ctl *ctl);
 
 #endif

@@ -79,6 +79,7 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 	struct cc_event event;
 	struct cc_ack ack;
 	struct cc_info info;
+	struct cc_kept kept = {0};
 	u32 i;
 
 	if (!s || !ring)
@@ -88,13 +89,13 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 	conn.pacing_rate_cap_Bps = ~0ull;
 	conn.srtt_us = below(200000);
 	conn.now_ns = conn.now_us * 1000;
-	algorithm->init(s, params, &conn, &ctl);
+	algorithm->init(s, params, &kept, &conn, &ctl);
 	for (i = 0; i < CALLS; i++) {
 		advance(&conn);
 		if (below(4)) {
 			fill_ack(&ack, &conn);
 			cc_ring_sample_native(ring, &conn, &ack);
-			algorithm->on_ack(s, params, &conn, &ack, &ctl);
+			algorithm->on_ack(s, params, &kept, &conn, &ack, &ctl);
 		} else {
 			memset(&event, 0, sizeof(event));
 			event.kind = 1 + below(CC_EVENT_SEND);
@@ -102,7 +103,7 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 			event.packets = below(100);
 			if (event.kind == CC_EVENT_SEND)
 				cc_ring_push_native(ring, &conn);
-			algorithm->on_event(s, params, &conn, &event, &ctl);
+			algorithm->on_event(s, params, &kept, &conn, &event, &ctl);
 			if (event.kind == CC_EVENT_STATE) {
 				conn.prior_ca_state = conn.ca_state;
 				conn.ca_state = (u8)event.value;

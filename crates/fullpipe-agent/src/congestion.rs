@@ -6,7 +6,8 @@ use std::io::BufWriter;
 use std::os::fd::{AsFd, OwnedFd};
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{CcChoice, CcRow, Flow};
+use fullpipe_scenario::stream::Frame;
+use fullpipe_scenario::{CcChoice, Flow};
 
 use crate::kernel_cc::{load, Loaded, Tracer, Wanted};
 use crate::request::Request;
@@ -79,28 +80,46 @@ impl Congestion {
         &self.flows[flow].0
     }
 
-    /// Whether TCP paces the flow without fq: the BBR family asks for it.
+    /// Whether TCP paces the flow without fq: who owns the window asks for it.
     pub(crate) fn paces(&self, flow: usize) -> bool {
         let (name, place) = &self.flows[flow];
-        let algorithm = place.map_or(name.as_str(), |place| self.loaded[place].algorithm());
-        algorithm.starts_with("bbr")
+        match place {
+            Some(place) => self.loaded[*place].owns_cwnd(),
+            None => name.starts_with("bbr"),
+        }
     }
 
-    /// What the algorithm of a connected flow says now.
+    /// What an algorithm of `cc/` that a flow runs is called, for who reads its state.
+    pub(crate) fn introduction(&self, flow: usize) -> Option<Frame> {
+        let loaded = &self.loaded[self.flows[flow].1?];
+        Some(Frame::CcAlgorithm {
+            flow_id: flow as u64,
+            algorithm: loaded.algorithm().to_owned(),
+            params: loaded.params().to_vec(),
+        })
+    }
+
+    /// What the algorithm of a connected flow says now: its state, or what the kernel tells of its
+    /// own.
     pub(crate) fn ask(
         &mut self,
         flow: usize,
         socket: &OwnedFd,
         meter: &FlowMeter,
         t_us: u64,
-    ) -> Result<CcRow, String> {
+    ) -> Result<Frame, String> {
         let flow_id = flow as u64;
         if let Some(place) = self.flows[flow].1 {
-            if let Some(info) = self.loaded[place].info(socket.as_fd())? {
-                return Ok(CcRow::of(t_us, flow_id, &info));
+            if let Some(state) = self.loaded[place].state(socket.as_fd())? {
+                return Ok(Frame::CcState {
+                    t_us,
+                    flow_id,
+                    state: state.to_vec(),
+                });
             }
         }
-        Ok(kernel_row(socket, meter.sender(), t_us, flow_id))
+        let row = kernel_row(socket, meter.sender(), t_us, flow_id);
+        Ok(Frame::Cc(row))
     }
 
     /// Ends the trace; its sockets must have been closed before.

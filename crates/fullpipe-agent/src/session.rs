@@ -216,6 +216,11 @@ impl<'a> Session<'a> {
 
     /// Until the end of the plan's duration, or until somebody asks for an earlier one.
     pub(crate) fn run_from(&mut self, start_ns: u64, sink: &mut dyn Sink) -> Result<(), String> {
+        for flow in 0..self.flows.len() {
+            if let Some(introduction) = self.congestion.introduction(flow) {
+                sink.put(&introduction);
+            }
+        }
         self.start_ns = start_ns;
         self.health.cpu = CpuMeter::start(start_ns);
         self.fill_agenda();
@@ -409,12 +414,8 @@ impl<'a> Session<'a> {
             let state = &mut self.flows[flow];
             let socket = state.connection.sender();
             if let (Some(socket), true) = (socket, state.connection.is_established) {
-                sink.put(&Frame::Cc(self.congestion.ask(
-                    flow,
-                    socket,
-                    &state.meter,
-                    t_us,
-                )?));
+                let told = self.congestion.ask(flow, socket, &state.meter, t_us)?;
+                sink.put(&told);
             }
             let row = state.meter.sample(&state.connection, t_us);
             sink.put(&Frame::FlowSample(row));

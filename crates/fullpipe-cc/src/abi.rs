@@ -135,6 +135,14 @@ pub struct Info {
     pub round_count: u32,
 }
 
+/// `struct cc_kept` of cc/defaults.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept {
+    sndbuf_factor: u32,
+    sets_pacing: u32,
+}
+
 #[repr(C)]
 pub(crate) struct ParamInfo {
     pub(crate) name: *const c_char,
@@ -158,11 +166,24 @@ pub(crate) struct Algorithm {
     pub(crate) state_bytes: u32,
     pub(crate) flags: u32,
     pub(crate) unused: u32,
-    pub(crate) init: unsafe extern "C" fn(*mut c_void, *const c_void, *const Conn, *mut Ctl),
-    pub(crate) on_ack:
-        unsafe extern "C" fn(*mut c_void, *const c_void, *const Conn, *const Ack, *mut Ctl),
-    pub(crate) on_event:
-        unsafe extern "C" fn(*mut c_void, *const c_void, *const Conn, *const Event, *mut Ctl),
+    pub(crate) init:
+        unsafe extern "C" fn(*mut c_void, *const c_void, *mut Kept, *const Conn, *mut Ctl),
+    pub(crate) on_ack: unsafe extern "C" fn(
+        *mut c_void,
+        *const c_void,
+        *mut Kept,
+        *const Conn,
+        *const Ack,
+        *mut Ctl,
+    ),
+    pub(crate) on_event: unsafe extern "C" fn(
+        *mut c_void,
+        *const c_void,
+        *mut Kept,
+        *const Conn,
+        *const Event,
+        *mut Ctl,
+    ),
     pub(crate) info: unsafe extern "C" fn(*const c_void, *const c_void, *mut Info),
 }
 
@@ -196,4 +217,5 @@ extern "C" {
     pub(crate) static cc_ring_bytes: u32;
     pub(crate) fn cc_ring_push_native(ring: *mut c_void, conn: *const Conn);
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
+    pub(crate) fn cc_least_burst(kept: *mut Kept, conn: *const Conn, ctl: *mut Ctl) -> u32;
 }

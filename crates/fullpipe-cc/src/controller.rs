@@ -13,6 +13,7 @@ pub struct Controller {
     params: Box<[u32]>,
     /// u64 words, so that every field of a C struct is aligned.
     state: Box<[u64]>,
+    kept: abi::Kept,
     ring: Option<Box<[u64]>>,
 }
 
@@ -54,6 +55,7 @@ impl Controller {
             algorithm,
             params: params.into(),
             state: zeroed(algorithm.state_bytes()),
+            kept: abi::Kept::default(),
             ring: wants_ring.then(|| zeroed(ring_bytes)),
         })
     }
@@ -72,7 +74,7 @@ impl Controller {
     pub fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
         let (state, params) = (self.state.as_mut_ptr().cast(), self.params());
         // SAFETY: state and params have the sizes that the algorithm's table row demands.
-        unsafe { (self.algorithm.raw.init)(state, params, conn, ctl) }
+        unsafe { (self.algorithm.raw.init)(state, params, &mut self.kept, conn, ctl) }
     }
 
     /// An ACK arrived. Fills the ring's part of `ack` first.
@@ -83,7 +85,7 @@ impl Controller {
         }
         let (state, params) = (self.state.as_mut_ptr().cast(), self.params());
         // SAFETY: as in init.
-        unsafe { (self.algorithm.raw.on_ack)(state, params, conn, ack, ctl) }
+        unsafe { (self.algorithm.raw.on_ack)(state, params, &mut self.kept, conn, ack, ctl) }
     }
 
     /// Anything else happened. A send is put into the ring first.
@@ -96,7 +98,22 @@ impl Controller {
         }
         let (state, params) = (self.state.as_mut_ptr().cast(), self.params());
         // SAFETY: as in init.
-        unsafe { (self.algorithm.raw.on_event)(state, params, conn, &event, ctl) }
+        unsafe { (self.algorithm.raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
+    }
+
+    /// Data is about to be sent: the least packets per burst. An algorithm that does not own its
+    /// window is not asked.
+    pub fn on_send(&mut self, conn: &Conn, ctl: &mut Ctl) -> u32 {
+        if self.wants(flags::OWNS_CWND) {
+            let event = Event {
+                kind: EventKind::Send as u32,
+                ..Event::default()
+            };
+            self.on_event(conn, event, ctl);
+            return ctl.tso_segs;
+        }
+        // SAFETY: plain structures, of which it keeps no pointer.
+        unsafe { abi::cc_least_burst(&mut self.kept, conn, ctl) }
     }
 
     /// What the algorithm lets others see.

@@ -4,6 +4,9 @@
 //! into zeroed memory writes a frame's length last, so that half a frame is none. What comes in is
 //! hostile until decoded. This module must never know who writes or reads.
 
+use std::collections::HashMap;
+
+use fullpipe_cc::{algorithm, Controller};
 use serde::{Deserialize, Serialize};
 
 use crate::tables::{CcRow, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Tables};
@@ -40,6 +43,25 @@ pub enum Frame {
     End,
     /// The next bytes of a trace of the congestion controls' calls.
     Trace(Vec<u8>),
+    /// The algorithm whose state the frames [`Frame::CcState`] of a flow hold.
+    CcAlgorithm {
+        /// Position in the plan.
+        flow_id: u64,
+        /// As the front end names it.
+        algorithm: String,
+        /// Stored constants.
+        params: Vec<u32>,
+    },
+    /// An algorithm's state, from which a row of `cc_samples` is made: the writer does not know what
+    /// it means.
+    CcState {
+        /// Since the start of the run.
+        t_us: u64,
+        /// Position in the plan.
+        flow_id: u64,
+        /// As it lies in memory.
+        state: Vec<u8>,
+    },
 }
 
 /// Appends one frame to `out`.
@@ -78,10 +100,11 @@ pub struct Received {
 /// Reads frames until the end of `bytes`, a frame of length zero, or damage.
 pub fn decode(bytes: &[u8]) -> Received {
     let mut received = Received::default();
+    let mut readers = HashMap::new();
     let mut rest = bytes;
     while let Some((frame, tail)) = next_frame(rest) {
         rest = tail;
-        received.take(frame);
+        received.take(frame, &mut readers);
     }
     received
 }
@@ -112,7 +135,7 @@ pub fn next_frame(bytes: &[u8]) -> Option<(Frame, &[u8])> {
 }
 
 impl Received {
-    fn take(&mut self, frame: Frame) {
+    fn take(&mut self, frame: Frame, readers: &mut HashMap<u64, Controller>) {
         match frame {
             Frame::Flow(row) => {
                 let rows = &mut self.tables.flows;
@@ -133,6 +156,34 @@ impl Received {
             Frame::Failure(sentence) => self.failure = Some(sentence),
             Frame::End => self.complete = true,
             Frame::Trace(bytes) => self.trace.extend(bytes),
+            Frame::CcAlgorithm {
+                flow_id,
+                algorithm: name,
+                params,
+            } => {
+                let known = algorithm(&name).ok_or_else(|| format!("{name} is not known here"));
+                match known.and_then(|known| {
+                    Controller::new(known, &params).map_err(|error| error.to_string())
+                }) {
+                    Ok(reader) => drop(readers.insert(flow_id, reader)),
+                    Err(reason) => self.problems.push(format!("cc_samples: {reason}")),
+                }
+            }
+            Frame::CcState {
+                t_us,
+                flow_id,
+                state,
+            } => {
+                let Some(reader) = readers.get_mut(&flow_id) else {
+                    return;
+                };
+                let place = reader.state_mut();
+                if place.len() == state.len() {
+                    place.copy_from_slice(&state);
+                    let row = CcRow::of(t_us, flow_id, &reader.info());
+                    self.tables.cc_samples.push(row);
+                }
+            }
         }
     }
 }

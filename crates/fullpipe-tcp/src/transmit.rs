@@ -62,13 +62,8 @@ impl Sender {
 
     /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
     fn burst_packets(&mut self) -> u32 {
-        self.ctl.tso_segs = 0;
-        self.cc_event(EventKind::Send, 0, 0);
-        let least = if self.ctl.tso_segs > 0 {
-            self.ctl.tso_segs
-        } else {
-            2
-        };
+        let conn = self.conn();
+        let least = self.cc.on_send(&conn, &mut self.ctl);
         let mut bytes = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
         let shift = self.rtt.min_us() >> TSO_RTT_LOG;
         if shift < 32 {

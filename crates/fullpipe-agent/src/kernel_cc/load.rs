@@ -5,7 +5,6 @@ use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Mutex;
 
-use fullpipe_cc::{Controller, Info};
 use libbpf_rs::{
     Link, Map, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenMapMut, OpenObject,
     PrintLevel,
@@ -24,7 +23,7 @@ const LOG_LINES: usize = 12;
 pub(crate) struct Wanted<'a> {
     /// An object that bpf/build.sh made.
     pub(crate) object: &'a [u8],
-    /// Its algorithm's name in cc/registry.h.
+    /// Its algorithm as the front end names it: `NAME`, or `NAME@HASH` of a file from outside.
     pub(crate) algorithm: &'a str,
     /// What sockets will write.
     pub(crate) kernel_name: &'a str,
@@ -44,7 +43,9 @@ pub(crate) struct Loaded {
     /// State by socket, and room for one.
     sockets: MapHandle,
     value: Vec<u8>,
-    reader: Controller,
+    state_bytes: usize,
+    algorithm: String,
+    owns_cwnd: bool,
     kernel_name: String,
     params: Vec<u32>,
 }
@@ -63,9 +64,6 @@ pub(super) struct Counters {
 /// Loads and registers. An error is a sentence that says what is missing or wrong.
 pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     let name = wanted.kernel_name;
-    let algorithm = fullpipe_cc::algorithm(wanted.algorithm)
-        .ok_or_else(|| format!("unknown algorithm {:?}", wanted.algorithm))?;
-    let reader = Controller::new(algorithm, wanted.params).map_err(|error| error.to_string())?;
     check_name(name)?;
     let features = features::probe()?;
     if available().iter().any(|known| known == name) {
@@ -78,7 +76,7 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     let mut open = ObjectBuilder::default()
         .open_memory(wanted.object)
         .map_err(|_| failed("the eBPF object cannot be read"))?;
-    configure(&mut open, wanted, features)?;
+    let built = configure(&mut open, wanted, features)?;
     let mut object = open
         .load()
         .map_err(|error| failed(&format!("the kernel refuses {}: {error}", wanted.algorithm)))?;
@@ -101,7 +99,9 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
         object,
         link: Some(link),
         has_links: features.has_links,
-        reader,
+        state_bytes: built.state_bytes,
+        algorithm: wanted.algorithm.to_owned(),
+        owns_cwnd: built.flags & fullpipe_cc::flags::OWNS_CWND != 0,
         kernel_name: name.to_owned(),
         params: wanted.params.to_vec(),
     })
@@ -113,9 +113,14 @@ impl Loaded {
         &self.kernel_name
     }
 
-    /// Name in the registry.
-    pub(crate) fn algorithm(&self) -> &'static str {
-        self.reader.algorithm().name
+    /// As the front end names it.
+    pub(crate) fn algorithm(&self) -> &str {
+        &self.algorithm
+    }
+
+    /// It paces: it says `CC_OWNS_CWND`.
+    pub(crate) fn owns_cwnd(&self) -> bool {
+        self.owns_cwnd
     }
 
     /// Stored constants.
@@ -123,25 +128,18 @@ impl Loaded {
         &self.params
     }
 
-    /// What the algorithm knows of a socket of this process; `None` if it does not control it.
-    /// One system call. The state is copied while the kernel may be writing it: on several
+    /// The algorithm's state of a socket of this process, as it lies in memory; `None` if it does
+    /// not control it. One system call. It is copied while the kernel may be writing it: on several
     /// processors values can be of two neighbouring calls.
-    pub(crate) fn info(&mut self, socket: BorrowedFd<'_>) -> Result<Option<Info>, String> {
+    pub(crate) fn state(&mut self, socket: BorrowedFd<'_>) -> Result<Option<&[u8]>, String> {
         let key = socket.as_raw_fd().to_ne_bytes();
         let is_ours = self
             .sockets
             .lookup_into(&key, &mut self.value, MapFlags::ANY)
             .map_err(|error| format!("state of a socket under {}: {error}", self.kernel_name))?;
-        if !is_ours {
-            return Ok(None);
-        }
-        let state = self.reader.state_mut();
-        let bytes = self
-            .value
-            .get(..state.len())
-            .ok_or("the kernel's state is smaller than this build's")?;
-        state.copy_from_slice(bytes);
-        Ok(Some(self.reader.info()))
+        let state = self.value.get(..self.state_bytes);
+        let state = state.ok_or("the eBPF object's state is larger than its socket's")?;
+        Ok(is_ours.then_some(state))
     }
 
     /// The map of that name, or with that suffix (libbpf puts the object's name before `.bss`).
@@ -184,16 +182,20 @@ pub(super) struct Settings {
     pub(super) kernel_name: String,
     /// Stored constants.
     pub(super) params: Vec<u32>,
+    flags: u32,
+    state_bytes: usize,
 }
 
 const ALGORITHM: usize = 0;
-const KERNEL_NAME: usize = 16;
-const IS_TRACED: usize = 32;
-const TICK_US: usize = 36;
-const CONG_CONTROL_ARGS: usize = 40;
-const SEED: usize = 44;
-const PARAM_COUNT: usize = 48;
-const PARAMS: usize = 52;
+const KERNEL_NAME: usize = 32;
+const IS_TRACED: usize = 48;
+const TICK_US: usize = 52;
+const CONG_CONTROL_ARGS: usize = 56;
+const SEED: usize = 60;
+const FLAGS: usize = 64;
+const STATE_BYTES: usize = 68;
+const PARAM_COUNT: usize = 72;
+const PARAMS: usize = 76;
 
 impl Settings {
     /// Reads what a loader wrote into `.rodata`.
@@ -204,6 +206,8 @@ impl Settings {
             algorithm: text(&bytes[ALGORITHM..KERNEL_NAME]),
             kernel_name: text(&bytes[KERNEL_NAME..IS_TRACED]),
             params: params.chunks_exact(4).map(|chunk| word(chunk, 0)).collect(),
+            flags: word(bytes, FLAGS),
+            state_bytes: word(bytes, STATE_BYTES) as usize,
         })
     }
 }
@@ -212,11 +216,12 @@ fn configure(
     open: &mut OpenObject,
     wanted: &Wanted<'_>,
     features: &Features,
-) -> Result<(), String> {
+) -> Result<Settings, String> {
+    let mut built = None;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata") {
-            write_settings(&mut map, wanted, features)?;
+            built = Some(write_settings(&mut map, wanted, features)?);
         } else if name == "fp_ops" {
             let ops = map.initial_value_mut().ok_or("fp_ops has no value")?;
             put_text(&mut ops[..16], wanted.kernel_name);
@@ -228,17 +233,17 @@ fn configure(
                 .map_err(|error| error.to_string())?;
         }
     }
-    Ok(())
+    built.ok_or_else(|| "the eBPF object has no settings".to_owned())
 }
 
 fn write_settings(
     map: &mut OpenMapMut<'_>,
     wanted: &Wanted<'_>,
     features: &Features,
-) -> Result<(), String> {
+) -> Result<Settings, String> {
     let bytes = map.initial_value_mut().unwrap_or_default();
     let built = Settings::read(bytes).ok_or("the eBPF object has no settings")?;
-    if built.algorithm != wanted.algorithm || built.params.len() != wanted.params.len() {
+    if built.params.len() != wanted.params.len() || wanted.algorithm.len() >= KERNEL_NAME {
         return Err(format!(
             "the eBPF object is of another build: {} with {} constants, not {} with {}",
             built.algorithm,
@@ -247,6 +252,7 @@ fn write_settings(
             wanted.params.len()
         ));
     }
+    put_text(&mut bytes[ALGORITHM..KERNEL_NAME], wanted.algorithm);
     put_text(&mut bytes[KERNEL_NAME..IS_TRACED], wanted.kernel_name);
     for (at, value) in [
         (IS_TRACED, u32::from(wanted.is_traced)),
@@ -259,7 +265,7 @@ fn write_settings(
     for (place, value) in bytes[PARAMS..].chunks_exact_mut(4).zip(wanted.params) {
         place.copy_from_slice(&value.to_ne_bytes());
     }
-    Ok(())
+    Ok(built)
 }
 
 fn map<'obj>(object: &'obj Object, name: &str) -> Result<Map<'obj>, String> {

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/* algorithm.bpf.c - one algorithm for the kernel: its file, FP_SOURCE, in the glue. The compiler is
+ * told FP_SOURCE and FP_ALGORITHM (build.sh; fullpipe for a file from outside). */
+#include "kernel.h"
+#include "../cc/params.h"
+
+#include FP_SOURCE
+
+#include "glue.h"

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * defaults.h - what holds where an algorithm decides nothing, and the bounds of what it may decide.
+ *
+ * Every host calls cc_open_ctl() just before an algorithm and cc_close_ctl() just after it: what is
+ * left alone then means the same in the kernel, in the simulator and in a replay. Nothing of this
+ * may stand in a host.
+ *
+ * decision         left alone                                      bounds
+ * pacing_rate_Bps  follows the window, as Linux paces without       the cap of application and host
+ *                  being told; so too at every call that says 0
+ * cwnd             stays                                           1 to CC_CWND_MAX
+ * ssthresh         stays; at first CC_INFINITE                     at least 1
+ * tso_segs         CC_DEFAULT_TSO_SEGS, at every send              at least 1
+ * sndbuf_factor    CC_DEFAULT_SNDBUF_FACTOR                        -
+ * cwnd_cnt         stays                                           -
+ *
+ * Without CC_OWNS_CWND an algorithm gets no CC_EVENT_SEND and its pacing rate is not asked for. An
+ * event that it ignores changes nothing: no CC_EVENT_SSTHRESH, no reduction; no CC_EVENT_UNDO, a
+ * spurious reduction stays.
+ */
+#ifndef FULLPIPE_CC_DEFAULTS_H
+#define FULLPIPE_CC_DEFAULTS_H
+
+#include "cc.h"
+
+#define CC_DEFAULT_TSO_SEGS 2u      /* Linux sysctl tcp_min_tso_segs */
+#define CC_DEFAULT_SNDBUF_FACTOR 2u /* Linux tcp_sndbuf_expand() */
+/* A window of 16 million packets is none; beyond some hundred million the kernel's own arithmetic
+ * of rates (tcp_update_pacing_rate()) overflows. */
+#define CC_CWND_MAX (1u << 24)
+
+/* What of a connection the contract remembers between calls. Zeroed by the host before init. */
+struct cc_kept {
+	u32 sndbuf_factor;
+	u32 sets_pacing; /* the algorithm named a rate at its last call */
+};
+
+/* Linux tcp_update_pacing_rate(): twice the window in a round trip in slow start, 1.2 times after,
+ * so that the window and not the pacing decides. */
+CC_INLINE u64 cc_default_pacing_rate(const struct cc_conn *conn, const struct cc_ctl *ctl)
+{
+	u64 window = (u64)cc_max_u32(ctl->cwnd, conn->packets_out) * conn->mss_bytes;
+	u64 percent = ctl->cwnd < ctl->ssthresh / 2 ? 200 : 120;
+
+	return window * percent * (CC_USEC_PER_SEC / 100) / cc_max_u32(conn->srtt_us, 1);
+}
+
+CC_INLINE void cc_open_ctl(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl)
+{
+	ctl->tso_segs = CC_DEFAULT_TSO_SEGS;
+	ctl->sndbuf_factor = kept->sndbuf_factor;
+	if ((flags & CC_OWNS_CWND) && !kept->sets_pacing)
+		ctl->pacing_rate_Bps = 0;
+}
+
+/* `host_rate_Bps` is what the host paced at before the call. */
+CC_INLINE void cc_close_ctl(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			    u64 host_rate_Bps, struct cc_ctl *ctl)
+{
+	ctl->cwnd = cc_min_u32(cc_max_u32(ctl->cwnd, 1), CC_CWND_MAX);
+	ctl->ssthresh = cc_max_u32(ctl->ssthresh, 1);
+	ctl->tso_segs = ctl->tso_segs ? ctl->tso_segs : CC_DEFAULT_TSO_SEGS;
+	ctl->sndbuf_factor = ctl->sndbuf_factor ? ctl->sndbuf_factor : CC_DEFAULT_SNDBUF_FACTOR;
+	kept->sndbuf_factor = ctl->sndbuf_factor;
+	if (flags & CC_OWNS_CWND) {
+		kept->sets_pacing = ctl->pacing_rate_Bps != 0;
+		if (!kept->sets_pacing)
+			ctl->pacing_rate_Bps = cc_default_pacing_rate(conn, ctl);
+		ctl->pacing_rate_Bps = cc_min_u64(ctl->pacing_rate_Bps, conn->pacing_rate_cap_Bps);
+	} else {
+		ctl->pacing_rate_Bps = host_rate_Bps;
+	}
+}
+
+#endif
