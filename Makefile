@@ -3,14 +3,15 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
+SYSTEM := build/.system-packages
 
-.PHONY: build demo test lint format lock clean system assets kernels
+.PHONY: build demo test lint format lock clean assets kernels
 
 build: $(VENV)/bin/fullpipe assets
 
 # What the kernel engines bring along: the static agent, the eBPF objects, and what QEMU preloads.
 ASSETS := python/fullpipe/assets
-assets: | system
+assets: | $(SYSTEM)
 	mkdir -p $(ASSETS)
 	bpf/build.sh $(ASSETS)
 	crates/fullpipe-agent/build-static.sh $(ASSETS)
@@ -20,11 +21,13 @@ assets: | system
 kernels: build
 	$(VENV)/bin/fullpipe doctor --mend
 
-# System packages: installed when root, else named all at once.
-system:
+# System packages: installed when root, else named all at once. Asked again when packages changed.
+$(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
 	@scripts/system-packages.sh
+	@mkdir -p $(@D)
+	@touch $@
 
-$(STAMP): requirements.lock | system
+$(STAMP): requirements.lock | $(SYSTEM)
 	test -x $(PYTHON) || python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
