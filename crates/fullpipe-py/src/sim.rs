@@ -17,7 +17,18 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let sim = PyModule::new(module.py(), "sim")?;
     sim.add_function(wrap_pyfunction!(run, &sim)?)?;
+    sim.add_function(wrap_pyfunction!(components, &sim)?)?;
     module.add_submodule(&sim)
+}
+
+/// Part of the simulator -> SHA-256 of the sources that it was compiled from.
+#[pyfunction]
+fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let result = PyDict::new(py);
+    for (name, digest) in fullpipe_sim::components() {
+        result.set_item(name, digest)?;
+    }
+    Ok(result)
 }
 
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and

@@ -14,3 +14,10 @@ pub use pcap::PcapWriter;
 pub use run::{run, BadPlan, Outcome};
 
 pub use fullpipe_scenario::{Plan, Tables};
+
+/// What each part of the simulator was compiled from: (`core`, `cc:NAME` or `net:KIND`, SHA-256 of
+/// its sources). Two builds whose parts are equal give equal tables for plans that use only these.
+#[must_use]
+pub fn components() -> &'static [(&'static str, &'static str)] {
+    include!(concat!(env!("OUT_DIR"), "/components.rs"))
+}

@@ -95,7 +95,7 @@ def _run_here(
             return not interrupted()
 
         result = engine(engine_name).run(plan, progress, options)
-    recording = _write(plan, scenario_toml, out, engine_name, options, result)
+    recording = record_result(plan, scenario_toml, out, engine_name, options, result)
     failures = [result.failure] if result.failure else []
     return Outcome([recording], result.interrupted, failures)
 
@@ -195,11 +195,11 @@ def _work(
     if stop.exists():
         return None
     result = engine(engine_name).run(plan, lambda _done: not stop.exists(), options)
-    _write(plan, scenario_toml, out, engine_name, options, result)
+    record_result(plan, scenario_toml, out, engine_name, options, result)
     return result.failure
 
 
-def _write(
+def record_result(
     plan: Mapping[str, Any],
     scenario_toml: str,
     out: Path,
@@ -207,6 +207,7 @@ def _write(
     options: Mapping[str, Any],
     result: RunResult,
 ) -> Recording:
+    """Writes what an engine left as a recording, with all that a repetition needs."""
     metadata = {
         "engine": engine_name,
         "options": {name: str(options[name]) for name in _DECIDING if name in options},

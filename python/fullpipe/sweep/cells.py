@@ -1,0 +1,161 @@
+"""From points to plans: the runs that a sweep asks for, each with its key.
+
+Plans go to a spool, a file: a hundred thousand of them are not kept in memory. Must never run one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import tomli_w
+from pydantic_core import to_json
+
+from fullpipe.plan import resolve
+from fullpipe.scenario import Scenario, make_scenario
+from fullpipe.sweep.axes import Point
+from fullpipe.sweep.file import Sweep
+from fullpipe.sweep.keys import parts_of, run_key
+from fullpipe.sweep.measures import facts_of
+from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
+from fullpipe.sweep.templates import fields_of, fill_scenario
+from fullpipe.sweep.worker import Run
+
+#: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
+#: work and size groups; estimates for people come from trials (estimate.py).
+_PACKET_S, _RUN_S, _FLOW_S = 2.5e-7, 4e-4, 1e-4
+#: A simulated second on the virtual machine: at rest, and a packet.
+_VM_SECOND_S, _VM_PACKET_S, _VM_RUN_S = 0.1, 1.2e-4, 6.0
+
+
+@dataclass
+class Cell:
+    """A point and what was made of it. `keys`: of its runs, in the order of seeds."""
+
+    index: int
+    point: Point
+    keys: list[str] = field(default_factory=list)
+    first_seed: int = 0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that a cell asks for, and what it costs (CPU s, roughly)."""
+
+    cell: Cell
+    run: Run
+    cost_s: float
+
+
+class Planner:
+    """Makes the plans of a sweep's cells and writes them into a spool."""
+
+    def __init__(self, sweep: Sweep, spool: Path, options: Mapping[str, str]) -> None:
+        self.sweep = sweep
+        self.options = dict(options)
+        self.spool = spool
+        self._offset = 0
+        self._keep = sweep.options.keep == "recordings"
+
+    def cells(self) -> Iterator[Cell]:
+        """The cells, without plans."""
+        for index, point in enumerate(self.sweep.points()):
+            yield Cell(index, point)
+
+    def scenario(self, cell: Cell) -> tuple[dict[str, Any], Scenario]:
+        """The scenario of a cell, as a document and read.
+
+        Raises UserError naming file, cell and key."""
+        source = f"{self.sweep.source}: scenario"
+        document = fill_scenario(self.sweep.template, fields_of(cell.point), source)
+        where = ", ".join(f"{name} {value}" for name, value in fields_of(cell.point).items())
+        return document, make_scenario(document, f"{source} at {where}")
+
+    def plan(self, cell: Cell, count: int) -> list[Planned]:
+        """Runs of a cell with so many seeds after those that it has; their plans are spooled.
+
+        Raises UserError where the cell is no scenario."""
+        document, scenario = self.scenario(cell)
+        engine = self.sweep.options.engine
+        cell.first_seed = scenario.seed
+        found = []
+        plan = resolve(scenario)
+        parts = parts_of(plan, engine)
+        with self.spool.open("ab") as spool:
+            for seed in range(
+                scenario.seed + len(cell.keys), scenario.seed + len(cell.keys) + count
+            ):
+                plan = resolve(scenario, seed)
+                name, plan["name"] = plan["name"], ""
+                text = to_json(plan)
+                key = run_key(text, parts, engine, scenario.warmup, self.options)
+                cell.keys.append(key)
+                toml = b""
+                if self._keep:
+                    plan["name"] = name
+                    text = to_json(plan)
+                    toml = tomli_w.dumps({**document, "seed": seed}).encode()
+                run = Run(
+                    facts_of(key, plan, engine, scenario.warmup), self._offset, len(text), len(toml)
+                )
+                spool.write(text)
+                spool.write(toml)
+                self._offset += len(text) + len(toml)
+                found.append(Planned(cell, run, cost_s(plan, engine)))
+        return found
+
+
+def cost_s(plan: Mapping[str, Any], engine: str) -> float:
+    """CPU seconds that a run takes, roughly; what orders the work."""
+    path = plan["path"]
+    rate_bps: float = path["rate_bps"] + (path["reverse_rate_bps"] or 0)
+    seconds: float = plan["duration_ns"] / 1e9
+    packets: float = rate_bps * seconds / (8 * path["mtu_bytes"])
+    if engine == "sim":
+        return _RUN_S + _FLOW_S * len(plan["flows"]) + _PACKET_S * packets
+    return _VM_RUN_S + _VM_SECOND_S * seconds + _VM_PACKET_S * packets
+
+
+def sweep_id(sweep: Sweep) -> str:
+    """The name of a sweep in a store: a hash of what decides its cells."""
+    facts = [
+        sweep.template, {axis.name: axis.values for axis in sweep.axes},
+        sweep.options.model_dump(exclude={"seeds", "keep", "name"}),
+    ]  # fmt: skip
+    return hashlib.sha256(to_json(facts)).hexdigest()[:16]
+
+
+def asked(sweep: Sweep, cells: list[Cell]) -> pa.Table:
+    """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
+    (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
+    rows = [(cell, index) for cell in cells for index in range(len(cell.keys))]
+    points = {cell.index: fields_of(cell.point) for cell in cells}
+    columns: dict[str, Any] = {
+        "cell": pa.array([cell.index for cell, _ in rows], pa.uint64()),
+        "seed": pa.array([cell.first_seed + index for cell, index in rows], pa.uint64()),
+        "key": pa.array([cell.keys[index] for cell, index in rows], pa.string()),
+    }
+    for name in dict.fromkeys(name for fields in points.values() for name in fields):
+        values = [points[cell.index].get(name) for cell, _ in rows]
+        columns[name.replace(".", "_")] = _column(values)
+        numbers = [quantity(value) for value in values]
+        kinds = {found.kind for found in numbers if found is not None}
+        if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
+            column = f"{name.replace('.', '_')}_{COLUMN_UNITS[kinds.pop()]}"
+            columns.setdefault(column, pa.array([n.value for n in numbers if n], pa.float64()))
+    return pa.table(columns)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Numbers as numbers where all are, else text."""
+    if all(isinstance(value, bool) for value in values):
+        return pa.array(values, pa.bool_())
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return pa.array(values, pa.int64())
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return pa.array([float(value) for value in values], pa.float64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())

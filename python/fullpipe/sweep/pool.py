@@ -1,0 +1,113 @@
+"""The executor of one machine: processes that outlive neither work nor parent.
+
+Workers come from a fork server that has loaded what they need once; it never imports Ray.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
+
+from fullpipe.engines.child import die_with_parent
+from fullpipe.sweep.schedule import Failure, Group, LostError, Work
+
+#: Groups that wait in a worker's queue, so that it never waits for the parent.
+_AHEAD = 2
+_TICK_S = 0.5
+
+
+class Pool:
+    """So many processes; `width` of them work at once."""
+
+    def __init__(self, width: int | None = None, preload: str = "fullpipe.sweep.worker") -> None:
+        self.width = width or len(os.sched_getaffinity(0))
+        self._preload = preload
+        self._pool: ProcessPoolExecutor | None = None
+        self._ended = False
+
+    def run(
+        self, work: Work, groups: Iterator[Group]
+    ) -> Iterator[tuple[Group, list[Failure] | LostError | None]]:
+        """See `schedule.Executor`. A pool that broke is made anew with the next call."""
+        pool = self._pool = self._pool or self._made()
+        pending: dict[Future[list[Failure]], Group] = {}
+        lost: LostError | None = None
+        while True:
+            while lost is None and len(pending) < _AHEAD * self.width:
+                group = next(groups, None)
+                if group is None:
+                    break
+                try:
+                    pending[pool.submit(_call, work, [i.payload for i in group.items])] = group
+                except BrokenProcessPool:
+                    lost = LostError("its process ended")
+                    yield group, lost
+            if not pending:
+                break
+            ended, _ = wait(pending, timeout=_TICK_S, return_when=FIRST_COMPLETED)
+            for future in ended:
+                group = pending.pop(future)
+                try:
+                    yield group, future.result()
+                except BrokenProcessPool:
+                    lost = LostError("its process ended")
+                    yield group, lost
+            if not ended:
+                yield next(iter(pending.values())), None
+        if lost is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+        else:
+            self._ended = True
+
+    def close(self) -> None:
+        """Lets workers end; those that still work, after an interruption, are ended."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if not self._ended:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+    def _made(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self.width, mp_context=_context(self._preload), initializer=_begin
+        )
+
+
+class Here:
+    """The executor of this process, for one item and for tests."""
+
+    width = 1
+
+    def run(
+        self, work: Work, groups: Iterator[Group]
+    ) -> Iterator[tuple[Group, list[Failure] | LostError | None]]:
+        """See `schedule.Executor`."""
+        for group in groups:
+            yield group, work([item.payload for item in group.items])
+
+    def close(self) -> None:
+        """Nothing is left to end."""
+
+
+def _context(preload: str) -> BaseContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preload])
+    return context
+
+
+def _call(work: Work, payloads: list[object]) -> list[Failure]:
+    return work(payloads)
+
+
+def _begin() -> None:
+    """In a worker: Ctrl-C is the parent's to answer, and nobody runs on for a parent that died."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,123 @@
+"""A store as SQL sees it: DuckDB views over its files.
+
+| view | a row | columns |
+|---|---|---|
+| `cells` | a cell | `sweep`, `cell`, axes, `runs` |
+| `runs` | a run | `sweep`, `cell`, axes, `seed`, `key`, and those of the table (measures.py) |
+| `flows` | a flow of a run | the same, and the flow's |
+| `path` | the bottleneck of a run | the same, and its own |
+
+An axis whose values have units stands there as written and as a number in base units: `rtt` and
+`rtt_s`, `rate` and `rate_bps`. Must never write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from fullpipe.errors import UserError
+from fullpipe.sweep.measures import SCHEMAS
+from fullpipe.sweep.store import Store
+
+VIEWS = ("cells", "runs", "flows", "path")
+
+
+def connect(store: Store) -> duckdb.DuckDBPyConnection:
+    """A connection in memory with the views; nothing that is asked can change a file.
+
+    Raises UserError where a file of the store is damaged or it holds no sweep."""
+    connection = duckdb.connect()
+    asked = _asked(store)
+    connection.register("asked", asked)
+    axes = [name for name in asked.column_names if name not in ("sweep", "cell", "seed", "key")]
+    own = "".join(f", asked.{_quoted(name)}" for name in axes)
+    parts = [str(part) for part in store.parts()]
+    for name, schema in SCHEMAS.items():
+        if parts:
+            files = ", ".join(_text(f"{part}/{name}.parquet") for part in parts)
+            connection.execute(f"create view {name}_rows as select * from read_parquet([{files}])")
+        else:
+            connection.register(f"{name}_rows", schema.empty_table())
+        hidden = {"key", "seed", *axes}
+        columns = "".join(f", r.{_quoted(field.name)}" for field in schema if field.name not in hidden)
+        connection.execute(
+            f"create view {name} as select asked.sweep, asked.cell{own}, asked.seed, asked.key"
+            f"{columns} from asked join {name}_rows r using (key)"
+        )
+    connection.execute(
+        f"create view cells as select asked.sweep, asked.cell{own}, "
+        f"count(r.key) as runs from asked left join runs_rows r using (key) "
+        f"group by asked.sweep, asked.cell{own}"
+    )
+    connection.execute("set enable_external_access = false") if not parts else None
+    return connection
+
+
+def ask(store: Store, sql: str) -> pa.Table:
+    """The answer to one SELECT. Raises UserError with DuckDB's reason for what is wrong."""
+    connection = connect(store)
+    try:
+        statements = duckdb.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise UserError("query: one SELECT, please; a store is changed by sweeps alone")
+        found: Any = connection.execute(statements[0])
+        answer: pa.Table = found.fetch_arrow_table()
+        return answer
+    except duckdb.Error as error:
+        raise UserError(f"query: {error}; views are {', '.join(VIEWS)}") from None
+    finally:
+        connection.close()
+
+
+def _asked(store: Store) -> pa.Table:
+    """What all sweeps of a store ask for, with the columns of all."""
+    tables = []
+    for name, rows in store.sweeps().items():
+        tables.append(rows.append_column("sweep", pa.array([name] * rows.num_rows, pa.string())))
+    if not tables:
+        raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
+    # A column that is text in one sweep and numbers in another is text.
+    kinds: dict[str, set[pa.DataType]] = {}
+    for table in tables:
+        for field in table.schema:
+            kinds.setdefault(field.name, set()).add(field.type)
+    mixed = {name for name, types in kinds.items() if len(types) > 1}
+    return pa.concat_tables(
+        [_as_text(table, mixed & set(table.column_names)) for table in tables],
+        promote_options="default",
+    )
+
+
+def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
+    for name in names:
+        index = table.column_names.index(name)
+        table = table.set_column(index, name, table.column(name).cast(pa.string()))
+    return table
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def export(table: pa.Table, path: Path) -> None:
+    """Writes an answer as CSV or Parquet, by the file's name. Raises UserError otherwise."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    try:
+        if path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, path)
+        elif path.suffix == ".parquet":
+            pyarrow.parquet.write_table(table, path)
+        else:
+            raise UserError(f"--to {path}: must end in .csv or .parquet")
+    except OSError as error:
+        raise UserError(f"--to {path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,72 @@
+"""When a cell has seeds enough: a metric's 95 % interval over its runs is narrow enough.
+
+Knows tables of results; must never run anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from fullpipe.errors import UserError
+from fullpipe.sweep.measures import SCHEMAS
+
+
+def check_metric(name: str, where: str) -> None:
+    """Raises UserError unless this is a number that every run has."""
+    if _table_of(name) is None:
+        known = sorted({
+            field.name
+            for schema in SCHEMAS.values()
+            for field in schema
+            if pa.types.is_floating(field.type)
+        })  # fmt: skip
+        raise UserError(f"{where}: {name!r} is no metric; known are {', '.join(known)}")
+
+
+def widths(
+    metric: str, cells: Mapping[int, Sequence[str]], tables: Mapping[str, pa.Table]
+) -> dict[int, float]:
+    """Of each cell (index -> keys of its runs), the width of the metric's 95 % interval (Student's
+    t over runs); of flows, the widest of the groups with one congestion control. Infinite below
+    two runs."""
+    table = _table_of(metric)
+    assert table is not None
+    columns = tables[table]
+    groups = (
+        columns.column("cc").to_pylist() if table == "flows" else [""] * columns.num_rows
+    )  # fmt: skip
+    keys = columns.column("key").to_pylist()
+    values = columns.column(metric).to_pylist()
+    by_run: dict[str, dict[str, list[float]]] = {}
+    for key, group, value in zip(keys, groups, values, strict=True):
+        if value is not None:
+            by_run.setdefault(key, {}).setdefault(group, []).append(value)
+    found = {}
+    for cell, runs in cells.items():
+        per_group: dict[str, list[float]] = {}
+        for key in runs:
+            for group, several in by_run.get(key, {}).items():
+                per_group.setdefault(group, []).append(float(np.mean(several)))
+        found[cell] = max((_width(runs_values) for runs_values in per_group.values()), default=0.0)
+    return found
+
+
+def _width(values: list[float]) -> float:
+    if len(values) < 2:
+        return math.inf
+    from scipy.stats import t  # takes a while to load
+
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return 2 * float(t.ppf(0.975, len(values) - 1)) * spread
+
+
+def _table_of(metric: str) -> str | None:
+    for name in ("flows", "path", "runs"):
+        schema = SCHEMAS[name]
+        if metric in schema.names and pa.types.is_floating(schema.field(metric).type):
+            return name
+    return None

@@ -1,0 +1,223 @@
+"""Where results of sweeps are kept: a folder of Parquet tables that any tool reads.
+
+```
+store.json               format and program
+sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, seed, key
+parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once
+recordings/KK/KEY/       where they are kept
+work/                    what is being written
+```
+
+A part is written aside and renamed, so a run is there whole or not at all, whatever ends the
+program; several programs may write at once. `settle` makes one part of many, in the order of keys:
+the same runs then lie in the same bytes. Never knows what a sweep is for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import fullpipe
+from fullpipe.errors import UserError
+from fullpipe.sweep.measures import SCHEMAS
+
+FORMAT = 1
+#: Rows of a settled file's groups; part of what its bytes are.
+_GROUP_ROWS = 1 << 16
+_REPLACES = "replaces.json"
+
+
+class Store:
+    """A store in a folder, made where there is none and `create` says so."""
+
+    def __init__(self, folder: Path, create: bool = False) -> None:
+        """Raises UserError where the folder is no store, is a later program's, or cannot be
+        written although `create` asks for it."""
+        self.folder = folder
+        about = folder / "store.json"
+        if create and not about.exists():
+            if folder.exists() and any(folder.iterdir()):
+                raise UserError(f"{folder}: is not empty and no store; name another with --out")
+            with self._writing():
+                (folder / "parts").mkdir(parents=True, exist_ok=True)
+                (folder / "sweeps").mkdir(exist_ok=True)
+                document = {"format": FORMAT, "fullpipe_version": fullpipe.__version__}
+                self.write_text(about, json.dumps(document) + "\n")
+        try:
+            document = json.loads(about.read_text(encoding="utf-8"))
+            version = document["format"]
+        except FileNotFoundError:
+            raise UserError(f"{folder}: no store of sweeps, it has no store.json") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{about}: cannot be read: {error}") from None
+        if version != FORMAT:
+            raise UserError(
+                f"{about}: format is {version!r}, this program reads {FORMAT}; "
+                "a newer fullpipe may have written it"
+            )
+        if create:
+            self._check_writable()
+
+    def known(self) -> set[str]:
+        """Keys of the runs that are there."""
+        keys: set[str] = set()
+        for part in self.parts():
+            keys.update(read(part / "runs.parquet", ["key"]).column("key").to_pylist())
+        return keys
+
+    def parts(self) -> list[Path]:
+        """Folders of rows, those left out that a settled one replaces."""
+        found = sorted(path for path in (self.folder / "parts").iterdir() if path.is_dir())
+        replaced: set[str] = set()
+        for part in found:
+            with contextlib.suppress(FileNotFoundError):
+                replaced.update(json.loads((part / _REPLACES).read_text(encoding="utf-8")))
+        return [part for part in found if part.name not in replaced]
+
+    def table(self, name: str) -> pa.Table:
+        """All rows of a table of SCHEMAS. Raises UserError for a damaged file."""
+        found = [read(part / f"{name}.parquet") for part in self.parts()]
+        return pa.concat_tables([SCHEMAS[name].empty_table(), *found])
+
+    def write(self, tables: Mapping[str, pa.Table], recordings: Mapping[str, Path]) -> None:
+        """Adds the rows of whole runs; moves their recordings (key -> folder in `workplace()`)
+        first, so that no row stands without what it promises."""
+        with self._writing():
+            for key, recording in recordings.items():
+                place = self.recording(key)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.rmtree(place, ignore_errors=True)
+                recording.rename(place)
+            self._write_part(tables, [])
+
+    def recording(self, key: str) -> Path:
+        """Where the recording of a run lies, if it was kept."""
+        return self.folder / "recordings" / key[:2] / key
+
+    def workplace(self) -> Path:
+        """A folder that does not exist yet, for what is being written."""
+        (self.folder / "work").mkdir(exist_ok=True)
+        return self.folder / "work" / f"{os.getpid()}-{secrets.token_hex(6)}"
+
+    def write_sweep(self, name: str, rows: pa.Table) -> None:
+        """What a sweep asks for; replaces an earlier answer of the same sweep."""
+        with self._writing():
+            place = self.folder / "sweeps" / f"{name}.parquet"
+            partial = place.with_name(f".{name}.{secrets.token_hex(6)}")
+            try:
+                pq.write_table(rows, partial, compression="zstd")
+                partial.replace(place)
+            finally:
+                partial.unlink(missing_ok=True)
+
+    def sweeps(self) -> dict[str, pa.Table]:
+        """What each sweep asks for. Raises UserError for a damaged file."""
+        return {path.stem: read(path) for path in sorted((self.folder / "sweeps").glob("[!.]*"))}
+
+    def settle(self) -> None:
+        """Makes one part of all, in the order of keys, each run once. Waits for nobody: where
+        another program settles, it will do."""
+        with self._writing(), self._alone() as mine:
+            parts = self.parts() if mine else []
+            self._remove_replaced()
+            if len(parts) < 2:
+                return
+            tables = {name: _settled(name, self.table(name)) for name in SCHEMAS}
+            self._write_part(tables, [part.name for part in parts])
+            self._remove_replaced()
+
+    def write_text(self, path: Path, text: str) -> None:
+        """A small file, whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _write_part(self, tables: Mapping[str, pa.Table], replaces: Iterable[str]) -> None:
+        partial = self.workplace()
+        try:
+            partial.mkdir()
+            for name, table in tables.items():
+                pq.write_table(
+                    table, partial / f"{name}.parquet", compression="zstd",
+                    row_group_size=_GROUP_ROWS,
+                )  # fmt: skip
+            if replaces:
+                (partial / _REPLACES).write_text(json.dumps(list(replaces)), encoding="utf-8")
+            partial.rename(self.folder / "parts" / partial.name)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def _remove_replaced(self) -> None:
+        kept = {part.name for part in self.parts()}
+        for part in list((self.folder / "parts").iterdir()):
+            if part.name not in kept:
+                shutil.rmtree(part, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Whether no other program settles this store now."""
+        with (self.folder / ".settling").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UserError(
+                f"{self.folder}: cannot be written: {reason}; what is there is whole, and the "
+                "same command continues"
+            ) from None
+
+    def _check_writable(self) -> None:
+        with self._writing():
+            place = self.workplace()
+            place.mkdir()
+            place.rmdir()
+
+
+def read(file: Path, columns: list[str] | None = None) -> pa.Table:
+    """A table of a store. Raises UserError naming a damaged file and what to do."""
+    try:
+        # Without threads: workers are forked from processes that read.
+        return pq.read_table(
+            file, columns=columns, use_threads=False, pre_buffer=False, partitioning=None
+        )
+    except (OSError, pa.ArrowException, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        place = file.parent if file.parent.parent.name == "parts" else file
+        raise UserError(
+            f"{file}: damaged: {reason}; move {place} away, and the sweep runs what it held again"
+        ) from None
+
+
+def _settled(name: str, table: pa.Table) -> pa.Table:
+    """Each run's rows once, in the order of keys."""
+    order = [("key", "ascending")] + ([("flow_id", "ascending")] if name == "flows" else [])
+    ordered = table.sort_by(order)
+    same = [column for column, _ in order]
+    columns = [ordered.column(column).to_pylist() for column in same]
+    rows = list(zip(*columns, strict=True))
+    keep = [index for index, row in enumerate(rows) if index == 0 or row != rows[index - 1]]
+    chosen = ordered if len(keep) == len(rows) else ordered.take(pa.array(keep, pa.int64()))
+    return chosen.combine_chunks()

@@ -1,0 +1,87 @@
+"""What a worker does: runs a group of cells, measures them at once, adds them to the store.
+
+It loads no more than that needs: a cell may take a millisecond. Must never know axes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.errors import RunError, UserError
+from fullpipe.sweep.measures import Facts, Raw, measured, raw_of
+from fullpipe.sweep.schedule import Failure
+from fullpipe.sweep.store import Store
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run to do. Its plan lies in the spool, JSON from `offset` on and the scenario's TOML behind
+    it, so that a million of them wait on disk and not in memory."""
+
+    facts: Facts
+    offset: int
+    plan_bytes: int
+    document_bytes: int
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What groups of one sweep have in common; called with runs, it does them."""
+
+    store: Path
+    spool: Path
+    engine: str
+    options: dict[str, str]
+    keep_recordings: bool
+
+    def __call__(self, runs: Sequence[Run]) -> list[Failure]:
+        """Runs, measures and stores; a run that fails does not stop the others."""
+        store = Store(self.store)
+        done: list[tuple[Facts, Raw]] = []
+        kept: dict[str, Path] = {}
+        failures: list[Failure] = []
+        fast = self.engine == "sim" and not self.keep_recordings
+        with self.spool.open("rb") as spool:
+            for index, run in enumerate(runs):
+                spool.seek(run.offset)
+                text = spool.read(run.plan_bytes).decode()
+                document = spool.read(run.document_bytes).decode()
+                try:
+                    if fast:
+                        done.append((run.facts, _native.sim.run(text)))
+                    else:
+                        done.append(self._recorded(store, run, text, document, kept))
+                except (RunError, UserError, ValueError, RuntimeError) as error:
+                    failures.append(Failure(index, str(error)))
+        try:
+            if done:
+                store.write(measured(done), kept)
+        finally:
+            for folder in kept.values():
+                shutil.rmtree(folder, ignore_errors=True)
+        return failures
+
+    def _recorded(
+        self, store: Store, run: Run, text: str, document: str, kept: dict[str, Path]
+    ) -> tuple[Facts, Raw]:
+        from fullpipe.engines.base import engine  # what only these runs need
+        from fullpipe.engines.runner import record_result
+
+        plan: dict[str, Any] = json.loads(text)
+        result = engine(self.engine).run(plan, lambda _done: True, self.options)
+        if result.failure:
+            raise RunError(result.failure)
+        if self.keep_recordings:
+            place = store.workplace()
+            # Kept before it is written: what a failure leaves half-made goes as well.
+            kept[run.facts.key] = place
+            record_result(plan, document, place, self.engine, self.options, result)
+        problems = "; ".join(str(one) for one in result.health.get("problems", []))
+        facts = replace(run.facts, problems=problems, interrupted=result.interrupted)
+        return facts, raw_of(result.tables)
