@@ -23,10 +23,11 @@ _COMMANDS = {
     "report": "report:report",
     "schema": "schema:schema",
     "doctor": "doctor:doctor",
+    "query": "query:query",
     "replay": "replay:replay",
 }
 #: Group -> module with `app`.
-_GROUPS = ["cc", "experiment", "model", "flent", "kernel", "agent"]
+_GROUPS = ["cc", "experiment", "sweep", "model", "flent", "kernel", "agent"]
 
 
 def _app(wanted: str | None) -> typer.Typer:

@@ -83,25 +83,21 @@ class Planner:
         engine = self.sweep.options.engine
         cell.first_seed = scenario.seed
         found = []
-        plan = resolve(scenario)
-        parts = parts_of(plan, engine)
+        first = scenario.seed + len(cell.keys)
         with self.spool.open("ab") as spool:
-            for seed in range(
-                scenario.seed + len(cell.keys), scenario.seed + len(cell.keys) + count
-            ):
+            for seed in range(first, first + count):
                 plan = resolve(scenario, seed)
-                name, plan["name"] = plan["name"], ""
+                plan["name"] = ""  # no part of what is run
                 text = to_json(plan)
+                parts = parts_of(text, engine)
                 key = run_key(text, parts, engine, scenario.warmup, self.options)
                 cell.keys.append(key)
                 toml = b""
                 if self._keep:
-                    plan["name"] = name
-                    text = to_json(plan)
+                    text = to_json({**plan, "name": scenario.name})
                     toml = tomli_w.dumps({**document, "seed": seed}).encode()
-                run = Run(
-                    facts_of(key, plan, engine, scenario.warmup), self._offset, len(text), len(toml)
-                )
+                facts = facts_of(key, plan, engine, scenario.warmup)
+                run = Run(facts, self._offset, len(text), len(toml))
                 spool.write(text)
                 spool.write(toml)
                 self._offset += len(text) + len(toml)
@@ -132,21 +128,26 @@ def sweep_id(sweep: Sweep) -> str:
 def asked(sweep: Sweep, cells: list[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
     (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
-    rows = [(cell, index) for cell in cells for index in range(len(cell.keys))]
-    points = {cell.index: fields_of(cell.point) for cell in cells}
+    counts = [len(cell.keys) for cell in cells]
+    rows = pa.array([index for index, count in enumerate(counts) for _ in range(count)], pa.int64())
     columns: dict[str, Any] = {
-        "cell": pa.array([cell.index for cell, _ in rows], pa.uint64()),
-        "seed": pa.array([cell.first_seed + index for cell, index in rows], pa.uint64()),
-        "key": pa.array([cell.keys[index] for cell, index in rows], pa.string()),
+        "cell": pa.array([cell.index for cell in cells], pa.uint64()).take(rows),
+        "seed": pa.array(
+            [cell.first_seed + index for cell in cells for index in range(len(cell.keys))],
+            pa.uint64(),
+        ),
+        "key": pa.array([key for cell in cells for key in cell.keys], pa.string()),
     }
-    for name in dict.fromkeys(name for fields in points.values() for name in fields):
-        values = [points[cell.index].get(name) for cell, _ in rows]
-        columns[name.replace(".", "_")] = _column(values)
+    points = [fields_of(cell.point) for cell in cells]
+    for name in dict.fromkeys(name for fields in points for name in fields):
+        values = [fields.get(name) for fields in points]
+        column = name.replace(".", "_")
+        columns[column] = _column(values).take(rows)
         numbers = [quantity(value) for value in values]
         kinds = {found.kind for found in numbers if found is not None}
         if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
-            column = f"{name.replace('.', '_')}_{COLUMN_UNITS[kinds.pop()]}"
-            columns.setdefault(column, pa.array([n.value for n in numbers if n], pa.float64()))
+            base = pa.array([found.value for found in numbers if found], pa.float64())
+            columns.setdefault(f"{column}_{COLUMN_UNITS[kinds.pop()]}", base.take(rows))
     return pa.table(columns)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from fullpipe.errors import UserError
 from fullpipe.language import ExpressionError
@@ -26,8 +26,8 @@ MAX_SEEDS = 10_000
 
 _UNTIL = re.compile(r"([a-z][a-z0-9_]*)(?:'s 95 ?% interval)?\s*<\s*([0-9.eE+-]+)")
 _AXIS_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-#: Columns that every view has; an axis of that name would hide one.
-RESERVED = frozenset({"cell", "key", "seed", "engine", "flow", "cc", "group", "link"})
+#: Columns that every view has to say which run a row is of.
+RESERVED = frozenset({"sweep", "cell", "key", "seed"})
 
 
 class _Part(BaseModel):
@@ -55,6 +55,12 @@ class Seeds(_Part):
         return (found[1], float(found[2])) if found else None
 
 
+def _as_seeds(given: object) -> object:
+    """A plain number is that many seeds."""
+    plain = isinstance(given, int) and not isinstance(given, bool)
+    return {"least": given} if plain else given
+
+
 class Sample(_Part):
     """Points that fill the space instead of the whole grid."""
 
@@ -67,7 +73,7 @@ class Options(_Part):
     """The table `[sweep]`."""
 
     name: str = Field("", max_length=200)
-    seeds: Annotated[int, Field(ge=1, le=MAX_SEEDS)] | Seeds = 1
+    seeds: Annotated[Seeds, BeforeValidator(_as_seeds)] = Seeds()
     sample: Literal["grid"] | Sample = "grid"
     keep: Literal["metrics", "recordings"] = "metrics"
     zip: list[list[str]] = []
@@ -88,9 +94,8 @@ class Sweep:
 
     @property
     def seeds(self) -> Seeds:
-        """Its seeds, a plain number included."""
-        given = self.options.seeds
-        return Seeds(least=given) if isinstance(given, int) else given
+        """How many seeds its cells get."""
+        return self.options.seeds
 
     def points(self) -> Iterator[Point]:
         """Every point for which the conditions hold.
@@ -207,7 +212,9 @@ def _check_size(sweep: Sweep, names: list[str]) -> None:
 
 def _explain(error: ValidationError, source: str) -> str:
     detail = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in detail["loc"] if part not in ("Seeds", "Sample"))
+    where = ".".join(
+        str(part) for part in detail["loc"] if part not in ("Seeds", "Sample", "literal['grid']")
+    )
     if detail["type"] == "extra_forbidden":
         known = ", ".join(Options.model_fields)
         return f"{source}: sweep.{where}: unknown key; [sweep] has {known}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from fullpipe.engines.base import engine
 #: Raised where the meaning of a stored column changes.
 MEASURES_VERSION = 1
 
+#: Algorithms of flows, and every `kind` at any depth: queue disciplines, links, jitter.
+_ALGORITHM = re.compile(rb'"algorithm":"([a-z0-9_]+)"')
+_KIND = re.compile(rb'"kind":"([a-z0-9_]+)"')
+
 
 def run_key(
     plan_json: bytes, parts: str, engine_name: str, warmup_ns: int, options: Mapping[str, str]
@@ -34,22 +39,13 @@ def run_key(
     return facts.hexdigest()[:32]
 
 
-def parts_of(plan: Mapping[str, Any], engine_name: str) -> str:
-    """A hash of the code that decides this plan's result on this engine."""
-    algorithms = frozenset(flow["cc"]["algorithm"] or "" for flow in plan["flows"])
+def parts_of(plan_json: bytes, engine_name: str) -> str:
+    """A hash of the code that decides the result of this plan (its JSON) on this engine."""
+    # Found in the text: walking the plan would take longer than making it.
+    algorithms = frozenset(found.decode() for found in _ALGORITHM.findall(plan_json))
     if engine_name == "sim":
-        return _simulated(algorithms, _kinds(plan))
+        return _simulated(algorithms, frozenset(k.decode() for k in _KIND.findall(plan_json)))
     return _measured(algorithms, engine_name)
-
-
-def _kinds(node: Any) -> frozenset[str]:
-    """Every `kind` that a plan names, at any depth: queue disciplines, links, jitter."""
-    if isinstance(node, Mapping):
-        own = {node["kind"]} if isinstance(node.get("kind"), str) else set()
-        return frozenset(own.union(*(_kinds(value) for value in node.values())))
-    if isinstance(node, list):
-        return frozenset().union(*(_kinds(value) for value in node))
-    return frozenset()
 
 
 @functools.cache

@@ -21,11 +21,16 @@ _AHEAD = 2
 _TICK_S = 0.5
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 class Pool:
     """So many processes; `width` of them work at once."""
 
     def __init__(self, width: int | None = None, preload: str = "fullpipe.sweep.worker") -> None:
-        self.width = width or len(os.sched_getaffinity(0))
+        self.width = width or cores()
         self._preload = preload
         self._pool: ProcessPoolExecutor | None = None
         self._ended = False

@@ -8,13 +8,13 @@
 | `path` | the bottleneck of a run | the same, and its own |
 
 An axis whose values have units stands there as written and as a number in base units: `rtt` and
-`rtt_s`, `rate` and `rate_bps`. Must never write.
+`rtt_s`, `rate` and `rate_bps`. Where a table has a column of an axis's name, such as `cc` of
+`flows`, that is the row's own, and the axis is `axis_cc`. Must never write.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -34,7 +34,6 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
     asked = _asked(store)
     connection.register("asked", asked)
     axes = [name for name in asked.column_names if name not in ("sweep", "cell", "seed", "key")]
-    own = "".join(f", asked.{_quoted(name)}" for name in axes)
     parts = [str(part) for part in store.parts()]
     for name, schema in SCHEMAS.items():
         if parts:
@@ -42,18 +41,18 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
             connection.execute(f"create view {name}_rows as select * from read_parquet([{files}])")
         else:
             connection.register(f"{name}_rows", schema.empty_table())
-        hidden = {"key", "seed", *axes}
-        columns = "".join(f", r.{_quoted(field.name)}" for field in schema if field.name not in hidden)
-        connection.execute(
-            f"create view {name} as select asked.sweep, asked.cell{own}, asked.seed, asked.key"
-            f"{columns} from asked join {name}_rows r using (key)"
+        columns = "".join(
+            f", r.{_quoted(field.name)}" for field in schema if field.name not in ("key", "seed")
         )
+        connection.execute(
+            f"create view {name} as select asked.sweep, asked.cell{_axes(axes, schema.names)}, "
+            f"asked.seed, asked.key{columns} from asked join {name}_rows r using (key)"
+        )
+    own = _axes(axes, [])
     connection.execute(
-        f"create view cells as select asked.sweep, asked.cell{own}, "
-        f"count(r.key) as runs from asked left join runs_rows r using (key) "
-        f"group by asked.sweep, asked.cell{own}"
+        f"create view cells as select asked.sweep, asked.cell{own}, count(r.key) as runs "
+        f"from asked left join runs_rows r using (key) group by asked.sweep, asked.cell{own}"
     )
-    connection.execute("set enable_external_access = false") if not parts else None
     return connection
 
 
@@ -64,8 +63,7 @@ def ask(store: Store, sql: str) -> pa.Table:
         statements = duckdb.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise UserError("query: one SELECT, please; a store is changed by sweeps alone")
-        found: Any = connection.execute(statements[0])
-        answer: pa.Table = found.fetch_arrow_table()
+        answer: pa.Table = connection.sql(sql).to_arrow_table()
         return answer
     except duckdb.Error as error:
         raise UserError(f"query: {error}; views are {', '.join(VIEWS)}") from None
@@ -97,6 +95,16 @@ def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
         index = table.column_names.index(name)
         table = table.set_column(index, name, table.column(name).cast(pa.string()))
     return table
+
+
+def _axes(axes: list[str], taken: list[str]) -> str:
+    """Axes as columns of a view, those renamed whose names its table has."""
+    return "".join(
+        f", asked.{_quoted(name)} as {_quoted(f'axis_{name}')}"
+        if name in taken
+        else f", asked.{_quoted(name)}"
+        for name in axes
+    )
 
 
 def _quoted(name: str) -> str:

@@ -136,6 +136,16 @@ class Store:
             self._write_part(tables, [part.name for part in parts])
             self._remove_replaced()
 
+    def adopt(self, part: Path) -> None:
+        """Adds a copy of another store's part."""
+        with self._writing():
+            partial = self.workplace()
+            try:
+                shutil.copytree(part, partial, ignore=shutil.ignore_patterns(_REPLACES))
+                partial.rename(self.folder / "parts" / partial.name)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+
     def write_text(self, path: Path, text: str) -> None:
         """A small file, whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -79,9 +79,8 @@ class Cells:
             raise RunError(result.failure)
         if self.keep_recordings:
             place = store.workplace()
-            # Kept before it is written: what a failure leaves half-made goes as well.
-            kept[run.facts.key] = place
             record_result(plan, document, place, self.engine, self.options, result)
+            kept[run.facts.key] = place
         problems = "; ".join(str(one) for one in result.health.get("problems", []))
         facts = replace(run.facts, problems=problems, interrupted=result.interrupted)
         return facts, raw_of(result.tables)

@@ -1,0 +1,56 @@
+"""Shards put together: the parts of several stores in one, checked.
+
+Copying the folders by hand does the same; this says what is damaged, missing or there twice.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fullpipe.errors import UserError
+from fullpipe.sweep.store import Store, read
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Runs in the store afterwards, and those that its sweeps ask for and nobody brought."""
+
+    runs: int
+    missing: int
+
+
+def merge(target: Path, sources: Sequence[Path]) -> Merged:
+    """Adds what the sources hold to the target, which is made where it is missing.
+
+    Raises UserError before anything is copied where a source is no store, is damaged, or holds
+    another version."""
+    stores = [Store(source) for source in sources]
+    for store in stores:
+        if store.folder.resolve() == target.resolve():
+            raise UserError(f"sweep merge: {target} is a source and the target")
+        store.sweeps()
+        for part in store.parts():
+            for file in part.glob("*.parquet"):
+                read(file)
+    result = Store(target, create=True)
+    for store in stores:
+        for name, rows in store.sweeps().items():
+            known = result.sweeps().get(name)
+            if known is None or known.num_rows < rows.num_rows:
+                result.write_sweep(name, rows)
+        for part in store.parts():
+            result.adopt(part)
+        for recording in store.folder.glob("recordings/*/*"):
+            place = result.recording(recording.name)
+            if not place.exists():
+                partial = result.workplace()
+                shutil.copytree(recording, partial)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                partial.rename(place)
+    result.settle()
+    known_keys = result.known()
+    asked = {key for rows in result.sweeps().values() for key in rows.column("key").to_pylist()}
+    return Merged(len(known_keys), len(asked - known_keys))

@@ -1,0 +1,247 @@
+"""A sweep runs what is missing, whatever ended it before, wherever it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from fullpipe.errors import UserError
+from fullpipe.sweep import schedule
+from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.merging import merge
+from fullpipe.sweep.pool import Here, Pool
+from fullpipe.sweep.query import ask
+from fullpipe.sweep.running import Shard, deciding_options
+from fullpipe.sweep.store import Store
+from sweep_files import document, filled, rows, sweep
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The settled tables of a store."""
+    (part,) = Store(folder).parts()
+    return {file.name: file.read_bytes() for file in part.glob("*.parquet")}
+
+
+def test_a_sweep_runs_its_grid_and_a_second_time_nothing(tmp_path: Path) -> None:
+    store, first = filled(tmp_path / "store", sweep())
+    assert (first.cells, first.ran, first.reused) == (6, 12, 0)
+    _, second = filled(tmp_path / "store", sweep())
+    assert (second.ran, second.reused) == (0, 12)
+    answer = ask(store, "select count(*) n, count(distinct cell) c from runs").to_pylist()
+    assert answer == [{"n": 12, "c": 6}]
+
+
+def test_axes_are_columns_as_written_and_in_base_units(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path / "store", sweep())
+    found = ask(store, "select distinct rtt, rtt_s, buffer from flows order by rtt_s, buffer")
+    assert found.to_pylist()[0] == {"rtt": "10ms", "rtt_s": 0.01, "buffer": 0.5}
+    columns = ask(store, "select * from flows where cc = 'cubic' and axis_cc = 'bbr3'").column_names
+    assert {"goodput_bps", "share", "retransmit_ratio", "cc", "seed"} <= set(columns)
+
+
+def test_another_seed_count_runs_only_the_further_seeds(tmp_path: Path) -> None:
+    filled(tmp_path / "store", sweep())
+    _, more = filled(tmp_path / "store", sweep(sweep={"seeds": 3}))
+    assert (more.ran, more.reused) == (6, 12)
+
+
+def test_shards_merged_are_the_undisturbed_store_byte_for_byte(tmp_path: Path) -> None:
+    filled(tmp_path / "whole", sweep())
+    parts = [tmp_path / f"part{index}" for index in (1, 2, 3)]
+    ran = [filled(part, sweep(), Shard(i + 1, 3))[1].ran for i, part in enumerate(parts)]
+    assert sum(ran) == 12
+    assert merge(tmp_path / "merged", parts).missing == 0
+    filled(tmp_path / "whole", sweep(sweep={"seeds": 3}))
+    for part in parts[:1]:
+        assert merge(tmp_path / "partly", [part]).missing == 12 - ran[0]
+    filled(tmp_path / "again", sweep())
+    assert rows(Store(tmp_path / "merged")) == _in_order(rows(Store(tmp_path / "again")))
+
+
+def _in_order(found: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[str, object]]]:
+    def order(row: dict[str, object]) -> tuple[str, int]:
+        return str(row["key"]), int(str(row.get("flow_id", 0)))
+
+    return {name: sorted(table, key=order) for name, table in found.items()}
+
+
+@pytest.mark.slow
+def test_a_pool_killed_at_random_and_resumed_leaves_the_undisturbed_bytes(tmp_path: Path) -> None:
+    """Groups are small here, so that a killed run has some of them behind it."""
+    file = tmp_path / "sweep.toml"
+    small = document(axis={"rtt": ["10ms", "40ms"], "buffer": [0.5, 1, 4], "cc": ["bbr3", "reno"]})
+    small["scenario"]["duration"] = "60s"
+    file.write_text(tomli_w.dumps(small))
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from fullpipe.sweep import schedule\n"
+        "from fullpipe.sweep.file import load_sweep\n"
+        "from fullpipe.sweep.pool import Pool\n"
+        "from fullpipe.sweep.running import run_sweep\n"
+        "from fullpipe.sweep.store import Store\n"
+        "if __name__ == '__main__':\n"
+        "    run_sweep(load_sweep(sys.argv[1]), Store(Path(sys.argv[2]), create=True), Pool(2))\n"
+    )
+    script = tmp_path / "run.py"
+    script.write_text(code)
+    draw = random.Random(7)
+    kills = 0
+    for _ in range(5):
+        process = subprocess.Popen([sys.executable, str(script), str(file), str(tmp_path / "a")])
+        deadline = time.monotonic() + 120
+        goal = _parts(tmp_path / "a") + draw.randint(1, 3)
+        while process.poll() is None and _parts(tmp_path / "a") < goal:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        kills += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert kills >= 2
+    for name in ("a", "b"):
+        subprocess.run([sys.executable, str(script), str(file), str(tmp_path / name)], check=True)
+    again = Store(tmp_path / "a").known()
+    assert again == Store(tmp_path / "b").known() and len(again) == 24
+    assert rows(Store(tmp_path / "a")) == rows(Store(tmp_path / "b"))
+    assert _files(tmp_path / "a") == _files(tmp_path / "b")
+
+
+def _parts(folder: Path) -> int:
+    place = folder / "parts"
+    return len(list(place.iterdir())) if place.is_dir() else 0
+
+
+def _dies_once(payloads: Sequence[Path]) -> list[schedule.Failure]:
+    for mark in payloads:
+        if mark.name == "bad" or not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def test_work_whose_process_dies_is_done_again_and_given_up_when_it_always_dies(
+    tmp_path: Path,
+) -> None:
+    items = [schedule.Item(tmp_path / name, 1.0) for name in ("once", "bad")]
+    result = schedule.run_all(items, _dies_once, Pool(1, preload="fullpipe.sweep.schedule"))
+    assert result.done == 1
+    assert [payload.name for payload, _ in result.failures] == ["bad"]
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    bad = document()
+    bad["axis"]["cc"] = ["bbr3", "kernel:cubic"]
+    _, outcome = filled(tmp_path / "store", sweep(axis=bad["axis"]))
+    assert outcome.ran == 12
+    assert len(outcome.failures) == 12
+    cell, _, reason = outcome.failures[0]
+    assert cell.point["cc"] == "kernel:cubic" and "kernel:cubic" in reason
+
+
+def test_the_rule_to_stop_adds_seeds_where_the_interval_is_wide(tmp_path: Path) -> None:
+    rule = {"least": 2, "most": 5, "until": "goodput_bps's 95 % interval < 1e12"}
+    _, outcome = filled(tmp_path / "loose", sweep(sweep={"seeds": rule}))
+    assert outcome.ran == 12
+    rule["until"] = "share < 1e-9"
+    _, outcome = filled(tmp_path / "tight", sweep(sweep={"seeds": rule}))
+    assert outcome.ran == 30
+
+
+def test_keys_change_with_the_code_that_a_plan_uses_and_with_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from fullpipe import _native
+    from fullpipe.sweep import keys
+
+    def made(changed: str) -> list[str]:
+        known = _native.sim.components()
+
+        class Changed:
+            @staticmethod
+            def components() -> dict[str, str]:
+                return {**known, changed: "other"}
+
+        monkeypatch.setattr(keys._native, "sim", Changed)
+        keys._simulated.cache_clear()
+        found = sweep(axis={"rtt": ["10ms"], "buffer": [1], "cc": ["reno"]})
+        planner = Planner(found, tmp_path / changed.replace(":", "-"), deciding_options(found))
+        return [planner.plan(cell, 1)[0].run.facts.key for cell in planner.cells()]
+
+    try:
+        usual = made("cc:nobody")
+        assert made("cc:bbr3") == usual and made("net:fq_codel") == usual
+        assert made("core") != usual and made("cc:cubic") != usual
+    finally:
+        monkeypatch.undo()
+        keys._simulated.cache_clear()
+
+
+def test_a_damaged_table_is_named_and_costs_only_what_it_held(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path / "store", sweep())
+    filled(tmp_path / "other", sweep(axis={"rtt": ["20ms"], "buffer": [1], "cc": ["bbr3"]}))
+    merge(tmp_path / "store", [tmp_path / "other"])
+    (part,) = store.parts()
+    (part / "runs.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(UserError, match=r"runs\.parquet: damaged.*move .* away"):
+        filled(tmp_path / "store", sweep())
+    shutil.move(part, tmp_path / "away")
+    _, outcome = filled(tmp_path / "store", sweep())
+    assert outcome.ran == 12
+
+
+def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path / "store", sweep())
+    (tmp_path / "store" / "store.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(UserError, match="format is 99, this program reads 1"):
+        Store(tmp_path / "store")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "note.txt").write_text("mine")
+    with pytest.raises(UserError, match="not empty and no store"):
+        Store(tmp_path / "full", create=True)
+
+
+@pytest.mark.root
+def test_a_full_disk_is_said_and_what_was_there_stays_whole(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip(f"cannot mount here: {mounted.stderr.decode().strip()}")
+    try:
+        few = sweep()
+        filled(disk / "store", few)
+        many = sweep(sweep={"seeds": 2, "keep": "recordings"},
+                     axis={"rtt": ["30ms"], "buffer": [1, 2, 4, 8], "cc": ["bbr3"]})  # fmt: skip
+        try:
+            reasons = [reason for _, _, reason in filled(disk / "store", many)[1].failures]
+        except UserError as error:  # met while rows were written, not a recording
+            reasons = [str(error)]
+        assert reasons and all("No space left" in reason for reason in reasons)
+        assert Store(disk / "store").table("runs").num_rows >= 12
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_disk_in_a_worker_is_a_failure_with_its_reason(tmp_path: Path) -> None:
+    """The executor of this process stands for a worker: what it raises the scheduler reports."""
+
+    def full(_payloads: Sequence[object]) -> list[schedule.Failure]:
+        raise UserError("cannot be written: No space left on device")
+
+    with pytest.raises(UserError, match="No space left"):
+        schedule.run_all([schedule.Item(0, 1.0)], full, Here())
