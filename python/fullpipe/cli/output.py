@@ -69,26 +69,36 @@ def progress(label: str, simulated_s: float) -> Iterator[Callable[[float], None]
         yield update
 
 
-def run_table(summaries: list[dict[str, Any]]) -> Table:
-    """One row a flow of each run."""
+def run_table(summaries: list[dict[str, Any]], per_flow: bool = False) -> Table:
+    """One row a group of flows (an entry of the scenario) of each run, or one a flow."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
+    grouped = not per_flow and any(len(s["groups"]) < len(s["flows"]) for s in summaries)
     table.add_column("seed", justify="right")
     table.add_column("flow", overflow="fold", max_width=22)
-    for title in ("Mbit/s", "share", "retrans", "RTT p50", "p95 ms", "cwnd", "done s"):
+    titles = ["Mbit/s", "share", "retrans", "RTT p50", "p95 ms", "cwnd", "done in s"]
+    if grouped:
+        titles = ["n", "Mbit/s", "p5", "p95", "share", "retrans", "RTT p50", "p95 ms"]
+        titles += ["done", "s p50", "p95"]
+    for title in titles:
         table.add_column(title, justify="right")
     for summary in summaries:
-        for position, flow in enumerate(summary["flows"]):
-            table.add_row(
-                "" if position else str(summary["seed"]),
-                escape(flow["flow"]),
-                number(flow["goodput_bps"], 1e6, 2),
-                number(flow["share"], 1, 3),
-                percent(flow["retransmit_ratio"]),
-                number(flow["rtt_us"]["p50"], 1e3, 1),
-                number(flow["rtt_us"]["p95"], 1e3, 1),
-                number(flow["cwnd_packets"]["mean"], 1, 1),
-                number(flow["completion_us"], 1e6, 2),
-            )
+        for position, row in enumerate(summary["groups"] if grouped else summary["flows"]):
+            rate, took = row["goodput_bps"], row["completion_s"]
+            cells = [
+                number(row["share"], 1, 3), percent(row["retransmit_ratio"]),
+                number(row["rtt_us"]["p50"], 1e3, 1), number(row["rtt_us"]["p95"], 1e3, 1),
+            ]  # fmt: skip
+            if grouped:
+                several = row["flows"] > 1
+                spread = [number(rate[key], 1e6, 2) if several else "" for key in ("p5", "p95")]
+                cells = [str(row["flows"]), number(rate["mean"], 1e6, 2), *spread, *cells]
+                cells += [str(row["finished"] or "-"), number(took["p50"], 1, 2)]
+                cells.append(number(took["p95"], 1, 2) if several else "")
+            else:
+                cwnd = number(row["cwnd_packets"]["mean"], 1, 1)
+                cells = [number(rate, 1e6, 2), *cells, cwnd, number(took, 1, 2)]
+            name = escape(row["group"] if grouped else row["flow"])
+            table.add_row("" if position else str(summary["seed"]), name, *cells)
     return table
 
 
@@ -134,10 +144,12 @@ def path_line(summary: dict[str, Any]) -> str:
     """The path's metrics in one line."""
     path, delay = summary["path"], summary["path"]["queue_delay_rttmin"]
     mark = " UNHEALTHY" if summary["health"]["problems"] else ""
+    some = summary["jain"] is not None and summary["jain_flows"] < len(summary["flows"])
+    of = f" ({summary['jain_flows']} flows of equal demand)" if some else ""
     return (
         f"seed {summary['seed']}{mark}: utilisation {percent(path['utilisation'])}, queue delay "
         f"p50 {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
-        f"loss {percent(path['loss_ratio'])}, Jain {number(summary['jain'], 1, 3)}"
+        f"loss {percent(path['loss_ratio'])}, Jain {number(summary['jain'], 1, 3)}{of}"
     )
 
 

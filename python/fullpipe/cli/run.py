@@ -42,6 +42,9 @@ def run(
         list[str] | None, typer.Option("--set", help="key=value, such as path.rate=10mbit")
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="print the metrics as JSON")] = False,
+    per_flow: Annotated[
+        bool, typer.Option(help="a row for each flow, not for each [[flow]] entry")
+    ] = False,
     pcap: Annotated[Path | None, typer.Option(help="write a capture (sim, one run)")] = None,
     report: Annotated[bool, typer.Option(help="write an HTML report beside")] = True,
     figures: Annotated[Path | None, typer.Option(help="write figures into this folder")] = None,
@@ -99,7 +102,9 @@ def run(
         if value is not None
     }  # fmt: skip
     base = out or Path("recordings") / f"{_slug(parsed.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return record(parsed, toml, base, engine, repeat, options, json_, report, figures, jobs)
+    return record(
+        parsed, toml, base, engine, repeat, options, json_, per_flow, report, figures, jobs
+    )
 
 
 def record(
@@ -110,6 +115,7 @@ def record(
     repeat: int,
     options: dict[str, str],
     as_json: bool,
+    per_flow: bool,
     report: bool,
     figures: Path | None,
     jobs: int | None,
@@ -120,7 +126,7 @@ def record(
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
         outcome = run_scenario(scenario, scenario_toml, folders, engine, options, update, jobs)
     if outcome.recordings:
-        _print([summarise(recording) for recording in outcome.recordings], as_json)
+        _print([summarise(recording) for recording in outcome.recordings], as_json, per_flow)
     for recording in outcome.recordings:
         warn(str(recording.path), recording.warnings)
     if outcome.recordings:
@@ -137,13 +143,13 @@ def record(
     return 0
 
 
-def _print(summaries: list[dict[str, Any]], as_json: bool) -> None:
+def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> None:
     if as_json:
         single = len(summaries) == 1
         print(json.dumps(summaries[0] if single else summaries, allow_nan=False))
         return
     if len(summaries) <= MAX_RUNS_OF_FLOWS:
-        console.print(run_table(summaries))
+        console.print(run_table(summaries, per_flow))
     for summary in summaries[:MAX_RUNS_OF_LINES]:
         console.print(path_line(summary))
     if len(summaries) > MAX_RUNS_OF_LINES:

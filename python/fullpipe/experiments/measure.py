@@ -33,7 +33,8 @@ def check(text: str) -> None:
 
 def distributions(recording: Recording) -> dict[str, list[float]]:
     """What plots need of a run once its recording is dropped: percentiles 0 to 100 of the
-    queueing delay (RTTmin) and of ping times (ms), and each flow's goodput (Mbit/s)."""
+    queueing delay (RTTmin) and of ping times (ms), and the goodput (Mbit/s) of each flow that was
+    at work."""
     view = View(recording)
     grid = np.linspace(0, 1, 101)
     found = {}
@@ -43,7 +44,8 @@ def distributions(recording: Recording) -> dict[str, list[float]]:
     ):
         known = values[~np.isnan(values)]
         found[name] = [round(float(x), 5) for x in np.quantile(known, grid)] if known.size else []
-    found["goodput_mbps"] = [round(float(x) / 1e6, 5) for x in metrics.goodput_bps(view)]
+    rates = metrics.goodput_bps(view)
+    found["goodput_mbps"] = [round(float(x) / 1e6, 5) for x in rates[~np.isnan(rates)]]
     return found
 
 

@@ -211,7 +211,7 @@ def jain(view: View, group: str = "") -> float:
 def jain_between(view: View, one: str, other: str) -> float:
     """Jain's index of the mean goodputs of two groups."""
     rates = metrics.goodput_bps(view)
-    groups = [rates[_flows(view, group)].mean() for group in (one, other)]
+    groups = [np.nanmean(rates[_flows(view, group)]) for group in (one, other)]
     return metrics.jain(np.array(groups))
 
 

@@ -20,6 +20,7 @@ from fullpipe.metrics.flows import (
     phase_shares,
     slowdown,
 )
+from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
 from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
@@ -28,6 +29,7 @@ from fullpipe.metrics.view import View
 
 __all__ = [
     "Backlog",
+    "FlowGroup",
     "View",
     "added_latency_ms",
     "backlog",
@@ -35,6 +37,8 @@ __all__ = [
     "coefficient_of_variation",
     "completion_s",
     "convergence_time_s",
+    "equal_demand",
+    "flow_groups",
     "goodput_bps",
     "group_goodput_bps",
     "idle_latency_ms",

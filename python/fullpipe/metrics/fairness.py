@@ -8,10 +8,12 @@ from fullpipe.metrics.view import Floats, View
 
 
 def jain(rates: Floats) -> float:
-    """Jain's index (sum x)^2 / (n sum x^2), 1/n to 1; NaN for no flow or no traffic.
+    """Jain's index (sum x)^2 / (n sum x^2), 1/n to 1, of the rates that are known (not NaN); NaN
+    for no flow or no traffic.
 
     Source: R. Jain, D. Chiu, W. Hawe, DEC-TR-301 (1984)."""
     rates = np.asarray(rates, dtype=np.float64)
+    rates = rates[~np.isnan(rates)]
     square = float(rates.size * (rates**2).sum())
     return float(rates.sum() ** 2 / square) if square > 0 else float("nan")
 

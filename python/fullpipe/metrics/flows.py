@@ -19,12 +19,12 @@ def delivered_bytes(view: View) -> Floats:
 
 
 def goodput_bps(view: View) -> Floats:
-    """Payload bit/s of each flow over the time that it was at work within the window; 0 for a
+    """Payload bit/s of each flow over the time that it was at work within the window; NaN for a
     flow that was not."""
     rates = []
     for flow, volume in enumerate(delivered_bytes(view)):
         start, end = view.active_s(flow)
-        rates.append(8 * volume / (end - start) if end > start else 0.0)
+        rates.append(8 * volume / (end - start) if end > start else math.nan)
     return np.array(rates)
 
 

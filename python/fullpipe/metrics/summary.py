@@ -7,19 +7,32 @@ from typing import Any
 import numpy as np
 
 from fullpipe.metrics.fairness import jain
-from fullpipe.metrics.flows import delivered_bytes, finite, goodput_bps, mean, quantiles
+from fullpipe.metrics.flows import (
+    completion_s,
+    delivered_bytes,
+    finite,
+    goodput_bps,
+    mean,
+    quantiles,
+)
+from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.view import Floats, View
 from fullpipe.recording import Recording
 
 
 def summarise(recording: Recording) -> dict[str, Any]:
-    """Engine, seed, scenario, `health`, `flows`, `path`, `ping_ms`, `jain`: all after the warm-up.
+    """Engine, seed, scenario, `health`, `flows`, `groups` (one an entry of the scenario's flows),
+    `goodput_bps` (of all flows together, over the whole window), `path`, `ping_ms`, `jain` (over
+    the `jain_flows` flows of equal demand): all after the warm-up.
 
     Shares and goodput count payload, utilisation counts bytes on the wire. RTTs are the smoothed
-    ones at the samples (the kernel exports no others), their `min` the connection's minimum.
-    None stands where there is nothing to measure."""
+    ones at the samples (the kernel exports no others), their `min` the connection's minimum. A
+    completion time is from a flow's start to its last acknowledged byte, also of flows that ended
+    in the warm-up. None stands where there is nothing to measure."""
     view = View(recording)
+    rates, fair = goodput_bps(view), equal_demand(view)
+    flows = _flows(view, rates)
     return {
         "engine": recording.metadata.get("engine"),
         "seed": recording.metadata.get("seed"),
@@ -27,51 +40,90 @@ def summarise(recording: Recording) -> dict[str, Any]:
         "health": {"problems": recording.problems},
         "interrupted": bool(recording.metadata.get("interrupted")),
         "failure": recording.metadata.get("failure"),
-        "flows": _flows(view),
+        "flows": flows,
+        "groups": [_group(view, group, rates, flows) for group in flow_groups(view)],
+        "goodput_bps": finite(_total_bps(view)),
         "path": _path(view),
         "ping_ms": _spread(ping_ms(view), ("p50", "p95", "p99", "max")),
-        "jain": finite(jain(goodput_bps(view))),
+        "jain": finite(jain(rates[fair])),
+        "jain_flows": len(fair),
     }
 
 
-def _flows(view: View) -> list[dict[str, Any]]:
-    rates, volumes = goodput_bps(view), delivered_bytes(view)
+def _flows(view: View, rates: Floats) -> list[dict[str, Any]]:
+    volumes, times = delivered_bytes(view), completion_s(view)
     total = float(volumes.sum())
     return [
         {
             "flow": str(view.flows["flow"][flow]),
             "cc": str(view.flows["cc"][flow]),
-            "goodput_bps": float(rates[flow]),
+            "goodput_bps": finite(float(rates[flow])),
             "share": float(volumes[flow]) / total if total > 0 else None,
-            "retransmit_ratio": _ratio(view, flow),
-            "rtt_us": _rtt(view, flow),
-            "cwnd_packets": _cwnd(view, flow),
-            "completion_us": finite(float(view.flows["completion_us"][flow])),
+            "retransmit_ratio": _ratio(view, (flow,)),
+            "rtt_us": _rtt(view, (flow,)),
+            "cwnd_packets": _cwnd(view, (flow,)),
+            "completion_s": finite(float(times[flow])),
         }
         for flow in range(rates.size)
     ]
 
 
-def _ratio(view: View, flow: int) -> float | None:
+def _group(
+    view: View, group: FlowGroup, rates: Floats, flows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    members = list(group.members)
+    mine = [flows[flow] for flow in members]
+    shares = [flow["share"] for flow in mine]
+    done = completion_s(view)[members]
+    keys = ("mean", "p5", "p50", "p95")
+    return {
+        "group": group.name,
+        "cc": mine[0]["cc"],
+        "flows": len(members),
+        "goodput_bps": _spread(rates[members], keys),
+        "share": None if None in shares else sum(shares),
+        "retransmit_ratio": _ratio(view, group.members),
+        "rtt_us": _rtt(view, group.members),
+        "cwnd_packets": _cwnd(view, group.members),
+        "finished": int(np.count_nonzero(~np.isnan(done))),
+        "completion_s": _spread(done, ("mean", "p50", "p95", "p99", "max")),
+        "jain": finite(jain(rates[members])) if len(members) > 1 else None,
+    }
+
+
+def _total_bps(view: View) -> float:
+    seconds = view.end_s - view.start_s
+    return 8 * float(delivered_bytes(view).sum()) / seconds if seconds > 0 else np.nan
+
+
+def _ratio(view: View, flows: tuple[int, ...]) -> float | None:
     sent, again = (
-        view.counter(flow, name, view.end_s) - view.counter(flow, name, view.start_s)
+        sum(
+            view.counter(flow, name, view.end_s) - view.counter(flow, name, view.start_s)
+            for flow in flows
+        )
         for name in ("packets_sent", "packets_retransmitted")
     )
     return again / sent if sent > 0 else None
 
 
-def _rtt(view: View, flow: int) -> dict[str, float | None]:
-    samples = view.flow_samples(flow)
-    p50, p95, p99 = quantiles(samples["srtt_us"], (0.5, 0.95, 0.99))
-    least = samples["min_rtt_us"][~np.isnan(samples["min_rtt_us"])]
+def _sampled(view: View, flows: tuple[int, ...], column: str) -> Floats:
+    return np.concatenate([view.flow_samples(flow)[column] for flow in flows])
+
+
+def _rtt(view: View, flows: tuple[int, ...]) -> dict[str, float | None]:
+    smoothed = _sampled(view, flows, "srtt_us")
+    p50, p95, p99 = quantiles(smoothed, (0.5, 0.95, 0.99))
+    least = _sampled(view, flows, "min_rtt_us")
+    least = least[~np.isnan(least)]
     return {
         "min": float(least.min()) if least.size else None,
-        "p50": p50, "p95": p95, "p99": p99, "mean": mean(samples["srtt_us"]),
+        "p50": p50, "p95": p95, "p99": p99, "mean": mean(smoothed),
     }  # fmt: skip
 
 
-def _cwnd(view: View, flow: int) -> dict[str, float | None]:
-    values = view.flow_samples(flow)["cwnd_packets"]
+def _cwnd(view: View, flows: tuple[int, ...]) -> dict[str, float | None]:
+    values = _sampled(view, flows, "cwnd_packets")
     return {"mean": mean(values), "p50": quantiles(values, (0.5,))[0]}
 
 
@@ -101,7 +153,7 @@ def _spread(values: Floats, keys: tuple[str, ...]) -> dict[str, float | None]:
     known = values[~np.isnan(values)]
     if not known.size:
         return dict.fromkeys(keys)
-    points = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    points = {"p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
     return {
         key: float(known.mean()) if key == "mean" else float(np.quantile(known, points[key]))
         for key in keys

@@ -16,14 +16,14 @@ from fullpipe.statistics import bootstrap_interval, by_run, kruskal_wallis, welc
 
 #: What one run's summary (`metrics.summarise`) is compared by: name, unit, digits, value.
 _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] = [
-    ("goodput", "Mbit/s", 2, lambda s: sum(f["goodput_bps"] for f in s["flows"]) / 1e6),
+    ("goodput", "Mbit/s", 2, lambda s: _mega(s["goodput_bps"])),
     ("utilisation", "%", 2, lambda s: _percent(s["path"]["utilisation"])),
     ("queueing delay p50", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p50"]),
     ("queueing delay p95", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p95"]),
     ("ping p50", "ms", 1, lambda s: s["ping_ms"]["p50"]),
     ("ping p95", "ms", 1, lambda s: s["ping_ms"]["p95"]),
     ("loss", "%", 3, lambda s: _percent(s["path"]["loss_ratio"])),
-    ("Jain index", "", 3, lambda s: s["jain"] if len(s["flows"]) > 1 else None),
+    ("Jain index", "", 3, lambda s: s["jain"]),
 ]
 #: Of the bootstrap: the same runs give the same interval.
 BOOTSTRAP_SEED = 1
@@ -129,3 +129,7 @@ def _test(groups: Mapping[str, list[float]]) -> Test:
 
 def _percent(ratio: float | None) -> float | None:
     return None if ratio is None else 100 * ratio
+
+
+def _mega(rate_bps: float | None) -> float | None:
+    return None if rate_bps is None else rate_bps / 1e6

@@ -110,7 +110,7 @@ def _goodputs(group: Group, cc: str) -> Floats:
         float(rate) / 1e6
         for run in group.runs
         for name, rate in zip(run.ccs, run.goodput_bps, strict=True)
-        if name == cc
+        if name == cc and np.isfinite(rate)
     ]
     return np.array(rates)
 

@@ -25,6 +25,8 @@ from fullpipe.report.timeline import left_out, time_plots
 
 #: Runs whose course over time is drawn; all are in the tables and distributions.
 MAX_RUNS_OVER_TIME = 6
+#: Flows that a page lists one by one; the table of groups has all.
+MAX_FLOWS_LISTED = 1000
 #: More runs than this, and the table of single runs is folded away.
 MAX_RUNS_UNFOLDED = 8
 
@@ -63,6 +65,8 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
         plotly=Markup(plotly.offline.get_plotlyjs()),
         groups=groups,
         runs=runs,
+        several=any(len(run.summary["groups"]) < len(run.ccs) for run in runs),
+        each=runs[: max(1, MAX_FLOWS_LISTED // max(len(run.ccs) for run in runs))],
         folded=len(runs) > MAX_RUNS_UNFOLDED,
         comparison=_comparison(groups) if len(runs) > 1 else [],
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
