@@ -98,7 +98,10 @@ def test_a_pool_killed_at_random_and_resumed_leaves_the_undisturbed_bytes(tmp_pa
     draw = random.Random(7)
     kills = 0
     for _ in range(5):
-        process = subprocess.Popen([sys.executable, str(script), str(file), str(tmp_path / "a")])
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(file), str(tmp_path / "a")],
+            env={**os.environ, "SWEEP_TEST": str(script)},
+        )
         deadline = time.monotonic() + 120
         goal = _parts(tmp_path / "a") + draw.randint(1, 3)
         while process.poll() is None and _parts(tmp_path / "a") < goal:
@@ -108,12 +111,29 @@ def test_a_pool_killed_at_random_and_resumed_leaves_the_undisturbed_bytes(tmp_pa
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert kills >= 2
+    deadline = time.monotonic() + 60
+    while _running(str(script)):
+        assert time.monotonic() < deadline, "workers outlived their program"
+        time.sleep(0.05)
     for name in ("a", "b"):
         subprocess.run([sys.executable, str(script), str(file), str(tmp_path / name)], check=True)
     again = Store(tmp_path / "a").known()
     assert again == Store(tmp_path / "b").known() and len(again) == 24
     assert rows(Store(tmp_path / "a")) == rows(Store(tmp_path / "b"))
     assert _files(tmp_path / "a") == _files(tmp_path / "b")
+
+
+def _running(word: str) -> list[str]:
+    """Processes, workers included, that have a word in their command or environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (place / "cmdline").read_bytes() + (place / "environ").read_bytes()
+        except OSError:
+            continue
+        if word.encode() in text:
+            found.append(place.name)
+    return found
 
 
 def _parts(folder: Path) -> int:

@@ -184,12 +184,13 @@ def _count(given: Mapping[str, Any], low: Quantity, high: Quantity, where: str) 
 
 def _between(ends: tuple[Quantity, Quantity], share: float, logarithmic: bool, whole: bool) -> Any:
     low, high = ends
+    like = high if share == 1.0 else low
     if share in (0.0, 1.0):
-        value = (low, high)[int(share)].value
+        value = like.value
     elif logarithmic:
         value = low.value * (high.value / low.value) ** share
     else:
         value = low.value + (high.value - low.value) * share
     if whole:
         return round(value)
-    return written(float(f"{value:.6g}") if logarithmic else value, low)
+    return written(float(f"{value:.6g}") if logarithmic else value, like)

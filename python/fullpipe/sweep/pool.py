@@ -8,12 +8,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import BaseContext
 
-from fullpipe.engines.child import die_with_parent
 from fullpipe.sweep.schedule import Failure, Group, LostError, Work
 
 #: Groups that wait in a worker's queue, so that it never waits for the parent.
@@ -113,6 +114,16 @@ def _call(work: Work, payloads: list[object]) -> list[Failure]:
 
 
 def _begin() -> None:
-    """In a worker: Ctrl-C is the parent's to answer, and nobody runs on for a parent that died."""
-    die_with_parent()
+    """In a worker: Ctrl-C is the parent's to answer, and nobody runs on for a parent that died.
+
+    The fork server would live as long as its workers do, so its end says nothing of the parent's;
+    the sentinel is a pipe that only the parent holds open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait_for([sentinel])
+    os._exit(1)

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 #: Work is grouped up to this much, so that delivery costs little and a loss no more.
 GROUP_S = 1.0
-#: A payload whose process dies so often is given up.
-_ATTEMPTS = 3
+#: A payload whose process dies so often while nothing else runs is given up.
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Group:
     """Items that are done together."""
 
     items: list[Item]
-    attempts: int = 0
+    losses_alone: int = 0
 
     @property
     def cost_s(self) -> float:
@@ -105,12 +105,16 @@ def run_all(
     if not items:
         return result
     todo = deque(grouped(items, executor.width, group_s))
+    suspects: deque[Group] = deque()
     total, done_s, begin = sum(item.cost_s for item in items), 0.0, time.monotonic()
     try:
-        while todo:
-            for group, outcome in executor.run(work, _taken(todo)):
+        while todo or suspects:
+            # Who of several ended their process is not known: alone it is.
+            alone = bool(suspects)
+            groups = iter([suspects.popleft()]) if alone else _taken(todo)
+            for group, outcome in executor.run(work, groups):
                 if isinstance(outcome, LostError):
-                    todo.extend(_again(group, str(outcome), result))
+                    suspects.extend(_again(group, alone, str(outcome), result))
                 elif outcome is not None:
                     result.done += len(group.items) - len(outcome)
                     result.failures += [(group.items[f.index].payload, f.reason) for f in outcome]
@@ -146,13 +150,15 @@ def _taken(todo: deque[Group]) -> Iterator[Group]:
         yield todo.popleft()
 
 
-def _again(group: Group, reason: str, result: Result) -> list[Group]:
-    """A group whose process died: once more, then its items one by one, then given up."""
-    attempts = group.attempts + 1
-    if len(group.items) > 1 and attempts > 1:
-        return [Group([item], 1) for item in group.items]
-    if attempts < _ATTEMPTS:
-        return [Group(group.items, attempts)]
+def _again(group: Group, alone: bool, reason: str, result: Result) -> list[Group]:
+    """What becomes of a group whose process died: it is done again alone; where it was, its items
+    one by one; and one that was alone so often is given up."""
+    if not alone:
+        return [group]
+    if len(group.items) > 1:
+        return [Group([item]) for item in group.items]
+    if group.losses_alone + 1 < _ATTEMPTS:
+        return [Group(group.items, group.losses_alone + 1)]
     result.failures += [(item.payload, reason) for item in group.items]
     return []
 
