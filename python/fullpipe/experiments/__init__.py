@@ -7,9 +7,10 @@ verdicts -> pages. Nothing here knows how an engine works or what an algorithm d
 from fullpipe.experiments.catalogue import load_catalogue, load_entry
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.grid import Cell, cells_of
-from fullpipe.experiments.runner import Progress, run_entries
+from fullpipe.experiments.runner import run_entries
 from fullpipe.experiments.store import Store, default_store
 from fullpipe.experiments.verdicts import EntryVerdicts, Verdict, judge
+from fullpipe.sweep.schedule import Progress
 
 __all__ = [
     "Cell",

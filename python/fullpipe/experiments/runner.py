@@ -6,13 +6,8 @@ and the store; must never judge.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +15,6 @@ from typing import Any
 import tomli_w
 
 from fullpipe.engines import engine, run_scenario
-from fullpipe.engines.child import die_with_parent
 from fullpipe.errors import RunError, UserError
 from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import Cell
@@ -29,10 +23,16 @@ from fullpipe.experiments.store import Store
 from fullpipe.experiments.values import fits
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
+from fullpipe.sweep.cells import PACKET_S
+from fullpipe.sweep.pool import Pool, cores
+from fullpipe.sweep.schedule import Failure, Item, Progress, run_all
 from fullpipe.sweep.templates import fill
 
 #: Asking the models costs as much for each flow as running so many packets, roughly.
 _PACKETS_OF_A_FLOW_ASKED = 4e5
+#: Runs are grouped up to so much work: a run of a hundredth of a second should not wait for a
+#: process, and progress should be seen.
+_GROUP_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,6 @@ class Question:
     warmup_s: float
     weight: float
     engine: str = "models"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a request is: runs, and the share of all work."""
-
-    done: int
-    total: int
-    share: float
-    left_s: float | None
 
 
 @dataclass
@@ -112,11 +102,8 @@ def run_entries(
         for key, (plan, warmup_s) in lacking(entry, size, store, where).items():
             weight = len(plan["flows"]) * _PACKETS_OF_A_FLOW_ASKED
             questions[key] = Question(entry.id, plan, warmup_s, weight)
-    # The longest first, so that no core waits for one at the end.
-    order: list[Job | Question] = sorted(
-        [*todo.values(), *questions.values()], key=lambda work: -work.weight
-    )
-    _run_all(order, store, keep_recordings, jobs, on_progress, outcome)
+    _run_all(list(questions.values()), store, keep_recordings, jobs, None, outcome)
+    _run_all(list(todo.values()), store, keep_recordings, jobs, on_progress, outcome)
     return outcome
 
 
@@ -186,68 +173,53 @@ def _unable(entry: Entry, engine_name: str, size: Size) -> str:
 
 
 def _run_all(
-    order: Sequence[Job | Question],
+    asked: Sequence[Job | Question],
     store: Store,
     keep: bool,
     jobs: int | None,
-    on_progress: Callable[[Progress], None],
+    on_progress: Callable[[Progress], None] | None,
     outcome: Outcome,
 ) -> None:
-    if not order:
+    """Does what is asked on the scheduler of sweeps."""
+    if not asked or outcome.interrupted:
         return
-    workers = min(len(order), jobs or os.cpu_count() or 1)
-    total, done, begin = sum(job.weight for job in order), 0.0, time.monotonic()
-    runs = sum(isinstance(job, Job) for job in order)
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_serve_parent)
-    pending: dict[Future[None], Job | Question] = {}
-    waiting = iter(order)
-    try:
-        _submit(pool, pending, waiting, store, keep, 2 * workers)
-        while pending:
-            finished, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-            for future in finished:
-                job = pending.pop(future)
-                done += job.weight
-                try:
-                    future.result()
-                    outcome.ran += isinstance(job, Job)
-                except (RunError, UserError) as error:
-                    outcome.failures.setdefault((job.entry_id, job.engine), str(error))
-                except BrokenProcessPool:
-                    raise RunError(f"{job.entry_id}: a run ended its process") from None
-            _submit(pool, pending, waiting, store, keep, 2 * workers)
-            spent, share = time.monotonic() - begin, done / total
-            left = spent * (1 - share) / share if share > 0 else None
-            on_progress(Progress(outcome.ran, runs, share, left))
-    except KeyboardInterrupt:
-        outcome.interrupted = True
-        for process in list(pool._processes.values()):
-            process.terminate()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        if outcome.interrupted:
-            _sweep(store)
+    result = run_all(
+        [Item(one, one.weight * PACKET_S) for one in asked],
+        _Work(store.folder, keep),
+        Pool(min(len(asked), jobs or cores()), preload="fullpipe.experiments.runner"),
+        on_progress or (lambda _progress: None),
+        _GROUP_S,
+    )
+    outcome.ran += result.done if isinstance(asked[0], Job) else 0
+    outcome.interrupted = result.interrupted
+    for one, reason in result.failures:
+        outcome.failures.setdefault((one.entry_id, one.engine), reason)
+    if result.interrupted:
+        shutil.rmtree(store.folder / "work", ignore_errors=True)
 
 
-def _submit(
-    pool: ProcessPoolExecutor,
-    pending: dict[Future[None], Job | Question],
-    waiting: Any,
-    store: Store,
-    keep: bool,
-    depth: int,
-) -> None:
-    while len(pending) < depth and (job := next(waiting, None)) is not None:
-        pending[pool.submit(_run_one, job, store.folder, keep)] = job
-
-
-def _run_one(job: Job | Question, folder: Path, keep: bool) -> None:
+@dataclass(frozen=True)
+class _Work:
     """In a process of its own: runs, measures, stores; or asks the models."""
-    store = Store(folder)
-    if isinstance(job, Question):
-        ask(job.plan, job.warmup_s, store)
-        return
+
+    folder: Path
+    keep: bool
+
+    def __call__(self, asked: Sequence[Job | Question]) -> list[Failure]:
+        store = Store(self.folder)
+        failures = []
+        for index, one in enumerate(asked):
+            try:
+                if isinstance(one, Question):
+                    ask(one.plan, one.warmup_s, store)
+                else:
+                    _run_one(one, store, self.keep)
+            except (RunError, UserError) as error:
+                failures.append(Failure(index, str(error)))
+        return failures
+
+
+def _run_one(job: Job, store: Store, keep: bool) -> None:
     scenario = make_scenario(job.document, job.entry_id)
     place = store.workplace(job.key)
     try:
@@ -259,16 +231,3 @@ def _run_one(job: Job | Question, folder: Path, keep: bool) -> None:
         store.write(job.key, outcome.recordings[0], job.expressions, keep or job.engine != "sim")
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-def _sweep(store: Store) -> None:
-    """Removes what interrupted runs left half-made."""
-    shutil.rmtree(store.folder / "work", ignore_errors=True)
-
-
-def _serve_parent() -> None:
-    """In a worker: Ctrl-C is the parent's to answer, and nobody runs on for a parent that died."""
-    import signal
-
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -27,7 +27,7 @@ from fullpipe.sweep.worker import Run
 
 #: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
 #: work and size groups; estimates for people come from trials (estimate.py).
-_PACKET_S, _RUN_S, _FLOW_S = 2.5e-7, 4e-4, 1e-4
+PACKET_S, _RUN_S, _FLOW_S = 2.5e-7, 4e-4, 1e-4
 #: A simulated second on the virtual machine: at rest, and a packet.
 _VM_SECOND_S, _VM_PACKET_S, _VM_RUN_S = 0.1, 1.2e-4, 6.0
 
@@ -112,7 +112,7 @@ def cost_s(plan: Mapping[str, Any], engine: str) -> float:
     seconds: float = plan["duration_ns"] / 1e9
     packets: float = rate_bps * seconds / (8 * path["mtu_bytes"])
     if engine == "sim":
-        return _RUN_S + _FLOW_S * len(plan["flows"]) + _PACKET_S * packets
+        return _RUN_S + _FLOW_S * len(plan["flows"]) + PACKET_S * packets
     return _VM_RUN_S + _VM_SECOND_S * seconds + _VM_PACKET_S * packets
 
 
