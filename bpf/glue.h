@@ -12,8 +12,9 @@
  * - State lives in socket storage: icsk_ca_priv has 104 bytes, BBRv3 needs more.
  * - No tx_in_flight and no lost count per packet: the contract's snapshot ring (cc/ring.h) stands
  *   in, fed by min_tso_segs, which tcp_write_xmit() calls before it sends.
- * - No call for each packet marked lost, and none for a tail loss probe's recovery: losses are
- *   judged on the next ACK.
+ * - No call for each packet marked lost: losses are judged on the next ACK.
+ * - None for a tail loss probe's recovery: it is known by its states, CWR and back within one ACK
+ *   and before the congestion control sees that (tcp_process_tlp_ack()).
  * - tp->app_limited cannot be written before 6.11: algorithms remember what they sent while they
  *   kept the pipe empty (cc/bbr1.h, cc/bbr3_model.h).
  * - No TCP_ECN_LOW: a path is never known to mark early, so BBRv3's ECN response stays off.
@@ -58,6 +59,7 @@ struct fp_socket {
 #if FP_WANTS_RING
 	struct cc_ring ring;
 #endif
+	u64 cwr_us; /* when CWR began, if no ACK was seen since; 0: none */
 	struct cc_kept kept;
 	u8 prior_ca_state;
 	u8 is_live; /* init was called */
@@ -172,6 +174,7 @@ static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
 	conn->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 	conn->prior_ca_state = s->prior_ca_state;
 	conn->is_cwnd_limited = fp_is_cwnd_limited(tp);
+	conn->is_cwnd_full = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	conn->ecn_ok = fp_ecn_ok(tp);
 	conn->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
 }
@@ -233,11 +236,13 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 				     u32 packets)
 {
 	/* On the stack, so that a constant kind leaves only its branch of the algorithm. */
-	const struct cc_event event = {.kind = kind, .value = value, .packets = packets};
+	struct cc_event event = {.kind = kind, .value = value, .packets = packets};
 
 	if (!s || !s->is_live)
 		return 0;
 	fp_begin(sk, s, FP_CALL_EVENT);
+	if (kind == CC_EVENT_TLP_RECOVERY)
+		event.is_app_limited = s->call.conn.app_limited != 0;
 #if FP_WANTS_RING
 	if (kind == CC_EVENT_SEND)
 		cc_ring_push(&s->ring, &s->call.conn);
@@ -336,6 +341,16 @@ void fp_set_state(u64 *context)
 		return;
 	s->prior_ca_state = s->call.conn.ca_state;
 	fp_end(sk, s);
+#if FP_OWNS_CWND
+	if (state == CC_CWR) {
+		s->cwr_us = s->call.conn.now_us;
+	} else if (s->prior_ca_state == CC_CWR && s->cwr_us == s->call.conn.now_us &&
+		   state < CC_CWR) {
+		s->cwr_us = 0;
+		if (fp_tell(sk, s, CC_EVENT_TLP_RECOVERY, 0, 0))
+			fp_end(sk, s);
+	}
+#endif
 }
 
 SEC("struct_ops")
@@ -380,6 +395,13 @@ void fp_pkts_acked(u64 *context)
 #endif
 
 #if FP_OWNS_CWND
+/* tcp_process_tlp_ack() keeps the episode only where it cannot yet say what was repaired. */
+static __always_inline u8 fp_is_probe_answer(const struct tcp_sock *tp)
+{
+	return tp->tlp_high_seq && tp->tlp_high_seq == tp->snd_una &&
+	       BPF_CORE_READ_BITFIELD(tp, tlp_retrans);
+}
+
 static __always_inline void fp_read_ack(const struct rate_sample *rs, struct cc_ack *ack)
 {
 	ack->prior_us = rs->prior_mstamp;
@@ -417,7 +439,9 @@ void fp_cong_control(u64 *context)
 	if (!s || !s->is_live)
 		return;
 	fp_begin(sk, s, FP_CALL_ACK);
+	s->cwr_us = 0;
 	fp_read_ack(rs, &s->call.ack);
+	s->call.ack.is_probe_answer = fp_is_probe_answer((const void *)sk);
 #if FP_WANTS_RING
 	CC_STEP();
 	cc_ring_sample(&s->ring, &s->call.conn, &s->call.ack);

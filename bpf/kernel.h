@@ -67,12 +67,14 @@ struct tcp_sock {
 	u32 lost;
 	u32 app_limited;
 	u32 lsndtime; /* jiffies */
+	u32 tlp_high_seq;
 	u64 tcp_mstamp;
 	u64 tcp_clock_cache;
 	u64 tcp_wstamp_ns;
 	u64 delivered_mstamp;
 	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
+	u8 tlp_retrans : 1;
 } FP_KERNEL;
 
 /* Accurate ECN, since 6.18. */

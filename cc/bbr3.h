@@ -65,7 +65,7 @@ CC_INLINE void bbr3_probe_longterm_upward(struct bbr3 *s, const struct bbr3_para
 {
 	u32 steps;
 
-	if (!conn->is_cwnd_limited || cwnd < s->inflight_longterm) {
+	if (!conn->is_cwnd_full || cwnd < s->inflight_longterm) {
 		if (p->bbr2_rules)
 			s->bw_probe_up_acked = 0;
 		return;
@@ -159,7 +159,7 @@ CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
 	if (p->probe_up_inflight_gain)
 		return conn->now_us > s->cycle_stamp_us + s->min_rtt_us &&
 		       inflight >= bbr3_inflight(s, p, bbr3_max_bw(s), p->probe_up_inflight_gain);
-	if (conn->is_cwnd_limited && ctl->cwnd >= s->inflight_longterm) {
+	if (conn->is_cwnd_full && ctl->cwnd >= s->inflight_longterm) {
 		bbr3_reset_full_bw(s); /* the bound, not the path, limits the rate */
 		s->full_bw = s->sample.bw;
 		return 0;
@@ -407,6 +407,7 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 	if (!p->bbr2_rules)
 		bbr3_advance_latest(s, ack);
 	s->prev_ca_state = conn->ca_state;
+	s->undo_is_saved = 0;
 	if (s->sample.lost)
 		s->loss_in_cycle = 1;
 	if (ack->delivered_ce > 0)
@@ -455,13 +456,17 @@ CC_INLINE void bbr3_on_event(struct bbr3 *s, const struct bbr3_params *p,
 	else if (event->kind == CC_EVENT_TX_START)
 		bbr3_restart_from_idle(s, p, conn, ctl);
 	else if (event->kind == CC_EVENT_SSTHRESH)
-		bbr3_save_for_undo(s, ctl->cwnd);
+		bbr3_enter_recovery(s, ctl->cwnd);
 	else if (event->kind == CC_EVENT_UNDO)
 		bbr3_undo(s, p, conn, ctl);
 	else if (event->kind == CC_EVENT_RTO)
 		/* Everything out is lost, and no ACK says so: the flight is what is out. */
 		bbr3_handle_lost(s, p, conn, ctl->cwnd, conn->packets_out, conn->packets_out,
 				 conn->app_limited != 0);
+	else if (event->kind == CC_EVENT_LOST)
+		bbr3_handle_lost_packet(s, p, conn, ctl->cwnd, event);
+	else if (event->kind == CC_EVENT_TLP_RECOVERY)
+		bbr3_handle_probe_recovery(s, p, conn, ctl->cwnd, event);
 	else if (event->kind == CC_EVENT_STATE)
 		bbr3_on_state(s, p, event->value, ctl);
 }

@@ -128,12 +128,60 @@ CC_INLINE void bbr3_handle_inflight_too_high(struct bbr3 *s, const struct bbr3_p
 	}
 }
 
+CC_INLINE void bbr3_save_bounds(struct bbr3 *s)
+{
+	s->undo_phase = CC_PHASE_NONE;
+	s->undo_bw_shortterm = s->bw_shortterm;
+	s->undo_inflight_shortterm = s->inflight_shortterm;
+	s->undo_inflight_longterm = s->inflight_longterm;
+}
+
+CC_INLINE void bbr3_note_loss(struct bbr3 *s, const struct cc_conn *conn)
+{
+	if (!s->loss_in_round)
+		s->loss_round_delivered = conn->delivered; /* judge a full round from here */
+	s->loss_in_round = 1;
+	s->loss_in_cycle = 1;
+}
+
+/* A packet was marked lost, and the host knows its flight (Linux bbr_skb_marked_lost()). */
+CC_INLINE void bbr3_handle_lost_packet(struct bbr3 *s, const struct bbr3_params *p,
+				       const struct cc_conn *conn, u32 cwnd,
+				       const struct cc_event *event)
+{
+	s->lost_seen = conn->lost;
+	/* The draft's undo knows the bounds from before the first cut; Linux's from after it,
+	 * because recovery begins, and asks for ssthresh, when packets are marked already. */
+	if (p->undo_resumes_probe && conn->ca_state < CC_RECOVERY && !s->undo_is_saved) {
+		bbr3_save_bounds(s);
+		s->undo_is_saved = 1;
+	}
+	bbr3_note_loss(s, conn);
+	if (!s->bw_probe_samples || !bbr3_is_loss_too_high(p, event->value, event->packets))
+		return;
+	bbr3_handle_inflight_too_high(s, p, conn, cwnd,
+				      bbr3_inflight_at_loss(p, event->value, event->packets),
+				      event->is_app_limited != 0);
+}
+
+/* A tail loss probe repaired a loss that no mark told of (Linux bbr_run_loss_probe_recovery()). */
+CC_INLINE void bbr3_handle_probe_recovery(struct bbr3 *s, const struct bbr3_params *p,
+					  const struct cc_conn *conn, u32 cwnd,
+					  const struct cc_event *event)
+{
+	u32 tx_inflight = s->inflight_latest + 1;
+
+	bbr3_note_loss(s, conn);
+	if (s->bw_probe_samples && bbr3_is_loss_too_high(p, tx_inflight, 1))
+		bbr3_handle_inflight_too_high(s, p, conn, cwnd, tx_inflight,
+					      event->is_app_limited != 0);
+}
+
 /*
- * Packets were marked lost since the last call. Google's kernel calls skb_marked_lost() for each,
- * with the flight and the losses as they were when that packet was sent; stock kernels do not. The
- * lost packets were sent just before the newest one that this ACK acknowledges, so that one's
- * flight and losses stand for theirs. Of several, the first whose loss crosses the threshold
- * counts, with the losses up to itself.
+ * Packets were marked lost since the last call, by a host that does not say which. The lost packets
+ * were sent just before the newest one that this ACK acknowledges, so that one's flight and losses
+ * stand for theirs. Of several, the first whose loss crosses the threshold counts, with the losses
+ * up to itself.
  */
 CC_INLINE void bbr3_handle_lost(struct bbr3 *s, const struct bbr3_params *p,
 				const struct cc_conn *conn, u32 cwnd, u32 tx_inflight, u32 lost,
@@ -144,10 +192,7 @@ CC_INLINE void bbr3_handle_lost(struct bbr3 *s, const struct bbr3_params *p,
 	s->lost_seen = conn->lost;
 	if (!newly)
 		return;
-	if (!s->loss_in_round)
-		s->loss_round_delivered = conn->delivered; /* judge a full round from here */
-	s->loss_in_round = 1;
-	s->loss_in_cycle = 1;
+	bbr3_note_loss(s, conn);
 	if (!s->bw_probe_samples || !bbr3_is_loss_too_high(p, tx_inflight, lost))
 		return;
 	tolerated = bbr3_scale(tx_inflight, p->loss_thresh);
@@ -202,7 +247,8 @@ CC_INLINE void bbr3_update_latest(struct bbr3 *s, const struct cc_conn *conn,
 
 CC_INLINE void bbr3_advance_latest(struct bbr3 *s, const struct cc_ack *ack)
 {
-	if (!s->loss_round_start)
+	/* Whether a probe repaired a loss is not known yet: what was delivered before stays. */
+	if (!s->loss_round_start || ack->is_probe_answer)
 		return;
 	s->bw_latest = s->sample.bw;
 	s->inflight_latest = (u32)ack->delivered;
@@ -288,20 +334,22 @@ CC_INLINE void bbr3_save_cwnd(struct bbr3 *s, u32 cwnd)
 		s->prior_cwnd = cc_max_u32(s->prior_cwnd, cwnd);
 }
 
-CC_INLINE void bbr3_save_for_undo(struct bbr3 *s, u32 cwnd)
+CC_INLINE void bbr3_enter_recovery(struct bbr3 *s, u32 cwnd)
 {
 	bbr3_save_cwnd(s, cwnd);
-	s->undo_phase = CC_PHASE_NONE;
-	s->undo_bw_shortterm = s->bw_shortterm;
-	s->undo_inflight_shortterm = s->inflight_shortterm;
-	s->undo_inflight_longterm = s->inflight_longterm;
+	if (!s->undo_is_saved)
+		bbr3_save_bounds(s);
 }
 
 /* The loss was spurious: at least what held before it holds again. */
 CC_INLINE void bbr3_undo(struct bbr3 *s, const struct bbr3_params *p, const struct cc_conn *conn,
 			 struct cc_ctl *ctl)
 {
-	ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
+	/* Linux returns the saved window, the draft the larger one (BBRRestoreCwnd()). */
+	if (p->undo_resumes_probe || !s->prior_cwnd)
+		ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
+	else
+		ctl->cwnd = s->prior_cwnd;
 	bbr3_reset_full_bw(s);
 	s->loss_in_round = 0;
 	s->settled = 0;

@@ -82,6 +82,7 @@ struct bbr3 {
 	u8 phase;                  /* enum cc_phase */
 	u8 ack_phase;              /* enum bbr3_ack_phase */
 	u8 undo_phase;             /* phase that loss ended in this episode; CC_PHASE_NONE */
+	u8 undo_is_saved;          /* what undo restores was saved by a loss since the last ACK */
 	u8 prev_ca_state;
 	u8 round_start;
 	u8 loss_round_start;

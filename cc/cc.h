@@ -53,11 +53,13 @@ struct cc_conn {
 	u32 seed;             /* of the algorithm's own random numbers; read at init only */
 	u8 ca_state;          /* enum cc_ca_state */
 	u8 prior_ca_state;    /* the one before the last change */
-	u8 is_cwnd_limited;   /* the window, not the application, stopped the sender */
+	u8 is_cwnd_limited;   /* may the window grow (Linux tcp_is_cwnd_limited())? */
 	u8 ecn_ok;            /* ECN was negotiated */
 	u8 ecn_low;           /* the path is known to mark early (Google's TCP_ECN_LOW) */
 	u8 is_paced;          /* the host spaces departures at ctl->pacing_rate_Bps */
-	u8 unused_[6];
+	u8 is_cwnd_full;      /* the window stopped the sender (Linux's bit is_cwnd_limited, which
+			       * slow start does not widen) */
+	u8 unused_[5];
 };
 
 /* One ACK's rate sample: draft-ietf-ccwg-bbr section 4.1, Linux struct rate_sample. */
@@ -73,12 +75,14 @@ struct cc_ack {
 	u32 acked_sacked;   /* packets newly delivered by this ACK */
 	u32 prior_inflight; /* in flight just before this ACK */
 	u32 last_end_seq;   /* end of the newest packet acknowledged */
-	u32 tx_inflight;    /* in flight just after that packet was sent   \ from the contract's */
-	u32 lost; /* packets lost between its sending and now    / snapshot ring (ring.h) */
-	u8 is_app_limited; /* that packet was sent while application-limited */
-	u8 is_retrans;     /* ... was a retransmission */
-	u8 is_ack_delayed; /* the RTT sample probably contains a delayed ACK */
-	u8 unused_[5];
+	u32 tx_inflight; /* in flight just after that packet was sent \ the host's own, or from the
+			  */
+	u32 lost;        /* packets lost between its sending and now  / snapshot ring (ring.h) */
+	u8 is_app_limited;  /* that packet was sent while application-limited */
+	u8 is_retrans;      /* ... was a retransmission */
+	u8 is_ack_delayed;  /* the RTT sample probably contains a delayed ACK */
+	u8 is_probe_answer; /* of a tail loss probe that sent data again, and perhaps of the data */
+	u8 unused_[4];
 };
 
 /* Everything else that happens to a connection. What the host does with ctl
@@ -96,13 +100,17 @@ enum cc_event_kind {
 		       */
 	CC_EVENT_SEND, /* about to send: set ctl->tso_segs (Linux min_tso_segs()); CC_OWNS_CWND only
 			*/
+	/* A packet was marked lost that was sent with `value` in flight, itself included; `packets`
+	 * were lost since then. From hosts that know; conn->lost tells the others' losses. */
+	CC_EVENT_LOST,
+	CC_EVENT_TLP_RECOVERY, /* a tail loss probe repaired the loss of one packet */
 };
 
 struct cc_event {
 	u32 kind;
 	u32 value;
 	u32 packets;
-	u32 unused_;
+	u32 is_app_limited; /* that packet was (CC_EVENT_LOST, CC_EVENT_TLP_RECOVERY) */
 };
 
 /* What an algorithm sets. What holds where it sets nothing is in defaults.h, for every host. */
@@ -123,8 +131,8 @@ struct cc_ctl {
  * (Linux cong_control), CC_EVENT_SEND before sending. Without it the host runs recovery (PRR) and
  * calls on_ack only when the window may grow (Linux cong_avoid); only ack->acked_sacked is then
  * meaningful.
- * CC_WANTS_RING: fill cc_ack.tx_inflight and .lost: the host keeps a struct cc_ring. Needs
- * CC_OWNS_CWND.
+ * CC_WANTS_RING: fill cc_ack.tx_inflight and .lost: a host that does not keep them for each packet,
+ * and so sends no CC_EVENT_LOST, keeps a struct cc_ring. Needs CC_OWNS_CWND.
  * CC_WANTS_ECN: negotiate ECN even where the system does not.
  * CC_WANTS_RTT: send CC_EVENT_RTT. */
 #define CC_OWNS_CWND 1

@@ -13,9 +13,9 @@
  * When a window holds more bursts than the ring has places, only every k-th burst is
  * kept; what was acknowledged between two snapshots is then taken as spread evenly over
  * the gaps between their bursts. (Otherwise a window-limited flow would seem to have had
- * up to k - 1 bursts more than its window in flight.) A retransmission reports the flight
- * of the packet's first sending if that is still here, else the oldest that is: the loss
- * counter is then at most a window too old.
+ * up to k - 1 bursts more than its window in flight.) A retransmission is found by what was
+ * delivered when it was sent, because its number says when it was sent first; for its sake
+ * snapshots are also kept where only acknowledgements moved.
  */
 #ifndef FULLPIPE_CC_RING_H
 #define FULLPIPE_CC_RING_H
@@ -55,8 +55,11 @@ CC_INLINE void cc_ring_push(struct cc_ring *ring, const struct cc_conn *conn)
 			ring->slot[newest].bursts++;
 			return;
 		}
-		if (conn->snd_nxt == ring->slot[newest].snd_nxt)
-			ring->count--; /* nothing was sent since: the newer facts hold */
+		/* No new data was sent since: the newer facts hold. */
+		if (conn->snd_nxt == ring->slot[newest].snd_nxt &&
+		    conn->delivered - ring->slot[newest].delivered <=
+			conn->inflight / (CC_RING_SLOTS / 2))
+			ring->count--;
 	}
 	s = &ring->slot[ring->count & (CC_RING_SLOTS - 1)];
 	s->snd_nxt = conn->snd_nxt;
@@ -94,20 +97,26 @@ CC_INLINE void cc_ring_sample(const struct cc_ring *ring, const struct cc_conn *
 	ack->lost = ack->losses;
 	if (!have || !conn->mss_bytes)
 		return;
-	/* The last snapshot that begins before the packet's end: snd_nxt rises along the ring. */
+	/* The last snapshot that begins before the packet's end, or that was taken before it was
+	 * sent again: snd_nxt and delivered rise along the ring. */
 	for (i = 0; i < CC_RING_STEPS + 1; i++) {
 		u32 mid = (low + high) / 2;
 
 		if (high - low <= 1)
 			break;
-		if (cc_before(ring->slot[(first + mid) & (CC_RING_SLOTS - 1)].snd_nxt,
-			      ack->last_end_seq))
+		s = &ring->slot[(first + mid) & (CC_RING_SLOTS - 1)];
+		if (ack->is_retrans ? !cc_after(s->delivered, ack->prior_delivered)
+				    : cc_before(s->snd_nxt, ack->last_end_seq))
 			low = mid;
 		else
 			high = mid;
 	}
 	s = &ring->slot[(first + low) & (CC_RING_SLOTS - 1)];
 	ack->lost = conn->lost - s->lost;
+	if (ack->is_retrans) {
+		ack->tx_inflight = s->inflight + 1;
+		return;
+	}
 	into_burst = 0;
 	if (cc_before(s->snd_nxt, ack->last_end_seq))
 		into_burst =

@@ -32,7 +32,8 @@ pub struct Conn {
     pub ecn_ok: u8,
     pub ecn_low: u8,
     pub is_paced: u8,
-    pub unused: [u8; 6],
+    pub is_cwnd_full: u8,
+    pub unused: [u8; 5],
 }
 
 /// `struct cc_ack`: one ACK's rate sample.
@@ -56,7 +57,8 @@ pub struct Ack {
     pub is_app_limited: u8,
     pub is_retrans: u8,
     pub is_ack_delayed: u8,
-    pub unused: [u8; 5],
+    pub is_probe_answer: u8,
+    pub unused: [u8; 4],
 }
 
 /// `struct cc_event`: anything but an ACK.
@@ -69,8 +71,8 @@ pub struct Event {
     pub value: u32,
     /// Depends on the kind.
     pub packets: u32,
-    /// Padding.
-    pub unused: u32,
+    /// The packet that it is about was sent while application-limited.
+    pub is_app_limited: u32,
 }
 
 /// `enum cc_event_kind`.
@@ -88,6 +90,8 @@ pub enum EventKind {
     Undo,
     Rtt,
     Send,
+    Lost,
+    TlpRecovery,
 }
 
 /// `enum cc_ca_state`.

@@ -70,6 +70,13 @@ impl Controller {
         self.algorithm.flags() & flag != 0
     }
 
+    /// The host fills `tx_inflight` and `lost` of each ACK itself, and tells of each lost packet
+    /// ([`EventKind::Lost`]): no ring is kept.
+    pub fn without_ring(mut self) -> Self {
+        self.ring = None;
+        self
+    }
+
     /// The connection was established.
     pub fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
         let (state, params) = (self.state.as_mut_ptr().cast(), self.params());

@@ -455,7 +455,7 @@ fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, S
 }
 
 fn event_name(kind: u32) -> Result<&'static str, String> {
-    const NAMES: [(EventKind, &str); 10] = [
+    const NAMES: [(EventKind, &str); 12] = [
         (EventKind::TxStart, "tx_start"),
         (EventKind::CwndRestart, "cwnd_restart"),
         (EventKind::CompleteCwr, "complete_cwr"),
@@ -466,6 +466,8 @@ fn event_name(kind: u32) -> Result<&'static str, String> {
         (EventKind::Undo, "undo"),
         (EventKind::Rtt, "rtt"),
         (EventKind::Send, "send"),
+        (EventKind::Lost, "lost"),
+        (EventKind::TlpRecovery, "tlp_recovery"),
     ];
     NAMES
         .iter()

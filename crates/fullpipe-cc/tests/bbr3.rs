@@ -453,7 +453,7 @@ fn call() -> impl Strategy<Value = Call> {
                 }
             },
         );
-    prop_oneof![8 => ack, 1 => (1u32..12, 0u32..5).prop_map(|(kind, value)| Call::Event(kind, value))]
+    prop_oneof![8 => ack, 1 => (1u32..14, 0u32..5).prop_map(|(kind, value)| Call::Event(kind, value))]
 }
 
 proptest! {
@@ -505,6 +505,7 @@ proptest! {
                     conn.inflight = flight;
                     conn.packets_out = flight;
                     conn.is_cwnd_limited = u8::from(flight > ctl.cwnd);
+                    conn.is_cwnd_full = conn.is_cwnd_limited;
                     if rtt_us > 0 {
                         conn.srtt_us = rtt_us as u32;
                     }

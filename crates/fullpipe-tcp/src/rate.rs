@@ -31,6 +31,8 @@ pub(crate) struct Sample {
     pub(crate) last_number: u32,
     pub(crate) is_app_limited: bool,
     pub(crate) is_retrans: bool,
+    pub(crate) tx_inflight: u32,
+    pub(crate) prior_lost: u32,
     pub(crate) delivered: i32,
     pub(crate) delivered_ce: i32,
     pub(crate) interval_us: i32,
@@ -68,6 +70,8 @@ impl RateState {
             sample.prior_delivered_ce = record.delivered_ce;
             sample.is_app_limited = record.flags & APP_LIMITED != 0;
             sample.is_retrans = record.flags & EVER_RETRANS != 0;
+            sample.tx_inflight = record.burst_inflight;
+            sample.prior_lost = record.lost;
             sample.last_number = number;
             sample.newest_order = record.order;
             sample.send_interval_us = sent_us.saturating_sub(record.first_tx_us);

@@ -1,11 +1,11 @@
 //! What an ACK does: scoreboard, RACK, the states of loss recovery, PRR, undo, and the call of the
 //! congestion control. Order and names follow tcp_input.c, tcp_ack().
 
-use fullpipe_cc::{Ack as CcAck, CaState, EventKind, INFINITE};
+use fullpipe_cc::{flags, Ack as CcAck, CaState, EventKind, INFINITE};
 
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
-use crate::scoreboard::{is_later, EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
+use crate::scoreboard::{is_later, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
 use crate::sender::{Sender, SenderEvent, TimerKind};
 use crate::ticks::expires_ns;
 
@@ -31,6 +31,11 @@ struct Incoming {
     acked_packets: u32,
     echo_ns: u64,
     ece: bool,
+    window_changed: bool,
+    /// It may answer a probe's retransmission, or what that repeated.
+    answers_probe: bool,
+    /// The receiver may have waited before it answered (FLAG_ACK_MAYBE_DELAYED).
+    is_delayed: bool,
 }
 
 impl Sender {
@@ -40,13 +45,16 @@ impl Sender {
         if ack.next > self.snd_nxt || ack.next < self.snd_una {
             return;
         }
+        self.check_app_limited();
         let prior_inflight = self.inflight();
         let prior_lost = self.lost;
+        let prior_sacked = self.sacked_out;
         let prior_una = self.snd_una;
         let mut incoming = Incoming {
             echo_ns: ack.echo_ns,
             ece: ack.ece && self.config.ecn,
             advanced: ack.next > self.snd_una,
+            window_changed: ack.window_bytes != self.window_bytes,
             ..Incoming::default()
         };
         self.window_bytes = ack.window_bytes;
@@ -73,10 +81,10 @@ impl Sender {
                 self.arm_retransmit();
             }
         }
-        if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(fullpipe_cc::flags::WANTS_RTT)) {
+        if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
             self.cc_event(EventKind::Rtt, rtt_us, incoming.acked_packets);
         }
-        self.end_loss_probe(ack);
+        self.end_loss_probe(ack, &mut incoming);
         self.alert(prior_una, &mut incoming);
 
         let losses = self.lost.wrapping_sub(prior_lost);
@@ -84,6 +92,7 @@ impl Sender {
         let min_rtt_us = self.rtt.min_us();
         self.rate
             .generate(&mut incoming.sample, grew, self.now_ns / 1000, min_rtt_us);
+        incoming.is_delayed = prior_sacked == 0 && self.answers_a_lone_runt(ack, &incoming);
         self.control(&incoming, rtt_us, losses, prior_inflight);
     }
 
@@ -228,18 +237,36 @@ impl Sender {
         Some(control_us)
     }
 
-    /// tcp_process_tlp_ack(): a retransmitted probe that repaired a loss is a loss.
-    fn end_loss_probe(&mut self, ack: &Ack) {
-        let Some(high) = self.tlp_high else { return };
-        if ack.next < high {
+    /// tcp_process_tlp_ack(): a probe that sent data again and was the only copy to arrive repaired a
+    /// loss, which is known once something sent later is acknowledged (RFC 8985 section 7.4.2).
+    fn end_loss_probe(&mut self, ack: &Ack, incoming: &mut Incoming) {
+        let Some(high) = self.tlp_high.filter(|&high| ack.next >= high) else {
             return;
-        }
-        self.tlp_high = None;
-        if self.tlp_is_retrans && !ack.dsack {
+        };
+        let is_duplicate = ack.dsack && ack.blocks[0].end == high;
+        if !self.tlp_is_retrans || is_duplicate {
+            self.tlp_high = None;
+        } else if ack.next > high {
+            self.cc_packet_event(EventKind::TlpRecovery, 0, 0, self.tlp_app_limited);
             self.enter_cwr();
             self.end_cwnd_reduction();
             self.keep_open();
+        } else if incoming.advanced || incoming.sacked || incoming.window_changed {
+            incoming.answers_probe = true;
+        } else {
+            self.tlp_high = None; // the original and the probe both arrived
         }
+    }
+
+    /// tcp_clean_rtx_queue(): one short packet that was alone on its way, without news of others.
+    fn answers_a_lone_runt(&self, ack: &Ack, incoming: &Incoming) -> bool {
+        let is_runt = self.closed
+            && self.snd_una == self.written
+            && self.last_payload < self.config.mss_bytes;
+        is_runt
+            && incoming.acked_packets == 1
+            && incoming.sample.prior_delivered.wrapping_add(1) == self.rate.delivered
+            && !(incoming.sacked || incoming.ece || ack.dsack)
     }
 
     /// tcp_fastretrans_alert(): the states.
@@ -344,15 +371,18 @@ impl Sender {
 
     fn mark_packet_lost(&mut self, number: u32) {
         let flags = self.board.get(number).flags;
-        if flags & LOST == 0 {
-            self.lost_out += 1;
-            self.lost = self.lost.wrapping_add(1);
-        } else if flags & RETRANS != 0 {
-            self.retrans_out -= 1;
-            self.lost = self.lost.wrapping_add(1);
-        }
+        let is_news = flags & (LOST | RETRANS) != LOST;
+        self.lost_out += u32::from(flags & LOST == 0);
+        self.retrans_out -= u32::from(flags & RETRANS != 0);
+        self.lost = self.lost.wrapping_add(u32::from(is_news));
         let record = self.board.get_mut(number);
         record.flags = (record.flags | LOST) & !RETRANS;
+        let tx_inflight = record.burst_inflight - u32::from(record.behind);
+        let lost = self.lost.wrapping_sub(record.lost);
+        let is_app_limited = record.flags & APP_LIMITED != 0;
+        if is_news && self.cc.wants(flags::WANTS_RING) {
+            self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
+        }
         self.board.unlink(number);
         self.retransmit_hint = self.retransmit_hint.min(number);
     }
@@ -464,10 +494,6 @@ impl Sender {
             let flags = self.board.get(number).flags;
             let delivered = flags & SACKED != 0;
             if !delivered && (flags & LOST == 0 || flags & RETRANS != 0) {
-                if flags & RETRANS != 0 && flags & LOST == 0 {
-                    self.retrans_out -= 1;
-                    self.board.get_mut(number).flags &= !RETRANS;
-                }
                 self.mark_packet_lost(number);
             }
         }
@@ -605,6 +631,10 @@ impl Sender {
             last_end_seq: end,
             is_app_limited: u8::from(sample.is_app_limited),
             is_retrans: u8::from(sample.is_retrans),
+            is_ack_delayed: u8::from(incoming.is_delayed),
+            is_probe_answer: u8::from(incoming.answers_probe),
+            tx_inflight: sample.tx_inflight,
+            lost: self.lost.wrapping_sub(sample.prior_lost),
             ..CcAck::default()
         };
         let conn = self.conn();

@@ -27,8 +27,14 @@ pub(crate) struct Sent {
     /// The how-manieth transmission it was, wraps. Linux compares times of sending, which its
     /// clock keeps apart; simulated packets may leave at one time.
     pub(crate) order: u32,
+    /// In flight once the whole burst that it belongs to was sent (Google's tx.in_flight).
+    pub(crate) burst_inflight: u32,
+    /// Packets lost before it was sent (Google's tx.lost).
+    pub(crate) lost: u32,
     prev: u32,
     next: u32,
+    /// Packets of its burst that were sent after it.
+    pub(crate) behind: u16,
     pub(crate) flags: u8,
 }
 

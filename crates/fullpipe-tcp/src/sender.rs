@@ -139,6 +139,8 @@ pub struct Sender {
     /// A probe is out; its episode ends here.
     pub(crate) tlp_high: Option<u32>,
     pub(crate) tlp_is_retrans: bool,
+    /// The packet that the probe sent again was application-limited (tlp_orig_data_app_limited).
+    pub(crate) tlp_app_limited: bool,
     pub(crate) cwr_pending: bool,
     /// What the newest ACK carried last time, to walk only what is new (recv_sack_cache).
     pub(crate) sack_cache: [crate::Block; crate::MAX_BLOCKS],
@@ -179,7 +181,7 @@ impl Sender {
             ..Ctl::default()
         };
         Self {
-            cc,
+            cc: cc.without_ring(),
             ctl,
             board: Scoreboard::new(),
             rate: RateState::default(),
@@ -212,6 +214,7 @@ impl Sender {
             retransmit_hint: 0,
             tlp_high: None,
             tlp_is_retrans: false,
+            tlp_app_limited: false,
             cwr_pending: false,
             sack_cache: Default::default(),
             is_cwnd_limited: false,
@@ -249,11 +252,7 @@ impl Sender {
 
     /// The application hands over whole packets (only where `written_by_application`).
     pub fn write(&mut self, packets: u32) {
-        let idle = self.snd_nxt == self.written;
-        let inflight = self.inflight();
-        if idle && inflight < self.ctl.cwnd && self.lost_out <= self.retrans_out {
-            self.rate.mark_app_limited(inflight);
-        }
+        self.check_app_limited();
         self.written = self.written.saturating_add(packets);
     }
 
@@ -420,6 +419,7 @@ impl Sender {
             ca_state: self.ca_state as u8,
             prior_ca_state: self.prior_ca_state as u8,
             is_cwnd_limited: u8::from(self.cwnd_limited()),
+            is_cwnd_full: u8::from(self.is_cwnd_limited),
             ecn_ok: u8::from(self.config.ecn),
             is_paced: u8::from(self.is_paced()),
             ..Conn::default()
@@ -427,12 +427,23 @@ impl Sender {
     }
 
     pub(crate) fn cc_event(&mut self, kind: EventKind, value: u32, packets: u32) {
+        self.cc_packet_event(kind, value, packets, false);
+    }
+
+    /// An event about a packet, which was sent while application-limited or not.
+    pub(crate) fn cc_packet_event(
+        &mut self,
+        kind: EventKind,
+        value: u32,
+        packets: u32,
+        is_app_limited: bool,
+    ) {
         let conn = self.conn();
         let event = Event {
             kind: kind as u32,
             value,
             packets,
-            unused: 0,
+            is_app_limited: u32::from(is_app_limited),
         };
         self.cc.on_event(&conn, event, &mut self.ctl);
     }
@@ -441,6 +452,20 @@ impl Sender {
         self.cc_event(EventKind::State, state as u32, 0);
         self.prior_ca_state = self.ca_state;
         self.ca_state = state;
+    }
+
+    /// tcp_rate_check_app_limited(), asked where Google's kernels do and the draft (section 4.1.2.4)
+    /// says: when the application writes, an ACK comes or a timer expires, before any of these
+    /// changes the window. Stock kernels ask when it writes.
+    pub(crate) fn check_app_limited(&mut self) {
+        let inflight = self.inflight();
+        if self.snd_nxt == self.written
+            && self.queued_bytes == 0
+            && inflight < self.ctl.cwnd
+            && self.lost_out <= self.retrans_out
+        {
+            self.rate.mark_app_limited(inflight);
+        }
     }
 
     /// tcp_update_pacing_rate(): 200 % of cwnd/srtt in slow start, 120 % after, for algorithms

@@ -4,7 +4,7 @@ use fullpipe_cc::{CaState, EventKind};
 use fullpipe_scenario::Pacing;
 
 use crate::packet::Data;
-use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
+use crate::scoreboard::{APP_LIMITED, EVER_RETRANS, LOST, RETRANS, SACKED};
 use crate::sender::{Sender, TimerKind};
 use crate::ticks::expires_ns;
 
@@ -156,7 +156,6 @@ impl Sender {
             let window_room = window.saturating_sub(self.packets_out());
             let unsent = self.written - self.snd_nxt;
             if unsent == 0 || window_room == 0 {
-                self.check_app_limited(unsent, inflight);
                 break;
             }
             // tcp_cwnd_test(): never more than half a window in one burst.
@@ -213,13 +212,6 @@ impl Sender {
         ack_at_ns <= self.now_ns + NS_PER_MS.min(srtt_ns / 2)
     }
 
-    /// tcp_rate_check_app_limited(), when the window is open and nothing is there to send.
-    fn check_app_limited(&mut self, unsent: u32, inflight: u32) {
-        if unsent == 0 && !self.closed && self.lost_out <= self.retrans_out {
-            self.rate.mark_app_limited(inflight);
-        }
-    }
-
     /// tcp_cwnd_validate().
     fn validate_cwnd(&mut self, limited: bool) {
         if self.snd_una >= self.cwnd_usage_seq
@@ -243,8 +235,13 @@ impl Sender {
         };
         let mut payload = 0;
         let leader = out.len();
-        for number in number..number + count {
-            payload += u64::from(self.send_one(number, departs_ns, again, out));
+        let burst_inflight = self.inflight() + count;
+        for place in 0..count {
+            payload += u64::from(self.send_one(number + place, departs_ns, again, out));
+            let record = self.board.get_mut(number + place);
+            record.burst_inflight = burst_inflight;
+            record.lost = self.lost;
+            record.behind = (count - 1 - place) as u16;
         }
         let burst = &mut out[leader..];
         if let Some(first) = burst.first_mut() {
@@ -320,6 +317,7 @@ impl Sender {
     /// A timer may have expired.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Data>) {
         self.now_ns = self.now_ns.max(now_ns);
+        self.check_app_limited();
         if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.pacing_at_ns = None;
         }
@@ -349,7 +347,9 @@ impl Sender {
         self.tlp_is_retrans = !(self.snd_nxt < self.written && fits);
         if self.tlp_is_retrans {
             let last = self.snd_nxt - 1;
-            if self.board.get(last).flags & (SACKED | RETRANS) == 0 {
+            let flags = self.board.get(last).flags;
+            self.tlp_app_limited = flags & APP_LIMITED != 0;
+            if flags & (SACKED | RETRANS) == 0 {
                 self.send_burst(last, 1, true, out);
             }
         } else {

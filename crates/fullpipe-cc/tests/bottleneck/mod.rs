@@ -304,6 +304,7 @@ impl Flow {
             || (!was_limited && self.in_network > self.most_out)
         {
             self.conn.is_cwnd_limited = u8::from(limited);
+            self.conn.is_cwnd_full = u8::from(limited);
             self.most_out = self.in_network;
             self.usage_until = self.next_id;
         }

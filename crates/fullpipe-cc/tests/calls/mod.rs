@@ -65,7 +65,7 @@ impl Caller {
             kind: kind as u32,
             value,
             packets,
-            unused: 0,
+            is_app_limited: 0,
         };
         self.cc.on_event(&self.conn, event, &mut self.ctl);
     }

@@ -18,7 +18,8 @@ impl Hand {
     pub(crate) fn new(name: &str) -> Self {
         let set = set(name).expect("a registered set");
         let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
-        let mut cc = Controller::new(algorithm, &set.values).expect("values in range");
+        let cc = Controller::new(algorithm, &set.values).expect("values in range");
+        let mut cc = cc.without_ring();
         let conn = Conn {
             now_us: 1_000_000,
             now_ns: 1_000_000_000,
@@ -87,11 +88,28 @@ impl Hand {
     }
 
     pub(crate) fn event(&mut self, kind: EventKind, value: u32) {
+        self.packet_event(kind, value, 0, false);
+    }
+
+    pub(crate) fn packet_event(
+        &mut self,
+        kind: EventKind,
+        value: u32,
+        packets: u32,
+        is_app_limited: bool,
+    ) {
         let event = Event {
             kind: kind as u32,
             value,
-            ..Event::default()
+            packets,
+            is_app_limited: u32::from(is_app_limited),
         };
         self.cc.on_event(&self.conn, event, &mut self.ctl);
+    }
+
+    /// A packet sent with so many in flight was marked lost, as the `lost`-th since its sending.
+    pub(crate) fn mark_lost(&mut self, tx_inflight: u32, lost: u32, is_app_limited: bool) {
+        self.conn.lost += 1;
+        self.packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
     }
 }
