@@ -6,18 +6,13 @@ bytes and a flow's name is made.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from fullpipe import units
 from fullpipe.cc_sets import Choice, choose
 from fullpipe.errors import UserError
+from fullpipe.qdiscs import resolve_qdisc
 from fullpipe.scenario import Flow, Path, Scenario
-
-#: Ethernet header, which htb and bfifo count with every packet.
-LINK_HEADER_BYTES = 14
-#: Linux's default limits in packets (sch_fq.c, sch_codel.c, sch_fq_codel.c).
-_DEFAULT_PACKETS = {"fq": 10000, "codel": 1000, "fq_codel": 10240}
 
 _PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
 
@@ -65,11 +60,6 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "arp": host.arp,
         },
     }
-
-
-def wire_bytes(mtu_bytes: int) -> int:
-    """A full packet on the wire, as htb and bfifo count it."""
-    return mtu_bytes + LINK_HEADER_BYTES
 
 
 def _flows(scenario: Scenario) -> list[dict[str, Any]]:
@@ -152,49 +142,4 @@ def _jitter(max_ns: int, shape: str) -> dict[str, Any] | None:
 
 
 def _qdisc(path: Path, name: str, buffer: units.Buffer | None, rate_bps: int) -> dict[str, Any]:
-    options, wire = path.qdisc_options, wire_bytes(path.mtu)
-    limit_bytes: int | None = None
-    limit_packets: int | None = None
-    if buffer is None and name in _DEFAULT_PACKETS:
-        limit_packets = _DEFAULT_PACKETS[name]
-    elif buffer is not None and buffer.kind == "packets":
-        limit_packets = int(buffer.value)
-    else:
-        limit_bytes = (buffer or units.Buffer("bdp", 1.0)).limit_bytes(rate_bps, path.rtt)
-        assert limit_bytes is not None
-        if name in _DEFAULT_PACKETS:
-            limit_packets, limit_bytes = math.ceil(limit_bytes / wire), None
-    aqm: dict[str, Any] = {"kind": name}
-    if name == "fq":
-        aqm |= {
-            "quantum_bytes": options.quantum or 2 * wire,
-            "flow_limit_packets": options.flow_limit,
-        }
-    elif name == "codel":
-        aqm |= {"target_ns": options.target, "interval_ns": options.interval, "ecn": path.ecn}
-    elif name == "fq_codel":
-        aqm |= {
-            "target_ns": options.target,
-            "interval_ns": options.interval,
-            "quantum_bytes": options.quantum or wire,
-            "flows": options.flows,
-            "memory_limit_bytes": options.memory_limit,
-            "ecn": path.ecn,
-        }
-    elif name == "red":
-        limit = limit_bytes or (limit_packets or 1) * wire
-        # tc-red(8): min about max/3, burst (2 min + max) / (3 avpkt).
-        largest = options.max or max(limit // 2, 3 * wire)
-        least = options.min or max(largest // 3, wire)
-        limit_bytes, limit_packets = max(limit, largest), None
-        aqm |= {
-            "min_bytes": least,
-            "max_bytes": largest,
-            "max_probability_ppm": round(options.max_probability * 1e6),
-            "avpkt_bytes": 1000,
-            "burst_packets": max(1, (2 * least + largest) // 3000),
-            "ecn": path.ecn,
-        }
-    elif name == "cake":
-        aqm |= {"rtt_ns": options.rtt}
-    return {"limit_bytes": limit_bytes, "limit_packets": limit_packets, "aqm": aqm}
+    return resolve_qdisc(name, path.qdisc_options, buffer, rate_bps, path.rtt, path.mtu, path.ecn)

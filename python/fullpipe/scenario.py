@@ -52,7 +52,10 @@ Size = Annotated[int, *_SIZE]
 Buffer = Annotated[units.Buffer, *_BUFFER]
 Ratio = Annotated[float, *_RATIO]
 
-QdiscName = Literal["fifo", "fq", "codel", "fq_codel", "red", "cake"]
+QdiscName = Literal[
+    "fifo", "fq", "codel", "fq_codel", "red", "cake", "pie", "fq_pie", "sfq", "tbf", "prio",
+    "dualpi2",
+]  # fmt: skip
 JitterShapeName = Literal["per_packet", "slotted"]
 
 
@@ -63,16 +66,105 @@ class _Part(BaseModel):
 class QdiscOptions(_Part):
     """Parameters of the queue disciplines; those left out are Linux's defaults."""
 
-    target: Time = Field(5 * 10**6, description="codel, fq_codel: acceptable standing delay")
+    target: Time | None = Field(
+        None, description="acceptable delay; codel, fq_codel: 5ms; pie, fq_pie, dualpi2: 15ms; "
+        "cake: a twentieth of rtt"
+    )  # fmt: skip
     interval: Time = Field(100 * 10**6, description="codel, fq_codel: width of the window")
-    quantum: Size | None = Field(None, description="fq, fq_codel: bytes a flow sends per round")
-    flows: int = Field(1024, ge=1, le=65536, description="fq_codel: number of queues")
-    flow_limit: int = Field(100, ge=1, le=10**6, description="fq: packets one flow may hold")
+    quantum: Size | None = Field(
+        None, description="fq, fq_codel, fq_pie, sfq: bytes a flow sends per round"
+    )
+    flows: int | None = Field(
+        None, ge=1, le=65536, description="number of queues; fq_codel, fq_pie: 1024; sfq: 128"
+    )
+    flow_limit: int | None = Field(
+        None, ge=1, le=10**6, description="packets one flow may hold; fq: 100; sfq: 127"
+    )
     memory_limit: Size = Field(32 * 2**20, description="fq_codel: bytes all queues may hold")
     min: Size | None = Field(None, description="red: threshold below which nothing is dropped")
     max: Size | None = Field(None, description="red: threshold above which everything is")
     max_probability: Ratio = Field(0.02, description="red: probability at `max`")
+    update: Time | None = Field(
+        None, description="between updates of the probability; pie, fq_pie: 15ms (ticks of "
+        "4ms); dualpi2: 16ms"
+    )  # fmt: skip
+    alpha: float | None = Field(
+        None, ge=0, le=100, description="weight of the delay in Hz; pie, fq_pie: 0.125; dualpi2: "
+        "0.16"
+    )  # fmt: skip
+    beta: float | None = Field(
+        None, ge=0, le=100, description="weight of the delay's change in Hz; pie, fq_pie: 1.25; "
+        "dualpi2: 3.2"
+    )  # fmt: skip
+    byte_mode: bool = Field(False, description="pie, fq_pie: small packets are dropped less")
+    departure_rate: bool = Field(
+        False, description="pie, fq_pie: delay from the departure rate, not from timestamps"
+    )
+    ecn_up_to: Ratio = Field(0.1, description="fq_pie: marks up to this probability, then drops")
+    buckets: int = Field(1024, ge=1, le=65536, description="sfq: hash buckets, a power of two")
+    head_drop: bool = Field(False, description="sfq: a full flow loses its oldest packet")
+    burst: Size | None = Field(
+        None, description="tbf: bytes that gather while idle; what the rate carries in 4ms, two "
+        "packets at least"
+    )  # fmt: skip
+    bands: int = Field(3, ge=1, le=16, description="prio: queues in strict priority, each `buffer`")
+    default_band: int = Field(1, ge=0, le=15, description="prio: band of all other DSCPs")
+    dscp: dict[str, int] = Field(
+        default={"EF": 0, "CS6": 0, "CS7": 0, "CS1": 2, "LE": 2},
+        description="prio: bands of DSCPs; 0 goes first",
+    )
+    step: Time = Field(10**6, description="dualpi2: L4S packets that waited longer are marked")
+    coupling: int = Field(
+        2, ge=1, le=255, description="dualpi2: L4S marks for each base probability"
+    )
+    classic_share: Ratio = Field(0.1, description="dualpi2: classic part where both queues wait")
+    drop_on_overload: bool = Field(True, description="dualpi2: drops L4S too in overload")
     rtt: Time = Field(100 * 10**6, description="cake: nominal RTT")
+    bandwidth: Literal["path", "unlimited"] = Field(
+        "path", description="cake: path: its own shaper keeps the rate, as on home routers; "
+        "unlimited: it only queues, and htb above it keeps the rate"
+    )  # fmt: skip
+    tins: Literal["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"] = Field(
+        "diffserv3", description="cake: classes of traffic by DSCP"
+    )
+    isolation: Literal[
+        "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
+        "triple-isolate",
+    ] = Field("triple-isolate", description="cake: what is kept apart from what")  # fmt: skip
+    ack_filter: Literal["no", "filter", "aggressive"] = Field(
+        "no", description="cake: drops ACKs that newer ones make superfluous"
+    )
+    overhead: int | None = Field(
+        None, ge=-64, le=256, description="cake: bytes the link adds to an IP packet; an Ethernet "
+        "header"
+    )  # fmt: skip
+    mpu: int = Field(0, ge=0, le=256, description="cake: least size of a packet on the link")
+    framing: Literal["none", "atm", "ptm"] = Field(
+        "none", description="cake: atm: cells of 53 bytes for 48; ptm: 65 bytes for 64"
+    )
+    ingress: bool = Field(False, description="cake: what it drops counts as sent")
+    autorate_ingress: bool = Field(
+        False, description="cake: sets its bandwidth by the rate at which packets arrive"
+    )
+    wash: bool = Field(False, description="cake: clears DSCPs")
+    split_gso: bool = Field(True, description="cake: cuts GSO packets, which only kernels have")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> QdiscOptions:
+        if self.buckets & (self.buckets - 1):
+            raise ValueError("buckets: must be a power of two, such as 1024")
+        if self.default_band >= self.bands:
+            raise ValueError(f"default_band: must be below bands, {self.bands}")
+        for name, band in self.dscp.items():
+            try:
+                units.parse_dscp(name)
+            except units.UnitError as error:
+                raise ValueError(f"dscp: {error}") from None
+            if not 0 <= band < self.bands:
+                raise ValueError(f"dscp: {name}: band {band} is not one of 0 to {self.bands - 1}")
+        if self.autorate_ingress and self.bandwidth != "path":
+            raise ValueError('autorate_ingress: needs bandwidth = "path"')
+        return self
 
 
 class Path(_Part):

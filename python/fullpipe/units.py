@@ -23,6 +23,14 @@ _SIZE_BYTES = {
 }  # fmt: skip
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%]*)\s*")
 
+#: Codepoints by name: class selectors and EF, AF (RFC 2474, 2597, 3246), VOICE-ADMIT (RFC 5865) and
+#: LE (RFC 8622), as iproute2's rt_dsfield has them.
+DSCP = {
+    **{f"cs{number}": number * 8 for number in range(8)},
+    **{f"af{row}{drop}": row * 8 + drop * 2 for row in (1, 2, 3, 4) for drop in (1, 2, 3)},
+    "be": 0, "default": 0, "le": 1, "voice-admit": 44, "ef": 46,
+}  # fmt: skip
+
 #: 1 Tbit/s, one week, 1 TiB: beyond these an input is a slip of the pen.
 MAX_RATE_BPS = 10**12
 MAX_TIME_NS = 7 * 24 * 3600 * NS_PER_S
@@ -110,6 +118,23 @@ def parse_ratio(text: object) -> float:
     if not math.isfinite(value) or not 0 <= value <= 1:
         raise UnitError(f"{text!r} is out of range: {right}, from 0 to 1")
     return value
+
+
+def parse_dscp(text: object) -> int:
+    """A codepoint such as `EF`, `AF41`, `CS1`, `LE`, or its number, from 0 to 63.
+
+    Raises UnitError for anything else."""
+    right = "a DSCP such as EF, AF41, CS1, LE or BE, or a number from 0 to 63"
+    if isinstance(text, int) and not isinstance(text, bool) and 0 <= text <= 63:
+        return text
+    if isinstance(text, str):
+        name = text.strip().lower()
+        if name in DSCP:
+            return DSCP[name]
+        if name.isdecimal() and len(name) <= 2 and int(name) <= 63:
+            return int(name)
+    shown = repr(text)
+    raise UnitError(f"{shown[:60]} is not {right}")
 
 
 def format_rate(rate_bps: float) -> str:

@@ -55,6 +55,26 @@ BAD = {
         GOOD.replace("[[flow]]", '[path.qdisc_options]\nmin = "9KB"\nmax = "8KB"\n[[flow]]'),
         "qdisc_options.min", "'9KB'",
     ),
+    "unknown tins": (
+        GOOD.replace("[[flow]]", '[path.qdisc_options]\ntins = "diffserv5"\n[[flow]]'),
+        "qdisc_options.tins", "'diffserv5'", "diffserv4",
+    ),
+    "unknown DSCP": (
+        GOOD.replace("[[flow]]", "[path.qdisc_options.dscp]\nAF99 = 0\n[[flow]]"),
+        "qdisc_options.dscp", "'AF99'", "AF41",
+    ),
+    "band that prio lacks": (
+        GOOD.replace("[[flow]]", "[path.qdisc_options.dscp]\nEF = 3\n[[flow]]"),
+        "qdisc_options.dscp", "band 3", "0 to 2",
+    ),
+    "odd number of buckets": (
+        GOOD.replace("[[flow]]", "[path.qdisc_options]\nbuckets = 1000\n[[flow]]"),
+        "qdisc_options.buckets", "1000", "power of two",
+    ),
+    "overhead beyond the kernel's": (
+        GOOD.replace("[[flow]]", "[path.qdisc_options]\noverhead = 300\n[[flow]]"),
+        "qdisc_options.overhead", "300", "256",
+    ),
     "unknown constant": (GOOD + "[cc.cubic]\nbetta = 0.7\n", "did you mean beta"),
     "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range", "3.0"),
     "constant of an unused cc": (GOOD + "[cc.bbr1]\nhigh_gain = 3.0\n", "no flow uses it"),

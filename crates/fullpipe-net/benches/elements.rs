@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
-use fullpipe_net::{DelayLine, JitterSource, LossSource, Packet, Queue, Shaper};
+use fullpipe_net::{DelayLine, Ecn, JitterSource, LossSource, Packet, Queue, Shaper};
 use fullpipe_scenario::{Aqm, Jitter, JitterShape, Loss, Qdisc};
 
 const FLOWS: u32 = 16;
@@ -33,8 +33,8 @@ impl Packet for BenchPacket {
         self.flow
     }
 
-    fn ecn_capable(&self) -> bool {
-        true
+    fn ecn(&self) -> Ecn {
+        Ecn::Ect0
     }
 
     fn mark_ce(&mut self) {
@@ -93,7 +93,7 @@ fn queues(criterion: &mut Criterion) {
             limit_packets: Some(10_000),
             aqm,
         };
-        let mut queue = Queue::new(&qdisc, 1_000_000_000, 1).expect("not CAKE");
+        let mut queue = Queue::new(&qdisc, 1_000_000_000, 1);
         let mut dropped = Vec::new();
         let mut now_ns = MS;
         let mut number = 0u32;

@@ -23,6 +23,10 @@ impl<P> Fifo<P> {
             limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
         }
     }
+
+    pub(crate) fn front(&self) -> Option<&P> {
+        self.packets.front()
+    }
 }
 
 impl<P: Packet> Discipline<P> for Fifo<P> {

@@ -4,45 +4,34 @@
 //! engines; so it can be tested alone and driven by any clock. Dropped packets are handed to the
 //! caller through a list that it owns, so that nothing is lost without being counted.
 
+mod cake;
 mod codel;
 mod delay;
 mod discipline;
+mod dualpi2;
 mod fifo;
 mod fq;
 mod fq_codel;
+mod fq_pie;
 mod host;
 mod jitter;
 mod link;
 mod loss;
+mod packet;
+mod pie;
+mod prio;
 mod queue;
 mod red;
 mod rng;
+mod sfq;
 mod store;
+mod tbf;
 
 pub use delay::DelayLine;
 pub use host::Host;
 pub use jitter::JitterSource;
 pub use link::Shaper;
 pub use loss::{LossSource, Verdict};
+pub use packet::{Ecn, HostPair, Packet, PureAck};
 pub use queue::{Counters, Queue};
 pub use rng::{derive_seed, purpose, Rng};
-
-/// What elements need to know of a packet.
-pub trait Packet: Copy {
-    /// Bytes on the wire, link header included.
-    fn wire_bytes(&self) -> u32;
-    /// Identifies the packet's connection; equal for all its packets in one direction.
-    fn flow_key(&self) -> u32;
-    /// Whether it may be marked instead of dropped (ECT or CE).
-    fn ecn_capable(&self) -> bool;
-    /// Marks it: congestion experienced.
-    fn mark_ce(&mut self);
-    /// Earliest departure time stamped by the sender, for fq; 0: none.
-    fn pacing_time_ns(&self) -> u64 {
-        0
-    }
-    /// Memory that it takes in a kernel (an skb's truesize), for fq_codel's memory limit.
-    fn memory_bytes(&self) -> u32 {
-        self.wire_bytes()
-    }
-}

@@ -2,17 +2,26 @@
 
 use fullpipe_scenario::{Aqm, Qdisc};
 
+use crate::cake::Cake;
 use crate::codel::{self, Codel};
 use crate::discipline::{Discipline, Outcome};
+use crate::dualpi2::{self, DualPi2};
 use crate::fifo::Fifo;
 use crate::fq::Fq;
 use crate::fq_codel::FqCodel;
+use crate::fq_pie::FqPie;
+use crate::pie::{self, Pie};
+use crate::prio::Prio;
 use crate::red::{self, Red};
+use crate::sfq::Sfq;
+use crate::tbf::Tbf;
 use crate::Packet;
 
 /// Bytes of the header that Linux counts with a packet in a qdisc (Ethernet; psched_mtu()).
 const LINK_HEADER_BYTES: u32 = 14;
 const DEFAULT_MTU_BYTES: u32 = 1500;
+/// Up to this probability PIE marks (sch_pie.c; fq_pie has a parameter for it).
+const PIE_ECN_PERCENT: u32 = 10;
 
 /// Totals since the queue was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,19 +53,19 @@ pub struct Queue<P> {
 }
 
 impl<P: Packet> Queue<P> {
-    /// From a plan's description, for packets of at most 1500 bytes; `None` for a discipline that
-    /// only kernels have (CAKE). RED needs the link's rate and a seed.
-    pub fn new(qdisc: &Qdisc, rate_bps: u64, seed: u64) -> Option<Self> {
+    /// From a plan's description, for packets of at most 1500 bytes. `rate_bps` is the link's, which
+    /// CAKE and TBF keep themselves ([`Qdisc::shapes`]); random decisions are drawn by the seed.
+    pub fn new(qdisc: &Qdisc, rate_bps: u64, seed: u64) -> Self {
         Self::with_mtu(qdisc, rate_bps, seed, DEFAULT_MTU_BYTES)
     }
 
     /// As [`Queue::new`], for IP packets of at most `mtu_bytes`: CoDel never drops from a backlog of
     /// one full packet, and fq starts a flow with the credit of ten.
-    pub fn with_mtu(qdisc: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Option<Self> {
-        Some(Self {
-            discipline: AnyDiscipline::new(qdisc, rate_bps, seed, mtu_bytes)?,
+    pub fn with_mtu(qdisc: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Self {
+        Self {
+            discipline: AnyDiscipline::new(qdisc, rate_bps, seed, mtu_bytes),
             counters: Counters::default(),
-        })
+        }
     }
 
     /// Offers a packet; whatever is dropped for it, itself or another, is put into `dropped`.
@@ -81,7 +90,7 @@ impl<P: Packet> Queue<P> {
     }
 
     /// When to ask for a packet (next): `None` while the queue is empty, else `now_ns` or, where
-    /// all packets are paced (fq), the first one's time. After [`Queue::dequeue`] gave nothing, it
+    /// all packets are paced (fq) or the discipline shapes (CAKE, TBF), the first one's time. After [`Queue::dequeue`] gave nothing, it
     /// is never `now_ns`.
     pub fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
         each!(&self.discipline, queue => queue.next_ready_ns(now_ns))
@@ -111,6 +120,13 @@ enum AnyDiscipline<P> {
     Codel(Codel<P>),
     FqCodel(Box<FqCodel<P>>),
     Red(Box<Red<P>>),
+    DualPi2(Box<DualPi2<P>>),
+    Prio(Box<Prio<P>>),
+    Tbf(Box<Tbf<P>>),
+    Sfq(Box<Sfq<P>>),
+    FqPie(Box<FqPie<P>>),
+    Pie(Box<Pie<P>>),
+    Cake(Box<Cake<P>>),
 }
 
 macro_rules! each {
@@ -121,16 +137,23 @@ macro_rules! each {
             AnyDiscipline::Codel($queue) => $call,
             AnyDiscipline::FqCodel($queue) => $call,
             AnyDiscipline::Red($queue) => $call,
+            AnyDiscipline::DualPi2($queue) => $call,
+            AnyDiscipline::Prio($queue) => $call,
+            AnyDiscipline::Tbf($queue) => $call,
+            AnyDiscipline::Sfq($queue) => $call,
+            AnyDiscipline::FqPie($queue) => $call,
+            AnyDiscipline::Pie($queue) => $call,
+            AnyDiscipline::Cake($queue) => $call,
         }
     };
 }
 use each;
 
 impl<P: Packet> AnyDiscipline<P> {
-    fn new(qdisc: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Option<Self> {
+    fn new(qdisc: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Self {
         let frame_bytes = mtu_bytes + LINK_HEADER_BYTES;
         let limit_packets = qdisc.limit_packets;
-        Some(match qdisc.aqm {
+        match qdisc.aqm {
             Aqm::Fifo => Self::Fifo(Fifo::new(qdisc.limit_bytes, limit_packets)),
             Aqm::Fq {
                 quantum_bytes,
@@ -183,7 +206,116 @@ impl<P: Packet> AnyDiscipline<P> {
                 };
                 Self::Red(Box::new(Red::new(&params, seed)))
             }
-            Aqm::Cake { .. } => return None,
-        })
+            Aqm::Pie {
+                target_ns,
+                update_ns,
+                alpha,
+                beta,
+                byte_mode,
+                rate_estimator,
+                ecn,
+            } => {
+                let params = pie::Params {
+                    target_ns,
+                    update_ns,
+                    alpha,
+                    beta,
+                    ecn,
+                    ecn_percent: PIE_ECN_PERCENT,
+                    byte_mode,
+                    rate_estimator,
+                    frame_bytes,
+                };
+                Self::Pie(Box::new(Pie::new(params, limit_packets, seed)))
+            }
+            Aqm::FqPie {
+                target_ns,
+                update_ns,
+                alpha,
+                beta,
+                byte_mode,
+                rate_estimator,
+                ecn,
+                ecn_percent,
+                quantum_bytes,
+                flows,
+            } => {
+                let params = pie::Params {
+                    target_ns,
+                    update_ns,
+                    alpha,
+                    beta,
+                    ecn,
+                    ecn_percent,
+                    byte_mode,
+                    rate_estimator,
+                    frame_bytes,
+                };
+                let queue = FqPie::new(params, flows, quantum_bytes, limit_packets, seed);
+                Self::FqPie(Box::new(queue))
+            }
+            Aqm::Sfq {
+                quantum_bytes,
+                flows,
+                buckets,
+                depth_packets,
+                head_drop,
+            } => Self::Sfq(Box::new(Sfq::new(
+                flows,
+                buckets,
+                quantum_bytes,
+                depth_packets,
+                limit_packets,
+                head_drop,
+            ))),
+            Aqm::Tbf { burst_bytes } => Self::Tbf(Box::new(Tbf::new(
+                rate_bps,
+                burst_bytes,
+                qdisc.limit_bytes,
+                limit_packets,
+            ))),
+            Aqm::Prio {
+                bands,
+                default_band,
+                ref filters,
+            } => Self::Prio(Box::new(Prio::new(
+                bands,
+                default_band,
+                filters,
+                qdisc.limit_bytes,
+                limit_packets,
+            ))),
+            Aqm::Dualpi2 {
+                target_ns,
+                update_ns,
+                alpha,
+                beta,
+                step_ns,
+                coupling,
+                classic_percent,
+                drop_overload,
+            } => {
+                let params = dualpi2::Params {
+                    target_ns,
+                    update_ns,
+                    alpha,
+                    beta,
+                    step_ns,
+                    coupling,
+                    classic_percent,
+                    drop_overload,
+                    limit_packets,
+                    frame_bytes,
+                };
+                Self::DualPi2(Box::new(DualPi2::new(params, seed)))
+            }
+            Aqm::Cake { .. } => Self::Cake(Box::new(Cake::new(
+                &qdisc.aqm,
+                qdisc.limit_bytes,
+                rate_bps,
+                frame_bytes,
+                seed,
+            ))),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Many FIFOs in one slab: what fq and fq_codel keep their flows' packets in. Memory follows the
+//! Many FIFOs in one slab: what fair queues keep their flows' packets in. Memory follows the
 //! number of packets that wait at once, not the number of flows, and nothing is allocated for a
 //! packet. It knows nothing of what the items are.
 
@@ -23,6 +23,12 @@ pub(crate) struct Store<T> {
 pub(crate) struct List {
     head: u32,
     tail: u32,
+}
+
+impl List {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
 }
 
 impl Default for List {
@@ -87,6 +93,49 @@ impl<T: Copy> Store<T> {
         } else {
             self.nodes[before as usize].next = node;
         }
+    }
+
+    /// The place of the last item.
+    pub(crate) fn last_place(&self, list: &List) -> Option<u32> {
+        (!list.is_empty()).then_some(list.tail)
+    }
+
+    /// The items with their places, from the first to the last.
+    pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = (u32, &T)> {
+        let mut place = list.head;
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(place as usize)?;
+            let found = (place, &node.item);
+            place = node.next;
+            Some(found)
+        })
+    }
+
+    /// Takes the item behind `before` (`None`: the first) out of the middle.
+    pub(crate) fn remove_behind(&mut self, list: &mut List, before: Option<u32>) -> Option<T> {
+        let Some(before) = before else {
+            return self.pop_front(list);
+        };
+        let place = self.nodes[before as usize].next;
+        let node = self.nodes.get_mut(place as usize)?;
+        let (item, next) = (node.item, node.next);
+        node.next = self.free;
+        self.free = place;
+        self.nodes[before as usize].next = next;
+        if list.tail == place {
+            list.tail = before;
+        }
+        Some(item)
+    }
+
+    /// Takes the last item; it has to be searched for.
+    pub(crate) fn pop_back(&mut self, list: &mut List) -> Option<T> {
+        let last = list.tail;
+        let before = self
+            .iter(list)
+            .map(|(place, _)| place)
+            .find(|&place| self.nodes[place as usize].next == last);
+        self.remove_behind(list, before)
     }
 
     fn take_node(&mut self, item: T, next: u32) -> u32 {

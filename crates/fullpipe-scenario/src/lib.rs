@@ -11,8 +11,8 @@ pub mod stream;
 mod tables;
 
 pub use plan::{
-    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing,
-    Path, Plan, Probe, ProbeKind, Qdisc,
+    AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction, Flow,
+    HostOptions, Jitter, JitterShape, Loss, Pacing, Path, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
     CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables,

@@ -40,8 +40,9 @@ impl Bottleneck {
     ) -> Option<Self> {
         let shaped = match rate_bps {
             None => None,
+            Some(_) if qdisc.shapes() => return None,
             Some(rate_bps) => Some(Shaped {
-                queue: Queue::with_mtu(qdisc, rate_bps, seed, mtu_bytes)?,
+                queue: Queue::with_mtu(qdisc, rate_bps, seed, mtu_bytes),
                 shaper: Shaper::new(rate_bps, BURST_BYTES),
                 waiting: false,
             }),

@@ -1,6 +1,6 @@
 //! A packet on its way: who it belongs to and what it carries.
 
-use fullpipe_net::Packet;
+use fullpipe_net::{Ecn, Packet};
 use fullpipe_tcp::{Ack, Data};
 
 /// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.
@@ -39,8 +39,12 @@ impl Packet for Travelling {
         self.owner
     }
 
-    fn ecn_capable(&self) -> bool {
-        matches!(&self.body, Body::Data(data) if data.ect)
+    fn ecn(&self) -> Ecn {
+        match &self.body {
+            Body::Data(data) if data.ect && data.ce => Ecn::Ce,
+            Body::Data(data) if data.ect => Ecn::Ect0,
+            _ => Ecn::NotEct,
+        }
     }
 
     fn mark_ce(&mut self) {

@@ -31,7 +31,7 @@ def compare(
     rate: Annotated[str, typer.Option(help="rate of the bottleneck")] = "100mbit",
     rtt: Annotated[str, typer.Option(help="base RTT")] = "40ms",
     buffer: Annotated[str, typer.Option(help="limit of the queue")] = "1bdp",
-    qdisc: Annotated[str, typer.Option(help="fifo, fq, codel, fq_codel, red, cake")] = "fifo",
+    qdisc: Annotated[str, typer.Option(help="fifo, fq_codel, cake, pie, ...")] = "fifo",
     flows: Annotated[int, typer.Option(min=1, max=500, help="equal flows in each run")] = 1,
     duration: Annotated[str, typer.Option(help="of each run")] = "30s",
     warmup: Annotated[str, typer.Option(help="left out of the metrics")] = "5s",

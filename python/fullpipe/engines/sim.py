@@ -29,8 +29,8 @@ class SimEngine:
                     "--engine vm or live; the simulator runs the names of `fullpipe cc list`"
                 )
         for key in ("qdisc", "reverse_qdisc"):
-            if plan["path"][key]["aqm"]["kind"] == "cake":
-                raise UserError(f"path.{key}: cake needs --engine vm; the simulator has no CAKE")
+            if plan["path"][key]["aqm"]["kind"] in ("cake", "tbf"):
+                raise UserError(f"path.{key}: cake and tbf need --engine vm for now")
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]

@@ -1,5 +1,6 @@
 //! The path of a plan out of namespaces, links and queue disciplines of this kernel.
 
+mod disciplines;
 mod groups;
 mod link;
 mod namespace;

@@ -3,6 +3,7 @@
 
 use fullpipe_scenario::{Aqm, Loss, Qdisc};
 
+use super::disciplines;
 use super::namespace::Node;
 use super::netlink::{Message, CREATE};
 use super::red;
@@ -12,7 +13,7 @@ const BURST_BYTES: u64 = 1600;
 /// netem holds a path's delay and must never be what drops.
 const NETEM_LIMIT_PACKETS: u32 = 1_000_000;
 /// A queue that is limited by nothing else.
-const UNLIMITED_PACKETS: u32 = 1_000_000;
+pub(super) const UNLIMITED_PACKETS: u32 = 1_000_000;
 const LINKLAYER_ETHERNET: u8 = 1;
 /// Psched ticks are 64 ns (PSCHED_SHIFT 6).
 const NS_PER_TICK: u64 = 64;
@@ -38,6 +39,28 @@ pub(crate) struct Spec {
     options: Vec<u8>,
     /// As tc would take it.
     pub(crate) line: String,
+    /// What stands in its bands (prio), and which packets go where.
+    pub(super) bands: Vec<Spec>,
+    pub(super) filters: Vec<Filter>,
+}
+
+/// Packets of a DSCP go to a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) dscp: u8,
+    pub(super) band: u8,
+}
+
+impl Spec {
+    pub(super) fn new(kind: &'static str, options: Vec<u8>, line: String) -> Self {
+        Self {
+            kind,
+            options,
+            line,
+            bands: Vec::new(),
+            filters: Vec::new(),
+        }
+    }
 }
 
 /// What netem does to every packet.
@@ -62,7 +85,46 @@ pub(crate) fn attach(
     handle: u32,
     spec: &Spec,
 ) -> Result<(), String> {
-    add(node, libc::RTM_NEWQDISC, port_index, parent, handle, spec)
+    add(node, libc::RTM_NEWQDISC, port_index, parent, handle, spec)?;
+    for (band, inner) in spec.bands.iter().enumerate() {
+        let class = handle | (band as u32 + 1);
+        // Any handle that no other qdisc of the port has.
+        let own = handle + ((band as u32 + 1) << 20);
+        attach(node, port_index, class, own, inner)?;
+    }
+    for filter in &spec.filters {
+        add_filter(node, port_index, handle, *filter)?;
+    }
+    Ok(())
+}
+
+/// A u32 filter on the DSCP of IPv4 (linux/pkt_cls.h, struct tc_u32_sel).
+fn add_filter(node: &mut Node, port_index: u32, parent: u32, filter: Filter) -> Result<(), String> {
+    const TERMINAL: u8 = 1;
+    const DSCP_MASK: u32 = 0x00fc_0000;
+    let mut fixed = tcmsg(port_index, 0, parent);
+    // Priority 1, protocol IPv4 in network order.
+    let info = 1u32 << 16 | u32::from((libc::ETH_P_IP as u16).to_be());
+    fixed[16..20].copy_from_slice(&info.to_ne_bytes());
+    let mut selector = vec![TERMINAL, 0, 1, 0];
+    selector.resize(16, 0);
+    // The key: mask, value, offset 0 of the IP header, no moving offset.
+    selector.extend_from_slice(&DSCP_MASK.to_be_bytes());
+    selector.extend_from_slice(&(u32::from(filter.dscp) << 18).to_be_bytes());
+    selector.extend_from_slice(&[0; 8]);
+    let mut message = Message::request(libc::RTM_NEWTFILTER, CREATE, &fixed);
+    message.attribute_text(libc::TCA_KIND, "u32");
+    message.nested(libc::TCA_OPTIONS, |options| {
+        options.attribute_u32(1, parent | (u32::from(filter.band) + 1));
+        options.attribute(5, &selector);
+    });
+    node.netlink.ask(message).map_err(|error| {
+        let (dscp, band) = (filter.dscp, filter.band);
+        format!(
+            "{}: filter of DSCP {dscp} to band {band}: {error}",
+            node.name
+        )
+    })
 }
 
 /// htb's one class, of a rate.
@@ -136,11 +198,11 @@ pub(crate) fn queue(qdisc: &Qdisc, rate_bps: u64) -> Result<Spec, String> {
         } => codel(packets, target_ns, interval_ns, ecn),
         Aqm::FqCodel { .. } => fq_codel(packets, &qdisc.aqm),
         Aqm::Red { .. } => red(qdisc, rate_bps)?,
-        Aqm::Cake { rtt_ns } => cake(qdisc, rate_bps, rtt_ns),
+        _ => disciplines::spec(qdisc, rate_bps)?,
     })
 }
 
-fn fifo(qdisc: &Qdisc) -> Result<Spec, String> {
+pub(super) fn fifo(qdisc: &Qdisc) -> Result<Spec, String> {
     let (kind, limit) = match (qdisc.limit_bytes, qdisc.limit_packets) {
         (Some(_), Some(_)) => {
             return Err("path.qdisc: a fifo is limited in bytes or in packets, not both".into())
@@ -148,11 +210,11 @@ fn fifo(qdisc: &Qdisc) -> Result<Spec, String> {
         (Some(bytes), None) => ("bfifo", bytes_u32("path.qdisc.limit_bytes", bytes)?),
         (None, packets) => ("pfifo", packets.unwrap_or(UNLIMITED_PACKETS)),
     };
-    Ok(Spec {
+    Ok(Spec::new(
         kind,
-        options: limit.to_ne_bytes().to_vec(),
-        line: format!("{kind} limit {limit}"),
-    })
+        limit.to_ne_bytes().to_vec(),
+        format!("{kind} limit {limit}"),
+    ))
 }
 
 /// sch_fq; `None`: with its defaults, as a sender's host has it.
@@ -165,11 +227,7 @@ pub(crate) fn fq(limits: Option<(u32, u32, u32)>) -> Spec {
         options.attribute_u32(3, quantum_bytes);
         line = format!("fq limit {packets} flow_limit {flow_packets} quantum {quantum_bytes}");
     }
-    Spec {
-        kind: "fq",
-        options: options.bytes().to_vec(),
-        line,
-    }
+    Spec::new("fq", options.bytes().to_vec(), line)
 }
 
 fn codel(packets: u32, target_ns: u64, interval_ns: u64, ecn: bool) -> Spec {
@@ -178,16 +236,16 @@ fn codel(packets: u32, target_ns: u64, interval_ns: u64, ecn: bool) -> Spec {
     options.attribute_u32(2, packets);
     options.attribute_u32(3, us(interval_ns));
     options.attribute_u32(4, u32::from(ecn));
-    Spec {
-        kind: "codel",
-        options: options.bytes().to_vec(),
-        line: format!(
+    Spec::new(
+        "codel",
+        options.bytes().to_vec(),
+        format!(
             "codel limit {packets} target {}us interval {}us{}",
             us(target_ns),
             us(interval_ns),
             if ecn { " ecn" } else { "" }
         ),
-    }
+    )
 }
 
 fn fq_codel(packets: u32, aqm: &Aqm) -> Spec {
@@ -211,17 +269,17 @@ fn fq_codel(packets: u32, aqm: &Aqm) -> Spec {
     options.attribute_u32(5, flows);
     options.attribute_u32(6, quantum_bytes);
     options.attribute_u32(9, memory);
-    Spec {
-        kind: "fq_codel",
-        options: options.bytes().to_vec(),
-        line: format!(
+    Spec::new(
+        "fq_codel",
+        options.bytes().to_vec(),
+        format!(
             "fq_codel limit {packets} flows {flows} quantum {quantum_bytes} target {}us \
              interval {}us memory_limit {memory} {}",
             us(target_ns),
             us(interval_ns),
             if ecn { "ecn" } else { "noecn" }
         ),
-    }
+    )
 }
 
 fn red(qdisc: &Qdisc, rate_bps: u64) -> Result<Spec, String> {
@@ -232,28 +290,11 @@ fn red(qdisc: &Qdisc, rate_bps: u64) -> Result<Spec, String> {
     options.attribute(1, &parameters.qopt(limit));
     options.attribute(2, &parameters.idle_decay);
     options.attribute_u32(3, parameters.max_probability);
-    Ok(Spec {
-        kind: "red",
-        options: options.bytes().to_vec(),
-        line: format!("red limit {limit} {}", parameters.line),
-    })
-}
-
-fn cake(qdisc: &Qdisc, rate_bps: u64, rtt_ns: u64) -> Spec {
-    let mut options = Message::attributes();
-    options.attribute_u64(2, rate_bps / 8);
-    options.attribute_u32(7, us(rtt_ns));
-    let mut line = format!("cake bandwidth {rate_bps}bit rtt {}us", us(rtt_ns));
-    if let Some(bytes) = qdisc.limit_bytes {
-        let memory = u32::try_from(bytes).unwrap_or(u32::MAX);
-        options.attribute_u32(10, memory);
-        line += &format!(" memlimit {memory}");
-    }
-    Spec {
-        kind: "cake",
-        options: options.bytes().to_vec(),
-        line,
-    }
+    Ok(Spec::new(
+        "red",
+        options.bytes().to_vec(),
+        format!("red limit {limit} {}", parameters.line),
+    ))
 }
 
 /// htb that sends everything to [`HTB_CLASS`].
@@ -262,11 +303,7 @@ pub(crate) fn htb() -> Spec {
     // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts
     let glob = [3, 10, HTB_CLASS & 0xffff, 0, 0];
     options.attribute(2, &glob.map(u32::to_ne_bytes).concat());
-    Spec {
-        kind: "htb",
-        options: options.bytes().to_vec(),
-        line: "htb default 10".to_owned(),
-    }
+    Spec::new("htb", options.bytes().to_vec(), "htb default 10".to_owned())
 }
 
 fn htb_class(rate_bps: u64) -> Spec {
@@ -283,37 +320,21 @@ fn htb_class(rate_bps: u64) -> Spec {
     options.attribute(1, &opt);
     options.attribute_u64(6, bytes_per_s);
     options.attribute_u64(7, bytes_per_s);
-    Spec {
-        kind: "htb",
-        options: options.bytes().to_vec(),
-        line: format!("htb rate {rate_bps}bit burst {BURST_BYTES} cburst {BURST_BYTES}"),
-    }
+    Spec::new(
+        "htb",
+        options.bytes().to_vec(),
+        format!("htb rate {rate_bps}bit burst {BURST_BYTES} cburst {BURST_BYTES}"),
+    )
 }
 
 /// A link of a rate that takes packets one by one (tbf cuts bursts larger than its credit).
 pub(crate) fn tbf(rate_bps: u64, mtu_bytes: u32) -> Spec {
-    let bytes_per_s = rate_bps / 8;
-    let burst_bytes = BURST_BYTES.max(u64::from(mtu_bytes) + 14);
-    let limit = u32::MAX / 2;
-    // struct tc_tbf_qopt: rate, peakrate, limit, buffer, mtu
-    let mut qopt = rate_spec(bytes_per_s).to_vec();
-    qopt.extend_from_slice(&[0; 12]);
-    qopt.extend_from_slice(&limit.to_ne_bytes());
-    qopt.extend_from_slice(&ticks(burst_bytes, bytes_per_s).to_ne_bytes());
-    qopt.extend_from_slice(&0u32.to_ne_bytes());
-    let mut options = Message::attributes();
-    options.attribute(1, &qopt);
-    options.attribute_u64(4, bytes_per_s);
-    options.attribute_u32(6, burst_bytes as u32);
-    Spec {
-        kind: "tbf",
-        options: options.bytes().to_vec(),
-        line: format!("tbf rate {rate_bps}bit burst {burst_bytes} limit {limit}"),
-    }
+    let burst_bytes = (BURST_BYTES as u32).max(mtu_bytes + 14);
+    disciplines::tbf(rate_bps, burst_bytes, u32::MAX / 2)
 }
 
 /// struct tc_ratespec. A link layer that is named needs no rate table.
-fn rate_spec(bytes_per_s: u64) -> [u8; 12] {
+pub(super) fn rate_spec(bytes_per_s: u64) -> [u8; 12] {
     let mut spec = [0; 12];
     spec[1] = LINKLAYER_ETHERNET;
     spec[8..].copy_from_slice(&u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
@@ -321,7 +342,7 @@ fn rate_spec(bytes_per_s: u64) -> [u8; 12] {
 }
 
 /// Time that `bytes` take, in ticks (iproute2 tc_core.c, tc_calc_xmittime()).
-fn ticks(bytes: u64, bytes_per_s: u64) -> u32 {
+pub(super) fn ticks(bytes: u64, bytes_per_s: u64) -> u32 {
     let ns = bytes * 1_000_000_000 / bytes_per_s.max(1);
     u32::try_from(ns.div_ceil(NS_PER_TICK)).unwrap_or(u32::MAX)
 }
@@ -369,18 +390,14 @@ pub(crate) fn netem(netem: &Netem) -> Spec {
         );
     }
     options.attribute_u64(14, netem.seed);
-    Spec {
-        kind: "netem",
-        options: options.bytes().to_vec(),
-        line,
-    }
+    Spec::new("netem", options.bytes().to_vec(), line)
 }
 
-fn us(ns: u64) -> u32 {
+pub(super) fn us(ns: u64) -> u32 {
     u32::try_from(ns / 1000).unwrap_or(u32::MAX)
 }
 
-fn bytes_u32(key: &str, bytes: u64) -> Result<u32, String> {
+pub(super) fn bytes_u32(key: &str, bytes: u64) -> Result<u32, String> {
     u32::try_from(bytes)
         .map_err(|_| format!("{key}: {bytes} is above 4294967295, the kernel's most"))
 }

@@ -352,7 +352,7 @@ impl Topology {
         let mut queue = None;
         if let Some((rate_bps, wanted)) = rate {
             let spec = qdisc::queue(wanted, rate_bps)?;
-            if spec.kind != "cake" {
+            if !wanted.shapes() {
                 self.attach(at, port, parent, major::HTB, &qdisc::htb())?;
                 qdisc::attach_htb_class(&mut self.nodes[at], port.index, rate_bps)?;
                 self.lines.push(format!(

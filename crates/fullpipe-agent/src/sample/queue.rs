@@ -125,13 +125,17 @@ fn parse(body: &[u8]) -> Option<Counters> {
     })
 }
 
-/// Marks by a qdisc's own statistics: struct tc_red_xstats, tc_codel_xstats, tc_fq_codel_xstats.
+/// Marks by a qdisc's own statistics: struct tc_red_xstats, tc_codel_xstats, tc_fq_codel_xstats,
+/// tc_pie_xstats, tc_fq_pie_xstats, tc_dualpi2_xstats.
 fn marks(kind: &[u8], app: &[u8]) -> u64 {
     let word = |index| u64::from(u32_at(app, index).unwrap_or(0));
     match kind {
         b"red\0" => word(3),
         b"codel\0" => word(6),
         b"fq_codel\0" => word(3),
+        b"pie\0" => word(9),
+        b"fq_pie\0" => word(4),
+        b"dualpi2\0" => word(6),
         b"cake\0" => {
             let tins = attribute(app, CAKE_TIN_STATS).unwrap_or(&[]);
             (1..=CAKE_TINS)

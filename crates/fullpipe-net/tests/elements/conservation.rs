@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use fullpipe_net::Queue;
-use fullpipe_scenario::{Aqm, Qdisc};
+use fullpipe_net::{Ecn, PureAck, Queue};
+use fullpipe_scenario::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
 use proptest::prelude::*;
 
 use crate::packet::{TestPacket, FRAME_BYTES};
@@ -16,23 +16,148 @@ enum Step {
         bytes: u32,
         ecn: bool,
         pace_ns: u64,
+        dscp: u8,
+        ack: Option<u32>,
     },
     Take,
     Wait(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let offer = (0..6u32, 60..=FRAME_BYTES, any::<bool>(), 0..3_000_000u64).prop_map(
-        |(flow, bytes, ecn, pace_ns)| Step::Offer {
+    let offer = (
+        0..6u32,
+        60..=FRAME_BYTES,
+        any::<bool>(),
+        0..3_000_000u64,
+        0..64u8,
+        prop::option::of(0..20u32),
+    )
+        .prop_map(|(flow, bytes, ecn, pace_ns, dscp, ack)| Step::Offer {
             flow,
             bytes,
             ecn,
             pace_ns,
-        },
-    );
+            dscp,
+            ack,
+        });
     let wait = (0..20_000_000u64).prop_map(Step::Wait);
     let step = prop_oneof![6 => offer, 4 => Just(Step::Take), 2 => wait];
     prop::collection::vec(step, 1..600)
+}
+
+fn cake() -> impl Strategy<Value = Aqm> {
+    let tins = prop::sample::select(vec![
+        CakeTins::Besteffort,
+        CakeTins::Diffserv3,
+        CakeTins::Diffserv4,
+        CakeTins::Diffserv8,
+        CakeTins::Precedence,
+    ]);
+    let isolation = prop::sample::select(vec![
+        CakeIsolation::Flowblind,
+        CakeIsolation::Hosts,
+        CakeIsolation::Flows,
+        CakeIsolation::DualSrchost,
+        CakeIsolation::TripleIsolate,
+    ]);
+    let ack_filter = prop::sample::select(vec![
+        CakeAckFilter::No,
+        CakeAckFilter::Filter,
+        CakeAckFilter::Aggressive,
+    ]);
+    let framing = prop::sample::select(vec![CakeFraming::None, CakeFraming::Atm, CakeFraming::Ptm]);
+    let flags = any::<[bool; 4]>();
+    let overhead = prop::option::of(-64..256i32);
+    (
+        1..100_000_000u64,
+        tins,
+        isolation,
+        ack_filter,
+        framing,
+        flags,
+        overhead,
+    )
+        .prop_map(
+            |(rtt_ns, tins, isolation, ack_filter, framing, flags, overhead_bytes)| Aqm::Cake {
+                rtt_ns,
+                target_ns: rtt_ns / 20,
+                shapes: flags[0],
+                tins,
+                isolation,
+                ack_filter,
+                overhead_bytes,
+                mpu_bytes: 0,
+                framing,
+                ingress: flags[1],
+                autorate_ingress: flags[0] && flags[2],
+                wash: flags[3],
+                split_gso: false,
+            },
+        )
+}
+
+fn pie() -> impl Strategy<Value = Aqm> {
+    let gains = (0..33u32, 0..33u32);
+    (1..30_000_000u64, gains, any::<[bool; 4]>(), 1..9u32).prop_map(
+        |(target_ns, (alpha, beta), flags, flows)| {
+            let [byte_mode, rate_estimator, ecn, single] = flags;
+            let update_ns = 15_000_000;
+            if single {
+                Aqm::Pie {
+                    target_ns,
+                    update_ns,
+                    alpha,
+                    beta,
+                    byte_mode,
+                    rate_estimator,
+                    ecn,
+                }
+            } else {
+                Aqm::FqPie {
+                    target_ns,
+                    update_ns,
+                    alpha,
+                    beta,
+                    byte_mode,
+                    rate_estimator,
+                    ecn,
+                    ecn_percent: 10,
+                    quantum_bytes: 1514,
+                    flows,
+                }
+            }
+        },
+    )
+}
+
+fn others() -> impl Strategy<Value = Aqm> {
+    prop_oneof![
+        (1..4000u32, 1..8u32, 1..16u32, any::<bool>()).prop_map(
+            |(quantum_bytes, flows, depth_packets, head_drop)| Aqm::Sfq {
+                quantum_bytes,
+                flows,
+                buckets: 8,
+                depth_packets,
+                head_drop,
+            }
+        ),
+        (100..6000u32).prop_map(|burst_bytes| Aqm::Tbf { burst_bytes }),
+        (1..5u8, 0..5u8).prop_map(|(bands, default_band)| Aqm::Prio {
+            bands,
+            default_band,
+            filters: vec![(46, 0), (8, 4)],
+        }),
+        (1..30_000_000u64, any::<bool>()).prop_map(|(target_ns, drop_overload)| Aqm::Dualpi2 {
+            target_ns,
+            update_ns: 16_000_000,
+            alpha: 41,
+            beta: 819,
+            step_ns: 1_000_000,
+            coupling: 2,
+            classic_percent: 10,
+            drop_overload,
+        }),
+    ]
 }
 
 fn qdiscs() -> impl Strategy<Value = Qdisc> {
@@ -41,6 +166,20 @@ fn qdiscs() -> impl Strategy<Value = Qdisc> {
         prop::option::of(1..60u32),
     );
     let aqm = prop_oneof![
+        4 => cake(),
+        2 => pie(),
+        4 => others(),
+        5 => older(),
+    ];
+    (limits, aqm).prop_map(|((limit_bytes, limit_packets), aqm)| Qdisc {
+        limit_bytes,
+        limit_packets,
+        aqm,
+    })
+}
+
+fn older() -> impl Strategy<Value = Aqm> {
+    prop_oneof![
         Just(Aqm::Fifo),
         (1..6000u32, 1..20u32).prop_map(|(quantum_bytes, flow_limit_packets)| Aqm::Fq {
             quantum_bytes,
@@ -87,12 +226,7 @@ fn qdiscs() -> impl Strategy<Value = Qdisc> {
                     ecn,
                 }
             ),
-    ];
-    (limits, aqm).prop_map(|((limit_bytes, limit_packets), aqm)| Qdisc {
-        limit_bytes,
-        limit_packets,
-        aqm,
-    })
+    ]
 }
 
 /// The most that may wait, in bytes and packets, where the discipline promises it.
@@ -102,6 +236,20 @@ fn limits(qdisc: &Qdisc) -> (u64, u64) {
     match &qdisc.aqm {
         Aqm::Fifo => (bytes, packets),
         Aqm::Red { .. } => (bytes, u64::MAX),
+        Aqm::Cake { .. } => (bytes, u64::MAX),
+        Aqm::Tbf { .. } => (bytes, packets),
+        Aqm::Prio { bands, .. } => {
+            let bands = u64::from(*bands);
+            (bytes.saturating_mul(bands), packets.saturating_mul(bands))
+        }
+        Aqm::Sfq {
+            flows,
+            depth_packets,
+            ..
+        } => {
+            let most = u64::from(*flows) * u64::from(*depth_packets);
+            (u64::MAX, packets.min(most))
+        }
         // Its fast path holds up to 8 beside (sch_fq.c, fq_fastpath_check()).
         Aqm::Fq { .. } => (u64::MAX, packets.saturating_add(8)),
         // One call drops half of the fattest queue, once (fq_codel_drop()). That makes room for
@@ -126,7 +274,7 @@ proptest! {
     fn every_packet_is_handed_out_or_dropped_or_waits_exactly_once(
         qdisc in qdiscs(), steps in steps()
     ) {
-        let mut queue = Queue::<TestPacket>::new(&qdisc, 10_000_000, 7).expect("not CAKE");
+        let mut queue = Queue::<TestPacket>::new(&qdisc, 10_000_000, 7);
         let (limit_bytes, limit_packets) = limits(&qdisc);
         let mut waiting = HashSet::new();
         let (mut now_ns, mut id, mut waiting_bytes) = (1u64, 0u64, 0u64);
@@ -134,9 +282,13 @@ proptest! {
         let mut dropped = Vec::new();
         for step in steps {
             match step {
-                Step::Offer { flow, bytes, ecn, pace_ns } => {
+                Step::Offer { flow, bytes, ecn, pace_ns, dscp, ack } => {
                     let mut packet = TestPacket::new(id, flow, bytes).send_at(now_ns + pace_ns);
                     packet.ecn = ecn;
+                    packet.dscp = dscp;
+                    packet.hosts = (flow % 2, flow % 3);
+                    packet.codepoint = if dscp % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 };
+                    packet.ack = ack.map(|next| PureAck { next, ..PureAck::default() });
                     id += 1;
                     waiting.insert(packet.id);
                     waiting_bytes += u64::from(bytes);

@@ -1,6 +1,6 @@
 //! A packet that remembers who it is, and ways to make queues.
 
-use fullpipe_net::{Packet, Queue};
+use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Queue};
 use fullpipe_scenario::{Aqm, Qdisc};
 
 pub(crate) const FRAME_BYTES: u32 = 1514;
@@ -14,6 +14,10 @@ pub(crate) struct TestPacket {
     pub(crate) ecn: bool,
     pub(crate) marked: bool,
     pub(crate) send_at_ns: u64,
+    pub(crate) codepoint: Ecn,
+    pub(crate) hosts: (u32, u32),
+    pub(crate) dscp: u8,
+    pub(crate) ack: Option<PureAck>,
 }
 
 impl TestPacket {
@@ -25,6 +29,10 @@ impl TestPacket {
             ecn: false,
             marked: false,
             send_at_ns: 0,
+            codepoint: Ecn::Ect0,
+            hosts: (0, 0),
+            dscp: 0,
+            ack: None,
         }
     }
 
@@ -48,8 +56,12 @@ impl Packet for TestPacket {
         self.flow
     }
 
-    fn ecn_capable(&self) -> bool {
-        self.ecn
+    fn ecn(&self) -> Ecn {
+        match (self.ecn, self.marked) {
+            (false, _) => Ecn::NotEct,
+            (true, false) => self.codepoint,
+            (true, true) => Ecn::Ce,
+        }
     }
 
     fn mark_ce(&mut self) {
@@ -58,6 +70,25 @@ impl Packet for TestPacket {
 
     fn pacing_time_ns(&self) -> u64 {
         self.send_at_ns
+    }
+
+    fn hosts(&self) -> HostPair {
+        HostPair {
+            source: self.hosts.0,
+            destination: self.hosts.1,
+        }
+    }
+
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
+    fn clear_dscp(&mut self) {
+        self.dscp = 0;
+    }
+
+    fn pure_ack(&self) -> Option<PureAck> {
+        self.ack
     }
 }
 
@@ -71,5 +102,5 @@ pub(crate) fn queue(
         limit_packets,
         aqm,
     };
-    Queue::new(&qdisc, 100_000_000, 1).expect("not CAKE")
+    Queue::new(&qdisc, 100_000_000, 1)
 }

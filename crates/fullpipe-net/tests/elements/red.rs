@@ -29,7 +29,7 @@ impl Red {
                 ecn,
             },
         };
-        Queue::new(&qdisc, RATE_BPS, seed).expect("not CAKE")
+        Queue::new(&qdisc, RATE_BPS, seed)
     }
 }
 

@@ -23,6 +23,12 @@ _QDISC_MODULES = {
     "fq_codel": ("sch_fq_codel",),
     "red": ("sch_red",),
     "cake": ("sch_cake",),
+    "pie": ("sch_pie",),
+    "fq_pie": ("sch_fq_pie",),
+    "sfq": ("sch_sfq",),
+    "tbf": ("sch_tbf",),
+    "prio": ("sch_prio", "cls_u32"),
+    "dualpi2": ("sch_dualpi2",),
 }
 _ENDINGS = (".ko", ".ko.xz")
 _SIGNATURE_MARK = b"~Module signature appended~\n"

@@ -1,0 +1,194 @@
+//! Which queue of a tin a packet goes to: CAKE's 8-way set-associative hash, and the counts of
+//! busy flows a host by which host isolation divides (sch_cake.c, cake_hash()).
+//!
+//! Linux's hash is keyed at boot; here it is fixed and sends neighbouring keys to different queues,
+//! so that flows share one only where a set of eight is full.
+
+use fullpipe_scenario::CakeIsolation;
+
+use crate::Packet;
+
+pub(super) const QUEUES: usize = 1024;
+const WAYS: usize = 8;
+
+/// What tells queues apart, and whose flows count together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Isolation {
+    by_flow: bool,
+    by_source: bool,
+    by_destination: bool,
+}
+
+impl Isolation {
+    pub(super) fn new(isolation: CakeIsolation) -> Self {
+        let (by_source, by_destination, by_flow) = match isolation {
+            CakeIsolation::Flowblind => (false, false, false),
+            CakeIsolation::Srchost => (true, false, false),
+            CakeIsolation::Dsthost => (false, true, false),
+            CakeIsolation::Hosts => (true, true, false),
+            CakeIsolation::Flows => (false, false, true),
+            CakeIsolation::DualSrchost => (true, false, true),
+            CakeIsolation::DualDsthost => (false, true, true),
+            CakeIsolation::TripleIsolate => (true, true, true),
+        };
+        Self {
+            by_flow,
+            by_source,
+            by_destination,
+        }
+    }
+
+    fn divides_by_source(self) -> bool {
+        self.by_flow && self.by_source
+    }
+
+    fn divides_by_destination(self) -> bool {
+        self.by_flow && self.by_destination
+    }
+}
+
+/// Hosts of one side, in a set-associative table of their own.
+#[derive(Debug)]
+struct Hosts {
+    tags: Vec<u32>,
+    busy_flows: Vec<u16>,
+}
+
+impl Hosts {
+    fn new() -> Self {
+        Self {
+            tags: vec![0; QUEUES],
+            busy_flows: vec![0; QUEUES],
+        }
+    }
+
+    /// The host's place: its own, else one of its set without busy flows, else a shared one.
+    fn find(&mut self, hash: u32) -> u16 {
+        let found = set_of(hash)
+            .find(|&place| self.tags[place] == hash)
+            .or_else(|| set_of(hash).find(|&place| self.busy_flows[place] == 0));
+        let place = found.unwrap_or(hash as usize % QUEUES);
+        self.tags[place] = hash;
+        place as u16
+    }
+
+    fn add(&mut self, place: u16, change: i32) {
+        let busy = &mut self.busy_flows[usize::from(place)];
+        *busy = (i32::from(*busy) + change).clamp(0, QUEUES as i32) as u16;
+    }
+}
+
+/// The places of a hash's set, its own first.
+fn set_of(hash: u32) -> impl Iterator<Item = usize> {
+    let own = hash as usize % QUEUES;
+    let first = own - own % WAYS;
+    (0..WAYS).map(move |way| first + (own + way) % WAYS)
+}
+
+/// What the table has to know of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// In no list.
+    Free,
+    /// Busy, and counted with its hosts.
+    Bulk,
+    Other,
+}
+
+/// The tags of one tin.
+#[derive(Debug)]
+pub(super) struct FlowTable {
+    isolation: Isolation,
+    tags: Vec<u32>,
+    /// Places of each queue's source and destination.
+    hosts_of: Vec<[u16; 2]>,
+    sources: Hosts,
+    destinations: Hosts,
+}
+
+impl FlowTable {
+    pub(super) fn new(isolation: Isolation) -> Self {
+        Self {
+            isolation,
+            tags: vec![0; QUEUES],
+            hosts_of: vec![[0; 2]; QUEUES],
+            sources: Hosts::new(),
+            destinations: Hosts::new(),
+        }
+    }
+
+    /// The packet's queue, which is its flow's from now on.
+    pub(super) fn classify<P: Packet>(&mut self, packet: &P, used: impl Fn(usize) -> Use) -> usize {
+        let isolation = self.isolation;
+        let hosts = packet.hosts();
+        let source = spread(hosts.source, 0x9e37_79b1);
+        let destination = spread(hosts.destination, 0x85eb_ca6b);
+        let mut hash = 0;
+        if isolation.by_flow {
+            hash = spread(packet.flow_key(), 0xc2b2_ae35);
+        } else {
+            hash ^= if isolation.by_source { source } else { 0 };
+            hash ^= if isolation.by_destination {
+                destination
+            } else {
+                0
+            };
+        }
+        let own = hash as usize % QUEUES;
+        if self.tags[own] == hash && used(own) != Use::Free {
+            return own;
+        }
+        let known = set_of(hash).find(|&place| self.tags[place] == hash);
+        if let Some(place) = known.filter(|&place| used(place) != Use::Free) {
+            return place;
+        }
+        let free = known.or_else(|| set_of(hash).find(|&place| used(place) == Use::Free));
+        // With no free one in the set the first is shared, and its hosts are the newcomer's.
+        let place = free.unwrap_or(own);
+        let is_bulk = used(place) == Use::Bulk;
+        if is_bulk {
+            self.count(place, -1);
+        }
+        self.tags[place] = hash;
+        if isolation.divides_by_source() {
+            self.hosts_of[place][0] = self.sources.find(source);
+        }
+        if isolation.divides_by_destination() {
+            self.hosts_of[place][1] = self.destinations.find(destination);
+        }
+        if is_bulk {
+            self.count(place, 1);
+        }
+        place
+    }
+
+    /// A queue became busy (`1`) or is no longer (`-1`).
+    pub(super) fn count(&mut self, queue: usize, change: i32) {
+        let [source, destination] = self.hosts_of[queue];
+        if self.isolation.divides_by_source() {
+            self.sources.add(source, change);
+        }
+        if self.isolation.divides_by_destination() {
+            self.destinations.add(destination, change);
+        }
+    }
+
+    /// Busy flows of the busier one of a queue's hosts, at least 1.
+    pub(super) fn host_load(&self, queue: usize) -> u16 {
+        let [source, destination] = self.hosts_of[queue];
+        let mut load = 1;
+        if self.isolation.divides_by_source() {
+            load = load.max(self.sources.busy_flows[usize::from(source)]);
+        }
+        if self.isolation.divides_by_destination() {
+            load = load.max(self.destinations.busy_flows[usize::from(destination)]);
+        }
+        load
+    }
+}
+
+/// An odd factor keeps up to `QUEUES` neighbouring numbers apart modulo `QUEUES`. Never 0, which
+/// an empty tag holds, for small numbers.
+fn spread(number: u32, factor: u32) -> u32 {
+    number.wrapping_add(1).wrapping_mul(factor)
+}
