@@ -21,7 +21,13 @@ class _Stream:
     def decode(self, data: bytes) -> dict[str, Any]: ...
     def follow(self, data: bytes, offset: int) -> tuple[int | None, int]: ...
 
+class _Wifi:
+    def saturation(
+        self, wifi_json: str, seed: int, from_ns: int, to_ns: int
+    ) -> list[dict[str, Any]]: ...
+
 cc: _Cc
 sim: _Sim
 stream: _Stream
 model: Any
+wifi: _Wifi

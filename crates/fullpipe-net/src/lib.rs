@@ -26,6 +26,7 @@ mod rng;
 mod sfq;
 mod store;
 mod tbf;
+pub mod wifi;
 
 pub use delay::DelayLine;
 pub use host::Host;

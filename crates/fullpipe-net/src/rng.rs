@@ -39,6 +39,12 @@ pub mod purpose {
     pub const RED: u32 = 5;
     /// What packets cost the hosts.
     pub const HOST: u32 = 6;
+    /// Backoff on a Wi-Fi channel.
+    pub const WIFI_BACKOFF: u32 = 20;
+    /// MPDUs lost on it.
+    pub const WIFI_LOSS: u32 = 21;
+    /// Queues of its nodes.
+    pub const WIFI_QUEUE: u32 = 22;
 }
 
 /// A seed for one purpose of one part of a run: neighbouring inputs give unrelated seeds

@@ -8,11 +8,13 @@ mod model;
 mod sim;
 mod stream;
 mod tables;
+mod wifi;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc::register(module)?;
     model::register(module)?;
     sim::register(module)?;
-    stream::register(module)
+    stream::register(module)?;
+    wifi::register(module)
 }

@@ -9,6 +9,7 @@ mod cc_row;
 mod plan;
 pub mod stream;
 mod tables;
+mod wifi;
 
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction, Flow,
@@ -16,4 +17,8 @@ pub use plan::{
 };
 pub use tables::{
     CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables,
+};
+pub use wifi::{
+    Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
+    WifiStation,
 };

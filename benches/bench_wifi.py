@@ -1,0 +1,236 @@
+"""The Wi-Fi link against reference runs of ns-3, row by row, and its speed.
+
+FILE has the columns of ns-3 rows (case_id, standard, width_mhz, mcs, nss, gi_ns, n_stations,
+ampdu_max_bytes, access_category, direction, goodput_bps, ...; docs/wifi.md). Rows of one case and
+seed are one run; here it is repeated with several seeds and their mean is compared. Exit status 1
+where a target is missed. Usage: `bench_wifi.py [FILE.csv] [--only TEXT] [--seeds N] [--all]`;
+without a file only the closed formula for one station and the speed are checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fullpipe import _native
+from fullpipe.wifi import CATEGORIES, WifiOptions, resolve_wifi
+
+NS_PER_S = 10**9
+#: UDP payload of an IP packet of 1500 bytes.
+PAYLOAD_BITS = 8 * 1472
+MIN_PACKETS_PER_S = 1_000_000
+#: Class of rows -> largest deviation of goodput.
+TARGETS = {
+    "one station, formula": 0.01,
+    "one station": 0.01,
+    "without aggregation": 0.02,
+    "with aggregation": 0.05,
+    "classes, 20 s": 0.15,
+    "classes, 5 s": None,
+    "errors": 0.03,
+    "no preamble detection": None,
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One figure beside what it is compared with."""
+
+    kind: str
+    case: str
+    value: float
+    expected: float
+
+    @property
+    def error(self) -> float:
+        """Relative deviation."""
+        return self.value / self.expected - 1 if self.expected else 0.0
+
+    @property
+    def missed(self) -> bool:
+        """Whether its target is."""
+        target = TARGETS[self.kind]
+        return target is not None and abs(self.error) > target
+
+
+def options_of(rows: list[dict[str, str]]) -> WifiOptions:
+    """The channel of the rows of one saturated case."""
+    row = rows[0]
+    case = row["case_id"]
+    flags = case.split("-")
+    # Rows of "ns-3 default" sizes equal those of 65535 bytes for all categories to the last bit.
+    size = int(row["ampdu_max_bytes"]) if row["ampdu_max_bytes"].isdecimal() else 65535
+    stations = [
+        {"name": f"s{index}", "background": [{"category": category, "direction": row["direction"]}]}
+        for index, category in enumerate(categories_of(rows))
+    ]
+    error = next((float(flag[1:]) for flag in flags if flag[:2] == "E0"), 0.0)
+    return WifiOptions.model_validate({
+        "standard": row["standard"].removeprefix("802.11"),
+        "band": "2.4GHz" if "g24" in flags[1] else "5GHz",
+        "width": int(row["width_mhz"]),
+        "streams": int(row["nss"]),
+        "mcs": int(row["mcs"]),
+        "guard_interval": f"{row['gi_ns']}ns",
+        "rules": "ns3",
+        "block_ack_request": "nobar" not in flags,
+        "eifs": "nopd" in flags,
+        "txop": {"VI": 0, "VO": 0} if "txop0" in flags else {},
+        "ampdu": dict.fromkeys(CATEGORIES, size),
+        "error_rate": error,
+        "block_ack_retry_limit": None,
+        "queue": {"kind": "driver", "packets": 500},
+        "station": stations,
+    })  # fmt: skip
+
+
+def categories_of(rows: list[dict[str, str]]) -> list[str]:
+    """Access categories of the stations: named in case B, one for all otherwise."""
+    row = rows[0]
+    if len(rows) == 1:
+        return [row["access_category"]] * int(row["n_stations"])
+    return [row["access_category"] for row in rows]
+
+
+def goodputs(options: WifiOptions, seconds: float, seeds: Iterable[int]) -> list[float]:
+    """Mean UDP goodput of each station in bit/s."""
+    text = json.dumps(resolve_wifi(options))
+    begin, end = 2 * NS_PER_S, round((2 + seconds) * NS_PER_S)
+    runs = [
+        [
+            row["delivered_packets"] * PAYLOAD_BITS / seconds
+            for row in _native.wifi.saturation(text, seed, begin, end)
+        ]
+        for seed in seeds
+    ]
+    return [statistics.fmean(values) for values in zip(*runs, strict=True)]
+
+
+def formula_bps(row: dict[str, str]) -> float:
+    """Goodput of one saturated station by airtime; rules and constants of ns-3 3.44."""
+    very_high = row["standard"] == "802.11ac"
+    mcs, streams, width = int(row["mcs"]), int(row["nss"]), int(row["width_mhz"])
+    short = row["gi_ns"] == "400"
+    bits, rate = [
+        (1, 1 / 2), (2, 1 / 2), (2, 3 / 4), (4, 1 / 2), (4, 3 / 4), (6, 2 / 3), (6, 3 / 4),
+        (6, 5 / 6), (8, 3 / 4), (8, 5 / 6),
+    ][mcs if very_high else mcs % 8]  # fmt: skip
+    data_bits = round({20: 52, 40: 108, 80: 234}[width] * bits * streams * rate)
+    symbol_us = 3.6 if short else 4.0
+    extension_us, sifs_us = (6, 10) if "g24" in row["case_id"] else (0, 16)
+    encoder_mbps = (600 if short else 540) if very_high else (350 if short else 300)
+    encoders = 1 if data_bits / symbol_us <= encoder_mbps else 2
+    preamble_us = 36 if streams == 1 else 40
+
+    def duration_us(size: int) -> float:
+        symbols = -(-(16 + 8 * size + 6 * encoders) // data_bits)
+        return preamble_us + symbol_us * symbols + extension_us
+
+    largest, most = int(row["ampdu_max_bytes"]), 1
+    size = 1542 if very_high else 1538
+    while most < 64 and largest:
+        larger = most * 1544 + 1542
+        if larger > largest or duration_us(larger) > 5484:
+            break
+        most, size = most + 1, larger
+    answer_us = (28 if most == 1 else 32) + extension_us
+    beacon_us = 1376 if "g24" in row["case_id"] else 236 if very_high else 208
+    cycle_us = sifs_us + 3 * 9 + 7.5 * 9 + duration_us(size) + sifs_us + answer_us
+    beacons = 1 - (beacon_us + sifs_us + 9) / 102_400
+    return most * PAYLOAD_BITS / cycle_us * 1e6 * beacons
+
+
+def saturated_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
+    """The rows of one case."""
+    row = rows[0]
+    case = row["case_id"]
+    seconds = 20.0 if case.endswith("-t20") else 5.0
+    values = goodputs(options_of(rows), seconds, range(1, seeds + 1))
+    if len(rows) > 1:
+        kind = "classes, 20 s" if case.endswith("-t20") else "classes, 5 s"
+        return [
+            Check(kind, f"{case} {row['access_category']}", value, float(row["goodput_bps"]))
+            for row, value in zip(rows, values, strict=True)
+        ]
+    total, expected = sum(values), float(row["goodput_bps"])
+    if case.startswith("C-"):
+        return [Check("errors", case, total, expected)]
+    if case.endswith("-nopd"):
+        return [Check("no preamble detection", case, total, expected)]
+    if row["n_stations"] != "1":
+        kind = "without" if row["ampdu_max_bytes"] == "0" else "with"
+        return [Check(f"{kind} aggregation", case, total, expected)]
+    checks = [Check("one station", case, total, expected)]
+    if row["access_category"] == "BE" and row["ampdu_max_bytes"].isdecimal():
+        checks.append(Check("one station, formula", case, total, formula_bps(row)))
+    return checks
+
+
+def speed_packets_per_s() -> float:
+    """Packets that a channel of 300 Mbit/s delivers in a CPU second."""
+    options = WifiOptions.model_validate({
+        "standard": "n", "width": 40, "mcs": 15, "guard_interval": "400ns",
+        "station": [{"background": [{}]}, {"background": [{"direction": "down"}]}],
+    })  # fmt: skip
+    text = json.dumps(resolve_wifi(options))
+    best = 0.0
+    for seed in (1, 2, 3):
+        begin = time.process_time()
+        rows = _native.wifi.saturation(text, seed, 0, 60 * NS_PER_S)
+        packets = sum(row["delivered_packets"] for row in rows)
+        best = max(best, packets / (time.process_time() - begin))
+    return best
+
+
+def show(checks: list[Check], every: bool) -> bool:
+    """Prints a line for each class of rows and each miss; whether one was missed."""
+    for check in checks:
+        if every or check.missed:
+            print(
+                f"{'MISS' if check.missed else '  ok'}  {check.case:<42} {check.value / 1e6:9.3f} "
+                f"{check.expected / 1e6:9.3f} Mbit/s {check.error:+7.2%}"
+            )
+    titles = f"{'rows':>5} {'target':>7} {'median':>8} {'worst':>8} {'missed':>7}"
+    print(f"\n{'class of rows':<24} {titles}")
+    for kind, target in TARGETS.items():
+        errors = [abs(check.error) for check in checks if check.kind == kind]
+        if errors:
+            missed = sum(check.missed for check in checks if check.kind == kind)
+            text = "-" if target is None else f"{target:.0%}"
+            print(
+                f"{kind:<24} {len(errors):>5} {text:>7} {statistics.median(errors):>8.2%} "
+                f"{max(errors):>8.2%} {missed:>7}"
+            )
+    return any(check.missed for check in checks)
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, help="reference rows")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--seeds", type=int, default=4, help="repetitions of saturated cases")
+    parser.add_argument("--all", action="store_true", help="print every row")
+    args = parser.parse_args()
+    cases: dict[tuple[str, str], list[dict[str, str]]] = {}
+    if args.file:
+        with args.file.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if args.only in row["case_id"] and not row["case_id"].startswith("D-"):
+                    cases.setdefault((row["case_id"], row["seed"]), []).append(row)
+    checks = [check for rows in cases.values() for check in saturated_checks(rows, args.seeds)]
+    failed = show(checks, args.all) if checks else False
+    speed = speed_packets_per_s()
+    print(f"\nspeed: {speed / 1e6:.2f} million delivered packets a CPU second, target 1")
+    sys.exit(1 if failed or speed < MIN_PACKETS_PER_S else 0)
+
+
+if __name__ == "__main__":
+    main()

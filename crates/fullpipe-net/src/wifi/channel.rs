@@ -1,0 +1,338 @@
+//! The medium: who sends when, what collides, what arrives. Only one thing is under way at a time,
+//! so the whole channel is one state machine: contention, then an exchange, then contention.
+
+use fullpipe_scenario::{Wifi, WifiRate, WifiRules};
+
+use super::errors::ErrorTable;
+use super::exchange::Exchange;
+use super::frame::Frame;
+use super::minstrel::RateControl;
+use super::phy::{Phy, DETECTION_NS};
+use super::radio::Radio;
+use super::sources::Source;
+use super::station::{Node, Totals};
+use crate::rng::{derive_seed, Rng};
+use crate::{purpose, Packet};
+
+pub(super) const ACCESS_POINT: usize = 0;
+
+/// A packet that arrived over the channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<P> {
+    /// Index of the station in the plan.
+    pub station: usize,
+    /// From the station to the access point.
+    pub up: bool,
+    /// The packet.
+    pub packet: P,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// Someone may send, or a beacon is due.
+    Access,
+    /// The frame of the exchange has been sent.
+    Sent(Exchange),
+    /// The holder of a TXOP goes on.
+    Continue(Exchange),
+}
+
+/// A channel with an access point and its stations.
+#[derive(Debug)]
+pub struct Channel<P> {
+    pub(super) phy: Phy,
+    pub(super) rules: WifiRules,
+    pub(super) retry_limit: u32,
+    pub(super) block_ack_retry_limit: Option<u32>,
+    pub(super) rts_threshold_bytes: u64,
+    pub(super) nodes: Vec<Node<P>>,
+    pub(super) radios: Vec<Radio>,
+    pub(super) errors: ErrorTable,
+    pub(super) sources: Vec<Source>,
+    pub(super) beacon_interval_ns: u64,
+    pub(super) beacon_due_ns: u64,
+    pub(super) next: (u64, Step),
+    pub(super) next_source_ns: u64,
+    pub(super) backoff: Rng,
+    pub(super) loss: Rng,
+    pub(super) starters: Vec<(usize, usize, u64)>,
+    pub(super) colliding: Vec<Exchange>,
+    pub(super) refused: Vec<Frame<P>>,
+    pub(super) arrived: Vec<Delivered<P>>,
+}
+
+impl<P: Packet> Channel<P> {
+    /// A channel at time 0; the same plan and seed give the same channel. An error names the key
+    /// that cannot be.
+    pub fn new(wifi: &Wifi, seed: u64) -> Result<Self, String> {
+        let phy = Phy::new(wifi)?;
+        if wifi.stations.is_empty() {
+            return Err("stations: there must be at least one".into());
+        }
+        for access in &wifi.access {
+            if access.cw_min > access.cw_max || access.cw_max > 32_767 || access.aifsn < 2 {
+                return Err("access: cw_min <= cw_max <= 32767 and aifsn >= 2 must hold".into());
+            }
+        }
+        let count = wifi.stations.len();
+        let mut nodes = Vec::with_capacity(count + 1);
+        nodes.push(Node::new(wifi, &phy, &wifi.queues, count, seed, 0));
+        let mut radios = Vec::with_capacity(count);
+        let mut sources = Vec::new();
+        for (index, station) in wifi.stations.iter().enumerate() {
+            let node = Node::new(wifi, &phy, &station.queues, 1, seed, index as u32 + 1);
+            nodes.push(node);
+            let rate = match station.rate {
+                WifiRate::Fixed { mcs } => RateControl::Fixed(phy.mode(mcs).ok_or_else(|| {
+                    format!(
+                        "mcs: {mcs} does not exist at {} MHz with {} streams",
+                        wifi.width_mhz, wifi.streams
+                    )
+                })?),
+                WifiRate::Minstrel => RateControl::minstrel(&phy),
+            };
+            radios.push(Radio::new(station, rate)?);
+            for background in &station.background {
+                sources.push(Source::new(background, index)?);
+            }
+        }
+        let mut channel = Self {
+            phy,
+            rules: wifi.rules,
+            retry_limit: wifi.retry_limit.max(1),
+            block_ack_retry_limit: wifi.block_ack_retry_limit,
+            rts_threshold_bytes: wifi.rts_threshold_bytes.map_or(u64::MAX, u64::from),
+            nodes,
+            radios,
+            errors: ErrorTable::new(wifi.streams),
+            sources,
+            beacon_interval_ns: wifi.beacon_interval_ns,
+            beacon_due_ns: match wifi.beacon_interval_ns {
+                0 => u64::MAX,
+                interval_ns => interval_ns,
+            },
+            next: (u64::MAX, Step::Access),
+            next_source_ns: 0,
+            backoff: Rng::new(derive_seed(seed, purpose::WIFI_BACKOFF, 0)),
+            loss: Rng::new(derive_seed(seed, purpose::WIFI_LOSS, 0)),
+            starters: Vec::new(),
+            colliding: Vec::new(),
+            refused: Vec::new(),
+            arrived: Vec::new(),
+        };
+        channel.contend();
+        Ok(channel)
+    }
+
+    /// When [`Channel::advance`] has something to do; `u64::MAX`: never, unless packets are sent.
+    pub fn next_ns(&self) -> u64 {
+        self.next.0.min(self.next_source_ns)
+    }
+
+    /// Hands a packet to a station's stack (`up`) or to the access point's for that station. It
+    /// takes effect at `now_ns`, which must not be before any time seen so far, nor after
+    /// [`Channel::next_ns`]. What the queues drop for it is put into `dropped`.
+    pub fn send(
+        &mut self,
+        now_ns: u64,
+        station: usize,
+        up: bool,
+        category: usize,
+        packet: P,
+        dropped: &mut Vec<P>,
+    ) {
+        let (node, peer) = if up {
+            (station + 1, 0)
+        } else {
+            (ACCESS_POINT, station)
+        };
+        self.offer(now_ns, node, category, peer, Frame::Packet(packet));
+        self.hand_out(dropped);
+    }
+
+    /// Does all that is due by `now_ns`. Arrivals are put into `delivered`, in order of time; what
+    /// queues and retry limits drop into `dropped`.
+    pub fn advance(
+        &mut self,
+        now_ns: u64,
+        delivered: &mut Vec<Delivered<P>>,
+        dropped: &mut Vec<P>,
+    ) {
+        loop {
+            let at_ns = self.next_ns();
+            if at_ns > now_ns || at_ns == u64::MAX {
+                break;
+            }
+            if self.next_source_ns <= self.next.0 {
+                self.feed(at_ns);
+            } else {
+                match self.next.1 {
+                    Step::Access => self.access(at_ns),
+                    Step::Sent(exchange) => self.sent(exchange),
+                    Step::Continue(exchange) => {
+                        let Exchange { node, category, .. } = exchange;
+                        let next = self.frame(at_ns, node, category, exchange.txop_ns);
+                        self.next = (next.ends_ns, Step::Sent(next));
+                    }
+                }
+            }
+            delivered.append(&mut self.arrived);
+            self.hand_out(dropped);
+        }
+    }
+
+    /// What one station sent (`up`) or was sent in one category.
+    pub fn totals(&self, station: usize, up: bool, category: usize) -> Totals {
+        let (node, peer) = if up {
+            (station + 1, 0)
+        } else {
+            (ACCESS_POINT, station)
+        };
+        self.nodes[node].categories[category].pairs[peer].totals
+    }
+
+    /// Packets and bytes that wait at a node (0: the access point, `k + 1`: station `k`): above the
+    /// hardware, and packets that the hardware has.
+    pub fn backlog(&self, node: usize) -> (usize, u64, usize) {
+        let categories = self.nodes[node].categories.iter();
+        categories.fold((0, 0, 0), |sum, category| {
+            let (packets, bytes) = category.queue.backlog();
+            (
+                sum.0 + packets,
+                sum.1 + bytes,
+                sum.2 + category.queue.handed(),
+            )
+        })
+    }
+
+    /// Packets marked at a node so far.
+    pub fn marked(&self, node: usize) -> u64 {
+        let categories = self.nodes[node].categories.iter();
+        categories.map(|category| category.queue.marked()).sum()
+    }
+
+    /// Puts a frame into a node's queues and lets it contend.
+    fn offer(&mut self, now_ns: u64, node: usize, category: usize, peer: usize, frame: Frame<P>) {
+        let idle_from_ns = self.nodes[node].idle_from_ns;
+        let contending = matches!(self.next.1, Step::Access);
+        let target = &mut self.nodes[node].categories[category];
+        target.queue.offer(now_ns, peer, frame, &mut self.refused);
+        if target.edcaf.wants_from_ns.is_some() || target.next_peer().is_none() {
+            return;
+        }
+        let busy = !contending || now_ns < idle_from_ns;
+        target.edcaf.want(now_ns, busy, &mut self.backoff);
+        if contending {
+            let at_ns = target.edcaf.access_ns(idle_from_ns).unwrap_or(u64::MAX);
+            self.next.0 = self.next.0.min(at_ns);
+        }
+    }
+
+    /// Lets sources hand down what is due.
+    pub(super) fn feed(&mut self, now_ns: u64) {
+        for index in 0..self.sources.len() {
+            let source = &mut self.sources[index];
+            let (node, category, peer) = (source.node, source.category, source.peer);
+            let frame = Frame::Background {
+                source: index as u32,
+                wire_bytes: source.wire_bytes,
+            };
+            for _ in 0..source.due(now_ns) {
+                self.offer(now_ns, node, category, peer, frame);
+            }
+        }
+        self.plan_sources();
+    }
+
+    fn plan_sources(&mut self) {
+        let times = self.sources.iter().filter_map(Source::next_ns);
+        self.next_source_ns = times.min().unwrap_or(u64::MAX);
+    }
+
+    /// Gives the caller what was dropped, and sources back what they had waiting.
+    fn hand_out(&mut self, dropped: &mut Vec<P>) {
+        for frame in self.refused.drain(..) {
+            match frame {
+                Frame::Packet(packet) => dropped.push(packet),
+                Frame::Background { source, .. } => self.sources[source as usize].done(),
+            }
+        }
+    }
+
+    /// Plans the next access: the medium is, or will be, idle.
+    pub(super) fn contend(&mut self) {
+        let mut first_ns = self.beacon_start_ns();
+        for node in &self.nodes {
+            for category in &node.categories {
+                if let Some(at_ns) = category.edcaf.access_ns(node.idle_from_ns) {
+                    first_ns = first_ns.min(at_ns);
+                }
+            }
+        }
+        self.next = (first_ns, Step::Access);
+    }
+
+    /// A beacon goes PIFS after the first idle moment past its due time.
+    fn beacon_start_ns(&self) -> u64 {
+        let pifs_ns = self.phy.sifs_ns + self.phy.slot_ns;
+        let idle_ns = self.nodes[ACCESS_POINT].idle_from_ns;
+        self.beacon_due_ns.max(idle_ns.saturating_add(pifs_ns))
+    }
+
+    /// All whose time has come start; those within the time of detection cannot know of another.
+    fn access(&mut self, now_ns: u64) {
+        let horizon_ns = now_ns + DETECTION_NS;
+        let beacon = self.beacon_start_ns() <= horizon_ns;
+        self.starters.clear();
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            let mut sends = beacon && index == ACCESS_POINT;
+            for (number, category) in node.categories.iter_mut().enumerate().rev() {
+                let edcaf = &mut category.edcaf;
+                match edcaf.access_ns(node.idle_from_ns) {
+                    Some(at_ns) if at_ns <= horizon_ns && !sends => {
+                        sends = true;
+                        self.starters.push((index, number, at_ns));
+                    }
+                    // The higher category of the same node wins (10.23.2.4, internal collision).
+                    Some(at_ns) if at_ns <= horizon_ns && !beacon => {
+                        edcaf.failed(&mut self.backoff);
+                    }
+                    _ => edcaf.freeze(node.idle_from_ns, horizon_ns),
+                }
+            }
+        }
+        if let (&[(node, category, at_ns)], false) = (&self.starters[..], beacon) {
+            let exchange = self.frame(at_ns, node, category, at_ns);
+            // Nobody looks at the medium before the exchange is over.
+            self.next = (exchange.ends_ns, Step::Sent(exchange));
+            return;
+        }
+        self.collide(now_ns, beacon);
+        self.contend();
+    }
+
+    /// Several frames at once, or a beacon: nothing is received but a beacon alone.
+    fn collide(&mut self, now_ns: u64, beacon: bool) {
+        let mut end_ns = now_ns;
+        if beacon {
+            end_ns = now_ns + self.phy.beacon_ns;
+            self.beacon_due_ns += self.beacon_interval_ns;
+        }
+        self.colliding.clear();
+        for index in 0..self.starters.len() {
+            let (node, category, at_ns) = self.starters[index];
+            let exchange = self.frame(at_ns, node, category, at_ns);
+            end_ns = end_ns.max(exchange.exposed_ns);
+            self.colliding.push(exchange);
+        }
+        let heard = self.rules.eifs && !self.colliding.is_empty();
+        let extra_ns = if heard { self.phy.eifs_extra_ns() } else { 0 };
+        self.idle_from(end_ns + extra_ns);
+        for index in 0..self.colliding.len() {
+            let exchange = self.colliding[index];
+            let waited_ns = exchange.exposed_ns + self.phy.timeout_ns;
+            self.nodes[exchange.node].idle_from_ns = end_ns.max(waited_ns);
+            self.unanswered(end_ns, &exchange);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Wi-Fi: one channel of 802.11n or 802.11ac with an access point and its stations, as a path
+//! element. Time is an argument; it knows nothing of TCP, of engines or of who drives it. Model,
+//! sources and limits: docs/wifi.md.
+
+mod ampdu;
+mod channel;
+mod edca;
+mod errors;
+mod exchange;
+mod frame;
+mod minstrel;
+mod phy;
+mod queues;
+mod radio;
+mod saturation;
+mod sources;
+mod station;
+#[cfg(test)]
+mod tests;
+
+pub use channel::{Channel, Delivered};
+pub use edca::category_of_dscp;
+pub use saturation::{saturation, Share};
+pub use station::Totals;

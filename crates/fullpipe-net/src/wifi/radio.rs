@@ -1,0 +1,41 @@
+//! What one station's frames are up against: its rates, its signal, its errors.
+
+use fullpipe_scenario::WifiStation;
+
+use super::minstrel::RateControl;
+
+#[derive(Debug)]
+pub(super) struct Radio {
+    /// Towards the access point, and from it.
+    pub(super) rates: [RateControl; 2],
+    snr_mdb: Vec<(u64, i32)>,
+    /// Where in `snr_mdb` the time is.
+    cursor: usize,
+    /// Probability of losing an MPDU besides, in 2^-32.
+    pub(super) error: u64,
+}
+
+impl Radio {
+    pub(super) fn new(station: &WifiStation, rate: RateControl) -> Result<Self, String> {
+        if !station.snr_mdb.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+            return Err("snr_mdb: times must rise".into());
+        }
+        Ok(Self {
+            rates: [rate.clone(), rate],
+            snr_mdb: station.snr_mdb.clone(),
+            cursor: 0,
+            error: (u64::from(station.error_ppm.min(1_000_000)) << 32) / 1_000_000,
+        })
+    }
+
+    /// The signal-to-noise ratio now; `None`: nothing is lost to noise.
+    pub(super) fn snr_mdb(&mut self, now_ns: u64) -> Option<i32> {
+        while let Some(&(from_ns, _)) = self.snr_mdb.get(self.cursor + 1) {
+            if from_ns > now_ns {
+                break;
+            }
+            self.cursor += 1;
+        }
+        self.snr_mdb.get(self.cursor).map(|&(_, mdb)| mdb)
+    }
+}

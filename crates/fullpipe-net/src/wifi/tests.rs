@@ -1,0 +1,325 @@
+//! The channel as a whole against closed formulas, and what must hold of any channel.
+
+use fullpipe_scenario::{
+    Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
+    WifiStation,
+};
+
+use super::*;
+use crate::{Ecn, Packet};
+
+const US: u64 = 1000;
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+/// A packet of so many bytes with Ethernet's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Small(pub(crate) u32);
+
+impl Packet for Small {
+    fn wire_bytes(&self) -> u32 {
+        self.0
+    }
+
+    fn flow_key(&self) -> u32 {
+        0
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    fn mark_ce(&mut self) {}
+}
+
+/// The rules of ns-3 3.44.
+pub(crate) fn ns3() -> WifiRules {
+    WifiRules {
+        explicit_block_ack_request: true,
+        reserve_whole_txop: true,
+        vht_sig_b: false,
+        round_short_guard_interval: false,
+        eifs: false,
+    }
+}
+
+/// The EDCA parameters of OFDM with ns-3's TXOP limits (802.11-2020).
+pub(crate) fn access(max_ampdu_bytes: u32) -> [WifiAccess; 4] {
+    let access = |aifsn, cw_min, cw_max, txop_us: u64| WifiAccess {
+        aifsn,
+        cw_min,
+        cw_max,
+        txop_ns: txop_us * US,
+        max_ampdu_bytes,
+    };
+    [
+        access(7, 15, 1023, 0),
+        access(3, 15, 1023, 0),
+        access(2, 7, 15, 4096),
+        access(2, 3, 7, 2080),
+    ]
+}
+
+fn driver(limit_packets: u32) -> WifiQueues {
+    WifiQueues::Driver {
+        limit_packets,
+        qdisc: None,
+    }
+}
+
+/// 802.11n, 20 MHz, one stream, MCS 7, `count` stations without traffic.
+pub(crate) fn channel(count: usize) -> Wifi {
+    let station = |index| WifiStation {
+        name: format!("sta{index}"),
+        rate: WifiRate::Fixed { mcs: 7 },
+        snr_mdb: Vec::new(),
+        error_ppm: 0,
+        queues: driver(1000),
+        background: Vec::new(),
+    };
+    Wifi {
+        standard: WifiStandard::N,
+        band: WifiBand::Ghz5,
+        width_mhz: 20,
+        streams: 1,
+        short_guard_interval: false,
+        stations: (1..=count).map(station).collect(),
+        queues: driver(1000),
+        access: access(65_535),
+        retry_limit: 7,
+        block_ack_retry_limit: None,
+        rts_threshold_bytes: None,
+        beacon_interval_ns: 102_400 * US,
+        rules: ns3(),
+    }
+}
+
+fn saturated(count: usize, category: u8, max_ampdu_bytes: u32) -> Wifi {
+    let mut wifi = channel(count);
+    wifi.access = access(max_ampdu_bytes);
+    for station in &mut wifi.stations {
+        station.background = vec![WifiBackground {
+            up: true,
+            category,
+            rate_bps: None,
+            packet_bytes: 1500,
+        }];
+    }
+    wifi
+}
+
+/// Bits of UDP payload (1472 of 1500 bytes) a second, of all.
+fn goodput(wifi: &Wifi, seconds: u64) -> f64 {
+    let shares = saturation(wifi, 1, S, (1 + seconds) * S).unwrap();
+    let packets: u64 = shares
+        .iter()
+        .map(|share| share.totals.delivered_packets)
+        .sum();
+    (packets * 1472 * 8) as f64 / seconds as f64
+}
+
+fn close(value: f64, expected: f64, tolerance: f64) {
+    let error = value / expected - 1.0;
+    assert!(
+        error.abs() <= tolerance,
+        "{value:.0} is {:+.2} % from {expected:.0}",
+        100.0 * error
+    );
+}
+
+/// Airtime of one exchange of one saturated station, averaged over its backoff, less beacons.
+fn alone(packets: f64, cycle_us: f64) -> f64 {
+    packets * 1472.0 * 8.0 / cycle_us * 1e6 * (1.0 - (208.0 + 25.0) / 102_400.0)
+}
+
+#[test]
+fn one_station_gets_what_the_airtime_formula_says() {
+    // AIFS 43, half of CWmin's slots 67.5, PPDU, SIFS 16, answer 28 or 32.
+    close(
+        goodput(&saturated(1, 1, 0), 4),
+        alone(1.0, 110.5 + 228.0 + 44.0),
+        0.005,
+    );
+    close(
+        goodput(&saturated(1, 1, 65_535), 8),
+        alone(28.0, 110.5 + 5360.0 + 48.0),
+        0.005,
+    );
+}
+
+#[test]
+fn a_transmission_opportunity_holds_what_fits_and_ends_with_cf_end() {
+    // VI: one A-MPDU of 21 fills 4096 us so far that no CF-End fits.
+    close(
+        goodput(&saturated(1, 2, 65_535), 8),
+        alone(21.0, 34.0 + 31.5 + 4028.0 + 48.0),
+        0.005,
+    );
+    // VI without aggregation: 14 exchanges SIFS apart, then SIFS and CF-End.
+    let cycle_us = 34.0 + 31.5 + 14.0 * 272.0 + 13.0 * 16.0 + 68.0;
+    close(
+        goodput(&saturated(1, 2, 0), 8),
+        alone(14.0, cycle_us),
+        0.005,
+    );
+}
+
+/// Bianchi's saturation throughput with finite retries: 7 attempts, doubling at most 6 times.
+fn bianchi(stations: i32) -> f64 {
+    let window = |i: i32| f64::from(16 << i.min(6));
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let tau: f64 = (low + high) / 2.0;
+        let p = 1.0 - (1.0 - tau).powi(stations - 1);
+        let attempts: f64 = (0..7).map(|i| p.powi(i)).sum();
+        let slots: f64 = (0..7)
+            .map(|i| p.powi(i) * ((window(i) - 1.0) / 2.0 + 1.0))
+            .sum();
+        if attempts / slots > tau {
+            low = tau;
+        } else {
+            high = tau;
+        }
+    }
+    let tau = low;
+    let idle = (1.0 - tau).powi(stations);
+    let one = f64::from(stations) * tau * (1.0 - tau).powi(stations - 1);
+    let (success_us, collision_us) = (228.0 + 44.0 + 43.0, 228.0 + 43.0);
+    let slot_us = idle * 9.0 + one * success_us + (1.0 - idle - one) * collision_us;
+    alone(one, slot_us)
+}
+
+#[test]
+fn contending_stations_get_what_bianchi_says() {
+    for stations in [2, 5, 10, 20] {
+        let wifi = saturated(stations, 1, 0);
+        close(goodput(&wifi, 4), bianchi(stations as i32), 0.02);
+    }
+}
+
+#[test]
+fn errors_cost_their_share_of_an_ampdu() {
+    let mut wifi = saturated(1, 1, 16_383);
+    wifi.stations[0].error_ppm = 100_000;
+    // Ten MPDUs of 15438 bytes: 476 symbols; nine of ten arrive.
+    close(
+        goodput(&wifi, 8),
+        0.9 * alone(10.0, 110.5 + 1940.0 + 48.0),
+        0.01,
+    );
+}
+
+#[test]
+fn minstrel_over_a_good_signal_is_as_fast_as_the_fastest_rate() {
+    let mut wifi = saturated(1, 1, 65_535);
+    let fastest = goodput(&wifi, 4);
+    wifi.stations[0].rate = WifiRate::Minstrel;
+    wifi.stations[0].snr_mdb = vec![(0, 40_000)];
+    close(goodput(&wifi, 4), fastest, 0.05);
+    wifi.stations[0].snr_mdb = vec![(0, 8_000)];
+    let slow = goodput(&wifi, 4);
+    assert!(
+        slow > 0.05 * fastest && slow < 0.5 * fastest,
+        "{slow} of {fastest}"
+    );
+}
+
+#[test]
+fn mac80211_shares_airtime_and_a_drivers_fifo_does_not() {
+    let mut wifi = channel(2);
+    wifi.beacon_interval_ns = 0;
+    wifi.stations[1].rate = WifiRate::Fixed { mcs: 0 };
+    for station in &mut wifi.stations {
+        station.background = vec![WifiBackground {
+            up: false,
+            category: 1,
+            rate_bps: None,
+            packet_bytes: 1500,
+        }];
+    }
+    let airtimes = |wifi: &Wifi| {
+        let shares = saturation(wifi, 1, S, 6 * S).unwrap();
+        [0, 1].map(|station| shares[station].totals.airtime_ns as f64)
+    };
+    let [fast, slow] = airtimes(&wifi);
+    assert!(slow > 3.0 * fast, "{slow} {fast}");
+    wifi.queues = mac80211();
+    let [fast, slow] = airtimes(&wifi);
+    assert!((slow / fast - 1.0).abs() < 0.1, "{slow} {fast}");
+}
+
+fn mac80211() -> WifiQueues {
+    WifiQueues::Mac80211 {
+        qdisc: fullpipe_scenario::Qdisc {
+            limit_bytes: None,
+            limit_packets: Some(8192),
+            aqm: fullpipe_scenario::Aqm::FqCodel {
+                target_ns: 20 * MS,
+                interval_ns: 100 * MS,
+                quantum_bytes: 300,
+                flows: 1024,
+                memory_limit_bytes: 16 << 20,
+                ecn: true,
+            },
+        },
+        aql_low_ns: 5 * MS,
+        aql_high_ns: 12 * MS,
+        aql_threshold_ns: 24 * MS,
+        airtime_quantum_ns: 256 * US,
+    }
+}
+
+/// Sends a packet every `gap_ns` both ways over one station; sums of sent, delivered and dropped.
+fn exchange(wifi: &Wifi, seed: u64, gap_ns: u64, count: u64) -> (u64, Vec<(u64, bool, u32)>, u64) {
+    let mut channel = Channel::<Small>::new(wifi, seed).unwrap();
+    let (mut delivered, mut dropped) = (Vec::new(), Vec::new());
+    let mut log = Vec::new();
+    for index in 0..count {
+        let now_ns = index * gap_ns;
+        while channel.next_ns() <= now_ns {
+            let at_ns = channel.next_ns();
+            channel.advance(at_ns, &mut delivered, &mut dropped);
+            log.extend(delivered.drain(..).map(|d| (at_ns, d.up, d.packet.0)));
+        }
+        let packet = Small(100 + (index % 1400) as u32);
+        channel.send(now_ns, 0, index % 2 == 0, 1, packet, &mut dropped);
+    }
+    while channel.next_ns() < u64::MAX {
+        let at_ns = channel.next_ns();
+        channel.advance(at_ns, &mut delivered, &mut dropped);
+        log.extend(delivered.drain(..).map(|d| (at_ns, d.up, d.packet.0)));
+    }
+    (count, log, dropped.len() as u64)
+}
+
+#[test]
+fn every_packet_arrives_in_order_or_is_dropped_and_a_seed_fixes_all() {
+    for queues in [driver(300), mac80211()] {
+        let mut wifi = channel(1);
+        wifi.beacon_interval_ns = 0;
+        wifi.stations[0].error_ppm = 200_000;
+        wifi.block_ack_retry_limit = Some(3);
+        wifi.stations[0].queues = queues.clone();
+        wifi.queues = queues;
+        let (sent, log, dropped) = exchange(&wifi, 7, 100 * US, 4000);
+        assert_eq!(sent, log.len() as u64 + dropped);
+        assert!(log.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+        assert_eq!(exchange(&wifi, 7, 100 * US, 4000).1, log);
+        assert_ne!(exchange(&wifi, 8, 100 * US, 4000).1, log);
+    }
+    let mut wifi = channel(1);
+    wifi.beacon_interval_ns = 0;
+    wifi.stations[0].error_ppm = 200_000;
+    let (_, log, _) = exchange(&wifi, 7, 500 * US, 1400);
+    let sizes: Vec<u32> = log.iter().filter(|row| row.1).map(|row| row.2).collect();
+    assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "in order");
+}
+
+#[test]
+fn rts_makes_collisions_cheap() {
+    let mut wifi = saturated(8, 1, 65_535);
+    wifi.rules.explicit_block_ack_request = false;
+    let without = goodput(&wifi, 4);
+    wifi.rts_threshold_bytes = Some(2000);
+    assert!(goodput(&wifi, 4) > 1.1 * without);
+}
