@@ -24,6 +24,8 @@ _COMMANDS = {
     "schema": "schema:schema",
     "doctor": "doctor:doctor",
     "query": "query:query",
+    "plot": "plot:plot",
+    "effects": "plot:effects",
     "replay": "replay:replay",
 }
 #: Group -> module with `app`.

@@ -1,0 +1,113 @@
+"""Plots of a store show the means and intervals that a hand calculation gives."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fullpipe import cli
+from fullpipe.errors import UserError
+from fullpipe.statistics.factorial import factorial_anova
+from fullpipe.statistics.groups import StatisticsError
+from fullpipe.sweep.plotting import Request, make_chart
+from fullpipe.sweep.store import Store
+from sweep_files import filled, sweep
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("plots") / "store"
+    return filled(folder, sweep(sweep={"seeds": 3}))[0]
+
+
+def test_a_point_is_the_mean_over_runs_with_students_interval(store: Store) -> None:
+    chart = make_chart(store, Request("share", "rtt", "cc", "buffer"))
+    assert [panel.title for panel in chart.panels] == ["buffer 0.5", "buffer 1", "buffer 4"]
+    assert chart.x_title == "rtt (s)"
+    series = next(one for one in chart.panels[0].series if one.name == "bbr3")
+    assert series.x.tolist() == [0.01, 0.04]
+    runs = series.runs[0]
+    assert runs.size == 3
+    low, high = stats.t.interval(0.95, 2, runs.mean(), stats.sem(runs))
+    assert series.mean[0] == pytest.approx(runs.mean())
+    assert (series.low[0], series.high[0]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_a_heat_map_has_an_axis_in_the_order_of_its_quantities(store: Store) -> None:
+    chart = make_chart(store, Request("utilisation", "rtt", "buffer", kind="heat"))
+    assert chart.x_labels == ["10ms", "40ms"] and chart.y_labels == ["0.5", "1", "4"]
+    heat = chart.panels[0].heat
+    assert heat is not None and heat.shape == (3, 2)
+    rows = store.table("path").to_pylist()
+    assert np.nanmean(heat) == pytest.approx(np.mean([row["utilisation"] for row in rows]))
+
+
+def test_no_cell_of_a_front_is_beaten_in_both(store: Store) -> None:
+    request = Request("goodput_bps", "queue_delay_p95_ms", kind="pareto")
+    panel = make_chart(store, request).panels[0]
+    assert panel.front is not None
+    points = list(zip(panel.series[0].x, panel.series[0].mean, strict=True))
+    for delay, goodput in panel.front:
+        assert (delay, goodput) in points
+        assert not any(d < delay and g > goodput for d, g in points)
+
+
+def test_a_distribution_counts_every_run(store: Store) -> None:
+    series = make_chart(store, Request("jain", kind="cdf")).panels[0].series[0]
+    assert series.x.size == 18 and (np.diff(series.x) >= 0).all() and series.mean[-1] == 1
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
+@pytest.mark.parametrize("kind", ["line", "heat", "box", "pareto"])
+def test_every_kind_is_drawn_as_a_file_that_needs_nothing_else(
+    store: Store, tmp_path: Path, kind: str, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / f"plot.{suffix}"
+    x = "queue_delay_p50_ms" if kind == "pareto" else "rtt"
+    arguments = ["plot", str(store.folder), "--y", "goodput_bps", "--x", x, "--by", "buffer",
+                 "--kind", kind, "--out", str(out)]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["fullpipe", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    content = out.read_bytes()
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!doctype html>"}[suffix]
+    assert content.startswith(start)
+    assert b"<script src=" not in content and [p.name for p in tmp_path.iterdir()] == [out.name]
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request("beauty", "rtt"), "'beauty' is no metric; known are"),
+        (Request("share", "colour"), "'colour' is no column; there are"),
+        (Request("share"), "needs --x"),
+        (Request("share", "rtt", kind="pie"), "is not one of line"),
+        (Request("share", "rtt", where="drop table"), "plot: "),
+        (Request("share", "rtt", where="cc = 'nobody'"), "no run fits"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(store: Store, request_: Request, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_chart(store, request_)
+
+
+def test_a_balanced_two_way_table_has_the_textbooks_sums_of_squares() -> None:
+    """By hand: cell means a1b1 = 2, a1b2 = 4, a2b1 = 6, a2b2 = 12, each twice with +-1. Grand mean
+    6; SSA = 4 (3 - 6)^2 + 4 (9 - 6)^2 = 72; SSB = 4 (4 - 6)^2 + 4 (8 - 6)^2 = 32; between cells
+    2 (16 + 4 + 0 + 36) = 112, so SSAB = 8; within 4 x 2 = 8 with 4 degrees of freedom."""
+    values = [1, 3, 3, 5, 5, 7, 11, 13]
+    factors = {"a": ["1"] * 4 + ["2"] * 4, "b": ["1", "1", "2", "2"] * 2}
+    found = {effect.source: effect for effect in factorial_anova(values, factors)}
+    squares = {name: effect.sum_of_squares for name, effect in found.items()}
+    assert squares == pytest.approx({"a": 72, "b": 32, "a x b": 8, "residual": 8})
+    assert found["a"].f == pytest.approx(72 / (8 / 4))
+    assert found["a"].eta_squared == pytest.approx(72 / 120)
+    assert found["a"].partial_eta_squared == pytest.approx(72 / 80)
+    assert list(found) == ["a", "b", "a x b", "residual"]
+    with pytest.raises(StatisticsError, match="has one value"):
+        factorial_anova(values, {"a": ["1"] * 8})
