@@ -40,6 +40,7 @@ def compare(
     engine: Annotated[str, typer.Option(help="sim, vm or live")] = "sim",
     together: Annotated[bool, typer.Option(help="all in one run, against each other")] = False,
     out: Annotated[Path | None, typer.Option(help="folder for recordings and report")] = None,
+    light: Annotated[bool, typer.Option(help="a small report with static plots")] = False,
     figures: Annotated[Path | None, typer.Option(help="write figures into this folder")] = None,
     json_: Annotated[bool, typer.Option("--json", help="print the metrics as JSON")] = False,
 ) -> int:
@@ -95,7 +96,7 @@ def compare(
     for run in recordings:
         warn(str(run.path), run.warnings)
     say(f"recordings: {base}")
-    say(f"report: {write_report(recordings, base / 'report.html')}")
+    say(f"report: {write_report(recordings, base / 'report.html', light=light)}")
     if figures is not None:
         for figure in write_figures(recordings, figures):
             say(f"figure: {figure}")

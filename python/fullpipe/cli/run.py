@@ -47,6 +47,7 @@ def run(
     ] = False,
     pcap: Annotated[Path | None, typer.Option(help="write a capture (sim, one run)")] = None,
     report: Annotated[bool, typer.Option(help="write an HTML report beside")] = True,
+    light: Annotated[bool, typer.Option(help="a small report with static plots")] = False,
     figures: Annotated[Path | None, typer.Option(help="write figures into this folder")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
     kernel: Annotated[Path | None, typer.Option(help="kernel image (vm)")] = None,
@@ -103,7 +104,7 @@ def run(
     }  # fmt: skip
     base = out or Path("recordings") / f"{_slug(parsed.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
     return record(
-        parsed, toml, base, engine, repeat, options, json_, per_flow, report, figures, jobs
+        parsed, toml, base, engine, repeat, options, json_, per_flow, report, light, figures, jobs
     )
 
 
@@ -117,6 +118,7 @@ def record(
     as_json: bool,
     per_flow: bool,
     report: bool,
+    light: bool,
     figures: Path | None,
     jobs: int | None,
 ) -> int:
@@ -131,7 +133,7 @@ def record(
         warn(str(recording.path), recording.warnings)
     if outcome.recordings:
         say(f"recording: {base}")
-    for line in _pages(outcome.recordings, base, report, figures):
+    for line in _pages(outcome.recordings, base, report, light, figures):
         say(line)
     if outcome.interrupted and not outcome.recordings:
         fail("interrupted before anything was recorded", INTERRUPTED)
@@ -165,13 +167,13 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
 
 
 def _pages(
-    recordings: list[Recording], base: Path, report: bool, figures: Path | None
+    recordings: list[Recording], base: Path, report: bool, light: bool, figures: Path | None
 ) -> list[str]:
     from fullpipe.report import write_figures, write_report  # see _print
 
     lines = []
     if report and recordings:
-        lines.append(f"report: {write_report(recordings, base / 'report.html')}")
+        lines.append(f"report: {write_report(recordings, base / 'report.html', light=light)}")
     if figures is not None and recordings:
         lines += [f"figure: {path}" for path in write_figures(recordings, figures)]
     return lines

@@ -23,6 +23,8 @@ _MARKS = {"x": "x", "triangle": "^", "circle": "o", "dash": "|"}
 _STEPS = {"linear": "default", "before": "steps-pre", "after": "steps-post"}
 #: Legends of more entries than this stand beside the plot, in columns they would hide it.
 _MAX_LEGEND_ROWS = 14
+#: Entries of a legend below the plot in one line.
+_COLUMNS_BELOW = 4
 
 
 def write_figures(recordings: Sequence[Recording], folder: Path) -> list[Path]:
@@ -51,8 +53,9 @@ def write_figures(recordings: Sequence[Recording], folder: Path) -> list[Path]:
         raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
 
 
-def draw(axes: Any, plot: Plot) -> None:
-    """Draws a plot into Matplotlib axes, its legend included."""
+def draw(axes: Any, plot: Plot, legend_below: bool = False) -> None:
+    """Draws a plot into Matplotlib axes, its legend included: beside, or below where the figure is
+    narrow."""
     for spans in plot.spans:
         axes.barh(
             spans.rows, spans.ends - spans.starts, left=spans.starts, height=0.72,
@@ -83,7 +86,7 @@ def draw(axes: Any, plot: Plot) -> None:
             "right", functions=(lambda y: y * factor, lambda y: y / factor)
         )
         right.set_ylabel(_plain(title))
-    _legend(axes, plot)
+    _legend(axes, plot, legend_below)
 
 
 def _write(plot: Plot, stem: Path, alarm: str) -> list[Path]:
@@ -128,9 +131,14 @@ def _box(axes: Any, position: int, plot: Plot) -> None:
     )  # fmt: skip
 
 
-def _legend(axes: Any, plot: Plot) -> None:
+def _legend(axes: Any, plot: Plot, below: bool) -> None:
     count = len(plot.traces) + len(plot.spans)
-    if count:
+    if count and below:
+        axes.figure.legend(
+            fontsize=7, frameon=False, loc="outside lower left",
+            ncols=_COLUMNS_BELOW, borderaxespad=0.0,
+        )  # fmt: skip
+    elif count:
         axes.legend(
             fontsize=7, frameon=False, loc="upper left",
             bbox_to_anchor=(1.12 if plot.right else 1.01, 1.0),

@@ -1,4 +1,5 @@
-"""A plot as a piece of an HTML page, drawn by Plotly.
+"""A plot as a piece of an HTML page, drawn by Plotly; its title is the page's, so that Plotly's
+buttons cover nothing.
 
 Knows plots, not recordings. Text of a plot may come from a foreign recording: Plotly reads a little
 HTML in names and titles, so it gets none.
@@ -21,6 +22,8 @@ _CONFIG = {"displaylogo": False, "responsive": True}
 _ROW_PX, _HEIGHT_PX, _LEGEND_PX = 34, 330, 20
 #: A legend of more entries than this scrolls.
 _MAX_LEGEND = 24
+#: Seen on white and on black.
+_GRID = "rgba(128,128,128,0.25)"
 #: Half the height of a span in its row.
 _SPAN = 0.36
 
@@ -50,18 +53,20 @@ def html(plot: Plot, identifier: str, alarm: str = "") -> Markup:
 
 
 def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
-    axis = {"gridcolor": style.GRID, "zerolinecolor": style.GRID, "linecolor": "#888"}
+    axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "linecolor": "#888"}
     rows = len(plot.rows) or 1.4 * len(plot.boxes)
     height = 130 + _ROW_PX * rows if rows else _HEIGHT_PX
     entries = len(plot.traces) + len(plot.spans)
     layout: dict[str, Any] = {
-        "title": {"text": f"<b>{_plain(plot.title)}</b>", "font": {"size": 14}, "x": 0.01},
         "xaxis": {**axis, "title": {"text": _plain(plot.x_title)}},
         "yaxis": {**axis, "title": {"text": _plain(plot.y_title)}, "rangemode": "tozero"},
         "height": max(height, 100 + _LEGEND_PX * min(entries, _MAX_LEGEND)),
         # The same margins for all, so that axes of time lie below one another.
-        "margin": {"l": 70, "r": 240, "t": 46, "b": 54, "autoexpand": not plot.over_time},
-        "plot_bgcolor": "white",
+        "margin": {"l": 70, "r": 240, "t": 34, "b": 54, "autoexpand": not plot.over_time},
+        # The page's own colours show through, whatever they are.
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
         "font": {"family": "system-ui, sans-serif", "color": "#222", "size": 12},
         "hoverlabel": {"namelength": -1},
         "showlegend": not plot.boxes,

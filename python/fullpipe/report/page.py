@@ -1,14 +1,14 @@
-"""The HTML page: self-contained, opens offline."""
+"""The HTML pages: one that is self-contained, or a folder of them; all open offline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import resources
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import plotly
 import plotly.offline
-from jinja2 import Environment, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from fullpipe import __version__
@@ -18,6 +18,7 @@ from fullpipe.report import provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.interactive import html
+from fullpipe.report.light import svg
 from fullpipe.report.plots import Plot
 from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
@@ -25,44 +26,90 @@ from fullpipe.report.timeline import left_out, time_plots
 
 #: Runs whose course over time is drawn; all are in the tables and distributions.
 MAX_RUNS_OVER_TIME = 6
+#: The same of a light page, which is to stay below 300 kB.
+MAX_RUNS_OVER_TIME_LIGHT = 2
 #: Flows that a page lists one by one; the table of groups has all.
 MAX_FLOWS_LISTED = 1000
 #: More runs than this, and the table of single runs is folded away.
 MAX_RUNS_UNFOLDED = 8
 
+#: Draws a plot under an identifier, with an alarm.
+Draw = Callable[[Plot, str, str], dict[str, Any]]
 
-def write_report(recordings: Sequence[Recording], out: Path, title: str | None = None) -> Path:
-    """Writes the page and returns its path.
+
+def write_report(
+    recordings: Sequence[Recording], out: Path, title: str | None = None, light: bool = False
+) -> Path:
+    """Writes one page that needs nothing else and returns its path; a light one has static plots
+    and less of each run over time.
 
     Raises UserError where there is nothing to report or the file cannot be written."""
     if not recordings:
         raise UserError("report: no recordings given")
-    page = render(grouped([read_run(recording) for recording in recordings]), title)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+    groups = grouped([read_run(recording) for recording in recordings])
+    library = None if light else Markup("<script>{}</script>").format(_plotly())
+    _write(out, render(groups, title, library))
     return out
 
 
-def render(groups: Sequence[Group], title: str | None = None) -> str:
-    """The page's text."""
+def write_pages(
+    recordings: Sequence[Recording], folder: Path, title: str | None = None, light: bool = False
+) -> Path:
+    """Writes a page for each scenario, and an index of them, which share one copy of the plotting
+    library; returns the index.
+
+    Raises UserError where there is nothing to report or a file cannot be written."""
+    if not recordings:
+        raise UserError("report: no recordings given")
+    groups = grouped([read_run(recording) for recording in recordings])
+    name = f"plotly-{plotly.__version__}.min.js"
+    library = None if light else Markup('<script src="{}"></script>').format(name)
+    if not light:
+        _write(folder / name, _plotly())
+    links = []
+    for index, group in enumerate(groups):
+        page = f"{index + 1:03d}.html"
+        _write(folder / page, render([group], None, library))
+        links.append({"page": page, "label": group.label, "count": group.count})
+    heading = title or f"{len(groups)} scenarios"
+    _write(folder / "index.html", _template("index.html").render(title=heading, links=links))
+    return folder / "index.html"
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+
+
+def _plotly() -> Markup:
+    return Markup(plotly.offline.get_plotlyjs())
+
+
+def _template(name: str) -> Template:
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        loader=PackageLoader("fullpipe.report", ""),
     )
-    source = resources.files("fullpipe.report").joinpath("template.html")
-    template = environment.from_string(source.read_text(encoding="utf-8"))
+    return environment.get_template(name)
+
+
+def render(groups: Sequence[Group], title: str | None, library: Markup | None) -> str:
+    """The page's text; `library` is what brings Plotly into it, None for static plots."""
     runs = [run for group in groups for run in group.runs]
     alarm = "; ".join(f"{group.label}: {group.count}" for group in groups if group.mark)
     plots = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
-    return template.render(
+    draw = _static if library is None else _interactive
+    over_time = groups[: MAX_RUNS_OVER_TIME if library is not None else MAX_RUNS_OVER_TIME_LIGHT]
+    return _template("template.html").render(
         title=title or " and ".join(group.label for group in groups),
         version=__version__,
-        plotly=Markup(plotly.offline.get_plotlyjs()),
+        library=library,
         groups=groups,
         runs=runs,
         several=any(len(run.summary["groups"]) < len(run.ccs) for run in runs),
@@ -71,10 +118,10 @@ def render(groups: Sequence[Group], title: str | None = None) -> str:
         comparison=_comparison(groups) if len(runs) > 1 else [],
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
         bootstrap_seed=BOOTSTRAP_SEED,
-        predictions=_predictions(groups),
-        distributions=[_figure(plot, f"all-{plot.key}", alarm) for plot in plots],
-        courses=[_course(i, group) for i, group in enumerate(groups[:MAX_RUNS_OVER_TIME])],
-        hidden=len(runs) - min(len(groups), MAX_RUNS_OVER_TIME),
+        predictions=_predictions(groups, draw),
+        distributions=[draw(plot, f"all-{plot.key}", alarm) for plot in plots],
+        courses=[_course(i, group, draw) for i, group in enumerate(over_time)],
+        hidden=len(runs) - len(over_time),
         repeats=[_repeat(group) for group in groups],
     )
 
@@ -83,17 +130,17 @@ def _comparison(groups: Sequence[Group]) -> list[Any]:
     return compare_runs({group.label: [run.summary for run in group.runs] for group in groups})
 
 
-def _predictions(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def _predictions(groups: Sequence[Group], draw: Draw) -> list[dict[str, Any]]:
     found = []
     for index, group in enumerate(groups):
         compared = compare_predictions(group)
         if compared is not None:
-            drawn = _figure(compared.plot, f"predicted{index}", group.mark)
+            drawn = draw(compared.plot, f"predicted{index}", group.mark)
             found.append({"label": group.label, "models": compared, "figure": drawn})
     return found
 
 
-def _course(index: int, group: Group) -> dict[str, Any]:
+def _course(index: int, group: Group, draw: Draw) -> dict[str, Any]:
     run = group.runs[0]
     return {
         "label": group.label,
@@ -101,7 +148,7 @@ def _course(index: int, group: Group) -> dict[str, Any]:
         "seed": run.metadata.seed,
         "warnings": run.warnings,
         "left_out": left_out(run),
-        "plots": [_figure(plot, f"run{index}-{plot.key}", run.mark) for plot in time_plots(run)],
+        "plots": [draw(plot, f"run{index}-{plot.key}", run.mark) for plot in time_plots(run)],
     }
 
 
@@ -115,7 +162,9 @@ def _repeat(group: Group) -> dict[str, Any]:
     }
 
 
-def _figure(plot: Plot, identifier: str, alarm: str) -> dict[str, Any]:
-    return {
-        "drawn": html(plot, identifier, alarm), "note": plot.note, "over_time": plot.over_time,
-    }  # fmt: skip
+def _interactive(plot: Plot, identifier: str, alarm: str) -> dict[str, Any]:
+    return {"drawn": html(plot, identifier, alarm), "plot": plot}
+
+
+def _static(plot: Plot, _identifier: str, alarm: str) -> dict[str, Any]:
+    return {"drawn": svg(plot, alarm), "plot": plot}

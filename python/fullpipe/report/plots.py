@@ -84,13 +84,13 @@ class Plot:
         return not (seen or self.spans or self.boxes)
 
 
-def thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """At most MAX_POINTS points: of each stretch its first, its least and its largest, so that no
+def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
+    """At most so many points: of each stretch its first, its least and its largest, so that no
     peak is lost; and the very last."""
-    if x.size <= MAX_POINTS:
+    if x.size <= most:
         return x, y
     keep = {x.size - 1}
-    for chunk in np.array_split(np.arange(x.size), (MAX_POINTS - 1) // 3):
+    for chunk in np.array_split(np.arange(x.size), (most - 1) // 3):
         keep.add(int(chunk[0]))
         known = chunk[~np.isnan(y[chunk])]
         if known.size:

@@ -19,6 +19,8 @@ from fullpipe.report.runs import Run
 MAX_FLOWS = 16
 #: More flows than this, and a second line for each hides the first.
 MAX_FLOWS_OF_TWO_LINES = 6
+#: More queues than this in one plot cannot be told apart.
+MAX_QUEUES = 8
 #: More marks of one kind than this hide the lines.
 MAX_MARKS = 150
 #: Ethernet header, which queues count with every packet.
@@ -161,9 +163,12 @@ def _rtt(view: View, flows: list[_Flow]) -> Plot:
 
 
 def _queue(run: Run, view: View) -> Plot:
-    samples = view.queue(view.main_queue)
-    x, y = thin(samples["t_us"] / 1e6, samples["queue_bytes"] / 1e3)
-    traces = [Trace("queue", style.NEUTRAL, x, y, width=1.2)]
+    traces, y = [], np.empty(0)
+    for position, (name, queue) in enumerate(_queues(view)):
+        samples = view.queue(queue)
+        x, backlog = thin(samples["t_us"] / 1e6, samples["queue_bytes"] / 1e3)
+        traces.append(Trace(name, style.NEUTRAL, x, backlog, style.dash(position), 1.2))
+        y = np.concatenate((y, backlog))
     note, right = "", None
     path = run.metadata.plan.path
     if path is not None:
@@ -187,6 +192,17 @@ def _queue(run: Run, view: View) -> Plot:
         "queue", "Bottleneck queue", "time (s)", "backlog (kB)", traces, right=right, note=note,
         over_time=True,
     )  # fmt: skip
+
+
+def _queues(view: View) -> list[tuple[str, str]]:
+    """(what it is called, its name in the recording) of the queues that are drawn: the one that
+    the data goes through, or, where a path has links with names, each that ever held anything."""
+    samples = view.samples("queue_samples")
+    named = sorted({str(name) for name in samples["queue"]} - {"forward", "reverse"})
+    if not named:
+        return [("queue", view.main_queue)]
+    held = [name for name in named if (view.queue(name)["queue_bytes"] > 0).any()]
+    return [(name, name) for name in (held or named)[:MAX_QUEUES]]
 
 
 def _rates(view: View, flows: list[_Flow]) -> Plot:

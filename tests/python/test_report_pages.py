@@ -1,0 +1,140 @@
+"""The page on a narrow screen, in the dark, small, and as a folder of pages."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from fullpipe import cli
+from fullpipe.engines import run_scenario
+from fullpipe.recording import Recording
+from fullpipe.report import write_pages, write_report
+from fullpipe.scenario import make_scenario
+from test_pcap_report import tool
+
+#: Many flows: legends are long.
+DOCUMENT: dict[str, Any] = {
+    "name": "many", "duration": "6s", "warmup": "1s",
+    "path": {"rate": "20mbit", "rtt": "20ms"},
+    "flow": [{"cc": "bbr3", "count": 8}, {"cc": "cubic", "count": 8}],
+    "probe": [{"kind": "ping"}],
+}  # fmt: skip
+#: Said by a page about itself, once everything is drawn.
+MEASURE = """<script>
+setTimeout(() => {
+  const seen = [...document.querySelectorAll(".plotly-graph-div")].map((plot) => {
+    const box = (name) => plot.querySelector(name)?.getBoundingClientRect();
+    const axes = box(".cartesianlayer .bg") ?? box(".bglayer .bg") ?? box(".draglayer .nsewdrag");
+    return { page: document.body.clientWidth, plot: box(".main-svg").width, axes: axes.height,
+      axesWidth: axes.width, axesTop: axes.top, axesBottom: axes.bottom,
+      buttons: box(".modebar")?.bottom ?? 0, legend: box(".legend")?.top ?? 1e6 };
+  });
+  document.title = JSON.stringify(seen);
+}, 6000);
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
+    """One run of DOCUMENT, and one of another scenario."""
+    folder = tmp_path_factory.mktemp("pages")
+    found = []
+    for name in ("many", "other"):
+        document = DOCUMENT | {"name": name}
+        scenario = make_scenario(document)
+        found += run_scenario(scenario, tomli_w.dumps(document), [folder / name]).recordings
+    return found
+
+
+def test_on_a_narrow_screen_nothing_covers_or_squeezes_a_plot(
+    recordings: list[Recording], tmp_path: Path
+) -> None:
+    chromium = tool("chromium")
+    page = write_report(recordings[:1], tmp_path / "report.html")
+    text = page.read_text(encoding="utf-8").replace("</body>", MEASURE + "</body>")
+    page.write_text(text, encoding="utf-8")
+    command = [
+        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900",
+        f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=20000", "--dump-dom",
+        page.as_uri(),
+    ]  # fmt: skip
+    dom = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    title = re.search(r"<title>(\[.*?\])</title>", dom)
+    assert title is not None
+    plots = json.loads(title[1])
+    assert len(plots) >= 8
+    for plot in plots:
+        assert plot["plot"] <= plot["page"] <= 500
+        assert plot["axesWidth"] > 0.7 * plot["plot"]
+        assert plot["axes"] > 100
+        assert plot["buttons"] <= plot["axesTop"]
+        assert plot["legend"] >= plot["axesBottom"]
+
+
+def test_every_table_can_be_scrolled_sideways(recordings: list[Recording], tmp_path: Path) -> None:
+    text = write_report(recordings, tmp_path / "report.html", light=True).read_text("utf-8")
+    assert text.count("<table") == len(re.findall(r'<div class="wide"><table', text)) >= 5
+
+
+def test_the_page_follows_the_browsers_preference_for_the_dark(
+    recordings: list[Recording], tmp_path: Path
+) -> None:
+    text = write_report(recordings[:1], tmp_path / "r.html", light=True).read_text("utf-8")
+    assert "@media (prefers-color-scheme: dark)" in text
+    assert '<meta name="color-scheme" content="light dark">' in text
+
+
+def test_a_light_page_is_small_and_needs_no_script(
+    recordings: list[Recording], tmp_path: Path
+) -> None:
+    full = write_report(recordings[:1], tmp_path / "full.html").read_text("utf-8")
+    page = write_report(recordings[:1], tmp_path / "light.html", light=True)
+    light = page.read_text("utf-8")
+    assert page.stat().st_size < 300_000
+    assert "<script" not in light
+    assert light.count("<svg") == full.count('class="plotly-graph-div"')
+    assert write_report(recordings[:1], tmp_path / "again.html", light=True).read_text() == light
+
+
+def test_a_hostile_name_stays_text_in_a_light_page(
+    recordings: list[Recording], tmp_path: Path
+) -> None:
+    run = recordings[0]
+    metadata = json.loads((run.path / "metadata.json").read_text(encoding="utf-8"))
+    name = '<img src=x onerror="alert(1)">$x$'
+    metadata["plan"]["name"] = name
+    changed = Recording(run.path, metadata)
+    text = write_report([changed, changed], tmp_path / "r.html", light=True).read_text("utf-8")
+    assert "<img" not in text
+
+
+def test_pages_of_a_folder_share_one_library(recordings: list[Recording], tmp_path: Path) -> None:
+    index = write_pages(recordings, tmp_path / "pages")
+    names = sorted(path.name for path in index.parent.iterdir())
+    assert names[:3] == ["001.html", "002.html", "index.html"]
+    (library,) = names[3:]
+    for page in ("001.html", "002.html"):
+        assert (index.parent / page).stat().st_size < 1_000_000
+        assert f'<script src="{library}"></script>' in (index.parent / page).read_text("utf-8")
+    assert re.findall(r'href="(\d+.html)">(\w+)', index.read_text("utf-8")) == [
+        ("001.html", "many"), ("002.html", "other"),
+    ]  # fmt: skip
+
+
+def test_the_command_line_writes_light_pages_into_a_folder(
+    recordings: list[Recording], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [str(run.path) for run in recordings]
+    folder = tmp_path / "pages"
+    words = ["fullpipe", "report", *runs, "--light", "--pages", str(folder)]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["001.html", "002.html", "index.html"]
