@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars
 import pytest
 
 from experiment_entries import SMALL, claims, entry_of
@@ -103,24 +104,85 @@ def test_the_command_runs_reports_and_says_what_it_did(
     folder = tmp_path / "catalogue"
     entry_of(folder, claims("all(goodput > 0.5)", "all(goodput > 100)"))
     where = ["--catalogue", str(folder), "--store", str(tmp_path / "store")]
+    monkeypatch.chdir(tmp_path)
     assert command(["run", "small", *where, "--jobs", "2"], monkeypatch) == 0
     shown = capsys.readouterr()
     assert "reproduced c0" in shown.out
-    assert "contradicted c1" in shown.out
+    assert "differs c1" in shown.out
     assert "8 runs" in shown.err
+    assert shown.err.splitlines()[-1] == "wrote recordings/small.html"
+    assert "Claim 0." in (tmp_path / "recordings" / "small.html").read_text()
     out, short = tmp_path / "page.html", tmp_path / "claims.md"
     report = ["report", "--all", *where, "--out", str(out), "--claims", str(short)]
     assert command(report, monkeypatch) == 0
     page, text = out.read_text(), short.read_text()
     for word in ("Claim 0.", "A small experiment", "fullpipe experiment run small"):
         assert word in page
-    assert "| 1 | 1 | 0 |" in text
+    assert "| Seed 004 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
     # Both pages are functions of the results: no date, no place, no order of runs.
     assert command(report, monkeypatch) == 0
     assert (out.read_text(), short.read_text()) == (page, text)
     assert str(tmp_path) not in text
     for name in ("list", "show small"):
         assert command([*name.split(), "--catalogue", str(folder)], monkeypatch) == 0
+
+
+def test_all_runs_leave_as_csv_and_parquet_and_all_cells_as_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, store = tmp_path / "catalogue", tmp_path / "store"
+    entry = entry_of(folder)
+    run_entries([entry], Store(store), jobs=2)
+    where = ["--catalogue", str(folder), "--store", str(store)]
+    files = ["--csv", str(tmp_path / "a.csv"), "--parquet", str(tmp_path / "a.parquet")]
+    assert command(["report", "small", *where, "--table", *files], monkeypatch) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1].split() == ["rate", "rtt", "runs", "share", "goodput", "(Mbit/s)"]
+    assert [line.split()[:3] for line in shown[2:]] == [
+        ["2", "10", "2"], ["2", "20", "2"], ["4", "10", "2"], ["4", "20", "2"],
+    ]  # fmt: skip
+    rows = polars.read_parquet(tmp_path / "a.parquet")
+    assert rows.equals(polars.read_csv(tmp_path / "a.csv"))
+    assert rows.columns == ["experiment", "engine", "rate", "rtt", "seed", "share", "goodput"]
+    results = judge(entry, Store(store)).results
+    assert rows["share"].to_list() == [v for values in results.values("share") for v in values]
+    assert command(["report", "small", *where, "--csv", "a.txt"], monkeypatch) == 2
+    assert "name it *.csv" in capsys.readouterr().err
+
+
+def test_the_list_is_filtered_and_fits_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fullpipe.cli import experiment
+
+    monkeypatch.setattr(experiment.console, "width", 80)
+    assert command(["list"], monkeypatch) == 0
+    everything = capsys.readouterr().out.splitlines()
+    assert max(len(line.rstrip()) for line in everything) <= 80
+    assert command(["list", "--seed", "002", "--runnable", "--grep", "RECEIVE"], monkeypatch) == 0
+    found = capsys.readouterr().out
+    assert "seed002_table3_receive_window" in found
+    assert "seed004" not in found
+    assert "not yet runnable" not in found
+    assert command(["list", "--grep", "no such thing"], monkeypatch) == 2
+
+
+def test_a_catalogue_of_ones_own_need_not_pose_as_a_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = SMALL.replace('seed = "004"\nfigure = "Fig. 0"', 'paper = "Our own tests"')
+    entry_of(tmp_path / "catalogue", named, "named")
+    bare = named.replace('paper = "Our own tests"\n', "").replace("shows = ", "differs = ")
+    entry_of(tmp_path / "catalogue", bare, "bare")
+    out, short = tmp_path / "page.html", tmp_path / "claims.md"
+    where = ["--catalogue", str(tmp_path / "catalogue"), "--store", str(tmp_path / "store")]
+    report = ["report", "--all", *where, "--out", str(out), "--claims", str(short)]
+    assert command(report, monkeypatch) == 0
+    assert "## Our own tests\n\n### A small experiment\n" in short.read_text()
+    assert "## Experiments\n\n### A small experiment\n" in short.read_text()
+    assert "Our own tests" in out.read_text()
+    assert command(["list", "--seed", "Our own tests", *where[:2]], monkeypatch) == 0
+    assert "bare" not in capsys.readouterr().out
 
 
 def test_text_of_an_entry_is_no_markup(
@@ -146,7 +208,7 @@ BROKEN = {
     "empty": ("", "empty"),
     "unknown key": (SMALL + "colour = 1\n", "claim.0.colour: unknown key"),
     "unknown section": (SMALL + "[wifi]\nx = 1\n", "wifi: unknown key"),
-    "unknown seed": (SMALL.replace('"004"', '"4"'), "seed"),
+    "seed no text": (SMALL.replace('"004"', "4"), "seed"),
     "no title": (SMALL.replace('title = "A small experiment"\n', ""), "title: is missing"),
     "scenario wrong": (SMALL.replace("mbit", "mbits"), "path.rate"),
     "unknown cc": (SMALL.replace('cc = "reno"', 'cc = "rino"'), "did you mean reno"),

@@ -29,7 +29,10 @@ from fullpipe.experiments import (
 )
 from fullpipe.experiments.catalogue import default_folder, pick
 from fullpipe.experiments.entry import Size
-from fullpipe.experiments.verdicts import commands
+from fullpipe.experiments.results import Results
+from fullpipe.experiments.runner import Outcome
+from fullpipe.experiments.settle import confirm, settle
+from fullpipe.experiments.verdicts import GRADES, commands
 
 app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")
 
@@ -40,34 +43,52 @@ Full = Annotated[bool, typer.Option("--full", help="the paper's durations and re
 Observed = Annotated[list[Path] | None, typer.Option(help="CSV of measured points to lay beside")]
 Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="runs of each cell")]
 
-_COLOURS = {"reproduced": "green", "contradicted": "red", "not testable here": "yellow"}
+_COLOURS = {
+    "reproduced": "green", "partly": "yellow", "contradicted": "red", "differs": "magenta",
+    "uncertain": "yellow", "not testable here": "yellow",
+}  # fmt: skip
 
 
 @app.command("list")
-def list_(catalogue: Catalogue = None) -> None:
+def list_(
+    catalogue: Catalogue = None,
+    seed: Annotated[str, typer.Option(help="only of this paper, such as 002")] = "",
+    runnable: Annotated[bool, typer.Option("--runnable", help="only what can be run")] = False,
+    grep: Annotated[
+        str, typer.Option(help="only those whose name, title, text or claims hold this")
+    ] = "",
+) -> None:
     """Lists the catalogue."""
-    table = Table(box=None, padding=(0, 1), header_style="bold")
+    entries = [
+        entry
+        for entry in _entries(catalogue)
+        if (not seed or entry.seed == seed.removeprefix("seed"))
+        and (entry.runnable or not runnable)
+        and grep.lower() in _words(entry)
+    ]
+    if not entries:
+        raise UserError("experiment list: nothing in the catalogue is like this")
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("name", no_wrap=True)
-    for title in ("figure", "title"):
-        table.add_column(title, overflow="fold")
+    table.add_column("shows", overflow="fold")
     for title in ("cells", "runs", "claims"):
         table.add_column(title, justify="right")
-    for entry in _entries(catalogue):
+    for entry in entries:
         cells = len(entry.cells("default"))
         runs = cells * sum(entry.repetitions_of("default", name) for name in entry.engines)
-        state = str(cells) if entry.runnable else ("-" if entry.scenario else "none")
-        title = entry.title
+        state = str(cells) if entry.runnable else ("-" if entry.not_yet_runnable else "none")
+        title = entry.heading
         if entry.not_yet_runnable:
-            title += f" (not yet runnable: {entry.not_yet_runnable})"
-        table.add_row(
-            entry.id,
-            escape(entry.figure),
-            escape(title),
-            state,
-            str(runs or "-"),
-            str(len(entry.claim)),
-        )
+            title += " (not yet runnable)"
+        table.add_row(entry.id, escape(title), state, str(runs or "-"), str(len(entry.claim)))
     console.print(table)
+    say(f"{len(entries)} listed; `fullpipe experiment show NAME` tells more of one")
+
+
+def _words(entry: Entry) -> str:
+    """What --grep looks through."""
+    claims = [text for claim in entry.claim for text in (claim.id, claim.text)]
+    return " ".join([entry.id, entry.figure, entry.title, entry.shows, *claims]).lower()
 
 
 @app.command()
@@ -80,7 +101,8 @@ def show(
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
         cells = entry.cells(size)
-        _line(entry.id, f": seed {entry.seed}, {entry.figure}: {entry.title}")
+        places = [f"seed {entry.seed}"] if entry.seed.isdecimal() else [entry.seed]
+        _line(entry.id, ": " + ", ".join(text for text in (*places, entry.heading) if text))
         _line("", entry.shows)
         for label, text in (
             ("differs", entry.differs), ("not yet runnable", entry.not_yet_runnable)
@@ -121,10 +143,23 @@ def run(
     ] = "",
     keep_recordings: Annotated[bool, typer.Option(help="keep each run's recording")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="no more runs where a verdict stays uncertain")
+    ] = False,
+    confirm_: Annotated[
+        bool,
+        typer.Option("--confirm", help="what the simulator contradicts runs on a kernel too (vm)"),
+    ] = False,
+    packets: Annotated[
+        float, typer.Option(help="--confirm: only cells of at most so many million packets")
+    ] = 1.0,
+    out: Annotated[Path | None, typer.Option(help="the page; recordings/NAME.html")] = None,
 ) -> int:
-    """Runs entries; what the store holds already is reused. Prints the verdicts.
+    """Runs entries; what the store holds already is reused. Prints the verdicts, writes a page.
 
-    --all leaves out what compares engines: a virtual machine takes hours, so that is named."""
+    Where a verdict stays uncertain, its cells are run with more seeds, up to the entry's
+    `most_repetitions`; --repeat and --where leave it at that. --all leaves out what compares
+    engines: a virtual machine takes hours, so that is named."""
     entries = [
         entry for entry in _chosen(catalogue, names, all_) if names or not entry.compare_engines
     ]
@@ -136,9 +171,16 @@ def run(
         outcome = run_entries(
             entries, kept, size, engine or (), repeat, keep_recordings, jobs, update, where
         )
+        if not (outcome.interrupted or once or where or repeat or engine):
+            _add(outcome, settle(entries, kept, size, observed or (), jobs, update,
+                                 keep_recordings))  # fmt: skip
+        if confirm_ and not outcome.interrupted:
+            _add(outcome, confirm(entries, kept, size, observed or (), packets * 1e6, jobs, update))
+    judged = []
     for entry in entries:
         for one in asked[entry.id]:
             found = judge(entry, kept, size, one, repeat, observed or ())
+            judged.append(found)
             _print(found)
             if entry.comparison_file:
                 _compare(found, catalogue)
@@ -150,6 +192,11 @@ def run(
     )
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", 130)
+    if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
+        from fullpipe.experiments.page import verdicts_page  # figures take seconds to load
+
+        name = entries[0].id if len(entries) == 1 else "verdicts"
+        _write(out or Path("recordings") / f"{name}.html", verdicts_page(judged))
     return 1 if outcome.failures and not outcome.ran and not outcome.reused else 0
 
 
@@ -169,8 +216,18 @@ def report(
     store: StoreFolder = None,
     observed: Observed = None,
     catalogue: Catalogue = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="print all cells instead of writing the page")
+    ] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="write all runs as CSV here instead of the page")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(help="write all runs as Parquet here instead of the page")
+    ] = None,
 ) -> None:
-    """Writes the page of verdicts from what the store holds; runs nothing."""
+    """Writes the page of verdicts, or all cells as a table, from what the store holds; runs
+    nothing."""
     # Figures and templates take seconds to load: only when they are needed.
     from fullpipe.experiments.claims import claims_page
     from fullpipe.experiments.page import verdicts_page
@@ -183,12 +240,44 @@ def report(
             judged.append(judge(entry, kept, _size(full), one, repeat, observed or ()))
             if entry.comparison_file:
                 _compare(judged[-1], catalogue)
+    if table or csv or parquet:
+        _tables([one.results for one in judged], table, csv, parquet)
+        return
     _write(out, verdicts_page(judged))
     if claims is not None:
         _write(claims, claims_page(judged))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         say(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
+
+
+def _tables(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
+    from fullpipe.experiments.cells import cell_table, write_runs
+
+    for path, ending in ((csv, ".csv"), (parquet, ".parquet")):
+        if path is not None:
+            if path.suffix != ending:
+                raise UserError(f"--{ending[1:]} {path}: name it *{ending}")
+            write_runs(found, path)
+            say(f"wrote {path}")
+    for results in found if table else []:
+        titles, rows = cell_table(results)
+        shown = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+        for index, title in enumerate(titles):
+            shown.add_column(escape(title), justify="left" if index == 0 else "right")
+        for row in rows:
+            shown.add_row(*(escape(cell) for cell in row))
+        _line(results.entry.id, f" on {results.engine}: {results.entry.heading}")
+        if rows:
+            console.print(shown)
+        else:
+            console.print("nothing was run")
+
+
+def _add(outcome: Outcome, more: Outcome) -> None:
+    outcome.ran += more.ran
+    outcome.interrupted |= more.interrupted
+    outcome.failures |= more.failures
 
 
 def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
@@ -240,17 +329,21 @@ def _line(bold: str, text: str) -> None:
 
 def _print(found: EntryVerdicts) -> None:
     entry = found.results.entry
-    _line(entry.id, f" {entry.figure}: {entry.title}")
+    _line(entry.id, f" {entry.heading}")
     for verdict in found.verdicts:
         colour = _COLOURS[verdict.status]
         said = escape(f"{verdict.claim.id}: {verdict.claim.text}")
-        console.print(f"  [{colour}]{verdict.status}[/] {said}")
-        details = [verdict.reason] if verdict.reason else []
+        console.print(f"  [{colour}]{verdict.word}[/] {said}")
+        details = [text for text in (verdict.reason, verdict.where) if text]
         if verdict.measured:
-            runs = f", {verdict.runs} runs on {verdict.engine}" if verdict.runs else ""
+            low, high = verdict.runs
+            many = str(low) if low == high else f"{low} to {high}"
+            runs = f", {many} runs on {verdict.engine}" if high else ""
             details.append(f"measured {verdict.measured}{runs}")
         if verdict.published:
             details.append(f"published {verdict.published}")
+        if verdict.grade:
+            details.append(f"rests on {GRADES[verdict.grade]}")
         if details:
             console.print(f"    {'; '.join(details)}", style="dim", markup=False)
 

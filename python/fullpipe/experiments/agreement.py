@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.experiments.verdicts import EntryVerdicts, Results
+from fullpipe.experiments.results import Results
+from fullpipe.experiments.verdicts import EntryVerdicts
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,7 +86,7 @@ def _targets(found: EntryVerdicts) -> list[str]:
     lines = ["| target | measured | verdict |", "|---|---|---|"]
     for verdict in found.verdicts:
         if verdict.claim.about == "simulator":
-            words = f"{verdict.status}: {verdict.reason}" if verdict.reason else verdict.status
+            words = f"{verdict.word}: {verdict.reason}" if verdict.reason else verdict.word
             lines.append(f"| {verdict.claim.text} | {verdict.measured} | {words} |")
     return [*lines, ""] if len(lines) > 2 else []
 

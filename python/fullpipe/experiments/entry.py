@@ -9,7 +9,14 @@ import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from fullpipe.experiments.grid import Cell, cells_of
 
@@ -125,12 +132,16 @@ class Entry(_Part):
     """One figure or table of a paper."""
 
     id: str = Field("", description="the file's name, set by the reader")
-    seed: Annotated[str, Field(pattern=r"^(00[0-9]|agreement)$")] = Field(
-        description="number of the paper in the list of seeds"
-    )
-    figure: Sentence = Field(description="such as Fig. 8, or Table I")
+    seed: str = Field(
+        "", max_length=60, validation_alias=AliasChoices("seed", "paper"),
+        description="what it is from, also written `paper`: a seed's number or any text; a page "
+        "has a section for each",
+    )  # fmt: skip
+    figure: str = Field("", max_length=200, description="such as Fig. 8, or Table I")
     title: Sentence
-    shows: Sentence = Field(description="what the figure shows and how it was measured")
+    shows: str = Field(
+        "", max_length=2000, description="what the figure shows and how it was measured"
+    )
     differs: str = Field("", description="what is not as in the paper, and why")
     engines: list[EngineName] = Field(default=["sim"], min_length=1)
     compare_engines: bool = Field(False, description="engine is an axis that claims may use")
@@ -144,6 +155,9 @@ class Entry(_Part):
     repetitions: int = Field(3, ge=1, le=1000)
     repetitions_on: dict[Literal["sim", "vm", "live"], Annotated[int, Field(ge=1, le=1000)]] = (
         Field({}, description="fewer or more runs of each cell on an engine, whatever the size")
+    )
+    most_repetitions: int = Field(
+        24, ge=1, le=1000, description="runs of a cell at most, while a verdict stays uncertain"
     )
     default: SizeOptions = SizeOptions()
     full: SizeOptions = SizeOptions()
@@ -163,6 +177,11 @@ class Entry(_Part):
     def source(self) -> str:
         """What errors call it."""
         return f"{self.id}.toml"
+
+    @property
+    def heading(self) -> str:
+        """The figure, where it is one of a paper's, and the title."""
+        return f"{self.figure}: {self.title}" if self.figure else self.title
 
     @property
     def runnable(self) -> bool:

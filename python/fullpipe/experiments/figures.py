@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fullpipe.cc_sets import cc_sets
 from fullpipe.experiments.entry import Plot
-from fullpipe.experiments.verdicts import Results
+from fullpipe.experiments.results import Results
 from fullpipe.report import style
 
 Floats = npt.NDArray[np.float64]

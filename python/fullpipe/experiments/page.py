@@ -16,16 +16,12 @@ from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from fullpipe import __version__
-from fullpipe.experiments.claims import counts, seed_title, seeds
+from fullpipe.experiments.claims import KINDS, counts, rests, seed_title, seeds
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.figures import figures
-from fullpipe.experiments.verdicts import (
-    RESAMPLES,
-    STATUSES,
-    EntryVerdicts,
-    Results,
-    commands,
-)
+from fullpipe.experiments.picture import svg_picture
+from fullpipe.experiments.results import RESAMPLES, Results
+from fullpipe.experiments.verdicts import GRADES, STATUSES, EntryVerdicts, Status, commands
 
 #: Tables of cells longer than this are cut, and say so.
 MAX_CELLS_SHOWN = 400
@@ -40,11 +36,14 @@ def verdicts_page(judged: Sequence[EntryVerdicts]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
+    environment.filters["picture"] = lambda verdict: Markup(svg_picture(verdict))
     source = resources.files("fullpipe.experiments").joinpath("page.html")
     template = environment.from_string(source.read_text(encoding="utf-8"))
     return template.render(
         version=__version__,
         statuses=STATUSES,
+        grades={**GRADES, "": ""},
+        rests=_rests(judged),
         resamples=RESAMPLES,
         totals=counts(judged),
         seeds=[_seed(judged, seed) for seed in seeds(judged)],
@@ -52,9 +51,20 @@ def verdicts_page(judged: Sequence[EntryVerdicts]) -> str:
             (one.results.entry, verdict)
             for one in judged
             for verdict in one.verdicts
-            if verdict.status == "contradicted" and verdict.claim.about != "simulator"
+            if verdict.status in ("contradicted", "partly", "differs")
+            and verdict.claim.about != "simulator"
         ],
     )
+
+
+def _rests(judged: Sequence[EntryVerdicts]) -> list[tuple[str, list[tuple[Status, list[int]]]]]:
+    """Of each kind of claims: outcome and how many rest on what."""
+    found = []
+    for name, title in KINDS.items():
+        counted = rests(judged, name)
+        rows = [(s, [counted.get((s, grade), 0) for grade in (*GRADES, "")]) for s in STATUSES]
+        found.append((title, [(status, row) for status, row in rows if any(row)]))
+    return found
 
 
 def _seed(judged: Sequence[EntryVerdicts], seed: str) -> dict[str, Any]:

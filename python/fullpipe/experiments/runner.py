@@ -35,6 +35,10 @@ _PACKETS_OF_A_FLOW_ASKED = 4e5
 _GROUP_S = 0.25
 
 
+#: Entry -> number of a cell -> how many runs it should have.
+Wanted = Mapping[str, Mapping[int, int]]
+
+
 @dataclass(frozen=True)
 class Job:
     """One run of one cell."""
@@ -79,8 +83,10 @@ def run_entries(
     jobs: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     where: str = "",
+    wanted: Wanted | None = None,
 ) -> Outcome:
-    """Runs what is missing, of the cells for which `where` holds (a condition on axes).
+    """Runs what is missing, of the cells for which `where` holds (a condition on axes); with
+    `wanted` only those cells, so often.
 
     Ctrl-C leaves what has ended. What an engine cannot run is a failure of that entry and does not
     stop the others."""
@@ -94,7 +100,15 @@ def run_entries(
             if reason:
                 outcome.failures[entry.id, name] = reason
                 continue
-            for job in jobs_of(entry, store, name, size, repetitions, where):
+            if wanted is None:
+                asked = jobs_of(entry, store, name, size, repetitions, where)
+            else:
+                asked = [
+                    job_of(entry, store, name, entry.cells(size)[cell], index)
+                    for cell, count in wanted.get(entry.id, {}).items()
+                    for index in range(count)
+                ]
+            for job in asked:
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)
                 else:
@@ -119,20 +133,23 @@ def jobs_of(
     which `where` holds, if it is given."""
     if not entry.runnable:
         return []
-    found = []
-    for cell in entry.cells(size):
-        if where and not fits(where, cell.fields):
-            continue
-        expressions = expressions_of(entry, cell)
-        for index in range(repetitions or entry.repetitions_of(size, engine_name)):
-            seed = cell.scenario.seed + index
-            plan = resolve(cell.scenario, seed)
-            document = {**cell.document, "seed": seed}
-            # The name is no part of what is run.
-            key = store.key({**plan, "name": "", "warmup": cell.scenario.warmup}, engine_name)
-            weight = _packets(plan)
-            found.append(Job(entry.id, document, engine_name, key, expressions, weight))
-    return found
+    return [
+        job_of(entry, store, engine_name, cell, index)
+        for cell in entry.cells(size)
+        if not where or fits(where, cell.fields)
+        for index in range(repetitions or entry.repetitions_of(size, engine_name))
+    ]
+
+
+def job_of(entry: Entry, store: Store, engine_name: str, cell: Cell, index: int) -> Job:
+    """A run of a cell: that of the seed that lies so far behind the scenario's."""
+    seed = cell.scenario.seed + index
+    plan = resolve(cell.scenario, seed)
+    # The name is no part of what is run.
+    key = store.key({**plan, "name": "", "warmup": cell.scenario.warmup}, engine_name)
+    document = {**cell.document, "seed": seed}
+    expressions = expressions_of(entry, cell)
+    return Job(entry.id, document, engine_name, key, expressions, _packets(plan))
 
 
 def expressions_of(entry: Entry, cell: Cell) -> dict[str, str]:

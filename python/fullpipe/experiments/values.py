@@ -8,6 +8,7 @@ so that one evaluation gives a bootstrap. Knows nothing of files or runs.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ def evaluate(expression: str | ast.expr, table: Table) -> Value:
     missing."""
     node = parse(expression) if isinstance(expression, str) else expression
     with np.errstate(all="ignore"):
-        return _Walk(table).operand(node)
+        return Walk(table).operand(node)
 
 
 def fits(condition: str, fields: Mapping[str, Any]) -> bool:
@@ -79,7 +80,7 @@ def fits(condition: str, fields: Mapping[str, Any]) -> bool:
 
     Raises ExpressionError for one that is wrong."""
     point = Point(dict(fields), dict(fields))
-    return bool(_Walk(Table([point], {})).holds(parse(condition), point))
+    return bool(Walk(Table([point], {})).holds(parse(condition), point))
 
 
 def single(value: Value, text: str) -> Array:
@@ -110,13 +111,37 @@ def shown(node: ast.expr) -> ast.expr | None:
     return None
 
 
-class _Walk:
+def thresholds(check: ast.expr, node: ast.expr | None, table: Table) -> tuple[float, ...]:
+    """What a check compares the shown number with, where that is one number or two."""
+    found: list[float] = []
+    wanted = {source(node)} if node is not None else set()
+    if isinstance(node, ast.Call) and source(node.func) in _WORST and node.args:
+        wanted.add(source(node.args[0]))
+    for compared in ast.walk(check):
+        if not isinstance(compared, ast.Compare):
+            continue
+        operands = [compared.left, *compared.comparators]
+        for one, other in [*itertools.pairwise(operands), *itertools.pairwise(operands[::-1])]:
+            if source(one) in wanted:
+                try:
+                    value = evaluate(other, table)
+                except (UntestableError, ExpressionError):
+                    continue
+                if value.cells is None and np.isfinite(value.data).all():
+                    found.append(float(value.data[0, 0]))
+    return tuple(dict.fromkeys(found))
+
+
+class Walk:
+    """Computes expressions over a table; `evaluate` is what others should call."""
+
     def __init__(self, table: Table) -> None:
         self.table = table
         self.everything = tuple(range(len(table.points)))
         self.axes = set(table.points[0].fields) if table.points else set()
 
     def operand(self, node: ast.expr) -> Value:
+        """The value of a node; raises UntestableError where something of it is missing."""
         value = self.value(node)
         gone = self.table.missing.intersection(value.cells or ())
         if gone:
@@ -129,6 +154,7 @@ class _Walk:
         return value
 
     def value(self, node: ast.expr) -> Value:
+        """The value of a node, cells that were not run included."""
         if isinstance(node, ast.Constant | ast.UnaryOp) and not _is_not(node):
             return self._signed(node)
         if isinstance(node, ast.UnaryOp):
@@ -181,6 +207,7 @@ class _Walk:
         return Value(base.data[:, keep], tuple(base.cells[position] for position in keep))
 
     def holds(self, node: ast.expr, point: Point) -> Any:
+        """What a condition on axes gives for a point."""
         if isinstance(node, ast.BoolOp):
             parts = (self.holds(value, point) for value in node.values)
             return all(parts) if isinstance(node.op, ast.And) else any(parts)
@@ -263,7 +290,8 @@ class _Walk:
         if name in _BESIDE:
             return self._beside(name, node)
         if name == "monotone":
-            return self._monotone(node)
+            held, _ = self.monotone(node)
+            return Value(np.asarray(held.all(axis=1, keepdims=True)))
         if name in _AGGREGATES:
             self._arity(node, 1)
             inner = self.operand(node.args[0])
@@ -296,9 +324,9 @@ class _Walk:
         cells = tuple(sorted(found))
         return Value(np.array([[found[cell] for cell in cells]]), cells)
 
-    def _monotone(self, node: ast.Call) -> Value:
-        """monotone(metric, "axis", "up" or "down"[, slack]): no step along the axis, all others
-        equal, goes the other way by more than the slack."""
+    def monotone(self, node: ast.Call) -> tuple[Array, list[tuple[int, ...]]]:
+        """monotone(metric, "axis", "up" or "down"[, slack]): whether no step along the axis, all
+        others equal, goes the other way by more than the slack: [resample, group], the groups."""
         if len(node.args) not in (3, 4):
             raise ExpressionError(f"{source(node)!r}: takes a value, an axis, up or down, a slack")
         inner = self.operand(node.args[0])
@@ -308,14 +336,17 @@ class _Walk:
         if way not in ("up", "down") or axis not in (points[0].axes if points else {}):
             raise ExpressionError(f"{source(node)!r}: {axis!r} must be an axis, {way!r} up or down")
         groups: dict[tuple[str, ...], list[int]] = {}
-        for position, cell in enumerate(inner.cells or ()):
+        cells = inner.cells or ()
+        for position, cell in enumerate(cells):
             others = (str(value) for name, value in points[cell].axes.items() if name != axis)
             groups.setdefault(tuple(others), []).append(position)
-        held = np.ones((inner.data.shape[0], 1), dtype=bool)
-        for positions in groups.values():
-            steps = np.diff(inner.data[:, positions], axis=1) * (1 if way == "up" else -1)
-            held &= (steps >= -slack).all(axis=1, keepdims=True)
-        return Value(held)
+        sign = 1 if way == "up" else -1
+        held = [
+            (np.diff(inner.data[:, positions], axis=1) * sign >= -slack).all(axis=1)
+            for positions in groups.values()
+        ]
+        places = [tuple(cells[position] for position in group) for group in groups.values()]
+        return np.array(held, dtype=bool).T.reshape(inner.data.shape[0], len(held)), places
 
 
 def _at(value: Value, cells: tuple[int, ...]) -> Value:
@@ -348,4 +379,6 @@ _AGGREGATES: dict[str, Callable[..., Array]] = {
     "median": np.median, "min": np.min, "max": np.max, "sum": np.sum,
 }  # fmt: skip
 _EACH: dict[str, Callable[..., Array]] = {"abs": np.abs, "sqrt": np.sqrt, "log2": np.log2}
+#: Aggregates that pick the worst cell of what a check compares in each.
+_WORST = ("min", "max")
 _ERRORS: dict[str, Callable[..., Array]] = {"mse": np.square, "mae": np.abs}

@@ -1,15 +1,16 @@
 """Verdicts: each claim held against the runs in the store.
 
-The unit of repetition is the run: an interval resamples the runs of each cell (stratified
-bootstrap, percentiles), never samples within a run. Must never run anything.
+What a claim says of each cell is judged cell by cell (`parts`), with the share of the resamples in
+which it holds; an outcome is only given where 95 % of them agree. Must never run anything.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,34 +18,57 @@ import numpy as np
 
 from fullpipe.errors import UserError
 from fullpipe.experiments.entry import Claim, Entry, Size
-from fullpipe.experiments.observed import observed_cells
-from fullpipe.experiments.predictions import predicted_cells
-from fullpipe.experiments.rehearsal import points_of, published_cells
-from fullpipe.experiments.runner import jobs_of
-from fullpipe.experiments.store import Store, StoredRun
+from fullpipe.experiments.parts import Part, averages, parts_of, touched
+from fullpipe.experiments.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
+from fullpipe.experiments.store import Store
 from fullpipe.experiments.values import (
     Array,
-    Point,
-    Table,
     UntestableError,
     Value,
     evaluate,
     shown,
     single,
+    thresholds,
 )
 from fullpipe.language import ExpressionError, parse, source
 
-Status = Literal["reproduced", "contradicted", "not testable here"]
-STATUSES: tuple[Status, ...] = ("reproduced", "contradicted", "not testable here")
-RESAMPLES = 2000
-LEAST_RUNS = 3
+Status = Literal[
+    "reproduced", "partly", "contradicted", "differs", "uncertain", "not testable here"
+]
+STATUSES: tuple[Status, ...] = (
+    "reproduced", "partly", "contradicted", "differs", "uncertain", "not testable here",
+)  # fmt: skip
+Grade = Literal["paper", "kernel", "simulator", "beyond", ""]
+#: What a verdict rests on, the firmest first.
+GRADES: dict[Grade, str] = {
+    "paper": "the paper's own numbers",
+    "kernel": "a real kernel",
+    "simulator": "the simulator, held against kernels",
+    "beyond": "the simulator beyond that",
+}
+#: An outcome is given where it holds in at least this share of the resamples.
+SURE = 0.975
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a claim says of one cell (or of all together, `whole`), and what became of it: True,
+    False, or None where the runs allow both."""
+
+    label: str
+    held: bool | None
+    cells: tuple[int, ...]
+    grade: Grade
+    whole: bool = False
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What became of a claim. `value`, `low`, `high`: the measured number and its 95 % interval;
-    `published`: as the paper prints it, or what its values give; `support`: share of the resamples
-    in which the claim holds."""
+    `published`: as the paper prints it, or what its values give, `paper` as a number; `support`:
+    share of the resamples in which the claim holds; `conditions`: cell by cell; `thresholds`: what
+    the measured number is compared with; `kernel`: the number in the virtual machine, where only
+    some of the cells ran there."""
 
     claim: Claim
     engine: str
@@ -54,9 +78,21 @@ class Verdict:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    runs: int = 0
+    runs: tuple[int, int] = (0, 0)
     support: float | None = None
     published: str = ""
+    paper: float | None = None
+    grade: Grade = ""
+    conditions: tuple[Condition, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    kernel: str = ""
+
+    @property
+    def word(self) -> str:
+        """The outcome as it is printed: of our own targets nobody claimed anything."""
+        if self.claim.about != "simulator":
+            return self.status
+        return _OF_TARGETS.get(self.status, self.status)
 
     @property
     def measured(self) -> str:
@@ -75,42 +111,52 @@ class Verdict:
             return ""
         return f"95 %, bootstrap over runs, {RESAMPLES} resamples, seed 1"
 
-
-@dataclass(frozen=True)
-class Results:
-    """What the store holds of an entry on one engine (on all, where engines are compared)."""
-
-    entry: Entry
-    engine: str
-    size: Size
-    points: list[Point]
-    #: Point -> its runs, by seed; empty where it was not run.
-    runs: list[list[StoredRun]]
-    expressions: list[dict[str, str]]
-    beside: dict[tuple[str, str, str], dict[int, float]]
+    @property
+    def where(self) -> str:
+        """In how many cells it holds, and in which it does not, where these differ."""
+        if len(self.conditions) < 2 or self.status in ("reproduced", "not testable here"):
+            return ""
+        kind = "conditions" if any(one.whole for one in self.conditions) else "cells"
+        holds = sum(one.held is True for one in self.conditions)
+        words = [f"holds in {holds} of {len(self.conditions)} {kind}"]
+        for held, grades, title in (
+            (False, ("paper", "kernel", "simulator"), "not in"),
+            (False, ("beyond",), "differs in"),
+            (None, tuple(GRADES), "open in"),
+        ):  # fmt: skip
+            found = [c.label for c in self.conditions if c.held is held and c.grade in grades]
+            if found:
+                more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+                words.append(f"{title} {'; '.join(found[:_NAMED])}{more}")
+        return ". ".join(word[:1].upper() + word[1:] for word in words) + "."
 
     @property
-    def missing(self) -> frozenset[int]:
-        """Points without runs."""
-        return frozenset(index for index, runs in enumerate(self.runs) if not runs)
+    def unsettled(self) -> frozenset[int]:
+        """Points of which more runs could settle an uncertain verdict: those that are open, or all
+        where no cell is but they are not sure together."""
+        if self.status != "uncertain":
+            return frozenset()
+        some = any(one.held is None for one in self.conditions)
+        return frozenset(
+            cell for one in self.conditions for cell in one.cells if one.held is None or not some
+        )
 
     @property
-    def repetitions(self) -> tuple[int, int]:
-        """Fewest and most runs of the points that have some."""
-        counts = [len(runs) for runs in self.runs if runs]
-        return (min(counts), max(counts)) if counts else (0, 0)
+    def failing(self) -> frozenset[int]:
+        """Points in which the claim does not hold by the simulator alone."""
+        return frozenset(
+            cell
+            for one in self.conditions
+            if one.held is False and one.grade in ("simulator", "beyond")
+            for cell in one.cells
+        )
 
-    def values(self, metric: str) -> list[Array]:
-        """Each point's values, one a run."""
-        return [
-            np.array([run.metrics[texts[metric]] for run in runs])
-            for runs, texts in zip(self.runs, self.expressions, strict=True)
-        ]
 
-    def estimates(self, metric: str) -> Array:
-        """Each point's value; NaN where it was not run."""
-        over = _OVER[self.entry.metric[metric].over_runs]
-        return np.array([over(v) if v.size else math.nan for v in self.values(metric)])
+_OF_TARGETS = {
+    "reproduced": "met", "partly": "partly met", "contradicted": "missed", "differs": "missed",
+}  # fmt: skip
+#: Cells that are named; of more only the number is told.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -121,9 +167,6 @@ class EntryVerdicts:
     verdicts: list[Verdict]
 
 
-_OVER: dict[str, Callable[..., Array]] = {"mean": np.mean, "median": np.median}
-
-
 def judge(
     entry: Entry,
     store: Store,
@@ -132,89 +175,151 @@ def judge(
     repetitions: int | None = None,
     observed: Sequence[Path] = (),
 ) -> EntryVerdicts:
-    """The verdicts on an entry's claims by what the store holds.
+    """The verdicts on an entry's claims by what the store holds. What the virtual machine ran of
+    the simulator's cells goes before the simulator.
 
     Raises UserError where the observed file cannot be read."""
     results = collect(entry, store, size, engine, repetitions, observed)
-    table, resampled = _table(results), None
-    if results.repetitions[0] >= LEAST_RUNS:
-        resampled = _resampled(results)
-    return EntryVerdicts(
-        results, [_verdict(claim, results, table, resampled) for claim in entry.claim]
-    )
+    kernel = None
+    if results.engine == "sim" and entry.runnable:
+        found = on_kernel(results, store, repetitions)
+        kernel = found if any(found.runs) else None
+    return EntryVerdicts(results, [_verdict(claim, results, kernel) for claim in entry.claim])
 
 
-def collect(
-    entry: Entry,
-    store: Store,
-    size: Size,
-    engine: str | None,
-    repetitions: int | None,
-    observed: Sequence[Path],
-) -> Results:
-    """Everything that the store holds of an entry."""
-    name = engine or entry.engines[0]
-    engines: list[str] = list(entry.engines) if entry.compare_engines else [name]
-    points = points_of(entry, size, engines)
-    runs: list[list[StoredRun]] = []
-    expressions: list[dict[str, str]] = []
-    for one in engines:
-        cells = len(entry.cells(size))
-        try:
-            jobs = jobs_of(entry, store, one, size, repetitions)
-        except ModuleNotFoundError:
-            runs += [[] for _ in range(cells)]
-            expressions += [{} for _ in range(cells)]
-            continue
-        each = len(jobs) // max(cells, 1)
-        for index in range(cells):
-            mine = jobs[index * each : (index + 1) * each]
-            found = [store.read(job.key, job.expressions) for job in mine]
-            runs.append([run for run in found if run is not None])
-            expressions.append(mine[0].expressions)
-    beside: dict[tuple[str, str, str], dict[int, float]] = {
-        ("published", metric, ""): values
-        for metric, values in published_cells(entry, points).items()
-    }
-    beside |= observed_cells(entry, points, observed)
-    if any(metric.predict for metric in entry.metric.values()):
-        beside |= predicted_cells(entry, size, points, store)
-    label = " and ".join(engines)
-    return Results(entry, label, size, points, runs, expressions, beside)
-
-
-def _verdict(claim: Claim, results: Results, table: Table, resampled: Table | None) -> Verdict:
+def _verdict(claim: Claim, results: Results, kernel: Results | None) -> Verdict:
     if claim.check is None:
         return _untestable(claim, results, claim.needs)
     if results.entry.not_yet_runnable and claim.about != "arithmetic":
         return _untestable(claim, results, results.entry.not_yet_runnable)
     try:
-        holds = bool(single(evaluate(claim.check, table), claim.check)[0])
+        check = parse(claim.check)
+        single(evaluate(check, results.table), claim.check)
+        verdict = _judged(claim, check, results)
+        return verdict if kernel is None else _with_kernel(verdict, check, kernel)
     except UntestableError as error:
         return _untestable(claim, results, str(error))
     except ExpressionError as error:
         raise UserError(f"{results.entry.source}: claim {claim.id}: {error}") from None
-    node = parse(claim.value) if claim.value else shown(parse(claim.check))
-    value, low, high = _measured(node, table, resampled)
-    support = None
-    if resampled is not None:
-        held = single(evaluate(claim.check, resampled), claim.check)
-        support = float(held.mean()) if held.size > 1 else None
-        if support is None:
-            low = high = None
-    arithmetic = claim.about == "arithmetic" or not results.runs
+
+
+def _judged(claim: Claim, check: ast.expr, results: Results) -> Verdict:
+    used = touched(check, results.table)
+    runs = results.repetitions_of(used)
+    conditions, support = _conditions(claim, check, results, used)
+    node = parse(claim.value) if claim.value else shown(check)
+    value, low, high = _measured(node, results, runs[0] >= LEAST_RUNS)
+    paper = _as_published(node, results)
+    printed = claim.published or ("" if paper is None else f"{paper:.4g}")
+    status = _outcome(conditions, support)
     return Verdict(
-        claim,
-        "" if arithmetic else results.engine,
-        "reproduced" if holds else "contradicted",
-        "",
-        source(node) if node is not None else "",
-        value,
-        low,
-        high,
-        0 if arithmetic else results.repetitions[0],
-        support,
-        claim.published or _as_published(node, results),
+        claim, results.engine if used else "", status, "", source(node) if node else "", value, low,
+        high, runs, support, printed, _number(claim.published) if paper is None else paper,
+        _grade(conditions, status), conditions, thresholds(check, node, results.table),
+    )  # fmt: skip
+
+
+def _conditions(
+    claim: Claim, check: ast.expr, results: Results, used: Sequence[int]
+) -> tuple[tuple[Condition, ...], float | None]:
+    """What the claim says cell by cell, and the share of the resamples in which it holds at all."""
+    parts = parts_of(check, results.table)
+    drawn: list[Array] = []
+    support = None
+    if results.repetitions_of(used)[0] >= LEAST_RUNS:
+        drawn = [_drawn(part, results) for part in parts_of(check, results.resampled)]
+        support = float(np.all(np.broadcast_arrays(*drawn), axis=0).mean())
+    found = []
+    for index, part in enumerate(parts):
+        held: bool | None = bool(part.holds[0])
+        if drawn:
+            share = float(drawn[index].mean())
+            held = True if share >= SURE else False if share <= 1 - SURE else None
+        grade = _rests_on(claim, results, part.cells)
+        found.append(Condition(part.label, held, part.cells, grade, part.whole is not None))
+    return tuple(found), support
+
+
+def _drawn(part: Part, results: Results) -> Array:
+    """Whether a condition holds, resample by resample."""
+    if part.whole is None or not averages(part.whole) or len(part.cells) < 2:
+        return part.holds
+    table = results.resampled_for(len(part.cells))
+    return np.asarray(evaluate(part.whole, table).data[:, 0], dtype=bool)
+
+
+def _rests_on(claim: Claim, results: Results, cells: Sequence[int]) -> Grade:
+    if claim.about == "arithmetic" or not cells:
+        return "paper"
+    if results.engine in ("vm", "live"):
+        return "kernel"
+    return "beyond" if any(results.beyond(cell) for cell in cells) else "simulator"
+
+
+def _outcome(conditions: Sequence[Condition], support: float | None) -> Status:
+    """Contradicted where it fails in more than half of the cells, partly where in fewer; cells of
+    which nobody knows how the simulator relates to a kernel do not contradict, they differ."""
+    fails = [one for one in conditions if one.held is False]
+    firm = [one for one in fails if one.grade != "beyond"]
+    if 2 * len(firm) > len(conditions):
+        return "contradicted"
+    if 2 * len(fails) > len(conditions):
+        return "differs"
+    if fails:
+        return "partly"
+    open_ = any(one.held is None for one in conditions)
+    return "uncertain" if open_ or (support is not None and support < SURE) else "reproduced"
+
+
+def _grade(conditions: Sequence[Condition], status: Status) -> Grade:
+    """The weakest of what it rests on; of a contradiction, of the cells that suffice for it."""
+    order = list(GRADES)
+    found = sorted(order.index(one.grade) for one in conditions)
+    if status == "contradicted":
+        found = sorted(order.index(one.grade) for one in conditions if one.held is False)
+        found = found[: len(conditions) // 2 + 1]
+    return order[found[-1]] if found else ""
+
+
+def _with_kernel(verdict: Verdict, check: ast.expr, kernel: Results) -> Verdict:
+    """The verdict with what the virtual machine says of the cells that it ran."""
+    claim = verdict.claim
+    ran = [point for point in range(len(kernel.points)) if kernel.runs[point]]
+    some = kernel.only(ran)
+    try:
+        used = [ran[cell] for cell in touched(check, some.table)]
+        conditions, _ = _conditions(claim, check, some, touched(check, some.table))
+    except (UntestableError, ExpressionError):
+        return verdict
+    everything = {cell for one in verdict.conditions for cell in one.cells}
+    if claim.about != "paper" or not used:
+        return verdict
+    if set(used) == everything:
+        found = _judged(claim, check, some)
+        back = tuple(
+            replace(one, cells=tuple(ran[cell] for cell in one.cells)) for one in found.conditions
+        )
+        return replace(found, conditions=back, kernel=f"simulator: {verdict.measured}")
+    by_cell = {
+        ran[one.cells[0]]: one
+        for one in conditions
+        if not one.whole and {ran[cell] for cell in one.cells} <= everything
+    }
+    mixed = tuple(
+        replace(one, held=by_cell[one.cells[0]].held, grade="kernel")
+        if not one.whole and one.cells[0] in by_cell
+        else one
+        for one in verdict.conditions
+    )
+    if mixed == verdict.conditions:
+        return verdict
+    failed = any(one.held is False for one in verdict.conditions)
+    status = _outcome(mixed, None if failed else verdict.support)
+    node = parse(claim.value) if claim.value else shown(check)
+    value, _, _ = _measured(node, some, False)
+    told = "" if value is None else f"virtual machine, {len(by_cell)} cells: {value:.4g}"
+    return replace(
+        verdict, status=status, grade=_grade(mixed, status), conditions=mixed, kernel=told
     )
 
 
@@ -223,28 +328,39 @@ def _untestable(claim: Claim, results: Results, reason: str) -> Verdict:
     return Verdict(claim, results.engine, status, reason, published=claim.published)
 
 
-def _as_published(node: ast.expr | None, results: Results) -> str:
-    """What the shown number is with the paper's values; empty where it does not print them all."""
+def _as_published(node: ast.expr | None, results: Results) -> float | None:
+    """What the shown number is with the paper's values; None where it does not print them all."""
     metrics = {name: np.full((1, len(results.points)), np.nan) for name in results.entry.metric}
     for (kind, metric, _), values in results.beside.items():
         if kind == "published":
             metrics[metric][0, list(values)] = list(values.values())
-    value, _, _ = _measured(node, _with(results, metrics, frozenset()), None)
-    uses = node is not None and any(name in source(node) for name in metrics)
-    return f"{value:.4g}" if value is not None and uses else ""
+    table = results.with_values(metrics, whole=True)
+    if node is None or not touched(node, table):
+        return None
+    try:
+        return _plain(evaluate(node, table))
+    except UntestableError:
+        return None
+
+
+def _number(printed: str) -> float | None:
+    """The number that a printed text consists of, its unit and a comparison before it aside."""
+    match = re.fullmatch(r"(?:[<>~]=?|about)?\s*(-?\d+(?:\.\d+)?)(?:\s+[A-Za-z%/]+)?", printed)
+    return float(match[1]) if match else None
 
 
 def _measured(
-    node: ast.expr | None, table: Table, resampled: Table | None
+    node: ast.expr | None, results: Results, interval: bool
 ) -> tuple[float | None, float | None, float | None]:
     """The number to show and its interval, where there are such."""
     if node is None:
         return None, None, None
     try:
-        value = _plain(evaluate(node, table))
-        if resampled is None or value is None:
+        value = _plain(evaluate(node, results.table))
+        if not interval or value is None:
             return value, None, None
-        return (value, *_interval(evaluate(node, resampled)))
+        pooled = len(touched(node, results.table)) if averages(node) else 1
+        return (value, *_interval(evaluate(node, results.resampled_for(max(pooled, 1)))))
     except UntestableError:
         return None, None, None
 
@@ -260,35 +376,6 @@ def _interval(value: Value) -> tuple[float | None, float | None]:
         return None, None
     low, high = np.quantile(data, [0.025, 0.975])
     return float(low), float(high)
-
-
-def _table(results: Results) -> Table:
-    metrics = {name: results.estimates(name)[None, :] for name in results.entry.metric}
-    return _with(results, metrics)
-
-
-def _resampled(results: Results) -> Table:
-    """Each point's runs drawn anew, for all metrics together, so that they stay paired."""
-    metrics = {name: np.full((RESAMPLES, len(results.points)), np.nan) for name in
-               results.entry.metric}  # fmt: skip
-    draw = np.random.default_rng(1)
-    values = {name: results.values(name) for name in metrics}
-    for point, runs in enumerate(results.runs):
-        if not runs:
-            continue
-        index = draw.integers(0, len(runs), (RESAMPLES, len(runs)))
-        for name, filled in metrics.items():
-            over = _OVER[results.entry.metric[name].over_runs]
-            filled[:, point] = over(values[name][point][index], axis=1)
-    return _with(results, metrics)
-
-
-def _with(
-    results: Results, metrics: dict[str, Array], missing: frozenset[int] | None = None
-) -> Table:
-    numbers = {name: number.value for name, number in results.entry.number.items()}
-    gone = results.missing if missing is None else missing
-    return Table(results.points, metrics, numbers, results.beside, gone)
 
 
 def commands(entry: Entry, size: Size, engines: Sequence[str] = ()) -> str:

@@ -1,0 +1,32 @@
+"""Where the simulator has been held against real kernels: the regime of docs/fidelity.md.
+
+A contradiction that rests on cells outside of it is called a difference. Must know no entry.
+"""
+
+from __future__ import annotations
+
+from fullpipe.scenario import Scenario
+
+#: docs/fidelity.md, "The regime that these checks cover", and docs/agreement.md.
+RATES_BPS = (10 * 10**6, 100 * 10**6)
+RTTS_NS = (10 * 10**6, 100 * 10**6)
+QDISCS = ("fifo", "fq_codel")
+
+
+def beyond(scenario: Scenario) -> str:
+    """Why the checks against kernels say nothing of a scenario; empty where they cover it."""
+    path = scenario.path
+    rtts = [path.rtt if flow.rtt is None else flow.rtt for flow in scenario.flow]
+    if not RATES_BPS[0] <= path.rate <= RATES_BPS[1]:
+        return "a rate outside 10 to 100 Mbit/s"
+    if not all(RTTS_NS[0] <= rtt <= RTTS_NS[1] for rtt in rtts):
+        return "an RTT outside 10 to 100 ms"
+    if path.qdisc not in QDISCS:
+        return f"qdisc {path.qdisc}"
+    if path.jitter or any(flow.jitter for flow in scenario.flow):
+        return "jitter"
+    if path.ecn or path.loss_marks or any(flow.ecn for flow in scenario.flow):
+        return "ECN"
+    if path.reverse_rate is not None or any(flow.direction != "up" for flow in scenario.flow):
+        return "traffic both ways"
+    return ""
