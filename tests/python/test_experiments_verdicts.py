@@ -271,8 +271,15 @@ LOW, HIGH, EITHER = [0.2, 0.21, 0.22], [0.6, 0.61, 0.62], [0.2, 0.5, 0.6]
         (HIGH, HIGH, "differs", "beyond", "Holds in 0 of 4 cells."),
         (LOW, HIGH, "partly", "beyond", "Holds in 2 of 4 cells. Differs in rate 400, rtt 10;"),
         (HIGH, LOW, "partly", "beyond", "Holds in 2 of 4 cells. Not in rate 10, rtt 10; rate 10,"),
+        (
+            [0.2, 0.2, 0.5],
+            HIGH,
+            "partly",
+            "beyond",
+            "Holds in 0 of 4 cells. Differs in rate 400, rtt",
+        ),
         (LOW, EITHER, "uncertain", "beyond", "Holds in 2 of 4 cells. Open in rate 400, rtt 10;"),
-        (EITHER, HIGH, "partly", "beyond", "Holds in 0 of 4 cells. Differs in rate 400, rtt 10;"),
+        (EITHER, HIGH, "differs", "beyond", "Holds in 0 of 4 cells. Differs in rate 400, rtt 10;"),
     ],
 )
 def test_an_outcome_is_no_more_than_the_runs_show(

@@ -12,10 +12,11 @@ from pathlib import Path
 from fullpipe.engines import engine
 from fullpipe.errors import RunError, UserError
 from fullpipe.experiments.entry import Entry, Size
-from fullpipe.experiments.runner import Outcome, Progress, run_entries
+from fullpipe.experiments.runner import Outcome, run_entries
 from fullpipe.experiments.store import Store
 from fullpipe.experiments.verdicts import EntryVerdicts, judge
 from fullpipe.plan import resolve
+from fullpipe.sweep.schedule import Progress
 
 #: Runs of a cell on the kernel: as many as an interval takes.
 KERNEL_RUNS = 3

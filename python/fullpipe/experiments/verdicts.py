@@ -53,10 +53,11 @@ SURE = 0.975
 @dataclass(frozen=True)
 class Condition:
     """What a claim says of one cell (or of all together, `whole`), and what became of it: True,
-    False, or None where the runs allow both."""
+    False, or None where the runs allow both; `likely`: by the cells' values alone."""
 
     label: str
     held: bool | None
+    likely: bool
     cells: tuple[int, ...]
     grade: Grade
     whole: bool = False
@@ -236,7 +237,8 @@ def _conditions(
             share = float(drawn[index].mean())
             held = True if share >= SURE else False if share <= 1 - SURE else None
         grade = _rests_on(claim, results, part.cells)
-        found.append(Condition(part.label, held, part.cells, grade, part.whole is not None))
+        likely = bool(part.holds[0])
+        found.append(Condition(part.label, held, likely, part.cells, grade, part.whole is not None))
     return tuple(found), support
 
 
@@ -257,16 +259,16 @@ def _rests_on(claim: Claim, results: Results, cells: Sequence[int]) -> Grade:
 
 
 def _outcome(conditions: Sequence[Condition], support: float | None) -> Status:
-    """Contradicted where it fails in more than half of the cells, partly where in fewer; cells of
-    which nobody knows how the simulator relates to a kernel do not contradict, they differ."""
-    fails = [one for one in conditions if one.held is False]
-    firm = [one for one in fails if one.grade != "beyond"]
-    if 2 * len(firm) > len(conditions):
-        return "contradicted"
-    if 2 * len(fails) > len(conditions):
-        return "differs"
-    if fails:
-        return "partly"
+    """Where it surely fails in some cell: contradicted if it fails, as far as can be told, in more
+    than half of them, partly if in fewer; cells of which nobody knows how the simulator relates to
+    a kernel do not contradict, they differ."""
+    if any(one.held is False for one in conditions):
+        fails = [one for one in conditions if not one.likely]
+        if 2 * len(fails) <= len(conditions):
+            return "partly"
+        firm = [one for one in fails if one.grade != "beyond"]
+        sure = any(one.held is False for one in firm)
+        return "contradicted" if sure and 2 * len(firm) > len(conditions) else "differs"
     open_ = any(one.held is None for one in conditions)
     return "uncertain" if open_ or (support is not None and support < SURE) else "reproduced"
 
@@ -276,7 +278,7 @@ def _grade(conditions: Sequence[Condition], status: Status) -> Grade:
     order = list(GRADES)
     found = sorted(order.index(one.grade) for one in conditions)
     if status == "contradicted":
-        found = sorted(order.index(one.grade) for one in conditions if one.held is False)
+        found = sorted(order.index(one.grade) for one in conditions if not one.likely)
         found = found[: len(conditions) // 2 + 1]
     return order[found[-1]] if found else ""
 
@@ -306,7 +308,12 @@ def _with_kernel(verdict: Verdict, check: ast.expr, kernel: Results) -> Verdict:
         if not one.whole and {ran[cell] for cell in one.cells} <= everything
     }
     mixed = tuple(
-        replace(one, held=by_cell[one.cells[0]].held, grade="kernel")
+        replace(
+            one,
+            held=by_cell[one.cells[0]].held,
+            likely=by_cell[one.cells[0]].likely,
+            grade="kernel",
+        )
         if not one.whole and one.cells[0] in by_cell
         else one
         for one in verdict.conditions
