@@ -248,7 +248,10 @@ class Probe(_Part):
     """A latency measurement beside the flows."""
 
     kind: Literal["ping", "udp"] = Field("ping", description="ICMP echo, or UDP and back")
-    name: str | None = Field(None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+:-]+$")
+    name: str | None = Field(
+        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+:-]+$",
+        description="name in tables and plots; the kind and a number",
+    )  # fmt: skip
     interval: Time = Field(200 * 10**6, description="between requests; Flent uses 200ms")
     start: Time = Field(0, description="when the first request is sent")
 
@@ -271,7 +274,9 @@ class Host(_Part):
     )
     gso_max_segments: int = Field(44, ge=1, le=65535, description="largest burst; 1: TSO off")
     receive_aggregation: Time = Field(0, description="GRO: packets within it share an ACK; 0: off")
-    ack_policy: Literal["linux", "every_packet", "every_second"] = "linux"
+    ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
+        "linux", description="linux: quick ACKs at first, then every second packet or a timer"
+    )
     receive_low_water: Size = Field(
         1, ge=1, le=32768, description="the receiving application reads when so much waits "
         "(SO_RCVLOWAT); 1B: at once, as most do"
@@ -297,7 +302,9 @@ class CcTable(BaseModel):
 class Scenario(_Part):
     """One thing to run."""
 
-    name: str = Field("scenario", min_length=1, max_length=200)
+    name: str = Field(
+        "scenario", min_length=1, max_length=200, description="in tables, plots and reports"
+    )
     duration: Time = Field(description="how long the run lasts")
     warmup: Time = Field(0, description="metrics leave out this much at the start")
     seed: int = Field(1, ge=0, le=2**63 - 1, description="of every random number")

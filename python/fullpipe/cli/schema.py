@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
+import typer
+
+from fullpipe.reference import markdown
 from fullpipe.scenario import Scenario
 
 
-def schema() -> None:
-    """Prints the JSON schema of scenario files."""
+def schema(
+    markdown_: Annotated[
+        bool, typer.Option("--markdown", help="the reference for people, docs/scenario.md")
+    ] = False,
+) -> None:
+    """Prints the JSON schema of scenario files, or the reference for people."""
+    if markdown_:
+        print(markdown(), end="")
+        return
     print(json.dumps(Scenario.model_json_schema(), indent=2))

@@ -1,0 +1,70 @@
+"""The reference for people is what the models check, its examples are accepted, and every scenario
+of `scenarios/` runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe import _native, reference
+from fullpipe.plan import resolve
+from fullpipe.scenario import Scenario, load_document, make_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
+
+
+def test_the_page_in_docs_is_the_reference() -> None:
+    written = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
+    assert written == reference.markdown(), "fullpipe schema --markdown > docs/scenario.md"
+
+
+def test_every_key_of_the_schema_stands_in_the_reference_with_words() -> None:
+    schema = Scenario.model_json_schema()
+    page = reference.markdown()
+    for model in [schema, *schema["$defs"].values()]:
+        for name, said in model.get("properties", {}).items():
+            if "$ref" in json.dumps(said):
+                continue
+            (row, *_) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+            assert all(cell.strip() for cell in row.split(" | ")[-2:]), row
+    assert all(key in dict(reference.examples()) for key in reference.ENGINES)
+
+
+@pytest.mark.parametrize(("key", "value"), list(reference.examples()))
+def test_every_example_is_accepted(key: str, value: Any) -> None:
+    document: dict[str, Any] = {
+        "duration": "60s", "path": {"rate": "10mbit", "rtt": "40ms", "loss": "1%"},
+        "flow": [{"cc": "cubic"}], "probe": [{}], "cc": {},
+    }  # fmt: skip
+    section, _, name = key.rpartition(".")
+    if section == "cc.NAME":
+        document["cc"]["mine"] = {name: value}
+        document["flow"][0]["cc"] = "mine"
+    else:
+        node: Any = document
+        for part in section.split(".") if section else ():
+            node = node.setdefault(part, {})
+            node = node[0] if isinstance(node, list) else node
+        node[name] = value
+    make_scenario(document)
+
+
+def test_there_is_a_dozen_of_scenarios_each_with_a_comment() -> None:
+    assert len(SCENARIOS) >= 12
+    assert all(path.read_text(encoding="utf-8").startswith("# ") for path in SCENARIOS)
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_every_scenario_runs_and_all_its_flows_deliver(path: Path) -> None:
+    document = load_document(path)
+    seconds = 0.3 if "10gbit" in path.read_text(encoding="utf-8") else 6
+    plan = resolve(make_scenario(document, str(path)))
+    plan["duration_ns"] = min(plan["duration_ns"], int(seconds * 1e9))
+    raw = _native.sim.run(json.dumps(plan))
+    delivered = memoryview(raw["flows"]["bytes_delivered"][1]).cast("Q").tolist()
+    assert len(delivered) == len(plan["flows"])
+    assert all(delivered)
