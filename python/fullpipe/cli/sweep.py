@@ -65,7 +65,8 @@ def run(
     on: Annotated[
         str | None,
         typer.Option(
-            metavar="ray[://HOST:PORT]", help="a Ray cluster, or Ray on this machine alone"
+            metavar="ray|ADDRESS",
+            help="Ray: on this machine, ray://HOST:PORT, HOST:PORT or a file that holds one",
         ),
     ] = None,
 ) -> int:
@@ -149,7 +150,9 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
         from fullpipe.sweep.pool import Pool
 
         return Pool(jobs)
-    raise UserError(f"--on {on}: is not in this installation")
+    from fullpipe.sweep.cluster import Cluster, address_of
+
+    return Cluster(address_of(on), jobs, sweep.options.engine)
 
 
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:

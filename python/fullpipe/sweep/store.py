@@ -89,6 +89,16 @@ class Store:
         found = [read(part / f"{name}.parquet") for part in self.parts()]
         return pa.concat_tables([SCHEMAS[name].empty_table(), *found])
 
+    def read_part(self, part: Path) -> dict[str, pa.Table]:
+        """The rows in a folder of another store. Raises UserError where they are no such rows."""
+        tables = {}
+        for name, schema in SCHEMAS.items():
+            table = read(part / f"{name}.parquet")
+            if table.schema != schema:
+                raise UserError(f"{part}/{name}.parquet: has other columns than this program's")
+            tables[name] = table
+        return tables
+
     def write(self, tables: Mapping[str, pa.Table], recordings: Mapping[str, Path]) -> None:
         """Adds the rows of whole runs; moves their recordings (key -> folder in `workplace()`)
         first, so that no row stands without what it promises."""

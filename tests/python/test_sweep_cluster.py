@@ -1,0 +1,79 @@
+"""Cells run elsewhere come back as the same bytes; nothing is lost with a worker or a node."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from fullpipe.errors import UserError
+from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.cluster import address_of
+from fullpipe.sweep.running import deciding_options
+from fullpipe.sweep.shipping import accept, execute, pack
+from fullpipe.sweep.store import Store
+from fullpipe.sweep.worker import Cells
+from sweep_files import document, filled, rows, sweep
+
+
+@pytest.mark.parametrize("keep", ["metrics", "recordings"])
+def test_a_group_run_elsewhere_is_the_group_run_here(tmp_path: Path, keep: str) -> None:
+    found = sweep(sweep={"seeds": 1, "keep": keep})
+    here, _ = filled(tmp_path / "here", found)
+    there = Store(tmp_path / "there", create=True)
+    planner = Planner(found, tmp_path / "plans", deciding_options(found))
+    runs = [planned.run for cell in planner.cells() for planned in planner.plan(cell, 1)]
+    cells = Cells(there.folder, planner.spool, "sim", {}, keep == "recordings")
+    for group in (runs[:2], runs[2:]):
+        assert accept(cells, execute(pack(cells, group))) == []
+    there.settle()
+    assert {k: sorted(map(str, v)) for k, v in rows(there).items()} == {
+        k: sorted(map(str, v)) for k, v in rows(here).items()
+    }
+    for run in runs:
+        files = sorted(file.name for file in here.recording(run.facts.key).glob("*.parquet"))
+        assert bool(files) == (keep == "recordings")
+        for name in files:
+            own, other = (store.recording(run.facts.key) / name for store in (here, there))
+            assert own.read_bytes() == other.read_bytes()
+
+
+def test_an_address_is_ray_a_host_with_port_or_a_file_that_holds_one(tmp_path: Path) -> None:
+    file = tmp_path / "head"
+    file.write_text("127.0.0.1:6399\n")
+    assert address_of("ray") is None
+    assert address_of("ray://10.0.0.1:10001") == "ray://10.0.0.1:10001"
+    assert address_of(str(file)) == "127.0.0.1:6399"
+    file.write_text("nothing")
+    for wrong in ("cluster", "host:", ":6379", str(file)):
+        with pytest.raises(UserError, match="--on"):
+            address_of(wrong)
+
+
+def test_the_pool_never_loads_ray(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(tomli_w.dumps(document()))
+    code = (
+        "import sys; from fullpipe import cli\n"
+        "sys.argv[1:] = ['sweep', sys.argv[1], '--jobs', '1', '--out', sys.argv[2]]\n"
+        "try:\n    cli.main()\nexcept SystemExit as ended:\n    assert not ended.code\n"
+        "assert 'ray' not in sys.modules and 'fullpipe.sweep.cluster' not in sys.modules\n"
+    )
+    command = [sys.executable, "-c", code, str(file), str(tmp_path / "store")]
+    subprocess.run(command, check=True)
+
+
+@pytest.mark.slow
+def test_ray_on_this_machine_leaves_the_bytes_of_the_pool(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed (pip install 'fullpipe[cluster]')")
+    file = tmp_path / "sweep.toml"
+    file.write_text(tomli_w.dumps(document()))
+    for name, words in (("ray", ["--on", "ray"]), ("pool", [])):
+        command = [sys.executable, "-c", "from fullpipe.cli import main; main()", "sweep",
+                   str(file), "--jobs", "2", "--out", str(tmp_path / name), *words]  # fmt: skip
+        subprocess.run(command, check=True, env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"})
+    assert rows(Store(tmp_path / "ray")) == rows(Store(tmp_path / "pool"))
