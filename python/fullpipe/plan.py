@@ -25,27 +25,46 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     flows = _flows(scenario)
     has_down = any(flow["direction"] == "down" for flow in flows)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
-    reverse = _qdisc(path, path.reverse_qdisc, path.reverse_buffer, reverse_rate or path.rate)
+    jitter = _jitter(path.jitter, path.jitter_shape)
+    loss = _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per)
+    reverse_loss = _loss(path.reverse_loss, 0.0, False, "packet")
+    forward = {
+        "rate_bps": path.rate,
+        "delay_ns": 0,
+        "qdisc": _qdisc(path, path.qdisc, path.buffer, path.rate),
+        "loss": None,
+    }
+    reverse = {
+        "rate_bps": reverse_rate,
+        "delay_ns": 0,
+        "qdisc": _qdisc(path, path.reverse_qdisc, path.reverse_buffer, reverse_rate or path.rate),
+        "loss": None,
+    }
+    delays = {
+        "forward_delay_ns": path.forward_delay,
+        "reverse_delay_ns": path.rtt - path.forward_delay,
+    }
+    probes = _probes(scenario)
     host = scenario.host
-    return {
+    plan = {
         "name": scenario.name,
         "seed": scenario.seed if seed is None else seed,
         "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval,
+        "links": [
+            {"name": "path", "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}
+        ],
+        "ends": {
+            "mtu_bytes": path.mtu, **delays, "jitter": jitter, "loss": loss,
+            "reverse_loss": reverse_loss,
+        },
         "path": {
-            "rate_bps": path.rate,
-            "reverse_rate_bps": reverse_rate,
-            "forward_delay_ns": path.forward_delay,
-            "reverse_delay_ns": path.rtt - path.forward_delay,
-            "mtu_bytes": path.mtu,
-            "qdisc": _qdisc(path, path.qdisc, path.buffer, path.rate),
-            "reverse_qdisc": reverse,
-            "loss": _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per),
-            "reverse_loss": _loss(path.reverse_loss, 0.0, False, "packet"),
-            "jitter": _jitter(path.jitter, path.jitter_shape),
+            "rate_bps": path.rate, "reverse_rate_bps": reverse_rate, **delays,
+            "mtu_bytes": path.mtu, "qdisc": forward["qdisc"], "reverse_qdisc": reverse["qdisc"],
+            "loss": loss, "reverse_loss": reverse_loss, "jitter": jitter,
         },
         "flows": flows,
-        "probes": _probes(scenario),
+        "probes": probes,
         "host": {
             "pacing": host.pacing,
             "pacing_shift": _PACING_SHIFTS[host.tsq],
@@ -59,7 +78,9 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "access_rate_bps": host.access_rate or 0,
             "arp": host.arp,
         },
-    }
+    }  # fmt: skip
+    _put_on_hosts(plan)
+    return plan
 
 
 def _flows(scenario: Scenario) -> list[dict[str, Any]]:
@@ -100,6 +121,8 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
         "amount_bytes": flow.amount,
         "app_rate_bps": flow.app_rate,
         "direction": flow.direction,
+        "route": {"enter": 0, "leave": 0},
+        "dscp": flow.dscp,
         "forward_delay_ns": forward,
         "reverse_delay_ns": reverse,
         "jitter": jitter,
@@ -113,6 +136,35 @@ def _cc(choice: Choice) -> dict[str, Any]:
     return {"name": choice.name, "algorithm": algorithm, "params": list(choice.values)}
 
 
+def _put_on_hosts(plan: dict[str, Any]) -> None:
+    """Says which flows and probes share a host: those that have the same delays and need the same
+    settings. Whoever has jitter or a link of its own has a host of its own."""
+    ends, first = plan["ends"], plan["flows"][0]
+    has_link = plan["host"]["access_rate_bps"] > 0
+    near: list[Any] = []
+    far: list[Any] = []
+    everyone = [*enumerate(plan["flows"]), *((len(plan["flows"]), one) for one in plan["probes"])]
+    for index, one in everyone:
+        delays = {
+            key: ends[key] if one.get(key) is None else one[key]
+            for key in ("forward_delay_ns", "reverse_delay_ns")
+        }
+        jitter = one.get("jitter") or ends["jitter"]
+        jitter = jitter if jitter and jitter["max_ns"] else None
+        sends = one.get("direction") if has_link else None
+        # A probe's packets carry no ECN: it goes where there is a host for its delays.
+        side = (delays["reverse_delay_ns"], one.get("ecn", first["ecn"]))
+        sender = (*side, index if jitter or sends == "up" else None)
+        receiver = (delays["forward_delay_ns"], index if sends == "down" else None)
+        one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}
+
+
+def _position(known: list[Any], wanted: Any) -> int:
+    if wanted not in known:
+        known.append(wanted)
+    return known.index(wanted)
+
+
 def _probes(scenario: Scenario) -> list[dict[str, Any]]:
     probes: list[dict[str, Any]] = []
     for index, probe in enumerate(scenario.probe):
@@ -121,7 +173,7 @@ def _probes(scenario: Scenario) -> list[dict[str, Any]]:
             raise UserError(f"probe.{index}.name: {name!r} is used twice; names must differ")
         probes.append({
             "name": name, "kind": probe.kind, "interval_ns": probe.interval,
-            "start_ns": probe.start,
+            "start_ns": probe.start, "route": {"enter": 0, "leave": 0}, "dscp": probe.dscp,
         })  # fmt: skip
     return probes
 

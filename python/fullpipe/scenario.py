@@ -39,18 +39,20 @@ def _quantity(parse: Any, description: str, example: str) -> Any:
     return (BeforeValidator(parse), WithJsonSchema(schema))
 
 
-_RATE, _TIME, _SIZE, _BUFFER, _RATIO = (
+_RATE, _TIME, _SIZE, _BUFFER, _RATIO, _DSCP = (
     _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
     _quantity(units.parse_time, "a time with its unit", "40ms"),
     _quantity(units.parse_size, "a size with its unit", "64KB"),
     _quantity(units.parse_buffer, "a queue limit: BDP, bytes or packets", "1bdp"),
     _quantity(units.parse_ratio, "a probability", "1%"),
+    _quantity(units.parse_dscp, "a DSCP: its name, or a number from 0 to 63", "EF"),
 )
 Rate = Annotated[int, *_RATE]
 Time = Annotated[int, *_TIME]
 Size = Annotated[int, *_SIZE]
 Buffer = Annotated[units.Buffer, *_BUFFER]
 Ratio = Annotated[float, *_RATIO]
+Dscp = Annotated[int, *_DSCP]
 
 QdiscName = Literal[
     "fifo", "fq", "codel", "fq_codel", "red", "cake", "pie", "fq_pie", "sfq", "tbf", "prio",
@@ -232,6 +234,7 @@ class Flow(_Part):
     jitter_shape: JitterShapeName | None = Field(None, description="how it is drawn; the path's")
     receive_window: Size | None = Field(None, description="fixed receive window; autotuned")
     ecn: bool | None = Field(None, description="negotiate ECN; as the path says")
+    dscp: Dscp = Field(0, description="DSCP of its packets, ACKs included, such as EF or AF41")
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -254,6 +257,7 @@ class Probe(_Part):
     )  # fmt: skip
     interval: Time = Field(200 * 10**6, description="between requests; Flent uses 200ms")
     start: Time = Field(0, description="when the first request is sent")
+    dscp: Dscp = Field(0, description="DSCP of requests and answers, such as EF")
 
     @model_validator(mode="after")
     def _consistent(self) -> Probe:

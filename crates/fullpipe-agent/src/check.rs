@@ -1,6 +1,6 @@
 //! What of a plan this agent cannot do, said before anything is built.
 
-use fullpipe_scenario::{AckPolicy, Aqm, Plan, ProbeKind};
+use fullpipe_scenario::{AckPolicy, Aqm, Link, Medium, Plan, ProbeKind};
 
 /// `sk_pacing_shift` of every socket; only drivers can change it (sk_pacing_shift_update()).
 const KERNEL_PACING_SHIFT: u8 = 10;
@@ -10,7 +10,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     let host = &plan.host;
     let bad = |sentence: String| Err(sentence);
     check_basics(plan)?;
-    if plan.path.rate_bps < 8000 || plan.path.reverse_rate_bps.is_some_and(|rate| rate < 8000) {
+    let rates_bps = plan.links.iter().flat_map(Link::rates_bps).flatten();
+    if rates_bps.min().is_some_and(|least_bps| least_bps < 8000) {
         return bad("path.rate: a kernel's bottleneck passes 8 kbit/s or more".into());
     }
     if host.pacing_shift != KERNEL_PACING_SHIFT {
@@ -39,17 +40,18 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
 /// For a path between two hosts, which is what it is.
 pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     check_basics(plan)?;
-    let path = &plan.path;
+    let ends = &plan.ends;
     let has = |key: &str, is_set: bool| match is_set {
         true => Err(format!(
             "{key}: a real network has its own; leave it out, or run without --peer"
         )),
         false => Ok(()),
     };
-    has("path.loss", path.loss.is_some())?;
-    has("path.reverse_loss", path.reverse_loss.is_some())?;
-    has("path.jitter", path.jitter.is_some())?;
-    has("path.qdisc", path.qdisc.aqm != Aqm::Fifo)?;
+    has("path.loss", ends.loss.is_some())?;
+    has("path.reverse_loss", ends.reverse_loss.is_some())?;
+    has("path.jitter", ends.jitter.is_some())?;
+    let Medium::Wire { forward, .. } = &plan.links[0].medium;
+    has("path.qdisc", forward.qdisc.aqm != Aqm::Fifo)?;
     for flow in &plan.flows {
         let is_own = flow.forward_delay_ns.is_some() || flow.reverse_delay_ns.is_some();
         has(&format!("flow {}: rtt", flow.name), is_own)?;
@@ -74,6 +76,9 @@ pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
 fn check_basics(plan: &Plan) -> Result<(), String> {
     if plan.duration_ns == 0 || plan.sample_interval_ns == 0 {
         return Err("duration_ns and sample_interval_ns must be above 0".into());
+    }
+    if plan.links.is_empty() {
+        return Err("links: there must be at least one".into());
     }
     if plan.flows.is_empty() {
         return Err("flows: there must be at least one".into());

@@ -393,7 +393,7 @@ impl<'a> Session<'a> {
         let Some(rate_bps) = self.plan.flows[flow].app_rate_bps else {
             return;
         };
-        let bytes = u64::from(self.plan.path.mtu_bytes - HEADER_BYTES);
+        let bytes = u64::from(self.plan.ends.mtu_bytes - HEADER_BYTES);
         let connection = &mut self.flows[flow].connection;
         match connection.add_credit(bytes, &self.payload) {
             Ok(true) => {
@@ -520,8 +520,6 @@ fn put_event(sink: &mut dyn Sink, t_us: u64, flow: usize, event: &str, value: u6
 /// What a flow's row holds besides counters.
 fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
     let flow: &Flow = &plan.flows[index];
-    let forward_ns = flow.forward_delay_ns.unwrap_or(plan.path.forward_delay_ns);
-    let reverse_ns = flow.reverse_delay_ns.unwrap_or(plan.path.reverse_delay_ns);
     let direction = match flow.direction {
         Direction::Up => "up",
         Direction::Down => "down",
@@ -533,8 +531,8 @@ fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
         direction: direction.to_owned(),
         start_us: flow.start_ns / 1000,
         completion_us,
-        base_rtt_us: (forward_ns + reverse_ns) / 1000,
-        mss_bytes: u64::from(plan.path.mtu_bytes - HEADER_BYTES),
+        base_rtt_us: plan.base_rtt_ns(flow) / 1000,
+        mss_bytes: u64::from(plan.ends.mtu_bytes - HEADER_BYTES),
         ..FlowRow::default()
     }
 }

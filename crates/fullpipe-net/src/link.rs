@@ -1,49 +1,170 @@
-//! The bottleneck's rate, as Linux's htb shapes it.
+//! The contract of a link: one hop of a network, both directions.
 //!
-//! A packet passes at once while tokens are not negative, and its bytes are charged afterwards
-//! (sch_htb.c, htb_charge_class()): an idle shaper adds no serialization delay, and up to `burst`
-//! bytes of credit gather while it idles. That is what the testbeds of the papers have, so base
-//! RTTs agree with theirs. Fractions of a ns are carried over, so that no rate drifts.
+//! A packet and a time go in; packets and the times at which they come out, and what was dropped,
+//! are put into a list that the caller owns. A link has no clock and no agenda: it says when it
+//! next needs attention and is called then. So a full-duplex wire, a half-duplex medium with many
+//! stations, and a link that follows a trace look alike to whoever drives them. A link must never
+//! know which other links there are, or what a packet carries.
 
-const NS_PER_S: u64 = 1_000_000_000;
+use fullpipe_scenario::{Link as Plan, Medium};
 
-/// A token bucket that charges after sending.
-#[derive(Debug)]
-pub struct Shaper {
-    rate_bps: u64,
-    burst_ns: u64,
-    /// When tokens were, or will be, at zero.
-    zero_at_ns: u64,
-    /// Remainder of the divisions so far, in bit * ns / s.
-    carry: u64,
+use crate::queue::Counters;
+use crate::wire::Wire;
+use crate::Packet;
+
+/// A direction through the row of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As the data of "up" flows.
+    Forward,
+    /// Back.
+    Reverse,
 }
 
-impl Shaper {
-    /// A shaper of `rate_bps` that saves at most `burst_bytes` while idle.
-    pub fn new(rate_bps: u64, burst_bytes: u32) -> Self {
-        let burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
+impl Way {
+    /// Both, in the order of their indices.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
+
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The other one.
+    pub fn back(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+
+    /// `forward` or `reverse`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
+}
+
+/// A packet that comes out of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit<P> {
+    /// When: not before the call that put it here. Along one way times never decrease, unless the
+    /// link reorders.
+    pub at_ns: u64,
+    /// In which direction it goes on.
+    pub way: Way,
+    /// What.
+    pub packet: P,
+}
+
+/// What calls of a link leave. The caller reads what was added and takes it out again; a link only
+/// ever adds.
+#[derive(Clone, Debug)]
+pub struct Passed<P> {
+    /// Packets that came out.
+    pub out: Vec<Exit<P>>,
+    /// Packets that are gone, lost by chance or dropped by a queue.
+    pub dropped: Vec<P>,
+}
+
+impl<P> Default for Passed<P> {
+    fn default() -> Self {
         Self {
-            rate_bps,
-            burst_ns,
-            zero_at_ns: 0,
-            carry: 0,
+            out: Vec::with_capacity(64),
+            dropped: Vec::with_capacity(64),
         }
     }
+}
 
-    /// When a packet may pass next; not after `now_ns` if one may pass now.
-    pub fn ready_ns(&self) -> u64 {
-        self.zero_at_ns
+/// What can be sampled of one way of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WayState {
+    /// Bytes waiting.
+    pub queue_bytes: u64,
+    /// Packets waiting.
+    pub queue_packets: u64,
+    /// The queue's totals.
+    pub counters: Counters,
+    /// Packets lost by chance so far.
+    pub lost_packets: u64,
+    /// Packets marked by chance so far.
+    pub marked_packets: u64,
+}
+
+/// One hop.
+///
+/// A link has at most two timers, 0 and 1. Ways that are independent have one each; a medium that
+/// both ways share has one. After every call the caller asks for the time of the timer that the
+/// call was about, and calls [`Link::advance`] then, and possibly earlier: a call too early does
+/// nothing.
+pub trait Link<P: Packet> {
+    /// The timer that a call of [`Link::offer`] in this direction may move.
+    fn timer(&self, way: Way) -> usize;
+    /// A packet arrives, to go this way.
+    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>);
+    /// Does what is due.
+    fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>);
+    /// When a timer is due; `None`: not before another packet comes.
+    fn due_ns(&self, timer: usize) -> Option<u64>;
+    /// How one way is; `None` where nothing can wait.
+    fn state(&self, way: Way) -> Option<WayState>;
+    /// How long a packet that came now would wait at the present rate, as far as it can be told.
+    /// Flows that have queues of their own do not wait for others.
+    fn waiting_ns(&self, now_ns: u64, way: Way) -> u64;
+}
+
+/// All kinds of links. An enum, not a trait object: calls are direct and can be inlined.
+#[derive(Debug)]
+pub enum AnyLink<P> {
+    /// A full-duplex wire.
+    Wire(Box<Wire<P>>),
+}
+
+macro_rules! each {
+    ($link:expr, $kind:ident => $call:expr) => {
+        match $link {
+            AnyLink::Wire($kind) => $call,
+        }
+    };
+}
+
+impl<P: Packet> AnyLink<P> {
+    /// The link of a plan at position `index` of its row. The error names the key.
+    pub fn new(plan: &Plan, index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
+        match &plan.medium {
+            Medium::Wire { forward, reverse } => {
+                Wire::new([forward, reverse], index, seed, mtu_bytes)
+                    .map(|wire| Self::Wire(Box::new(wire)))
+            }
+        }
+        .map_err(|error| format!("link {}: {error}", plan.name))
+    }
+}
+
+impl<P: Packet> Link<P> for AnyLink<P> {
+    fn timer(&self, way: Way) -> usize {
+        each!(self, link => link.timer(way))
     }
 
-    /// Charges a packet that passes at `now_ns`.
-    pub fn charge(&mut self, now_ns: u64, wire_bytes: u32) {
-        let earliest = now_ns.saturating_sub(self.burst_ns);
-        if self.zero_at_ns < earliest {
-            self.zero_at_ns = earliest;
-            self.carry = 0;
-        }
-        let cost = u64::from(wire_bytes) * 8 * NS_PER_S + self.carry;
-        self.zero_at_ns += cost / self.rate_bps;
-        self.carry = cost % self.rate_bps;
+    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>) {
+        each!(self, link => link.offer(now_ns, way, packet, passed));
+    }
+
+    fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>) {
+        each!(self, link => link.advance(now_ns, timer, passed));
+    }
+
+    fn due_ns(&self, timer: usize) -> Option<u64> {
+        each!(self, link => link.due_ns(timer))
+    }
+
+    fn state(&self, way: Way) -> Option<WayState> {
+        each!(self, link => link.state(way))
+    }
+
+    fn waiting_ns(&self, now_ns: u64, way: Way) -> u64 {
+        each!(self, link => link.waiting_ns(now_ns, way))
     }
 }

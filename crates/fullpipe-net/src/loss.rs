@@ -3,6 +3,7 @@
 use fullpipe_scenario::Loss;
 
 use crate::rng::Rng;
+use crate::Packet;
 
 /// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,61 @@ impl LossSource {
         let answer = (value * ((1 << 32) - rho) + u64::from(self.last) * rho) >> 32;
         self.last = answer as u32;
         self.last
+    }
+}
+
+/// A place where packets are lost or marked by chance, and counted.
+#[derive(Clone, Debug)]
+pub struct LossGate {
+    source: LossSource,
+    /// Where one draw holds for a burst: the last one.
+    burst_verdict: Option<Verdict>,
+    lost: u64,
+    marked: u64,
+}
+
+impl LossGate {
+    /// As the plan describes it.
+    pub fn new(loss: &Loss, seed: u64) -> Self {
+        Self {
+            source: LossSource::new(loss, seed),
+            burst_verdict: loss.per_burst.then_some(Verdict::Pass),
+            lost: 0,
+            marked: 0,
+        }
+    }
+
+    /// False if the packet is gone; it may have been marked otherwise.
+    pub fn passes<P: Packet>(&mut self, packet: &mut P) -> bool {
+        let verdict = match self.burst_verdict {
+            Some(verdict) if packet.follows_in_burst() => verdict,
+            _ => self.source.next(),
+        };
+        if self.burst_verdict.is_some() {
+            self.burst_verdict = Some(verdict);
+        }
+        match verdict {
+            Verdict::Pass => true,
+            Verdict::Mark if packet.ecn_capable() => {
+                packet.mark_ce();
+                self.marked += 1;
+                true
+            }
+            Verdict::Mark | Verdict::Drop => {
+                self.lost += 1;
+                false
+            }
+        }
+    }
+
+    /// Packets lost so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Packets marked so far.
+    pub fn marked(&self) -> u64 {
+        self.marked
     }
 }
 

@@ -39,6 +39,8 @@ pub mod purpose {
     pub const RED: u32 = 5;
     /// What packets cost the hosts.
     pub const HOST: u32 = 6;
+    /// Random loss of a link, by link and way.
+    pub const LINK_LOSS: u32 = 7;
     /// Backoff on a Wi-Fi channel.
     pub const WIFI_BACKOFF: u32 = 20;
     /// MPDUs lost on it.

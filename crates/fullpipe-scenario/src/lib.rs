@@ -6,14 +6,16 @@
 //! is run.
 
 mod cc_row;
+mod links;
 mod plan;
 pub mod stream;
 mod tables;
 mod wifi;
 
+pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction, Flow,
-    HostOptions, Jitter, JitterShape, Loss, Pacing, Path, Plan, Probe, ProbeKind, Qdisc,
+    HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
     CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables,

@@ -1,7 +1,10 @@
 //! The resolved scenario. Times are in ns since the start of the run, rates in bit/s, volumes in
 //! bytes. `None` means "as a stock Linux host would", and each field says what that is.
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::links::{Ends, Hosts, Link, Route};
 
 /// One run of one scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -15,8 +18,13 @@ pub struct Plan {
     pub duration_ns: u64,
     /// Interval of flow, queue and algorithm samples.
     pub sample_interval_ns: u64,
-    /// The bottleneck and what lies around it.
-    pub path: Path,
+    /// The row of links that is the network, in the order in which "up" flows pass it.
+    pub links: Vec<Link>,
+    /// What lies between the row and the hosts.
+    pub ends: Ends,
+    /// The first bottleneck in short, for models and reports: engines read `links` and `ends`.
+    #[serde(default, skip_serializing, deserialize_with = "ignored")]
+    pub path: (),
     /// The connections, in the order of their flow ids 0, 1, ...
     pub flows: Vec<Flow>,
     /// Latency measurements beside the flows.
@@ -34,33 +42,27 @@ impl Plan {
             None => self.host.receive_low_water_bytes,
         }
     }
+
+    /// Delays of a flow's ends (forward, reverse), or of a probe's.
+    pub fn end_delays_ns(&self, flow: Option<&Flow>) -> (u64, u64) {
+        let own = |get: fn(&Flow) -> Option<u64>, common| flow.and_then(get).unwrap_or(common);
+        (
+            own(|flow| flow.forward_delay_ns, self.ends.forward_delay_ns),
+            own(|flow| flow.reverse_delay_ns, self.ends.reverse_delay_ns),
+        )
+    }
+
+    /// A flow's RTT without queues and serialization: its ends' delays and those of its links.
+    pub fn base_rtt_ns(&self, flow: &Flow) -> u64 {
+        let (forward_ns, reverse_ns) = self.end_delays_ns(Some(flow));
+        let links = &self.links[flow.route.range()];
+        let links_ns: u64 = links.iter().map(Link::base_rtt_ns).sum();
+        forward_ns + reverse_ns + links_ns
+    }
 }
 
-/// One bottleneck in each direction, with the delay behind it.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Path {
-    /// Rate of the bottleneck from senders to receivers ("up").
-    pub rate_bps: u64,
-    /// Rate from receivers to senders ("down"); also carries the ACKs of "up" flows.
-    /// `None`: that direction is not limited (and has no queue).
-    pub reverse_rate_bps: Option<u64>,
-    /// One-way delay after the forward bottleneck, for flows without their own.
-    pub forward_delay_ns: u64,
-    /// One-way delay of the way back (netem on the ACK path in the kernel engines).
-    pub reverse_delay_ns: u64,
-    /// Bytes of an IP packet at most, without the link header.
-    pub mtu_bytes: u32,
-    /// Queue of the forward bottleneck.
-    pub qdisc: Qdisc,
-    /// Queue of the reverse bottleneck, where it has a rate.
-    pub reverse_qdisc: Qdisc,
-    /// Random loss before the forward bottleneck (netem at the senders' egress).
-    pub loss: Option<Loss>,
-    /// Random loss of the way back (ACKs of "up" flows).
-    pub reverse_loss: Option<Loss>,
-    /// Random extra delay of the way back, for flows without their own.
-    pub jitter: Option<Jitter>,
+fn ignored<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
+    IgnoredAny::deserialize(value).map(|_| ())
 }
 
 /// A queue at a bottleneck.
@@ -368,11 +370,17 @@ pub struct Flow {
     pub app_rate_bps: Option<u64>,
     /// Which way the data goes.
     pub direction: Direction,
-    /// Own one-way delays (forward, reverse); `None`: the path's.
+    /// Which links it passes.
+    pub route: Route,
+    /// Which hosts it joins.
+    pub hosts: Hosts,
+    /// Differentiated services codepoint of its packets, ACKs included (RFC 2474).
+    pub dscp: u8,
+    /// Own delays of its ends (forward, reverse); `None`: those of all, [`Ends`].
     pub forward_delay_ns: Option<u64>,
     /// See `forward_delay_ns`.
     pub reverse_delay_ns: Option<u64>,
-    /// Own jitter; `None`: the path's.
+    /// Own jitter; `None`: that of all, [`Ends`].
     pub jitter: Option<Jitter>,
     /// Fixed receive window in bytes. `None`: autotuned up to `HostOptions::rmem_max_bytes`.
     pub receive_window_bytes: Option<u64>,
@@ -414,6 +422,12 @@ pub struct Probe {
     pub interval_ns: u64,
     /// When the first request is sent.
     pub start_ns: u64,
+    /// Which links it passes.
+    pub route: Route,
+    /// Which hosts it joins.
+    pub hosts: Hosts,
+    /// Differentiated services codepoint of its packets.
+    pub dscp: u8,
 }
 
 /// What a probe sends.

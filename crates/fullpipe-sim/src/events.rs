@@ -6,9 +6,11 @@ use std::collections::BinaryHeap;
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// A bottleneck may pass its next packet.
-    Link(u8),
-    /// The head of a delay line has arrived.
+    /// A link's timer.
+    Link(u32),
+    /// The head of what travels between two links has arrived.
+    Between(u32),
+    /// The head of a host's delay line has arrived.
     Line(u32),
     /// A sender's timer.
     Sender(u32),

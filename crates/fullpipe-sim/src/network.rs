@@ -1,159 +1,156 @@
-//! The dumbbell: one bottleneck each way, and the delay lines behind it.
+//! Where packets go: a row of links, and each packet's way from where it enters to where it
+//! leaves. Never who sent it, or why.
 
-use fullpipe_net::{
-    derive_seed, purpose, DelayLine, JitterSource, LossSource, Packet, Queue, Shaper, Verdict,
-};
-use fullpipe_scenario::{Flow, Path, Qdisc};
+use fullpipe_net::{AnyLink, DelayLine, Exit, Link, Passed, Way};
+use fullpipe_scenario::{Plan, Route};
 
+use crate::events::{Agenda, Event};
 use crate::packet::{Body, Travelling};
+use crate::run::{BadPlan, Simulation};
 
-/// Bytes of credit that the testbeds give htb: one packet and a bit.
-const BURST_BYTES: u32 = 1600;
-
-/// A bottleneck: random loss, queue, rate.
-pub(crate) struct Bottleneck {
-    /// `None`: not limited, no queue.
-    pub(crate) shaped: Option<Shaped>,
-    loss: Option<LossSource>,
-    /// Where one draw holds for a burst: the last one.
-    burst_verdict: Option<Verdict>,
-    pub(crate) lost: u64,
-    pub(crate) marked: u64,
+/// The row.
+pub(crate) struct Network {
+    pub(crate) links: Vec<AnyLink<Travelling>>,
+    /// When each timer of each link (position * 2 + timer) is on the agenda.
+    timers_ns: Vec<Option<u64>>,
+    /// What has left a link (position * 2 + way) and not reached the next one yet; a way's line is
+    /// awaited while an event for its head is on the agenda.
+    between: Vec<(DelayLine<Travelling>, bool)>,
+    /// By owner.
+    routes: Vec<Route>,
+    passed: Passed<Travelling>,
 }
 
-/// A rate and its queue.
-pub(crate) struct Shaped {
-    pub(crate) queue: Queue<Travelling>,
-    pub(crate) shaper: Shaper,
-    /// A `Link` event is pending.
-    pub(crate) waiting: bool,
-}
-
-impl Bottleneck {
-    pub(crate) fn new(
-        rate_bps: Option<u64>,
-        mtu_bytes: u32,
-        qdisc: &Qdisc,
-        loss: Option<LossSource>,
-        per_burst: bool,
-        seed: u64,
-    ) -> Option<Self> {
-        let shaped = match rate_bps {
-            None => None,
-            Some(_) if qdisc.shapes() => return None,
-            Some(rate_bps) => Some(Shaped {
-                queue: Queue::with_mtu(qdisc, rate_bps, seed, mtu_bytes),
-                shaper: Shaper::new(rate_bps, BURST_BYTES),
-                waiting: false,
-            }),
-        };
-        Some(Self {
-            shaped,
-            loss,
-            burst_verdict: per_burst.then_some(Verdict::Pass),
-            lost: 0,
-            marked: 0,
+impl Network {
+    pub(crate) fn new(plan: &Plan) -> Result<Self, BadPlan> {
+        let links: Vec<_> = (0..)
+            .zip(&plan.links)
+            .map(|(index, link)| AnyLink::new(link, index, plan.seed, plan.ends.mtu_bytes))
+            .collect::<Result<_, _>>()
+            .map_err(BadPlan)?;
+        let flows = plan.flows.iter().map(|flow| flow.route);
+        let probes = plan.probes.iter().map(|probe| probe.route);
+        Ok(Self {
+            timers_ns: vec![None; 2 * links.len()],
+            between: (0..2 * links.len()).map(|_| Default::default()).collect(),
+            links,
+            routes: flows.chain(probes).collect(),
+            passed: Passed::default(),
         })
     }
 
-    /// Random loss; false if the packet is gone.
-    pub(crate) fn survives(&mut self, packet: &mut Travelling) -> bool {
-        let Some(loss) = &mut self.loss else {
-            return true;
+    /// How long a packet of this owner that entered now would wait on its way.
+    pub(crate) fn waiting_ns(&self, now_ns: u64, owner: usize, way: Way) -> u64 {
+        let links = &self.links[self.routes[owner].range()];
+        links.iter().map(|link| link.waiting_ns(now_ns, way)).sum()
+    }
+
+    /// One event for a timer's earliest time; a later one is found when it comes.
+    fn arm(&mut self, agenda: &mut Agenda, link: usize, timer: usize) {
+        let Some(due_ns) = self.links[link].due_ns(timer) else {
+            return;
         };
-        let follows = matches!(&packet.body, Body::Data(data) if !data.leads_burst);
-        let verdict = match self.burst_verdict {
-            Some(verdict) if follows => verdict,
-            _ => loss.next(),
+        let index = link * 2 + timer;
+        if self.timers_ns[index].is_none_or(|pending_ns| due_ns < pending_ns) {
+            self.timers_ns[index] = Some(due_ns);
+            agenda.schedule(due_ns, Event::Link(index as u32));
+        }
+    }
+
+    fn first_link(&self, owner: u32, way: Way) -> usize {
+        let route = self.routes[owner as usize];
+        usize::from(match way {
+            Way::Forward => route.enter,
+            Way::Reverse => route.leave,
+        })
+    }
+
+    /// The link after this one; `None` where the packet leaves the row.
+    fn next_link(&self, owner: u32, link: usize, way: Way) -> Option<usize> {
+        let route = self.routes[owner as usize];
+        match way {
+            Way::Forward => (link < usize::from(route.leave)).then(|| link + 1),
+            Way::Reverse => (link > usize::from(route.enter)).then(|| link - 1),
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// A packet enters the row.
+    pub(crate) fn enter_row(&mut self, way: Way, packet: Travelling) {
+        let link = self.network.first_link(packet.owner, way);
+        self.offer(link, way, packet);
+    }
+
+    /// A link's timer.
+    pub(crate) fn link_timer(&mut self, index: usize) {
+        if self.network.timers_ns[index] != Some(self.now_ns) {
+            return; // an earlier one took this one's place
+        }
+        self.network.timers_ns[index] = None;
+        let (link, timer) = (index / 2, index % 2);
+        let begin = self.network.passed.out.len();
+        self.network.links[link].advance(self.now_ns, timer, &mut self.network.passed);
+        self.settle(link, timer, begin);
+    }
+
+    /// Packets between two links have reached the second one.
+    pub(crate) fn between_links(&mut self, index: usize) {
+        self.network.between[index].1 = false;
+        let way = Way::BOTH[index % 2];
+        while let Some(packet) = self.network.between[index].0.pop(self.now_ns) {
+            match self.network.next_link(packet.owner, index / 2, way) {
+                Some(next) => self.offer(next, way, packet),
+                None => debug_assert!(false, "the last link's packets are not kept here"),
+            }
+        }
+        self.await_between(index);
+    }
+
+    fn offer(&mut self, link: usize, way: Way, packet: Travelling) {
+        let network = &mut self.network;
+        let begin = network.passed.out.len();
+        network.links[link].offer(self.now_ns, way, packet, &mut network.passed);
+        let timer = network.links[link].timer(way);
+        self.settle(link, timer, begin);
+    }
+
+    /// Counts what a call of a link dropped, takes on what it passed, and plans its next one.
+    /// What has passed may set off further calls, which add to the same list and clean up after
+    /// themselves.
+    fn settle(&mut self, link: usize, timer: usize, begin: usize) {
+        for packet in self.network.passed.dropped.drain(..) {
+            self.lost += u64::from(matches!(packet.body, Body::Data(_)));
+        }
+        let end = self.network.passed.out.len();
+        for index in begin..end {
+            let exit = self.network.passed.out[index];
+            self.take_on(link, exit);
+        }
+        self.network.passed.out.truncate(begin);
+        self.network.arm(&mut self.agenda, link, timer);
+    }
+
+    fn take_on(&mut self, link: usize, exit: Exit<Travelling>) {
+        let Exit { at_ns, way, packet } = exit;
+        let Some(next) = self.network.next_link(packet.owner, link, way) else {
+            self.leave_row(at_ns, way, packet);
+            return;
         };
-        if self.burst_verdict.is_some() {
-            self.burst_verdict = Some(verdict);
-        }
-        match verdict {
-            Verdict::Pass => true,
-            Verdict::Mark if packet.ecn_capable() => {
-                packet.mark_ce();
-                self.marked += 1;
-                true
-            }
-            Verdict::Mark | Verdict::Drop => {
-                self.lost += 1;
-                false
-            }
-        }
-    }
-}
-
-/// A delay line, with jitter where there is any.
-pub(crate) struct Line {
-    pub(crate) packets: DelayLine<Travelling>,
-    pub(crate) delay_ns: u64,
-    /// An event for the head is on the agenda. There is never a second one: it would live, and be
-    /// put back, as long as the line holds packets.
-    pub(crate) is_awaited: bool,
-    jitter: Option<JitterSource>,
-}
-
-impl Line {
-    fn new(delay_ns: u64, jitter: Option<JitterSource>) -> Self {
-        Self {
-            packets: DelayLine::default(),
-            delay_ns,
-            is_awaited: false,
-            jitter,
+        let index = link * 2 + way.index();
+        let line = &mut self.network.between[index].0;
+        if at_ns <= self.now_ns && line.is_empty() {
+            self.offer(next, way, packet);
+        } else if line.push(at_ns, packet).is_some() {
+            self.await_between(index);
         }
     }
 
-    /// When a packet that enters at `at_ns` comes out.
-    pub(crate) fn due_ns(&mut self, at_ns: u64) -> u64 {
-        let released_ns = self
-            .jitter
-            .as_mut()
-            .map_or(at_ns, |jitter| jitter.release_ns(at_ns));
-        released_ns + self.delay_ns
+    fn await_between(&mut self, index: usize) {
+        let (line, is_awaited) = &mut self.network.between[index];
+        if let (Some(due_ns), false) = (line.due_ns(), *is_awaited) {
+            *is_awaited = true;
+            self.agenda.schedule(due_ns, Event::Between(index as u32));
+        }
     }
-}
-
-/// The two bottlenecks of a path.
-pub(crate) fn bottlenecks(path: &Path, seed: u64) -> Option<[Bottleneck; 2]> {
-    let source = |loss: &Option<fullpipe_scenario::Loss>, purpose| {
-        loss.as_ref()
-            .map(|loss| LossSource::new(loss, derive_seed(seed, purpose, 0)))
-    };
-    let red = |index| derive_seed(seed, purpose::RED, index);
-    let loss = source(&path.loss, purpose::LOSS);
-    let reverse_loss = source(&path.reverse_loss, purpose::REVERSE_LOSS);
-    Some([
-        Bottleneck::new(
-            Some(path.rate_bps),
-            path.mtu_bytes,
-            &path.qdisc,
-            loss,
-            path.loss.as_ref().is_some_and(|loss| loss.per_burst),
-            red(0),
-        )?,
-        Bottleneck::new(
-            path.reverse_rate_bps,
-            path.mtu_bytes,
-            &path.reverse_qdisc,
-            reverse_loss,
-            false,
-            red(1),
-        )?,
-    ])
-}
-
-/// The lines of one owner: what follows the forward and the reverse bottleneck. Jitter lies on the
-/// way back.
-pub(crate) fn lines(path: &Path, flow: Option<&Flow>, index: u32, seed: u64) -> [Line; 2] {
-    let own = |get: fn(&Flow) -> Option<u64>, common| flow.and_then(get).unwrap_or(common);
-    let forward_ns = own(|flow| flow.forward_delay_ns, path.forward_delay_ns);
-    let reverse_ns = own(|flow| flow.reverse_delay_ns, path.reverse_delay_ns);
-    let jitter = flow
-        .and_then(|flow| flow.jitter.as_ref())
-        .or(path.jitter.as_ref());
-    let source = jitter
-        .filter(|jitter| jitter.max_ns > 0)
-        .map(|jitter| JitterSource::new(jitter, derive_seed(seed, purpose::JITTER, index)));
-    [Line::new(forward_ns, None), Line::new(reverse_ns, source)]
 }

@@ -1,6 +1,7 @@
 //! A packet on its way: who it belongs to and what it carries.
 
-use fullpipe_net::{Ecn, Packet};
+use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Way};
+use fullpipe_scenario::Hosts;
 use fullpipe_tcp::{Ack, Data};
 
 /// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.
@@ -19,10 +20,55 @@ pub(crate) enum Body {
     },
 }
 
+/// Most hosts on either side.
+pub(crate) const MAX_HOSTS: u16 = 1 << 12;
+
+/// The fields of the IP header that are not the owner's number: the hosts at its ends (12 bits
+/// each), its direction and its DSCP. In one word, for every packet carries it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label(u32);
+
+impl Label {
+    /// Of what goes forward.
+    pub(crate) fn new(hosts: Hosts, dscp: u8) -> Self {
+        let limit = MAX_HOSTS - 1;
+        let (near, far) = (hosts.near & limit, hosts.far & limit);
+        Self(u32::from(near) | u32::from(far) << 12 | u32::from(dscp & 63) << 24)
+    }
+
+    /// The same hosts and DSCP in this direction.
+    pub(crate) fn towards(self, way: Way) -> Self {
+        Self(self.0 & !(1 << 30) | (way as u32) << 30)
+    }
+
+    fn without_dscp(self) -> Self {
+        Self(self.0 & !(63 << 24))
+    }
+
+    fn dscp(self) -> u8 {
+        (self.0 >> 24) as u8 & 63
+    }
+
+    fn hosts(self) -> HostPair {
+        let limit = u32::from(MAX_HOSTS) - 1;
+        let (near, far) = (self.0 & limit, u32::from(MAX_HOSTS) | self.0 >> 12 & limit);
+        let (source, destination) = if self.0 >> 30 == 0 {
+            (near, far)
+        } else {
+            (far, near)
+        };
+        HostPair {
+            source,
+            destination,
+        }
+    }
+}
+
 /// A packet of flow `owner` (or probe `owner - flows`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Travelling {
     pub(crate) owner: u32,
+    pub(crate) label: Label,
     pub(crate) body: Body,
 }
 
@@ -47,10 +93,42 @@ impl Packet for Travelling {
         }
     }
 
+    fn ecn_capable(&self) -> bool {
+        matches!(&self.body, Body::Data(data) if data.ect)
+    }
+
     fn mark_ce(&mut self) {
         if let Body::Data(data) = &mut self.body {
             data.ce = true;
         }
+    }
+
+    fn hosts(&self) -> HostPair {
+        self.label.hosts()
+    }
+
+    fn dscp(&self) -> u8 {
+        self.label.dscp()
+    }
+
+    fn clear_dscp(&mut self) {
+        self.label = self.label.without_dscp();
+    }
+
+    fn pure_ack(&self) -> Option<PureAck> {
+        let Body::Ack(ack) = &self.body else {
+            return None;
+        };
+        Some(PureAck {
+            next: ack.next,
+            blocks: ack.blocks.map(|block| (block.start, block.end)),
+            count: ack.count,
+            ecn_flags: u8::from(ack.ece),
+        })
+    }
+
+    fn follows_in_burst(&self) -> bool {
+        matches!(&self.body, Body::Data(data) if !data.leads_burst)
     }
 }
 

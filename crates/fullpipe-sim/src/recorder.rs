@@ -1,9 +1,11 @@
 //! Rows of a recording from the state of the simulation.
 
+use fullpipe_net::{AnyLink, Link, Way};
 use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow};
 use fullpipe_tcp::{Receiver, Sender};
 
-use crate::network::Bottleneck;
+use crate::ends::Egress;
+use crate::packet::Travelling;
 
 pub(crate) fn flow_sample(
     t_us: u64,
@@ -35,20 +37,28 @@ pub(crate) fn flow_sample(
     }
 }
 
-pub(crate) fn queue_sample(t_us: u64, name: &str, bottleneck: &Bottleneck) -> Option<QueueRow> {
-    let shaped = bottleneck.shaped.as_ref()?;
-    let counters = shaped.queue.counters();
-    Some(QueueRow {
-        t_us,
-        queue: name.to_owned(),
-        queue_bytes: shaped.queue.bytes(),
-        queue_packets: shaped.queue.packets() as u64,
-        sent_bytes: counters.sent_bytes,
-        sent_packets: counters.sent_packets,
-        dropped_packets: counters.dropped_packets,
-        marked_packets: counters.marked_packets,
-        random_lost_packets: bottleneck.lost,
-        random_marked_packets: bottleneck.marked,
+/// The rows of one link's two ways; `egress` is what the hosts themselves lost and marked.
+pub(crate) fn queue_samples<'a>(
+    t_us: u64,
+    names: &'a [String; 2],
+    link: &'a AnyLink<Travelling>,
+    egress: Option<&'a Egress>,
+) -> impl Iterator<Item = QueueRow> + 'a {
+    Way::BOTH.into_iter().filter_map(move |way| {
+        let state = link.state(way)?;
+        let (lost, marked) = egress.map_or((0, 0), |egress| egress.totals(way));
+        Some(QueueRow {
+            t_us,
+            queue: names[way.index()].clone(),
+            queue_bytes: state.queue_bytes,
+            queue_packets: state.queue_packets,
+            sent_bytes: state.counters.sent_bytes,
+            sent_packets: state.counters.sent_packets,
+            dropped_packets: state.counters.dropped_packets,
+            marked_packets: state.counters.marked_packets,
+            random_lost_packets: state.lost_packets + lost,
+            random_marked_packets: state.marked_packets + marked,
+        })
     })
 }
 

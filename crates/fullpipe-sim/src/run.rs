@@ -1,22 +1,22 @@
-//! Runs a plan: flows, probes and samples on one agenda.
+//! When things happen: one agenda of everything that is due. Who sends what is in `hosts.rs`, where
+//! it goes in `network.rs`; here they are called at their times, and sampled.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 
-use fullpipe_cc::{algorithm, Controller};
-use fullpipe_net::{derive_seed, purpose, Host, Packet};
-use fullpipe_scenario::{CcRow, Direction, Flow, Pacing, PingRow, Plan, Tables};
-use fullpipe_tcp::{Data, Receiver, ReceiverConfig, Sender, SenderConfig};
+use fullpipe_scenario::{CcRow, Plan, Tables};
+use fullpipe_tcp::Data;
 
+use crate::ends::{lines, Egress, Line};
 use crate::events::{Agenda, Event};
-use crate::network::{bottlenecks, lines, Bottleneck, Line};
-use crate::packet::{Body, Travelling, HEADER_BYTES};
+use crate::hosts::{connection, Connection};
+use crate::network::Network;
+use crate::packet::{Label, MAX_HOSTS};
 use crate::pcap::PcapWriter;
 use crate::recorder;
 
-const FORWARD: usize = 0;
-const REVERSE: usize = 1;
+/// Most links in a row.
+const MAX_LINKS: usize = 64;
 /// Events between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
@@ -62,52 +62,42 @@ pub fn run(
     Ok(simulation.finish(interrupted))
 }
 
-/// One connection.
-struct Connection {
-    sender: Sender,
-    receiver: Receiver,
-    receiver_host: Host,
-    /// Packets handed down by TCP, with the times at which they enter the network.
-    leaving: VecDeque<(u64, Data)>,
-    access_free_ns: u64,
-    sender_timer_ns: Option<u64>,
-    receiver_timer_ns: Option<u64>,
-    started: bool,
-    stopped: bool,
-    completion_us: Option<u64>,
-    write_interval_ns: u64,
-    data_way: usize,
-}
-
-struct Simulation<'a> {
-    plan: &'a Plan,
-    now_ns: u64,
-    agenda: Agenda,
-    connections: Vec<Connection>,
-    ways: [Bottleneck; 2],
-    lines: Vec<Line>,
-    tables: Tables,
-    probe_counts: Vec<u64>,
-    outgoing: Vec<Data>,
-    dropped: Vec<Travelling>,
-    pcap: Option<PcapWriter>,
-    pcap_error: Option<io::Error>,
-    delivered: u64,
-    lost: u64,
-    sent: u64,
+/// A run in progress.
+pub(crate) struct Simulation<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) now_ns: u64,
+    pub(crate) agenda: Agenda,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) network: Network,
+    pub(crate) egress: Egress,
+    /// By owner * 2 + way.
+    pub(crate) lines: Vec<Line>,
+    /// By owner.
+    pub(crate) labels: Vec<Label>,
+    pub(crate) tables: Tables,
+    pub(crate) probe_counts: Vec<u64>,
+    pub(crate) outgoing: Vec<Data>,
+    pub(crate) pcap: Option<PcapWriter>,
+    pub(crate) pcap_error: Option<io::Error>,
+    pub(crate) delivered: u64,
+    pub(crate) lost: u64,
+    pub(crate) sent: u64,
+    /// Names of each link's queues.
+    queue_names: Vec<[String; 2]>,
 }
 
 impl<'a> Simulation<'a> {
     fn new(plan: &'a Plan, pcap: Option<PcapWriter>) -> Result<Self, BadPlan> {
         check(plan)?;
-        let ways = bottlenecks(&plan.path, plan.seed)
-            .ok_or_else(|| BadPlan("path.qdisc: cake is only in the kernel engines".into()))?;
+        let network = Network::new(plan)?;
         let mut connections = Vec::with_capacity(plan.flows.len());
         let mut all_lines = Vec::new();
+        let mut labels = Vec::new();
         let mut agenda = Agenda::default();
         for (index, flow) in plan.flows.iter().enumerate() {
             connections.push(connection(plan, flow, index as u32)?);
-            all_lines.extend(lines(&plan.path, Some(flow), index as u32, plan.seed));
+            all_lines.extend(lines(plan, Some(flow), index as u32));
+            labels.push(Label::new(flow.hosts, flow.dscp));
             agenda.schedule(flow.start_ns, Event::Start(index as u32));
             if let Some(stop_ns) = flow.stop_ns {
                 agenda.schedule(stop_ns, Event::Stop(index as u32));
@@ -115,7 +105,8 @@ impl<'a> Simulation<'a> {
         }
         for (index, probe) in plan.probes.iter().enumerate() {
             let owner = (plan.flows.len() + index) as u32;
-            all_lines.extend(lines(&plan.path, None, owner, plan.seed));
+            all_lines.extend(lines(plan, None, owner));
+            labels.push(Label::new(probe.hosts, probe.dscp));
             agenda.schedule(probe.start_ns, Event::Probe(index as u32));
         }
         agenda.schedule(plan.sample_interval_ns, Event::Sample);
@@ -124,17 +115,19 @@ impl<'a> Simulation<'a> {
             now_ns: 0,
             agenda,
             connections,
-            ways,
+            network,
+            egress: Egress::new(plan),
             lines: all_lines,
+            labels,
             tables: Tables::default(),
             probe_counts: vec![0; plan.probes.len()],
             outgoing: Vec::with_capacity(64),
-            dropped: Vec::with_capacity(64),
             pcap,
             pcap_error: None,
             delivered: 0,
             lost: 0,
             sent: 0,
+            queue_names: plan.links.iter().map(|link| link.queue_names()).collect(),
         })
     }
 
@@ -156,12 +149,8 @@ impl<'a> Simulation<'a> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Link(way) => {
-                if let Some(shaped) = &mut self.ways[usize::from(way)].shaped {
-                    shaped.waiting = false;
-                }
-                self.serve(usize::from(way));
-            }
+            Event::Link(timer) => self.link_timer(timer as usize),
+            Event::Between(line) => self.between_links(line as usize),
             Event::Line(line) => self.arrivals(line as usize),
             Event::Sender(flow) => self.sender_timer(flow as usize),
             Event::Receiver(flow) => self.receiver_timer(flow as usize),
@@ -169,374 +158,10 @@ impl<'a> Simulation<'a> {
             Event::Write(flow) => self.write(flow as usize),
             Event::Start(flow) => self.start(flow as usize),
             Event::Established(flow) => self.established(flow as usize),
-            Event::Stop(flow) => {
-                let connection = &mut self.connections[flow as usize];
-                connection.sender.stop();
-                connection.stopped = true;
-            }
+            Event::Stop(flow) => self.stop(flow as usize),
             Event::Probe(probe) => self.probe(probe as usize),
             Event::Sample => self.sample(),
         }
-    }
-
-    fn start(&mut self, flow: usize) {
-        let base_ns = self.base_rtt_ns(flow);
-        let connection = &mut self.connections[flow];
-        connection.started = true;
-        let way = connection.data_way;
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "start", 0));
-        // The handshake's packets wait in the queue as it is now; where each flow has its own
-        // queue, they do not.
-        let aqm = if way == FORWARD {
-            &self.plan.path.qdisc.aqm
-        } else {
-            &self.plan.path.reverse_qdisc.aqm
-        };
-        let shared = !matches!(
-            aqm,
-            fullpipe_scenario::Aqm::Fq { .. } | fullpipe_scenario::Aqm::FqCodel { .. }
-        );
-        let waiting = self.ways[way].shaped.as_ref().filter(|_| shared);
-        let queued_bytes = waiting.map_or(0, |shaped| shaped.queue.bytes());
-        let rate_bps = self.rate_bps(way);
-        let queue_ns = queued_bytes * 8_000_000_000 / rate_bps.max(1);
-        // Neighbours are resolved once, by the first exchange.
-        let arp_ns = if self.plan.host.arp && self.now_ns < base_ns {
-            base_ns
-        } else {
-            0
-        };
-        self.agenda.schedule(
-            self.now_ns + base_ns + queue_ns + arp_ns,
-            Event::Established(flow as u32),
-        );
-    }
-
-    fn established(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        let rtt_ns = self.now_ns - self.plan.flows[flow].start_ns;
-        connection
-            .sender
-            .establish(self.now_ns, rtt_ns, connection.receiver.window_bytes());
-        let value = u64::from(connection.sender.cwnd());
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "established", value));
-        if connection.write_interval_ns > 0 {
-            self.agenda.schedule(self.now_ns, Event::Write(flow as u32));
-        }
-        let (mss, ecn) = (connection.sender.mss_bytes(), self.plan.flows[flow].ecn);
-        let at_ns = self.now_ns;
-        self.capture(|pcap| pcap.handshake(at_ns, rtt_ns, flow as u32, mss, ecn));
-        self.transmit(flow);
-    }
-
-    fn write(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        if connection.stopped {
-            return;
-        }
-        connection.sender.write(1);
-        let next_ns = self.now_ns + connection.write_interval_ns;
-        self.agenda.schedule(next_ns, Event::Write(flow as u32));
-        self.transmit(flow);
-    }
-
-    fn transmit(&mut self, flow: usize) {
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        self.connections[flow]
-            .sender
-            .transmit(self.now_ns, &mut outgoing);
-        self.send_out(flow, &mut outgoing);
-        self.outgoing = outgoing;
-    }
-
-    fn sender_timer(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        if connection.sender_timer_ns != Some(self.now_ns) {
-            return; // an earlier deadline took this one's place
-        }
-        connection.sender_timer_ns = None;
-        if connection
-            .sender
-            .timer_ns()
-            .is_none_or(|at_ns| at_ns > self.now_ns)
-        {
-            self.arm(flow);
-            return;
-        }
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        self.connections[flow]
-            .sender
-            .on_timer(self.now_ns, &mut outgoing);
-        self.send_out(flow, &mut outgoing);
-        self.outgoing = outgoing;
-    }
-
-    /// Hands what TCP sent to the network, now or when it departs. What leaves at once makes room
-    /// below TCP (tcp_wfree()), so that it may send more.
-    fn send_out(&mut self, flow: usize, outgoing: &mut Vec<Data>) {
-        while self.hand_down(flow, outgoing) {
-            self.connections[flow]
-                .sender
-                .transmit(self.now_ns, outgoing);
-        }
-        self.note_events(flow);
-        self.arm(flow);
-    }
-
-    /// True if something left through fq at once.
-    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Data>) -> bool {
-        let mut made_room = false;
-        let access_bps = self.plan.host.access_rate_bps;
-        let direct = self.plan.host.pacing == Pacing::Internal && access_bps == 0;
-        self.sent += outgoing.len() as u64;
-        for data in outgoing.drain(..) {
-            if self.pcap.is_some() {
-                let mss = self.connections[flow].sender.mss_bytes();
-                self.capture(|pcap| pcap.data(flow as u32, mss, &data));
-            }
-            if direct {
-                self.enter(flow, data);
-                continue;
-            }
-            let connection = &mut self.connections[flow];
-            let mut enters_ns = data.departs_ns;
-            let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
-            if let Some(serialized_ns) = (wire_bits * 1_000_000_000).checked_div(access_bps) {
-                enters_ns = connection.access_free_ns.max(enters_ns) + serialized_ns;
-                connection.access_free_ns = enters_ns;
-            }
-            if enters_ns <= self.now_ns && connection.leaving.is_empty() {
-                if self.plan.host.pacing == Pacing::Fq {
-                    connection.sender.departed(u64::from(data.payload_bytes));
-                    made_room = true;
-                }
-                self.enter(flow, data);
-                continue;
-            }
-            if connection.leaving.is_empty() {
-                self.agenda
-                    .schedule(enters_ns, Event::Departure(flow as u32));
-            }
-            connection.leaving.push_back((enters_ns, data));
-        }
-        made_room
-    }
-
-    /// Bursts whose time has come leave the sender's host.
-    fn depart(&mut self, flow: usize) {
-        while let Some(&(enters_ns, data)) = self.connections[flow].leaving.front() {
-            if enters_ns > self.now_ns {
-                self.agenda
-                    .schedule(enters_ns, Event::Departure(flow as u32));
-                break;
-            }
-            let connection = &mut self.connections[flow];
-            connection.leaving.pop_front();
-            connection.sender.departed(u64::from(data.payload_bytes));
-            self.enter(flow, data);
-        }
-        self.transmit(flow);
-    }
-
-    /// A data packet enters the network at its sender.
-    fn enter(&mut self, flow: usize, data: Data) {
-        let way = self.connections[flow].data_way;
-        let mut packet = Travelling {
-            owner: flow as u32,
-            body: Body::Data(data),
-        };
-        if self.ways[way].survives(&mut packet) {
-            self.offer(way, packet);
-        } else {
-            self.lost += 1;
-        }
-    }
-
-    /// A packet reaches a bottleneck.
-    fn offer(&mut self, way: usize, packet: Travelling) {
-        let Some(shaped) = &mut self.ways[way].shaped else {
-            self.pass(way, packet);
-            return;
-        };
-        shaped.queue.enqueue(self.now_ns, packet, &mut self.dropped);
-        let waiting = shaped.waiting;
-        self.count_dropped();
-        if !waiting {
-            self.serve(way);
-        }
-    }
-
-    /// Passes what the rate allows, and plans the next packet.
-    fn serve(&mut self, way: usize) {
-        loop {
-            let Some(shaped) = &mut self.ways[way].shaped else {
-                return;
-            };
-            let ready_ns = shaped.shaper.ready_ns();
-            if ready_ns > self.now_ns {
-                if shaped.queue.packets() > 0 && !shaped.waiting {
-                    shaped.waiting = true;
-                    self.agenda.schedule(ready_ns, Event::Link(way as u8));
-                }
-                return;
-            }
-            let next = shaped.queue.dequeue(self.now_ns, &mut self.dropped);
-            if let Some(packet) = &next {
-                shaped.shaper.charge(self.now_ns, packet.wire_bytes());
-            }
-            self.count_dropped();
-            let Some(packet) = next else { return };
-            self.pass(way, packet);
-        }
-    }
-
-    fn count_dropped(&mut self) {
-        for packet in self.dropped.drain(..) {
-            self.lost += u64::from(matches!(packet.body, Body::Data(_)));
-        }
-    }
-
-    /// A packet leaves a bottleneck for its delay line.
-    fn pass(&mut self, way: usize, packet: Travelling) {
-        let index = packet.owner as usize * 2 + way;
-        let enters_ns = match packet.body {
-            Body::Ack(_) => {
-                let host = &self.connections[packet.owner as usize].receiver_host;
-                host.free_ns().max(self.now_ns)
-            }
-            _ => self.now_ns,
-        };
-        let line = &mut self.lines[index];
-        let due_ns = line.due_ns(enters_ns);
-        if due_ns <= self.now_ns && line.packets.is_empty() {
-            self.deliver(way, packet);
-        } else if line.packets.push(due_ns, packet).is_some() {
-            self.await_head(index);
-        }
-    }
-
-    fn arrivals(&mut self, index: usize) {
-        self.lines[index].is_awaited = false;
-        while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
-            // Whatever this sets off may come back to this very line.
-            self.deliver(index % 2, packet);
-        }
-        self.await_head(index);
-    }
-
-    fn await_head(&mut self, index: usize) {
-        let line = &mut self.lines[index];
-        if let (Some(due_ns), false) = (line.packets.due_ns(), line.is_awaited) {
-            line.is_awaited = true;
-            self.agenda.schedule(due_ns, Event::Line(index as u32));
-        }
-    }
-
-    /// A packet arrives at the end of its way.
-    fn deliver(&mut self, way: usize, packet: Travelling) {
-        let owner = packet.owner as usize;
-        match packet.body {
-            Body::Data(data) => {
-                self.delivered += 1;
-                let connection = &mut self.connections[owner];
-                connection.receiver_host.handle(self.now_ns);
-                let answer = connection.receiver.on_data(self.now_ns, &data);
-                if let Some(ack) = answer {
-                    self.send_ack(owner, ack);
-                }
-                self.arm_receiver(owner);
-            }
-            Body::Ack(ack) => {
-                let connection = &mut self.connections[owner];
-                connection.sender.on_ack(self.now_ns, &ack);
-                if self.pcap.is_some() {
-                    let mss = connection.sender.mss_bytes();
-                    let bytes = if ack.next == connection.sender.snd_una() {
-                        connection.sender.acked_bytes()
-                    } else {
-                        u64::from(ack.next) * u64::from(mss)
-                    };
-                    let at_ns = self.now_ns;
-                    self.capture(|pcap| pcap.ack(at_ns, owner as u32, mss, bytes, &ack));
-                }
-                self.transmit(owner);
-                self.complete(owner);
-            }
-            Body::Probe { row } if way == FORWARD => {
-                let answer = Travelling {
-                    owner: packet.owner,
-                    body: Body::Probe { row },
-                };
-                self.offer(REVERSE, answer);
-            }
-            Body::Probe { row } => {
-                let row = &mut self.tables.ping_samples[row as usize];
-                row.rtt_us = Some(self.now_ns / 1000 - row.t_us);
-            }
-        }
-    }
-
-    fn send_ack(&mut self, flow: usize, ack: fullpipe_tcp::Ack) {
-        let way = 1 - self.connections[flow].data_way;
-        let mut packet = Travelling {
-            owner: flow as u32,
-            body: Body::Ack(ack),
-        };
-        if self.ways[way].survives(&mut packet) {
-            self.offer(way, packet);
-        }
-    }
-
-    fn receiver_timer(&mut self, flow: usize) {
-        if self.connections[flow].receiver_timer_ns != Some(self.now_ns) {
-            return; // an earlier deadline took this one's place
-        }
-        self.connections[flow].receiver_timer_ns = None;
-        let answer = self.connections[flow].receiver.on_timer(self.now_ns);
-        if let Some(ack) = answer {
-            self.send_ack(flow, ack);
-        }
-        self.arm_receiver(flow);
-    }
-
-    fn complete(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        if connection.completion_us.is_some() || !connection.sender.is_finished() {
-            return;
-        }
-        connection.completion_us = Some(self.now_ns / 1000);
-        let bytes = connection.sender.acked_bytes();
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "finish", bytes));
-        let at_ns = self.now_ns;
-        self.capture(|pcap| pcap.fin(at_ns, flow as u32, bytes));
-    }
-
-    fn probe(&mut self, probe: usize) {
-        let plan = &self.plan.probes[probe];
-        let row = self.tables.ping_samples.len() as u32;
-        self.tables.ping_samples.push(PingRow {
-            t_us: self.now_ns / 1000,
-            probe: plan.name.clone(),
-            seq: self.probe_counts[probe],
-            rtt_us: None,
-        });
-        self.probe_counts[probe] += 1;
-        self.agenda
-            .schedule(self.now_ns + plan.interval_ns, Event::Probe(probe as u32));
-        let owner = (self.plan.flows.len() + probe) as u32;
-        self.offer(
-            FORWARD,
-            Travelling {
-                owner,
-                body: Body::Probe { row },
-            },
-        );
     }
 
     fn sample(&mut self) {
@@ -552,78 +177,13 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
-        for (name, way) in ["forward", "reverse"].iter().zip(&self.ways) {
-            self.tables
-                .queue_samples
-                .extend(recorder::queue_sample(t_us, name, way));
+        let mut egress = Some(&self.egress);
+        for (names, link) in self.queue_names.iter().zip(&self.network.links) {
+            let rows = recorder::queue_samples(t_us, names, link, egress.take());
+            self.tables.queue_samples.extend(rows);
         }
         self.agenda
             .schedule(self.now_ns + self.plan.sample_interval_ns, Event::Sample);
-    }
-
-    /// One event for the sender's earliest timer; a later deadline is found when it comes.
-    fn arm(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        let Some(at_ns) = connection.sender.timer_ns() else {
-            return;
-        };
-        let at_ns = at_ns.max(self.now_ns);
-        if connection
-            .sender_timer_ns
-            .is_none_or(|pending_ns| at_ns < pending_ns)
-        {
-            connection.sender_timer_ns = Some(at_ns);
-            self.agenda.schedule(at_ns, Event::Sender(flow as u32));
-        }
-    }
-
-    fn arm_receiver(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        let Some(at_ns) = connection.receiver.timer_ns() else {
-            return;
-        };
-        let at_ns = at_ns.max(self.now_ns);
-        if connection
-            .receiver_timer_ns
-            .is_none_or(|pending_ns| at_ns < pending_ns)
-        {
-            connection.receiver_timer_ns = Some(at_ns);
-            self.agenda.schedule(at_ns, Event::Receiver(flow as u32));
-        }
-    }
-
-    fn note_events(&mut self, flow: usize) {
-        let sender = &mut self.connections[flow].sender;
-        if !sender.has_events() {
-            return;
-        }
-        let cwnd = u64::from(sender.cwnd());
-        let rows = sender
-            .take_events()
-            .map(|event| recorder::event_row(self.now_ns, flow, event.name(), cwnd));
-        self.tables.events.extend(rows);
-    }
-
-    fn capture(&mut self, write: impl FnOnce(&mut PcapWriter) -> io::Result<()>) {
-        if let Some(pcap) = &mut self.pcap {
-            if let Err(error) = write(pcap) {
-                self.pcap_error = Some(error);
-                self.pcap = None;
-            }
-        }
-    }
-
-    fn base_rtt_ns(&self, flow: usize) -> u64 {
-        self.lines[flow * 2].delay_ns + self.lines[flow * 2 + 1].delay_ns
-    }
-
-    fn rate_bps(&self, way: usize) -> u64 {
-        let path = &self.plan.path;
-        if way == FORWARD {
-            path.rate_bps
-        } else {
-            path.reverse_rate_bps.unwrap_or(u64::MAX)
-        }
     }
 
     fn finish(mut self, interrupted: bool) -> Outcome {
@@ -632,7 +192,7 @@ impl<'a> Simulation<'a> {
             let row = recorder::flow_row(
                 flow as u64,
                 &self.plan.flows[flow],
-                self.base_rtt_ns(flow) / 1000,
+                self.plan.base_rtt_ns(&self.plan.flows[flow]) / 1000,
                 connection.completion_us,
                 &connection.sender,
                 &connection.receiver,
@@ -660,11 +220,23 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
     if plan.duration_ns == 0 || plan.sample_interval_ns == 0 {
         return bad("duration_ns and sample_interval_ns: must be above 0");
     }
-    if plan.path.rate_bps == 0 || plan.path.reverse_rate_bps == Some(0) {
-        return bad("path.rate_bps: must be above 0");
+    if plan.links.is_empty() || plan.links.len() > MAX_LINKS {
+        return Err(BadPlan(format!("links: from 1 to {MAX_LINKS}")));
     }
-    if !(128..=65_000).contains(&plan.path.mtu_bytes) {
-        return bad("path.mtu_bytes: must be from 128 to 65000");
+    if !(128..=65_000).contains(&plan.ends.mtu_bytes) {
+        return bad("ends.mtu_bytes: must be from 128 to 65000");
+    }
+    let flows = plan.flows.iter().map(|flow| (flow.route, flow.hosts));
+    let probes = plan.probes.iter().map(|probe| (probe.route, probe.hosts));
+    for (route, hosts) in flows.chain(probes) {
+        if route.enter > route.leave || usize::from(route.leave) >= plan.links.len() {
+            return bad("route: enter must not be after leave, and leave must be a link");
+        }
+        if hosts.near.max(hosts.far) >= MAX_HOSTS {
+            return Err(BadPlan(format!(
+                "hosts: at most {MAX_HOSTS} on either side"
+            )));
+        }
     }
     if plan.flows.is_empty() {
         return bad("flows: there must be at least one");
@@ -676,56 +248,4 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
         return bad("host.initial_cwnd_packets, host.gso_max_segments: must be above 0");
     }
     Ok(())
-}
-
-fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connection, BadPlan> {
-    let name = flow.cc.algorithm.as_deref().unwrap_or(&flow.cc.name);
-    let known = algorithm(name)
-        .ok_or_else(|| BadPlan(format!("flows.{index}.cc: {name} is not in the simulator")))?;
-    let cc = Controller::new(known, &flow.cc.params)
-        .map_err(|error| BadPlan(format!("flows.{index}.cc: {error}")))?;
-    let mss_bytes = plan.path.mtu_bytes - 52;
-    let host = &plan.host;
-    let write_interval_ns = flow.app_rate_bps.map_or(0, |rate_bps| {
-        (u64::from(mss_bytes) * 8_000_000_000 / rate_bps.max(1)).max(1)
-    });
-    let sender = SenderConfig {
-        mss_bytes,
-        pacing: host.pacing,
-        pacing_shift: host.pacing_shift,
-        gso_max_segments: host.gso_max_segments,
-        initial_cwnd: host.initial_cwnd_packets,
-        wmem_max_bytes: host.wmem_max_bytes,
-        ecn: flow.ecn,
-        seed: derive_seed(plan.seed, purpose::CC, index) as u32,
-        amount_bytes: flow.amount_bytes,
-        written_by_application: flow.app_rate_bps.is_some(),
-    };
-    let receiver = ReceiverConfig {
-        mss_bytes,
-        ack_policy: host.ack_policy,
-        window_bytes: flow.receive_window_bytes,
-        rmem_max_bytes: host.rmem_max_bytes,
-        low_water_bytes: plan.low_water_bytes(flow),
-        aggregation_ns: host.receive_aggregation_ns,
-    };
-    let packet_ns = u64::from(plan.path.mtu_bytes) * 8_000_000_000 / plan.path.rate_bps.max(1);
-    Ok(Connection {
-        sender: Sender::new(sender, cc),
-        receiver: Receiver::new(receiver),
-        receiver_host: Host::new(packet_ns, derive_seed(plan.seed, purpose::HOST, index)),
-        leaving: VecDeque::new(),
-        access_free_ns: 0,
-        sender_timer_ns: None,
-        receiver_timer_ns: None,
-        started: false,
-        stopped: false,
-        completion_us: None,
-        write_interval_ns,
-        data_way: if flow.direction == Direction::Up {
-            FORWARD
-        } else {
-            REVERSE
-        },
-    })
 }

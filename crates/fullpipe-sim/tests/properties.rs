@@ -3,8 +3,8 @@
 
 use fullpipe_cc::sets;
 use fullpipe_scenario::{
-    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing,
-    Path, Plan, Probe, ProbeKind, Qdisc,
+    AckPolicy, Aqm, CcChoice, Direction, Ends, Flow, HostOptions, Hosts, Jitter, JitterShape, Link,
+    Loss, Medium, Pacing, Plan, Probe, ProbeKind, Qdisc, Route, Wire,
 };
 use fullpipe_sim::{run, Outcome};
 use proptest::prelude::*;
@@ -25,6 +25,9 @@ fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>) -> Flow {
         amount_bytes: None,
         app_rate_bps: None,
         direction: Direction::Up,
+        route: Route::default(),
+        hosts: Hosts::default(),
+        dscp: 0,
         forward_delay_ns: None,
         reverse_delay_ns: None,
         jitter: None,
@@ -33,12 +36,22 @@ fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>) -> Flow {
     }
 }
 
-fn fifo(limit_bytes: u64) -> Qdisc {
-    Qdisc {
-        limit_bytes: Some(limit_bytes),
-        limit_packets: None,
-        aqm: Aqm::Fifo,
+fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
+    Wire {
+        rate_bps,
+        delay_ns: 0,
+        qdisc: Qdisc {
+            limit_bytes: Some(buffer_packets * WIRE_BYTES),
+            limit_packets: None,
+            aqm: Aqm::Fifo,
+        },
+        loss: None,
     }
+}
+
+fn forward(plan: &Plan) -> &Wire {
+    let Medium::Wire { forward, .. } = &plan.links[0].medium;
+    forward
 }
 
 prop_compose! {
@@ -64,14 +77,18 @@ prop_compose! {
             seed,
             duration_ns: 4_000_000_000,
             sample_interval_ns: 50_000_000,
-            path: Path {
-                rate_bps: rate_mbit * 1_000_000,
-                reverse_rate_bps: None,
+            links: vec![Link {
+                name: "path".to_owned(),
+                medium: Medium::Wire {
+                    forward: wire(Some(rate_mbit * 1_000_000), buffer_packets),
+                    reverse: wire(None, buffer_packets),
+                },
+            }],
+            ends: Ends {
+                mtu_bytes: 1500,
                 forward_delay_ns: 0,
                 reverse_delay_ns: rtt_ms * 1_000_000,
-                mtu_bytes: 1500,
-                qdisc: fifo(buffer_packets * WIRE_BYTES),
-                reverse_qdisc: fifo(buffer_packets * WIRE_BYTES),
+                jitter: (jitter_ms > 0).then_some(Jitter { shape, max_ns: jitter_ms * 1_000_000 }),
                 loss: (loss_ppm > 0).then_some(Loss {
                     probability_ppm: loss_ppm,
                     correlation_ppm: 0,
@@ -79,8 +96,8 @@ prop_compose! {
                     per_burst: slotted,
                 }),
                 reverse_loss: None,
-                jitter: (jitter_ms > 0).then_some(Jitter { shape, max_ns: jitter_ms * 1_000_000 }),
             },
+            path: (),
             flows: flows
                 .iter()
                 .enumerate()
@@ -91,6 +108,9 @@ prop_compose! {
                 kind: ProbeKind::Ping,
                 interval_ns: 100_000_000,
                 start_ns: 0,
+                route: Route::default(),
+                hosts: Hosts::default(),
+                dscp: 0,
             }],
             host: HostOptions {
                 pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
@@ -122,11 +142,11 @@ proptest! {
         let tables = &done.tables;
         let sent: u64 = tables.flows.iter().map(|flow| flow.packets_sent).sum();
         prop_assert_eq!(sent, done.packets_delivered + done.packets_lost + done.packets_travelling);
-        let limit = plan.path.qdisc.limit_bytes.expect("a FIFO has one");
+        let limit = forward(&plan).qdisc.limit_bytes.expect("a FIFO has one");
         for row in &tables.queue_samples {
             prop_assert!(row.queue_bytes <= limit);
             // The shaper's credit lets one burst of 1600 bytes and a packet pass early.
-            let capacity = plan.path.rate_bps / 8 * row.t_us / 1_000_000;
+            let capacity = forward(&plan).rate_bps.expect("it has one") / 8 * row.t_us / 1_000_000;
             prop_assert!(row.sent_bytes <= capacity + 1600 + WIRE_BYTES);
         }
         for row in &tables.flow_samples {

@@ -28,9 +28,6 @@ class SimEngine:
                     f"flow {flow['name']}: {flow['cc']['name']} is the kernel's own and needs "
                     "--engine vm or live; the simulator runs the names of `fullpipe cc list`"
                 )
-        for key in ("qdisc", "reverse_qdisc"):
-            if plan["path"][key]["aqm"]["kind"] in ("cake", "tbf"):
-                raise UserError(f"path.{key}: cake and tbf need --engine vm for now")
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]

@@ -1,22 +1,19 @@
-//! Which flows and probes share a host: those that have the same delays and need the same settings.
-//! Whoever has jitter or a link of its own has a host of its own.
+//! The hosts of a plan, with what their users need of them. The plan says who shares one.
 
-use fullpipe_scenario::{Direction, Flow, Jitter, Plan};
+use fullpipe_scenario::{Flow, Hosts, Jitter, Plan};
 
-/// What tells hosts on the senders' side apart.
-#[derive(Clone, Debug, PartialEq)]
+/// A host on the senders' side.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SenderSide {
     pub(crate) reverse_delay_ns: u64,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) ecn: bool,
-    own: Option<usize>,
 }
 
-/// What tells hosts on the receivers' side apart.
-#[derive(Clone, Debug, PartialEq)]
+/// A host on the receivers' side.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReceiverSide {
     pub(crate) forward_delay_ns: u64,
-    own: Option<usize>,
 }
 
 /// All hosts, and where each flow and the probes are.
@@ -33,52 +30,37 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn of(plan: &Plan) -> Self {
         let mut groups = Self::default();
-        for (index, flow) in plan.flows.iter().enumerate() {
-            let pair = groups.place(plan, Some(flow), index);
+        for flow in &plan.flows {
+            let pair = groups.place(plan, Some(flow), flow.hosts);
             groups.flows.push(pair);
         }
-        if !plan.probes.is_empty() {
-            groups.probes = Some(groups.place(plan, None, plan.flows.len()));
+        for probe in &plan.probes {
+            groups.probes = Some(groups.place(plan, None, probe.hosts));
         }
         groups
     }
 
-    fn place(&mut self, plan: &Plan, flow: Option<&Flow>, index: usize) -> (usize, usize) {
-        let path = &plan.path;
-        let own = |get: fn(&Flow) -> Option<u64>, common| flow.and_then(get).unwrap_or(common);
-        let jitter = flow
-            .and_then(|flow| flow.jitter.clone())
-            .or_else(|| path.jitter.clone())
-            .filter(|jitter| jitter.max_ns > 0);
-        let own_link = |direction| {
-            let sends = flow.is_some_and(|flow| flow.direction == direction);
-            sends && plan.host.access_rate_bps > 0
-        };
-        // A probe's packets carry no ECN: it goes where there is a host for its delays.
-        let matching = self.senders.first().is_some_and(|first| first.ecn);
-        let sender = SenderSide {
-            reverse_delay_ns: own(|flow| flow.reverse_delay_ns, path.reverse_delay_ns),
-            own: (jitter.is_some() || own_link(Direction::Up)).then_some(index),
-            jitter,
-            ecn: flow.map_or(matching, |flow| flow.ecn),
-        };
-        let receiver = ReceiverSide {
-            forward_delay_ns: own(|flow| flow.forward_delay_ns, path.forward_delay_ns),
-            own: own_link(Direction::Down).then_some(index),
-        };
-        (
-            position(&mut self.senders, sender),
-            position(&mut self.receivers, receiver),
-        )
+    /// What the first user of a host needs holds for all of them.
+    fn place(&mut self, plan: &Plan, flow: Option<&Flow>, hosts: Hosts) -> (usize, usize) {
+        let (near, far) = (usize::from(hosts.near), usize::from(hosts.far));
+        let (forward_delay_ns, reverse_delay_ns) = plan.end_delays_ns(flow);
+        if near >= self.senders.len() {
+            let jitter = flow
+                .and_then(|flow| flow.jitter.clone())
+                .or_else(|| plan.ends.jitter.clone())
+                .filter(|jitter| jitter.max_ns > 0);
+            let matching = self.senders.first().is_some_and(|first| first.ecn);
+            self.senders.resize(near, SenderSide::default());
+            self.senders.push(SenderSide {
+                reverse_delay_ns,
+                jitter,
+                ecn: flow.map_or(matching, |flow| flow.ecn),
+            });
+        }
+        if far >= self.receivers.len() {
+            self.receivers.resize(far, ReceiverSide::default());
+            self.receivers.push(ReceiverSide { forward_delay_ns });
+        }
+        (near, far)
     }
-}
-
-fn position<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
-    known
-        .iter()
-        .position(|one| *one == wanted)
-        .unwrap_or_else(|| {
-            known.push(wanted);
-            known.len() - 1
-        })
 }

@@ -17,7 +17,9 @@
 use std::net::Ipv4Addr;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{AckPolicy, Direction, JitterShape, Loss, Pacing, Plan, Qdisc};
+use fullpipe_scenario::{
+    AckPolicy, Direction, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc, Wire,
+};
 
 use super::groups::{Groups, ReceiverSide, SenderSide};
 use super::link::{self, End, Metrics, Port};
@@ -107,7 +109,7 @@ impl Topology {
             topology.forward_bottleneck(plan, port)?;
             let next = far.map_or(first_receiver, |(node, _)| node);
             let marks = |loss: &Loss| loss.ecn && !loss.per_burst;
-            if plan.path.loss.as_ref().is_some_and(marks) {
+            if plan.ends.loss.as_ref().is_some_and(marks) {
                 topology.ways[0].marks_seen_at = Some((next, true));
             }
         }
@@ -134,18 +136,18 @@ impl Topology {
 
     /// The second router and the first one's port to it, where the path needs it.
     fn far_side(&mut self, plan: &Plan, groups: &Groups) -> Result<Option<(usize, Port)>, String> {
-        let path = &plan.path;
+        let (_, reverse) = only_link(plan)?;
         let delayed = groups
             .receivers
             .iter()
             .any(|side| side.forward_delay_ns > 0);
-        if path.reverse_rate_bps.is_none() && !delayed && groups.receivers.len() == 1 {
+        if reverse.rate_bps.is_none() && !delayed && groups.receivers.len() == 1 {
             return Ok(None);
         }
         self.nodes.push(router("far router")?);
         let far = self.nodes.len() - 1;
         let addresses = [Ipv4Addr::new(172, 16, 0, 1), Ipv4Addr::new(172, 16, 0, 2)];
-        let mtu = path.mtu_bytes;
+        let mtu = plan.ends.mtu_bytes;
         let (near_port, far_port) = self.join(
             (ROUTER, "out", addresses[0]),
             (far, "in", addresses[1]),
@@ -169,9 +171,8 @@ impl Topology {
         let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, 0);
         self.bottleneck(
             (far, far_port, 1),
-            path.reverse_loss.as_ref().map(|loss| (loss, seed)),
-            path.reverse_rate_bps
-                .map(|rate| (rate, &path.reverse_qdisc)),
+            plan.ends.reverse_loss.as_ref().map(|loss| (loss, seed)),
+            reverse.rate_bps.map(|rate| (rate, &reverse.qdisc)),
         )?;
         Ok(Some((far, near_port)))
     }
@@ -191,14 +192,14 @@ impl Topology {
         let (port, router_port) = self.join(
             (at, "eth0", address),
             (ROUTER, &name, gateway),
-            plan.path.mtu_bytes,
+            plan.ends.mtu_bytes,
         )?;
         self.host_route(at, port, gateway, plan)?;
         link::know_neighbour(&mut self.nodes[ROUTER], router_port, port)?;
         if !plan.host.arp {
             link::know_neighbour(&mut self.nodes[at], port, router_port)?;
         }
-        let loss = plan.path.loss.as_ref().filter(|loss| loss.per_burst);
+        let loss = plan.ends.loss.as_ref().filter(|loss| loss.per_burst);
         let seed = derive_seed(plan.seed, purpose::LOSS, index as u32);
         self.egress(
             plan,
@@ -269,12 +270,12 @@ impl Topology {
         let (port, hub_port) = self.join(
             (at, "eth0", address),
             (hub, &name, gateway),
-            plan.path.mtu_bytes,
+            plan.ends.mtu_bytes,
         )?;
         self.host_route(at, port, gateway, plan)?;
         link::know_neighbour(&mut self.nodes[at], port, hub_port)?;
         link::know_neighbour(&mut self.nodes[hub], hub_port, port)?;
-        let alone = (hub == ROUTER).then_some(plan.path.reverse_loss.as_ref());
+        let alone = (hub == ROUTER).then_some(plan.ends.reverse_loss.as_ref());
         let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, index as u32);
         let loss = alone.flatten().map(|loss| (loss, seed));
         self.egress(plan, (at, port, 1), loss, Direction::Down)?;
@@ -290,13 +291,13 @@ impl Topology {
     }
 
     fn forward_bottleneck(&mut self, plan: &Plan, port: Port) -> Result<(), String> {
-        let path = &plan.path;
-        let loss = path.loss.as_ref().filter(|loss| !loss.per_burst);
+        let (forward, _) = only_link(plan)?;
+        let loss = plan.ends.loss.as_ref().filter(|loss| !loss.per_burst);
         let seed = derive_seed(plan.seed, purpose::LOSS, 0);
         self.bottleneck(
             (ROUTER, port, 0),
             loss.map(|loss| (loss, seed)),
-            Some((path.rate_bps, &path.qdisc)),
+            forward.rate_bps.map(|rate| (rate, &forward.qdisc)),
         )
     }
 
@@ -321,7 +322,7 @@ impl Topology {
         }
         let mut child = None;
         if sends && plan.host.access_rate_bps > 0 {
-            let link = qdisc::tbf(plan.host.access_rate_bps, plan.path.mtu_bytes);
+            let link = qdisc::tbf(plan.host.access_rate_bps, plan.ends.mtu_bytes);
             let place = self.attach(at, port, parent, major::ACCESS, &link)?;
             child = Some(place);
             parent = inside(place.handle);
@@ -431,6 +432,17 @@ impl Topology {
             link::join(end(first, one), end(second, other), mtu_bytes)?
         };
         Ok(ports)
+    }
+}
+
+/// The two ways of a row of one wire.
+fn only_link(plan: &Plan) -> Result<(&Wire, &Wire), String> {
+    match plan.links.as_slice() {
+        [Link {
+            medium: Medium::Wire { forward, reverse },
+            ..
+        }] => Ok((forward, reverse)),
+        _ => Err("links: a kernel's path is one wire".into()),
     }
 }
 

@@ -1,0 +1,119 @@
+//! The network of a plan: a row of links, what lies between it and the hosts, and where a flow's
+//! packets go in and out.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Jitter, Loss, Qdisc};
+
+/// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
+const PATH: &str = "path";
+
+/// One hop, both directions. "Forward" is the direction of "up" flows.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Unique name; `path` for the only link of a `[path]`.
+    pub name: String,
+    /// What it is made of.
+    pub medium: Medium,
+}
+
+impl Link {
+    /// Both delays, as they are at the start.
+    pub fn base_rtt_ns(&self) -> u64 {
+        match &self.medium {
+            Medium::Wire { forward, reverse } => forward.delay_ns + reverse.delay_ns,
+        }
+    }
+
+    /// Names of its two queues in recordings.
+    pub fn queue_names(&self) -> [String; 2] {
+        ["forward", "reverse"].map(|way| match self.name.as_str() {
+            PATH => way.to_owned(),
+            name => format!("{name}.{way}"),
+        })
+    }
+
+    /// Rates forward and reverse; `None`: not limited.
+    pub fn rates_bps(&self) -> [Option<u64>; 2] {
+        match &self.medium {
+            Medium::Wire { forward, reverse } => [forward.rate_bps, reverse.rate_bps],
+        }
+    }
+}
+
+/// Kinds of links.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Medium {
+    /// A full-duplex wire: its two ways know nothing of one another.
+    Wire {
+        /// From the senders of "up" flows.
+        forward: Wire,
+        /// Back to them.
+        reverse: Wire,
+    },
+}
+
+/// One way of a wire.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Rate at which packets go in. `None`: not limited (and no queue).
+    pub rate_bps: Option<u64>,
+    /// One-way delay after that.
+    pub delay_ns: u64,
+    /// What waits for the rate.
+    pub qdisc: Qdisc,
+    /// Random loss before the queue.
+    pub loss: Option<Loss>,
+}
+
+/// What lies between the row of links and the hosts: the same for all flows that do not say
+/// otherwise.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Ends {
+    /// Bytes of an IP packet at most, without the link header.
+    pub mtu_bytes: u32,
+    /// One-way delay behind the last link.
+    pub forward_delay_ns: u64,
+    /// One-way delay of the way back, behind the first link.
+    pub reverse_delay_ns: u64,
+    /// Random extra delay of the way back.
+    pub jitter: Option<Jitter>,
+    /// Random loss of what flows send forward (netem at the senders' egress).
+    pub loss: Option<Loss>,
+    /// Random loss of what flows send back (ACKs of "up" flows).
+    pub reverse_loss: Option<Loss>,
+}
+
+/// The links that a flow passes: positions in [`crate::Plan::links`], `enter <= leave`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// The first link that its "up" direction passes.
+    pub enter: u16,
+    /// The last one.
+    pub leave: u16,
+}
+
+impl Route {
+    /// Positions of its links.
+    pub fn range(self) -> RangeInclusive<usize> {
+        usize::from(self.enter)..=usize::from(self.leave)
+    }
+}
+
+/// The hosts at a flow's ends, numbered from 0 on either side. Flows that name the same number
+/// share the host, and so the address, on every engine.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Hosts {
+    /// Where the row begins: sends "up" flows, receives "down" ones.
+    pub near: u16,
+    /// Where it ends.
+    pub far: u16,
+}

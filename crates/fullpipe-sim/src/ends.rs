@@ -1,0 +1,79 @@
+//! What lies between the row of links and a host: loss at its egress, own delay and jitter. Never
+//! which host it is, or what it sends.
+
+use fullpipe_net::{derive_seed, purpose, DelayLine, JitterSource, LossGate, Way};
+use fullpipe_scenario::{Flow, Plan};
+
+use crate::packet::Travelling;
+
+/// Loss of what the hosts send in one direction or the other.
+pub(crate) struct Egress([Option<LossGate>; 2]);
+
+impl Egress {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let gate = |loss: &Option<_>, purpose| {
+            loss.as_ref()
+                .map(|loss| LossGate::new(loss, derive_seed(plan.seed, purpose, 0)))
+        };
+        Self([
+            gate(&plan.ends.loss, purpose::LOSS),
+            gate(&plan.ends.reverse_loss, purpose::REVERSE_LOSS),
+        ])
+    }
+
+    /// False if the packet is gone.
+    pub(crate) fn passes(&mut self, way: Way, packet: &mut Travelling) -> bool {
+        self.0[way.index()]
+            .as_mut()
+            .is_none_or(|gate| gate.passes(packet))
+    }
+
+    /// Packets lost and marked so far.
+    pub(crate) fn totals(&self, way: Way) -> (u64, u64) {
+        self.0[way.index()]
+            .as_ref()
+            .map_or((0, 0), |gate| (gate.lost(), gate.marked()))
+    }
+}
+
+/// A delay line, with jitter where there is any.
+pub(crate) struct Line {
+    pub(crate) packets: DelayLine<Travelling>,
+    delay_ns: u64,
+    /// An event for the head is on the agenda. There is never a second one: it would live, and be
+    /// put back, as long as the line holds packets.
+    pub(crate) is_awaited: bool,
+    jitter: Option<JitterSource>,
+}
+
+impl Line {
+    fn new(delay_ns: u64, jitter: Option<JitterSource>) -> Self {
+        Self {
+            packets: DelayLine::default(),
+            delay_ns,
+            is_awaited: false,
+            jitter,
+        }
+    }
+
+    /// When a packet that enters at `at_ns` comes out.
+    pub(crate) fn due_ns(&mut self, at_ns: u64) -> u64 {
+        let released_ns = self
+            .jitter
+            .as_mut()
+            .map_or(at_ns, |jitter| jitter.release_ns(at_ns));
+        released_ns + self.delay_ns
+    }
+}
+
+/// The lines of one owner: behind the row forward, and behind it on the way back, where jitter is.
+pub(crate) fn lines(plan: &Plan, flow: Option<&Flow>, owner: u32) -> [Line; 2] {
+    let (forward_ns, reverse_ns) = plan.end_delays_ns(flow);
+    let jitter = flow
+        .and_then(|flow| flow.jitter.as_ref())
+        .or(plan.ends.jitter.as_ref());
+    let source = jitter
+        .filter(|jitter| jitter.max_ns > 0)
+        .map(|jitter| JitterSource::new(jitter, derive_seed(plan.seed, purpose::JITTER, owner)));
+    [Line::new(forward_ns, None), Line::new(reverse_ns, source)]
+}

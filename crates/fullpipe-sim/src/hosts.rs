@@ -1,0 +1,448 @@
+//! The hosts at the ends: who sends what, and when. Connections, probes, what lies between a host
+//! and the row of links (its own loss, delay and jitter), and what arrives. Never where a packet
+//! goes once it has entered the row.
+
+use std::collections::VecDeque;
+use std::io;
+
+use fullpipe_cc::{algorithm, Controller};
+use fullpipe_net::{derive_seed, purpose, Host, Way};
+use fullpipe_scenario::{Direction, Flow, Pacing, PingRow, Plan};
+use fullpipe_tcp::{Ack, Data, Receiver, ReceiverConfig, Sender, SenderConfig};
+
+use crate::events::Event;
+use crate::packet::{Body, Travelling, HEADER_BYTES};
+use crate::pcap::PcapWriter;
+use crate::recorder;
+use crate::run::{BadPlan, Simulation};
+
+/// One connection.
+pub(crate) struct Connection {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    receiver_host: Host,
+    /// Packets handed down by TCP, with the times at which they enter the network.
+    leaving: VecDeque<(u64, Data)>,
+    access_free_ns: u64,
+    sender_timer_ns: Option<u64>,
+    receiver_timer_ns: Option<u64>,
+    pub(crate) started: bool,
+    stopped: bool,
+    pub(crate) completion_us: Option<u64>,
+    write_interval_ns: u64,
+    data_way: Way,
+}
+
+impl Simulation<'_> {
+    pub(crate) fn stop(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        connection.sender.stop();
+        connection.stopped = true;
+    }
+
+    pub(crate) fn start(&mut self, flow: usize) {
+        let base_ns = self.plan.base_rtt_ns(&self.plan.flows[flow]);
+        let connection = &mut self.connections[flow];
+        connection.started = true;
+        let way = connection.data_way;
+        self.tables
+            .events
+            .push(recorder::event_row(self.now_ns, flow, "start", 0));
+        // The handshake's packets wait in the queues as they are now.
+        let queue_ns = self.network.waiting_ns(self.now_ns, flow, way);
+        // Neighbours are resolved once, by the first exchange.
+        let arp_ns = if self.plan.host.arp && self.now_ns < base_ns {
+            base_ns
+        } else {
+            0
+        };
+        self.agenda.schedule(
+            self.now_ns + base_ns + queue_ns + arp_ns,
+            Event::Established(flow as u32),
+        );
+    }
+
+    pub(crate) fn established(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        let rtt_ns = self.now_ns - self.plan.flows[flow].start_ns;
+        connection
+            .sender
+            .establish(self.now_ns, rtt_ns, connection.receiver.window_bytes());
+        let value = u64::from(connection.sender.cwnd());
+        self.tables
+            .events
+            .push(recorder::event_row(self.now_ns, flow, "established", value));
+        if connection.write_interval_ns > 0 {
+            self.agenda.schedule(self.now_ns, Event::Write(flow as u32));
+        }
+        let (mss, ecn) = (connection.sender.mss_bytes(), self.plan.flows[flow].ecn);
+        let at_ns = self.now_ns;
+        self.capture(|pcap| pcap.handshake(at_ns, rtt_ns, flow as u32, mss, ecn));
+        self.transmit(flow);
+    }
+
+    pub(crate) fn write(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        if connection.stopped {
+            return;
+        }
+        connection.sender.write(1);
+        let next_ns = self.now_ns + connection.write_interval_ns;
+        self.agenda.schedule(next_ns, Event::Write(flow as u32));
+        self.transmit(flow);
+    }
+
+    fn transmit(&mut self, flow: usize) {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        self.connections[flow]
+            .sender
+            .transmit(self.now_ns, &mut outgoing);
+        self.send_out(flow, &mut outgoing);
+        self.outgoing = outgoing;
+    }
+
+    pub(crate) fn sender_timer(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        if connection.sender_timer_ns != Some(self.now_ns) {
+            return; // an earlier deadline took this one's place
+        }
+        connection.sender_timer_ns = None;
+        if connection
+            .sender
+            .timer_ns()
+            .is_none_or(|at_ns| at_ns > self.now_ns)
+        {
+            self.arm(flow);
+            return;
+        }
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        self.connections[flow]
+            .sender
+            .on_timer(self.now_ns, &mut outgoing);
+        self.send_out(flow, &mut outgoing);
+        self.outgoing = outgoing;
+    }
+
+    /// Hands what TCP sent to the network, now or when it departs. What leaves at once makes room
+    /// below TCP (tcp_wfree()), so that it may send more.
+    fn send_out(&mut self, flow: usize, outgoing: &mut Vec<Data>) {
+        while self.hand_down(flow, outgoing) {
+            self.connections[flow]
+                .sender
+                .transmit(self.now_ns, outgoing);
+        }
+        self.note_events(flow);
+        self.arm(flow);
+    }
+
+    /// True if something left through fq at once.
+    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Data>) -> bool {
+        let mut made_room = false;
+        let access_bps = self.plan.host.access_rate_bps;
+        let direct = self.plan.host.pacing == Pacing::Internal && access_bps == 0;
+        self.sent += outgoing.len() as u64;
+        for data in outgoing.drain(..) {
+            if self.pcap.is_some() {
+                let mss = self.connections[flow].sender.mss_bytes();
+                self.capture(|pcap| pcap.data(flow as u32, mss, &data));
+            }
+            if direct {
+                self.enter(flow, data);
+                continue;
+            }
+            let connection = &mut self.connections[flow];
+            let mut enters_ns = data.departs_ns;
+            let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
+            if let Some(serialized_ns) = (wire_bits * 1_000_000_000).checked_div(access_bps) {
+                enters_ns = connection.access_free_ns.max(enters_ns) + serialized_ns;
+                connection.access_free_ns = enters_ns;
+            }
+            if enters_ns <= self.now_ns && connection.leaving.is_empty() {
+                if self.plan.host.pacing == Pacing::Fq {
+                    connection.sender.departed(u64::from(data.payload_bytes));
+                    made_room = true;
+                }
+                self.enter(flow, data);
+                continue;
+            }
+            if connection.leaving.is_empty() {
+                self.agenda
+                    .schedule(enters_ns, Event::Departure(flow as u32));
+            }
+            connection.leaving.push_back((enters_ns, data));
+        }
+        made_room
+    }
+
+    /// Bursts whose time has come leave the sender's host.
+    pub(crate) fn depart(&mut self, flow: usize) {
+        while let Some(&(enters_ns, data)) = self.connections[flow].leaving.front() {
+            if enters_ns > self.now_ns {
+                self.agenda
+                    .schedule(enters_ns, Event::Departure(flow as u32));
+                break;
+            }
+            let connection = &mut self.connections[flow];
+            connection.leaving.pop_front();
+            connection.sender.departed(u64::from(data.payload_bytes));
+            self.enter(flow, data);
+        }
+        self.transmit(flow);
+    }
+
+    /// A data packet leaves its sender's host.
+    fn enter(&mut self, flow: usize, data: Data) {
+        let way = self.connections[flow].data_way;
+        let mut packet = self.packet(flow, way, Body::Data(data));
+        if self.egress.passes(way, &mut packet) {
+            self.enter_row(way, packet);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    fn packet(&self, owner: usize, way: Way, body: Body) -> Travelling {
+        Travelling {
+            owner: owner as u32,
+            label: self.labels[owner].towards(way),
+            body,
+        }
+    }
+
+    /// A packet leaves the row for the delay line of its owner's host.
+    pub(crate) fn leave_row(&mut self, at_ns: u64, way: Way, packet: Travelling) {
+        let index = packet.owner as usize * 2 + way.index();
+        let enters_ns = match packet.body {
+            Body::Ack(_) => {
+                let host = &self.connections[packet.owner as usize].receiver_host;
+                host.free_ns().max(at_ns)
+            }
+            _ => at_ns,
+        };
+        let line = &mut self.lines[index];
+        let due_ns = line.due_ns(enters_ns);
+        if due_ns <= self.now_ns && line.packets.is_empty() {
+            self.deliver(way, packet);
+        } else if line.packets.push(due_ns, packet).is_some() {
+            self.await_head(index);
+        }
+    }
+
+    pub(crate) fn arrivals(&mut self, index: usize) {
+        self.lines[index].is_awaited = false;
+        while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
+            // Whatever this sets off may come back to this very line.
+            self.deliver(Way::BOTH[index % 2], packet);
+        }
+        self.await_head(index);
+    }
+
+    fn await_head(&mut self, index: usize) {
+        let line = &mut self.lines[index];
+        if let (Some(due_ns), false) = (line.packets.due_ns(), line.is_awaited) {
+            line.is_awaited = true;
+            self.agenda.schedule(due_ns, Event::Line(index as u32));
+        }
+    }
+
+    /// A packet arrives at the end of its way.
+    fn deliver(&mut self, way: Way, packet: Travelling) {
+        let owner = packet.owner as usize;
+        match packet.body {
+            Body::Data(data) => {
+                self.delivered += 1;
+                let connection = &mut self.connections[owner];
+                connection.receiver_host.handle(self.now_ns);
+                let answer = connection.receiver.on_data(self.now_ns, &data);
+                if let Some(ack) = answer {
+                    self.send_ack(owner, ack);
+                }
+                self.arm_receiver(owner);
+            }
+            Body::Ack(ack) => {
+                let connection = &mut self.connections[owner];
+                connection.sender.on_ack(self.now_ns, &ack);
+                if self.pcap.is_some() {
+                    let mss = connection.sender.mss_bytes();
+                    let bytes = if ack.next == connection.sender.snd_una() {
+                        connection.sender.acked_bytes()
+                    } else {
+                        u64::from(ack.next) * u64::from(mss)
+                    };
+                    let at_ns = self.now_ns;
+                    self.capture(|pcap| pcap.ack(at_ns, owner as u32, mss, bytes, &ack));
+                }
+                self.transmit(owner);
+                self.complete(owner);
+            }
+            Body::Probe { row } if way == Way::Forward => {
+                let answer = self.packet(owner, Way::Reverse, Body::Probe { row });
+                self.enter_row(Way::Reverse, answer);
+            }
+            Body::Probe { row } => {
+                let row = &mut self.tables.ping_samples[row as usize];
+                row.rtt_us = Some(self.now_ns / 1000 - row.t_us);
+            }
+        }
+    }
+
+    fn send_ack(&mut self, flow: usize, ack: Ack) {
+        let way = self.connections[flow].data_way.back();
+        let mut packet = self.packet(flow, way, Body::Ack(ack));
+        if self.egress.passes(way, &mut packet) {
+            self.enter_row(way, packet);
+        }
+    }
+
+    pub(crate) fn receiver_timer(&mut self, flow: usize) {
+        if self.connections[flow].receiver_timer_ns != Some(self.now_ns) {
+            return; // an earlier deadline took this one's place
+        }
+        self.connections[flow].receiver_timer_ns = None;
+        let answer = self.connections[flow].receiver.on_timer(self.now_ns);
+        if let Some(ack) = answer {
+            self.send_ack(flow, ack);
+        }
+        self.arm_receiver(flow);
+    }
+
+    fn complete(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        if connection.completion_us.is_some() || !connection.sender.is_finished() {
+            return;
+        }
+        connection.completion_us = Some(self.now_ns / 1000);
+        let bytes = connection.sender.acked_bytes();
+        self.tables
+            .events
+            .push(recorder::event_row(self.now_ns, flow, "finish", bytes));
+        let at_ns = self.now_ns;
+        self.capture(|pcap| pcap.fin(at_ns, flow as u32, bytes));
+    }
+
+    pub(crate) fn probe(&mut self, probe: usize) {
+        let plan = &self.plan.probes[probe];
+        let row = self.tables.ping_samples.len() as u32;
+        self.tables.ping_samples.push(PingRow {
+            t_us: self.now_ns / 1000,
+            probe: plan.name.clone(),
+            seq: self.probe_counts[probe],
+            rtt_us: None,
+        });
+        self.probe_counts[probe] += 1;
+        self.agenda
+            .schedule(self.now_ns + plan.interval_ns, Event::Probe(probe as u32));
+        let owner = self.plan.flows.len() + probe;
+        let request = self.packet(owner, Way::Forward, Body::Probe { row });
+        self.enter_row(Way::Forward, request);
+    }
+
+    /// One event for the sender's earliest timer; a later deadline is found when it comes.
+    fn arm(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        let Some(at_ns) = connection.sender.timer_ns() else {
+            return;
+        };
+        let at_ns = at_ns.max(self.now_ns);
+        if connection
+            .sender_timer_ns
+            .is_none_or(|pending_ns| at_ns < pending_ns)
+        {
+            connection.sender_timer_ns = Some(at_ns);
+            self.agenda.schedule(at_ns, Event::Sender(flow as u32));
+        }
+    }
+
+    fn arm_receiver(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        let Some(at_ns) = connection.receiver.timer_ns() else {
+            return;
+        };
+        let at_ns = at_ns.max(self.now_ns);
+        if connection
+            .receiver_timer_ns
+            .is_none_or(|pending_ns| at_ns < pending_ns)
+        {
+            connection.receiver_timer_ns = Some(at_ns);
+            self.agenda.schedule(at_ns, Event::Receiver(flow as u32));
+        }
+    }
+
+    fn note_events(&mut self, flow: usize) {
+        let sender = &mut self.connections[flow].sender;
+        if !sender.has_events() {
+            return;
+        }
+        let cwnd = u64::from(sender.cwnd());
+        let rows = sender
+            .take_events()
+            .map(|event| recorder::event_row(self.now_ns, flow, event.name(), cwnd));
+        self.tables.events.extend(rows);
+    }
+
+    fn capture(&mut self, write: impl FnOnce(&mut PcapWriter) -> io::Result<()>) {
+        if let Some(pcap) = &mut self.pcap {
+            if let Err(error) = write(pcap) {
+                self.pcap_error = Some(error);
+                self.pcap = None;
+            }
+        }
+    }
+}
+
+/// A flow of the plan, not connected yet.
+pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connection, BadPlan> {
+    let name = flow.cc.algorithm.as_deref().unwrap_or(&flow.cc.name);
+    let known = algorithm(name)
+        .ok_or_else(|| BadPlan(format!("flows.{index}.cc: {name} is not in the simulator")))?;
+    let cc = Controller::new(known, &flow.cc.params)
+        .map_err(|error| BadPlan(format!("flows.{index}.cc: {error}")))?;
+    let mss_bytes = plan.ends.mtu_bytes - 52;
+    let host = &plan.host;
+    let write_interval_ns = flow.app_rate_bps.map_or(0, |rate_bps| {
+        (u64::from(mss_bytes) * 8_000_000_000 / rate_bps.max(1)).max(1)
+    });
+    let sender = SenderConfig {
+        mss_bytes,
+        pacing: host.pacing,
+        pacing_shift: host.pacing_shift,
+        gso_max_segments: host.gso_max_segments,
+        initial_cwnd: host.initial_cwnd_packets,
+        wmem_max_bytes: host.wmem_max_bytes,
+        ecn: flow.ecn,
+        seed: derive_seed(plan.seed, purpose::CC, index) as u32,
+        amount_bytes: flow.amount_bytes,
+        written_by_application: flow.app_rate_bps.is_some(),
+    };
+    let receiver = ReceiverConfig {
+        mss_bytes,
+        ack_policy: host.ack_policy,
+        window_bytes: flow.receive_window_bytes,
+        rmem_max_bytes: host.rmem_max_bytes,
+        low_water_bytes: plan.low_water_bytes(flow),
+        aggregation_ns: host.receive_aggregation_ns,
+    };
+    let rates_bps = plan.links[flow.route.range()]
+        .iter()
+        .filter_map(|link| link.rates_bps()[0]);
+    let packet_bits = u64::from(plan.ends.mtu_bytes) * 8;
+    let packet_ns = packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1);
+    Ok(Connection {
+        sender: Sender::new(sender, cc),
+        receiver: Receiver::new(receiver),
+        receiver_host: Host::new(packet_ns, derive_seed(plan.seed, purpose::HOST, index)),
+        leaving: VecDeque::new(),
+        access_free_ns: 0,
+        sender_timer_ns: None,
+        receiver_timer_ns: None,
+        started: false,
+        stopped: false,
+        completion_us: None,
+        write_interval_ns,
+        data_way: if flow.direction == Direction::Up {
+            Way::Forward
+        } else {
+            Way::Reverse
+        },
+    })
+}
