@@ -40,7 +40,7 @@ pub(crate) struct Spec {
     /// As tc would take it.
     pub(crate) line: String,
     /// What stands in its bands (prio), and which packets go where.
-    pub(super) bands: Vec<Spec>,
+    pub(super) bands: Vec<Self>,
     pub(super) filters: Vec<Filter>,
 }
 
