@@ -20,6 +20,7 @@ from fullpipe.errors import RunError, UserError
 _COMMANDS = {
     "run": "run:run",
     "compare": "compare:compare",
+    "choose": "choose:choose",
     "report": "report:report",
     "schema": "schema:schema",
     "doctor": "doctor:doctor",
