@@ -6,7 +6,6 @@ bytes and a flow's name is made.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from fullpipe import units
@@ -23,8 +22,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
 
     Raises UserError where two keys contradict each other."""
     path = scenario.path
-    seed = scenario.seed if seed is None else seed
-    flows = _flows(scenario, seed)
+    flows = _flows(scenario)
     has_down = any(flow["direction"] == "down" for flow in flows)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
     jitter = _jitter(path.jitter, path.jitter_shape)
@@ -50,7 +48,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     host = scenario.host
     plan = {
         "name": scenario.name,
-        "seed": seed,
+        "seed": scenario.seed if seed is None else seed,
         "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval,
         "links": [
@@ -85,7 +83,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     return plan
 
 
-def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
+def _flows(scenario: Scenario) -> list[dict[str, Any]]:
     flows: list[dict[str, Any]] = []
     numbers: dict[str, int] = {}
     tables = scenario.cc_tables
@@ -97,20 +95,11 @@ def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
             if flow.name:
                 name = flow.name if flow.count == 1 else f"{flow.name}.{position + 1}"
             flows.append({"name": name, "cc": _cc(cc), **_flow(scenario, flow, index, position)})
-    for index, planned in enumerate(flows):
-        planned["start_ns"] += _start_offset_ns(scenario.start_spread or 0, seed, index)
     names = [flow["name"] for flow in flows]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"flow: two flows are called {name!r}; names must differ")
     return flows
-
-
-def _start_offset_ns(spread_ns: int, seed: int, index: int) -> int:
-    """Uniform in [0, spread], for the flow of this index; from a stream of its own, which no other
-    random number of a run shares."""
-    digest = hashlib.sha256(f"start_spread {seed} {index}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") % (spread_ns + 1)
 
 
 def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:
@@ -134,6 +123,7 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
         "direction": flow.direction,
         "route": {"enter": 0, "leave": 0},
         "dscp": flow.dscp,
+        "host_numbers": (flow.host, flow.far_host),
         "forward_delay_ns": forward,
         "reverse_delay_ns": reverse,
         "jitter": jitter,
@@ -148,8 +138,8 @@ def _cc(choice: Choice) -> dict[str, Any]:
 
 
 def _put_on_hosts(plan: dict[str, Any]) -> None:
-    """Says which flows and probes share a host: those that have the same delays and need the same
-    settings. Whoever has jitter or a link of its own has a host of its own."""
+    """Says which flows and probes share a host: those that name the same, have the same delays and
+    need the same settings. Whoever has jitter or a link of its own has a host of its own."""
     ends, first = plan["ends"], plan["flows"][0]
     has_link = plan["host"]["access_rate_bps"] > 0
     near: list[Any] = []
@@ -164,9 +154,10 @@ def _put_on_hosts(plan: dict[str, Any]) -> None:
         jitter = jitter if jitter and jitter["max_ns"] else None
         sends = one.get("direction") if has_link else None
         # A probe's packets carry no ECN: it goes where there is a host for its delays.
-        side = (delays["reverse_delay_ns"], one.get("ecn", first["ecn"]))
+        numbers = one.pop("host_numbers", (0, 0))
+        side = (numbers[0], delays["reverse_delay_ns"], one.get("ecn", first["ecn"]))
         sender = (*side, index if jitter or sends == "up" else None)
-        receiver = (delays["forward_delay_ns"], index if sends == "down" else None)
+        receiver = (numbers[1], delays["forward_delay_ns"], index if sends == "down" else None)
         one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 #: Beyond these a scenario is a slip of the pen, and would only exhaust memory.
 MAX_FLOWS = 1000
 MAX_SAMPLES = 20_000_000
-#: About what two programs on one host start apart.
-REPEATED_START_SPREAD_NS = 5 * 10**6
 MAX_FILE_BYTES = 2**20
 
 
@@ -237,6 +235,11 @@ class Flow(_Part):
     receive_window: Size | None = Field(None, description="fixed receive window; autotuned")
     ecn: bool | None = Field(None, description="negotiate ECN; as the path says")
     dscp: Dscp = Field(0, description="DSCP of its packets, ACKs included, such as EF or AF41")
+    host: int = Field(
+        0, ge=0, le=255, description="host at its near end (where up flows begin); flows with the "
+        "same number share it and its address"
+    )  # fmt: skip
+    far_host: int = Field(0, ge=0, le=255, description="host at its far end, likewise")
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -314,11 +317,6 @@ class Scenario(_Part):
     duration: Time = Field(description="how long the run lasts")
     warmup: Time = Field(0, description="metrics leave out this much at the start")
     seed: int = Field(1, ge=0, le=2**63 - 1, description="of every random number")
-    start_spread: Time | None = Field(
-        None, description="each flow starts up to so much later, drawn from the seed, because "
-        "nothing else differs between seeds before the first loss; 0, or 5ms in runs that are "
-        "repeated (--repeat, compare, sweeps, experiments)"
-    )  # fmt: skip
     sample_interval: Time = Field(100 * 10**6, description="between samples of flows and queues")
     path: Path
     flow: list[Flow] = Field(min_length=1, description="the connections")
@@ -343,21 +341,13 @@ class Scenario(_Part):
         if self.duration // self.sample_interval * (count + 1) > MAX_SAMPLES:
             raise ValueError(f"sample_interval: more than {MAX_SAMPLES} samples; make it longer")
         for index, flow in enumerate(self.flow):
-            latest = flow.start + flow.start_step * (flow.count - 1) + (self.start_spread or 0)
-            if latest >= self.duration:
+            if flow.start + flow.start_step * (flow.count - 1) >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
         names = [flow.name for flow in self.flow if flow.name]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
         return self
-
-    def repeated(self) -> Scenario:
-        """As it is run with several seeds: with the spread of starts that it names, or the usual
-        one."""
-        if self.start_spread is not None:
-            return self
-        return self.model_copy(update={"start_spread": REPEATED_START_SPREAD_NS})
 
     @property
     def cc_tables(self) -> dict[str, Table]:

@@ -79,7 +79,6 @@ BAD = {
     "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range", "3.0"),
     "constant of an unused cc": (GOOD + "[cc.bbr1]\nhigh_gain = 3.0\n", "no flow uses it"),
     "kernel name in sim": (GOOD.replace("cubic", "kernel:cubic"), "--engine vm"),
-    "cake in sim": (GOOD.replace("[[flow]]", 'qdisc = "cake"\n[[flow]]'), "cake"),
     "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval", "'10ns'"),
     "wrong type": (GOOD.replace('"cubic"', "[1, 2]"), "flow.0.cc", "[1, 2]"),
     "infinite rate": (GOOD.replace('"10mbit"', "inf"), "path.rate", "inf"),

@@ -6,7 +6,9 @@ use std::hint::black_box;
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use fullpipe_net::{DelayLine, Ecn, JitterSource, LossSource, Packet, Queue, Shaper};
-use fullpipe_scenario::{Aqm, Jitter, JitterShape, Loss, Qdisc};
+use fullpipe_scenario::{
+    Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Jitter, JitterShape, Loss, Qdisc,
+};
 
 const FLOWS: u32 = 16;
 const WAITING: u32 = 400;
@@ -73,7 +75,61 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         burst_packets: 500,
         ecn: true,
     };
+    let cake = |tins, isolation| Aqm::Cake {
+        rtt_ns: interval_ns,
+        target_ns,
+        shapes: false,
+        tins,
+        isolation,
+        ack_filter: CakeAckFilter::No,
+        overhead_bytes: None,
+        mpu_bytes: 0,
+        framing: CakeFraming::None,
+        ingress: false,
+        autorate_ingress: false,
+        wash: false,
+        split_gso: true,
+    };
+    let pie = Aqm::Pie {
+        target_ns: 15 * MS,
+        update_ns: 15 * MS,
+        alpha: 2,
+        beta: 20,
+        byte_mode: false,
+        rate_estimator: false,
+        ecn: true,
+    };
+    let sfq = Aqm::Sfq {
+        quantum_bytes: 1514,
+        flows: 128,
+        buckets: 1024,
+        depth_packets: 127,
+        head_drop: false,
+    };
+    let dualpi2 = Aqm::Dualpi2 {
+        target_ns: 15 * MS,
+        update_ns: 16 * MS,
+        alpha: 41,
+        beta: 819,
+        step_ns: MS,
+        coupling: 2,
+        classic_percent: 10,
+        drop_overload: true,
+    };
     vec![
+        (
+            "cake besteffort flows",
+            cake(CakeTins::Besteffort, CakeIsolation::Flows),
+            false,
+        ),
+        (
+            "cake diffserv4 triple-isolate",
+            cake(CakeTins::Diffserv4, CakeIsolation::TripleIsolate),
+            false,
+        ),
+        ("pie", pie, false),
+        ("sfq", sfq, false),
+        ("dualpi2", dualpi2, false),
         ("fifo", Aqm::Fifo, false),
         ("fq", fq.clone(), false),
         ("fq, pacing", fq, true),

@@ -58,6 +58,7 @@ pub(crate) struct Connection {
     server: Option<OwnedFd>,
     /// Its receiver reads when so much waits.
     low_water_bytes: u32,
+    dscp: u8,
     stops_early: bool,
     /// What the application has yet to write; `None`: without end.
     left_bytes: Option<u64>,
@@ -111,6 +112,9 @@ impl Connection {
             socket::fix_receive_window(receives, bytes).map_err(place(&what))?;
         }
         socket::set_low_water(receives, low_water_bytes).map_err(place("SO_RCVLOWAT"))?;
+        for end in [&client, &listener] {
+            socket::set_dscp(end, flow.dscp).map_err(place("IP_TOS"))?;
+        }
         let backlog = Backlog::new(1).map_err(|error| format!("backlog: {error}"))?;
         listen(&listener, backlog).map_err(|error| place("listen")(error.into()))?;
         let ends = Ends::Both(listener, addresses[1]);
@@ -140,6 +144,7 @@ impl Connection {
             client: None,
             server: None,
             low_water_bytes,
+            dscp: flow.dscp,
             stops_early,
             left_bytes: flow.amount_bytes,
             credit_bytes: flow.app_rate_bps.map(|_| 0),
@@ -197,6 +202,7 @@ impl Connection {
         if !sends {
             socket::set_low_water(&socket, self.low_water_bytes)?;
         }
+        socket::set_dscp(&socket, self.dscp)?;
         let (place, role) = match is_near {
             true => (&mut self.client, Role::Client),
             false => (&mut self.server, Role::Server),

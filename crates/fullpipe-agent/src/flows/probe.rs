@@ -56,6 +56,9 @@ impl ProbeFlow {
                 (socket, Some(socket::udp(to).map_err(place)?))
             }
         };
+        for end in [Some(&socket), answerer.as_ref()].into_iter().flatten() {
+            socket::set_dscp(end, probe.dscp).map_err(place)?;
+        }
         Ok(Self {
             kind: probe.kind,
             name: probe.name.clone(),

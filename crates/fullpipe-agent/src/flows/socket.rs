@@ -69,6 +69,15 @@ pub(crate) fn set_unsent_limit(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
+/// Everything that the socket sends carries this DSCP; connections that come to a listening socket
+/// take it over. 0 is what a socket has.
+pub(crate) fn set_dscp(socket: &OwnedFd, dscp: u8) -> io::Result<()> {
+    if dscp == 0 {
+        return Ok(());
+    }
+    set(socket, libc::IPPROTO_IP, libc::IP_TOS, u32::from(dscp) << 2)
+}
+
 /// The application is woken when this much has come, or when no more will.
 pub(crate) fn set_low_water(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)

@@ -155,7 +155,7 @@ fn add(
 ) -> Result<(), String> {
     let mut message = Message::request(kind, CREATE, &tcmsg(port_index, handle, parent));
     message.attribute_text(libc::TCA_KIND, spec.kind);
-    message.attribute(libc::TCA_OPTIONS, &spec.options);
+    message.attribute(libc::TCA_OPTIONS | nested_flag(spec.kind), &spec.options);
     node.netlink.ask(message).map_err(|error| {
         format!(
             "{}: tc {}: {error} (does this kernel have sch_{}?)",
@@ -164,6 +164,14 @@ fn add(
             module(spec.kind)
         )
     })
+}
+
+/// Younger disciplines insist that nested attributes say so (nla_parse_nested()).
+fn nested_flag(kind: &str) -> u16 {
+    match kind {
+        "fq_pie" | "dualpi2" => libc::NLA_F_NESTED as u16,
+        _ => 0,
+    }
 }
 
 fn module(kind: &str) -> &str {
