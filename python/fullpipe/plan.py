@@ -6,6 +6,7 @@ bytes and a flow's name is made.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from fullpipe import units
@@ -22,7 +23,8 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
 
     Raises UserError where two keys contradict each other."""
     path = scenario.path
-    flows = _flows(scenario)
+    seed = scenario.seed if seed is None else seed
+    flows = _flows(scenario, seed)
     has_down = any(flow["direction"] == "down" for flow in flows)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
     jitter = _jitter(path.jitter, path.jitter_shape)
@@ -48,7 +50,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     host = scenario.host
     plan = {
         "name": scenario.name,
-        "seed": scenario.seed if seed is None else seed,
+        "seed": seed,
         "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval,
         "links": [
@@ -83,7 +85,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     return plan
 
 
-def _flows(scenario: Scenario) -> list[dict[str, Any]]:
+def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
     flows: list[dict[str, Any]] = []
     numbers: dict[str, int] = {}
     tables = scenario.cc_tables
@@ -95,11 +97,20 @@ def _flows(scenario: Scenario) -> list[dict[str, Any]]:
             if flow.name:
                 name = flow.name if flow.count == 1 else f"{flow.name}.{position + 1}"
             flows.append({"name": name, "cc": _cc(cc), **_flow(scenario, flow, index, position)})
+    for index, planned in enumerate(flows):
+        planned["start_ns"] += _start_offset_ns(scenario.start_spread or 0, seed, index)
     names = [flow["name"] for flow in flows]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"flow: two flows are called {name!r}; names must differ")
     return flows
+
+
+def _start_offset_ns(spread_ns: int, seed: int, index: int) -> int:
+    """Uniform in [0, spread], for the flow of this index; from a stream of its own, which no other
+    random number of a run shares."""
+    digest = hashlib.sha256(f"start_spread {seed} {index}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") % (spread_ns + 1)
 
 
 def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: Beyond these a scenario is a slip of the pen, and would only exhaust memory.
 MAX_FLOWS = 1000
 MAX_SAMPLES = 20_000_000
+#: About what two programs on one host start apart.
+REPEATED_START_SPREAD_NS = 5 * 10**6
 MAX_FILE_BYTES = 2**20
 
 
@@ -317,6 +319,11 @@ class Scenario(_Part):
     duration: Time = Field(description="how long the run lasts")
     warmup: Time = Field(0, description="metrics leave out this much at the start")
     seed: int = Field(1, ge=0, le=2**63 - 1, description="of every random number")
+    start_spread: Time | None = Field(
+        None, description="each flow starts up to so much later, drawn from the seed, because "
+        "nothing else differs between seeds before the first loss; 0, or 5ms in runs that are "
+        "repeated (--repeat, compare, sweeps, experiments)"
+    )  # fmt: skip
     sample_interval: Time = Field(100 * 10**6, description="between samples of flows and queues")
     path: Path
     flow: list[Flow] = Field(min_length=1, description="the connections")
@@ -341,13 +348,21 @@ class Scenario(_Part):
         if self.duration // self.sample_interval * (count + 1) > MAX_SAMPLES:
             raise ValueError(f"sample_interval: more than {MAX_SAMPLES} samples; make it longer")
         for index, flow in enumerate(self.flow):
-            if flow.start + flow.start_step * (flow.count - 1) >= self.duration:
+            latest = flow.start + flow.start_step * (flow.count - 1) + (self.start_spread or 0)
+            if latest >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
         names = [flow.name for flow in self.flow if flow.name]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
         return self
+
+    def repeated(self) -> Scenario:
+        """As it is run with several seeds: with the spread of starts that it names, or the usual
+        one."""
+        if self.start_spread is not None:
+            return self
+        return self.model_copy(update={"start_spread": REPEATED_START_SPREAD_NS})
 
     @property
     def cc_tables(self) -> dict[str, Table]:

@@ -216,6 +216,9 @@ def report(
     store: StoreFolder = None,
     observed: Observed = None,
     catalogue: Catalogue = None,
+    note: Annotated[
+        str, typer.Option(help="a line for the head of --claims, such as which build ran")
+    ] = "",
     table: Annotated[
         bool, typer.Option("--table", help="print all cells instead of writing the page")
     ] = False,
@@ -245,7 +248,7 @@ def report(
         return
     _write(out, verdicts_page(judged))
     if claims is not None:
-        _write(claims, claims_page(judged))
+        _write(claims, claims_page(judged, note))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         say(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")

@@ -54,11 +54,15 @@ def run_scenario(
     on_progress: Callable[[float], None] = lambda _share: None,
     jobs: int | None = None,
 ) -> Outcome:
-    """Runs the scenario once for every folder of `out`, with seeds after one another.
+    """Runs the scenario once for every folder of `out`, with seeds after one another; with several,
+    with a spread of starts (`Scenario.repeated()`), and each recording's scenario says so.
 
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM where it has the same
     handler, keep what was recorded: a run that was under way ends early and its recording says so.
     Raises UserError before anything runs where the engine cannot run it or a folder exists."""
+    if len(out) > 1 and scenario.start_spread is None:
+        scenario = scenario.repeated()
+        scenario_toml = f'start_spread = "{scenario.start_spread}ns"\n{scenario_toml}'
     seeds = seeds_of(scenario, len(out))
     plans = [resolve(scenario, seed) for seed in seeds]
     engine(engine_name).check(plans[0])

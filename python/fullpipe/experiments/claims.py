@@ -36,9 +36,9 @@ paper's value.
 KINDS = {"printed": "claims of the papers", "implied": "implied by them", "target": "our targets"}
 
 
-def claims_page(judged: Sequence[EntryVerdicts]) -> str:
-    """The page's text."""
-    lines = [_HEAD, *_counts(judged), "", *_rests(judged)]
+def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
+    """The page's text; the note tells what the results cannot, such as which build ran."""
+    lines = [_HEAD, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
     for seed in seeds(judged):
         lines += ["", f"## {seed_title(seed)}"]
         for one in judged:

@@ -143,11 +143,13 @@ def jobs_of(
 
 def job_of(entry: Entry, store: Store, engine_name: str, cell: Cell, index: int) -> Job:
     """A run of a cell: that of the seed that lies so far behind the scenario's."""
-    seed = cell.scenario.seed + index
-    plan = resolve(cell.scenario, seed)
+    scenario = cell.scenario.repeated()
+    seed = scenario.seed + index
+    plan = resolve(scenario, seed)
     # The name is no part of what is run.
-    key = store.key({**plan, "name": "", "warmup": cell.scenario.warmup}, engine_name)
-    document = {**cell.document, "seed": seed}
+    key = store.key({**plan, "name": "", "warmup": scenario.warmup}, engine_name)
+    spread = {"start_spread": f"{scenario.start_spread}ns"}
+    document = {**cell.document, **spread, "seed": seed}
     expressions = expressions_of(entry, cell)
     return Job(entry.id, document, engine_name, key, expressions, _packets(plan))
 

@@ -215,7 +215,7 @@ def _judged(claim: Claim, check: ast.expr, results: Results) -> Verdict:
     status = _outcome(conditions, support)
     return Verdict(
         claim, results.engine if used else "", status, "", source(node) if node else "", value, low,
-        high, runs, support, printed, _number(claim.published) if paper is None else paper,
+        high, runs, support, printed, _number(claim) if paper is None else paper,
         _grade(conditions, status), conditions, thresholds(check, node, results.table),
     )  # fmt: skip
 
@@ -350,10 +350,13 @@ def _as_published(node: ast.expr | None, results: Results) -> float | None:
         return None
 
 
-def _number(printed: str) -> float | None:
-    """The number that a printed text consists of, its unit and a comparison before it aside."""
-    match = re.fullmatch(r"(?:[<>~]=?|about)?\s*(-?\d+(?:\.\d+)?)(?:\s+[A-Za-z%/]+)?", printed)
-    return float(match[1]) if match else None
+def _number(claim: Claim) -> float | None:
+    """The number that the printed text consists of, where it has the unit of what is measured; a
+    bound ("> 1.5") is none."""
+    match = re.fullmatch(r"(?:~|about)?\s*(-?\d+(?:\.\d+)?)(?:\s+(\S+))?", claim.published)
+    if match is None or not claim.unit.startswith(match[2] or ""):
+        return None
+    return float(match[1]) if match[2] or not claim.unit else None
 
 
 def _measured(
@@ -367,7 +370,11 @@ def _measured(
         if not interval or value is None:
             return value, None, None
         pooled = len(touched(node, results.table)) if averages(node) else 1
-        return (value, *_interval(evaluate(node, results.resampled_for(max(pooled, 1)))))
+        low, high = _interval(evaluate(node, results.resampled_for(max(pooled, 1))))
+        if low is None or high is None:
+            return value, None, None
+        # Of a worst cell, or of distances, few runs draw values that all lie beyond the estimate.
+        return value, min(low, value), max(high, value)
     except UntestableError:
         return None, None, None
 

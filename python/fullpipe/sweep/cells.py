@@ -73,7 +73,8 @@ class Planner:
         source = f"{self.sweep.source}: scenario"
         document = fill_scenario(self.sweep.template, fields_of(cell.point), source)
         where = ", ".join(f"{name} {value}" for name, value in fields_of(cell.point).items())
-        return document, make_scenario(document, f"{source} at {where}")
+        scenario = make_scenario(document, f"{source} at {where}").repeated()
+        return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
 
     def plan(self, cell: Cell, count: int) -> list[Planned]:
         """Runs of a cell with so many seeds after those that it has; their plans are spooled.
