@@ -5,6 +5,6 @@ Data flows one way through this package: `scenario` -> `engines` -> `recording` 
 recordings with Flent.
 """
 
-from importlib import metadata
+from fullpipe._native import __version__
 
-__version__ = metadata.version("fullpipe")
+__all__ = ["__version__"]

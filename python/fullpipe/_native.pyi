@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+__version__: str
+
 class _Cc:
     def algorithms(self) -> list[dict[str, Any]]: ...
     def sets(self) -> list[dict[str, Any]]: ...

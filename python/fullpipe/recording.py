@@ -102,7 +102,9 @@ class Recording:
         schema = TABLES[name]
         file = self.path / f"{name}.parquet"
         try:
-            table = pq.read_table(file, columns=schema.names, partitioning=None)
+            # read_table() would load pandas and Arrow's datasets first.
+            with pq.ParquetFile(file) as opened:
+                table = opened.read(columns=schema.names)
             return table.select(schema.names).cast(schema)
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]

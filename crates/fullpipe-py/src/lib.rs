@@ -12,6 +12,7 @@ mod wifi;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cc::register(module)?;
     model::register(module)?;
     sim::register(module)?;

@@ -1,40 +1,52 @@
 """The command line: one file for each group of commands, no logic of its own.
 
-Exit status 2 means bad input, 1 a failed run, 130 an interruption: Ctrl-C or SIGTERM.
+Exit status 2 means bad input, 1 a failed run, 130 an interruption: Ctrl-C or SIGTERM. A command
+loads what it needs when it runs: help and completion wait for no library but Typer.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
-from types import ModuleType
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from fullpipe.cli.output import INTERRUPTED, fail
+from fullpipe.cli.completion import COMPLETE_VARIABLE, prepare
+from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.errors import RunError, UserError
 
-#: Command -> module and function.
+#: Command -> its function, in a module beside this one, and its line in the overview.
 _COMMANDS = {
-    "run": "run:run",
-    "compare": "compare:compare",
-    "choose": "choose:choose",
-    "report": "report:report",
-    "schema": "schema:schema",
-    "doctor": "doctor:doctor",
-    "query": "query:query",
-    "plot": "plot:plot",
-    "effects": "plot:effects",
-    "replay": "replay:replay",
+    "run": ("run:run", "Runs a scenario and records it."),
+    "compare": ("compare:compare", "Compares congestion controls on one path."),
+    "choose": ("choose:choose", "Ranks queues and congestion controls for a path."),
+    "report": ("report:report", "Writes a self-contained HTML page from recordings."),
+    "schema": ("schema:schema", "Prints the JSON schema of scenario files."),
+    "doctor": ("doctor:doctor", "Says what this machine can run, and what mends it."),
+    "query": ("query:query", "Asks a store with SQL."),
+    "plot": ("plot:plot", "Draws a store: lines, heat maps, boxes, fronts."),
+    "effects": ("plot:effects", "Says which axis of a store matters."),
+    "replay": ("replay:replay", "Holds a kernel's calls against the native build."),
+    "completion": ("completion:completion", "Prints what completes words in a shell."),
 }
-#: Group -> module with `app`.
-_GROUPS = ["cc", "experiment", "sweep", "model", "flent", "kernel", "agent"]
+#: Group -> its line in the overview; its module has `app`.
+_GROUPS = {
+    "cc": "Congestion controls and their constants.",
+    "experiment": "The papers as experiments, with verdicts.",
+    "sweep": "Grids of scenarios that resume.",
+    "model": "Theories: predictions without a run.",
+    "flent": "Flent's files: import, export, analysis of variance.",
+    "kernel": "Our congestion controls in this host's kernel.",
+    "agent": "This host as the far end of runs between two hosts.",
+}
 
 
 def _app(wanted: str | None) -> typer.Typer:
-    """The command that is wanted, or all: a command must not wait for the libraries of others."""
+    """The command that is wanted, else all of them by name only."""
     app = typer.Typer(
         name="fullpipe",
         help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
@@ -44,32 +56,48 @@ def _app(wanted: str | None) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(lambda: None)  # else a single command would take the program's name
-    known = wanted in _COMMANDS or wanted in _GROUPS
-    for name, target in _COMMANDS.items():
-        if known and name != wanted:
-            continue
-        module, _, function = target.partition(":")
-        found = _module(module)
-        if found is not None:
-            app.command(name)(getattr(found, function))
-    for name in _GROUPS:
-        if known and name != wanted:
-            continue
-        found = _module(name)
-        if found is not None:
-            app.add_typer(found.app, name=name)
+    app.callback()(_options)
+    if wanted in _COMMANDS:
+        module, _, function = _COMMANDS[wanted][0].partition(":")
+        app.command(wanted)(getattr(importlib.import_module(f"fullpipe.cli.{module}"), function))
+    elif wanted in _GROUPS:
+        app.add_typer(importlib.import_module(f"fullpipe.cli.{wanted}").app, name=wanted)
+    else:
+        for name, (_, line) in _COMMANDS.items():
+            app.command(name, short_help=line)(_nothing)
+        for name, line in _GROUPS.items():
+            app.command(name, short_help=line)(_nothing)
     return app
 
 
-def _module(name: str) -> ModuleType | None:
-    full = f"fullpipe.cli.{name}"
-    try:
-        return importlib.import_module(full)
-    except ModuleNotFoundError as error:
-        if error.name != full:
-            raise
-        return None
+def _print_version(asked: bool) -> None:
+    if asked:
+        from fullpipe import __version__
+
+        print(f"fullpipe {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="print the version", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def _nothing() -> None:
+    """Stands for a command in the overview."""
+
+
+def _words() -> list[str]:
+    """The words after the program's name, also where a shell asks what completes them."""
+    if COMPLETE_VARIABLE not in os.environ:
+        return sys.argv[1:]
+    prepare()
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    return line.split()[1:]
 
 
 def main() -> None:
@@ -77,13 +105,16 @@ def main() -> None:
     # `timeout`, a batch system or a service manager end a run as Ctrl-C does: nothing is lost.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        app = _app(next(iter(sys.argv[1:]), None))
-        status = app(standalone_mode=False)
+        app = _app(next(iter(_words()), None))
+        status = app(standalone_mode=False, prog_name="fullpipe")
     except typer.Abort:
         fail("interrupted", INTERRUPTED)
     except TyperException as error:
         context = getattr(error, "ctx", None)
-        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        text = error.format_message()
+        if text.startswith("Usage: "):  # no command was given: its help is the message
+            print(text, file=sys.stderr)
+            sys.exit(2)
         fail(f"{text} (see {context.command_path if context else 'fullpipe'} --help)", 2)
     except UserError as error:
         fail(str(error), 2)

@@ -12,9 +12,6 @@ from typing import Annotated
 import typer
 
 from fullpipe.cli.output import messages
-from fullpipe.engines import assets
-from fullpipe.engines.child import die_with_parent, stop
-from fullpipe.engines.live import DEFAULT_PORT
 from fullpipe.errors import RunError, UserError
 
 app = typer.Typer(help="This host as the far end of runs between two hosts.", no_args_is_help=True)
@@ -40,6 +37,9 @@ def serve(
     Listens on the one address and port that it is given. Uploads of the near end need no rights
     here; downloads with congestion controls of fullpipe load them here, which needs root. The token
     is made and printed, or read from --token-file, or from FULLPIPE_TOKEN."""
+    from fullpipe.engines import assets
+    from fullpipe.engines.child import die_with_parent, stop
+
     address = _address(listen)
     made = token_file is None and not os.environ.get("FULLPIPE_TOKEN")
     token = secrets.token_hex(_TOKEN_CHARACTERS_MIN) if made else _token(token_file)
@@ -66,6 +66,8 @@ def serve(
 
 
 def _address(text: str) -> str:
+    from fullpipe.engines.live import DEFAULT_PORT
+
     host, _, port = text.rpartition(":") if ":" in text else (text, "", str(DEFAULT_PORT))
     try:
         ipaddress.IPv4Address(host)

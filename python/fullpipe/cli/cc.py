@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from fullpipe.cc_sets import cc_set, cc_sets
+from fullpipe.cli.completion import congestion_controls
 from fullpipe.cli.output import console
 
 app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
@@ -27,7 +28,9 @@ def list_() -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="a name of `fullpipe cc list`")],
+    name: Annotated[
+        str, typer.Argument(help="a name of `fullpipe cc list`", autocompletion=congestion_controls)
+    ],
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
     """Prints every constant of a congestion control: value, unit, range, meaning of 0, source."""

@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 import typer
 
-from fullpipe.cli.output import (
-    INTERRUPTED,
-    comparison_table,
-    console,
-    fail,
-    progress,
-    say,
-    warn,
-)
-from fullpipe.engines import engine_names, run_scenario, seeds_of
+from fullpipe.cli.completion import congestion_controls, engines
+from fullpipe.cli.ending import INTERRUPTED, fail
+from fullpipe.cli.output import comparison_table, console, progress, say, warn
 from fullpipe.errors import UserError
-from fullpipe.metrics import summarise
-from fullpipe.recording import Recording
-from fullpipe.scenario import Scenario, make_scenario
+
+if TYPE_CHECKING:
+    from fullpipe.recording import Recording
+    from fullpipe.scenario import Scenario
 
 
 def compare(
-    names: Annotated[list[str], typer.Argument(help="congestion controls, such as bbr3 cubic")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="congestion controls, such as bbr3 cubic", autocompletion=congestion_controls
+        ),
+    ],
     rate: Annotated[str, typer.Option(help="rate of the bottleneck")] = "100mbit",
     rtt: Annotated[str, typer.Option(help="base RTT")] = "40ms",
     buffer: Annotated[str, typer.Option(help="limit of the queue")] = "1bdp",
@@ -37,7 +36,7 @@ def compare(
     warmup: Annotated[str, typer.Option(help="left out of the metrics")] = "5s",
     loss: Annotated[str, typer.Option(help="random loss")] = "0%",
     repeat: Annotated[int, typer.Option(min=1, max=1000, help="runs of each, by seed")] = 5,
-    engine: Annotated[str, typer.Option(help="sim, vm or live")] = "sim",
+    engine: Annotated[str, typer.Option(help="sim, vm or live", autocompletion=engines)] = "sim",
     together: Annotated[bool, typer.Option(help="all in one run, against each other")] = False,
     out: Annotated[Path | None, typer.Option(help="folder for recordings and report")] = None,
     light: Annotated[bool, typer.Option(help="a small report with static plots")] = False,
@@ -49,9 +48,11 @@ def compare(
     Means over the runs with 95 % intervals (bootstrap); between controls alone Welch's test of
     each metric. The unit of repetition is the run. Exit status: 0 done, 1 a run failed, 2 bad
     input, 130 interrupted."""
-    # Libraries of statistics and plots take seconds to load: only when they are needed.
+    from fullpipe.engines import engine_names, seeds_of
+    from fullpipe.metrics import summarise
     from fullpipe.report import write_figures, write_report
     from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
+    from fullpipe.scenario import make_scenario
 
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
@@ -106,6 +107,8 @@ def compare(
 def _run(
     label: str, scenario: Scenario, toml: str, base: Path, engine: str, repeat: int
 ) -> list[Recording]:
+    from fullpipe.engines import run_scenario
+
     folder = base / label.replace(" ", "").replace(":", "_")
     folders = [folder / f"run-{index:03d}" for index in range(repeat)]
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:

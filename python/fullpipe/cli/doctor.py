@@ -7,9 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from fullpipe import __version__, cc_sets
 from fullpipe.cli.output import console, messages
-from fullpipe.engines.requirements import Check, checks, mend
 
 
 def doctor(
@@ -18,6 +16,9 @@ def doctor(
     ] = False,
 ) -> int:
     """Says what this machine can run, and the one command that mends what it cannot."""
+    from fullpipe import __version__, cc_sets
+    from fullpipe.engines.requirements import Check, checks, mend
+
     if mend_:
         mend(lambda what: messages.print(what))
     sets = len(cc_sets.cc_sets())

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from fullpipe.cli.output import console, fail, messages, say
+from fullpipe.cli.ending import fail
+from fullpipe.cli.output import console, messages, say
 from fullpipe.engines import engine_names
 from fullpipe.errors import UserError
 from fullpipe.experiments import (

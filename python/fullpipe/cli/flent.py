@@ -6,28 +6,19 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.output import console, messages, number
 from fullpipe.errors import UserError
-from fullpipe.flent import (
-    TESTS,
-    FlentFile,
-    export_flent,
-    import_flent,
-    interpolated,
-    ping_rtts_ms,
-    read_flent,
-    warnings_of,
-)
-from fullpipe.flent.comparing import ByBytes, by_bytes, run_groups, sample_groups
-from fullpipe.recording import Recording
-from fullpipe.statistics import Comparison, compare_groups
+
+if TYPE_CHECKING:
+    from fullpipe.flent import FlentFile
+    from fullpipe.flent.comparing import ByBytes
+    from fullpipe.statistics import Comparison
 
 app = typer.Typer(
     help="Flent's .flent.gz files: import, export, and the analysis of variance.",
@@ -35,7 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_TESTS = ", ".join(TESTS)
 _Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Flent's .flent.gz files")]
 _Interpolation = Annotated[
     bool,
@@ -54,6 +44,9 @@ def import_(
     """Turns Flent files into recordings and says what they carried, by bytes.
 
     Files that are damaged are refused; the others are imported all the same."""
+    from fullpipe.flent import import_flent, read_flent
+    from fullpipe.flent.comparing import by_bytes
+
     rows, refused = [], []
     for path in files:
         try:
@@ -82,11 +75,14 @@ def export(
         Path, typer.Option(help="folder, or for one recording a name that ends in .flent.gz")
     ] = Path(),
     test: Annotated[
-        str | None, typer.Option(help=f"Flent's test; without it the one that fits: {_TESTS}")
+        str | None, typer.Option(help="Flent's test, such as tcp_nup; without it the one that fits")
     ] = None,
     title: Annotated[str | None, typer.Option(help="title in Flent's plots")] = None,
 ) -> None:
     """Writes recordings as files that Flent opens and plots."""
+    from fullpipe.flent import export_flent
+    from fullpipe.recording import Recording
+
     named = out.name.endswith(".flent.gz")
     if named and len(recordings) > 1:
         raise UserError(f"--out {out}: is one file, but there are {len(recordings)} recordings")
@@ -114,6 +110,10 @@ def anova(
 
     A run (a file) is one number, by bytes. --flent-interpolation takes the values on Flent's grid
     as independent repetitions, as some papers did; the result is marked as pseudo-replicated."""
+    from fullpipe.flent import read_flent
+    from fullpipe.flent.comparing import by_bytes, run_groups, sample_groups
+    from fullpipe.statistics import compare_groups
+
     if samples is not None and not flent_interpolation:
         raise UserError("--samples: counts values of Flent's series; add --flent-interpolation")
     read = [read_flent(path) for path in files]
@@ -155,6 +155,8 @@ def _stem(path: Path) -> str:
 
 
 def _warn(file: FlentFile) -> None:
+    from fullpipe.flent import warnings_of
+
     for sentence in warnings_of(file):
         messages.print(escape(f"warning: {file.path.name}: {sentence}"), soft_wrap=True)
 
@@ -162,6 +164,10 @@ def _warn(file: FlentFile) -> None:
 def _import_table(
     rows: Sequence[tuple[FlentFile, ByBytes, Path]], flent_interpolation: bool
 ) -> Table:
+    import numpy as np
+
+    from fullpipe.flent import interpolated, ping_rtts_ms
+
     table = _table("recording", "test", "title", "ran", "flows", "Mbit/s", "ping p50 ms")
     if flent_interpolation:
         table.add_column("Flent's mean", justify="right")

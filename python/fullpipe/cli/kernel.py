@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fullpipe import kernel
+from fullpipe.cli.completion import congestion_controls
 from fullpipe.cli.output import console, say
 from fullpipe.errors import UserError
 
@@ -19,7 +19,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_Name = Annotated[str, typer.Argument(help="a name of `fullpipe cc list`")]
+_Name = Annotated[
+    str,
+    typer.Argument(help="a name of `fullpipe cc list`", autocompletion=congestion_controls),
+]
 _Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="another value for a constant; repeatable"),
@@ -34,6 +37,8 @@ _As = Annotated[
 def load(name: _Name, set_: _Set = None, as_: _As = None) -> None:
     """Loads a congestion control into this host's kernel, where it stays until `unload` or the
     next boot. Programs then choose it by its kernel name."""
+    from fullpipe import kernel
+
     wanted = kernel.request(name, _overrides(set_), as_)
     kernel.load(wanted)
     chosen = wanted.kernel_name
@@ -44,6 +49,8 @@ def load(name: _Name, set_: _Set = None, as_: _As = None) -> None:
 @app.command("list")
 def list_(json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False) -> None:
     """Lists what is loaded: names, constants that differ from the set's, sockets."""
+    from fullpipe import kernel
+
     found = kernel.list_loaded()
     if json_:
         items = [
@@ -79,6 +86,8 @@ def unload(
     name: Annotated[str, typer.Argument(help="what `fullpipe kernel list` shows, or its set")],
 ) -> None:
     """Takes a congestion control away. Sockets that use it keep it until they close."""
+    from fullpipe import kernel
+
     kernel_name, sockets = kernel.unload(name)
     left = f"; {sockets} sockets go on with it until they close" if sockets else ""
     say(f"{kernel_name} is unloaded{left}")
@@ -94,6 +103,8 @@ def trace(
 ) -> None:
     """Loads a congestion control, runs a program, and writes every call that the kernel made of
     it to a file for `fullpipe replay`. The program chooses it by its kernel name."""
+    from fullpipe import kernel
+
     kernel.trace(kernel.request(name, _overrides(set_), as_), out, command)
     say(f"the trace is in {out}: fullpipe replay {out}")
 

@@ -6,24 +6,20 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from fullpipe.cli.output import console, messages, percent, progress
 from fullpipe.errors import UserError
-from fullpipe.models.domain import FRAME_BYTES, Caution, Contest, as_json
-from fullpipe.models.extended import ExtendedResult, run_extended
-from fullpipe.models.figure import write_figures
-from fullpipe.models.fluid import FluidResult, run_fluid
-from fullpipe.models.observed import read_observed
-from fullpipe.models.plans import extended_run, fluid_run, read_plan
-from fullpipe.models.share import predict_share
-from fullpipe.models.validate import PUBLISHED, Validation, validate
-from fullpipe.plan import resolve
-from fullpipe.scenario import load_scenario
 from fullpipe.units import NS_PER_S, UnitError, parse_buffer, parse_rate, parse_time
+
+if TYPE_CHECKING:
+    from fullpipe.models.domain import Caution, Contest
+    from fullpipe.models.extended import ExtendedResult
+    from fullpipe.models.fluid import FluidResult
+    from fullpipe.models.validate import Validation
 
 app = typer.Typer(help="Theories: predictions without a run.", no_args_is_help=True)
 
@@ -44,6 +40,9 @@ def share(
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
     """Predicts the share of capacity that BBR flows get against loss-based ones."""
+    from fullpipe.models.domain import as_json
+    from fullpipe.models.share import predict_share
+
     contest = _contest(cc, n, against, against_n, rate, rtt, buffer)
     with progress("share", 1.0) as update:
         found = predict_share(contest, model, on_progress=update)
@@ -66,6 +65,8 @@ def share(
 def _contest(
     cc: str, n: int, against: str, against_n: int, rate: str, rtt: str, buffer: str
 ) -> Contest:
+    from fullpipe.models.domain import FRAME_BYTES, Contest
+
     rate_bps = _read("--rate", parse_rate, rate)
     rtt_s = _read("--rtt", parse_time, rtt) / NS_PER_S
     if rtt_s <= 0:
@@ -103,6 +104,12 @@ def fluid(
     json_: Annotated[bool, typer.Option("--json", help="print as JSON, with a trace")] = False,
 ) -> None:
     """Integrates a fluid model over a scenario: rates, shares, loss, queue."""
+    from fullpipe.models.extended import run_extended
+    from fullpipe.models.fluid import run_fluid
+    from fullpipe.models.plans import extended_run, fluid_run, read_plan
+    from fullpipe.plan import resolve
+    from fullpipe.scenario import load_scenario
+
     if model not in ("auto", "published", "extended"):
         raise UserError(f"--model {model}: unknown; known are auto, published, extended")
     parsed = load_scenario(scenario, set_ or [])
@@ -132,6 +139,8 @@ def _at_least(value: float | None, least: float) -> float | None:
 
 
 def _fluid_document(result: FluidResult, names: Sequence[str]) -> dict[str, Any]:
+    from fullpipe.models.domain import FRAME_BYTES
+
     run = result.run
     flows = [
         {
@@ -158,6 +167,8 @@ def _fluid_document(result: FluidResult, names: Sequence[str]) -> dict[str, Any]
 
 
 def _extended_document(result: ExtendedResult, names: Sequence[str]) -> dict[str, Any]:
+    from fullpipe.models.domain import FRAME_BYTES
+
     run = result.run
     flows = [
         {
@@ -183,6 +194,8 @@ def _extended_document(result: ExtendedResult, names: Sequence[str]) -> dict[str
 
 
 def _show(document: dict[str, Any], cautions: Sequence[Caution], json_: bool) -> None:
+    from fullpipe.models.domain import as_json
+
     if json_:
         print(json.dumps({**document, "warnings": as_json(cautions)}))
         return
@@ -207,6 +220,10 @@ def validate_(
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
     """Holds the models against observed shares: mean squared error of each panel and overall."""
+    from fullpipe.models.figure import write_figures
+    from fullpipe.models.observed import read_observed
+    from fullpipe.models.validate import validate
+
     panels = read_observed(observed)
     with progress("validate", 1.0) as update:
         validation = validate(panels, update)
@@ -234,6 +251,8 @@ def validate_(
 
 
 def _notes(validation: Validation) -> list[str]:
+    from fullpipe.models.validate import PUBLISHED
+
     published = [line for line in validation.lines if line.panel.version == "bbr1"]
     if not published:
         return []
@@ -256,6 +275,8 @@ def _notes(validation: Validation) -> list[str]:
 
 
 def _validation_document(validation: Validation, figures: list[str]) -> dict[str, Any]:
+    from fullpipe.models.validate import PUBLISHED
+
     return {
         "panels": [
             {

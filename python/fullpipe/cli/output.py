@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Tables fit this many columns, also where the output is no terminal.
 WIDTH = 100
-#: Exit status of what Ctrl-C or SIGTERM ended: 128 + SIGINT, as shells have it.
-INTERRUPTED = 130
 
 console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
 #: Progress and messages go to stderr, so that stdout can be piped.
@@ -35,12 +33,6 @@ def warn(what: str, reasons: list[str]) -> None:
     """Prints why a run is not to be trusted, one line a reason."""
     for reason in reasons:
         say(f"warning: {what}: {reason}", "bold red")
-
-
-def fail(message: str, status: int) -> NoReturn:
-    """Prints one message and exits."""
-    print(f"fullpipe: {message}", file=sys.stderr)
-    sys.exit(status)
 
 
 @contextmanager

@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fullpipe import kernel
-from fullpipe.cli.output import console, fail, say
+from fullpipe.cli.ending import fail
+from fullpipe.cli.output import console, say
+
+if TYPE_CHECKING:
+    from fullpipe.kernel import Replay
 
 
 def replay(
@@ -21,7 +24,9 @@ def replay(
 ) -> None:
     """Replays a kernel's calls through the native build and holds every output against the
     kernel's, bit for bit. Exit status 1: they differ, or no call could be replayed."""
-    found = kernel.replay(trace)
+    from fullpipe.kernel import replay as replay_trace
+
+    found = replay_trace(trace)
     if json_:
         print(json.dumps(dataclasses.asdict(found)))
     else:
@@ -41,7 +46,7 @@ def replay(
         fail(f"{trace}: it holds no call that can be replayed", 1)
 
 
-def _table(found: kernel.Replay) -> Table:
+def _table(found: Replay) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for title in ("in the kernel", "algorithm", "release", "connections", "calls", "ACKs", "lost",
                   "skipped", "outputs"):  # fmt: skip

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fullpipe.cli.output import say, warn
 from fullpipe.errors import UserError
-from fullpipe.recording import Recording, RecordingError
+
+if TYPE_CHECKING:
+    from fullpipe.recording import Recording
 
 
 def report(
@@ -48,6 +50,8 @@ def open_all(folder: Path) -> list[Recording]:
     """The recording in this folder, or all below it.
 
     Raises RecordingError where there is none."""
+    from fullpipe.recording import Recording, RecordingError
+
     if (folder / "metadata.json").is_file() or not folder.is_dir():
         return [Recording.open(folder)]
     inner = sorted(path.parent for path in folder.rglob("metadata.json"))

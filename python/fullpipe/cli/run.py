@@ -5,29 +5,27 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 import typer
 
+from fullpipe.cli.completion import engines
+from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import (
-    INTERRUPTED,
     comparison_table,
     console,
-    fail,
     path_line,
     progress,
     run_table,
     say,
     warn,
 )
-from fullpipe.engines import engine as engine_of
-from fullpipe.engines import engine_names, run_scenario
 from fullpipe.errors import UserError
-from fullpipe.metrics import summarise
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
-from fullpipe.scenario import Scenario, apply_changes, load_document, make_scenario
+
+if TYPE_CHECKING:
+    from fullpipe.recording import Recording
+    from fullpipe.scenario import Scenario
 
 #: More runs than this, and their flows are in the report only; than that, the runs too.
 MAX_RUNS_OF_FLOWS, MAX_RUNS_OF_LINES = 3, 10
@@ -35,7 +33,7 @@ MAX_RUNS_OF_FLOWS, MAX_RUNS_OF_LINES = 3, 10
 
 def run(
     scenario: Annotated[Path, typer.Argument(help="scenario file (TOML); see `fullpipe schema`")],
-    engine: Annotated[str, typer.Option(help="sim, vm or live")] = "sim",
+    engine: Annotated[str, typer.Option(help="sim, vm or live", autocompletion=engines)] = "sim",
     repeat: Annotated[int, typer.Option(min=1, max=10000, help="runs with further seeds")] = 1,
     out: Annotated[Path | None, typer.Option(help="folder for the recording(s)")] = None,
     set_: Annotated[
@@ -76,6 +74,11 @@ def run(
 
     Ctrl-C ends the runs under way early; what they recorded is kept, is reported, and says so.
     Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
+    from fullpipe.engines import engine as engine_of
+    from fullpipe.engines import engine_names
+    from fullpipe.plan import resolve
+    from fullpipe.scenario import apply_changes, load_document, make_scenario
+
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
     if pcap is not None and (repeat > 1 or engine != "sim"):
@@ -123,6 +126,9 @@ def record(
     jobs: int | None,
 ) -> int:
     """Runs, prints and reports; returns the exit status."""
+    from fullpipe.engines import run_scenario
+    from fullpipe.metrics import summarise
+
     folders = [base] if repeat == 1 else [base / f"run-{index:03d}" for index in range(repeat)]
     label = scenario.name if repeat == 1 else f"{scenario.name}, {repeat} runs"
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
@@ -157,7 +163,6 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
     if len(summaries) > MAX_RUNS_OF_LINES:
         console.print(f"and {len(summaries) - MAX_RUNS_OF_LINES} more runs, all in the report")
     if len(summaries) > 1:
-        # Libraries of statistics and plots take seconds to load: only when they are needed.
         from fullpipe.report.comparison import compare_runs, compare_shares
 
         bad = [why for summary in summaries for why in summary["health"]["problems"]]
@@ -169,12 +174,14 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
 def _pages(
     recordings: list[Recording], base: Path, report: bool, light: bool, figures: Path | None
 ) -> list[str]:
-    from fullpipe.report import write_figures, write_report  # see _print
-
     lines = []
     if report and recordings:
+        from fullpipe.report.page import write_report
+
         lines.append(f"report: {write_report(recordings, base / 'report.html', light=light)}")
     if figures is not None and recordings:
+        from fullpipe.report.figures import write_figures
+
         lines += [f"figure: {path}" for path in write_figures(recordings, figures)]
     return lines
 

@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.reference import markdown
-from fullpipe.scenario import Scenario
-
 
 def schema(
     markdown_: Annotated[
@@ -17,7 +14,11 @@ def schema(
     ] = False,
 ) -> None:
     """Prints the JSON schema of scenario files, or the reference for people."""
+    from fullpipe.scenario import Scenario
+
     if markdown_:
+        from fullpipe.reference import markdown
+
         print(markdown(), end="")
         return
     print(json.dumps(Scenario.model_json_schema(), indent=2))

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from typer.core import TyperGroup
 
-from fullpipe.cli.output import INTERRUPTED, console, fail, messages, say
+from fullpipe.cli.ending import INTERRUPTED, fail
+from fullpipe.cli.output import console, messages, say
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import UserError
 from fullpipe.sweep.cells import Cell, Planner

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Called with the simulated ns done so far; returning False asks the engine to stop early.
 Progress = Callable[[int], bool]

@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fullpipe
 from fullpipe import cc_sets
@@ -22,9 +22,10 @@ from fullpipe.engines.base import RunResult, engine
 from fullpipe.engines.child import die_with_parent
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording, write_recording
-from fullpipe.scenario import Scenario
+
+if TYPE_CHECKING:
+    from fullpipe.recording import Recording
+    from fullpipe.scenario import Scenario
 
 #: Options of an engine that decide what is recorded; a repetition needs them as much as the plan.
 _DECIDING = ("kernel", "modules", "background_processes", "peer")
@@ -60,6 +61,8 @@ def run_scenario(
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM where it has the same
     handler, keep what was recorded: a run that was under way ends early and its recording says so.
     Raises UserError before anything runs where the engine cannot run it or a folder exists."""
+    from fullpipe.plan import resolve
+
     if len(out) > 1 and scenario.start_spread is None:
         scenario = scenario.repeated()
         scenario_toml = f'start_spread = "{scenario.start_spread}ns"\n{scenario_toml}'
@@ -139,6 +142,8 @@ def _run_pool(
                     pending = {future: i for future, i in pending.items() if not future.cancel()}
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+    from fullpipe.recording import Recording
+
     outcome.recordings = [Recording.open(folder) for folder in out if folder.is_dir()]
     return outcome
 
@@ -212,6 +217,8 @@ def record_result(
     result: RunResult,
 ) -> Recording:
     """Writes what an engine left as a recording, with all that a repetition needs."""
+    from fullpipe.recording import write_recording
+
     metadata = {
         "engine": engine_name,
         "options": {name: str(options[name]) for name in _DECIDING if name in options},

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fullpipe.recording import Recording
 
@@ -39,10 +40,7 @@ class View:
         if table not in cache:
             arrow = self.recording.table(table)
             cache[table] = {
-                name: np.asarray(
-                    column.to_numpy(zero_copy_only=False),
-                    dtype=object if column.type == "string" else np.float64,
-                )
+                name: _as_numpy(column.combine_chunks())
                 for name, column in zip(arrow.column_names, arrow.columns, strict=True)
             }
         found: Columns = cache[table]
@@ -136,3 +134,26 @@ class View:
         if not np.isnan(completion):
             end = min(end, completion)
         return start, max(start, end)
+
+
+def _as_numpy(array: pa.Array) -> npt.NDArray[Any]:
+    """What `to_numpy()` would give: float64 with NaN for null, or text. It would load pandas."""
+    if pa.types.is_string(array.type):
+        encoded = array.dictionary_encode()
+        words = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+        text: npt.NDArray[Any] = words[_numbers(encoded.indices, np.dtype(np.int32), -1)]
+        return text
+    stored = np.dtype(np.float64 if pa.types.is_floating(array.type) else np.uint64)
+    return _numbers(array, stored, np.nan)
+
+
+def _numbers(array: pa.Array, stored: np.dtype[Any], null: float) -> npt.NDArray[Any]:
+    """The values of an array, float64 unless `null` is an index."""
+    valid, data = array.buffers()
+    begin, end = array.offset, array.offset + len(array)
+    found = np.frombuffer(data or b"", stored)[begin:end]
+    found = found.astype(np.float64) if np.isnan(null) else found.copy()
+    if array.null_count:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[begin:end]
+        found[bits == 0] = null
+    return found

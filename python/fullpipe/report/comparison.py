@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.statistics import bootstrap_interval, by_run, kruskal_wallis, welch_anova
-
 #: What one run's summary (`metrics.summarise`) is compared by: name, unit, digits, value.
 _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] = [
     ("goodput", "Mbit/s", 2, lambda s: _mega(s["goodput_bps"])),
@@ -27,6 +25,8 @@ _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] =
 ]
 #: Of the bootstrap: the same runs give the same interval.
 BOOTSTRAP_SEED = 1
+#: Fewer runs have no interval, and a page of them does not wait for the libraries of statistics.
+LEAST_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,14 @@ def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
 
 
 def _cell(values: list[float]) -> Cell:
+    bare = Cell(len(values), float(np.mean(values)), None, None, None, values)
+    if len(values) < LEAST_RUNS:
+        return bare
+    from fullpipe.statistics import bootstrap_interval
+
     around = bootstrap_interval(values, seed=BOOTSTRAP_SEED)
     if around is None:
-        return Cell(len(values), float(np.mean(values)), None, None, None, values)
+        return bare
     return Cell(len(values), around.estimate, around.low, around.high, around.method, values)
 
 
@@ -117,10 +122,15 @@ def _test(groups: Mapping[str, list[float]]) -> Test:
     name = "Welch's t-test" if len(groups) == 2 else "Welch's ANOVA"
     if any(len(column) < 2 for column in groups.values()):
         return Test(name, None, None, "needs 2 runs of each")
+    from fullpipe.statistics import by_run, kruskal_wallis, welch_anova
+
     tested = by_run(groups)
     welch, kruskal = welch_anova(tested), kruskal_wallis(tested)
     constant = [label for label, column in groups.items() if len(set(column)) == 1]
     missing = f"all runs of {', '.join(constant)} are equal" if welch is None else ""
+    if len(constant) == len(groups):
+        means = {column[0] for column in groups.values()}
+        missing = f"runs do not vary, the means {'differ' if len(means) > 1 else 'are equal'}"
     # For two groups Welch's F is the square of Welch's t, and p the same.
     return Test(
         name, welch.p_value if welch else None, kruskal.p_value if kruskal else None, missing

@@ -18,7 +18,6 @@ from fullpipe.report import provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.interactive import html
-from fullpipe.report.light import svg
 from fullpipe.report.plots import Plot
 from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
@@ -167,4 +166,6 @@ def _interactive(plot: Plot, identifier: str, alarm: str) -> dict[str, Any]:
 
 
 def _static(plot: Plot, _identifier: str, alarm: str) -> dict[str, Any]:
+    from fullpipe.report.light import svg  # matplotlib: only where it draws
+
     return {"drawn": svg(plot, alarm), "plot": plot}

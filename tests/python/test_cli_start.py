@@ -1,0 +1,137 @@
+"""How the program starts: what help and completion load, what bare words and shells get."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fullpipe import cli
+
+PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
+ROOT = Path(__file__).parents[2]
+#: Each takes a tenth of a second to seconds of CPU time to load.
+HEAVY = {
+    "numpy", "pandas", "pyarrow", "polars", "duckdb", "scipy", "statsmodels", "matplotlib",
+    "plotly", "jinja2", "ray",
+}  # fmt: skip
+SCENARIO = """
+duration = "2s"
+[path]
+rate = "10mbit"
+rtt = "20ms"
+buffer = "1bdp"
+[[flow]]
+cc = "bbr3"
+"""
+
+
+def fullpipe(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own, with what it loads on stderr."""
+    return subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", PROGRAM, *words],
+        capture_output=True, text=True, check=False, env={**os.environ, **variables},
+    )  # fmt: skip
+
+
+def loaded(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """Top-level packages that a process of `fullpipe` loaded."""
+    return {
+        name.split(".")[0]
+        for name in re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE)
+    }
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """Its own words on stderr."""
+    return "".join(
+        line for line in done.stderr.splitlines(True) if not line.startswith("import time:")
+    )
+
+
+def test_the_overview_loads_neither_libraries_nor_the_screens() -> None:
+    done = fullpipe("--help")
+    assert done.returncode == 0
+    assert loaded(done) & (HEAVY | {"rich", "pydantic"}) == set()
+    for name in (*cli._COMMANDS, *cli._GROUPS):
+        assert re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE)
+
+
+# What works on stores and the catalogue still loads what it runs with.
+@pytest.mark.parametrize(
+    "name",
+    sorted({*cli._COMMANDS, *cli._GROUPS} - {"effects", "experiment", "plot", "query", "sweep"}),
+)
+def test_the_help_of_a_command_loads_no_library(name: str) -> None:
+    done = fullpipe(name, "--help")
+    assert done.returncode == 0 and f"Usage: fullpipe {name}" in done.stdout
+    assert loaded(done) & HEAVY == set()  # Typer itself checks options by pydantic
+
+
+def test_a_run_loads_only_what_it_needs(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    done = fullpipe("run", str(file), "--no-report", "--out", str(tmp_path / "bare"))
+    assert done.returncode == 0
+    assert loaded(done) & HEAVY == {"numpy", "pyarrow"}
+    done = fullpipe("run", str(file), "--out", str(tmp_path / "page"))
+    assert done.returncode == 0 and (tmp_path / "page" / "report.html").is_file()
+    assert loaded(done) & {"scipy", "statsmodels", "matplotlib", "pandas"} == set()
+
+
+def test_without_a_command_help_is_printed_as_it_is() -> None:
+    for words in ((), ("cc",)):
+        done = fullpipe(*words)
+        assert done.returncode == 2
+        assert said(done).startswith(f"Usage: fullpipe{''.join(f' {word}' for word in words)} [")
+        assert "--help)" not in said(done)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    manifest = (ROOT / "Cargo.toml").read_text()
+    version = re.search(r'^version = "(.*)"', manifest, re.MULTILINE)
+    assert version is not None
+    assert fullpipe("--version").stdout == f"fullpipe {version[1]}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("fullpipe ru", {"run"}),
+        ("fullpipe run --eng", {"--engine"}),
+        ("fullpipe run --engine ", {"sim", "vm", "live"}),
+        ("fullpipe kernel loa", {"load"}),
+        ("fullpipe compare bbr3-", {"bbr3-linux"}),
+    ],
+)
+def test_bash_gets_the_words_that_complete_a_line(line: str, words: set[str]) -> None:
+    script = fullpipe("completion", "bash").stdout
+    typed = line.split(" ")
+    asked = subprocess.run(
+        ["bash", "--norc", "-c",
+         f'fullpipe() {{ "{sys.executable}" -c "{PROGRAM}" "$@"; }}; export -f fullpipe\n'
+         f"{script.replace('$1 )', 'bash -c fullpipe )')}\n"
+         f"COMP_WORDS=({' '.join(repr(word) for word in typed)}); COMP_CWORD={len(typed) - 1}\n"
+         '_fullpipe_completion fullpipe; printf "%s\\n" "${COMPREPLY[@]}"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert words <= set(asked.stdout.split()), asked
+
+
+def test_zsh_and_fish_get_words_with_what_they_mean() -> None:
+    zsh = fullpipe(_FULLPIPE_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="fullpipe sch")
+    assert '"schema":"Prints the JSON schema' in zsh.stdout
+    fish = fullpipe(
+        _FULLPIPE_COMPLETE="complete_fish", _TYPER_COMPLETE_ARGS="fullpipe sch",
+        _TYPER_COMPLETE_FISH_ACTION="get-args",
+    )  # fmt: skip
+    assert fish.stdout.startswith("schema\tPrints the JSON schema")
+    assert loaded(zsh) & HEAVY == set()
+    assert loaded(fish) & HEAVY == set()
+    for shell in ("zsh", "fish"):
+        script = fullpipe("completion", shell).stdout
+        assert f"_FULLPIPE_COMPLETE=complete_{shell}" in script
