@@ -5,17 +5,27 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 SYSTEM := build/.system-packages
 
-.PHONY: build demo test lint format lock clean assets kernels
+.PHONY: build wheel demo test lint format lock clean assets kernels
 
 build: $(VENV)/bin/fullpipe assets
 
 # What the kernel engines bring along: the static agent, the eBPF objects, and what QEMU preloads.
+# Beside them a wheel has the catalogue and the sources of the algorithms.
 ASSETS := python/fullpipe/assets
 assets: | $(SYSTEM)
 	mkdir -p $(ASSETS)
 	bpf/build.sh $(ASSETS)
 	crates/fullpipe-agent/build-static.sh $(ASSETS)
 	qemu/build.sh $(ASSETS)
+
+# dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
+SHIPPED := experiments cc bpf
+wheel: build
+	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
+	cp -r $(SHIPPED) $(ASSETS)
+	$(VENV)/bin/maturin build --release --locked --quiet --strip --out dist
+	$(VENV)/bin/maturin sdist --quiet --out dist
+	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
 
 # Debian's kernels for the virtual machine, unpacked into the user's cache.
 kernels: build
@@ -43,7 +53,7 @@ demo: kernels
 	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
 
-test: kernels lint
+test: kernels lint wheel
 	cargo test --workspace --release --locked --quiet
 	tests/cc/run.sh
 	$(PYTHON) -m pytest
@@ -69,4 +79,4 @@ lock: $(STAMP)
 		--no-header --python-version 3.11 pyproject.toml requirements-tools.in -o requirements.lock
 
 clean:
-	rm -rf build target $(VENV) $(ASSETS) python/fullpipe/*.so
+	rm -rf build dist target $(VENV) $(ASSETS) python/fullpipe/*.so

@@ -1,4 +1,4 @@
-"""What the kernel engines need from this machine, and how to get it."""
+"""What the engines need from this machine, asked for by trying, and how to get it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fullpipe import cc_sets
 from fullpipe.engines import assets
 from fullpipe.engines.vm import kernels, machine
 from fullpipe.errors import RunError, UserError
@@ -17,21 +18,45 @@ _MEND = "fullpipe doctor --mend"
 #: Commands and the Debian packages that bring them.
 _PROGRAMS = {machine.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
 _INSTALL_SECONDS = 1200
+#: As `tc` makes it -> what is lost without it.
+_QDISCS = {
+    "htb": "engine live without --peer (the rate of paths)",
+    "netem": "engine live without --peer (the delay of paths)",
+    "bfifo": "engine live without --peer (drop-tail buffers)",
+    "fq": "path.qdisc = fq; pacing by the qdisc",
+    "fq_codel": "path.qdisc = fq_codel",
+    "codel": "path.qdisc = codel",
+    "red limit 100000 avpkt 1000": "path.qdisc = red",
+    "cake": "path.qdisc = cake",
+}
+_PATH_QDISCS = ("htb", "netem", "bfifo")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that an engine needs; `mend` is the one command that brings it."""
+    """One thing that an engine needs: what was found, what is lost without it, and the one command
+    that brings it. `needed`: the engines that cannot run a common scenario without it."""
 
     name: str
     ok: bool
     detail: str
+    lost: str = ""
     mend: str = ""
+    engines: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
 
 
-def checks() -> list[Check]:
-    """Everything that the engines `vm` and `live` need, in the order of mending."""
-    return [_assets(), _qemu(), *(_kernel(version) for version in kernels.VERSIONS), _live()]
+def checks(engine: str | None = None) -> list[Check]:
+    """Everything that an engine needs, or all of them, in the order of mending."""
+    found = [_sim()]
+    if engine in (None, "vm", "live"):
+        found.append(_assets())
+    if engine in (None, "vm"):
+        found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS)]
+    if engine in (None, "live"):
+        found += [_namespaces(), *(_qdisc(kind, lost) for kind, lost in _QDISCS.items())]
+        found.append(_struct_ops())
+    return [check for check in found if engine is None or engine in check.engines]
 
 
 def mend(say: Callable[[str], None]) -> None:
@@ -56,30 +81,91 @@ def mend(say: Callable[[str], None]) -> None:
             kernels.fetch(version)
 
 
+def _sim() -> Check:
+    sets = len(cc_sets.cc_sets())
+    return Check(
+        "sim", True, f"{sets} congestion controls compiled in", engines=("sim",), needed=("sim",)
+    )
+
+
 def _assets() -> Check:
+    engines = ("vm", "live")
+    name, lost = "vm, live: agent", "engines vm and live, kernel load"
     try:
         names = [assets.agent().name, *(p.name for p in assets.objects_folder().glob("*.bpf.o"))]
+        assets.turnstile()
     except UserError as error:
-        return Check("vm, live: agent", False, str(error), "make build")
-    return Check("vm, live: agent", True, ", ".join(sorted(names)))
+        return Check(name, False, str(error), lost, "make build", engines, engines)
+    return Check(name, True, ", ".join(sorted(names)), lost, "", engines, engines)
 
 
 def _qemu() -> Check:
     version = machine.version()
-    return Check("vm: QEMU", version is not None, version or "not installed", _MEND)
+    return Check(
+        "vm: QEMU", version is not None, version or "not installed", "engine vm", _MEND,
+        ("vm",), ("vm",),
+    )  # fmt: skip
 
 
 def _kernel(version: str) -> Check:
     found = kernels.cached(version)
-    name = f"vm: kernel {version}"
-    return Check(name, found is not None, found.release if found else "not downloaded", _MEND)
+    option = "" if version == kernels.DEFAULT else f" with --kernel {version}"
+    return Check(
+        f"vm: kernel {version}", found is not None, found.release if found else "not downloaded",
+        f"engine vm{option}", _MEND, ("vm",), () if option else ("vm",),
+    )  # fmt: skip
 
 
-def _live() -> Check:
+def _namespaces() -> Check:
+    name, lost = "live: namespaces", "engine live without --peer, kernel load"
     if os.geteuid() != 0:
-        return Check("live, kernel load", False, "needs root", "sudo fullpipe ...")
-    if not Path("/sys/kernel/btf/vmlinux").exists():
-        return Check(
-            "live, kernel load", False, "this kernel has no BTF", "a kernel with DEBUG_INFO_BTF"
+        why, mend = "needs root", "sudo fullpipe ..."
+    else:
+        why, mend = _refused("true"), "root outside a container, or one with CAP_SYS_ADMIN"
+    return Check(name, not why, why or "made one", lost, mend, ("live",), ("live",))
+
+
+def _qdisc(kind: str, lost: str) -> Check:
+    why = "needs root" if os.geteuid() != 0 else _refused(f"tc qdisc add dev lo root {kind}")
+    name = kind.split()[0]
+    return Check(
+        f"live: {name}", not why, why or "made one", lost,
+        f"a kernel with sch_{name} (Debian's have it)", ("live",),
+        ("live",) if name in _PATH_QDISCS else (),
+    )  # fmt: skip
+
+
+def _refused(command: str) -> str:
+    """Why a command fails in a network namespace of its own; empty where it works."""
+    try:
+        done = subprocess.run(
+            ["unshare", "--net", "sh", "-c", command], capture_output=True, text=True, timeout=60
         )
-    return Check("live, kernel load", True, f"kernel {os.uname().release}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("Error:")] or lines[-1:]
+    return errors[0].removeprefix("Error: ") if errors else f"exit status {done.returncode}"
+
+
+def _struct_ops() -> Check:
+    name, lost = "live: eBPF", "our congestion controls on this host; kernel:... still run"
+    mend = "a kernel with DEBUG_INFO_BTF and BPF_JIT, 6.1 or later"
+    why = ""
+    if os.geteuid() != 0:
+        why, mend = "needs root", "sudo fullpipe ..."
+    elif not Path("/sys/kernel/btf/vmlinux").exists():
+        why = "this kernel has no BTF"
+    else:
+        from fullpipe import kernel  # it uses the assets of engines
+
+        trial = f"fp_try_{os.getpid() % 10**6}"
+        try:
+            kernel.load(kernel.request("reno", kernel_name=trial))
+            kernel.unload(trial)
+        except (UserError, RunError) as error:
+            why = str(error)
+    detail = why or f"loaded reno into {os.uname().release}, and unloaded it"
+    return Check(name, not why, detail, lost, mend, ("live",), ("live",))

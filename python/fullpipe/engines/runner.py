@@ -22,6 +22,7 @@ from fullpipe.engines.base import RunResult, engine
 from fullpipe.engines.child import die_with_parent
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
+from fullpipe.files import checkout
 
 if TYPE_CHECKING:
     from fullpipe.recording import Recording
@@ -254,7 +255,9 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 @functools.cache
 def git_commit() -> str | None:
     """The commit of the checkout that this package runs from; None outside one."""
-    folder = Path(__file__).resolve().parent
+    folder = checkout()
+    if folder is None:  # installed, and maybe inside somebody else's repository
+        return None
     command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)

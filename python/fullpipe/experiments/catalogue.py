@@ -18,6 +18,7 @@ from fullpipe.errors import UserError
 from fullpipe.experiments import measure
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.rehearsal import rehearse
+from fullpipe.files import shipped
 from fullpipe.language import ExpressionError, parse
 from fullpipe.scenario import load_document
 
@@ -25,9 +26,8 @@ _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
 
 
 def default_folder() -> Path:
-    """The catalogue of the checkout that this package runs from, else `experiments` here."""
-    beside = Path(__file__).resolve().parents[3] / "experiments"
-    return beside if beside.is_dir() else Path("experiments")
+    """The catalogue that comes with this program. Raises UserError where it has none."""
+    return shipped("experiments")
 
 
 def load_catalogue(folder: Path) -> list[Entry]:

@@ -1,0 +1,67 @@
+"""What `doctor` says agrees with what a run does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
+SCENARIO = """
+duration = "1s"
+[path]
+rate = "10mbit"
+rtt = "20ms"
+buffer = "1bdp"
+[[flow]]
+cc = "reno"
+"""
+
+
+def fullpipe(*words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **({"PATH": path} if path is not None else {})}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_doctor_says_whether_a_live_run_works_here(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    ran = fullpipe("run", str(file), "--engine", "live", "--out", str(tmp_path / "live"))
+    said = fullpipe("doctor", "--for", "live")
+    assert (said.returncode == 0) == (ran.returncode == 0), said.stdout + ran.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="without root nothing of live works")
+def test_a_qdisc_that_cannot_be_made_is_named_with_what_is_lost(tmp_path: Path) -> None:
+    tc = tmp_path / "tc"
+    tc.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2; exit 2\n")
+    tc.chmod(0o755)
+    done = fullpipe("doctor", "--for", "live", path=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 1
+    text = " ".join(done.stdout.split())
+    assert "no live: netem" in text and "qdisc" in text and "the delay of" in text
+    # Without --for it reports and asks for nothing.
+    assert fullpipe("doctor", path=f"{tmp_path}:{os.environ['PATH']}").returncode == 0
+
+
+def test_the_machine_is_missing_where_qemu_is(tmp_path: Path) -> None:
+    for program in ("sh", "unshare", "git"):
+        found = shutil.which(program)
+        if found is not None:
+            (tmp_path / program).symlink_to(found)
+    done = fullpipe("doctor", "--for", "vm", path=str(tmp_path))
+    assert done.returncode == 1 and "not installed" in done.stdout
+    assert fullpipe("doctor", "--for", "sim", path=str(tmp_path)).returncode == 0
+
+
+def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
+    done = fullpipe("doctor", "--for", "qemu")
+    assert done.returncode == 2 and "sim, vm, live" in done.stderr

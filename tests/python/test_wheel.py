@@ -1,0 +1,102 @@
+"""The wheel, installed where there is no compiler, no network and no checkout, does what a checkout
+does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fullpipe.engines.vm import kernels, machine
+from fullpipe.files import shipped
+
+ROOT = Path(__file__).parents[2]
+WHEELS = sorted((ROOT / "dist").glob("fullpipe-*.whl"))
+pytestmark = pytest.mark.skipif(not WHEELS, reason="no wheel in dist/: `make wheel` makes it")
+
+SCENARIO = """
+duration = "2s"
+[path]
+rate = "10mbit"
+rtt = "20ms"
+buffer = "1bdp"
+[[flow]]
+cc = "bbr3"
+"""
+
+
+class Installed:
+    """A new virtual environment with the wheel; libraries are those of this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+        site = next((folder / "venv" / "lib").glob("python*/site-packages"))
+        subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
+             "--prefix", str(folder / "venv"), "--ignore-installed", str(WHEELS[-1])],
+            check=True,
+        )  # fmt: skip
+        # A plain path, not a site folder: the link to the checkout that lies there is not followed.
+        (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        self.programs = folder / "programs"
+        self.programs.mkdir()
+
+    def run(self, *words: str) -> str:
+        """What `fullpipe` prints with a PATH of `programs` alone, without a network where this
+        user may have none."""
+        unshare = shutil.which("unshare") if os.geteuid() == 0 else None
+        alone = [unshare, "--net"] if unshare else []
+        python = str(self.folder / "venv" / "bin" / "python")
+        code = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
+        done = subprocess.run(
+            [*alone, python, "-c", code, *words],
+            capture_output=True, text=True, check=False, cwd=self.folder,
+            env={"PATH": str(self.programs), "HOME": os.environ.get("HOME", "/")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    made = Installed(tmp_path_factory.mktemp("elsewhere"))
+    (made.folder / "scenario.toml").write_text(SCENARIO)
+    return made
+
+
+def test_a_run_and_its_report_need_nothing_else(installed: Installed) -> None:
+    out = installed.folder / "recording"
+    installed.run("run", "scenario.toml", "--out", str(out), "--no-report")
+    installed.run("report", str(out), "--out", str(installed.folder / "page.html"))
+    assert (installed.folder / "page.html").stat().st_size > 100_000
+    assert '"git_commit": null' in (out / "metadata.json").read_text()
+
+
+def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: Installed) -> None:
+    listed = installed.run("experiment", "list")
+    assert "seed003_fig2_share_bbr1" in listed and "seed004_table1" in listed
+    names = set(zipfile.ZipFile(WHEELS[-1]).namelist())
+    for folder in ("experiments", "cc", "bpf"):
+        ours = {path.name for path in shipped(folder).iterdir() if path.is_file()}
+        theirs = {Path(name).name for name in names if f"assets/{folder}/" in name}
+        assert theirs == ours, folder
+    for name in ("fullpipe-agent", "turnstile.so", "bbr3.bpf.o", "cubic.bpf.o"):
+        assert f"fullpipe/assets/{name}" in names
+    agent = next((installed.folder / "venv").glob("lib/*/site-packages/fullpipe/assets/*-agent"))
+    assert os.access(agent, os.X_OK)
+
+
+def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:
+    qemu = shutil.which(machine.PROGRAM)
+    if qemu is None or kernels.cached(kernels.VERSIONS[0]) is None:
+        pytest.skip("QEMU or its kernel is not here: `fullpipe doctor --mend` brings them")
+    (installed.programs / machine.PROGRAM).symlink_to(qemu)
+    installed.run("run", "scenario.toml", "--engine", "vm", "--out", "vm", "--no-report")
+    assert (installed.folder / "vm" / "flows.parquet").is_file()
