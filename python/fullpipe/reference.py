@@ -11,7 +11,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 import annotated_types
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined
+from pydantic_core.core_schema import WithDefaultSchema
 
 from fullpipe import units
 from fullpipe.scenario import Scenario
@@ -194,6 +196,22 @@ def _quantity(field: FieldInfo) -> _Quantity | None:
         found += getattr(inner, "__metadata__", ())
     parsers = [item.func for item in found if isinstance(item, BeforeValidator)]
     return next((_QUANTITIES[parse] for parse in parsers if parse in _QUANTITIES), None)
+
+
+class _WithUnits(GenerateJsonSchema):
+    """Defaults as a file would write them, not as the program keeps them."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        found = super().default_schema(schema)
+        known = [item for item in _QUANTITIES.values() if found.get("examples") == [item.example]]
+        if known and isinstance(found.get("default"), int | float):
+            found["default"] = known[0].written(found["default"])
+        return found
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of scenario files."""
+    return Scenario.model_json_schema(schema_generator=_WithUnits)
 
 
 def _default(field: FieldInfo) -> str:

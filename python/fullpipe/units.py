@@ -162,6 +162,10 @@ def _format(value: float, units: list[tuple[float, str]]) -> str:
 def _split(text: object, right: str) -> tuple[Decimal, str]:
     if isinstance(text, int) and not isinstance(text, bool) and text == 0:
         return Decimal(0), ""
+    if isinstance(text, list):
+        raise UnitError(
+            f"{text!r} is a list: write one value, {right}; `fullpipe sweep` runs over several"
+        )
     if not isinstance(text, str):
         raise UnitError(f"{text!r} has no unit: write {right}")
     match = _NUMBER.fullmatch(text)

@@ -34,6 +34,19 @@ def test_every_key_of_the_schema_stands_in_the_reference_with_words() -> None:
     assert all(key in dict(reference.examples()) for key in reference.ENGINES)
 
 
+def test_defaults_in_the_schema_are_of_the_type_that_it_gives() -> None:
+    schema = reference.json_schema()
+    known = {"string": str, "boolean": bool, "integer": int, "number": float | int}
+    checked = 0
+    for model in [schema, *schema["$defs"].values()]:
+        for name, said in model.get("properties", {}).items():
+            if said.get("default") is not None and said.get("type") in known:
+                assert isinstance(said["default"], known[said["type"]]), (name, said)
+                checked += 1
+    assert checked > 20
+    assert schema["properties"]["duration"]["type"] == "string"
+
+
 @pytest.mark.parametrize(("key", "value"), list(reference.examples()))
 def test_every_example_is_accepted(key: str, value: Any) -> None:
     document: dict[str, Any] = {

@@ -54,3 +54,8 @@ def test_ratios_are_fractions_or_percentages(text: object) -> None:
 def test_what_is_no_quantity_is_refused_with_an_example(parse: object, text: object) -> None:
     with pytest.raises(units.UnitError, match="such as"):
         parse(text)  # type: ignore[operator]
+
+
+def test_a_list_is_told_from_a_value_without_a_unit() -> None:
+    with pytest.raises(units.UnitError, match=r"is a list: write one value.*fullpipe sweep"):
+        units.parse_time(["10ms", "30ms"])

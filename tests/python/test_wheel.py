@@ -95,7 +95,7 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
 
 def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:
     qemu = shutil.which(machine.PROGRAM)
-    if qemu is None or kernels.cached(kernels.VERSIONS[0]) is None:
+    if qemu is None or kernels.cached(kernels.DEFAULT) is None:
         pytest.skip("QEMU or its kernel is not here: `fullpipe doctor --mend` brings them")
     (installed.programs / machine.PROGRAM).symlink_to(qemu)
     installed.run("run", "scenario.toml", "--engine", "vm", "--out", "vm", "--no-report")

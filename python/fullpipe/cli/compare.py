@@ -14,6 +14,7 @@ from fullpipe.cli.completion import congestion_controls, engines
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import comparison_table, console, progress, say, warn
 from fullpipe.errors import UserError
+from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
     from fullpipe.recording import Recording
@@ -56,6 +57,7 @@ def compare(
 
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
+    check_folder("--figures", figures)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")

@@ -9,6 +9,7 @@ import typer
 
 from fullpipe.cli.output import say, warn
 from fullpipe.errors import UserError
+from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
     from fullpipe.recording import Recording
@@ -33,6 +34,7 @@ def report(
 
     if out.is_dir():
         raise UserError(f"--out {out}: is a folder; name a file, such as {out / 'report.html'}")
+    check_folder("--figures", figures)
     recordings = [recording for folder in folders for recording in open_all(folder)]
     if pages is not None:
         page = write_pages(recordings, pages, title, light)

@@ -22,6 +22,7 @@ from fullpipe.cli.output import (
     warn,
 )
 from fullpipe.errors import UserError
+from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
     from fullpipe.recording import Recording
@@ -87,6 +88,7 @@ def run(
         raise UserError("--cc-trace: only with --engine vm or live and one run")
     if background_processes and engine == "sim":
         raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
+    check_folder("--figures", figures)
     document = apply_changes(load_document(scenario), set_ or [])
     # As it was written, comments included, where nothing was changed.
     asis = scenario.is_file() and not set_

@@ -14,11 +14,9 @@ def schema(
     ] = False,
 ) -> None:
     """Prints the JSON schema of scenario files, or the reference for people."""
-    from fullpipe.scenario import Scenario
+    from fullpipe.reference import json_schema, markdown
 
     if markdown_:
-        from fullpipe.reference import markdown
-
         print(markdown(), end="")
         return
-    print(json.dumps(Scenario.model_json_schema(), indent=2))
+    print(json.dumps(json_schema(), indent=2))

@@ -23,6 +23,7 @@ from fullpipe.engines.child import die_with_parent
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
 from fullpipe.files import checkout
+from fullpipe.writing import claimed
 
 if TYPE_CHECKING:
     from fullpipe.recording import Recording
@@ -61,7 +62,8 @@ def run_scenario(
 
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM where it has the same
     handler, keep what was recorded: a run that was under way ends early and its recording says so.
-    Raises UserError before anything runs where the engine cannot run it or a folder exists."""
+    Raises UserError before anything runs where the engine cannot run it, a folder exists or
+    another process is about to write it."""
     from fullpipe.plan import resolve
 
     if len(out) > 1 and scenario.start_spread is None:
@@ -70,13 +72,15 @@ def run_scenario(
     seeds = seeds_of(scenario, len(out))
     plans = [resolve(scenario, seed) for seed in seeds]
     engine(engine_name).check(plans[0])
-    for folder in out:
-        if folder.exists():
-            raise UserError(f"{folder}: exists already; name another folder with --out")
     options = dict(options or {})
-    if len(plans) == 1:
-        return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
-    return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
+    # Several runs lie in a folder of theirs, which is claimed for all of them.
+    with claimed(out if len(out) == 1 else {folder.parent for folder in out}):
+        for folder in out:
+            if folder.exists():
+                raise UserError(f"{folder}: exists already; name another folder with --out")
+        if len(plans) == 1:
+            return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
+        return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
 
 
 def warmup_ns(scenario_toml: str) -> int:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from fullpipe.errors import UserError
 from fullpipe.models.observed import Panel
 from fullpipe.models.validate import Line, Validation
+from fullpipe.writing import aside
 
 _STYLES = ["-", "--", "-.", ":"]
 _COLUMNS = 3
@@ -62,8 +63,9 @@ def _draw(panel: Panel, lines: Sequence[Line], stem: Path) -> list[Path]:
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
         paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-        figure.savefig(paths[0], dpi=150, metadata={"Software": None})
-        figure.savefig(paths[1], metadata={"Date": None})
+        with aside(paths[0]) as png, aside(paths[1]) as svg:
+            figure.savefig(png, dpi=150, metadata={"Software": None})
+            figure.savefig(svg, metadata={"Date": None})
         plt.close(figure)
     return paths
 

@@ -17,6 +17,7 @@ from fullpipe.report.plots import Plot, Trace
 from fullpipe.report.predictions import compare
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.report.timeline import time_plots
+from fullpipe.writing import aside
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
 _MARKS = {"x": "x", "triangle": "^", "circle": "o", "dash": "|"}
@@ -101,8 +102,9 @@ def _write(plot: Plot, stem: Path, alarm: str) -> list[Path]:
         if alarm:
             figure.suptitle(_plain(alarm[:150]), color=style.ALARM, fontsize=8, fontweight="bold")
         paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-        figure.savefig(paths[0], dpi=150, metadata={"Software": None})
-        figure.savefig(paths[1], metadata={"Date": None})
+        with aside(paths[0]) as png, aside(paths[1]) as svg:
+            figure.savefig(png, dpi=150, metadata={"Software": None})
+            figure.savefig(svg, metadata={"Date": None})
         plt.close(figure)
     return paths
 

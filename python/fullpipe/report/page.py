@@ -22,6 +22,7 @@ from fullpipe.report.plots import Plot
 from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.timeline import left_out, time_plots
+from fullpipe.writing import write_text
 
 #: Runs whose course over time is drawn; all are in the tables and distributions.
 MAX_RUNS_OVER_TIME = 6
@@ -47,7 +48,7 @@ def write_report(
         raise UserError("report: no recordings given")
     groups = grouped([read_run(recording) for recording in recordings])
     library = None if light else Markup("<script>{}</script>").format(_plotly())
-    _write(out, render(groups, title, library))
+    write_text(out, render(groups, title, library))
     return out
 
 
@@ -64,23 +65,15 @@ def write_pages(
     name = f"plotly-{plotly.__version__}.min.js"
     library = None if light else Markup('<script src="{}"></script>').format(name)
     if not light:
-        _write(folder / name, _plotly())
+        write_text(folder / name, _plotly())
     links = []
     for index, group in enumerate(groups):
         page = f"{index + 1:03d}.html"
-        _write(folder / page, render([group], None, library))
+        write_text(folder / page, render([group], None, library))
         links.append({"page": page, "label": group.label, "count": group.count})
     heading = title or f"{len(groups)} scenarios"
-    _write(folder / "index.html", _template("index.html").render(title=heading, links=links))
+    write_text(folder / "index.html", _template("index.html").render(title=heading, links=links))
     return folder / "index.html"
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
 
 
 def _plotly() -> Markup:
