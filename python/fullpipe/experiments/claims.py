@@ -37,7 +37,11 @@ KINDS = {"printed": "claims of the papers", "implied": "implied by them", "targe
 
 
 def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
-    """The page's text; the note tells what the results cannot, such as which build ran."""
+    """The page's text; the note tells what the results cannot, such as which build ran. Comparisons
+    of engines that are not whole in the store are left to the page that they write themselves."""
+    judged = [
+        one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
+    ]
     lines = [_HEAD, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
     for seed in seeds(judged):
         lines += ["", f"## {seed_title(seed)}"]
