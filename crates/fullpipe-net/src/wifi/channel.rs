@@ -12,7 +12,7 @@ use super::radio::Radio;
 use super::sources::Source;
 use super::station::{Node, Totals};
 use crate::rng::{derive_seed, Rng};
-use crate::{purpose, Packet};
+use crate::{purpose, Counters, Packet};
 
 pub(super) const ACCESS_POINT: usize = 0;
 
@@ -59,6 +59,8 @@ pub struct Channel<P> {
     pub(super) colliding: Vec<Exchange>,
     pub(super) refused: Vec<Frame<P>>,
     pub(super) arrived: Vec<Delivered<P>>,
+    /// Packets of the scenario that went up, and down.
+    pub(super) counts: [Counters; 2],
 }
 
 impl<P: Packet> Channel<P> {
@@ -119,6 +121,7 @@ impl<P: Packet> Channel<P> {
             colliding: Vec::new(),
             refused: Vec::new(),
             arrived: Vec::new(),
+            counts: [Counters::default(); 2],
         };
         channel.contend();
         Ok(channel)
@@ -146,7 +149,8 @@ impl<P: Packet> Channel<P> {
         } else {
             (ACCESS_POINT, station)
         };
-        self.offer(now_ns, node, category, peer, Frame::Packet(packet));
+        self.counts[usize::from(!up)].offered_packets += 1;
+        self.offer(now_ns, node, category, peer, Frame::Packet { packet, up });
         self.hand_out(dropped);
     }
 
@@ -191,24 +195,47 @@ impl<P: Packet> Channel<P> {
         self.nodes[node].categories[category].pairs[peer].totals
     }
 
-    /// Packets and bytes that wait at a node (0: the access point, `k + 1`: station `k`): above the
-    /// hardware, and packets that the hardware has.
-    pub fn backlog(&self, node: usize) -> (usize, u64, usize) {
-        let categories = self.nodes[node].categories.iter();
-        categories.fold((0, 0, 0), |sum, category| {
-            let (packets, bytes) = category.queue.backlog();
-            (
-                sum.0 + packets,
-                sum.1 + bytes,
-                sum.2 + category.queue.handed(),
-            )
+    /// Packets and bytes that wait to go up, or down, background traffic included; those in the air
+    /// and in the hardware count.
+    pub fn backlog(&self, up: bool) -> (u64, u64) {
+        let categories = self.senders(up).iter().flat_map(|node| &node.categories);
+        categories.fold((0, 0), |(packets, bytes), category| {
+            let (more_packets, more_bytes) = category.queue.backlog();
+            (packets + more_packets, bytes + more_bytes)
         })
     }
 
-    /// Packets marked at a node so far.
-    pub fn marked(&self, node: usize) -> u64 {
-        let categories = self.nodes[node].categories.iter();
-        categories.map(|category| category.queue.marked()).sum()
+    /// Totals of the scenario's packets that went up, or down. Marks are those of all packets.
+    pub fn counters(&self, up: bool) -> Counters {
+        let categories = self.senders(up).iter().flat_map(|node| &node.categories);
+        Counters {
+            marked_packets: categories.map(|category| category.queue.marked()).sum(),
+            ..self.counts[usize::from(!up)]
+        }
+    }
+
+    /// How long what waits to go up, or down, in drivers' FIFOs would take at the stations' rates.
+    pub fn waiting_ns(&self, up: bool) -> u64 {
+        let (_, bytes) = self.backlog(up);
+        let shared = self.senders(up).iter().any(|node| node.has_fifo());
+        let rates = self
+            .radios
+            .iter()
+            .map(|radio| radio.rates[usize::from(!up)].current());
+        let slowest = rates.map(|mode| mode.bits_per_symbol).min().unwrap_or(1);
+        if shared {
+            bytes * 8 * self.phy.symbol_ns / slowest
+        } else {
+            0
+        }
+    }
+
+    fn senders(&self, up: bool) -> &[Node<P>] {
+        if up {
+            &self.nodes[ACCESS_POINT + 1..]
+        } else {
+            &self.nodes[..=ACCESS_POINT]
+        }
     }
 
     /// Puts a frame into a node's queues and lets it contend.
@@ -253,7 +280,10 @@ impl<P: Packet> Channel<P> {
     fn hand_out(&mut self, dropped: &mut Vec<P>) {
         for frame in self.refused.drain(..) {
             match frame {
-                Frame::Packet(packet) => dropped.push(packet),
+                Frame::Packet { packet, up } => {
+                    self.counts[usize::from(!up)].dropped_packets += 1;
+                    dropped.push(packet);
+                }
                 Frame::Background { source, .. } => self.sources[source as usize].done(),
             }
         }

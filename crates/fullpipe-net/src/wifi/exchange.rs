@@ -183,13 +183,13 @@ impl<P: Packet> Channel<P> {
     /// Takes out of a window what is done, refills the queues and lets sources follow.
     fn release(&mut self, now_ns: u64, exchange: &Exchange, give_up: bool) {
         let (station, _) = station_of(exchange.node, exchange.peer);
-        let up = exchange.node != ACCESS_POINT;
         let category = &mut self.nodes[exchange.node].categories[exchange.category];
         let pair = &mut category.pairs[exchange.peer];
         let (totals, queue, refused) = (&mut pair.totals, &mut category.queue, &mut self.refused);
         let (sources, arrived) = (&mut self.sources, &mut self.arrived);
+        let counts = &mut self.counts;
         let done = |handed: Handed<Frame<P>>, received: bool| {
-            queue.completed(exchange.peer, handed.airtime_ns);
+            queue.completed(exchange.peer, &handed);
             if !received {
                 totals.lost_packets += 1;
                 refused.push(handed.packet);
@@ -198,11 +198,16 @@ impl<P: Packet> Channel<P> {
             totals.delivered_packets += 1;
             totals.delivered_bytes += u64::from(handed.packet.wire_bytes());
             match handed.packet {
-                Frame::Packet(packet) => arrived.push(Delivered {
-                    station,
-                    up,
-                    packet,
-                }),
+                Frame::Packet { packet, up } => {
+                    let count = &mut counts[usize::from(!up)];
+                    count.sent_packets += 1;
+                    count.sent_bytes += u64::from(packet.wire_bytes());
+                    arrived.push(Delivered {
+                        station,
+                        up,
+                        packet,
+                    });
+                }
                 Frame::Background { source, .. } => sources[source as usize].done(),
             }
         };

@@ -6,15 +6,22 @@ use crate::{Ecn, HostPair, Packet, PureAck};
 /// A packet, or one of background traffic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Frame<P> {
-    Packet(P),
-    Background { source: u32, wire_bytes: u32 },
+    /// One of the scenario's; up: from a station.
+    Packet {
+        packet: P,
+        up: bool,
+    },
+    Background {
+        source: u32,
+        wire_bytes: u32,
+    },
 }
 
 impl<P: Packet> Frame<P> {
     /// What a packet of the scenario says; background traffic says nothing.
     fn ask<T: Default>(&self, answer: impl FnOnce(&P) -> T) -> T {
         match self {
-            Self::Packet(packet) => answer(packet),
+            Self::Packet { packet, .. } => answer(packet),
             Self::Background { .. } => T::default(),
         }
     }
@@ -23,14 +30,14 @@ impl<P: Packet> Frame<P> {
 impl<P: Packet> Packet for Frame<P> {
     fn wire_bytes(&self) -> u32 {
         match self {
-            Self::Packet(packet) => packet.wire_bytes(),
+            Self::Packet { packet, .. } => packet.wire_bytes(),
             Self::Background { wire_bytes, .. } => *wire_bytes,
         }
     }
 
     fn flow_key(&self) -> u32 {
         match self {
-            Self::Packet(packet) => packet.flow_key(),
+            Self::Packet { packet, .. } => packet.flow_key(),
             Self::Background { source, .. } => u32::MAX - source,
         }
     }
@@ -40,14 +47,14 @@ impl<P: Packet> Packet for Frame<P> {
     }
 
     fn mark_ce(&mut self) {
-        if let Self::Packet(packet) = self {
+        if let Self::Packet { packet, .. } = self {
             packet.mark_ce();
         }
     }
 
     fn owner(&self) -> u32 {
         match self {
-            Self::Packet(packet) => packet.owner(),
+            Self::Packet { packet, .. } => packet.owner(),
             Self::Background { source, .. } => u32::MAX - source,
         }
     }
@@ -61,7 +68,7 @@ impl<P: Packet> Packet for Frame<P> {
     }
 
     fn clear_dscp(&mut self) {
-        if let Self::Packet(packet) = self {
+        if let Self::Packet { packet, .. } = self {
             packet.clear_dscp();
         }
     }
@@ -80,7 +87,7 @@ impl<P: Packet> Packet for Frame<P> {
 
     fn memory_bytes(&self) -> u32 {
         match self {
-            Self::Packet(packet) => packet.memory_bytes(),
+            Self::Packet { packet, .. } => packet.memory_bytes(),
             Self::Background { wire_bytes, .. } => *wire_bytes,
         }
     }

@@ -24,6 +24,7 @@ struct Hardware<P> {
     lists: Vec<List>,
     /// Packets here and in the air.
     held: usize,
+    held_bytes: u64,
     pushed: u64,
 }
 
@@ -31,6 +32,7 @@ impl<P: Packet> Hardware<P> {
     fn push(&mut self, peer: usize, packet: Frame<P>, airtime_ns: u32) {
         self.pushed += 1;
         self.held += 1;
+        self.held_bytes += u64::from(packet.wire_bytes());
         let order = self.pushed;
         let handed = Handed {
             packet,
@@ -124,33 +126,33 @@ impl<P: Packet> CategoryQueue<P> {
                 store: Store::default(),
                 lists: vec![List::default(); peers],
                 held: 0,
+                held_bytes: 0,
                 pushed: 0,
             },
             feed,
         }
     }
 
-    /// Packets and bytes that wait above the hardware.
-    pub(crate) fn backlog(&self) -> (usize, u64) {
+    /// Packets and bytes that wait, above the hardware and in it.
+    pub(crate) fn backlog(&self) -> (u64, u64) {
+        let hardware = (self.hardware.held as u64, self.hardware.held_bytes);
+        let add = |(packets, bytes), more_packets: usize, more_bytes| {
+            (packets + more_packets as u64, bytes + more_bytes)
+        };
         match &self.feed {
-            Feed::Driver { qdisc, .. } => qdisc
-                .as_ref()
-                .map_or((0, 0), |queue| (queue.packets(), queue.bytes())),
-            Feed::Mac80211(mac) => mac
-                .stations
-                .iter()
-                .fold((0, 0), |(packets, bytes), station| {
-                    (
-                        packets + station.queue.packets(),
-                        bytes + station.queue.bytes(),
-                    )
-                }),
+            Feed::Driver { qdisc: None, .. } => hardware,
+            Feed::Driver {
+                qdisc: Some(queue), ..
+            } => add(hardware, queue.packets(), queue.bytes()),
+            Feed::Mac80211(mac) => mac.stations.iter().fold(hardware, |sum, station| {
+                add(sum, station.queue.packets(), station.queue.bytes())
+            }),
         }
     }
 
-    /// Packets that the hardware has, those in the air included.
-    pub(crate) fn handed(&self) -> usize {
-        self.hardware.held
+    /// Whether all packets wait in one FIFO.
+    pub(crate) fn is_fifo(&self) -> bool {
+        matches!(self.feed, Feed::Driver { .. })
     }
 
     /// Packets marked so far.
@@ -218,10 +220,11 @@ impl<P: Packet> CategoryQueue<P> {
     }
 
     /// A packet left the hardware, received or given up.
-    pub(crate) fn completed(&mut self, peer: usize, airtime_ns: u32) {
+    pub(crate) fn completed(&mut self, peer: usize, handed: &Handed<Frame<P>>) {
         self.hardware.held -= 1;
+        self.hardware.held_bytes -= u64::from(handed.packet.wire_bytes());
         if let Feed::Mac80211(mac) = &mut self.feed {
-            let airtime_ns = u64::from(airtime_ns);
+            let airtime_ns = u64::from(handed.airtime_ns);
             mac.pending_ns -= airtime_ns;
             mac.stations[peer].pending_ns -= airtime_ns;
         }
