@@ -14,6 +14,7 @@ from fullpipe.cc_sets import Choice, choose
 from fullpipe.errors import UserError
 from fullpipe.qdiscs import resolve_qdisc
 from fullpipe.scenario import Flow, Path, Scenario
+from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
 
 _PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
 
@@ -81,8 +82,22 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "arp": host.arp,
         },
     }  # fmt: skip
+    if scenario.wifi:
+        _put_behind_wifi(plan, scenario, scenario.wifi)
     _put_on_hosts(plan)
     return plan
+
+
+def _put_behind_wifi(plan: dict[str, Any], scenario: Scenario, wifi: WifiOptions) -> None:
+    """Puts the Wi-Fi hop before the path's link, and all flows and probes at its stations."""
+    names = station_names(wifi)
+    wanted = [flow.station for flow in scenario.flow for _ in range(flow.count)]
+    wanted += [probe.station for probe in scenario.probe]
+    stations = [names.index(name) if name else 0 for name in wanted]
+    medium = {"kind": "wifi", "channel": resolve_wifi(wifi), "stations": stations}
+    plan["links"].insert(0, {"name": "wifi", "medium": medium})
+    for one in [*plan["flows"], *plan["probes"]]:
+        one["route"] = {"enter": 0, "leave": 1}
 
 
 def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:

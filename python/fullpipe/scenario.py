@@ -24,6 +24,7 @@ from pydantic import (
 
 from fullpipe import units
 from fullpipe.errors import UserError
+from fullpipe.wifi import WifiOptions, station_names
 
 if TYPE_CHECKING:
     from fullpipe.cc_sets import Table
@@ -242,6 +243,9 @@ class Flow(_Part):
         "same number share it and its address"
     )  # fmt: skip
     far_host: int = Field(0, ge=0, le=255, description="host at its far end, likewise")
+    station: str | None = Field(
+        None, description="with [wifi]: the station that it is at, by name; the first"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -265,6 +269,9 @@ class Probe(_Part):
     interval: Time = Field(200 * 10**6, description="between requests; Flent uses 200ms")
     start: Time = Field(0, description="when the first request is sent")
     dscp: Dscp = Field(0, description="DSCP of requests and answers, such as EF")
+    station: str | None = Field(
+        None, description="with [wifi]: the station that it is at, by name; the first"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Probe:
@@ -326,6 +333,9 @@ class Scenario(_Part):
     )  # fmt: skip
     sample_interval: Time = Field(100 * 10**6, description="between samples of flows and queues")
     path: Path
+    wifi: WifiOptions | None = Field(
+        None, description="a Wi-Fi hop before the path: its stations send and receive"
+    )
     flow: list[Flow] = Field(min_length=1, description="the connections")
     probe: list[Probe] = Field(default=[], max_length=16)
     host: Host = Host()
@@ -351,6 +361,13 @@ class Scenario(_Part):
             latest = flow.start + flow.start_step * (flow.count - 1) + (self.start_spread or 0)
             if latest >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
+        stations = station_names(self.wifi) if self.wifi else []
+        chosen = [(f"flow.{index}", flow.station) for index, flow in enumerate(self.flow)]
+        chosen += [(f"probe.{index}", probe.station) for index, probe in enumerate(self.probe)]
+        for key, name in chosen:
+            if name is not None and name not in stations:
+                known = ", ".join(stations) or "none: there is no [wifi]"
+                raise ValueError(f"{key}.station: {name!r} is not one of {known}")
         names = [flow.name for flow in self.flow if flow.name]
         for name in names:
             if names.count(name) > 1:

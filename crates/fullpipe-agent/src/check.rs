@@ -50,8 +50,9 @@ pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     has("path.loss", ends.loss.is_some())?;
     has("path.reverse_loss", ends.reverse_loss.is_some())?;
     has("path.jitter", ends.jitter.is_some())?;
-    let Medium::Wire { forward, .. } = &plan.links[0].medium;
-    has("path.qdisc", forward.qdisc.aqm != Aqm::Fifo)?;
+    if let Medium::Wire { forward, .. } = &plan.links[0].medium {
+        has("path.qdisc", forward.qdisc.aqm != Aqm::Fifo)?;
+    }
     for flow in &plan.flows {
         let is_own = flow.forward_delay_ns.is_some() || flow.reverse_delay_ns.is_some();
         has(&format!("flow {}: rtt", flow.name), is_own)?;
@@ -79,6 +80,10 @@ fn check_basics(plan: &Plan) -> Result<(), String> {
     }
     if plan.links.is_empty() {
         return Err("links: there must be at least one".into());
+    }
+    let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
+    if plan.links.iter().any(is_wifi) {
+        return Err("wifi: only engine sim has a Wi-Fi channel".into());
     }
     if plan.flows.is_empty() {
         return Err("flows: there must be at least one".into());

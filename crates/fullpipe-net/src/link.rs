@@ -9,6 +9,8 @@
 use fullpipe_scenario::{Link as Plan, Medium};
 
 use crate::queue::Counters;
+use crate::rng::{derive_seed, purpose};
+use crate::wifi::WifiLink;
 use crate::wire::Wire;
 use crate::Packet;
 
@@ -120,12 +122,15 @@ pub trait Link<P: Packet> {
 pub enum AnyLink<P> {
     /// A full-duplex wire.
     Wire(Box<Wire<P>>),
+    /// A half-duplex channel of many stations.
+    Wifi(Box<WifiLink<P>>),
 }
 
 macro_rules! each {
     ($link:expr, $kind:ident => $call:expr) => {
         match $link {
             AnyLink::Wire($kind) => $call,
+            AnyLink::Wifi($kind) => $call,
         }
     };
 }
@@ -137,6 +142,10 @@ impl<P: Packet> AnyLink<P> {
             Medium::Wire { forward, reverse } => {
                 Wire::new([forward, reverse], index, seed, mtu_bytes)
                     .map(|wire| Self::Wire(Box::new(wire)))
+            }
+            Medium::Wifi { channel, stations } => {
+                let seed = derive_seed(seed, purpose::WIFI_QUEUE, index);
+                WifiLink::new(channel, stations, seed).map(|wifi| Self::Wifi(Box::new(wifi)))
             }
         }
         .map_err(|error| format!("link {}: {error}", plan.name))

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Jitter, Loss, Qdisc};
+use crate::Wifi;
 
 /// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
 const PATH: &str = "path";
@@ -25,6 +26,7 @@ impl Link {
     pub fn base_rtt_ns(&self) -> u64 {
         match &self.medium {
             Medium::Wire { forward, reverse } => forward.delay_ns + reverse.delay_ns,
+            Medium::Wifi { .. } => 0,
         }
     }
 
@@ -36,10 +38,11 @@ impl Link {
         })
     }
 
-    /// Rates forward and reverse; `None`: not limited.
+    /// Rates forward and reverse; `None`: not limited, or not fixed.
     pub fn rates_bps(&self) -> [Option<u64>; 2] {
         match &self.medium {
             Medium::Wire { forward, reverse } => [forward.rate_bps, reverse.rate_bps],
+            Medium::Wifi { .. } => [None, None],
         }
     }
 }
@@ -54,6 +57,14 @@ pub enum Medium {
         forward: Wire,
         /// Back to them.
         reverse: Wire,
+    },
+    /// A Wi-Fi channel: forward is from its stations to its access point.
+    Wifi {
+        /// The channel.
+        channel: Box<Wifi>,
+        /// At which of its stations each flow is, and then each probe: positions in the channel's
+        /// list.
+        stations: Vec<u16>,
     },
 }
 

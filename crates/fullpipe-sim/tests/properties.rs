@@ -50,8 +50,10 @@ fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
 }
 
 fn forward(plan: &Plan) -> &Wire {
-    let Medium::Wire { forward, .. } = &plan.links[0].medium;
-    forward
+    match &plan.links[0].medium {
+        Medium::Wire { forward, .. } => forward,
+        Medium::Wifi { .. } => panic!("these plans have wires"),
+    }
 }
 
 prop_compose! {

@@ -8,6 +8,7 @@ mod edca;
 mod errors;
 mod exchange;
 mod frame;
+mod link;
 mod minstrel;
 mod phy;
 mod queues;
@@ -20,5 +21,6 @@ mod tests;
 
 pub use channel::{Channel, Delivered};
 pub use edca::category_of_dscp;
+pub use link::WifiLink;
 pub use saturation::{saturation, Share};
 pub use station::Totals;

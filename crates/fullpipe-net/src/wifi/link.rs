@@ -1,0 +1,89 @@
+//! A channel as a link of a network: forward is from the stations to the access point.
+
+use fullpipe_scenario::Wifi;
+
+use super::channel::{Channel, Delivered};
+use super::edca::category_of_dscp;
+use crate::link::{Exit, Link, Passed, Way, WayState};
+use crate::Packet;
+
+/// Both ways share the medium, and so its timer.
+const TIMER: usize = 0;
+
+/// A channel and which station each flow and probe is at.
+#[derive(Debug)]
+pub struct WifiLink<P> {
+    channel: Channel<P>,
+    /// Indices of stations, by owner.
+    stations: Vec<u16>,
+    delivered: Vec<Delivered<P>>,
+}
+
+impl<P: Packet> WifiLink<P> {
+    /// From its plan; the error names what cannot be.
+    pub fn new(wifi: &Wifi, stations: &[u16], seed: u64) -> Result<Self, String> {
+        let count = wifi.stations.len();
+        if stations
+            .iter()
+            .any(|&station| usize::from(station) >= count)
+        {
+            return Err(format!("stations: there are only {count}"));
+        }
+        Ok(Self {
+            channel: Channel::new(wifi, seed)?,
+            stations: stations.to_vec(),
+            delivered: Vec::with_capacity(64),
+        })
+    }
+}
+
+impl<P: Packet> Link<P> for WifiLink<P> {
+    fn timer(&self, _way: Way) -> usize {
+        TIMER
+    }
+
+    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>) {
+        let station = self.stations.get(packet.owner() as usize);
+        let station = usize::from(station.copied().unwrap_or(0));
+        let category = category_of_dscp(packet.dscp());
+        let up = way == Way::Forward;
+        self.channel
+            .send(now_ns, station, up, category, packet, &mut passed.dropped);
+    }
+
+    fn advance(&mut self, now_ns: u64, _timer: usize, passed: &mut Passed<P>) {
+        self.channel
+            .advance(now_ns, &mut self.delivered, &mut passed.dropped);
+        let exits = self.delivered.drain(..).map(|delivered| Exit {
+            at_ns: now_ns,
+            way: if delivered.up {
+                Way::Forward
+            } else {
+                Way::Reverse
+            },
+            packet: delivered.packet,
+        });
+        passed.out.extend(exits);
+    }
+
+    fn due_ns(&self, timer: usize) -> Option<u64> {
+        let due_ns = self.channel.next_ns();
+        (timer == TIMER && due_ns < u64::MAX).then_some(due_ns)
+    }
+
+    fn state(&self, way: Way) -> Option<WayState> {
+        let up = way == Way::Forward;
+        let (queue_packets, queue_bytes) = self.channel.backlog(up);
+        Some(WayState {
+            queue_bytes,
+            queue_packets,
+            counters: self.channel.counters(up),
+            lost_packets: 0,
+            marked_packets: 0,
+        })
+    }
+
+    fn waiting_ns(&self, _now_ns: u64, way: Way) -> u64 {
+        self.channel.waiting_ns(way == Way::Forward)
+    }
+}
