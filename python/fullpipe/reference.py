@@ -43,6 +43,8 @@ EXAMPLES: dict[str, Any] = {
     "flow.cc": "bbr3", "flow.count": 4, "flow.name": "backup", "flow.start": "2s",
     "flow.start_step": "100ms", "flow.stop": "30s", "flow.amount": "10MB", "flow.app_rate": "5mbit",
     "flow.direction": "down", "flow.rtt": "80ms", "flow.jitter_shape": "slotted", "flow.ecn": False,
+    "flow.station": "sta", "probe.station": "sta", "wifi.ampdu": {"VO": 0},
+    "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000, "wifi.station.name": "laptop",
     "probe.name": "ping", "probe.start": "1s", "cc.NAME.base": "cubic",
 }  # fmt: skip
 
@@ -154,11 +156,16 @@ def _table(model: type[BaseModel], prefix: str) -> str:
         key = prefix + name
         type_name, limits = _type(field)
         cells = [
-            f"`{name}`", type_name, _default(field), limits, ENGINES.get(key, "all"),
+            f"`{name}`", type_name, _default(field), limits, _engines(key),
             field.description or "", f"`{name} = {_toml(_example(key, field))}`",
         ]  # fmt: skip
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _engines(key: str) -> str:
+    is_wifi = key.startswith("wifi.") or key.endswith(".station")
+    return ENGINES.get(key, "sim" if is_wifi else "all")
 
 
 def _type(field: FieldInfo) -> tuple[str, str]:

@@ -7,6 +7,7 @@ The result of `resolve_wifi` is the JSON of crates/fullpipe-scenario/src/wifi.rs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,6 +20,7 @@ from pydantic import (
 )
 
 from fullpipe import units
+from fullpipe.errors import UserError
 
 MAX_STATIONS = 100
 
@@ -91,7 +93,10 @@ class WifiTraffic(_Part):
 class WifiStation(_Part):
     """One station, or `count` equal ones. What is left out is the link's."""
 
-    name: str | None = Field(None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+-]+$")
+    name: str | None = Field(
+        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+-]+$",
+        description="what flows call it; `station.` and a number",
+    )  # fmt: skip
     count: int = Field(1, ge=1, le=MAX_STATIONS, description="how many stations like this")
     mcs: int | Literal["minstrel"] | None = Field(None, description="rate of its frames")
     snr: Snr | list[tuple[Time, Snr]] | None = Field(None, description="dB, or times and dB")
@@ -107,7 +112,7 @@ class WifiOptions(_Part):
     band: Literal["2.4GHz", "5GHz"] = Field("5GHz", description="where the channel lies")
     width: Literal[20, 40, 80, 160] = Field(20, description="MHz; n: 20 or 40")
     streams: int | None = Field(None, ge=1, le=8, description="spatial streams; n: of the MCS, 1")
-    guard_interval: Literal["400ns", "800ns"] = Field("800ns")
+    guard_interval: Literal["400ns", "800ns"] = Field("800ns", description="of data symbols")
     mcs: int | Literal["minstrel"] = Field(
         "minstrel", description="n: 0 to 31, ac: 0 to 9 beside `streams`; minstrel: chosen by what "
         "got through"
@@ -208,6 +213,13 @@ def station_names(options: WifiOptions) -> list[str]:
         else:
             names += [f"{name}.{position + 1}" for position in range(station.count)]
     return names
+
+
+def refuse_wifi(plan: Mapping[str, Any], engine: str) -> None:
+    """Raises UserError where the plan has a Wi-Fi link. Kernels have none: frames of their
+    simulated radios (mac80211_hwsim) take no time on the air."""
+    if any(link["medium"]["kind"] == "wifi" for link in plan.get("links", [])):
+        raise UserError(f"wifi: only --engine sim has a Wi-Fi channel, not {engine}")
 
 
 def resolve_wifi(options: WifiOptions) -> dict[str, Any]:

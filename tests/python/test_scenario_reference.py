@@ -52,6 +52,7 @@ def test_every_example_is_accepted(key: str, value: Any) -> None:
     document: dict[str, Any] = {
         "duration": "60s", "path": {"rate": "10mbit", "rtt": "40ms", "loss": "1%"},
         "flow": [{"cc": "cubic"}], "probe": [{}], "cc": {},
+        "wifi": {"station": [{"name": "sta", "background": [{}]}]},
     }  # fmt: skip
     section, _, name = key.rpartition(".")
     if section == "cc.NAME":

@@ -22,6 +22,7 @@ from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.errors import RunError, UserError
+from fullpipe.wifi import refuse_wifi
 
 _POLL_S = 0.1
 #: What an agent may take beyond the run to build, sum up and clean.
@@ -36,6 +37,7 @@ class LiveEngine:
 
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where the rights or the agent are missing."""
+        refuse_wifi(plan, self.name)
         assets.agent()
         for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
             assets.bpf_object(algorithm)

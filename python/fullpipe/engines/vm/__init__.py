@@ -16,6 +16,7 @@ from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import image, kernels, machine
 from fullpipe.errors import RunError, UserError
+from fullpipe.wifi import refuse_wifi
 
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
 _ROW_BYTES = 160
@@ -37,6 +38,7 @@ class VmEngine:
 
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where QEMU or what the plan needs is missing."""
+        refuse_wifi(plan, self.name)
         if machine.version() is None:
             raise UserError(
                 f"--engine vm needs {machine.PROGRAM}; `fullpipe doctor --mend` installs it"
