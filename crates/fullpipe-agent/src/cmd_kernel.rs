@@ -1,4 +1,4 @@
-//! `fullpipe-agent kernel load | list | unload | trace`: a request in JSON on standard input, the
+//! `fullpipe-agent kernel load | list | unload | trace | watch`: a request in JSON on standard input, the
 //! answer in JSON on standard output. A trace lasts until standard input ends. It must never know
 //! how a congestion control is loaded.
 
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::cmd_watch;
 use crate::kernel_cc::{self, Tracer, Wanted};
 
 /// What to load, as the front end resolved it.
@@ -51,7 +52,12 @@ pub(crate) fn run(verb: &str) -> Result<(), String> {
             println!("{}", json!({ "sockets": sockets }));
         }
         "trace" => return trace(),
-        _ => return Err("usage: fullpipe-agent kernel load | list | unload | trace".to_owned()),
+        "watch" => return cmd_watch::run(),
+        _ => {
+            return Err(
+                "usage: fullpipe-agent kernel load | list | unload | trace | watch".to_owned(),
+            )
+        }
     }
     Ok(())
 }

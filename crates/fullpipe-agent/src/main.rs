@@ -9,6 +9,7 @@ mod agenda;
 mod check;
 mod clock;
 mod cmd_kernel;
+mod cmd_watch;
 mod congestion;
 mod flows;
 mod health;

@@ -7,15 +7,17 @@ import os
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from fullpipe import choose as choosing
 from fullpipe import units
 from fullpipe.cli.output import console, number, progress, say
 from fullpipe.errors import UserError
+
+if TYPE_CHECKING:
+    from fullpipe.choose import Option
 
 
 def choose(
@@ -23,7 +25,7 @@ def choose(
     rtt: Annotated[str, typer.Option(help="base RTT to the servers that matter")],
     web: Annotated[str, typer.Option(help="share of the rate that pages of 100 KB take")] = "0%",
     goal: Annotated[
-        str, typer.Option("--for", help=f"what matters: {', '.join(choosing.GOALS)}")
+        str, typer.Option("--for", help="what matters: balance, throughput, latency, fair")
     ] = "balance",
     out: Annotated[Path | None, typer.Option(help="folder for recordings and plot")] = None,
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
@@ -33,6 +35,8 @@ def choose(
 
     Two flows that always send, pages and a ping share the line. One run of each pair: it is advice,
     and `fullpipe compare` with repetitions is evidence."""
+    from fullpipe import choose as choosing
+
     share = _share(web)
     base = out or Path("recordings") / f"choose-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
@@ -51,7 +55,7 @@ def choose(
             "cut": length.cut, "options": [asdict(option) for option in options],
         }))  # fmt: skip
     else:
-        _print(options, goal)
+        _print(options, choosing.GOALS[goal], goal)
     if length.cut:
         say(f"cut: {length.cut}", "yellow")
     say(f"plot: {plots[0]}")
@@ -68,7 +72,7 @@ def _share(text: str) -> float:
     return share
 
 
-def _print(options: list[choosing.Option], goal: str) -> None:
+def _print(options: list[Option], exponents: tuple[float, float, float], goal: str) -> None:
     pages = any(option.page_p95_s is not None for option in options)
     table = Table(box=None, padding=(0, 1), header_style="bold")
     table.add_column("", justify="right")
@@ -86,7 +90,7 @@ def _print(options: list[choosing.Option], goal: str) -> None:
             cells.append(number(option.page_p95_s, 1, 2))
         table.add_row(*cells, number(option.jain, 1, 3), number(option.score, 1, 2), option.why)
     console.print(table)
-    a, b, c = choosing.GOALS[goal]
+    a, b, c = exponents
     console.print(
         f"score for {goal}: utilisation^{a:g} x (base RTT / ping)^{b:g} x Jain^{c:g}; ping, pages: "
         "95th\npercentile; one run of each pair: scores a few percent apart are equal"

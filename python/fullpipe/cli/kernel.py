@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.completion import congestion_controls
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console, number, say
 from fullpipe.errors import UserError
+from fullpipe.units import UnitError, parse_time
 
 app = typer.Typer(
     help="Our congestion controls in this host's kernel, for any program (needs root).",
@@ -107,6 +109,75 @@ def trace(
 
     kernel.trace(kernel.request(name, _overrides(set_), as_), out, command)
     say(f"the trace is in {out}: fullpipe replay {out}")
+
+
+@app.command()
+def watch(
+    interval: Annotated[str, typer.Option(help="between looks")] = "1s",
+    count: Annotated[int | None, typer.Option(min=1, help="looks; until Ctrl-C")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="folder for a recording, which `fullpipe report` draws")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="print a line of JSON a look")] = False,
+) -> None:
+    """Shows the sockets of this host that run our congestion controls: phase, bandwidth, windows
+    and bounds as the algorithm has them, which `ss` cannot show. Ctrl-C ends it."""
+    try:
+        interval_ms = parse_time(interval) // 10**6
+    except UnitError as error:
+        raise UserError(f"--interval {error}") from None
+    if not 10 <= interval_ms <= 3600_000:
+        raise UserError(f"--interval {interval}: must be 10ms to 3600s")
+    from fullpipe import kernel
+
+    looks = kernel.watch(interval_ms, record, count)
+    try:
+        if json_:
+            for rows in looks:
+                print(json.dumps(rows), flush=True)
+        else:
+            _show(looks)
+    except KeyboardInterrupt:
+        pass  # the usual end
+    finally:
+        looks.close()
+    if record is not None:
+        say(f"recording: {record}; fullpipe report {record}")
+
+
+def _show(looks: Iterator[list[dict[str, Any]]]) -> None:
+    if console.is_terminal:
+        from rich.live import Live
+
+        with Live(console=console, auto_refresh=False, transient=False) as live:
+            for rows in looks:
+                live.update(_watched(rows), refresh=True)
+        return
+    for rows in looks:
+        console.print(_watched(rows))
+
+
+def _watched(rows: list[dict[str, Any]]) -> Table:
+    """One row a socket; lo and hi are the inflight bounds (inflight_shortterm and _longterm)."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("socket", overflow="fold", max_width=26)
+    table.add_column("control", overflow="fold", max_width=16)
+    table.add_column("phase")
+    titles = ("bw Mbit/s", "delivery", "min RTT", "RTT ms", "cwnd", "flight", "lo", "hi")
+    for title in titles:
+        table.add_column(title, justify="right")
+    for row in rows:
+        table.add_row(
+            escape(row["flow"]), escape(row["cc"]), row["phase"] or "-",
+            number(row["bw_bps"], 1e6, 1), number(row["delivery_rate_bps"], 1e6, 1),
+            number(row["min_rtt_us"], 1e3, 1), number(row["srtt_us"], 1e3, 1),
+            number(row["cwnd_packets"], 1, 0), number(row["inflight_packets"], 1, 0),
+            number(row["inflight_shortterm_packets"], 1, 0),
+            number(row["inflight_longterm_packets"], 1, 0),
+        )  # fmt: skip
+    if not rows:
+        table.add_row("no socket uses them now")
+    return table
 
 
 def _overrides(texts: list[str] | None) -> dict[str, float]:

@@ -1,10 +1,12 @@
-"""Our congestion controls in this host's running kernel: load, list, unload, trace, replay.
+"""Our congestion controls in this host's running kernel: load, list, unload, trace, replay,
+watch.
 
 The agent does the work; this module resolves names and constants for it. Must never know an engine.
 """
 
 from fullpipe.kernel.registration import Loaded, Request, list_loaded, load, request, unload
 from fullpipe.kernel.tracing import Difference, Replay, Replayed, replay, trace
+from fullpipe.kernel.watching import watch
 
 __all__ = [
     "Difference",
@@ -18,4 +20,5 @@ __all__ = [
     "request",
     "trace",
     "unload",
+    "watch",
 ]

@@ -182,8 +182,8 @@ pub(super) struct Settings {
     pub(super) kernel_name: String,
     /// Stored constants.
     pub(super) params: Vec<u32>,
-    flags: u32,
-    state_bytes: usize,
+    pub(super) flags: u32,
+    pub(super) state_bytes: usize,
 }
 
 const ALGORITHM: usize = 0;

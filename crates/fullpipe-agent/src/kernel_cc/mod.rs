@@ -6,8 +6,10 @@ mod features;
 mod load;
 mod pins;
 mod trace;
+mod users;
 
 pub(crate) use features::kernel_release;
 pub(crate) use load::{load, Loaded, Wanted};
 pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use trace::Tracer;
+pub(crate) use users::{users, User};

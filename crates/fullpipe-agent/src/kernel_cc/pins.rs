@@ -22,6 +22,8 @@ const LINK: &str = "link";
 const OPS: &str = "ops";
 const SETTINGS: &str = "settings";
 const COUNTERS: &str = "counters";
+/// State by socket.
+const SOCKETS: &str = "sockets";
 /// Between a name and a number, where sockets still use what was unloaded.
 const LEAVING: char = '@';
 
@@ -58,6 +60,7 @@ impl Loaded {
     fn pin_into(&mut self, folder: &Path) -> Result<(), String> {
         self.pin_map(".rodata", &folder.join(SETTINGS))?;
         self.pin_map(".bss", &folder.join(COUNTERS))?;
+        self.pin_map("fp_sockets", &folder.join(SOCKETS))?;
         self.pin_map("fp_ops", &folder.join(OPS))?;
         // Last: only now does it stay when this process ends.
         if let Some(mut link) = self.take_link() {
@@ -158,6 +161,24 @@ fn folders() -> Result<Vec<PathBuf>, String> {
     }
 }
 
+/// What tells the state of sockets, of everything that is or was registered here.
+pub(super) fn registrations() -> Result<Vec<(Settings, MapHandle)>, String> {
+    check_rights()?;
+    Ok(folders()?
+        .iter()
+        .filter_map(|folder| {
+            let settings = MapHandle::from_pinned_path(folder.join(SETTINGS)).ok()?;
+            let bytes = settings
+                .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+                .ok()
+                .flatten()?;
+            // Who loaded it before there was a watch did not pin this one.
+            let sockets = MapHandle::from_pinned_path(folder.join(SOCKETS)).ok()?;
+            Some((Settings::read(&bytes)?, sockets))
+        })
+        .collect())
+}
+
 fn describe(folder: &Path) -> Option<Listed> {
     let settings = MapHandle::from_pinned_path(folder.join(SETTINGS)).ok()?;
     let bytes = settings
@@ -193,7 +214,7 @@ fn retire(folder: &Path) -> Result<(), String> {
 }
 
 fn remove(folder: &Path) {
-    for name in [LINK, OPS, SETTINGS, COUNTERS] {
+    for name in [LINK, OPS, SETTINGS, COUNTERS, SOCKETS] {
         // What is not there need not go.
         let _ = fs::remove_file(folder.join(name));
     }

@@ -5,6 +5,7 @@
 //! those that still wait to be sent again are taken for it.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use fullpipe_scenario::{EventRow, FlowRow, FlowSampleRow};
 
@@ -49,15 +50,25 @@ impl FlowMeter {
         &mut self,
         connection: &Connection,
         t_us: u64,
-        mut put: impl FnMut(EventRow),
+        put: impl FnMut(EventRow),
     ) -> io::Result<()> {
         if let Some(receiver) = connection.receiver() {
             let received = TcpInfo::of(receiver)?.bytes_received;
             self.received_bytes = received.min(connection.written_bytes);
         }
-        let Some(sender) = connection.sender() else {
-            return Ok(());
-        };
+        match connection.sender() {
+            Some(sender) => self.look_at(sender, t_us, put),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the sending end; what has changed since the last look becomes events.
+    pub(crate) fn look_at(
+        &mut self,
+        sender: &OwnedFd,
+        t_us: u64,
+        mut put: impl FnMut(EventRow),
+    ) -> io::Result<()> {
         let before = self.sender;
         self.sender = TcpInfo::of(sender)?;
         let now = &self.sender;
@@ -102,13 +113,22 @@ impl FlowMeter {
 
     /// The row of the last look.
     pub(crate) fn sample(&self, connection: &Connection, t_us: u64) -> FlowSampleRow {
+        let (delivered, acked) = (
+            self.delivered_bytes(connection),
+            self.acked_bytes(connection),
+        );
+        self.sample_of(delivered, acked, t_us)
+    }
+
+    /// The same, where others know the payload that was delivered and acknowledged.
+    pub(crate) fn sample_of(&self, delivered: u64, acked: u64, t_us: u64) -> FlowSampleRow {
         let info = &self.sender;
         let some = |value: u32| (value > 0 && value != u32::MAX).then_some(u64::from(value));
         FlowSampleRow {
             t_us,
             flow_id: self.flow_id,
-            bytes_delivered: self.delivered_bytes(connection),
-            bytes_acked: self.acked_bytes(connection),
+            bytes_delivered: delivered,
+            bytes_acked: acked,
             cwnd_packets: u64::from(info.snd_cwnd),
             ssthresh_packets: (info.snd_ssthresh < INFINITE_SSTHRESH)
                 .then_some(u64::from(info.snd_ssthresh)),
@@ -146,10 +166,18 @@ impl FlowMeter {
 
     /// Fills the totals of the last look into a row that knows the rest.
     pub(crate) fn total(&self, connection: &Connection, row: FlowRow) -> FlowRow {
-        let info = &self.sender;
-        FlowRow {
+        let row = FlowRow {
             bytes_delivered: self.delivered_bytes(connection),
             bytes_acked: self.acked_bytes(connection),
+            ..row
+        };
+        self.total_of(row)
+    }
+
+    /// The same, where the row has the payload already.
+    pub(crate) fn total_of(&self, row: FlowRow) -> FlowRow {
+        let info = &self.sender;
+        FlowRow {
             packets_sent: u64::from(info.data_segs_out),
             packets_retransmitted: u64::from(info.total_retrans),
             packets_lost: self.lost_packets,

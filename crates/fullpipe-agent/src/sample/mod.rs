@@ -10,3 +10,4 @@ pub(crate) use cpu::CpuMeter;
 pub(crate) use flow::FlowMeter;
 pub(crate) use kernel_info::kernel_row;
 pub(crate) use queue::{counters, QueueMeter};
+pub(crate) use tcp_info::option;

@@ -1,0 +1,126 @@
+"""The sockets of this host that run our congestion controls, looked at again and again.
+
+The agent looks; here its frames become rows and, if wanted, a recording. Must never know a screen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import tomli_w
+
+import fullpipe
+from fullpipe import _native
+from fullpipe.cc_sets import changed_name
+from fullpipe.engines.scratch import scratch
+from fullpipe.engines.tables import arrow_tables
+from fullpipe.errors import UserError
+from fullpipe.kernel.agent import lasting
+from fullpipe.kernel.registration import Loaded, list_loaded
+from fullpipe.recording import Recording, write_recording
+
+#: What a row of a look has, besides `flow` and `cc`: of the socket, and of the algorithm's own.
+_OF_SOCKET = (
+    "t_us", "srtt_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "delivery_rate_bps",
+    "packets_retransmitted", "bytes_delivered",
+)  # fmt: skip
+_OF_ALGORITHM = (
+    "phase", "bw_bps", "max_bw_bps", "bw_shortterm_bps", "min_rtt_us",
+    "inflight_longterm_packets", "inflight_shortterm_packets",
+)  # fmt: skip
+
+
+def watch(
+    interval_ms: int, record: Path | None = None, looks: int | None = None
+) -> Generator[list[dict[str, Any]], None, None]:
+    """The rows of each look, one a socket, until it is closed or `looks` were given; None stands
+    where an algorithm has no such value. With `record` a recording of all is left there.
+
+    Raises UserError where the kernel or the rights do not allow it, or `record` exists."""
+    if record is not None and record.exists():
+        raise UserError(f"{record}: exists already; name another folder")
+    with scratch("fullpipe-watch-") as folder:
+        stream = folder / "stream"
+        begin = time.monotonic()
+        try:
+            with lasting("watch", {"out": str(stream), "interval_ms": interval_ms}):
+                yield from _follow(stream, interval_ms, looks)
+        finally:
+            if record is not None and stream.exists():
+                _record(stream.read_bytes(), record, interval_ms, time.monotonic() - begin)
+
+
+def _follow(stream: Path, interval_ms: int, looks: int | None) -> Iterator[list[dict[str, Any]]]:
+    unread, given = b"", 0
+    with stream.open("rb") as reader:
+        while looks is None or given < looks:
+            unread += reader.read()
+            progress, used = _native.stream.follow(unread, 0)
+            if progress is None:
+                time.sleep(min(0.05, interval_ms / 4e3))
+                continue
+            yield _rows(arrow_tables(_native.stream.decode(unread[:used])["tables"]), _names())
+            unread, given = unread[used:], given + 1
+
+
+def _rows(tables: dict[str, pa.Table], names: dict[str, str]) -> list[dict[str, Any]]:
+    """The newest row of each socket."""
+    flows = {row["flow_id"]: row for row in tables["flows"].to_pylist()}
+    samples = {row["flow_id"]: row for row in tables["flow_samples"].to_pylist()}
+    states = {row["flow_id"]: row for row in tables["cc_samples"].to_pylist()}
+    return [
+        {
+            "flow": flow["flow"],
+            "cc": names.get(flow["cc"], flow["cc"]),
+            "kernel_name": flow["cc"],
+            **{name: samples[number][name] for name in _OF_SOCKET},
+            **{name: states.get(number, {}).get(name) for name in _OF_ALGORITHM},
+        }
+        for number, flow in sorted(flows.items())
+        if number in samples
+    ]
+
+
+def _names() -> dict[str, str]:
+    """What sockets write -> the name that tells set and changed constants."""
+    return {item.kernel_name: _name(item) for item in list_loaded()}
+
+
+def _name(item: Loaded) -> str:
+    return changed_name(item.base, item.params)
+
+
+def _record(stream: bytes, out: Path, interval_ms: int, lasted_s: float) -> Recording:
+    received = _native.stream.decode(stream)
+    tables, names = arrow_tables(received["tables"]), _names()
+    flows = tables["flows"].sort_by("flow_id")
+    ccs = [names.get(name, name) for name in flows["cc"].to_pylist()]
+    index = flows.column_names.index("cc")
+    tables["flows"] = flows.set_column(index, "cc", pa.array(ccs, pa.string()))
+    constants = {
+        _name(item): {
+            param.name: value / param.scale
+            for param, value in zip(item.base.params, item.params, strict=True)
+        }
+        for item in list_loaded()
+        if _name(item) in ccs
+    }
+    metadata = {
+        "engine": "watch",
+        "fullpipe_version": fullpipe.__version__,
+        "kernel": os.uname().release,
+        "plan": {
+            "name": "kernel watch",
+            "duration_ns": round(lasted_s * 1e9),
+            "sample_interval_ns": interval_ms * 10**6,
+        },
+        "warmup_ns": 0,
+        "constants": constants,
+        "health": {"problems": list(received["problems"])},
+    }
+    return write_recording(out, metadata, tomli_w.dumps({}), tables)
