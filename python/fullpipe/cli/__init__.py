@@ -30,6 +30,7 @@ _COMMANDS = {
     "query": ("query:query", "Asks a store with SQL."),
     "plot": ("plot:plot", "Draws a store: lines, heat maps, boxes, fronts."),
     "effects": ("plot:effects", "Says which axis of a store matters."),
+    "serve": ("serve:serve", "Serves a page: a sweep as it fills, and a bench."),
     "replay": ("replay:replay", "Holds a kernel's calls against the native build."),
     "completion": ("completion:completion", "Prints what completes words in a shell."),
 }

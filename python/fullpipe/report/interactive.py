@@ -30,6 +30,14 @@ _SPAN = 0.36
 
 def html(plot: Plot, identifier: str, alarm: str = "") -> Markup:
     """The plot as an HTML fragment; `alarm` is written across its top in red."""
+    drawn = figure_of(plot, alarm)
+    return Markup(
+        drawn.to_html(full_html=False, include_plotlyjs=False, div_id=identifier, config=_CONFIG)
+    )
+
+
+def figure_of(plot: Plot, alarm: str = "") -> go.Figure:
+    """The plot as a figure of Plotly."""
     figure = go.Figure(layout=_layout(plot, alarm))
     for box in plot.boxes:
         points = {"x": [box.points.tolist()], "boxpoints": "all"} if box.points.size else {}
@@ -47,9 +55,7 @@ def html(plot: Plot, identifier: str, alarm: str = "") -> Markup:
     for trace in plot.traces:
         _add(figure, trace)
     _scale(figure, plot)
-    return Markup(
-        figure.to_html(full_html=False, include_plotlyjs=False, div_id=identifier, config=_CONFIG)
-    )
+    return figure
 
 
 def _layout(plot: Plot, alarm: str) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def sweep_id(sweep: Sweep) -> str:
     return hashlib.sha256(to_json(facts)).hexdigest()[:16]
 
 
-def asked(sweep: Sweep, cells: list[Cell]) -> pa.Table:
+def asked(cells: list[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
     (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
     counts = [len(cell.keys) for cell in cells]

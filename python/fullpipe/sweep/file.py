@@ -87,6 +87,7 @@ class Sweep:
     """A sweep that was read and checked."""
 
     source: str
+    document: dict[str, Any]
     options: Options
     template: dict[str, Any]
     axes: tuple[Axis, ...]
@@ -144,7 +145,7 @@ def read_sweep(document: Mapping[str, Any], source: str) -> Sweep:
     texts = [options.where] if isinstance(options.where, str) else options.where
     fields = _fields(axes)
     conditions = tuple(read_condition(t, fields, f"{source}: sweep.where") for t in texts)
-    found = Sweep(source, options, template, axes, conditions)
+    found = Sweep(source, dict(document), options, template, axes, conditions)
     _check_size(found, names)
     return found
 

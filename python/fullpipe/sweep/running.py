@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import tomli_w
+
 from fullpipe.engines.base import engine
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
@@ -78,7 +80,7 @@ def run_sweep(
         known = store.known()
         todo = _planned(planner, cells, sweep.seeds.least)
         while True:
-            store.write_sweep(sweep_id(sweep), asked(sweep, cells))
+            store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
             _run(todo, known, planner, store, work, executor, shard, on_progress, outcome)
             if rule is None or outcome.interrupted:
                 break

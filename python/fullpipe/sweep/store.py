@@ -3,6 +3,7 @@
 ```
 store.json               format and program
 sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, seed, key
+sweeps/ID.toml           the sweep's file
 parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once
 recordings/KK/KEY/       where they are kept
 work/                    what is being written
@@ -119,9 +120,10 @@ class Store:
         (self.folder / "work").mkdir(exist_ok=True)
         return self.folder / "work" / f"{os.getpid()}-{secrets.token_hex(6)}"
 
-    def write_sweep(self, name: str, rows: pa.Table) -> None:
-        """What a sweep asks for; replaces an earlier answer of the same sweep."""
+    def write_sweep(self, name: str, rows: pa.Table, document: str) -> None:
+        """What a sweep asks for, and its file; replaces an earlier answer of the same sweep."""
         with self._writing():
+            self.write_text(self.folder / "sweeps" / f"{name}.toml", document)
             place = self.folder / "sweeps" / f"{name}.parquet"
             partial = place.with_name(f".{name}.{secrets.token_hex(6)}")
             try:
@@ -132,7 +134,16 @@ class Store:
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
-        return {path.stem: read(path) for path in sorted((self.folder / "sweeps").glob("[!.]*"))}
+        return {
+            path.stem: read(path) for path in sorted((self.folder / "sweeps").glob("[!.]*.parquet"))
+        }
+
+    def document(self, name: str) -> str | None:
+        """The file of a sweep as TOML; None where it is not there."""
+        try:
+            return (self.folder / "sweeps" / f"{name}.toml").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
 
     def settle(self) -> None:
         """Makes one part of all, in the order of keys, each run once. Waits for nobody: where

@@ -1,0 +1,49 @@
+"""`fullpipe serve`: a page for a store and a bench, on the loopback address."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fullpipe.cli.output import say
+from fullpipe.errors import UserError
+
+
+def serve(
+    store: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="a store that a sweep fills; none")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
+) -> int:
+    """Serves a page on this machine alone: a sweep as it fills, and a bench with sliders.
+
+    The printed link carries a token; Ctrl-C ends it. Needs fullpipe[serve]."""
+    try:
+        import uvicorn
+
+        from fullpipe.serve.app import make_app
+    except ModuleNotFoundError as error:
+        raise UserError(f"serve: {error.name} is missing; pip install 'fullpipe[serve]'") from None
+    if store is not None:
+        from fullpipe.sweep.store import Store
+
+        Store(store)
+    with socket.socket() as listening:
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UserError(f"--port {port}: cannot be used: {error.strerror}") from None
+        listening.listen(64)
+        port = listening.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+        say(f"http://127.0.0.1:{port}/?token={token}")
+        config = uvicorn.Config(
+            make_app(store, token, hosts), log_level="warning", lifespan="off", access_log=False
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+    return 0

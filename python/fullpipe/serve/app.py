@@ -1,0 +1,186 @@
+"""The server: who may ask, what is asked, and what is sent.
+
+Loopback only; a token in the link becomes a cookie; another Host header is refused (DNS rebinding).
+Nothing is loaded from elsewhere, and the page's policy says so to the browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import anyio
+import plotly.offline
+from plotly.utils import PlotlyJSONEncoder
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from fullpipe.cc_sets import cc_sets
+from fullpipe.errors import RunError, UserError
+from fullpipe.serve import bench, cells
+
+COOKIE = "fullpipe"
+_MAX_BODY_BYTES = 1 << 16
+#: Runs at once: pages wait for one another rather than for a machine without cores.
+_RUNS_AT_ONCE = 2
+_EVENT_S = 1.0
+_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; frame-ancestors 'none'"
+)
+_FILES = {"page.css": "text/css", "page.js": "text/javascript"}
+
+
+def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlette:
+    """The application. `folder`: the store that it shows; None for the bench alone. `hosts`: what
+    a Host header may say."""
+    limiter = anyio.Semaphore(_RUNS_AT_ONCE)
+
+    async def index(_request: Request) -> Response:
+        text = files("fullpipe.serve").joinpath("page.html").read_text(encoding="utf-8")
+        return Response(text, media_type="text/html")
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name == "plotly.js":
+            return Response(_plotly(), media_type="text/javascript", headers={
+                "Cache-Control": "max-age=86400, private"})  # fmt: skip
+        if name not in _FILES:
+            return PlainTextResponse("no such file", 404)
+        text = files("fullpipe.serve").joinpath(name).read_text(encoding="utf-8")
+        return Response(text, media_type=_FILES[name])
+
+    async def about(_request: Request) -> Response:
+        return await _answer(lambda: {
+            "ccs": list(cc_sets()), "qdiscs": list(bench.QDISCS), "max_flows": bench.MAX_FLOWS,
+            "sweep": folder is not None,
+        })  # fmt: skip
+
+    async def sweep(_request: Request) -> Response:
+        return await _answer(functools.partial(cells.state, _store(folder)))
+
+    async def chart(request: Request) -> Response:
+        wanted = dict(request.query_params)
+        return await _answer(lambda: cells.chart(_store(folder), wanted))
+
+    async def one_cell(request: Request) -> Response:
+        wanted = dict(request.query_params)
+        return await _answer(lambda: cells.cell(_store(folder), wanted))
+
+    async def run(request: Request) -> Response:
+        body = await _body(request)
+        async with limiter:
+            return await _answer(lambda: _drawn(body, folder))
+
+    async def events(request: Request) -> Response:
+        async def stream() -> AsyncIterator[str]:
+            before = None
+            while not await request.is_disconnected():
+                now = await anyio.to_thread.run_sync(_state_or_error, folder)
+                if now != before:
+                    yield f"data: {json.dumps(now)}\n\n"
+                    before = now
+                await asyncio.sleep(_EVENT_S)
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    guard = functools.partial(_guard, token, hosts)
+    return Starlette(
+        routes=[
+            Route("/", index), Route("/files/{name}", static), Route("/api/about", about),
+            Route("/api/sweep", sweep), Route("/api/chart", chart), Route("/api/cell", one_cell),
+            Route("/api/run", run, methods=["POST"]), Route("/events", events),
+        ],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+    )  # fmt: skip
+
+
+async def _guard(
+    token: str,
+    hosts: frozenset[str],
+    request: Request,
+    go_on: Callable[[Request], Awaitable[Response]],
+) -> Response:
+    if request.headers.get("host", "") not in hosts:
+        return PlainTextResponse("this page answers to its own address alone", 421)
+    given = request.query_params.get("token")
+    if request.url.path == "/" and given is not None:
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            return PlainTextResponse("wrong token; use the link that fullpipe serve printed", 403)
+        answer: Response = RedirectResponse("/", 303)
+        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+        return answer
+    if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), token.encode()):
+        return PlainTextResponse("no token; use the link that fullpipe serve printed", 403)
+    answer = await go_on(request)
+    answer.headers["Content-Security-Policy"] = _POLICY
+    answer.headers["X-Content-Type-Options"] = "nosniff"
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+async def _answer(work: Callable[[], Any]) -> Response:
+    """What a function gives, as JSON; its user's error as status 400 with the reason."""
+    try:
+        found = await anyio.to_thread.run_sync(work)
+    except (UserError, RunError) as error:
+        return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
+    text = json.dumps(found, cls=PlotlyJSONEncoder)
+    return Response(text, media_type="application/json")
+
+
+async def _body(request: Request) -> Any:
+    content = b""
+    async for piece in request.stream():
+        content += piece
+        if len(content) > _MAX_BODY_BYTES:
+            return None
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
+
+
+def _drawn(body: Any, folder: Path | None) -> dict[str, Any]:
+    """A run of the bench (`bench`: what the sliders say) or of a cell of the store (`cell`)."""
+    if not isinstance(body, dict) or len(body) != 1:
+        raise UserError('the body must be {"bench": {...}} or {"cell": {...}}, 64 KB at most')
+    if "bench" in body:
+        document = bench.read_bench(body["bench"]).document
+    elif isinstance(body.get("cell"), dict):
+        found = cells.cell(_store(folder), body["cell"])["document"]
+        if found is None:
+            raise UserError("this store does not say what its scenarios are")
+        document = found
+    else:
+        raise UserError('the body must be {"bench": {...}} or {"cell": {...}}')
+    drawn = bench.draw(document)
+    return {"toml": drawn.toml, "figures": drawn.figures, "summary": drawn.summary}
+
+
+def _store(folder: Path | None) -> Path:
+    if folder is None:
+        raise UserError("no store is served; fullpipe serve DIR shows one")
+    return folder
+
+
+def _state_or_error(folder: Path | None) -> dict[str, Any]:
+    try:
+        return cells.state(_store(folder))
+    except UserError as error:
+        return {"error": str(error)}
+
+
+@functools.cache
+def _plotly() -> str:
+    return str(plotly.offline.get_plotlyjs())

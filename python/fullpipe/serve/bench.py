@@ -1,0 +1,116 @@
+"""The bench: a short scenario from a few sliders, run in the simulator and drawn over time.
+
+What comes from the page is checked here; no path of a file and no program ever comes from it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from fullpipe.cc_sets import cc_sets
+from fullpipe.engines.runner import run_scenario
+from fullpipe.engines.scratch import scratch
+from fullpipe.errors import UserError
+from fullpipe.metrics import summarise
+from fullpipe.report.interactive import figure_of
+from fullpipe.report.runs import read_run
+from fullpipe.report.timeline import time_plots
+from fullpipe.scenario import make_scenario
+
+MAX_FLOWS = 8
+QDISCS = ("fifo", "codel", "fq_codel", "fq", "red", "pie", "cake")
+#: Packets of a run at most: about a second of one core.
+_MAX_PACKETS = 3_000_000
+_SHOWN = ("throughput", "queue", "cwnd", "rtt")
+
+
+class Bench(BaseModel):
+    """What the sliders say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rate_mbps: float = Field(50, ge=0.1, le=1000)
+    rtt_ms: float = Field(40, ge=0.1, le=1000)
+    buffer_bdp: float = Field(1, ge=0.01, le=100)
+    loss_percent: float = Field(0, ge=0, le=20)
+    qdisc: str = "fifo"
+    flows: list[str] = Field(["bbr3", "cubic"], min_length=1, max_length=MAX_FLOWS)
+    duration_s: float = Field(30, ge=1, le=120)
+
+    @field_validator("qdisc")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in QDISCS:
+            raise ValueError(f"must be one of {', '.join(QDISCS)}")
+        return value
+
+    @field_validator("flows")
+    @classmethod
+    def _built_in(cls, value: list[str]) -> list[str]:
+        for name in value:
+            if name not in cc_sets():
+                raise ValueError(f"{name[:60]!r} is not one of {', '.join(cc_sets())}")
+        return value
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The scenario that it stands for."""
+        path: dict[str, Any] = {
+            "rate": f"{self.rate_mbps * 1000:.0f}kbit",
+            "rtt": f"{self.rtt_ms * 1000:.0f}us",
+            "qdisc": self.qdisc,
+        }
+        if self.qdisc in ("fifo", "red"):
+            path["buffer"] = f"{self.buffer_bdp:.4g}bdp"
+        if self.loss_percent:
+            path["loss"] = f"{self.loss_percent:.4g}%"
+        return {
+            "name": "bench", "duration": f"{self.duration_s:.4g}s", "sample_interval": "100ms",
+            "path": path, "flow": [{"cc": name} for name in self.flows],
+            "probe": [{"kind": "ping"}],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A run as the page shows it."""
+
+    toml: str
+    figures: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+
+def read_bench(given: Any) -> Bench:
+    """The bench that a page sent. Raises UserError naming key and what is allowed."""
+    try:
+        bench = Bench.model_validate(given)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in detail["loc"]) or "bench"
+        raise UserError(f"{where}: {detail['msg'].removeprefix('Value error, ')}") from None
+    packets = bench.rate_mbps * 1e6 / 12000 * bench.duration_s
+    if packets > _MAX_PACKETS:
+        most = math.floor(_MAX_PACKETS * 12000 / bench.rate_mbps / 1e6)
+        raise UserError(f"duration_s: at this rate at most {most} s; `fullpipe run` has no limit")
+    return bench
+
+
+def draw(document: dict[str, Any]) -> Drawn:
+    """Runs a scenario in the simulator and draws it. Raises UserError where it is none."""
+    scenario = make_scenario(document, "bench")
+    toml = tomli_w.dumps(document)
+    with scratch("fullpipe-bench-") as folder:
+        outcome = run_scenario(scenario, toml, [folder / "run"], "sim", jobs=1)
+        run = read_run(outcome.recordings[0])
+        figures = [
+            {"key": plot.key, "title": plot.title, **figure_of(plot).to_plotly_json()}
+            for plot in time_plots(run)
+            if plot.key in _SHOWN
+        ]
+        summary = summarise(outcome.recordings[0])
+    return Drawn(toml, figures, summary)

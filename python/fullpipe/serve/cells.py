@@ -1,0 +1,106 @@
+"""A store as the page shows it: how far it is, a chart, one cell.
+
+Only reads. Names that come from the page go to functions that check them; SQL never comes from it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from fullpipe.errors import UserError
+from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.file import read_sweep
+from fullpipe.sweep.measures import SCHEMAS
+from fullpipe.sweep.plotting import KINDS, Request, make_chart
+from fullpipe.sweep.plotting.page import figure_of
+from fullpipe.sweep.quantities import COLUMN_UNITS
+from fullpipe.sweep.query import ask
+from fullpipe.sweep.store import Store
+
+
+def state(folder: Path) -> dict[str, Any]:
+    """Runs that are there and that sweeps ask for, and what a chart may be made of."""
+    store = Store(folder)
+    asked = store.sweeps()
+    keys = {key for rows in asked.values() for key in rows.column("key").to_pylist()}
+    columns: dict[str, int] = {}
+    for rows in asked.values():
+        for name in rows.column_names:
+            if name not in ("cell", "seed", "key") and not _is_companion(name, rows.column_names):
+                values = rows.column(name).unique()
+                columns[name] = max(columns.get(name, 0), len(values))
+    metrics = sorted({
+        field.name
+        for schema in SCHEMAS.values()
+        for field in schema
+        if str(field.type) == "double" and field.name not in ("start_s",)
+    })  # fmt: skip
+    return {
+        "done": len(store.known() & keys), "asked": len(keys), "axes": sorted(columns, key=lambda name: columns[name] < 2),
+        "metrics": metrics, "kinds": list(KINDS), "name": folder.name,
+    }  # fmt: skip
+
+
+def _is_companion(name: str, names: list[str]) -> bool:
+    """Whether a column holds another's values in base units."""
+    return any(name == f"{other}_{unit}" for other in names for unit in COLUMN_UNITS.values())
+
+
+def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
+    """A chart as Plotly's figure. `wanted`: y, x, by, facet, kind, and filters `is.AXIS` = value.
+
+    Raises UserError where a name is no column."""
+    store = Store(folder)
+    known = set(state(folder)["axes"]) | {"cc"}
+    conditions = []
+    for name, value in wanted.items():
+        axis = name.removeprefix("is.")
+        if axis == name or not value:
+            continue
+        if axis not in known:
+            raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(known))}")
+        text = value.replace("'", "''")
+        conditions.append(f"cast(\"{axis}\" as varchar) = '{text}'")
+    request = Request(
+        wanted.get("y", "goodput_bps"), wanted.get("x") or None, wanted.get("by") or None,
+        wanted.get("facet") or None, wanted.get("kind", "line"), " and ".join(conditions) or None,
+    )  # fmt: skip
+    return dict(figure_of(make_chart(store, request)).to_plotly_json())
+
+
+def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The cell at a point (axis -> value as it is shown): its scenario, and its runs' rows.
+
+    Raises UserError where there is no such cell."""
+    store = Store(folder)
+    known = set(state(folder)["axes"])
+    conditions = []
+    for axis, value in wanted.items():
+        if axis not in known:
+            raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(known))}")
+        text = str(value).replace("'", "''")
+        conditions.append(f"cast(\"{axis}\" as varchar) = '{text}'")
+    where = " and ".join(conditions) or "true"
+    found = ask(store, f"select sweep, cell from cells where {where} order by all limit 1")
+    if not found.num_rows:
+        raise UserError("no cell there")
+    row = found.to_pylist()[0]
+    rows = ask(
+        store,
+        f"select seed, flow, goodput_bps, share, retransmit_ratio, rtt_p50_us from flows where "
+        f"sweep = '{row['sweep']}' and cell = {row['cell']} order by seed, flow_id limit 200",
+    )
+    return {"cell": row["cell"], "rows": rows.to_pylist(), "document": document(store, **row)}
+
+
+def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
+    """The scenario of a cell; None where the store does not say (an older one)."""
+    text = store.document(sweep)
+    if text is None:
+        return None
+    found = read_sweep(tomllib.loads(text), "sweep")
+    planner = Planner(found, Path("unused"), {})
+    one = next((one for one in planner.cells() if one.index == cell), None)
+    return None if one is None else planner.scenario(one)[0]

@@ -1,0 +1,158 @@
+"""The page: who may ask, what a browser sees."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the page needs fullpipe[serve]")
+
+from starlette.testclient import TestClient
+
+from fullpipe.serve.app import make_app
+from sweep_files import filled, sweep
+
+HOST = "127.0.0.1:8000"
+BASE = f"http://{HOST}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("page") / "store"
+    filled(place, sweep())
+    return place
+
+
+@pytest.fixture
+def client(folder: Path) -> TestClient:
+    made = TestClient(make_app(folder, "secret", frozenset({HOST})), base_url=BASE)
+    assert made.get("/?token=secret").status_code == 200
+    return made
+
+
+def test_only_the_link_with_its_token_opens_the_page(folder: Path) -> None:
+    client = TestClient(make_app(folder, "secret", frozenset({HOST})), base_url=BASE)
+    for path in ("/", "/api/sweep", "/files/page.js", "/events"):
+        assert client.get(path).status_code == 403
+    assert client.get("/?token=wrong").status_code == 403
+    assert client.get("/?token=secret").status_code == 200
+    assert client.get("/api/sweep").status_code == 200
+
+
+def test_another_host_header_is_refused_even_with_the_token(client: TestClient) -> None:
+    answer = client.get("/api/sweep", headers={"host": "evil.example"})
+    assert answer.status_code == 421
+
+
+@pytest.mark.parametrize("name", ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "nothing.js"])
+def test_no_file_but_the_pages_own_is_sent(client: TestClient, name: str) -> None:
+    assert client.get(f"/files/{name}").status_code == 404
+
+
+def test_nothing_is_loaded_from_elsewhere(client: TestClient) -> None:
+    answer = client.get("/")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    for path in ("/", "/files/page.css", "/files/page.js"):
+        assert "http" not in client.get(path).text
+
+
+def test_the_bench_gives_the_figures_of_a_run_and_its_scenario(client: TestClient) -> None:
+    bench = {"rate_mbps": 10, "rtt_ms": 20, "buffer_bdp": 1, "duration_s": 5,
+             "flows": ["bbr3", "cubic"]}  # fmt: skip
+    answer = client.post("/api/run", json={"bench": bench}).json()
+    assert {"throughput", "queue"} <= {figure["key"] for figure in answer["figures"]}
+    assert 'rate = "10000kbit"' in answer["toml"]
+    rates = [flow["goodput_bps"] for flow in answer["summary"]["flows"]]
+    assert 8e6 < sum(rates) < 10e6
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"bench": {"rate_mbps": 0}}, "rate_mbps"),
+        ({"bench": {"flows": ["./mine.h"]}}, "is not one of"),
+        ({"bench": {"flows": ["bbr3"] * 9}}, "flows"),
+        ({"bench": {"colour": 1}}, "colour"),
+        ({"bench": {"rate_mbps": 1000, "duration_s": 120}}, "at most 36 s"),
+        ({"cell": {"nothing": "1"}}, "is no axis"),
+        ({"cell": {"rtt": "'; drop"}}, "no cell"),
+        ([], "the body must be"),
+        ({"bench": {"flows": ["x" * 70000]}}, "the body must be"),
+    ],
+)
+def test_what_a_page_must_not_send_is_refused(client: TestClient, body: Any, message: str) -> None:
+    answer = client.post("/api/run", json=body)
+    assert answer.status_code == 400 and message in answer.json()["error"]
+
+
+def test_a_chart_and_a_cell_of_the_store(client: TestClient) -> None:
+    figure = client.get("/api/chart?y=share&x=rtt&by=buffer&kind=heat&is.cc=bbr3").json()
+    assert figure["data"][0]["type"] == "heatmap"
+    cell = client.get("/api/cell?rtt=40ms&buffer=4.0").json()
+    assert len(cell["rows"]) == 4 and cell["document"]["path"]["rtt"] == "40ms"
+    drawn = client.post("/api/run", json={"cell": {"rtt": "40ms", "buffer": "4.0"}}).json()
+    assert drawn["summary"]["flows"][0]["cc"] == "bbr3"
+    assert client.get("/api/chart?y=share&x=nothing").status_code == 400
+
+
+@contextlib.contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    command = [sys.executable, "-c", "from fullpipe.cli import main; main()", "serve", str(folder)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        yield process.stderr.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.slow
+def test_a_browser_moves_a_slider_and_sees_a_curve_change(folder: Path) -> None:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium")
+    driver_program = shutil.which("chromedriver")
+    if driver_program is None:
+        pytest.skip("needs Debian's chromium-driver")
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    options = webdriver.ChromeOptions()
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(driver_program)
+    with _served(folder) as link, webdriver.Chrome(options=options, service=service) as driver:
+        driver.get(link)
+        wait = WebDriverWait(driver, 120)
+        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#chart .heatmaplayer image"))
+        assert "token" not in driver.current_url
+        assert driver.find_element(By.ID, "count").text == "12 of 12 runs"
+        driver.find_element(By.ID, "tab-bench").click()
+        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace"))
+
+        def curve() -> str:
+            lines = driver.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace .js-line")
+            return "".join(str(line.get_attribute("d")) for line in lines)
+
+        before = curve()
+        slider = driver.find_element(By.ID, "rtt_ms")
+        slider.send_keys(Keys.PAGE_UP)
+        wait.until(lambda d: curve() not in ("", before))
+        driver.set_window_size(400, 800)
+        width = driver.execute_script("return document.documentElement.scrollWidth")
+        assert width <= driver.execute_script("return window.innerWidth")
+        unnamed = driver.execute_script(
+            "return [...document.querySelectorAll('input, select, button')]"
+            ".filter(e => !e.getAttribute('aria-label') && !e.textContent.trim()).length"
+        )
+        assert unnamed == 0
+        errors = [line for line in driver.get_log("browser") if line["level"] == "SEVERE"]
+        assert errors == []
