@@ -74,6 +74,7 @@ look() {
 	unless libelf-dev links_statically elf elf_version
 	unless tshark tshark_reads
 	unless chromium chromium_opens_pages
+	unless chromium-driver chromedriver --version
 	unless "flent python3-matplotlib" flent_draws
 	unless qemu-system-x86 qemu_has_the_machine
 	unless iperf3 iperf3 --version

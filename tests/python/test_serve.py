@@ -99,6 +99,8 @@ def test_a_chart_and_a_cell_of_the_store(client: TestClient) -> None:
     assert len(cell["rows"]) == 4 and cell["document"]["path"]["rtt"] == "40ms"
     drawn = client.post("/api/run", json={"cell": {"rtt": "40ms", "buffer": "4.0"}}).json()
     assert drawn["summary"]["flows"][0]["cc"] == "bbr3"
+    for shown in ("rtt=40ms&buffer=4", "rtt=0.04&buffer=4.0"):
+        assert client.get(f"/api/cell?{shown}").json()["cell"] == cell["cell"]
     assert client.get("/api/chart?y=share&x=nothing").status_code == 400
 
 

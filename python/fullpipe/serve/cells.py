@@ -6,6 +6,7 @@ Only reads. Names that come from the page go to functions that check them; SQL n
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ def state(folder: Path) -> dict[str, Any]:
         for field in schema
         if str(field.type) == "double" and field.name not in ("start_s",)
     })  # fmt: skip
+    axes = sorted(columns, key=lambda name: columns[name] < 2)
     return {
-        "done": len(store.known() & keys), "asked": len(keys), "axes": sorted(columns, key=lambda name: columns[name] < 2),
+        "done": len(store.known() & keys), "asked": len(keys), "axes": axes,
         "metrics": metrics, "kinds": list(KINDS), "name": folder.name,
     }  # fmt: skip
 
@@ -53,19 +55,15 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
 
     Raises UserError where a name is no column."""
     store = Store(folder)
-    known = set(state(folder)["axes"]) | {"cc"}
-    conditions = []
-    for name, value in wanted.items():
-        axis = name.removeprefix("is.")
-        if axis == name or not value:
-            continue
-        if axis not in known:
-            raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(known))}")
-        text = value.replace("'", "''")
-        conditions.append(f"cast(\"{axis}\" as varchar) = '{text}'")
+    filters = {
+        name.removeprefix("is."): value
+        for name, value in wanted.items()
+        if name.startswith("is.") and value
+    }
+    where = " and ".join(_fits(store, filters))
     request = Request(
         wanted.get("y", "goodput_bps"), wanted.get("x") or None, wanted.get("by") or None,
-        wanted.get("facet") or None, wanted.get("kind", "line"), " and ".join(conditions) or None,
+        wanted.get("facet") or None, wanted.get("kind", "line"), where or None,
     )  # fmt: skip
     return dict(figure_of(make_chart(store, request)).to_plotly_json())
 
@@ -75,14 +73,7 @@ def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
 
     Raises UserError where there is no such cell."""
     store = Store(folder)
-    known = set(state(folder)["axes"])
-    conditions = []
-    for axis, value in wanted.items():
-        if axis not in known:
-            raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(known))}")
-        text = str(value).replace("'", "''")
-        conditions.append(f"cast(\"{axis}\" as varchar) = '{text}'")
-    where = " and ".join(conditions) or "true"
+    where = " and ".join(_fits(store, wanted)) or "true"
     found = ask(store, f"select sweep, cell from cells where {where} order by all limit 1")
     if not found.num_rows:
         raise UserError("no cell there")
@@ -93,6 +84,29 @@ def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
         f"sweep = '{row['sweep']}' and cell = {row['cell']} order by seed, flow_id limit 200",
     )
     return {"cell": row["cell"], "rows": rows.to_pylist(), "document": document(store, **row)}
+
+
+def _fits(store: Store, wanted: Mapping[str, Any]) -> list[str]:
+    """Conditions that axes have these values, as written or as numbers in base units.
+
+    Raises UserError where a name is no axis."""
+    columns = {
+        name
+        for rows in store.sweeps().values()
+        for name in rows.column_names
+        if name not in ("cell", "seed", "key")
+    }
+    conditions = []
+    for axis, value in wanted.items():
+        if axis not in columns:
+            raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(columns))}")
+        text = "'" + str(value).replace("'", "''") + "'"
+        same = [f'cast("{axis}" as varchar) = {text}']
+        for column in (axis, *(f"{axis}_{unit}" for unit in COLUMN_UNITS.values())):
+            if column in columns:
+                same.append(f'try_cast("{column}" as double) = try_cast({text} as double)')
+        conditions.append(f"({' or '.join(same)})")
+    return conditions
 
 
 def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
