@@ -18,8 +18,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fullpipe import _native
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
 from fullpipe.wifi import CATEGORIES, WifiOptions, resolve_wifi
 
 NS_PER_S = 10**9
@@ -36,6 +39,8 @@ TARGETS = {
     "classes, 5 s": None,
     "errors": 0.03,
     "no preamble detection": None,
+    "TCP, goodput": 0.08,
+    "TCP, ping": 0.25,
 }
 
 
@@ -47,6 +52,7 @@ class Check:
     case: str
     value: float
     expected: float
+    unit: str = "Mbit/s"
 
     @property
     def error(self) -> float:
@@ -156,10 +162,15 @@ def saturated_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
     if len(rows) > 1:
         kind = "classes, 20 s" if case.endswith("-t20") else "classes, 5 s"
         return [
-            Check(kind, f"{case} {row['access_category']}", value, float(row["goodput_bps"]))
+            Check(
+                kind,
+                f"{case} {row['access_category']}",
+                value / 1e6,
+                float(row["goodput_bps"]) / 1e6,
+            )
             for row, value in zip(rows, values, strict=True)
         ]
-    total, expected = sum(values), float(row["goodput_bps"])
+    total, expected = sum(values) / 1e6, float(row["goodput_bps"]) / 1e6
     if case.startswith("C-"):
         return [Check("errors", case, total, expected)]
     if case.endswith("-nopd"):
@@ -169,8 +180,63 @@ def saturated_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
         return [Check(f"{kind} aggregation", case, total, expected)]
     checks = [Check("one station", case, total, expected)]
     if row["access_category"] == "BE" and row["ampdu_max_bytes"].isdecimal():
-        checks.append(Check("one station, formula", case, total, formula_bps(row)))
+        checks.append(Check("one station, formula", case, total, formula_bps(row) / 1e6))
     return checks
+
+
+def tcp_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
+    """A TCP row: 20 ms of wire at 1 Gbit/s behind one station, pings beside the flows."""
+    row = rows[0]
+    totals, pings = [], []
+    for seed in range(1, seeds + 1):
+        plan = resolve(make_scenario(tcp_scenario(row)), seed)
+        raw = _native.sim.run(json.dumps(plan))
+        sent = memoryview(raw["flows"]["bytes_delivered"][1]).cast("Q")
+        totals.append(8e-6 * sum(sent) / float(row["seconds"]))
+        values, valid = raw["ping_samples"]["rtt_us"][1]
+        rtts = zip(memoryview(values).cast("Q"), valid, strict=True)
+        pings.append(statistics.median(rtt for rtt, is_valid in rtts if is_valid) / 1000)
+    expected_ms, expected = float(row["ping_p50_ms"]), float(row["goodput_bps"]) / 1e6
+    case = row["case_id"]
+    checks = [Check("TCP, ping", case, statistics.fmean(pings), expected_ms, "ms")]
+    if expected:
+        checks.append(Check("TCP, goodput", case, statistics.fmean(totals), expected))
+    return checks
+
+
+def tcp_scenario(row: dict[str, str]) -> dict[str, Any]:
+    """CUBIC is ours; BBRv1 stands for ns-3's TcpBbr."""
+    _, _, cc, directions, queue = row["case_id"].split("-", 4)
+    up, down = directions.removesuffix("down").split("up")
+    queues: dict[str, dict[str, Any]] = {
+        "dflt": {"packets": 500, "above": "fq_codel", "above_packets": 10240},
+        "fqc-w100": {"packets": 100, "above": "fq_codel", "above_packets": 10240},
+        "fifo1000w1000": {"packets": 1000, "above": "fifo", "above_packets": 1000},
+        "fifo1000w100": {"packets": 100, "above": "fifo", "above_packets": 1000},
+    }
+    flows = [
+        {"cc": "bbr1" if cc == "bbr" else cc, "count": int(count), "direction": direction}
+        for count, direction in ((up, "up"), (down, "down"))
+        if int(count)
+    ]
+    # A flow of one byte stands for none: a scenario has flows.
+    idle = [{"cc": "cubic", "amount": "1B"}]
+    return {
+        "duration": f"{row['seconds']}s",
+        "path": {"rate": "1gbit", "rtt": "40ms", "forward_delay": "20ms", "buffer": "10000pkt"},
+        "wifi": {
+            "standard": row["standard"].removeprefix("802.11"),
+            "width": int(row["width_mhz"]),
+            "streams": int(row["nss"]),
+            "mcs": int(row["mcs"]),
+            "rules": "ns3",
+            "block_ack_retry_limit": None,
+            "queue": {"kind": "driver", "ecn": False, **queues[queue]},
+        },
+        "flow": [{"start_step": "25ms", **flow} for flow in flows or idle],
+        "probe": [{}],
+        "host": {"rmem_max": "16MB", "wmem_max": "16MB", "ack_policy": "every_second"},
+    }
 
 
 def speed_packets_per_s() -> float:
@@ -194,8 +260,8 @@ def show(checks: list[Check], every: bool) -> bool:
     for check in checks:
         if every or check.missed:
             print(
-                f"{'MISS' if check.missed else '  ok'}  {check.case:<42} {check.value / 1e6:9.3f} "
-                f"{check.expected / 1e6:9.3f} Mbit/s {check.error:+7.2%}"
+                f"{'MISS' if check.missed else '  ok'}  {check.case:<42} {check.value:9.3f} "
+                f"{check.expected:9.3f} {check.unit} {check.error:+7.2%}"
             )
     titles = f"{'rows':>5} {'target':>7} {'median':>8} {'worst':>8} {'missed':>7}"
     print(f"\n{'class of rows':<24} {titles}")
@@ -223,9 +289,12 @@ def main() -> None:
     if args.file:
         with args.file.open(newline="") as file:
             for row in csv.DictReader(file):
-                if args.only in row["case_id"] and not row["case_id"].startswith("D-"):
+                if args.only in row["case_id"]:
                     cases.setdefault((row["case_id"], row["seed"]), []).append(row)
-    checks = [check for rows in cases.values() for check in saturated_checks(rows, args.seeds)]
+    checks: list[Check] = []
+    for (case, _), rows in cases.items():
+        check = tcp_checks if case.startswith("D-") else saturated_checks
+        checks += check(rows, args.seeds)
     failed = show(checks, args.all) if checks else False
     speed = speed_packets_per_s()
     print(f"\nspeed: {speed / 1e6:.2f} million delivered packets a CPU second, target 1")
