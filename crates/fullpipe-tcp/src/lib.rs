@@ -9,6 +9,7 @@ mod packet;
 mod rate;
 mod receiver;
 mod recovery;
+mod reordering;
 mod rtt;
 mod scoreboard;
 mod sender;

@@ -9,8 +9,6 @@ use crate::scoreboard::{is_later, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS,
 use crate::sender::{Sender, SenderEvent, TimerKind};
 use crate::ticks::expires_ns;
 
-/// Initial `tp->reordering` (RFC 5681's three duplicate ACKs).
-const DUPTHRESH: u32 = 3;
 /// Linux TCP_TIMEOUT_MIN_US.
 const TIMEOUT_MIN_US: u64 = 2000;
 
@@ -28,6 +26,10 @@ struct Incoming {
     original_delivered: bool,
     advanced: bool,
     sacked: bool,
+    /// The lowest packet that was sent once and delivered after a later one.
+    late: Option<u32>,
+    /// One past the highest packet that it sacks.
+    sacked_end: u32,
     acked_packets: u32,
     echo_ns: u64,
     ece: bool,
@@ -68,6 +70,7 @@ impl Sender {
         self.take_blocks(ack, &mut incoming);
         self.take_cumulative(ack.next, &mut incoming);
         incoming.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
+        self.learn_reordering(&incoming);
         if incoming.ece {
             self.rate.delivered_ce = self
                 .rate
@@ -101,6 +104,8 @@ impl Sender {
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
         if ack.dsack {
             if let Some((duplicate, others)) = blocks.split_first() {
+                let is_probes = self.tlp_is_retrans && self.tlp_high == Some(duplicate.end);
+                self.reordering.duplicate_reported(is_probes);
                 if self
                     .undo_marker
                     .is_some_and(|marker| duplicate.start >= marker)
@@ -124,6 +129,8 @@ impl Sender {
                 number += 1;
             }
         }
+        let ends = blocks.iter().map(|block| block.end.min(self.snd_nxt));
+        incoming.sacked_end = ends.max().unwrap_or(0);
         self.sack_cache = [Block::default(); MAX_BLOCKS];
         self.sack_cache[..blocks.len()].copy_from_slice(blocks);
     }
@@ -149,6 +156,9 @@ impl Sender {
         self.sacked_out += 1;
         incoming.sacked = true;
         if flags & EVER_RETRANS == 0 {
+            if self.reordering.is_late(number) {
+                incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
+            }
             incoming.first_sacked_ns.get_or_insert(at_ns);
             incoming.last_sacked_ns = Some(at_ns);
             if number < self.high_seq {
@@ -168,6 +178,9 @@ impl Sender {
             } else if flags & SACKED == 0 {
                 incoming.first_acked_ns.get_or_insert(at_ns);
                 incoming.last_acked_ns = Some(at_ns);
+                if self.reordering.is_late(number) {
+                    incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
+                }
                 if number < self.high_seq {
                     incoming.original_delivered = true;
                 }
@@ -297,7 +310,7 @@ impl Sender {
         match self.ca_state {
             CaState::Recovery => {
                 if self.snd_una > prior_una {
-                    self.try_undo_partial(incoming);
+                    self.try_undo_partial(prior_una, incoming);
                 }
                 self.detect_losses();
                 if self.ca_state == CaState::Recovery {
@@ -360,13 +373,30 @@ impl Sender {
         longest_us
     }
 
-    /// tcp_rack_reo_wnd(): no reordering has been seen on paths that do not reorder.
+    /// tcp_check_sack_reordering(), tcp_rack_update_reo_wnd().
+    fn learn_reordering(&mut self, incoming: &Incoming) {
+        self.reordering.sacked_up_to(incoming.sacked_end);
+        if let Some(late) = incoming.late {
+            if self.ca_state != CaState::Loss || self.undo_marker.is_some() {
+                self.reordering.seen(late);
+            }
+        }
+        let prior = incoming.sample.prior_delivered;
+        if prior != 0 {
+            self.reordering.adapt(prior, self.rate.delivered);
+        }
+    }
+
+    /// tcp_rack_reo_wnd(): where nothing was ever reordered, three packets above a hole are proof.
     fn reorder_window_us(&self) -> u64 {
-        if self.ca_state >= CaState::Recovery || self.sacked_out >= DUPTHRESH {
+        if !self.reordering.was_seen()
+            && (self.ca_state >= CaState::Recovery
+                || self.sacked_out >= self.reordering.threshold())
+        {
             return 0;
         }
-        let quarter = u64::from(self.rtt.min_us()) / 4;
-        quarter.min(u64::from(self.rtt.smoothed_us()))
+        let window_us = u64::from(self.rtt.min_us()) / 4 * self.reordering.steps();
+        window_us.min(u64::from(self.rtt.smoothed_us()))
     }
 
     fn mark_packet_lost(&mut self, number: u32) {
@@ -550,12 +580,18 @@ impl Sender {
     }
 
     fn try_undo_recovery(&mut self, echo_ns: u64) {
-        self.undo_if_spurious(echo_ns, false);
+        if !self.undo_if_spurious(echo_ns, false) {
+            self.reordering.recovery_stood();
+        }
         self.set_ca_state(CaState::Open);
     }
 
-    fn try_undo_partial(&mut self, incoming: &Incoming) {
+    fn try_undo_partial(&mut self, prior_una: u32, incoming: &Incoming) {
         let delayed = self.retrans_ns > 0 && incoming.echo_ns < self.retrans_ns;
+        // The hole was filled by the late original, not by what was sent again.
+        if self.undo_marker.is_some() && delayed {
+            self.reordering.seen(prior_una);
+        }
         if self.undo_marker.is_some() && delayed && self.retrans_out == 0 && self.undo(true) {
             self.keep_open();
         }

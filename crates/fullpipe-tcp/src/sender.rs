@@ -6,6 +6,7 @@ use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info,
 use fullpipe_scenario::Pacing;
 
 use crate::rate::RateState;
+use crate::reordering::Reordering;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 
@@ -87,7 +88,7 @@ pub(crate) enum TimerKind {
     Reorder,
 }
 
-/// RACK's state (RFC 8985 section 5.2).
+/// RACK's state (RFC 8985 section 5.2) but for the reordering window's, which is `Reordering`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
     /// The newest transmission known to be delivered.
@@ -105,6 +106,7 @@ pub struct Sender {
     pub(crate) rate: RateState,
     pub(crate) rtt: Rtt,
     pub(crate) rack: Rack,
+    pub(crate) reordering: Reordering,
     pub(crate) totals: Totals,
     pub(crate) events: Vec<SenderEvent>,
 
@@ -187,6 +189,7 @@ impl Sender {
             rate: RateState::default(),
             rtt: Rtt::default(),
             rack: Rack::default(),
+            reordering: Reordering::default(),
             totals: Totals::default(),
             events: Vec::new(),
             snd_una: 0,

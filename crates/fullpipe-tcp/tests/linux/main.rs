@@ -8,6 +8,7 @@ mod peer;
 mod rate;
 mod receiver;
 mod recovery;
+mod reordering;
 mod small_queues;
 mod ticks;
 mod timeout;
