@@ -13,7 +13,7 @@ from fullpipe import units
 from fullpipe.cc_sets import Choice, choose
 from fullpipe.errors import UserError
 from fullpipe.qdiscs import resolve_qdisc
-from fullpipe.scenario import Flow, Path, Scenario
+from fullpipe.scenario import Flow, Link, LinkWay, Path, Scenario
 from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
 
 _PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
@@ -47,6 +47,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
         "forward_delay_ns": path.forward_delay,
         "reverse_delay_ns": path.rtt - path.forward_delay,
     }
+    own = {"forward_delay_ns": 0, "reverse_delay_ns": 0} if scenario.link else delays
     probes = _probes(scenario)
     host = scenario.host
     plan = {
@@ -54,11 +55,10 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
         "seed": seed,
         "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval,
-        "links": [
-            {"name": "path", "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}
-        ],
+        "links": [_link(scenario, link, flows) for link in scenario.link]
+        or [{"name": "path", "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}],
         "ends": {
-            "mtu_bytes": path.mtu, **delays, "jitter": jitter, "loss": loss,
+            "mtu_bytes": path.mtu, **own, "jitter": jitter, "loss": loss,
             "reverse_loss": reverse_loss,
         },
         "path": {
@@ -97,7 +97,9 @@ def _put_behind_wifi(plan: dict[str, Any], scenario: Scenario, wifi: WifiOptions
     medium = {"kind": "wifi", "channel": resolve_wifi(wifi), "stations": stations}
     plan["links"].insert(0, {"name": "wifi", "medium": medium})
     for one in [*plan["flows"], *plan["probes"]]:
-        one["route"] = {"enter": 0, "leave": 1}
+        # Who enters the row further on is not at the channel.
+        enter, leave = one["route"]["enter"], one["route"]["leave"]
+        one["route"] = {"enter": enter + 1 if enter else 0, "leave": leave + 1}
 
 
 def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
@@ -131,7 +133,16 @@ def _start_offset_ns(spread_ns: int, seed: int, index: int) -> int:
 def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:
     path = scenario.path
     forward = reverse = None
-    if flow.rtt is not None:
+    enter, leave = scenario.route(flow)
+    if flow.rtt is not None and scenario.link:
+        links_ns = sum(sum(_delays_ns(link)) for link in scenario.link[enter : leave + 1])
+        if flow.rtt < links_ns:
+            raise UserError(
+                f"flow.{index}.rtt: is less than its links' delays, "
+                f"{units.format_time(links_ns)} both ways"
+            )
+        forward, reverse = 0, flow.rtt - links_ns
+    elif flow.rtt is not None:
         if flow.rtt < path.forward_delay:
             raise UserError(f"flow.{index}.rtt: is less than path.forward_delay, a part of it")
         forward, reverse = path.forward_delay, flow.rtt - path.forward_delay
@@ -147,7 +158,7 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
         "amount_bytes": flow.amount,
         "app_rate_bps": flow.app_rate,
         "direction": flow.direction,
-        "route": {"enter": 0, "leave": 0},
+        "route": {"enter": enter, "leave": leave},
         "dscp": flow.dscp,
         "host_numbers": (flow.host, flow.far_host),
         "forward_delay_ns": forward,
@@ -161,6 +172,61 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
 def _cc(choice: Choice) -> dict[str, Any]:
     algorithm = None if choice.base is None else choice.base.algorithm
     return {"name": choice.name, "algorithm": algorithm, "params": list(choice.values)}
+
+
+def _link(scenario: Scenario, link: Link, flows: list[dict[str, Any]]) -> dict[str, Any]:
+    """A link of the plan. The way back has the rate of the way forward where data goes back."""
+    index = scenario.link.index(link)
+    has_down = any(
+        flow["direction"] == "down" and flow["route"]["enter"] <= index <= flow["route"]["leave"]
+        for flow in flows
+    )
+    back_bps = link.reverse.rate or (link.rate if has_down else None)
+    forward_ns, reverse_ns = _delays_ns(link)
+    return {
+        "name": link.name,
+        "medium": {
+            "kind": link.kind,
+            "forward": _way(scenario, link, link.rate, forward_ns),
+            "reverse": _way(scenario, link.reverse, back_bps, reverse_ns),
+        },
+    }
+
+
+def _delays_ns(link: Link) -> tuple[int, int]:
+    forward = link.delay or 0
+    return forward, forward if link.reverse.delay is None else link.reverse.delay
+
+
+def _way(scenario: Scenario, way: LinkWay, rate_bps: int | None, delay_ns: int) -> dict[str, Any]:
+    path = scenario.path
+    return {
+        "rate_bps": rate_bps,
+        "delay_ns": delay_ns,
+        "qdisc": resolve_qdisc(
+            way.qdisc, way.qdisc_options, way.buffer, rate_bps or path.rate, path.rtt, path.mtu,
+            path.ecn,
+        ),
+        "loss": _loss(way.loss, way.loss_correlation, way.loss_marks, "packet"),
+        "rate_steps": _rate_steps(way),
+        "delay_steps": [list(step) for step in way.delay_steps],
+    }  # fmt: skip
+
+
+def _rate_steps(way: LinkWay) -> list[list[int]]:
+    """Steps with the outages in them: rate 0, and then what would hold without."""
+    times = {at for at, _ in way.rate_steps}
+    for start, length in way.outage:
+        times |= {start, start + length}
+    steps = []
+    for at in sorted(times):
+        rate = way.rate or 0
+        for since, value in way.rate_steps:
+            if since <= at:
+                rate = value
+        out = any(start <= at < start + length for start, length in way.outage)
+        steps.append([at, 0 if out else rate])
+    return steps
 
 
 def _put_on_hosts(plan: dict[str, Any]) -> None:
@@ -201,7 +267,8 @@ def _probes(scenario: Scenario) -> list[dict[str, Any]]:
             raise UserError(f"probe.{index}.name: {name!r} is used twice; names must differ")
         probes.append({
             "name": name, "kind": probe.kind, "interval_ns": probe.interval,
-            "start_ns": probe.start, "route": {"enter": 0, "leave": 0}, "dscp": probe.dscp,
+            "start_ns": probe.start, "dscp": probe.dscp,
+            "route": dict(zip(("enter", "leave"), scenario.route(probe), strict=True)),
         })  # fmt: skip
     return probes
 

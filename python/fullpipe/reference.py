@@ -26,6 +26,13 @@ ENGINES = {
     "path.loss": "all but two hosts",
     "path.reverse_loss": "all but two hosts",
     "path.jitter": "all but two hosts",
+    "link.name": "sim: any row; vm, live: one link",
+    "link.rate_steps": "sim",
+    "link.delay_steps": "sim",
+    "link.outage": "sim",
+    "link.reverse.rate_steps": "sim",
+    "link.reverse.delay_steps": "sim",
+    "link.reverse.outage": "sim",
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
     "flow.jitter": "all but two hosts",
@@ -45,6 +52,16 @@ EXAMPLES: dict[str, Any] = {
     "flow.direction": "down", "flow.rtt": "80ms", "flow.jitter_shape": "slotted", "flow.ecn": False,
     "flow.station": "sta", "probe.station": "sta", "wifi.ampdu": {"VO": 0},
     "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000, "wifi.station.name": "laptop",
+    "flow.enter": "wire", "flow.leave": "wire", "probe.enter": "wire", "probe.leave": "wire",
+    "link.name": "wire", **{
+        f"{link}.{key}": value
+        for link in ("link", "link.reverse")
+        for key, value in {
+            "rate": "50mbit", "delay": "10ms", "buffer": "64KB", "loss_correlation": "25%",
+            "rate_steps": [["10s", "5mbit"], ["20s", "50mbit"]],
+            "delay_steps": [["10s", "30ms"]], "outage": [["30s", "2s"]],
+        }.items()
+    },
     "probe.name": "ping", "probe.start": "1s", "cc.NAME.base": "cubic",
 }  # fmt: skip
 

@@ -8,7 +8,8 @@ engine.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Beyond these a scenario is a slip of the pen, and would only exhaust memory.
 MAX_FLOWS = 1000
+#: Of rates or delays of one way.
+MAX_STEPS = 100_000
 MAX_SAMPLES = 20_000_000
 #: About what two programs on one host start apart.
 REPEATED_START_SPREAD_NS = 5 * 10**6
@@ -42,20 +45,26 @@ def _quantity(parse: Any, description: str, example: str) -> Any:
     return (BeforeValidator(parse), WithJsonSchema(schema))
 
 
-_RATE, _TIME, _SIZE, _BUFFER, _RATIO, _DSCP = (
+_RATE, _TIME, _SIZE, _BUFFER, _RATIO = (
     _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
     _quantity(units.parse_time, "a time with its unit", "40ms"),
     _quantity(units.parse_size, "a size with its unit", "64KB"),
     _quantity(units.parse_buffer, "a queue limit: BDP, bytes or packets", "1bdp"),
     _quantity(units.parse_ratio, "a probability", "1%"),
-    _quantity(units.parse_dscp, "a DSCP: its name, or a number from 0 to 63", "EF"),
 )
 Rate = Annotated[int, *_RATE]
 Time = Annotated[int, *_TIME]
 Size = Annotated[int, *_SIZE]
 Buffer = Annotated[units.Buffer, *_BUFFER]
 Ratio = Annotated[float, *_RATIO]
-Dscp = Annotated[int, *_DSCP]
+Dscp = Annotated[
+    int,
+    BeforeValidator(units.parse_dscp),
+    WithJsonSchema({
+        "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 63}],
+        "description": "a DSCP: its name, or a number from 0 to 63", "examples": ["EF"],
+    }),
+]  # fmt: skip
 
 QdiscName = Literal[
     "fifo", "fq", "codel", "fq_codel", "red", "cake", "pie", "fq_pie", "sfq", "tbf", "prio",
@@ -213,6 +222,57 @@ class Path(_Part):
         return self
 
 
+class LinkWay(_Part):
+    """The way back of a link; what is left out is as the way forward, but it is not limited."""
+
+    rate: Rate | None = Field(None, description="rate on the wire; not limited")
+    delay: Time | None = Field(None, description="one-way delay; of the way back: as forward")
+    buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
+    qdisc: QdiscName = Field("fifo", description="what manages the queue")
+    qdisc_options: QdiscOptions = QdiscOptions()
+    loss: Ratio = Field(0.0, description="random loss before the queue, of probes too")
+    loss_correlation: Ratio = Field(0.0, description="netem's correlation of that loss")
+    loss_marks: bool = Field(False, description="mark CE instead of dropping (netem ecn)")
+    rate_steps: list[tuple[Time, Rate]] = Field(
+        default=[], max_length=MAX_STEPS, description="the rate from a time on, in order"
+    )
+    delay_steps: list[tuple[Time, Time]] = Field(
+        default=[], max_length=MAX_STEPS, description="the delay from a time on, in order; of "
+        "packets none overtakes another"
+    )  # fmt: skip
+    outage: list[tuple[Time, Time]] = Field(
+        default=[], max_length=MAX_STEPS, description="when nothing passes: its start and how long"
+    )
+
+    @model_validator(mode="after")
+    def _consistent_way(self) -> LinkWay:
+        for key in ("rate_steps", "delay_steps", "outage"):
+            times = [step[0] for step in getattr(self, key)]
+            for before, after in pairwise(times):
+                if after <= before:
+                    at = units.format_time(after)
+                    raise ValueError(f"{key}: the step at {at} must be after the one before it")
+            if key != "delay_steps" and times and self.rate is None:
+                raise ValueError(f"{key}: needs a rate")
+        for (start, length), (after, _) in pairwise(self.outage):
+            if start + length > after:
+                raise ValueError("outage: one must end before the next begins")
+        if self.loss_correlation and not self.loss:
+            raise ValueError("loss_correlation: needs loss above 0")
+        return self
+
+
+class Link(LinkWay):
+    """One hop of a row, both directions; `[[link]]` in the order in which "up" flows pass them."""
+
+    name: str = Field(
+        min_length=1, max_length=40, pattern=r"^[A-Za-z0-9_+:-]+$",
+        description="unique; in tables, and what a flow's enter and leave name",
+    )  # fmt: skip
+    kind: Literal["wire"] = Field("wire", description="wire: both ways at once, independent")
+    reverse: LinkWay = LinkWay()
+
+
 class Flow(_Part):
     """One connection, or `count` equal ones."""
 
@@ -246,6 +306,8 @@ class Flow(_Part):
     station: str | None = Field(
         None, description="with [wifi]: the station that it is at, by name; the first"
     )
+    enter: str | None = Field(None, description="the link where its route begins; the first")
+    leave: str | None = Field(None, description="the link where its route ends; the last")
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -272,6 +334,8 @@ class Probe(_Part):
     station: str | None = Field(
         None, description="with [wifi]: the station that it is at, by name; the first"
     )
+    enter: str | None = Field(None, description="the link where its route begins; the first")
+    leave: str | None = Field(None, description="the link where its route ends; the last")
 
     @model_validator(mode="after")
     def _consistent(self) -> Probe:
@@ -336,6 +400,10 @@ class Scenario(_Part):
     wifi: WifiOptions | None = Field(
         None, description="a Wi-Fi hop before the path: its stations send and receive"
     )
+    link: list[Link] = Field(
+        default=[], max_length=64, description="a row of links in place of [path], which may then "
+        "hold mtu and ecn only"
+    )  # fmt: skip
     flow: list[Flow] = Field(min_length=1, description="the connections")
     probe: list[Probe] = Field(default=[], max_length=16)
     host: Host = Host()
@@ -344,8 +412,25 @@ class Scenario(_Part):
         '[cc.cubic85] base = "cubic" beta = 0.85'
     )  # fmt: skip
 
+    @model_validator(mode="before")
+    @classmethod
+    def _path_of_row(cls, document: Any) -> Any:
+        """With a row of links, `path` is its first bottleneck in short."""
+        if not isinstance(document, Mapping) or not document.get("link"):
+            return document
+        path = document.get("path", {})
+        if not isinstance(path, Mapping):
+            return document
+        for key in path:
+            if key not in ("mtu", "ecn"):
+                raise ValueError(
+                    f"path.{key}: with [[link]] rows, only mtu and ecn stand in [path]"
+                )
+        return {**document, "path": {**path, **_bottleneck(document["link"])}}
+
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
+        self._check_row()
         if self.duration <= 0:
             raise ValueError("duration: must be above 0, such as 60s")
         if self.warmup >= self.duration:
@@ -381,6 +466,49 @@ class Scenario(_Part):
             return self
         return self.model_copy(update={"start_spread": REPEATED_START_SPREAD_NS})
 
+    def _check_row(self) -> None:
+        names = [link.name for link in self.link]
+        everyone: list[tuple[str, Sequence[Flow | Probe]]]
+        everyone = [("flow", self.flow), ("probe", self.probe)]
+        if not names:
+            for kind, users in everyone:
+                for index, one in enumerate(users):
+                    for key in ("enter", "leave"):
+                        if getattr(one, key) is not None:
+                            raise ValueError(f"{kind}.{index}.{key}: needs [[link]] rows")
+            return
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"link: the name {name!r} is used twice; names must differ")
+        if all(link.rate is None for link in self.link):
+            raise ValueError("link: at least one needs a rate")
+        passed: set[int] = set()
+        for kind, users in everyone:
+            for index, one in enumerate(users):
+                for key in ("enter", "leave"):
+                    name = getattr(one, key)
+                    if name is not None and name not in names:
+                        known = ", ".join(names)
+                        raise ValueError(f"{kind}.{index}.{key}: is no link; known are {known}")
+                first, last = self.route(one)
+                if first > last:
+                    raise ValueError(
+                        f"{kind}.{index}.leave: lies before enter, {names[first]!r}; links are in "
+                        "the order in which up flows pass them"
+                    )
+                if kind == "flow":
+                    passed |= {*range(first, last + 1)}
+        unused = [name for index, name in enumerate(names) if index not in passed]
+        if unused:
+            raise ValueError(f"link.{names.index(unused[0])}.name: no flow passes this link")
+
+    def route(self, one: Flow | Probe) -> tuple[int, int]:
+        """Positions of the first and the last link that it passes."""
+        names = [link.name for link in self.link] or [""]
+        first = 0 if one.enter is None else names.index(one.enter)
+        last = len(names) - 1 if one.leave is None else names.index(one.leave)
+        return first, last
+
     @property
     def cc_tables(self) -> dict[str, Table]:
         """The tables of `cc`, as `cc_sets` takes them."""
@@ -389,6 +517,25 @@ class Scenario(_Part):
         return {
             name: Table(table.base, table.__pydantic_extra__) for name, table in self.cc.items()
         }
+
+
+def _bottleneck(links: Any) -> dict[str, Any]:
+    """What [path] says of the slowest link of a row, of equals the first, and of all delays."""
+    slowest: dict[str, Any] = {"rate": "1mbit"}
+    least, rtt = units.MAX_RATE_BPS + 1, 0
+    for link in links if isinstance(links, list) else []:
+        try:
+            forth = units.parse_time(link.get("delay", 0))
+            back = (link.get("reverse") or {}).get("delay")
+            rtt += forth + (forth if back is None else units.parse_time(back))
+            rate = units.parse_rate(link["rate"]) if "rate" in link else None
+        except (units.UnitError, AttributeError):
+            continue  # the link's own check says what is wrong
+        if rate is not None and rate < least:
+            least = rate
+            keys = ("rate", "buffer", "qdisc", "qdisc_options")
+            slowest = {key: link[key] for key in keys if key in link}
+    return {**slowest, "rtt": f"{max(rtt, 1)}ns"}
 
 
 def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario:
@@ -539,7 +686,8 @@ def _written(document: Any, key: str) -> Any:
 
 def _known_keys(location: list[str]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {
-        "path": Path, "flow": Flow, "probe": Probe, "host": Host, "qdisc_options": QdiscOptions,
+        "path": Path, "link": Link, "reverse": LinkWay, "flow": Flow, "probe": Probe,
+        "host": Host, "qdisc_options": QdiscOptions,
     }  # fmt: skip
     names = [part for part in location if not part.isdecimal()]
     model = parts.get(names[-1], Scenario) if names else Scenario

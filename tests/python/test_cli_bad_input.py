@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,17 @@ rtt = "20ms"
 cc = "cubic"
 """
 
+ROW = """
+duration = "2s"
+[[link]]
+name = "a"
+rate = "10mbit"
+delay = "5ms"
+[[link]]
+name = "b"
+rate = "5mbit"
+delay = "5ms"
+"""
 BAD = {
     "wrong unit": (GOOD.replace("10mbit", "10ms"), "path.rate", "'10ms'"),
     "no unit": (GOOD.replace('"10mbit"', "10"), "path.rate"),
@@ -79,6 +91,30 @@ BAD = {
     "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range", "3.0"),
     "constant of an unused cc": (GOOD + "[cc.bbr1]\nhigh_gain = 3.0\n", "no flow uses it"),
     "kernel name in sim": (GOOD.replace("cubic", "kernel:cubic"), "--engine vm"),
+    "link that no flow passes": (
+        ROW + '[[flow]]\ncc = "reno"\nleave = "a"\n', "link.1.name", "'b'",
+    ),
+    "leave before enter": (
+        ROW + '[[flow]]\ncc = "reno"\nenter = "b"\nleave = "a"\n',
+        "flow.0.leave", "'a'", "before",
+    ),
+    "unknown link": (ROW + '[[flow]]\ncc = "reno"\nenter = "c"\n', "flow.0.enter", "'c'", "a, b"),
+    "links of one name": (
+        ROW.replace('"b"', '"a"') + '[[flow]]\ncc = "reno"\n', "'a' is used twice",
+    ),
+    "a row without a rate": (
+        re.sub("rate = .*", "", ROW) + '[[flow]]\ncc = "reno"\n',
+        "link: at least one needs a rate",
+    ),
+    "steps out of order": (
+        ROW + 'rate_steps = [["2s", "1mbit"], ["1s", "2mbit"]]\n[[flow]]\ncc = "reno"\n',
+        "link.1.rate_steps", "1 s",
+    ),
+    "outages that overlap": (
+        ROW + 'outage = [["1s", "2s"], ["2s", "1s"]]\n[[flow]]\ncc = "reno"\n', "link.1.outage",
+    ),
+    "a path beside a row": (ROW + '[[flow]]\ncc = "reno"\n[path]\nrate = "1mbit"\n', "path.rate"),
+    "a route without a row": (GOOD + 'enter = "a"\n', "flow.0.enter", "'a'", "[[link]]"),
     "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval", "'10ns'"),
     "wrong type": (GOOD.replace('"cubic"', "[1, 2]"), "flow.0.cc", "[1, 2]"),
     "infinite rate": (GOOD.replace('"10mbit"', "inf"), "path.rate", "inf"),

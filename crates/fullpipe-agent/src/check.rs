@@ -85,6 +85,17 @@ fn check_basics(plan: &Plan) -> Result<(), String> {
     if plan.links.iter().any(is_wifi) {
         return Err("wifi: only engine sim has a Wi-Fi channel".into());
     }
+    let steps = |link: &Link| {
+        let Medium::Wire { forward, reverse } = &link.medium else {
+            return false;
+        };
+        [forward, reverse]
+            .iter()
+            .any(|way| !way.rate_steps.is_empty() || !way.delay_steps.is_empty())
+    };
+    if plan.links.len() > 1 || plan.links.iter().any(steps) {
+        return Err("links: a row of links, and what changes, are for engine sim so far".into());
+    }
     if plan.flows.is_empty() {
         return Err("flows: there must be at least one".into());
     }

@@ -23,6 +23,7 @@ mod prio;
 mod queue;
 mod red;
 mod rng;
+mod schedule;
 mod sfq;
 mod shaper;
 mod store;

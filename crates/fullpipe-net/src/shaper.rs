@@ -30,6 +30,13 @@ impl Shaper {
         }
     }
 
+    /// The rate is another one from now on; what is owed stays owed (htb_change_class()).
+    pub fn set_rate(&mut self, rate_bps: u64, burst_bytes: u32) {
+        self.rate_bps = rate_bps;
+        self.burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
+        self.carry = 0;
+    }
+
     /// When a packet may pass next; not after `now_ns` if one may pass now.
     pub fn ready_ns(&self) -> u64 {
         self.zero_at_ns

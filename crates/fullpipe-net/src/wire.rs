@@ -1,11 +1,12 @@
 //! A full-duplex wire: each way has its own chance of loss, queue, rate and delay.
 
-use fullpipe_scenario::{Aqm, Qdisc, Wire as Plan};
+use fullpipe_scenario::{Aqm, Wire as Plan};
 
 use crate::link::{Exit, Link, Passed, Way, WayState};
 use crate::loss::LossGate;
 use crate::queue::Queue;
 use crate::rng::{derive_seed, purpose};
+use crate::schedule::Schedule;
 use crate::shaper::Shaper;
 use crate::Packet;
 
@@ -54,7 +55,7 @@ impl<P: Packet> Link<P> for Wire<P> {
         shaped
             .filter(|shaped| shaped.is_shared)
             .map_or(0, |shaped| {
-                shaped.queue.bytes() * 8_000_000_000 / shaped.rate_bps
+                shaped.queue.bytes() * 8_000_000_000 / shaped.rate_bps.max(1)
             })
     }
 }
@@ -66,6 +67,10 @@ struct WireWay<P> {
     /// `None`: not limited, no queue.
     shaped: Option<Shaped<P>>,
     delay_ns: u64,
+    /// `None`: the delay never changes.
+    delays: Option<Schedule>,
+    /// When the last packet comes out, where delays change: none overtakes it.
+    last_exit_ns: u64,
 }
 
 /// A rate and its queue.
@@ -75,6 +80,8 @@ struct Shaped<P> {
     /// `None`: the queue keeps the rate itself.
     shaper: Option<Shaper>,
     rate_bps: u64,
+    /// `None`: the rate never changes.
+    rates: Option<Schedule>,
     /// Packets wait: they will be asked for at this time, not before.
     due_ns: Option<u64>,
     /// All flows wait in one queue.
@@ -82,7 +89,11 @@ struct Shaped<P> {
 }
 
 impl<P: Packet> Shaped<P> {
-    fn new(plan: &Qdisc, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Self {
+    fn new(wire: &Plan, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
+        let plan = &wire.qdisc;
+        if plan.shapes() && !wire.rate_steps.is_empty() {
+            return Err("rate_steps: a qdisc that keeps the rate itself keeps one rate".into());
+        }
         let has_own_queues = matches!(
             plan.aqm,
             Aqm::Fq { .. }
@@ -91,17 +102,38 @@ impl<P: Packet> Shaped<P> {
                 | Aqm::Sfq { .. }
                 | Aqm::Cake { .. }
         );
-        Self {
+        Ok(Self {
             queue: Queue::with_mtu(plan, rate_bps, seed, mtu_bytes),
             shaper: (!plan.shapes()).then(|| Shaper::new(rate_bps, BURST_BYTES)),
             rate_bps,
+            rates: schedule("rate_steps", &wire.rate_steps)?,
             due_ns: None,
             is_shared: !has_own_queues,
+        })
+    }
+
+    /// Takes the rate that holds now. Where that is none, nothing passes until the next step.
+    fn is_open(&mut self, now_ns: u64) -> bool {
+        let (Some(rates), Some(shaper)) = (&mut self.rates, &mut self.shaper) else {
+            return true;
+        };
+        if let Some(rate_bps) = rates.changed(now_ns) {
+            self.rate_bps = rate_bps;
+            if rate_bps > 0 {
+                shaper.set_rate(rate_bps, BURST_BYTES);
+            }
         }
+        if self.rate_bps == 0 {
+            self.due_ns = rates.next_ns().filter(|_| self.queue.packets() > 0);
+        }
+        self.rate_bps > 0
     }
 
     /// The next packet that may pass; where there is none, when to ask again.
     fn next(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<P> {
+        if !self.is_open(now_ns) {
+            return None;
+        }
         if let Some(shaper) = &mut self.shaper {
             if shaper.ready_ns() > now_ns {
                 self.due_ns = (self.queue.packets() > 0).then_some(shaper.ready_ns());
@@ -136,8 +168,11 @@ impl<P: Packet> WireWay<P> {
                 .map(|loss| LossGate::new(loss, loss_seed)),
             shaped: plan
                 .rate_bps
-                .map(|rate_bps| Shaped::new(&plan.qdisc, rate_bps, queue_seed, mtu_bytes)),
+                .map(|rate_bps| Shaped::new(plan, rate_bps, queue_seed, mtu_bytes))
+                .transpose()?,
             delay_ns: plan.delay_ns,
+            delays: schedule("delay_steps", &plan.delay_steps)?,
+            last_exit_ns: 0,
         })
     }
 
@@ -178,9 +213,13 @@ impl<P: Packet> WireWay<P> {
         }
     }
 
-    fn exit(&self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+    fn exit(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+        if let Some(delays) = &mut self.delays {
+            self.delay_ns = delays.changed(now_ns).unwrap_or(self.delay_ns);
+            self.last_exit_ns = self.last_exit_ns.max(now_ns + self.delay_ns);
+        }
         passed.out.push(Exit {
-            at_ns: now_ns + self.delay_ns,
+            at_ns: self.last_exit_ns.max(now_ns + self.delay_ns),
             way: self.way,
             packet,
         });
@@ -200,4 +239,13 @@ impl<P: Packet> WireWay<P> {
             marked_packets,
         })
     }
+}
+
+/// The steps of a key; `None` where there are none.
+fn schedule(key: &str, steps: &[(u64, u64)]) -> Result<Option<Schedule>, String> {
+    if steps.is_empty() {
+        return Ok(None);
+    }
+    let made = Schedule::new(steps).map_err(|error| format!("{key}: {error}"))?;
+    Ok(Some(made))
 }

@@ -80,6 +80,12 @@ pub struct Wire {
     pub qdisc: Qdisc,
     /// Random loss before the queue.
     pub loss: Option<Loss>,
+    /// The rate from a time on (ns, bit/s), in the order of time; 0: nothing passes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rate_steps: Vec<(u64, u64)>,
+    /// The delay from a time on (ns, ns), in the order of time. Packets keep their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delay_steps: Vec<(u64, u64)>,
 }
 
 /// What lies between the row of links and the hosts: the same for all flows that do not say

@@ -46,6 +46,8 @@ fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
             aqm: Aqm::Fifo,
         },
         loss: None,
+        rate_steps: Vec::new(),
+        delay_steps: Vec::new(),
     }
 }
 

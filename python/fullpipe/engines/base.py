@@ -45,6 +45,22 @@ class Engine(Protocol):
         """Runs the plan. Raises RunError where the engine itself fails with nothing recorded."""
 
 
+def refuse_rows(plan: Mapping[str, Any], name: str) -> None:
+    """Raises UserError for what the kernel engines cannot build yet: more links than one, and links
+    that change while flows run."""
+    links = plan["links"]
+    if len(links) > 1:
+        raise UserError(
+            f"link: {len(links)} links in a row are for --engine sim so far; {name} builds one"
+        )
+    for way in ("forward", "reverse"):
+        for key in ("rate_steps", "delay_steps"):
+            if links[0]["medium"][way].get(key):
+                raise UserError(
+                    f"link.0: {key} or outage ({way}): for --engine sim so far, not {name}"
+                )
+
+
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",

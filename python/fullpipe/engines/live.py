@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.engines import assets
-from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.base import Progress, RunResult, refuse_rows
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
@@ -38,6 +38,7 @@ class LiveEngine:
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where the rights or the agent are missing."""
         refuse_wifi(plan, self.name)
+        refuse_rows(plan, self.name)
         assets.agent()
         for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
             assets.bpf_object(algorithm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,19 @@ from fullpipe.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Columns = dict[str, npt.NDArray[Any]]
+
+
+def queue_name(link: str, way: str) -> str:
+    """What a link's queue of one way is called in `queue_samples`
+    (crates/fullpipe-scenario/src/links.rs)."""
+    return way if link == "path" else f"{link}.{way}"
+
+
+def link_rates_bps(link: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Rates of a plan's link, forward and reverse, at the start; None: not limited."""
+    medium = link["medium"]
+    forward, reverse = (medium.get(way) or {} for way in ("forward", "reverse"))
+    return forward.get("rate_bps"), reverse.get("rate_bps")
 
 
 class View:
@@ -108,13 +122,21 @@ class View:
     def main_queue(self) -> str:
         """The queue that the data goes through: `reverse` where every flow is a download."""
         directions = self.flows["direction"]
-        return "reverse" if directions.size and all(directions == "down") else "forward"
+        way = "reverse" if directions.size and all(directions == "down") else "forward"
+        return queue_name(self.bottleneck, way)
+
+    @property
+    def bottleneck(self) -> str:
+        """Name of the link that `path` is about: the slowest of the row, of equals the first."""
+        rates = {link["name"]: link_rates_bps(link)[0] for link in self.plan.get("links", [])}
+        limited = {name: rate for name, rate in rates.items() if rate}
+        return min(limited, key=lambda name: limited[name]) if limited else "path"
 
     @property
     def rate_bps(self) -> float:
         """Rate of the bottleneck that the data goes through; NaN where the plan is not known."""
         path = self.plan.get("path") or {}
-        rate = path.get("reverse_rate_bps" if self.main_queue == "reverse" else "rate_bps")
+        rate = path.get("reverse_rate_bps" if self.main_queue.endswith("reverse") else "rate_bps")
         return float(rate) if rate else float("nan")
 
     @property

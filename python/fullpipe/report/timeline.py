@@ -183,7 +183,7 @@ def _queue(run: Run, view: View) -> Plot:
             f"1 kB is {delay_ms:.3g} ms at the bottleneck's rate; RTTmin is "
             f"{view.rtt_min_s * 1e3:g} ms"
         )
-        if limit is not None and view.main_queue == "forward":
+        if limit is not None and view.main_queue.endswith("forward"):
             peak = float(np.nanmax(y)) if _known(y) else 0.0
             if limit / 1e3 < 3 * peak:
                 traces.append(_reference("limit", view, limit / 1e3))

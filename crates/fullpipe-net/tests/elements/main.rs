@@ -18,3 +18,4 @@ mod red;
 mod sfq;
 mod shaper;
 mod tbf;
+mod wire;

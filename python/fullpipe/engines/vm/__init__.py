@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.base import Progress, RunResult, refuse_rows
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import image, kernels, machine
@@ -39,6 +39,7 @@ class VmEngine:
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where QEMU or what the plan needs is missing."""
         refuse_wifi(plan, self.name)
+        refuse_rows(plan, self.name)
         if machine.version() is None:
             raise UserError(
                 f"--engine vm needs {machine.PROGRAM}; `fullpipe doctor --mend` installs it"
