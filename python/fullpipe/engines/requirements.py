@@ -28,6 +28,11 @@ _QDISCS = {
     "codel": "path.qdisc = codel",
     "red limit 100000 avpkt 1000": "path.qdisc = red",
     "cake": "path.qdisc = cake",
+    "pie": "path.qdisc = pie",
+    "fq_pie": "path.qdisc = fq_pie",
+    "sfq": "path.qdisc = sfq",
+    "prio": "path.qdisc = prio",
+    "dualpi2": "path.qdisc = dualpi2",
 }
 _PATH_QDISCS = ("htb", "netem", "bfifo")
 
