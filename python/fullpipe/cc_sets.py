@@ -1,7 +1,7 @@
 """The congestion controls that there are: names, constants, changed constants, variants.
 
-A view of the compiled registry (cc/registry.h); nothing is listed twice. What a flow's `cc` means
-is decided here and nowhere else. Must never know an engine.
+A view of the compiled registry (cc/registry.h) and of files from outside; nothing is listed twice.
+What a flow's `cc` means is decided here and nowhere else. Must never know an engine.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, outside
 from fullpipe.errors import UserError
 
 KERNEL_PREFIX = "kernel:"
@@ -91,9 +92,19 @@ class CcSet:
 
 @cache
 def params_of(algorithm: str) -> tuple[Param, ...]:
-    """The constants of an algorithm of the registry, in storage order."""
-    found = next(item for item in _native.cc.algorithms() if item["name"] == algorithm)
-    return tuple(Param(**param) for param in found["params"])
+    """The constants of a plan's algorithm, in storage order."""
+    return tuple(Param(**param) for param in _algorithm(algorithm)["params"])
+
+
+def state_bytes_of(algorithm: str) -> int:
+    """The size of what a plan's algorithm keeps of a connection."""
+    return int(_algorithm(algorithm)["state_bytes"])
+
+
+def _algorithm(name: str) -> dict[str, Any]:
+    if outside.is_outside(name):
+        return outside.load(name)
+    return next(item for item in _native.cc.algorithms() if item["name"] == name)
 
 
 @cache
@@ -112,12 +123,46 @@ def cc_sets() -> dict[str, CcSet]:
 
 
 def cc_set(name: str) -> CcSet:
-    """The set of that name. Raises UserError with the nearest names."""
-    found = cc_sets().get(name)
+    """The set of that name, or of that file. Raises UserError with the nearest names, or with what
+    is wrong with the file."""
+    found = _find(name)
     if found is None:
         names = list(cc_sets())
         raise UserError(f"unknown congestion control {name!r}{_near(name, names)}")
     return found
+
+
+def _find(name: str) -> CcSet | None:
+    return file_set(name) if outside.is_file_name(name) else cc_sets().get(name)
+
+
+def file_set(path: str) -> CcSet:
+    """The one set that a file defines: the defaults of its constants, under the file's name without
+    its ending (with it, where a set of the registry is called so). Raises UserError where the file
+    cannot be used."""
+    source = outside.read(path)
+    if not _VARIANT.fullmatch(source.stem):
+        raise UserError(f"{path}: a file's name must be letters, digits, _, + or -, and then .h")
+    return _source_set(source, outside.describe(source))
+
+
+def sets_of(algorithm: str) -> list[CcSet]:
+    """The sets of a plan's algorithm: those of the registry, or the one of its file. Empty where
+    this host does not know it."""
+    if not outside.is_outside(algorithm):
+        return [item for item in cc_sets().values() if item.algorithm == algorithm]
+    try:
+        return [_source_set(outside.source_of(algorithm), outside.load(algorithm))]
+    except UserError:
+        return []
+
+
+def _source_set(source: outside.Source, found: Mapping[str, Any]) -> CcSet:
+    params = tuple(Param(**param) for param in found["params"])
+    name = source.main if source.stem in cc_sets() else source.stem
+    kernel_name = "fp_" + re.sub(r"[^A-Za-z0-9_-]", "_", source.stem)[:12]
+    values = tuple(param.default for param in params)
+    return CcSet(name, source.id, kernel_name, source.title, str(source.path), values, params)
 
 
 def is_kernel(name: str) -> bool:
@@ -146,7 +191,7 @@ class Choice:
 
 def choose(name: str, tables: Mapping[str, Table]) -> Choice:
     """What a flow's `cc` means in a scenario with these `[cc.NAME]` tables: a set of the registry,
-    `SET[constant=value,...]`, a variant of the scenario, or `kernel:NAME`.
+    a file, one of them as `SET[constant=value,...]`, a variant of the scenario, or `kernel:NAME`.
 
     Raises UserError for an unknown name, an unknown constant or a value out of range."""
     if is_kernel(name):
@@ -155,10 +200,11 @@ def choose(name: str, tables: Mapping[str, Table]) -> Choice:
     if table is not None and table.base is not None:
         return Choice(name, _base(table.base), _values(name, tables))
     written, changes = _split(name)
-    known = cc_sets().get(written)
+    known = _find(written)
     if known is None:
         names = [*cc_sets(), *(own for own, table in tables.items() if table.base is not None)]
         raise UserError(f"unknown congestion control {name!r}{_near(written, names)}")
+    table = table or tables.get(known.name)  # of a file
     if table is not None:
         changes = table.changes
     values = known.with_overrides(changes)
@@ -187,9 +233,14 @@ def changed_name(base: CcSet, values: Iterable[int]) -> str:
 def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
     """Raises UserError unless every name exists, every table fits its set and a flow uses it."""
     names = list(names)
+    files = _files(names)
+    used = {*names, *(found.name for found in files.values())}
     for name, table in tables.items():
         if table.base is not None:
             _check_variant(name)
+        elif name in files:
+            files[name].with_overrides(table.changes)
+            continue
         elif name not in cc_sets():
             raise UserError(
                 f"cc.{name}: unknown congestion control {name!r}{_near(name, list(cc_sets()))}; "
@@ -202,10 +253,30 @@ def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
         except UserError as error:
             raise UserError(f"flow.{index}.cc: {error}") from None
     for name in tables:
-        if name not in names:
+        if name not in used:
             raise UserError(
                 f"cc.{name}: no flow uses it; flows use {', '.join(sorted(set(names)))}"
             )
+
+
+def _files(names: Iterable[str]) -> dict[str, CcSet]:
+    """The sets of the files that flows name, by what they are called. Raises UserError where two
+    files are called the same."""
+    found: dict[str, CcSet] = {}
+    for index, name in enumerate(names):
+        written = name.partition("[")[0]
+        if outside.is_file_name(written):
+            try:
+                item = file_set(written)
+            except UserError as error:
+                raise UserError(f"flow.{index}.cc: {error}") from None
+            other = found.setdefault(item.name, item)
+            if other.algorithm != item.algorithm:
+                raise UserError(
+                    f"flow.{index}.cc: {other.sources} and {item.sources} are both called "
+                    f"{item.name}; rename one"
+                )
+    return found
 
 
 def _check_variant(name: str) -> None:

@@ -279,7 +279,8 @@ class Flow(_Part):
     cc: str = Field(
         min_length=1, max_length=500,
         description="congestion control: a name of `fullpipe cc list`, the same with changed "
-        "constants (cubic[beta=0.85]), a variant of [cc.NAME], or kernel:NAME",
+        "constants (cubic[beta=0.85]), a variant of [cc.NAME], a file (./mine.h, relative to the "
+        "scenario), or kernel:NAME",
     )  # fmt: skip
     count: int = Field(1, ge=1, le=MAX_FLOWS, description="how many flows like this")
     name: str | None = Field(
@@ -566,7 +567,22 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
         raise UserError(f"{path}: not TOML: {error}") from None
     if not document:
         raise UserError(f"{path}: empty; a scenario needs duration, [path] and [[flow]]")
+    _find_files(document, path.parent)
     return document
+
+
+def _find_files(document: dict[str, Any], folder: FilePath) -> None:
+    """Files of congestion controls are named relative to the scenario's folder; where that is not
+    this one, whole."""
+    if folder.resolve() == FilePath.cwd():
+        return
+    flows, tables = document.get("flow"), document.get("cc")
+    items = [(item, "cc") for item in flows] if isinstance(flows, list) else []
+    items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
+    for item, key in items:
+        name = item.get(key) if isinstance(item, dict) else None
+        if isinstance(name, str) and (name.split("[")[0].endswith(".h") or "/" in name):
+            item[key] = str(folder.resolve() / name)
 
 
 def make_scenario(

@@ -5,6 +5,8 @@
 
 mod abi;
 mod controller;
+#[cfg(feature = "outside")]
+pub mod outside;
 mod registry;
 pub mod replay;
 

@@ -71,7 +71,10 @@ impl Algorithm {
 /// All algorithms, in the registry's order.
 pub fn algorithms() -> &'static [Algorithm] {
     static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
-    ALL.get_or_init(|| raw_algorithms().iter().map(read_algorithm).collect())
+    ALL.get_or_init(|| {
+        let rows = raw_algorithms().iter();
+        rows.map(|raw| read_algorithm(raw, None)).collect()
+    })
 }
 
 /// All parameter sets, in the registry's order.
@@ -80,9 +83,12 @@ pub fn sets() -> &'static [Set] {
     ALL.get_or_init(|| raw_sets().iter().map(read_set).collect())
 }
 
-/// The algorithm of that name.
+/// The algorithm of that name: of the registry, or loaded from outside.
 pub fn algorithm(name: &str) -> Option<&'static Algorithm> {
-    algorithms().iter().find(|algorithm| algorithm.name == name)
+    let known = algorithms().iter().find(|algorithm| algorithm.name == name);
+    #[cfg(feature = "outside")]
+    let known = known.or_else(|| crate::outside::find(name));
+    known
 }
 
 /// The set of that name.
@@ -161,12 +167,13 @@ fn text(pointer: *const c_char) -> &'static str {
     text.to_str().expect("texts in cc/ are UTF-8")
 }
 
-fn read_algorithm(raw: &'static abi::Algorithm) -> Algorithm {
+/// A row of native.h's tables; `name` is what it is known by instead of the row's.
+pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>) -> Algorithm {
     // SAFETY: native.c sets param_count to the length of the array behind params.
     let params = unsafe { std::slice::from_raw_parts(raw.params, raw.param_count as usize) };
     Algorithm {
         raw,
-        name: text(raw.name),
+        name: name.map_or_else(|| text(raw.name), |name| name.leak()),
         title: text(raw.title),
         sources: text(raw.sources),
         params: params

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use fullpipe_cc::replay::{replay, Replay, TraceError};
-use fullpipe_cc::{algorithms, sets};
+use fullpipe_cc::{algorithms, outside, sets, Algorithm};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -14,38 +14,55 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let cc = PyModule::new(module.py(), "cc")?;
     cc.add_function(wrap_pyfunction!(list_algorithms, &cc)?)?;
     cc.add_function(wrap_pyfunction!(list_sets, &cc)?)?;
+    cc.add_function(wrap_pyfunction!(load, &cc)?)?;
     cc.add_function(wrap_pyfunction!(replay_trace, &cc)?)?;
     module.add_submodule(&cc)
 }
 
-/// All algorithms: name, title, sources, flags, params.
+/// All algorithms of the registry: name, title, sources, flags, state_bytes, params.
 #[pyfunction(name = "algorithms")]
 fn list_algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for algorithm in algorithms() {
-        let params = PyList::empty(py);
-        for param in &algorithm.params {
-            let item = PyDict::new(py);
-            item.set_item("name", param.name)?;
-            item.set_item("unit", param.unit)?;
-            item.set_item("zero", param.zero)?;
-            item.set_item("source", param.source)?;
-            item.set_item("meaning", param.meaning)?;
-            item.set_item("default", param.default)?;
-            item.set_item("min", param.min)?;
-            item.set_item("max", param.max)?;
-            item.set_item("scale", param.scale)?;
-            params.append(item)?;
-        }
-        let item = PyDict::new(py);
-        item.set_item("name", algorithm.name)?;
-        item.set_item("title", algorithm.title)?;
-        item.set_item("sources", algorithm.sources)?;
-        item.set_item("flags", algorithm.flags())?;
-        item.set_item("params", params)?;
-        list.append(item)?;
+        list.append(describe(py, algorithm)?)?;
     }
     Ok(list)
+}
+
+/// Loads an algorithm from outside, a shared object of this build's cc/outside.c, under a name that
+/// plans then use; returns what `algorithms` says of one. Raises ValueError where it cannot.
+#[pyfunction]
+fn load<'py>(py: Python<'py>, path: PathBuf, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    let loaded = outside::load(&path, name);
+    describe(
+        py,
+        loaded.map_err(|error| PyValueError::new_err(error.to_string()))?,
+    )
+}
+
+fn describe<'py>(py: Python<'py>, algorithm: &Algorithm) -> PyResult<Bound<'py, PyDict>> {
+    let params = PyList::empty(py);
+    for param in &algorithm.params {
+        let item = PyDict::new(py);
+        item.set_item("name", param.name)?;
+        item.set_item("unit", param.unit)?;
+        item.set_item("zero", param.zero)?;
+        item.set_item("source", param.source)?;
+        item.set_item("meaning", param.meaning)?;
+        item.set_item("default", param.default)?;
+        item.set_item("min", param.min)?;
+        item.set_item("max", param.max)?;
+        item.set_item("scale", param.scale)?;
+        params.append(item)?;
+    }
+    let item = PyDict::new(py);
+    item.set_item("name", algorithm.name)?;
+    item.set_item("title", algorithm.title)?;
+    item.set_item("sources", algorithm.sources)?;
+    item.set_item("flags", algorithm.flags())?;
+    item.set_item("state_bytes", algorithm.state_bytes())?;
+    item.set_item("params", params)?;
+    Ok(item)
 }
 
 /// All parameter sets: name, algorithm, kernel_name, title, values (stored).

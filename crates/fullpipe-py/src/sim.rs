@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, Instant};
 
+use fullpipe_cc::outside::take_failure;
 use fullpipe_sim::{run as simulate, PcapWriter, Plan};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -34,7 +35,8 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early.
 ///
-/// Raises ValueError for a bad plan, OSError where the capture cannot be written.
+/// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
+/// be stopped (with `details`: algorithm, (file, line) or None, offset), OSError where the capture cannot be written.
 #[pyfunction]
 #[pyo3(signature = (plan_json, progress=None, pcap=None))]
 fn run<'py>(
@@ -50,9 +52,15 @@ fn run<'py>(
         .transpose()
         .map_err(|error| PyOSError::new_err(error.to_string()))?;
     let mut failure = None;
+    let mut broken = None;
     let mut last = Instant::now();
     let outcome = py.allow_threads(|| {
+        let _ = take_failure();
         let mut ask = |done_ns: u64| {
+            broken = take_failure();
+            if broken.is_some() {
+                return false;
+            }
             let Some(progress) = &progress else {
                 return true;
             };
@@ -81,6 +89,12 @@ fn run<'py>(
         simulate(&plan, writer, &mut ask)
     });
     if let Some(error) = failure {
+        return Err(error);
+    }
+    if let Some(broken) = broken {
+        let error = PyRuntimeError::new_err(broken.to_string());
+        let details = (broken.algorithm, broken.place, broken.offset);
+        error.value(py).setattr("details", details)?;
         return Err(error);
     }
     let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;

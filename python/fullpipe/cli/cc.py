@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,8 @@ from rich.table import Table
 
 from fullpipe.cc_sets import cc_set, cc_sets
 from fullpipe.cli.completion import congestion_controls
-from fullpipe.cli.output import console
+from fullpipe.cli.output import console, say
+from fullpipe.outside.new import LIKE, write_new
 
 app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
 
@@ -29,7 +31,10 @@ def list_() -> None:
 @app.command()
 def show(
     name: Annotated[
-        str, typer.Argument(help="a name of `fullpipe cc list`", autocompletion=congestion_controls)
+        str,
+        typer.Argument(
+            help="a name of `fullpipe cc list`, or a file", autocompletion=congestion_controls
+        ),
     ],
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
@@ -54,3 +59,15 @@ def show(
         console.print(f"    {param.meaning}", markup=False)
         limits = f"{param.min / param.scale:g} to {param.max / param.scale:g}"
         console.print(f"    range {limits}; 0: {param.zero}; source: {param.source}", markup=False)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="of the algorithm, and of its file: NAME.h")],
+    like: Annotated[
+        str | None, typer.Option(help=f"one of {', '.join(LIKE)}; else the smallest there is")
+    ] = None,
+) -> None:
+    """Writes NAME.h into this folder: a congestion control to start from, which runs at once."""
+    path = write_new(name, like, Path())
+    say(f"{path}: fullpipe compare ./{path} cubic runs it, fullpipe cc check ./{path} tries it")

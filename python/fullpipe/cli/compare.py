@@ -25,7 +25,8 @@ def compare(
     names: Annotated[
         list[str],
         typer.Argument(
-            help="congestion controls, such as bbr3 cubic", autocompletion=congestion_controls
+            help="congestion controls, such as bbr3 cubic ./mine.h",
+            autocompletion=congestion_controls,
         ),
     ],
     rate: Annotated[str, typer.Option(help="rate of the bottleneck")] = "100mbit",
@@ -49,6 +50,7 @@ def compare(
     Means over the runs with 95 % intervals (bootstrap); between controls alone Welch's test of
     each metric. The unit of repetition is the run. Exit status: 0 done, 1 a run failed, 2 bad
     input, 130 interrupted."""
+    from fullpipe.cc_sets import choose
     from fullpipe.engines import engine_names, seeds_of
     from fullpipe.metrics import summarise
     from fullpipe.report import write_figures, write_report
@@ -67,13 +69,14 @@ def compare(
     path = {"rate": rate, "rtt": rtt, "buffer": buffer, "qdisc": qdisc, "loss": loss}
     plans: dict[str, tuple[Scenario, str]] = {}
     for group in [names] if together else [[name] for name in names]:
+        label = " + ".join(choose(name, {}).name for name in group)
         document: dict[str, Any] = {
-            "name": f"compare {' + '.join(group)}", "duration": duration, "warmup": warmup,
+            "name": f"compare {label}", "duration": duration, "warmup": warmup,
             "path": path, "flow": [{"cc": name, "count": flows} for name in group],
             "probe": [{"kind": "ping"}],
         }  # fmt: skip
         scenario = make_scenario(document, "compare")
-        plans[" + ".join(group)] = (scenario, tomli_w.dumps(document))
+        plans[label] = (scenario, tomli_w.dumps(document))
     results = {
         label: _run(label, *plan, base, engine, repeat) for label, plan in plans.items()
     }  # fmt: skip

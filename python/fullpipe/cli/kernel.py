@@ -23,7 +23,9 @@ app = typer.Typer(
 
 _Name = Annotated[
     str,
-    typer.Argument(help="a name of `fullpipe cc list`", autocompletion=congestion_controls),
+    typer.Argument(
+        help="a name of `fullpipe cc list`, or a file", autocompletion=congestion_controls
+    ),
 ]
 _Set = Annotated[
     list[str] | None,
@@ -62,7 +64,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="print as JSON")] =
                 "opened": item.opened, "is_registered": item.is_registered,
                 "constants": {
                     param.name: value / param.scale
-                    for param, value in zip(item.base.params, item.params, strict=True)
+                    for param, value in zip(item.base.params, item.params, strict=False)
                 },
             }
             for item in found

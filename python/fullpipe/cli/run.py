@@ -44,6 +44,9 @@ def run(
     per_flow: Annotated[
         bool, typer.Option(help="a row for each flow, not for each [[flow]] entry")
     ] = False,
+    cc: Annotated[
+        str | None, typer.Option(help="what every flow runs instead: a name or a file, ./mine.h")
+    ] = None,
     pcap: Annotated[Path | None, typer.Option(help="write a capture (sim, one run)")] = None,
     report: Annotated[bool, typer.Option(help="write an HTML report beside")] = True,
     light: Annotated[bool, typer.Option(help="a small report with static plots")] = False,
@@ -90,8 +93,10 @@ def run(
         raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
     check_folder("--figures", figures)
     document = apply_changes(load_document(scenario), set_ or [])
+    if cc is not None:
+        _run_instead(document, cc)
     # As it was written, comments included, where nothing was changed.
-    asis = scenario.is_file() and not set_
+    asis = scenario.is_file() and not set_ and cc is None
     toml = scenario.read_text(encoding="utf-8") if asis else tomli_w.dumps(document)
     parsed = make_scenario(document, str(scenario))
     try:
@@ -186,6 +191,13 @@ def _pages(
 
         lines += [f"figure: {path}" for path in write_figures(recordings, figures)]
     return lines
+
+
+def _run_instead(document: dict[str, Any], cc: str) -> None:
+    flows = document.get("flow")
+    for flow in flows if isinstance(flows, list) else []:
+        if isinstance(flow, dict):
+            flow["cc"] = cc
 
 
 def _slug(name: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from fullpipe import files
+from fullpipe import files, outside
 from fullpipe.errors import UserError
 
 
@@ -14,7 +16,10 @@ def agent() -> Path:
 
 
 def bpf_object(algorithm: str) -> Path:
-    """The eBPF object of an algorithm. Raises UserError where it was not built."""
+    """The eBPF object of an algorithm. Raises UserError where it was not built, or cannot be
+    compiled of its file."""
+    if outside.is_outside(algorithm):
+        return outside.bpf_object(algorithm)
     return _built(f"{algorithm}.bpf.o")
 
 
@@ -23,8 +28,19 @@ def turnstile() -> Path:
     return _built("turnstile.so")
 
 
+def put_objects(plan: Mapping[str, Any], folder: Path) -> None:
+    """Puts the eBPF objects that a plan's flows need into a folder, for an agent of this host."""
+    for algorithm in algorithms(plan):
+        (folder / f"{algorithm}.bpf.o").symlink_to(bpf_object(algorithm))
+
+
+def algorithms(plan: Mapping[str, Any]) -> list[str]:
+    """The algorithms of ours that a plan's flows run."""
+    return sorted({flow["cc"]["algorithm"] for flow in plan["flows"]} - {None})
+
+
 def objects_folder() -> Path:
-    """Where the eBPF objects lie."""
+    """Where the eBPF objects of the built-in algorithms lie."""
     return files.BUILT
 
 

@@ -40,7 +40,7 @@ class LiveEngine:
         refuse_wifi(plan, self.name)
         refuse_rows(plan, self.name)
         assets.agent()
-        for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
+        for algorithm in assets.algorithms(plan):
             assets.bpf_object(algorithm)
 
     def _check_rights(self) -> None:
@@ -58,15 +58,16 @@ class LiveEngine:
         peer = _peer(options)
         if peer is None:
             self._check_rights()
-        request = {
+        request: dict[str, Any] = {
             "plan": plan,
             "clock": "wall",
-            "objects": str(assets.objects_folder()),
             "cc_trace": options.get("cc_trace"),
             "background_processes": int(options.get("background_processes", 0)),
             "peer": peer,
         }
         with scratch("fullpipe-live-") as folder:
+            assets.put_objects(plan, folder)
+            request["objects"] = str(folder)
             stream, interrupted, words = _run_agent(request, folder, plan, progress)
         received = _native.stream.decode(stream)
         failure = received["failure"]

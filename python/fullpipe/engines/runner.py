@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fullpipe
-from fullpipe import cc_sets
+from fullpipe import cc_sets, outside
 from fullpipe.engines.base import RunResult, engine
 from fullpipe.engines.child import die_with_parent
 from fullpipe.engines.scratch import scratch
@@ -234,6 +234,7 @@ def record_result(
         "seed": plan["seed"],
         "warmup_ns": warmup_ns(scenario_toml),
         "constants": _constants(plan),
+        **_sources(plan),
         "health": result.health,
         "interrupted": result.interrupted,
         "failure": result.failure,
@@ -254,6 +255,16 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
                 for param, value in zip(params, choice["params"], strict=True)
             }
     return found
+
+
+def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The algorithms of the plan that came from files, whole: who has the recording has them."""
+    found = {}
+    for name in sorted({flow["cc"]["algorithm"] or "" for flow in plan["flows"]}):
+        if outside.is_outside(name):
+            source = outside.source_of(name)
+            found[name] = {"main": source.main, "sha256": source.sha256, "files": source.files}
+    return {"sources": found} if found else {}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, outside
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
@@ -34,6 +34,9 @@ class SimEngine:
     ) -> RunResult:
         """Runs the plan; option `pcap` is the path of a capture to write."""
         self.check(plan)
+        for flow in plan["flows"]:
+            if outside.is_outside(flow["cc"]["algorithm"]):
+                outside.load(flow["cc"]["algorithm"])
         try:
             raw = _native.sim.run(json.dumps(plan), progress, options.get("pcap"))
         except ValueError as error:
@@ -41,6 +44,8 @@ class SimEngine:
         except OSError as error:
             raise UserError(f"{options.get('pcap')}: cannot be written: {error}") from None
         except RuntimeError as error:
+            if hasattr(error, "details"):
+                raise UserError(f"{outside.explain(*error.details)}: {error}") from None
             raise RunError(f"the simulator failed: {error}") from None
         tables = arrow_tables(raw)
         health = {"problems": [], **raw.get("health", {})}

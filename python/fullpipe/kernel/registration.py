@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.cc_sets import CcSet, cc_set, cc_sets
+from fullpipe.cc_sets import CcSet, cc_set, cc_sets, sets_of
 from fullpipe.engines import assets
 from fullpipe.errors import UserError
 from fullpipe.kernel.agent import ask
+from fullpipe.outside import is_file_name
 
 #: What sockets may write (Linux TCP_CA_NAME_MAX less the NUL).
 _KERNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,15}\Z", re.ASCII)
@@ -48,8 +49,10 @@ class Loaded:
 
     @property
     def base(self) -> CcSet:
-        """The set of the registry from whose constants the fewest differ."""
-        sets = [item for item in cc_sets().values() if item.algorithm == self.algorithm]
+        """The set of its algorithm from whose constants the fewest differ; one without constants
+        where this host knows the algorithm no more (its file was another user's)."""
+        unknown = CcSet(self.algorithm, self.algorithm, "", "", "", (), ())
+        sets = sets_of(self.algorithm) or [unknown]
         return min(sets, key=lambda item: len(self._changes(item)))
 
     @property
@@ -60,7 +63,7 @@ class Loaded:
     def _changes(self, base: CcSet) -> dict[str, float]:
         return {
             param.name: value / param.scale
-            for param, value, usual in zip(base.params, self.params, base.values, strict=True)
+            for param, value, usual in zip(base.params, self.params, base.values, strict=False)
             if value != usual
         }
 
@@ -93,7 +96,7 @@ def unload(name: str) -> tuple[str, int]:
     """Takes a congestion control away, by its kernel name or the registry's; returns the kernel
     name and how many sockets go on with it until they close. Raises UserError where it is not
     loaded."""
-    known = cc_sets().get(name)
+    known = cc_set(name) if is_file_name(name) else cc_sets().get(name)
     kernel_name = known.kernel_name if known else name
     if not _KERNEL_NAME.match(kernel_name):
         raise UserError(f"{name}: not the name of a congestion control")

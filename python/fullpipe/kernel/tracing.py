@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
+from fullpipe import _native, outside
 from fullpipe.errors import RunError, UserError
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
+
+_MAGIC = b"fpcctrc2"
+_RECORD_ALGORITHM = 1
+_MAX_RECORD_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,29 @@ def replay(path: Path) -> Replay:
     """Runs every call of a trace through the native build. Raises UserError where the file cannot
     be read or is no trace."""
     try:
+        for name in _introduced(path):
+            if outside.is_outside(name):
+                outside.load(name)
         found = _native.cc.replay(str(path))
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
     return Replay(tuple(_replayed(item) for item in found["algorithms"]), found["is_cut_off"])
+
+
+def _introduced(path: Path) -> list[str]:
+    """The algorithms that a trace begins with (crates/fullpipe-cc/src/replay.rs has its form)."""
+    names = []
+    with path.open("rb") as file:
+        file.seek(len(_MAGIC))
+        while len(head := file.read(8)) == 8:
+            kind, size = struct.unpack("<II", head)
+            body = file.read(min(size, _MAX_RECORD_BYTES))
+            if kind != _RECORD_ALGORITHM or len(body) < 8:
+                break
+            at = 8 + 4 * int.from_bytes(body[4:8], "little")
+            length = int.from_bytes(body[at : at + 4], "little")
+            names.append(body[at + 4 : at + 4 + length].decode("utf-8", "replace"))
+    return names
 
 
 def _replayed(item: dict[str, Any]) -> Replayed:

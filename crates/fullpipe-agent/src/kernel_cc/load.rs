@@ -11,6 +11,7 @@ use libbpf_rs::{
 };
 
 use super::features::{self, Features};
+use super::verifier;
 
 /// Longest name of a congestion control (Linux TCP_CA_NAME_MAX less the NUL).
 const NAME_BYTES_MAX: usize = 15;
@@ -336,9 +337,12 @@ fn collect_log() {
     })));
 }
 
-/// The sentence, and the end of what libbpf and the verifier had to say.
+/// The sentence, and the verifier's reason, or the end of what libbpf had to say.
 fn failed(sentence: &str) -> String {
     let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
+    if let Some(reason) = verifier::reason(&log) {
+        return format!("{sentence}: {reason}");
+    }
     let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
     let tail = &lines[lines.len().saturating_sub(LOG_LINES)..];
     if tail.is_empty() {

@@ -7,6 +7,7 @@ mod load;
 mod pins;
 mod trace;
 mod users;
+mod verifier;
 
 pub(crate) use features::kernel_release;
 pub(crate) use load::{load, Loaded, Wanted};

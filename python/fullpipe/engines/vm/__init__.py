@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines.base import Progress, RunResult, refuse_rows
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
@@ -103,7 +104,14 @@ def _stream_mib(plan: Mapping[str, Any]) -> int:
     samples = plan["duration_ns"] // plan["sample_interval_ns"] + 1
     rows = samples * (2 * len(plan["flows"]) + 3)
     rows += sum(plan["duration_ns"] // probe["interval_ns"] + 1 for probe in plan["probes"])
-    return int(rows * _ROW_BYTES // 2**20) + _STREAM_SPARE_MIB
+    rows_bytes = rows * _ROW_BYTES + samples * _states_bytes(plan)
+    return int(rows_bytes // 2**20) + _STREAM_SPARE_MIB
+
+
+def _states_bytes(plan: Mapping[str, Any]) -> int:
+    """The states of our algorithms, which the agent sends as they are."""
+    algorithms = [flow["cc"]["algorithm"] for flow in plan["flows"]]
+    return sum(state_bytes_of(name) for name in algorithms if name is not None)
 
 
 def _trace_mib(plan: Mapping[str, Any]) -> int:

@@ -43,7 +43,7 @@ def build(plan: Mapping[str, Any], kernel: Kernel) -> bytes:
         files[f"modules/{name}.ko"] = content
         order.append(f"{name}.ko")
     files["modules/order"] = "\n".join(order).encode()
-    for algorithm in sorted({f["cc"]["algorithm"] for f in plan["flows"]} - {None}):
+    for algorithm in assets.algorithms(plan):
         files[f"bpf/{algorithm}.bpf.o"] = assets.bpf_object(algorithm).read_bytes()
     return _cpio(files, ("bpf", "dev", "modules", "proc", "run", "sys", "tmp"))
 

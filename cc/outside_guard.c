@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/* outside_guard.c - what the compiler's instrumentation of a file from outside calls (outside.h).
+ * Compiled without that instrumentation, and without libc. */
+#include "outside.h"
+
+#define EXPORTED __attribute__((visibility("default"), used))
+
+extern const char __ehdr_start __attribute__((visibility("hidden")));
+_Thread_local struct cc_guard cc_guard;
+
+/* Of the undefined behaviour sanitizer's runtime: where something is. */
+struct place {
+	const char *file;
+	u32 line, column;
+};
+
+static _Noreturn void fail(u32 kind, const struct place *place, const void *code)
+{
+	cc_guard.is_inside = 0;
+	cc_guard.failure = (struct cc_failure){
+	    .file = place ? place->file : 0,
+	    .line = place ? place->line : 0,
+	    .offset = code ? (u64)((const char *)code - &__ehdr_start) : 0,
+	    .kind = kind,
+	};
+	__builtin_longjmp(cc_guard.jump, 1);
+}
+
+EXPORTED void __sanitizer_cov_trace_pc(void);
+EXPORTED void __sanitizer_cov_trace_pc(void)
+{
+	if (!cc_guard.is_inside)
+		return;
+	if (!--cc_guard.steps)
+		fail(CC_FAILURE_STEPS, 0, __builtin_return_address(0));
+	if (cc_guard.stack - (char *)__builtin_frame_address(0) > (s64)CC_CALL_STACK_BYTES)
+		fail(CC_FAILURE_STACK, 0, __builtin_return_address(0));
+}
+
+EXPORTED void __ubsan_handle_divrem_overflow_abort(const struct place *data);
+EXPORTED void __ubsan_handle_divrem_overflow_abort(const struct place *data)
+{
+	fail(CC_FAILURE_DIVISION, data, 0);
+}
+
+EXPORTED void __ubsan_handle_out_of_bounds_abort(const struct place *data);
+EXPORTED void __ubsan_handle_out_of_bounds_abort(const struct place *data)
+{
+	fail(CC_FAILURE_BOUNDS, data, 0);
+}
+
+/* A signal says that this thread touched what is not there; returns where it was not our code. */
+EXPORTED void cc_outside_fault(void);
+EXPORTED void cc_outside_fault(void)
+{
+	if (cc_guard.is_inside)
+		fail(CC_FAILURE_MEMORY, 0, 0);
+}
+
+/* What went wrong in this thread since the last such question. */
+EXPORTED void cc_outside_failure(struct cc_failure *failure);
+EXPORTED void cc_outside_failure(struct cc_failure *failure)
+{
+	*failure = cc_guard.failure;
+	cc_guard.failure = (struct cc_failure){.kind = CC_FAILURE_NONE};
+}
+
+/* What a compiler makes of a copied structure. */
+typedef __SIZE_TYPE__ size;
+
+void *memcpy(void *to, const void *from, size count);
+void *memcpy(void *to, const void *from, size count)
+{
+	size i;
+
+	for (i = 0; i < count; i++)
+		((char *)to)[i] = ((const char *)from)[i];
+	return to;
+}
+
+void *memset(void *to, int value, size count);
+void *memset(void *to, int value, size count)
+{
+	size i;
+
+	for (i = 0; i < count; i++)
+		((char *)to)[i] = (char)value;
+	return to;
+}

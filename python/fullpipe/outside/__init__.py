@@ -1,0 +1,22 @@
+"""Congestion controls from outside the project: one file of C against the contract `cc.h`.
+
+A file becomes a shared object for the simulator and an eBPF object for the kernel, both kept in the
+user's cache under what decides them. Must never know scenarios or engines.
+"""
+
+from fullpipe.outside.bpf import bpf_object
+from fullpipe.outside.native import describe, explain, is_outside, load
+from fullpipe.outside.source import CONTRACT_VERSION, Source, is_file_name, read, source_of
+
+__all__ = [
+    "CONTRACT_VERSION",
+    "Source",
+    "bpf_object",
+    "describe",
+    "explain",
+    "is_file_name",
+    "is_outside",
+    "load",
+    "read",
+    "source_of",
+]

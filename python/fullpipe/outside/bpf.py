@@ -1,0 +1,52 @@
+"""A file's algorithm for the kernel: an eBPF object of the same glue as the built-in ones', made
+once and kept. Must never load it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from fullpipe.errors import UserError
+from fullpipe.files import shipped
+from fullpipe.outside.native import _run, explain_errors
+from fullpipe.outside.source import Source, folder_of, keep, source_of
+
+
+def bpf_object(identity: str) -> Path:
+    """The eBPF object of an algorithm of a plan that came from a file. Raises UserError where it
+    cannot be compiled, with the user's line."""
+    folder = folder_of(identity)
+    out = folder / f"{identity}.bpf.o"
+    return out if out.is_file() else compile_bpf(source_of(identity))
+
+
+def compile_bpf(source: Source) -> Path:
+    """Compiles it (as bpf/build.sh does) whether or not it is kept already."""
+    clang = shutil.which(os.environ.get("CLANG", "clang"))
+    if clang is None:
+        raise UserError(
+            "a congestion control in a file needs clang and libbpf's headers for the kernel: "
+            "apt-get install clang libbpf-dev linux-libc-dev"
+        )
+    folder = keep(source)
+    out = folder / f"{source.id}.bpf.o"
+    partial = folder / f".{out.name}.{os.getpid()}"
+    answer = _run([
+        clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
+        f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
+        f"-I{shipped("cc")}", f"-DFP_ALGORITHM={source.name}",
+        f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
+        "-o", str(partial),
+    ])  # fmt: skip
+    if answer.returncode != 0:
+        words = source.place(answer.stderr)
+        if "bpf/bpf_helpers.h" in words:
+            raise UserError("libbpf's headers are missing: apt-get install libbpf-dev")
+        raise UserError(
+            explain_errors(source, words) or f"{source.path}: clang: {words.strip()[-500:]}"
+        )
+    partial.rename(out)
+    return out

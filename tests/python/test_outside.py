@@ -1,0 +1,141 @@
+"""Congestion controls in files: what runs is what built-in ones are, what is broken is refused or
+contained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe import _native, outside
+from fullpipe.cc_sets import cc_set
+from fullpipe.engines import run_scenario
+from fullpipe.engines.sim import SimEngine
+from fullpipe.errors import UserError
+from fullpipe.outside.new import LIKE, write_new
+from fullpipe.plan import resolve
+from fullpipe.recording import TABLES
+from fullpipe.scenario import load_scenario, make_scenario
+from outside_files import CONTAINED, GROW, REFUSED, changed, works
+
+PATH = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp", "loss": "0.2%"}
+
+
+def plan(name: str, **more: Any) -> dict[str, Any]:
+    document = {"duration": "4s", "path": PATH, "flow": [{"cc": name, "name": "one"}]} | more
+    return resolve(make_scenario(document))
+
+
+def run(name: str, **more: Any) -> dict[str, Any]:
+    result = SimEngine().run(plan(name, **more), lambda _done: True, {})
+    return {name: result.tables[name].drop_columns(
+        [c for c in result.tables[name].column_names if c == "cc"]).to_pydict()
+        for name in TABLES}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_a_built_in_in_a_users_file_leaves_the_same_recording(like: str, tmp_path: Path) -> None:
+    path = write_new("mine", like, tmp_path)
+    assert run(str(path)) == run(like)
+
+
+def test_the_smallest_file_has_sixty_lines_and_grows_as_reno_does(tmp_path: Path) -> None:
+    path = works(tmp_path)
+    assert len(path.read_text().splitlines()) <= 60
+    assert run(str(path))["flow_samples"] == run("reno")["flow_samples"]
+
+
+def test_constants_of_a_file_are_set_as_those_of_a_built_in_one(tmp_path: Path) -> None:
+    path = works(tmp_path)
+    usual = run(str(path))["flows"]
+    gentle = run(str(path), cc={"mine": {"beta": 0.85}})
+    assert gentle["flows"] == run("reno", cc={"reno": {"beta": 0.85}})["flows"] != usual
+    assert set(gentle["cc_samples"]["cwnd_gain"]) == {870 / 1024}
+    with pytest.raises(UserError, match=r"cc\.mine\.beta: 2.0 is out of range: 0\.09"):
+        plan(str(path), cc={"mine": {"beta": 2}})
+    with pytest.raises(UserError, match=r"cc\.mine\.gamma: unknown constant"):
+        plan(str(path), cc={"mine": {"gamma": 2}})
+
+
+def test_a_recording_holds_the_source_and_names_are_relative_to_the_scenario(
+    tmp_path: Path,
+) -> None:
+    path = works(tmp_path)
+    text = 'duration = "1s"\n[path]\nrate = "5mbit"\nrtt = "20ms"\n[[flow]]\ncc = "./mine.h"\n'
+    (tmp_path / "s.toml").write_text(text)
+    scenario = load_scenario(tmp_path / "s.toml")
+    (recording,) = run_scenario(scenario, text, [tmp_path / "out"]).recordings
+    (source,) = recording.metadata["sources"].values()
+    assert source["files"] == {"mine.h": path.read_text()}
+    assert recording.table("flows")["flow"].to_pylist() == ["mine.1"]
+    assert recording.metadata["constants"]["mine"] == {"beta": 0.5}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_broken_file_is_refused_with_its_reason(kind: str, tmp_path: Path) -> None:
+    old, new, reason = REFUSED[kind]
+    path = works(tmp_path)
+    if kind == "not text":
+        path.write_bytes(b"\xff\xfe")
+    else:
+        path = changed(tmp_path / "x", old, new) if (tmp_path / "x").mkdir() is None else path
+    with pytest.raises(UserError) as refusal:
+        cc_set(str(path))
+    assert reason in str(refusal.value)
+    assert str(path.name) in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", CONTAINED)
+def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(kind: str, tmp_path: Path) -> None:
+    old, new, reason = CONTAINED[kind]
+    if kind == "endless recursion":
+        path = changed(tmp_path, GROW, "ctl->cwnd += deep(&left);")
+        text = path.read_text().replace(old, new)
+        path.write_text(text)
+    else:
+        path = changed(tmp_path, old, new)
+    with pytest.raises(UserError) as stop:
+        run(str(path))
+    assert reason in str(stop.value)
+    assert run("reno")["flows"]["bytes_delivered"][0] > 0
+
+
+@pytest.mark.parametrize(
+    "decides", ["ctl->cwnd = 0;", "ctl->cwnd = 0xffffffff;", "ctl->ssthresh = 0;"]
+)
+def test_decisions_beyond_their_bounds_are_brought_within_them(
+    decides: str, tmp_path: Path
+) -> None:
+    path = changed(tmp_path, GROW, decides)
+    samples = run(str(path))["flow_samples"]["cwnd_packets"]
+    assert 1 <= min(samples) <= max(samples) <= 2**24
+
+
+def test_an_owner_of_its_window_that_decides_nothing_else_is_paced_by_its_window(
+    tmp_path: Path,
+) -> None:
+    """It ignores every event and names no rate: nothing stalls (tcp_update_pacing_rate())."""
+    path = changed(tmp_path, "mine_FLAGS 0", "mine_FLAGS CC_OWNS_CWND")
+    path.write_text(path.read_text().replace(GROW, "ctl->cwnd = 30;")
+                    .replace("CC_EVENT_SSTHRESH", "99").replace("CC_EVENT_UNDO", "98"))  # fmt: skip
+    tables = run(str(path), path={**PATH, "loss": 0})
+    assert tables["flows"]["bytes_delivered"][0] * 8 / 4 > 0.8 * 10e6
+    rates = tables["flow_samples"]["pacing_rate_bps"][10:]
+    for srtt_us, rate in zip(tables["flow_samples"]["srtt_us"][10:], rates, strict=True):
+        assert rate == pytest.approx(2 * 30 * 1448 * 8 * 1e6 / srtt_us, rel=0.01)
+
+
+def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
+    """Workers know a plan alone: the id in it leads to the source."""
+    found = plan(str(works(tmp_path)))
+    identity = found["flows"][0]["cc"]["algorithm"]
+    (tmp_path / "mine.h").unlink()
+    assert outside.source_of(identity).name == "mine"
+    assert _native.sim.run(json.dumps(found))["flows"]["bytes_acked"]
