@@ -11,7 +11,10 @@ from rich.table import Table
 
 from fullpipe.cc_sets import cc_set, cc_sets
 from fullpipe.cli.completion import congestion_controls
+from fullpipe.cli.ending import fail
 from fullpipe.cli.output import console, say
+from fullpipe.errors import UserError
+from fullpipe.outside import is_file_name
 from fullpipe.outside.new import LIKE, write_new
 
 app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
@@ -71,3 +74,26 @@ def new(
     """Writes NAME.h into this folder: a congestion control to start from, which runs at once."""
     path = write_new(name, like, Path())
     say(f"{path}: fullpipe compare ./{path} cubic runs it, fullpipe cc check ./{path} tries it")
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(help="a congestion control's file, such as ./mine.h")],
+    kernels: Annotated[
+        str, typer.Option(help="kernels of --engine vm, such as 6.1,6.12; empty: none")
+    ] = "6.12",
+) -> None:
+    """Tries a congestion control's file: warnings, hostile paths in the simulator, eBPF, the
+    verifiers of the kernels at hand, every call of a kernel replayed natively, simulator beside
+    kernel. Exit status 2: something does not hold."""
+    from fullpipe.cc_check import check as steps  # engines are slow to load
+
+    if not is_file_name(file):
+        raise UserError(f"{file}: name a file, such as ./{file}.h")
+    failed = 0
+    for step in steps(file, [name for name in kernels.split(",") if name]):
+        mark = {True: "holds", False: "FAILS", None: "not asked"}[step.holds]
+        console.print(f"{mark:9} {step.name}: {step.words}", markup=False, highlight=False)
+        failed += step.holds is False
+    if failed:
+        fail(f"{file}: {failed} of its checks do not hold", 2)

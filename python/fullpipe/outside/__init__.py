@@ -4,14 +4,15 @@ A file becomes a shared object for the simulator and an eBPF object for the kern
 user's cache under what decides them. Must never know scenarios or engines.
 """
 
-from fullpipe.outside.bpf import bpf_object
-from fullpipe.outside.native import describe, explain, is_outside, load
+from fullpipe.outside.bpf import bpf_object, compile_bpf
+from fullpipe.outside.native import describe, explain, is_outside, load, warnings
 from fullpipe.outside.source import CONTRACT_VERSION, Source, is_file_name, read, source_of
 
 __all__ = [
     "CONTRACT_VERSION",
     "Source",
     "bpf_object",
+    "compile_bpf",
     "describe",
     "explain",
     "is_file_name",
@@ -19,4 +20,5 @@ __all__ = [
     "load",
     "read",
     "source_of",
+    "warnings",
 ]

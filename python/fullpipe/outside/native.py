@@ -66,6 +66,23 @@ def describe(source: Source) -> dict[str, Any]:
     return found
 
 
+def warnings(source: Source) -> str:
+    """Compiles it as strictly as this project's own code is. Raises UserError with the first
+    warning; returns nothing to say."""
+    folder = keep(source)
+    include = sources.cc_folder()
+    answer = _run([
+        _compiler(), *_COMMON, "-Wall", "-Wextra", "-Wconversion", "-Wshadow",
+        "-Wno-unused-parameter", "-Werror", f"-DCC_NAME={source.name}", '-DCC_TITLE=""',
+        f'-DCC_SOURCE="{source.main}"', f"-I{folder / 'source'}", f"-I{include}",
+        "-fsyntax-only", str(include / "outside.c"),
+    ])  # fmt: skip
+    words = source.place(answer.stderr)
+    if answer.returncode != 0:
+        raise UserError(explain_errors(source, words) or words.strip()[-500:])
+    return "none"
+
+
 def explain(identity: str, place: tuple[str, int] | None, offset: int) -> str:
     """Where in the user's file the code was that had to be stopped: `file:line`, or the file."""
     source = source_of(identity)
