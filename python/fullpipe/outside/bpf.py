@@ -37,7 +37,7 @@ def compile_bpf(source: Source) -> Path:
     answer = _run([
         clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
         f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
-        f"-I{shipped("cc")}", f"-DFP_ALGORITHM={source.name}",
+        f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
         f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
         "-o", str(partial),
     ])  # fmt: skip

@@ -70,7 +70,7 @@ def warnings(source: Source) -> str:
     """Compiles it as strictly as this project's own code is. Raises UserError with the first
     warning; returns nothing to say."""
     folder = keep(source)
-    include = sources.cc_folder()
+    include = shipped("cc")
     answer = _run([
         _compiler(), *_COMMON, "-Wall", "-Wextra", "-Wconversion", "-Wshadow",
         "-Wno-unused-parameter", "-Werror", f"-DCC_NAME={source.name}", '-DCC_TITLE=""',
