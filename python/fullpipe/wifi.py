@@ -35,8 +35,8 @@ def _quantity(parse: Any, description: str, example: str) -> Any:
 
 
 _RATE, _TIME, _RATIO = (
-    _quantity(units.parse_rate, "a rate with its unit", "10mbit"),
-    _quantity(units.parse_time, "a time with its unit", "3008us"),
+    _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
+    _quantity(units.parse_time, "a time with its unit", "40ms"),
     _quantity(units.parse_ratio, "a probability", "1%"),
 )
 Rate = Annotated[int, *_RATE]
