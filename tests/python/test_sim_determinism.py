@@ -16,10 +16,12 @@ from fullpipe.plan import resolve
 from fullpipe.scenario import QdiscName, make_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Each with a limit in its unit, and whether it marks. CAKE is the kernel's alone.
+#: Each with a limit in its unit, and whether it marks.
 QDISCS = [
     ("fifo", "60000B", False), ("fq", "100p", False), ("codel", "100p", True),
-    ("fq_codel", "100p", True), ("red", "60000B", True),
+    ("fq_codel", "100p", True), ("red", "60000B", True), ("cake", "100000B", True),
+    ("pie", "100p", True), ("fq_pie", "100p", True), ("sfq", "100p", False),
+    ("tbf", "60000B", False), ("prio", "100p", False), ("dualpi2", "100p", True),
 ]  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def fingerprints(profile: str, plans: str) -> list[str]:
 
 @pytest.mark.slow
 def test_debug_and_release_builds_record_the_same() -> None:
-    assert {name for name, *_ in QDISCS} == {*get_args(QdiscName)} - {"cake"}
+    assert {name for name, *_ in QDISCS} == {*get_args(QdiscName)}
     documents = everything()
     plans = "".join(json.dumps(resolve(make_scenario(doc))) + "\n" for doc in documents)
     release, debug = (fingerprints(profile, plans) for profile in ("release", "dev"))
