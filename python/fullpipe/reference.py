@@ -79,6 +79,11 @@ def _shortest(value: int, sizes: list[tuple[int, str]]) -> str:
     return f"{value // size}{unit}"
 
 
+def _dscp(value: int) -> str:
+    names = (name.upper() for name, known in units.DSCP.items() if known == value)
+    return next(names, str(value))
+
+
 _RATES = [(10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit"), (1, "bit")]
 _TIMES = [(10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")]
 _SIZES = [(2**30, "GB"), (2**20, "MB"), (2**10, "KB"), (1, "B")]
@@ -96,6 +101,7 @@ _QUANTITIES = {
         "buffer", "1bdp", "above 0, to 1000000 bdp or pkt", lambda v: f"{v.value:g}{v.kind}"
     ),
     units.parse_ratio: _Quantity("ratio", "1%", "0 to 1, or 0% to 100%", lambda v: f"{v:g}"),
+    units.parse_dscp: _Quantity("DSCP", "EF", "a name, or 0 to 63", _dscp),
 }  # fmt: skip
 
 _HEAD = """# What a scenario may hold
@@ -113,6 +119,7 @@ A scenario is a TOML file. Quantities are text with a unit:
 | size | B, KB, MB, GB (powers of two; KiB, MiB, GiB are the same) | `"64KB"` |
 | buffer | bdp (rate x base RTT), pkt, or a size | `"0.5bdp"` |
 | ratio | a number, or % | `"0.1%"` |
+| DSCP | a name, or its number | `"EF"` |
 
 Engines: `sim`, `vm`, `live`, and `live` between two hosts (`--peer`), which has no path but the
 real one; "all" is all of them. Where the default is "-", the words after the semicolon in "what it
@@ -222,12 +229,24 @@ def _quantity(field: FieldInfo) -> _Quantity | None:
     return next((_QUANTITIES[parse] for parse in parsers if parse in _QUANTITIES), None)
 
 
+def _reads(parse: Callable[[Any], Any], examples: Any) -> bool:
+    """Whether the examples of a key are quantities of this kind."""
+    try:
+        return bool(examples) and all(parse(example) is not None for example in examples)
+    except units.UnitError:
+        return False
+
+
 class _WithUnits(GenerateJsonSchema):
     """Defaults as a file would write them, not as the program keeps them."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         found = super().default_schema(schema)
-        known = [item for item in _QUANTITIES.values() if found.get("examples") == [item.example]]
+        known = [
+            item
+            for parse, item in _QUANTITIES.items()
+            if found.get("type") == "string" and _reads(parse, found.get("examples"))
+        ]
         if known and isinstance(found.get("default"), int | float):
             found["default"] = known[0].written(found["default"])
         return found
