@@ -54,9 +54,9 @@ pub enum Medium {
     /// A full-duplex wire: its two ways know nothing of one another.
     Wire {
         /// From the senders of "up" flows.
-        forward: Wire,
+        forward: Box<Wire>,
         /// Back to them.
-        reverse: Wire,
+        reverse: Box<Wire>,
     },
     /// A Wi-Fi channel: forward is from its stations to its access point.
     Wifi {

@@ -84,8 +84,8 @@ prop_compose! {
             links: vec![Link {
                 name: "path".to_owned(),
                 medium: Medium::Wire {
-                    forward: wire(Some(rate_mbit * 1_000_000), buffer_packets),
-                    reverse: wire(None, buffer_packets),
+                    forward: Box::new(wire(Some(rate_mbit * 1_000_000), buffer_packets)),
+                    reverse: Box::new(wire(None, buffer_packets)),
                 },
             }],
             ends: Ends {
