@@ -6,7 +6,14 @@ pub(super) fn reason(log: &str) -> Option<String> {
     let begin = log.rfind("-- BEGIN PROG LOAD LOG --")?;
     let body = &log[begin..];
     let body = &body[..body.find("-- END PROG LOAD LOG --").unwrap_or(body.len())];
-    let lines: Vec<&str> = body.lines().skip(1).map(str::trim_end).collect();
+    // Behind a loop without end the two states that were alike follow, registers and all
+    // (kernel/bpf/verifier.c is_state_visited()).
+    let lines: Vec<&str> = body
+        .lines()
+        .skip(1)
+        .map(str::trim_end)
+        .take_while(|line| *line != "cur state:")
+        .collect();
     let told = |line: &str| {
         !line.is_empty()
             && !line.starts_with("processed ")
@@ -38,6 +45,10 @@ mod tests {
                    ; while (s->left) @ mine.h:42\n\
                    11: (15) if r1 == 0x0 goto pc+2\n\
                    infinite loop detected at insn 11\n\
+                   cur state:\n\
+                    R1_w=scalar() R10=fp0\n\
+                   old state:\n\
+                    R1_w=scalar() R10=fp0\n\
                    processed 24 insns (limit 1000000) max_states_per_insn 4\n\
                    -- END PROG LOAD LOG --\n\
                    libbpf: failed to load object\n";
