@@ -24,7 +24,7 @@ wheel: build
 	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
 	cp -r $(SHIPPED) $(ASSETS)
 	$(VENV)/bin/maturin build --release --locked --quiet --strip --out dist
-	$(VENV)/bin/maturin sdist --quiet --out dist
+	$(VENV)/bin/maturin sdist --out dist
 	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
 
 # Debian's kernels for the virtual machine, unpacked into the user's cache.

@@ -7,6 +7,7 @@ bytes and a flow's name is made.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from fullpipe import units
@@ -123,7 +124,18 @@ def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
     return flows
 
 
-def _start_offset_ns(spread_ns: int, seed: int, index: int) -> int:
+def without_seed(plan: Mapping[str, Any], start_spread_ns: int) -> dict[str, Any]:
+    """The plan without its seed and what that drew: flows start when their scenario says. Plans
+    of repetitions are then equal."""
+    seed = plan.get("seed")
+    flows = [
+        {**flow, "start_ns": flow["start_ns"] - _start_offset_ns(start_spread_ns, seed, index)}
+        for index, flow in enumerate(plan.get("flows", []))
+    ]
+    return {**plan, "seed": None, "flows": flows}
+
+
+def _start_offset_ns(spread_ns: int, seed: int | None, index: int) -> int:
     """Uniform in [0, spread], for the flow of this index; from a stream of its own, which no other
     random number of a run shares."""
     digest = hashlib.sha256(f"start_spread {seed} {index}".encode()).digest()

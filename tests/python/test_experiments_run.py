@@ -90,12 +90,12 @@ def test_parts_of_a_grid_are_run_on_their_own(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_cannot_run_a_scenario_is_named(tmp_path: Path) -> None:
-    bad = entry_of(tmp_path, SMALL.replace('buffer = "1bdp"', 'qdisc = "cake"'), "bad")
+    bad = entry_of(tmp_path, SMALL.replace('cc = "reno"', 'cc = "kernel:reno"'), "bad")
     good = entry_of(tmp_path, name="good")
     outcome = run_entries([bad, good], Store(tmp_path / "store"), jobs=2)
     assert outcome.ran == 8
     assert list(outcome.failures) == [("bad", "sim")]
-    assert "cake" in outcome.failures["bad", "sim"]
+    assert "kernel:reno" in outcome.failures["bad", "sim"]
 
 
 def test_the_command_runs_reports_and_says_what_it_did(

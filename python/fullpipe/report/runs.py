@@ -7,6 +7,7 @@ checked here, once.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
 from fullpipe.metrics.view import Floats
+from fullpipe.plan import without_seed
 from fullpipe.recording import Recording, RecordingError
+from fullpipe.units import UnitError, parse_time
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -169,7 +172,7 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
     found: dict[str, list[Run]] = {}
     for run in runs:
         metadata = run.metadata
-        plan = {**run.recording.metadata.get("plan", {}), "seed": None}
+        plan = _repeated(run.recording)
         what = [run.name, metadata.engine, metadata.options, metadata.kernel, plan]
         key = json.dumps(what, sort_keys=True)
         found.setdefault(key, []).append(run)
@@ -184,6 +187,16 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
             label = f"{label} #{engines[: index + 1].count(engines[index])}"
         groups.append(Group(label, members))
     return groups
+
+
+def _repeated(recording: Recording) -> Any:
+    """What repetitions of a run have in common of their plans."""
+    plan = recording.metadata.get("plan", {})
+    try:
+        spread = parse_time(tomllib.loads(recording.scenario_toml).get("start_spread", 0))
+        return without_seed(plan, spread)
+    except (tomllib.TOMLDecodeError, UnitError, AttributeError, KeyError, TypeError):
+        return plan  # from elsewhere, and not as this program writes it
 
 
 def _metadata(recording: Recording) -> Metadata:
