@@ -42,7 +42,7 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
         else:
             connection.register(f"{name}_rows", schema.empty_table())
         columns = "".join(
-            f", r.{_quoted(field.name)}" for field in schema if field.name not in ("key", "seed")
+            f", r.{quoted(field.name)}" for field in schema if field.name not in ("key", "seed")
         )
         connection.execute(
             f"create view {name} as select asked.sweep, asked.cell{_axes(axes, schema.names)}, "
@@ -100,14 +100,15 @@ def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
 def _axes(axes: list[str], taken: list[str]) -> str:
     """Axes as columns of a view, those renamed whose names its table has."""
     return "".join(
-        f", asked.{_quoted(name)} as {_quoted(f'axis_{name}')}"
+        f", asked.{quoted(name)} as {quoted(f'axis_{name}')}"
         if name in taken
-        else f", asked.{_quoted(name)}"
+        else f", asked.{quoted(name)}"
         for name in axes
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as SQL takes it, whatever it holds."""
     return '"' + name.replace('"', '""') + '"'
 
 

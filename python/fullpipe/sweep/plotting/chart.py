@@ -6,7 +6,6 @@ run, and a point the mean over runs. Knows no drawing library.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,8 @@ import numpy.typing as npt
 from fullpipe.errors import UserError
 from fullpipe.sweep.measures import SCHEMAS
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
-from fullpipe.sweep.query import VIEWS, connect
+from fullpipe.sweep.query import VIEWS, connect, quoted
+from fullpipe.sweep.stopping import half_width
 from fullpipe.sweep.store import Store
 
 KINDS = ("line", "heat", "box", "cdf", "pareto")
@@ -143,11 +143,11 @@ def run_values(
         for name in axes:
             if name not in known:
                 raise UserError(f"--of {name}: is no column; there are {', '.join(known)}")
-        names = [_quoted(name) for name in axes]
+        names = [quoted(name) for name in axes]
         condition = f"where {where}" if where else ""
         rows = connection.execute(
-            f"select avg({_quoted(metric)}), {', '.join(names)} from {view} {condition} "
-            f"group by key, {', '.join(names)} having avg({_quoted(metric)}) is not null"
+            f"select avg({quoted(metric)}), {', '.join(names)} from {view} {condition} "
+            f"group by key, {', '.join(names)} having avg({quoted(metric)}) is not null"
         ).fetchall()
     except duckdb.Error as error:
         raise UserError(f"effects: {error}") from None
@@ -173,7 +173,7 @@ def _rows(store: Store, request: Request) -> tuple[list[tuple[Any, Any, Any, str
         if request.kind == "pareto":
             other = _view(request.x or "", columns, True)
             joined = (
-                f" join (select key, avg({_quoted(request.x or '')}) as x_value from {other}"
+                f" join (select key, avg({quoted(request.x or '')}) as x_value from {other}"
                 " group by key) using (key)"
             )
             x = "avg(x_value)"
@@ -187,15 +187,15 @@ def _rows(store: Store, request: Request) -> tuple[list[tuple[Any, Any, Any, str
         group += [x] if x not in ("null", "avg(x_value)") else []
         where = f"where {request.where}" if request.where else ""
         sql = (
-            f"select {facet}, {by}, {x}, key, avg({_quoted(request.y)}) from {view}{joined} {where}"
+            f"select {facet}, {by}, {x}, key, avg({quoted(request.y)}) from {view}{joined} {where}"
             f" group by {', '.join([*dict.fromkeys(group), 'key'])}"
-            f" having avg({_quoted(request.y)}) is not null order by all"
+            f" having avg({quoted(request.y)}) is not null order by all"
         )
         if request.kind == "pareto":
             # One point a cell: its runs are repetitions of it.
             sql = (
                 f"select {facet}, {by}, avg(x_value), cast(cell as varchar), "
-                f"avg({_quoted(request.y)}) from {view}{joined} {where} group by "
+                f"avg({quoted(request.y)}) from {view}{joined} {where} group by "
                 f"{', '.join([*dict.fromkeys(group), 'cell'])} order by all"
             )
         shown = request.y if request.kind == "cdf" else request.x or ""
@@ -220,7 +220,7 @@ def _view(metric: str, columns: dict[str, list[str]], of_runs: bool = False) -> 
 
 def _name(name: str, columns: Sequence[str], scaled: bool) -> str:
     """A column, quoted; where plots need a scale, of an axis with a unit the one with numbers."""
-    return _quoted(_scaled(name, columns) if scaled else _checked(name, columns))
+    return quoted(_scaled(name, columns) if scaled else _checked(name, columns))
 
 
 def _scaled(name: str, columns: Sequence[str]) -> str:
@@ -280,7 +280,7 @@ def _series(
         values = np.array([row[4] for row in rows if row[2] == place], dtype=np.float64)
         if not values.size:
             continue
-        half = _half_width(values)
+        half = half_width(values) if values.size > 1 else 0.0
         x.append(float(place) if numeric else float(position))
         mean.append(float(values.mean()))
         low.append(mean[-1] - half)
@@ -288,14 +288,6 @@ def _series(
         runs.append(values)
         counts.append(values.size)
     return Series(name, np.array(x), np.array(mean), np.array(low), np.array(high), tuple(runs))
-
-
-def _half_width(values: Floats) -> float:
-    if values.size < 2:
-        return 0.0
-    from scipy.stats import t  # takes a while to load
-
-    return float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
 
 
 def _front(points: Floats, less_x: bool, less_y: bool) -> Floats:
@@ -339,7 +331,3 @@ def _title(name: str) -> str:
 
 def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
