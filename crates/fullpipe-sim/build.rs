@@ -23,6 +23,7 @@ const USES: &[(&str, &[&str])] = &[("fq_codel", &["codel"]), ("fq_pie", &["pie"]
 const CORE: &[&str] = &[
     "src",
     "../fullpipe-tcp/src",
+    "../fullpipe-workload/src",
     "../fullpipe-scenario/src",
     "../fullpipe-cc/src",
 ];

@@ -41,6 +41,12 @@ pub mod purpose {
     pub const HOST: u32 = 6;
     /// Random loss of a link, by link and way.
     pub const LINK_LOSS: u32 = 7;
+    /// When flows of traffic come and what they send, by group.
+    pub const TRAFFIC: u32 = 8;
+    /// Congestion controls of traffic's flows, by flow.
+    pub const TRAFFIC_CC: u32 = 9;
+    /// What packets of traffic's flows cost the hosts, by flow.
+    pub const TRAFFIC_HOST: u32 = 10;
     /// Backoff on a Wi-Fi channel.
     pub const WIFI_BACKOFF: u32 = 20;
     /// MPDUs lost on it.

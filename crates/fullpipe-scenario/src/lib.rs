@@ -10,6 +10,7 @@ mod links;
 mod plan;
 pub mod stream;
 mod tables;
+mod traffic;
 mod wifi;
 
 pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
@@ -18,8 +19,9 @@ pub use plan::{
     HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
-    CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables,
+    CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables, TrafficRow,
 };
+pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};
 pub use wifi::{
     Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
     WifiStation,

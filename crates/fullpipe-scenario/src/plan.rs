@@ -5,6 +5,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::links::{Ends, Hosts, Link, Route};
+use crate::traffic::Traffic;
 
 /// One run of one scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -29,6 +30,9 @@ pub struct Plan {
     pub flows: Vec<Flow>,
     /// Latency measurements beside the flows.
     pub probes: Vec<Probe>,
+    /// Groups of flows that come and go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<Traffic>,
     /// How the end hosts' TCP is set up.
     pub host: HostOptions,
 }

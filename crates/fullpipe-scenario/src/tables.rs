@@ -227,6 +227,38 @@ row! {
     }
 }
 
+row! {
+    /// One row a flow of traffic: written when it ended, or when the run did.
+    TrafficRow, "traffic", {
+        /// Position of its group in the plan.
+        group_id: U64,
+        /// Its number within the group, in the order of arrival.
+        number: U64,
+        /// Position of its sender in the group.
+        sender: U64,
+        /// Base RTT of its path, without queue and serialization.
+        base_rtt_us: U64,
+        /// When it was told to connect.
+        start_us: U64,
+        /// What it sends in all, payload.
+        size_bytes: U64,
+        /// When its last byte was acknowledged; null: it did not finish.
+        completion_us: OptU64,
+        /// Chunks in which the application wrote it.
+        chunks: U64,
+        /// How long the application paused between chunks, up to the end of the flow or the run.
+        pause_us: U64,
+        /// Payload acknowledged.
+        bytes_acked: U64,
+        /// Data packets sent, retransmissions included.
+        packets_sent: U64,
+        /// Of those, retransmissions.
+        packets_retransmitted: U64,
+        /// Retransmission timeouts.
+        timeouts: U64,
+    }
+}
+
 /// All rows of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
@@ -242,6 +274,8 @@ pub struct Tables {
     pub cc_samples: Vec<CcRow>,
     /// Events in the order of time.
     pub events: Vec<EventRow>,
+    /// Flows of traffic in the order of their ends; `None`: the plan has no traffic.
+    pub traffic: Option<Vec<TrafficRow>>,
 }
 
 impl Tables {
@@ -254,6 +288,7 @@ impl Tables {
             ping_samples,
             cc_samples,
             events,
+            traffic,
         } = self;
         let makers: [Box<dyn FnOnce() -> Table>; 6] = [
             Box::new(move || FlowRow::table(&flows)),
@@ -263,6 +298,7 @@ impl Tables {
             Box::new(move || CcRow::table(&cc_samples)),
             Box::new(move || EventRow::table(&events)),
         ];
-        makers.into_iter().map(|make| make())
+        let own = traffic.map(|rows| TrafficRow::table(&rows));
+        makers.into_iter().map(|make| make()).chain(own)
     }
 }

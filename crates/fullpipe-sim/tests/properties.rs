@@ -116,6 +116,7 @@ prop_compose! {
                 hosts: Hosts::default(),
                 dscp: 0,
             }],
+            traffic: Vec::new(),
             host: HostOptions {
                 pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
                 pacing_shift: 10,

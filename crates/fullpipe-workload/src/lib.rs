@@ -1,0 +1,14 @@
+//! What opens connections and writes into them: when flows come, how much they send, where they
+//! pause. State machines without I/O, which the simulator runs over simulated TCP and the agent
+//! over sockets; they draw from random streams of their own, so both see the same. Must never know
+//! what carries the bytes.
+
+mod arrivals;
+mod backbone;
+mod draw;
+mod sizes;
+mod trace;
+
+pub use arrivals::{Flows, NewFlow};
+pub use backbone::backbone;
+pub use trace::{Chunk, Trace, TraceFlow};

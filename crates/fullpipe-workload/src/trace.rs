@@ -1,0 +1,85 @@
+//! Flows of a trace: when each began, the chunks that it sent, and the pauses before them.
+
+use std::ops::Range;
+
+/// What was sent without a pause, and the pause before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Silence of the application before it; 0 for a flow's first one.
+    pub pause_ns: u64,
+    /// Payload.
+    pub bytes: u64,
+}
+
+/// One flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceFlow {
+    /// When it began, since the trace did.
+    pub start_ns: u64,
+    /// Position of its first chunk; they end where the next flow's begin.
+    pub first_chunk: u32,
+}
+
+/// Flows in the order of their beginnings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    flows: Vec<TraceFlow>,
+    chunks: Vec<Chunk>,
+}
+
+impl Trace {
+    /// A trace, checked: flows in order, each with at least one chunk, and no empty chunk.
+    pub fn new(flows: Vec<TraceFlow>, chunks: Vec<Chunk>) -> Result<Self, String> {
+        let trace = Self { flows, chunks };
+        if trace.flows.first().is_none_or(|flow| flow.first_chunk != 0) {
+            return Err("trace: no flows".to_owned());
+        }
+        let in_order = trace.flows.windows(2).all(|pair| {
+            pair[0].start_ns <= pair[1].start_ns && pair[0].first_chunk < pair[1].first_chunk
+        });
+        let last = trace
+            .flows
+            .last()
+            .map_or(0, |flow| flow.first_chunk as usize);
+        let sound = last < trace.chunks.len() && trace.chunks.iter().all(|chunk| chunk.bytes > 0);
+        match in_order && sound {
+            true => Ok(trace),
+            false => Err("trace: flows out of order, or without bytes".to_owned()),
+        }
+    }
+
+    /// How many flows there are.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// When a flow began.
+    pub fn start_ns(&self, flow: usize) -> u64 {
+        self.flows[flow].start_ns
+    }
+
+    /// Positions of a flow's chunks.
+    pub fn chunks(&self, flow: usize) -> Range<usize> {
+        let end = self
+            .flows
+            .get(flow + 1)
+            .map(|next| next.first_chunk as usize);
+        self.flows[flow].first_chunk as usize..end.unwrap_or(self.chunks.len())
+    }
+
+    /// A chunk by its position.
+    pub fn chunk(&self, position: usize) -> Chunk {
+        self.chunks[position]
+    }
+
+    /// What a flow sends in all.
+    pub fn bytes(&self, flow: usize) -> u64 {
+        let chunks = &self.chunks[self.chunks(flow)];
+        chunks.iter().map(|chunk| chunk.bytes).sum()
+    }
+}
