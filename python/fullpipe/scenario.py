@@ -388,6 +388,11 @@ class Scenario(_Part):
     name: str = Field(
         "scenario", min_length=1, max_length=200, description="in tables, plots and reports"
     )
+    flent_test: str | None = Field(
+        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9_-]+$",
+        description="the test of Flent's that this is (`fullpipe test`): it is exported as that",
+        examples=["rrul"],
+    )  # fmt: skip
     duration: Time = Field(description="how long the run lasts")
     warmup: Time = Field(0, description="metrics leave out this much at the start")
     seed: int = Field(1, ge=0, le=2**63 - 1, description="of every random number")

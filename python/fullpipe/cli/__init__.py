@@ -23,6 +23,7 @@ from fullpipe.errors import RunError, UserError
 _COMMANDS = {
     "run": ("run:run", "Runs a scenario and records it."),
     "compare": ("compare:compare", "Compares congestion controls on one path."),
+    "test": ("test:test", "Runs one of Flent's tests by name."),
     "choose": ("choose:choose", "Ranks queues and congestion controls for a path."),
     "report": ("report:report", "Writes a self-contained HTML page from recordings."),
     "schema": ("schema:schema", "Prints the JSON schema of scenario files."),

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import secrets
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,11 @@ from fullpipe.errors import UserError
 from fullpipe.flent.document import Floats
 from fullpipe.flent.gridding import Columns, SeriesData, flow_series, ping_series, queue_series
 from fullpipe.flent.shapes import TESTS, End, Shape, shape
+from fullpipe.flent.templates import DELAY_S, Template, names, shape_of, template
 from fullpipe.flent.versions import FORMAT_VERSION
 from fullpipe.recording import Recording, RecordingError
 
 STEP_S = 0.2
-#: Flent starts flows this long after its pings and ends as long before; its box plots and CDFs
-#: leave both out.
-DELAY_S = 5.0
 #: The date of recordings that have none: simulated time has no calendar.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,8 +64,13 @@ def flent_document(
     flows = tables["flows"]
     probes = list(dict.fromkeys(map(str, tables["ping_samples"]["probe"])))
     origin = recording.metadata.get("flent", {}).get("name")
-    found = shape(test or (origin if origin in TESTS else None), _ends(recording, flows), probes)
-    clock = _Clock(recording, tables)
+    of_test = _template(recording, test)
+    ends = _ends(recording, flows)
+    named = dict(zip(map(str, flows["flow"]), ends, strict=True))
+    found = (of_test and shape_of(of_test, named, probes)) or shape(
+        test or (origin if origin in TESTS else None), ends, probes
+    )
+    clock = _Clock(recording, tables, of_test if of_test and found.test == of_test.name else None)
     data: dict[str, SeriesData] = {}
     for index, name in enumerate(found.flows):
         data |= flow_series(name, index, tables, clock.x, clock.start_s, clock.t0)
@@ -100,7 +104,9 @@ class _Clock:
     """Where the recording lies on Flent's axis: it starts at `start_s` of `x`, whose 0 is the Unix
     time `t0`."""
 
-    def __init__(self, recording: Recording, tables: dict[str, Columns]) -> None:
+    def __init__(
+        self, recording: Recording, tables: dict[str, Columns], of_test: Template | None
+    ) -> None:
         metadata = recording.metadata
         origin = metadata.get("flent") if metadata.get("engine") == "flent" else None
         plan = metadata.get("plan", {})
@@ -108,9 +114,12 @@ class _Clock:
         last_s = max((float(t.max()) / 1e6 for t in times if t.size), default=0.0)
         planned_s = float(plan.get("duration_ns") or 0) / 1e9
         self.step_s = max(STEP_S, float(plan.get("sample_interval_ns") or 0) / 1e9)
-        self.start_s = 0.0 if origin else DELAY_S
+        # A run of a test has its streams' delay in it.
+        self.start_s = 0.0 if origin or of_test else DELAY_S
         self.length_s = planned_s or last_s
-        self.total_s = self.length_s + 2 * self.start_s
+        if of_test:
+            self.length_s = max(0.0, self.length_s - DELAY_S - of_test.tail_s)
+        self.total_s = planned_s if of_test else self.length_s + 2 * self.start_s
         self.t0 = float(origin["t0_unix_s"]) if origin else EPOCH.timestamp()
         if origin:
             self.length_s = origin.get("length_s") or self.length_s
@@ -125,6 +134,15 @@ class _Clock:
         """The time of x = 0 as Flent writes it."""
         when = datetime.fromtimestamp(self.t0, UTC)
         return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _template(recording: Recording, test: str | None) -> Template | None:
+    """The test that the recording's scenario says it is, unless another one is wanted."""
+    try:
+        name = tomllib.loads(recording.scenario_toml).get("flent_test")
+    except tomllib.TOMLDecodeError:
+        return None
+    return template(name) if name in names() and test in (None, name) else None
 
 
 def _metadata(
