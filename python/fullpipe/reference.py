@@ -44,6 +44,7 @@ ENGINES = {
 #: Examples that say more than a default or a type.
 EXAMPLES: dict[str, Any] = {
     "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
+    "flent_test": "rrul",
     "path.buffer": "2bdp", "path.qdisc": "fq_codel", "path.mtu": 9000, "path.forward_delay": "5ms",
     "path.loss_correlation": "25%", "path.jitter": "10ms", "path.jitter_shape": "slotted",
     "path.reverse_buffer": "64KB",

@@ -391,7 +391,6 @@ class Scenario(_Part):
     flent_test: str | None = Field(
         None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9_-]+$",
         description="the test of Flent's that this is (`fullpipe test`): it is exported as that",
-        examples=["rrul"],
     )  # fmt: skip
     duration: Time = Field(description="how long the run lasts")
     warmup: Time = Field(0, description="metrics leave out this much at the start")
