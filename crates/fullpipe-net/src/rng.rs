@@ -47,6 +47,10 @@ pub mod purpose {
     pub const TRAFFIC_CC: u32 = 9;
     /// What packets of traffic's flows cost the hosts, by flow.
     pub const TRAFFIC_HOST: u32 = 10;
+    /// When streams of datagrams are silent, by stream.
+    pub const DATAGRAMS: u32 = 11;
+    /// When a flow's application writes, by flow.
+    pub const PATTERN: u32 = 12;
     /// Backoff on a Wi-Fi channel.
     pub const WIFI_BACKOFF: u32 = 20;
     /// MPDUs lost on it.

@@ -5,6 +5,7 @@
 //! columns of a recording; Python turns them into Parquet. This crate must never know how a plan
 //! is run.
 
+mod applications;
 mod cc_row;
 mod links;
 mod plan;
@@ -13,13 +14,15 @@ mod tables;
 mod traffic;
 mod wifi;
 
+pub use applications::{Datagrams, Lookup, Page, PageObject, Pattern, Protocol, Turns};
 pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction, Flow,
     HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
-    CcRow, Column, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables, TrafficRow,
+    CcRow, Column, DatagramRow, EventRow, FlowRow, FlowSampleRow, ObjectRow, PageRow, PingRow,
+    QueueRow, Table, Tables, TrafficRow,
 };
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};
 pub use wifi::{

@@ -4,6 +4,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::applications::{Datagrams, Page, Pattern};
 use crate::links::{Ends, Hosts, Link, Route};
 use crate::traffic::Traffic;
 
@@ -33,6 +34,12 @@ pub struct Plan {
     /// Groups of flows that come and go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Traffic>,
+    /// Pages that are loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<Page>,
+    /// Streams of datagrams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datagrams: Vec<Datagrams>,
     /// How the end hosts' TCP is set up.
     pub host: HostOptions,
 }
@@ -372,6 +379,9 @@ pub struct Flow {
     pub amount_bytes: Option<u64>,
     /// Rate at which the application hands over data. `None`: always ready.
     pub app_rate_bps: Option<u64>,
+    /// When the application writes. `None`: as `app_rate_bps` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
     /// Which way the data goes.
     pub direction: Direction,
     /// Which links it passes.

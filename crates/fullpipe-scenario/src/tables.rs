@@ -259,6 +259,66 @@ row! {
     }
 }
 
+row! {
+    /// One load of a page.
+    PageRow, "page_loads", {
+        /// Position in the plan.
+        page_id: U64,
+        /// Name in the plan.
+        page: Text,
+        /// Counts from 0.
+        load: U64,
+        /// When it began.
+        start_us: U64,
+        /// When its last object had come; null: it had not by the end of the run.
+        done_us: OptU64,
+        /// Objects of the page.
+        objects: U64,
+        /// All of them, headers included.
+        bytes: U64,
+    }
+}
+
+row! {
+    /// One object of a load of a page.
+    ObjectRow, "page_objects", {
+        /// Position of its page in the plan.
+        page_id: U64,
+        /// Of which load.
+        load: U64,
+        /// Position in the page.
+        object: U64,
+        /// Number of its connection within the page.
+        connection: U64,
+        /// When its connection turned to it (looked up and connected for it, where it had to).
+        asked_us: U64,
+        /// When its first byte had come; null: it had not.
+        first_byte_us: OptU64,
+        /// When its last byte had come; null: it had not.
+        done_us: OptU64,
+        /// Header included.
+        bytes: U64,
+    }
+}
+
+row! {
+    /// One datagram of a stream.
+    DatagramRow, "datagrams", {
+        /// When it was sent.
+        t_us: U64,
+        /// Position of its stream in the plan.
+        stream_id: U64,
+        /// Counts from 0.
+        seq: U64,
+        /// The frame that it is a part of; its own number where there are no frames.
+        frame: U64,
+        /// Payload.
+        bytes: U64,
+        /// How long it was under way; null: it did not arrive.
+        delay_us: OptU64,
+    }
+}
+
 /// All rows of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
@@ -276,6 +336,12 @@ pub struct Tables {
     pub events: Vec<EventRow>,
     /// Flows of traffic in the order of their ends; `None`: the plan has no traffic.
     pub traffic: Option<Vec<TrafficRow>>,
+    /// Loads of pages in the order of their ends; `None`: the plan has no page.
+    pub page_loads: Option<Vec<PageRow>>,
+    /// Their objects; `None`: the plan has no page.
+    pub page_objects: Option<Vec<ObjectRow>>,
+    /// Datagrams in the order of sending; `None`: the plan has no stream of them.
+    pub datagrams: Option<Vec<DatagramRow>>,
 }
 
 impl Tables {
@@ -289,6 +355,9 @@ impl Tables {
             cc_samples,
             events,
             traffic,
+            page_loads,
+            page_objects,
+            datagrams,
         } = self;
         let makers: [Box<dyn FnOnce() -> Table>; 6] = [
             Box::new(move || FlowRow::table(&flows)),
@@ -298,7 +367,13 @@ impl Tables {
             Box::new(move || CcRow::table(&cc_samples)),
             Box::new(move || EventRow::table(&events)),
         ];
-        let own = traffic.map(|rows| TrafficRow::table(&rows));
+        let own = [
+            traffic.map(|rows| TrafficRow::table(&rows)),
+            page_loads.map(|rows| PageRow::table(&rows)),
+            page_objects.map(|rows| ObjectRow::table(&rows)),
+            datagrams.map(|rows| DatagramRow::table(&rows)),
+        ];
+        let own = own.into_iter().flatten();
         makers.into_iter().map(|make| make()).chain(own)
     }
 }

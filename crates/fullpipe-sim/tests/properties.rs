@@ -24,6 +24,7 @@ fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>) -> Flow {
         stop_ns: None,
         amount_bytes: None,
         app_rate_bps: None,
+        pattern: None,
         direction: Direction::Up,
         route: Route::default(),
         hosts: Hosts::default(),
@@ -117,6 +118,8 @@ prop_compose! {
                 dscp: 0,
             }],
             traffic: Vec::new(),
+            pages: Vec::new(),
+            datagrams: Vec::new(),
             host: HostOptions {
                 pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
                 pacing_shift: 10,

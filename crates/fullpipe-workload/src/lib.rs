@@ -6,9 +6,13 @@
 mod arrivals;
 mod backbone;
 mod draw;
+mod page;
 mod sizes;
+mod stream;
 mod trace;
 
 pub use arrivals::{Flows, NewFlow};
 pub use backbone::backbone;
+pub use page::{PageLoader, Step};
+pub use stream::{Datagram, DatagramSource, Writer, Writing};
 pub use trace::{Chunk, Trace, TraceFlow};
