@@ -41,3 +41,14 @@ u32 cc_least_burst(struct cc_kept *kept, const struct cc_conn *conn, struct cc_c
 	cc_close_ctl(kept, 0, conn, host_rate_Bps, ctl);
 	return ctl->tso_segs;
 }
+
+void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl)
+{
+	cc_open_ctl(kept, flags, ctl);
+}
+
+void cc_close_ctl_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			 u64 host_rate_Bps, struct cc_ctl *ctl)
+{
+	cc_close_ctl(kept, flags, conn, host_rate_Bps, ctl);
+}

@@ -11,6 +11,90 @@ class _Cc:
     def load(self, path: str, name: str) -> dict[str, Any]: ...
     def replay(self, path: str) -> dict[str, Any]: ...
 
+class Conn:
+    now_us: int
+    now_ns: int
+    edt_ns: int
+    delivered_us: int
+    last_send_us: int
+    pacing_rate_cap_Bps: int  # noqa: N815
+    mss_bytes: int
+    delivered: int
+    delivered_ce: int
+    lost: int
+    packets_out: int
+    inflight: int
+    snd_una: int
+    snd_nxt: int
+    srtt_us: int
+    app_limited: int
+    cwnd_clamp: int
+    gso_max_segs: int
+    seed: int
+    ca_state: int
+    prior_ca_state: int
+    is_cwnd_limited: bool
+    ecn_ok: bool
+    ecn_low: bool
+    is_paced: bool
+    is_cwnd_full: bool
+
+class Ack:
+    prior_us: int
+    prior_delivered: int
+    prior_delivered_ce: int
+    delivered: int
+    delivered_ce: int
+    interval_us: int
+    rtt_us: int
+    losses: int
+    acked_sacked: int
+    prior_inflight: int
+    last_end_seq: int
+    tx_inflight: int
+    lost: int
+    is_app_limited: bool
+    is_retrans: bool
+    is_ack_delayed: bool
+    is_probe_answer: bool
+
+class Event:
+    kind: int
+    value: int
+    packets: int
+    is_app_limited: bool
+
+class Ctl:
+    pacing_rate_Bps: int  # noqa: N815
+    cwnd: int
+    ssthresh: int
+    tso_segs: int
+    sndbuf_factor: int
+    cwnd_cnt: int
+
+class Info:
+    bw_Bps: int  # noqa: N815
+    max_bw_Bps: int  # noqa: N815
+    bw_shortterm_Bps: int  # noqa: N815
+    min_rtt_us: int
+    phase: int
+    pacing_gain: int
+    cwnd_gain: int
+    inflight_longterm: int
+    inflight_shortterm: int
+    extra_acked: int
+    round_count: int
+
+class _Controller:
+    def register(
+        self,
+        name: str,
+        title: str,
+        flags: int,
+        params: list[dict[str, Any]],
+        make: Callable[[list[int], Conn, Ctl], list[Any]],
+    ) -> None: ...
+
 class _Sim:
     def run(
         self,
@@ -30,6 +114,7 @@ class _Wifi:
     ) -> list[dict[str, Any]]: ...
 
 cc: _Cc
+controller: _Controller
 sim: _Sim
 stream: _Stream
 model: Any

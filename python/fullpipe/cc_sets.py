@@ -133,17 +133,31 @@ def cc_set(name: str) -> CcSet:
 
 
 def _find(name: str) -> CcSet | None:
-    return file_set(name) if outside.is_file_name(name) else cc_sets().get(name)
+    return file_set(name) if is_outside_name(name) else cc_sets().get(name)
+
+
+def is_outside_name(name: str) -> bool:
+    """Whether a flow's `cc` names a file, a class of one, or one that a program handed over."""
+    written = name.partition("[")[0]
+    return outside.is_file_name(written) or outside.is_class(written)
 
 
 def file_set(path: str) -> CcSet:
     """The one set that a file defines: the defaults of its constants, under the file's name without
     its ending (with it, where a set of the registry is called so). Raises UserError where the file
     cannot be used."""
-    source = outside.read(path)
+    source = _source(path)
     if not _VARIANT.fullmatch(source.stem):
         raise UserError(f"{path}: a file's name must be letters, digits, _, + or -, and then .h")
     return _source_set(source, outside.describe(source))
+
+
+def _source(name: str) -> outside.Source:
+    from fullpipe.outside import classes  # most programs need none
+
+    if outside.is_class(name):
+        return outside.source_of(name)
+    return classes.read(name) if classes.is_class_name(name) else outside.read(name)
 
 
 def sets_of(algorithm: str) -> list[CcSet]:
@@ -160,6 +174,8 @@ def sets_of(algorithm: str) -> list[CcSet]:
 def _source_set(source: outside.Source, found: Mapping[str, Any]) -> CcSet:
     params = tuple(Param(**param) for param in found["params"])
     name = source.main if source.stem in cc_sets() else source.stem
+    if source.is_class and source.stem in cc_sets():
+        name = f"{source.main}:{source.stem}"
     kernel_name = "fp_" + re.sub(r"[^A-Za-z0-9_-]", "_", source.stem)[:12]
     values = tuple(param.default for param in params)
     return CcSet(name, source.id, kernel_name, source.title, str(source.path), values, params)
@@ -265,7 +281,7 @@ def _files(names: Iterable[str]) -> dict[str, CcSet]:
     found: dict[str, CcSet] = {}
     for index, name in enumerate(names):
         written = name.partition("[")[0]
-        if outside.is_file_name(written):
+        if is_outside_name(written):
             try:
                 item = file_set(written)
             except UserError as error:

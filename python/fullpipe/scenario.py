@@ -279,8 +279,8 @@ class Flow(_Part):
     cc: str = Field(
         min_length=1, max_length=500,
         description="congestion control: a name of `fullpipe cc list`, the same with changed "
-        "constants (cubic[beta=0.85]), a variant of [cc.NAME], a file (./mine.h, relative to the "
-        "scenario), or kernel:NAME",
+        "constants (cubic[beta=0.85]), a variant of [cc.NAME], a file (./mine.h, or a "
+        "class of Python, ./mine.py:Mine; relative to the scenario), or kernel:NAME",
     )  # fmt: skip
     count: int = Field(1, ge=1, le=MAX_FLOWS, description="how many flows like this")
     name: str | None = Field(
@@ -580,12 +580,14 @@ def _find_files(document: dict[str, Any], folder: FilePath) -> None:
     this one, whole."""
     if folder.resolve() == FilePath.cwd():
         return
+    from fullpipe.outside import is_file_name  # loads what is compiled: only when needed
+
     flows, tables = document.get("flow"), document.get("cc")
     items = [(item, "cc") for item in flows] if isinstance(flows, list) else []
     items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
     for item, key in items:
         name = item.get(key) if isinstance(item, dict) else None
-        if isinstance(name, str) and (name.split("[")[0].endswith(".h") or "/" in name):
+        if isinstance(name, str) and is_file_name(name.split("[")[0]):
             item[key] = str(folder.resolve() / name)
 
 

@@ -222,4 +222,12 @@ extern "C" {
     pub(crate) fn cc_ring_push_native(ring: *mut c_void, conn: *const Conn);
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
     pub(crate) fn cc_least_burst(kept: *mut Kept, conn: *const Conn, ctl: *mut Ctl) -> u32;
+    pub(crate) fn cc_open_ctl_native(kept: *const Kept, flags: u32, ctl: *mut Ctl);
+    pub(crate) fn cc_close_ctl_native(
+        kept: *mut Kept,
+        flags: u32,
+        conn: *const Conn,
+        host_rate_bytes_per_s: u64,
+        ctl: *mut Ctl,
+    );
 }

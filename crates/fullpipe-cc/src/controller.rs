@@ -4,17 +4,27 @@ use std::ffi::c_void;
 use std::fmt;
 
 use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info};
-use crate::registry::Algorithm;
+use crate::foreign::Foreign;
+use crate::registry::{Algorithm, Code};
 use crate::{flags, INFINITE};
 
 /// One connection's instance of an algorithm.
 pub struct Controller {
     algorithm: &'static Algorithm,
     params: Box<[u32]>,
-    /// u64 words, so that every field of a C struct is aligned.
-    state: Box<[u64]>,
+    instance: Instance,
     kept: abi::Kept,
     ring: Option<Box<[u64]>>,
+}
+
+/// What a connection keeps between calls.
+enum Instance {
+    C {
+        raw: &'static abi::Algorithm,
+        /// u64 words, so that every field of a C struct is aligned.
+        state: Box<[u64]>,
+    },
+    Foreign(Box<dyn Foreign>),
 }
 
 /// Parameters that do not fit the algorithm.
@@ -54,7 +64,13 @@ impl Controller {
         Ok(Self {
             algorithm,
             params: params.into(),
-            state: zeroed(algorithm.state_bytes()),
+            instance: match &algorithm.code {
+                Code::C(raw) => Instance::C {
+                    raw,
+                    state: zeroed(algorithm.state_bytes()),
+                },
+                Code::Foreign(made) => Instance::Foreign((made.make)(params)),
+            },
             kept: abi::Kept::default(),
             ring: wants_ring.then(|| zeroed(ring_bytes)),
         })
@@ -79,9 +95,15 @@ impl Controller {
 
     /// The connection was established.
     pub fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
-        let (state, params) = (self.state.as_mut_ptr().cast(), self.params());
-        // SAFETY: state and params have the sizes that the algorithm's table row demands.
-        unsafe { (self.algorithm.raw.init)(state, params, &mut self.kept, conn, ctl) }
+        let params = self.params();
+        match &mut self.instance {
+            Instance::C { raw, state } => {
+                let state = state.as_mut_ptr().cast();
+                // SAFETY: state and params have the sizes that the algorithm's table row demands.
+                unsafe { (raw.init)(state, params, &mut self.kept, conn, ctl) }
+            }
+            Instance::Foreign(_) => self.decide(conn, ctl, |code, ctl| code.init(conn, ctl)),
+        }
     }
 
     /// An ACK arrived. Fills the ring's part of `ack` first.
@@ -90,9 +112,15 @@ impl Controller {
             // SAFETY: the ring has cc_ring_bytes bytes.
             unsafe { abi::cc_ring_sample_native(ring.as_ptr().cast(), conn, ack) }
         }
-        let (state, params) = (self.state.as_mut_ptr().cast(), self.params());
-        // SAFETY: as in init.
-        unsafe { (self.algorithm.raw.on_ack)(state, params, &mut self.kept, conn, ack, ctl) }
+        let params = self.params();
+        match &mut self.instance {
+            Instance::C { raw, state } => {
+                let state = state.as_mut_ptr().cast();
+                // SAFETY: as in init.
+                unsafe { (raw.on_ack)(state, params, &mut self.kept, conn, ack, ctl) }
+            }
+            Instance::Foreign(_) => self.decide(conn, ctl, |code, ctl| code.on_ack(conn, ack, ctl)),
+        }
     }
 
     /// Anything else happened. A send is put into the ring first.
@@ -103,9 +131,36 @@ impl Controller {
                 unsafe { abi::cc_ring_push_native(ring.as_mut_ptr().cast(), conn) }
             }
         }
-        let (state, params) = (self.state.as_mut_ptr().cast(), self.params());
-        // SAFETY: as in init.
-        unsafe { (self.algorithm.raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
+        let params = self.params();
+        match &mut self.instance {
+            Instance::C { raw, state } => {
+                let state = state.as_mut_ptr().cast();
+                // SAFETY: as in init.
+                unsafe { (raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
+            }
+            Instance::Foreign(_) => {
+                self.decide(conn, ctl, |code, ctl| code.on_event(conn, &event, ctl));
+            }
+        }
+    }
+
+    /// One call of code that is not C, as table.h makes those of C.
+    fn decide(
+        &mut self,
+        conn: &Conn,
+        ctl: &mut Ctl,
+        call: impl FnOnce(&mut dyn Foreign, &mut Ctl),
+    ) {
+        let Instance::Foreign(code) = &mut self.instance else {
+            return;
+        };
+        let (kept, flags) = (&mut self.kept, self.algorithm.flags());
+        let host_rate = ctl.pacing_rate_bytes_per_s;
+        // SAFETY: plain structures, of which neither keeps a pointer.
+        unsafe { abi::cc_open_ctl_native(kept, flags, ctl) }
+        call(&mut **code, ctl);
+        // SAFETY: as above.
+        unsafe { abi::cc_close_ctl_native(kept, flags, conn, host_rate, ctl) }
     }
 
     /// Data is about to be sent: the least packets per burst. An algorithm that does not own its
@@ -130,17 +185,25 @@ impl Controller {
             inflight_shortterm: INFINITE,
             ..Info::default()
         };
-        let (state, params) = (self.state.as_ptr().cast(), self.params());
-        // SAFETY: as in init.
-        unsafe { (self.algorithm.raw.info)(state, params, &mut info) }
+        match &self.instance {
+            Instance::C { raw, state } => {
+                // SAFETY: as in init.
+                unsafe { (raw.info)(state.as_ptr().cast(), self.params(), &mut info) }
+            }
+            Instance::Foreign(code) => code.info(&mut info),
+        }
         info
     }
 
-    /// The raw state, for comparison with another host's (replay, the kernel's map).
+    /// The raw state, for comparison with another host's (replay, the kernel's map); empty where the
+    /// code is not C.
     pub fn state_mut(&mut self) -> &mut [u8] {
-        let bytes = self.algorithm.state_bytes();
+        let Instance::C { raw, state } = &mut self.instance else {
+            return &mut [];
+        };
+        let bytes = raw.state_bytes as usize;
         // SAFETY: the words hold at least that many initialised bytes.
-        unsafe { std::slice::from_raw_parts_mut(self.state.as_mut_ptr().cast(), bytes) }
+        unsafe { std::slice::from_raw_parts_mut(state.as_mut_ptr().cast(), bytes) }
     }
 
     fn params(&self) -> *const c_void {

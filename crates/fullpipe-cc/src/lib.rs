@@ -5,6 +5,7 @@
 
 mod abi;
 mod controller;
+pub mod foreign;
 #[cfg(feature = "outside")]
 pub mod outside;
 mod registry;

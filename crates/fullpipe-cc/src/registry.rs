@@ -4,6 +4,7 @@ use std::ffi::{c_char, CStr};
 use std::sync::OnceLock;
 
 use crate::abi;
+use crate::foreign::Made;
 
 /// One constant of an algorithm.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub struct Param {
 
 /// One algorithm.
 pub struct Algorithm {
-    pub(crate) raw: &'static abi::Algorithm,
+    pub(crate) code: Code,
     /// Name in the registry.
     pub name: &'static str,
     /// For people.
@@ -39,6 +40,14 @@ pub struct Algorithm {
     pub sources: &'static str,
     /// Its constants, in storage order.
     pub params: Vec<Param>,
+}
+
+/// What is called.
+pub(crate) enum Code {
+    /// A row of native.h's table.
+    C(&'static abi::Algorithm),
+    /// Another language's.
+    Foreign(Made),
 }
 
 /// A named set of parameter values of one algorithm.
@@ -59,12 +68,18 @@ pub struct Set {
 impl Algorithm {
     /// `enum cc_flags`.
     pub fn flags(&self) -> u32 {
-        self.raw.flags
+        match &self.code {
+            Code::C(raw) => raw.flags,
+            Code::Foreign(made) => made.flags,
+        }
     }
 
-    /// Size of the state struct.
+    /// Size of the state struct; 0 where the code keeps its state itself.
     pub fn state_bytes(&self) -> usize {
-        self.raw.state_bytes as usize
+        match &self.code {
+            Code::C(raw) => raw.state_bytes as usize,
+            Code::Foreign(_) => 0,
+        }
     }
 }
 
@@ -86,6 +101,7 @@ pub fn sets() -> &'static [Set] {
 /// The algorithm of that name: of the registry, or loaded from outside.
 pub fn algorithm(name: &str) -> Option<&'static Algorithm> {
     let known = algorithms().iter().find(|algorithm| algorithm.name == name);
+    let known = known.or_else(|| crate::foreign::find(name));
     #[cfg(feature = "outside")]
     let known = known.or_else(|| crate::outside::find(name));
     known
@@ -172,7 +188,7 @@ pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>)
     // SAFETY: native.c sets param_count to the length of the array behind params.
     let params = unsafe { std::slice::from_raw_parts(raw.params, raw.param_count as usize) };
     Algorithm {
-        raw,
+        code: Code::C(raw),
         name: name.map_or_else(|| text(raw.name), |name| name.leak()),
         title: text(raw.title),
         sources: text(raw.sources),

@@ -4,6 +4,7 @@
 use pyo3::prelude::*;
 
 mod cc;
+mod controller;
 mod model;
 mod sim;
 mod stream;
@@ -14,6 +15,7 @@ mod wifi;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cc::register(module)?;
+    controller::register(module)?;
     model::register(module)?;
     sim::register(module)?;
     stream::register(module)?;

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::controller::take_raised;
 use crate::tables;
 
 /// How often the interpreter is asked whether to go on.
@@ -36,7 +37,8 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
-/// be stopped (with `details`: algorithm, (file, line) or None, offset), OSError where the capture cannot be written.
+/// be stopped (with `details`: algorithm, (file, line) or None, offset; or `algorithm`, and what its
+/// class raised as the cause), OSError where the capture cannot be written.
 #[pyfunction]
 #[pyo3(signature = (plan_json, progress=None, pcap=None))]
 fn run<'py>(
@@ -53,12 +55,18 @@ fn run<'py>(
         .map_err(|error| PyOSError::new_err(error.to_string()))?;
     let mut failure = None;
     let mut broken = None;
+    let mut raised = None;
     let mut last = Instant::now();
-    let outcome = py.allow_threads(|| {
-        let _ = take_failure();
+    let has_classes = plan
+        .flows
+        .iter()
+        .any(|flow| is_class(flow.cc.algorithm.as_deref()));
+    let _ = (take_failure(), take_raised());
+    let work = || {
         let mut ask = |done_ns: u64| {
             broken = take_failure();
-            if broken.is_some() {
+            raised = take_raised();
+            if broken.is_some() || raised.is_some() {
                 return false;
             }
             let Some(progress) = &progress else {
@@ -87,8 +95,21 @@ fn run<'py>(
             })
         };
         simulate(&plan, writer, &mut ask)
-    });
+    };
+    // A class is called for every ACK: the interpreter is not let go of in between, which would cost
+    // more than the call where other threads want it.
+    let outcome = if has_classes {
+        work()
+    } else {
+        py.allow_threads(work)
+    };
     if let Some(error) = failure {
+        return Err(error);
+    }
+    if let Some((algorithm, cause)) = raised.or_else(take_raised) {
+        let error = PyRuntimeError::new_err("a class raised an exception");
+        error.value(py).setattr("algorithm", algorithm)?;
+        error.set_cause(py, Some(cause));
         return Err(error);
     }
     if let Some(broken) = broken {
@@ -110,4 +131,9 @@ fn run<'py>(
     result.set_item("health", health)?;
     result.set_item("interrupted", outcome.interrupted)?;
     Ok(result)
+}
+
+/// Whether a plan's algorithm is a class of Python (fullpipe/outside/python.py).
+fn is_class(algorithm: Option<&str>) -> bool {
+    algorithm.is_some_and(|name| name.starts_with("py:"))
 }

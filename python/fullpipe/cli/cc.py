@@ -87,9 +87,12 @@ def check(
     verifiers of the kernels at hand, every call of a kernel replayed natively, simulator beside
     kernel. Exit status 2: something does not hold."""
     from fullpipe.cc_check import check as steps  # engines are slow to load
+    from fullpipe.outside.classes import is_class_name
 
     if not is_file_name(file):
         raise UserError(f"{file}: name a file, such as ./{file}.h")
+    if is_class_name(file):
+        raise UserError(f"{file}: checks are for files of C; a class runs in the simulator alone")
     failed = 0
     for step in steps(file, [name for name in kernels.split(",") if name]):
         mark = {True: "holds", False: "FAILS", None: "not asked"}[step.holds]

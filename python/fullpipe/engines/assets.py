@@ -34,6 +34,13 @@ def put_objects(plan: Mapping[str, Any], folder: Path) -> None:
         (folder / f"{algorithm}.bpf.o").symlink_to(bpf_object(algorithm))
 
 
+def refuse_classes(plan: Mapping[str, Any]) -> None:
+    """Raises UserError where a flow runs a class of Python, which no kernel does."""
+    for algorithm in algorithms(plan):
+        if outside.is_class(algorithm):
+            outside.bpf_object(algorithm)
+
+
 def algorithms(plan: Mapping[str, Any]) -> list[str]:
     """The algorithms of ours that a plan's flows run."""
     return sorted({flow["cc"]["algorithm"] for flow in plan["flows"]} - {None})

@@ -37,6 +37,9 @@ class SimEngine:
         for flow in plan["flows"]:
             if outside.is_outside(flow["cc"]["algorithm"]):
                 outside.load(flow["cc"]["algorithm"])
+        for algorithm in {flow["cc"]["algorithm"] for flow in plan["flows"]}:
+            if outside.is_class(algorithm):
+                _classes().renew(algorithm)
         try:
             raw = _native.sim.run(json.dumps(plan), progress, options.get("pcap"))
         except ValueError as error:
@@ -44,9 +47,20 @@ class SimEngine:
         except OSError as error:
             raise UserError(f"{options.get('pcap')}: cannot be written: {error}") from None
         except RuntimeError as error:
+            cause = error.__cause__
+            if cause is not None and hasattr(error, "algorithm"):
+                if not isinstance(cause, Exception):
+                    raise cause from None  # KeyboardInterrupt
+                raise UserError(_classes().explain(error.algorithm, cause)) from cause
             if hasattr(error, "details"):
                 raise UserError(f"{outside.explain(*error.details)}: {error}") from None
             raise RunError(f"the simulator failed: {error}") from None
         tables = arrow_tables(raw)
         health = {"problems": [], **raw.get("health", {})}
         return RunResult(tables, {}, health, interrupted=bool(raw.get("interrupted")))
+
+
+def _classes() -> Any:
+    from fullpipe.outside import classes  # most runs need none
+
+    return classes

@@ -1,12 +1,21 @@
-"""Congestion controls from outside the project: one file of C against the contract `cc.h`.
+"""Congestion controls from outside the project: one file of C against the contract `cc.h`, or a
+class of Python.
 
 A file becomes a shared object for the simulator and an eBPF object for the kernel, both kept in the
-user's cache under what decides them. Must never know scenarios or engines.
+user's cache under what decides them; a class is called by the simulator. Must never know scenarios
+or engines.
 """
 
 from fullpipe.outside.bpf import bpf_object, compile_bpf
 from fullpipe.outside.native import describe, explain, is_outside, load, warnings
-from fullpipe.outside.source import CONTRACT_VERSION, Source, is_file_name, read, source_of
+from fullpipe.outside.source import (
+    CONTRACT_VERSION,
+    Source,
+    is_class,
+    is_file_name,
+    read,
+    source_of,
+)
 
 __all__ = [
     "CONTRACT_VERSION",
@@ -15,6 +24,7 @@ __all__ = [
     "compile_bpf",
     "describe",
     "explain",
+    "is_class",
     "is_file_name",
     "is_outside",
     "load",

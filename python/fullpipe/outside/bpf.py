@@ -12,12 +12,17 @@ from pathlib import Path
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.outside.native import _run, explain_errors
-from fullpipe.outside.source import Source, folder_of, keep, source_of
+from fullpipe.outside.source import Source, folder_of, is_class, keep, source_of
 
 
 def bpf_object(identity: str) -> Path:
     """The eBPF object of an algorithm of a plan that came from a file. Raises UserError where it
     cannot be compiled, with the user's line."""
+    if is_class(identity):
+        raise UserError(
+            f"{source_of(identity).path}: a class of Python runs in the simulator alone; vm, live "
+            "and kernels run C: `fullpipe cc new NAME` writes a file to start from"
+        )
     folder = folder_of(identity)
     out = folder / f"{identity}.bpf.o"
     return out if out.is_file() else compile_bpf(source_of(identity))

@@ -57,6 +57,10 @@ def load(identity: str) -> dict[str, Any]:
 
 def describe(source: Source) -> dict[str, Any]:
     """As `load`, for a source that was read just now."""
+    if source.is_class:
+        from fullpipe.outside import classes
+
+        return classes.describe(source)
     found: dict[str, Any] = _native.cc.load(str(_shared_object(source)), source.id)
     if found["state_bytes"] > MAX_STATE_BYTES:
         raise UserError(

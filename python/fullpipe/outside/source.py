@@ -44,11 +44,12 @@ class Source:
     title: str
     files: dict[str, str]
     contract_sha256: str
+    is_class: bool = False  # of Python (classes.py); `name` is the class's
 
     @property
     def stem(self) -> str:
-        """What users call it: the file's name without its ending."""
-        return Path(self.main).stem
+        """What users call it: the file's name without its ending, or the class's name."""
+        return self.name if self.is_class else Path(self.main).stem
 
     @property
     def path(self) -> Path:
@@ -65,8 +66,9 @@ class Source:
     def id(self) -> str:
         """What plans and traces call it: its name, and a hash of the files and of the contract's
         headers."""
-        text = self.sha256 + self.contract_sha256
-        return f"{self.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        text = self.sha256 + self.contract_sha256 + (self.name if self.is_class else "")
+        kind = "py:" if self.is_class else ""
+        return f"{kind}{self.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def place(self, text: str) -> str:
         """A compiler's words with the user's files instead of the cache's."""
@@ -76,8 +78,16 @@ class Source:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a congestion control is named by a file: a path, or a name that ends with .h."""
-    return not name.startswith("kernel:") and (name.endswith(".h") or "/" in name)
+    """Whether a congestion control is named by a file: a path, or a name that ends with .h or .py,
+    a class of it perhaps (mine.py:Mine)."""
+    return not name.startswith("kernel:") and (
+        name.endswith((".h", ".py")) or "/" in name or ".py:" in name
+    )
+
+
+def is_class(identity: str | None) -> bool:
+    """Whether a plan's algorithm is a class of Python."""
+    return identity is not None and identity.startswith("py:")
 
 
 def read(path: Path | str) -> Source:
@@ -121,7 +131,7 @@ def source_of(identity: str) -> Source:
         files = {name: (folder / "source" / name).read_text(encoding="utf-8")
                  for name in about["files"]}  # fmt: skip
         return Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
-                      about["contract_sha256"])  # fmt: skip
+                      about["contract_sha256"], about.get("is_class", False))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
             f"{identity}: this congestion control came from a file and is not in this host's cache "
@@ -143,7 +153,7 @@ def keep(source: Source) -> Path:
     about = {
         "folder": str(source.folder), "main": source.main, "name": source.name,
         "title": source.title, "files": sorted(source.files),
-        "contract_sha256": source.contract_sha256,
+        "contract_sha256": source.contract_sha256, "is_class": source.is_class,
     }  # fmt: skip
     (partial / "about.json").write_text(json.dumps(about), encoding="utf-8")
     try:

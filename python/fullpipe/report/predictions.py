@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe.cc_sets import is_outside_name
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
 from fullpipe.report import style
@@ -53,10 +54,21 @@ def _trusted_plan(run: Run) -> dict[str, Any] | None:
     """The recording's plan where its scenario, read anew, gives the very same; models take no
     other, since a foreign recording may say anything."""
     try:
-        plan = resolve(make_scenario(tomllib.loads(run.recording.scenario_toml)), run.metadata.seed)
+        document = tomllib.loads(run.recording.scenario_toml)
+        if _names_files(document):
+            return None  # no model knows them, and reading a class executes it
+        plan = resolve(make_scenario(document), run.metadata.seed)
     except (UserError, ValueError):
         return None
     return plan if plan == run.recording.metadata.get("plan") else None
+
+
+def _names_files(document: dict[str, Any]) -> bool:
+    flows, tables = document.get("flow"), document.get("cc")
+    items = [(item, "cc") for item in flows] if isinstance(flows, list) else []
+    items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
+    names = [item.get(key) for item, key in items if isinstance(item, dict)]
+    return any(isinstance(name, str) and is_outside_name(name) for name in names)
 
 
 def _measured(group: Group) -> dict[str, Any]:

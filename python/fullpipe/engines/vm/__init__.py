@@ -12,6 +12,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.cc_sets import state_bytes_of
+from fullpipe.engines import assets
 from fullpipe.engines.base import Progress, RunResult, refuse_rows
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
@@ -41,6 +42,7 @@ class VmEngine:
         """Raises UserError where QEMU or what the plan needs is missing."""
         refuse_wifi(plan, self.name)
         refuse_rows(plan, self.name)
+        assets.refuse_classes(plan)
         if machine.version() is None:
             raise UserError(
                 f"--engine vm needs {machine.PROGRAM}; `fullpipe doctor --mend` installs it"

@@ -1,0 +1,220 @@
+"""Congestion controls that are classes of Python: the simulator runs them as it runs C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller_files import RENO
+from fullpipe import CaState, Constant, Controller, EventKind
+from fullpipe.cc_sets import cc_set
+from fullpipe.engines import engine, run_scenario
+from fullpipe.engines.sim import SimEngine
+from fullpipe.errors import UserError
+from fullpipe.outside import classes
+from fullpipe.plan import resolve
+from fullpipe.recording import TABLES, Recording
+from fullpipe.scenario import load_scenario, make_scenario
+
+PATH = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp", "loss": "0.2%"}
+
+
+def plan(name: str, **more: Any) -> dict[str, Any]:
+    document = {"duration": "4s", "path": PATH, "flow": [{"cc": name, "name": "one"}]} | more
+    return resolve(make_scenario(document))
+
+
+def run(name: str, **more: Any) -> dict[str, Any]:
+    result = SimEngine().run(plan(name, **more), lambda _done: True, {})
+    return {name: result.tables[name].drop_columns(
+        [c for c in result.tables[name].column_names if c == "cc"]).to_pydict()
+        for name in TABLES}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def written(folder: Path, text: str = RENO) -> Path:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return path
+
+
+def test_reno_in_python_leaves_the_recording_of_reno(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    assert run(f"{path}:Reno") == run("reno")
+    usual = run("reno", path={**PATH, "qdisc": "codel", "ecn": True})
+    assert run(str(path), path={**PATH, "qdisc": "codel", "ecn": True}) == usual
+    gentle = run("reno", cc={"reno": {"beta": 0.85}})
+    name = f"{path}:Reno"
+    assert run(name, cc={"Reno": {"beta": 0.85}}) == gentle != run("reno")
+
+
+def test_files_of_a_recording_are_equal_but_for_names(tmp_path: Path) -> None:
+    path = written(tmp_path, RENO.replace("class Reno", "class Mine"))
+    text = (
+        'duration = "2s"\n[path]\nrate = "5mbit"\nrtt = "20ms"\n[[flow]]\ncc = "{}"\nname = "a"\n'
+    )
+    recordings = []
+    for index, name in enumerate(("reno", f"./{path.name}:Mine")):
+        (tmp_path / "s.toml").write_text(text.format(name))
+        scenario = load_scenario(tmp_path / "s.toml")
+        outcome = run_scenario(scenario, text.format(name), [tmp_path / f"out{index}"])
+        recordings += outcome.recordings
+    theirs, mine = recordings
+    for name in set(TABLES) - {"flows"}:
+        there, here = (one.path / f"{name}.parquet" for one in (theirs, mine))
+        assert there.read_bytes() == here.read_bytes()
+    (source,) = mine.metadata["sources"].values()
+    assert source["files"] == {"mine.py": path.read_text()}
+    assert mine.metadata["constants"] == {"Mine": theirs.metadata["constants"]["reno"]}
+    assert mine.table("flows")["cc"].to_pylist() == ["Mine"]
+
+
+def test_seeds_in_other_processes_leave_what_they_leave_here(tmp_path: Path) -> None:
+    """Modules are loaded for every run: what one leaves in its globals, the next does not find."""
+    path = written(tmp_path, RENO + "calls = []\nclass Counts(Reno):\n    def on_ack(self, ack):\n"
+                   "        calls.append(0)\n        self.ctl.cwnd = 5 + len(calls) // 100\n"
+                   )  # fmt: skip
+    text = (
+        f'duration = "1s"\n[path]\nrate = "5mbit"\nrtt = "20ms"\n[[flow]]\ncc = "{path}:Counts"\n'
+    )
+    scenario = make_scenario({"duration": "1s", "path": {"rate": "5mbit", "rtt": "20ms"},
+                              "flow": [{"cc": f"{path}:Counts"}]})  # fmt: skip
+
+    def tables(recordings: list[Recording]) -> list[Any]:
+        return [one.table("flow_samples").to_pydict() for one in recordings]
+
+    pooled = run_scenario(scenario, text, [tmp_path / "p" / str(n) for n in range(2)]).recordings
+    first = run_scenario(scenario, text, [tmp_path / "one"]).recordings
+    again = run_scenario(scenario, text, [tmp_path / "two"]).recordings
+    assert tables(first) == tables(again)
+    assert len(tables(pooled)) == 2
+
+
+def test_an_owner_of_its_window_gets_every_fact_and_its_decisions_hold() -> None:
+    seen: dict[str, Any] = {"kinds": set(), "sends": 0, "rtts": []}
+
+    class Owner(Controller):
+        flags = Controller.OWNS_CWND | Controller.WANTS_RTT
+        gain = Constant(2.0, 1.0, 4.0)
+
+        def __init__(self) -> None:
+            self.rate = 0.0
+
+        def on_ack(self, ack: Any) -> None:
+            assert self.conn.inflight <= 60 and ack.acked_sacked >= 0
+            assert self.conn.now_us * 1000 <= self.conn.now_ns
+            seen["rtts"].append(ack.rtt_us)
+            self.ctl.cwnd = 40
+            self.ctl.pacing_rate_Bps = 250_000
+
+        def on_event(self, event: Any) -> None:
+            seen["kinds"].add(EventKind(event.kind))
+            if event.kind == EventKind.STATE:
+                assert CaState(event.value) is not None
+
+        def on_send(self) -> None:
+            seen["sends"] += 1
+            self.ctl.tso_segs = 1
+
+        def info(self, info: Any) -> None:
+            info.cwnd_gain = int(1024 * self.gain)
+
+    tables = run(classes.hand_over(Owner), path={**PATH, "buffer": "4bdp"})
+    samples = tables["flow_samples"]
+    assert set(samples["cwnd_packets"][3:]) == {40}
+    assert set(samples["pacing_rate_bps"][3:]) == {2_000_000}
+    # A packet of 1500 bytes every 1448/250000 s.
+    goodput_bps = tables["flows"]["bytes_delivered"][0] * 8 / 4
+    assert goodput_bps == pytest.approx(2e6, rel=0.05)
+    assert set(tables["cc_samples"]["cwnd_gain"]) == {2.0}
+    assert seen["kinds"] >= {EventKind.RTT, EventKind.STATE} and EventKind.SEND not in seen["kinds"]
+    assert seen["sends"] > 500
+    assert min(rtt for rtt in seen["rtts"] if rtt > 0) >= 20_000
+
+
+def test_what_a_class_leaves_alone_is_decided_as_for_c() -> None:
+    """It owns its window and decides nothing: the window stays, pacing follows it (defaults.h)."""
+
+    class Idle(Controller):
+        flags = Controller.OWNS_CWND
+
+    tables = run(classes.hand_over(Idle), path={**PATH, "loss": 0})
+    assert set(tables["flow_samples"]["cwnd_packets"]) == {10}
+    assert tables["flows"]["bytes_delivered"][0] * 8 / 4 == pytest.approx(10 * 1448 * 8 / 0.0214,
+                                                                          rel=0.1)  # fmt: skip
+
+
+WRONG = {
+    "raises": ("acked = ack.acked_sacked", "acked = 1 // 0",
+               r"mine\.py:21: in on_ack \(acked = 1 // 0\): ZeroDivisionError"),
+    "a wrong type": ("acked = ack.acked_sacked", "acked = ctl.cwnd = 1.5",
+                     r"mine\.py:21: in on_ack .*TypeError: .*'float' object"),
+    "below zero": ("acked = ack.acked_sacked", "acked = ctl.cwnd = -1",
+                   r"mine\.py:21: in on_ack .*OverflowError"),
+    "writes to ack": ("acked = ack.acked_sacked", "acked = ack.losses = 1",
+                      r"mine\.py:21: in on_ack .*AttributeError: .*'losses'.*not writable"),
+    "calls itself": ("acked = ack.acked_sacked", "acked = self.on_ack(ack)",
+                     r"mine\.py:21: in on_ack .*RecursionError"),
+    "an unknown fact": ("acked = ack.acked_sacked", "acked = ack.acked",
+                        r"mine\.py:21: in on_ack .*AttributeError: .*no attribute 'acked'"),
+    "fails to begin": ("self.prior_cwnd = self.ctl.cwnd\n\n", "raise ValueError('no')\n\n",
+                       r"mine\.py:15: in init .*ValueError: no"),
+    "syntax error": ("def on_ack(", "def on_ack)(", r"mine\.py:17: "),
+    "breaks at import": ("class Reno", "import nowhere_at_all\nclass Reno",
+                         r"mine\.py:8: in <module> .*ModuleNotFoundError"),
+    "no such class": ("class Reno", "class Other", r"has no class Reno of fullpipe\.Controller"),
+    "not a controller": ("(fullpipe.Controller)", "", r"has no class Reno"),
+    "an unknown flag": ("title =", "flags = 64\n    title =", r"flags: 64"),
+    "a ring without a window": ("title =", "flags = 2\n    title =", "needs OWNS_CWND"),
+    "a constant beyond its range": ("Constant(0.5, 0.1", "Constant(0.5, 0.7",r"Reno\.beta: a "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_class_that_goes_wrong_ends_the_run_with_its_line(kind: str, tmp_path: Path) -> None:
+    old, new, reason = WRONG[kind]
+    assert old in RENO
+    path = written(tmp_path, RENO.replace(old, new))
+    with pytest.raises(UserError, match=reason):
+        run(f"{path}:Reno")
+    assert run("reno")["flows"]["bytes_delivered"][0] > 0
+
+
+def test_ending_the_program_in_a_class_ends_the_run_not_the_program(tmp_path: Path) -> None:
+    path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", "raise KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        run(f"{path}:Reno")
+
+
+def test_kernels_refuse_a_class_and_say_what_they_run(tmp_path: Path) -> None:
+    found = plan(f"{written(tmp_path)}:Reno")
+    for name in ("vm", "live"):
+        with pytest.raises(UserError, match=r"mine.py: a class of Python runs in the simulator"):
+            engine(name).check(found)
+
+
+def test_the_class_of_another_program_is_refused() -> None:
+    class Here(Controller):
+        pass
+
+    identity = classes.hand_over(Here)
+    classes._current.pop(identity), classes._handed.pop(identity)
+    with pytest.raises(UserError, match="a program handed this class over"):
+        cc_set(identity)
+
+
+def test_modules_beside_a_class_belong_to_it(tmp_path: Path) -> None:
+    (tmp_path / "gains.py").write_text("BETA = 0.85\n")
+    text = RENO.replace("import fullpipe\n", "import fullpipe\nfrom gains import BETA\n")
+    path = written(tmp_path, text.replace("Constant(0.5, 0.1", "Constant(BETA, 0.1"))
+    found = cc_set(f"{path}:Reno")
+    assert found.values[0] == round(0.85 * 1024)
+    first = found.algorithm
+    (tmp_path / "gains.py").write_text("BETA = 0.8\n")
+    assert cc_set(f"{path}:Reno").algorithm != first
