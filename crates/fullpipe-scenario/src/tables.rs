@@ -220,7 +220,8 @@ row! {
         t_us: U64,
         /// Position in the plan; null: not of a flow.
         flow_id: OptU64,
-        /// `start`, `established`, `finish`, `recovery`, `recovery_end`, `rto`, `undo`, `cwr`.
+        /// `start`, `established`, `connect_timeout` (no SYN was answered), `finish`, `recovery`,
+        /// `recovery_end`, `rto`, `undo`, `cwr`.
         event: Text,
         /// Depends on the event: the cwnd in packets after it, where nothing else is said.
         value: U64,

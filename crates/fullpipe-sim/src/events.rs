@@ -22,8 +22,10 @@ pub(crate) enum Event {
     Write(u32),
     /// A flow connects.
     Start(u32),
-    /// Its handshake is done.
-    Established(u32),
+    /// Its first SYN (when it was sent, whether it asks for ECN) knows where to go.
+    Resolved(u32, u64, bool),
+    /// A timer of its handshake.
+    Handshake(u32),
     /// Its application stops.
     Stop(u32),
     /// A probe sends a request.

@@ -11,13 +11,15 @@ use fullpipe_scenario::{Direction, Flow, Pacing, PingRow, Plan};
 use fullpipe_tcp::{Ack, Data, Receiver, ReceiverConfig, Sender, SenderConfig};
 
 use crate::events::Event;
+use crate::opening::Handshake;
 use crate::packet::{Body, Travelling, HEADER_BYTES};
-use crate::pcap::PcapWriter;
+use crate::pcap::{AckEdges, PcapWriter};
 use crate::recorder;
 use crate::run::{BadPlan, Simulation};
 
 /// One connection.
 pub(crate) struct Connection {
+    pub(crate) handshake: Handshake,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     receiver_host: Host,
@@ -29,8 +31,8 @@ pub(crate) struct Connection {
     pub(crate) started: bool,
     stopped: bool,
     pub(crate) completion_us: Option<u64>,
-    write_interval_ns: u64,
-    data_way: Way,
+    pub(crate) write_interval_ns: u64,
+    pub(crate) data_way: Way,
 }
 
 impl Simulation<'_> {
@@ -38,47 +40,7 @@ impl Simulation<'_> {
         let connection = &mut self.connections[flow];
         connection.sender.stop();
         connection.stopped = true;
-    }
-
-    pub(crate) fn start(&mut self, flow: usize) {
-        let base_ns = self.plan.base_rtt_ns(&self.plan.flows[flow]);
-        let connection = &mut self.connections[flow];
-        connection.started = true;
-        let way = connection.data_way;
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "start", 0));
-        // The handshake's packets wait in the queues as they are now.
-        let queue_ns = self.network.waiting_ns(self.now_ns, flow, way);
-        // Neighbours are resolved once, by the first exchange.
-        let arp_ns = if self.plan.host.arp && self.now_ns < base_ns {
-            base_ns
-        } else {
-            0
-        };
-        self.agenda.schedule(
-            self.now_ns + base_ns + queue_ns + arp_ns,
-            Event::Established(flow as u32),
-        );
-    }
-
-    pub(crate) fn established(&mut self, flow: usize) {
-        let connection = &mut self.connections[flow];
-        let rtt_ns = self.now_ns - self.plan.flows[flow].start_ns;
-        connection
-            .sender
-            .establish(self.now_ns, rtt_ns, connection.receiver.window_bytes());
-        let value = u64::from(connection.sender.cwnd());
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "established", value));
-        if connection.write_interval_ns > 0 {
-            self.agenda.schedule(self.now_ns, Event::Write(flow as u32));
-        }
-        let (mss, ecn) = (connection.sender.mss_bytes(), self.plan.flows[flow].ecn);
-        let at_ns = self.now_ns;
-        self.capture(|pcap| pcap.handshake(at_ns, rtt_ns, flow as u32, mss, ecn));
-        self.transmit(flow);
+        self.transmit(flow); // its FIN
     }
 
     pub(crate) fn write(&mut self, flow: usize) {
@@ -92,7 +54,7 @@ impl Simulation<'_> {
         self.transmit(flow);
     }
 
-    fn transmit(&mut self, flow: usize) {
+    pub(crate) fn transmit(&mut self, flow: usize) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         self.connections[flow]
             .sender
@@ -140,11 +102,11 @@ impl Simulation<'_> {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
         let direct = self.plan.host.pacing == Pacing::Internal && access_bps == 0;
-        self.sent += outgoing.len() as u64;
         for data in outgoing.drain(..) {
+            self.count_sent(&data);
             if self.pcap.is_some() {
-                let mss = self.connections[flow].sender.mss_bytes();
-                self.capture(|pcap| pcap.data(flow as u32, mss, &data));
+                let begin = self.connections[flow].sender.sequence_bytes(data.number);
+                self.capture(|pcap| pcap.data(flow as u32, begin, &data));
             }
             if direct {
                 self.enter(flow, data);
@@ -197,11 +159,19 @@ impl Simulation<'_> {
         if self.egress.passes(way, &mut packet) {
             self.enter_row(way, packet);
         } else {
-            self.lost += 1;
+            self.lost += u64::from(packet.body.is_data());
+            self.control.lost += u64::from(packet.body.is_control());
         }
     }
 
-    fn packet(&self, owner: usize, way: Way, body: Body) -> Travelling {
+    fn count_sent(&mut self, data: &Data) {
+        match data.payload_bytes {
+            0 => self.control.sent += 1,
+            _ => self.sent += 1,
+        }
+    }
+
+    pub(crate) fn packet(&self, owner: usize, way: Way, body: Body) -> Travelling {
         Travelling {
             owner: owner as u32,
             label: self.labels[owner].towards(way),
@@ -250,8 +220,12 @@ impl Simulation<'_> {
         let owner = packet.owner as usize;
         match packet.body {
             Body::Data(data) => {
-                self.delivered += 1;
+                match data.payload_bytes {
+                    0 => self.control.delivered += 1,
+                    _ => self.delivered += 1,
+                }
                 let connection = &mut self.connections[owner];
+                connection.handshake.on_data();
                 connection.receiver_host.handle(self.now_ns);
                 let answer = connection.receiver.on_data(self.now_ns, &data);
                 if let Some(ack) = answer {
@@ -263,17 +237,21 @@ impl Simulation<'_> {
                 let connection = &mut self.connections[owner];
                 connection.sender.on_ack(self.now_ns, &ack);
                 if self.pcap.is_some() {
-                    let mss = connection.sender.mss_bytes();
-                    let bytes = if ack.next == connection.sender.snd_una() {
-                        connection.sender.acked_bytes()
-                    } else {
-                        u64::from(ack.next) * u64::from(mss)
-                    };
+                    let edges =
+                        AckEdges::new(&ack, |number| connection.sender.sequence_bytes(number));
                     let at_ns = self.now_ns;
-                    self.capture(|pcap| pcap.ack(at_ns, owner as u32, mss, bytes, &ack));
+                    self.capture(|pcap| pcap.ack(at_ns, owner as u32, &edges, &ack));
+                }
+                if ack.fin {
+                    self.send_last_ack(owner);
                 }
                 self.transmit(owner);
                 self.complete(owner);
+            }
+            Body::Opening(opening) => self.on_opening(owner, way, &opening),
+            Body::LastAck => {
+                self.control.delivered += 1;
+                self.connections[owner].receiver.on_last_ack();
             }
             Body::Probe { row } if way == Way::Forward => {
                 let answer = self.packet(owner, Way::Reverse, Body::Probe { row });
@@ -292,6 +270,16 @@ impl Simulation<'_> {
         if self.egress.passes(way, &mut packet) {
             self.enter_row(way, packet);
         }
+    }
+
+    /// Both FINs have arrived.
+    fn send_last_ack(&mut self, flow: usize) {
+        let connection = &self.connections[flow];
+        let sender = &connection.sender;
+        let (way, end) = (connection.data_way, sender.sequence_bytes(sender.snd_una()));
+        let at_ns = self.now_ns;
+        self.capture(|pcap| pcap.last_ack(at_ns, flow as u32, end));
+        self.send_control(flow, way, Body::LastAck);
     }
 
     pub(crate) fn receiver_timer(&mut self, flow: usize) {
@@ -316,8 +304,6 @@ impl Simulation<'_> {
         self.tables
             .events
             .push(recorder::event_row(self.now_ns, flow, "finish", bytes));
-        let at_ns = self.now_ns;
-        self.capture(|pcap| pcap.fin(at_ns, flow as u32, bytes));
     }
 
     pub(crate) fn probe(&mut self, probe: usize) {
@@ -380,7 +366,7 @@ impl Simulation<'_> {
         self.tables.events.extend(rows);
     }
 
-    fn capture(&mut self, write: impl FnOnce(&mut PcapWriter) -> io::Result<()>) {
+    pub(crate) fn capture(&mut self, write: impl FnOnce(&mut PcapWriter) -> io::Result<()>) {
         if let Some(pcap) = &mut self.pcap {
             if let Err(error) = write(pcap) {
                 self.pcap_error = Some(error);
@@ -428,6 +414,7 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
     let packet_bits = u64::from(plan.ends.mtu_bytes) * 8;
     let packet_ns = packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1);
     Ok(Connection {
+        handshake: Handshake::new(flow.ecn),
         sender: Sender::new(sender, cc),
         receiver: Receiver::new(receiver),
         receiver_host: Host::new(packet_ns, derive_seed(plan.seed, purpose::HOST, index)),

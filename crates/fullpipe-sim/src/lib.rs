@@ -7,13 +7,14 @@ mod ends;
 mod events;
 mod hosts;
 mod network;
+mod opening;
 mod packet;
 mod pcap;
 mod recorder;
 mod run;
 
 pub use pcap::PcapWriter;
-pub use run::{run, BadPlan, Outcome};
+pub use run::{run, BadPlan, Counts, Outcome};
 
 pub use fullpipe_scenario::{Plan, Tables};
 

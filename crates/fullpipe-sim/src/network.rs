@@ -5,7 +5,7 @@ use fullpipe_net::{AnyLink, DelayLine, Exit, Link, Passed, Way};
 use fullpipe_scenario::{Plan, Route};
 
 use crate::events::{Agenda, Event};
-use crate::packet::{Body, Travelling};
+use crate::packet::Travelling;
 use crate::run::{BadPlan, Simulation};
 
 /// The row.
@@ -37,12 +37,6 @@ impl Network {
             routes: flows.chain(probes).collect(),
             passed: Passed::default(),
         })
-    }
-
-    /// How long a packet of this owner that entered now would wait on its way.
-    pub(crate) fn waiting_ns(&self, now_ns: u64, owner: usize, way: Way) -> u64 {
-        let links = &self.links[self.routes[owner].range()];
-        links.iter().map(|link| link.waiting_ns(now_ns, way)).sum()
     }
 
     /// One event for a timer's earliest time; a later one is found when it comes.
@@ -120,7 +114,8 @@ impl Simulation<'_> {
     /// themselves.
     fn settle(&mut self, link: usize, timer: usize, begin: usize) {
         for packet in self.network.passed.dropped.drain(..) {
-            self.lost += u64::from(matches!(packet.body, Body::Data(_)));
+            self.lost += u64::from(packet.body.is_data());
+            self.control.lost += u64::from(packet.body.is_control());
         }
         let end = self.network.passed.out.len();
         for index in begin..end {

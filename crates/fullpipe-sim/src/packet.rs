@@ -2,22 +2,46 @@
 
 use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Way};
 use fullpipe_scenario::Hosts;
-use fullpipe_tcp::{Ack, Data};
+use fullpipe_tcp::{Ack, Data, Opening};
 
 /// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.
 pub(crate) const HEADER_BYTES: u32 = 66;
 /// ICMP echo with 56 bytes of payload, as ping sends it; the UDP probe is as large.
 pub(crate) const PROBE_BYTES: u32 = 98;
 
+/// SYN and SYN-ACK carry MSS, SACK-permitted and window scale beside timestamps, padded: 20 bytes of
+/// options where data have 12 (tcp_syn_options()).
+const SYN_BYTES: u32 = HEADER_BYTES + 8;
+
 /// What a packet carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     Data(Data),
     Ack(Ack),
+    /// A packet of a handshake.
+    Opening(Opening),
+    /// The acknowledgement of the receiver's FIN.
+    LastAck,
     /// A probe's request or answer, by its row in the recording.
     Probe {
         row: u32,
     },
+}
+
+impl Body {
+    /// It carries payload.
+    pub(crate) fn is_data(&self) -> bool {
+        matches!(self, Self::Data(data) if data.payload_bytes > 0)
+    }
+
+    /// It opens or ends a connection and carries nothing else.
+    pub(crate) fn is_control(&self) -> bool {
+        match self {
+            Self::Data(data) => data.payload_bytes == 0,
+            Self::Opening(_) | Self::LastAck => true,
+            Self::Ack(_) | Self::Probe { .. } => false,
+        }
+    }
 }
 
 /// Most hosts on either side.
@@ -77,6 +101,8 @@ impl Packet for Travelling {
         match &self.body {
             Body::Data(data) => HEADER_BYTES + data.payload_bytes,
             Body::Ack(ack) => HEADER_BYTES + ack_option_bytes(ack),
+            Body::Opening(Opening::Syn { .. } | Opening::SynAck { .. }) => SYN_BYTES,
+            Body::Opening(Opening::Ack { .. }) | Body::LastAck => HEADER_BYTES,
             Body::Probe { .. } => PROBE_BYTES,
         }
     }
@@ -119,6 +145,9 @@ impl Packet for Travelling {
         let Body::Ack(ack) = &self.body else {
             return None;
         };
+        if ack.fin {
+            return None;
+        }
         Some(PureAck {
             next: ack.next,
             blocks: ack.blocks.map(|block| (block.start, block.end)),

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use fullpipe_tcp::{Ack, Data};
+use fullpipe_tcp::{Ack, Data, Opening, MAX_BLOCKS};
 
 /// Nanosecond magic (pcap-savefile(5)) and link type Ethernet.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -16,6 +16,8 @@ const ETHERNET: u32 = 1;
 const WINDOW_SHIFT: u8 = 14;
 /// Initial sequence numbers; a constant, so that captures repeat.
 const ISN: u32 = 1_000_000;
+/// What a sender offers, which receives nothing.
+const FIRST_WINDOW_BYTES: u64 = 65_536;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const PSH: u8 = 8;
@@ -60,74 +62,65 @@ impl PcapWriter {
         })
     }
 
-    /// The three packets of a handshake that took `rtt_ns` and ended at `at_ns`.
-    pub(crate) fn handshake(
+    /// A packet of a handshake leaves or comes.
+    pub(crate) fn opening(
         &mut self,
         at_ns: u64,
-        rtt_ns: u64,
         flow: u32,
+        from_sender: bool,
         mss: u32,
-        ecn: bool,
+        opening: &Opening,
     ) -> io::Result<()> {
-        let mss = mss + 12;
-        let base = [
-            2,
-            4,
-            (mss >> 8) as u8,
-            mss as u8,
-            4,
-            2,
-            3,
-            3,
-            WINDOW_SHIFT,
-            1,
-            1,
-            1,
-        ];
-        let sent_ns = at_ns - rtt_ns;
-        let setup = if ecn { ECE | CWR } else { 0 };
-        let mut segment = Segment {
-            at_ns: sent_ns,
+        // The MSS option knows nothing of timestamps (RFC 6691).
+        let mss = (mss + 12).to_be_bytes();
+        let options = [2, 4, mss[2], mss[3], 4, 2, 3, 3, WINDOW_SHIFT, 1, 1, 1];
+        let ecn_flags = |agrees: bool, flags| if agrees { flags } else { 0 };
+        let (flags, sent_ns, echo_ns, window, options) = match *opening {
+            Opening::Syn { sent_ns, ecn } => {
+                let flags = SYN | ecn_flags(ecn, ECE | CWR);
+                (flags, sent_ns, 0, 64_240, &options[..])
+            }
+            Opening::SynAck {
+                sent_ns,
+                echo_ns,
+                ecn,
+                window_bytes,
+            } => {
+                let flags = SYN | ACK | ecn_flags(ecn, ECE);
+                (flags, sent_ns, echo_ns, window_bytes as u16, &options[..])
+            }
+            Opening::Ack {
+                sent_ns,
+                echo_ns,
+                window_bytes,
+            } => (ACK, sent_ns, echo_ns, scaled(window_bytes), &[][..]),
+        };
+        self.segment(&Segment {
+            at_ns,
             flow,
-            from_sender: true,
-            seq: ISN,
-            ack: 0,
-            flags: SYN | setup,
-            window: 64_240,
+            from_sender,
+            seq: if flags & SYN != 0 { ISN } else { ISN + 1 },
+            ack: if flags & ACK != 0 { ISN + 1 } else { 0 },
+            flags,
+            window,
             ecn: 0,
-            timestamps: (clock(sent_ns), 0),
-            options: &base,
+            timestamps: (clock(sent_ns), clock(echo_ns)),
+            options,
             payload_bytes: 0,
-        };
-        self.segment(&segment)?;
-        segment.at_ns = at_ns;
-        segment.from_sender = false;
-        segment.ack = ISN + 1;
-        segment.flags = SYN | ACK | if ecn { ECE } else { 0 };
-        segment.timestamps = (clock(at_ns), clock(sent_ns));
-        self.segment(&segment)?;
-        let last = Segment {
-            from_sender: true,
-            seq: ISN + 1,
-            flags: ACK,
-            window: (65_536 >> WINDOW_SHIFT) as u16,
-            timestamps: (clock(at_ns), clock(at_ns)),
-            options: &[],
-            ..segment
-        };
-        self.segment(&last)
+        })
     }
 
-    /// A data packet leaves.
-    pub(crate) fn data(&mut self, flow: u32, mss: u32, data: &Data) -> io::Result<()> {
+    /// A data packet leaves; `begin` bytes of the sequence space lie before it.
+    pub(crate) fn data(&mut self, flow: u32, begin: u64, data: &Data) -> io::Result<()> {
+        let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
         self.segment(&Segment {
             at_ns: data.departs_ns,
             flow,
             from_sender: true,
-            seq: sequence(data.number, mss),
+            seq: sequence(begin),
             ack: ISN + 1,
-            flags: ACK | if data.push { PSH } else { 0 } | if data.cwr { CWR } else { 0 },
-            window: (65_536 >> WINDOW_SHIFT) as u16,
+            flags: ACK | flag(data.push, PSH) | flag(data.cwr, CWR) | flag(data.fin, FIN),
+            window: scaled(FIRST_WINDOW_BYTES),
             ecn: if data.ect { 2 } else { 0 },
             timestamps: (clock(data.departs_ns), clock(data.echo_ns)),
             options: &[],
@@ -135,13 +128,12 @@ impl PcapWriter {
         })
     }
 
-    /// An ACK arrives; `acked_bytes` is the payload that it acknowledges in all.
+    /// An ACK arrives.
     pub(crate) fn ack(
         &mut self,
         at_ns: u64,
         flow: u32,
-        mss: u32,
-        acked_bytes: u64,
+        edges: &AckEdges,
         ack: &Ack,
     ) -> io::Result<()> {
         let mut options = [0u8; 28];
@@ -149,22 +141,19 @@ impl PcapWriter {
         if ack.count > 0 {
             options[..4].copy_from_slice(&[1, 1, 5, 2 + 8 * ack.count]);
             used = 4;
-            for block in &ack.blocks[..usize::from(ack.count)] {
-                for edge in [block.start, block.end] {
-                    options[used..used + 4].copy_from_slice(&sequence(edge, mss).to_be_bytes());
-                    used += 4;
-                }
+            for edge in edges.blocks[..usize::from(ack.count)].iter().flatten() {
+                options[used..used + 4].copy_from_slice(&sequence(*edge).to_be_bytes());
+                used += 4;
             }
         }
-        let window = (ack.window_bytes >> WINDOW_SHIFT).min(u64::from(u16::MAX)) as u16;
         self.segment(&Segment {
             at_ns,
             flow,
             from_sender: false,
             seq: ISN + 1,
-            ack: (ISN + 1).wrapping_add(acked_bytes as u32),
-            flags: ACK | if ack.ece { ECE } else { 0 },
-            window: window.max(1),
+            ack: sequence(edges.next),
+            flags: ACK | if ack.ece { ECE } else { 0 } | if ack.fin { FIN } else { 0 },
+            window: scaled(ack.window_bytes),
             ecn: 0,
             timestamps: (clock(ack.sent_ns), clock(ack.echo_ns)),
             options: &options[..used],
@@ -172,16 +161,16 @@ impl PcapWriter {
         })
     }
 
-    /// The application closed and everything was acknowledged.
-    pub(crate) fn fin(&mut self, at_ns: u64, flow: u32, acked_bytes: u64) -> io::Result<()> {
+    /// The sender acknowledges the receiver's FIN; `end` bytes of the sequence space lie before it.
+    pub(crate) fn last_ack(&mut self, at_ns: u64, flow: u32, end: u64) -> io::Result<()> {
         self.segment(&Segment {
             at_ns,
             flow,
             from_sender: true,
-            seq: (ISN + 1).wrapping_add(acked_bytes as u32),
-            ack: ISN + 1,
-            flags: ACK | FIN,
-            window: (65_536 >> WINDOW_SHIFT) as u16,
+            seq: sequence(end),
+            ack: ISN + 2,
+            flags: ACK,
+            window: scaled(FIRST_WINDOW_BYTES),
             ecn: 0,
             timestamps: (clock(at_ns), clock(at_ns)),
             options: &[],
@@ -248,8 +237,29 @@ impl PcapWriter {
     }
 }
 
-fn sequence(number: u32, mss: u32) -> u32 {
-    (ISN + 1).wrapping_add(number.wrapping_mul(mss))
+/// The numbers of an ACK in bytes of the sequence space.
+pub(crate) struct AckEdges {
+    next: u64,
+    blocks: [[u64; 2]; MAX_BLOCKS],
+}
+
+impl AckEdges {
+    pub(crate) fn new(ack: &Ack, bytes: impl Fn(u32) -> u64) -> Self {
+        Self {
+            next: bytes(ack.next),
+            blocks: ack
+                .blocks
+                .map(|block| [bytes(block.start), bytes(block.end)]),
+        }
+    }
+}
+
+fn sequence(bytes: u64) -> u32 {
+    (ISN + 1).wrapping_add(bytes as u32)
+}
+
+fn scaled(window_bytes: u64) -> u16 {
+    (window_bytes >> WINDOW_SHIFT).clamp(1, u64::from(u16::MAX)) as u16
 }
 
 /// TCP's timestamp clock: 1 ms, as Linux's.

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::io;
 
+use fullpipe_net::Way;
 use fullpipe_scenario::{CcRow, Plan, Tables};
-use fullpipe_tcp::Data;
+use fullpipe_tcp::{Data, Opening};
 
 use crate::ends::{lines, Egress, Line};
 use crate::events::{Agenda, Event};
@@ -47,8 +48,21 @@ pub struct Outcome {
     pub packets_lost: u64,
     /// Data packets still on their way when the run ended.
     pub packets_travelling: u64,
+    /// Packets of handshakes and of ends: neither data nor ACKs.
+    pub control: Counts,
     /// The capture could not be written.
     pub pcap_error: Option<io::Error>,
+}
+
+/// Packets that were sent, and what became of them; the others are on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By hosts.
+    pub sent: u64,
+    /// To hosts.
+    pub delivered: u64,
+    /// By queues and by chance.
+    pub lost: u64,
 }
 
 /// Runs a plan to its end, or until `progress` (given the simulated ns now and then) returns false.
@@ -82,6 +96,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) delivered: u64,
     pub(crate) lost: u64,
     pub(crate) sent: u64,
+    pub(crate) control: Counts,
     /// Names of each link's queues.
     queue_names: Vec<[String; 2]>,
 }
@@ -127,6 +142,7 @@ impl<'a> Simulation<'a> {
             delivered: 0,
             lost: 0,
             sent: 0,
+            control: Counts::default(),
             queue_names: plan.links.iter().map(|link| link.queue_names()).collect(),
         })
     }
@@ -157,7 +173,10 @@ impl<'a> Simulation<'a> {
             Event::Departure(flow) => self.depart(flow as usize),
             Event::Write(flow) => self.write(flow as usize),
             Event::Start(flow) => self.start(flow as usize),
-            Event::Established(flow) => self.established(flow as usize),
+            Event::Resolved(flow, sent_ns, ecn) => {
+                self.send_opening(flow as usize, Way::Forward, Opening::Syn { sent_ns, ecn });
+            }
+            Event::Handshake(flow) => self.handshake_timer(flow as usize),
             Event::Stop(flow) => self.stop(flow as usize),
             Event::Probe(probe) => self.probe(probe as usize),
             Event::Sample => self.sample(),
@@ -209,6 +228,7 @@ impl<'a> Simulation<'a> {
             packets_delivered: self.delivered,
             packets_lost: self.lost,
             packets_travelling: self.sent - self.delivered - self.lost,
+            control: self.control,
             pcap_error: self.pcap_error,
         }
     }

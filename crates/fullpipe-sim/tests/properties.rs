@@ -1,56 +1,15 @@
 //! What must hold in every run: nothing is lost without being counted, queues keep their limits,
 //! links their rates, windows at least one packet, and runs repeat.
 
-use fullpipe_cc::sets;
+mod parts;
+
 use fullpipe_scenario::{
-    AckPolicy, Aqm, CcChoice, Direction, Ends, Flow, HostOptions, Hosts, Jitter, JitterShape, Link,
-    Loss, Medium, Pacing, Plan, Probe, ProbeKind, Qdisc, Route, Wire,
+    Ends, HostOptions, Hosts, Jitter, JitterShape, Link, Loss, Medium, Pacing, Plan, Probe,
+    ProbeKind, Route, Wire,
 };
 use fullpipe_sim::{run, Outcome};
+use parts::{flow, host, wire, WIRE_BYTES};
 use proptest::prelude::*;
-
-const WIRE_BYTES: u64 = 1514;
-
-fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>) -> Flow {
-    let set = &sets()[set % sets().len()];
-    Flow {
-        name: format!("flow.{index}"),
-        cc: CcChoice {
-            name: set.name.to_owned(),
-            algorithm: Some(set.algorithm.to_owned()),
-            params: set.values.clone(),
-        },
-        start_ns: start_ms * 1_000_000,
-        stop_ns: None,
-        amount_bytes: None,
-        app_rate_bps: None,
-        pattern: None,
-        direction: Direction::Up,
-        route: Route::default(),
-        hosts: Hosts::default(),
-        dscp: 0,
-        forward_delay_ns: None,
-        reverse_delay_ns: None,
-        jitter: None,
-        receive_window_bytes: window,
-        ecn: index % 2 == 0,
-    }
-}
-
-fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
-    Wire {
-        rate_bps,
-        delay_ns: 0,
-        qdisc: Qdisc {
-            limit_bytes: Some(buffer_packets * WIRE_BYTES),
-            limit_packets: None,
-            aqm: Aqm::Fifo,
-        },
-        loss: None,
-        rate_steps: Vec::new(),
-        delay_steps: Vec::new(),
-    }
-}
 
 fn forward(plan: &Plan) -> &Wire {
     match &plan.links[0].medium {
@@ -122,16 +81,9 @@ prop_compose! {
             datagrams: Vec::new(),
             host: HostOptions {
                 pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
-                pacing_shift: 10,
-                gso_max_segments: 44,
                 receive_aggregation_ns: aggregation_us * 1000,
-                ack_policy: AckPolicy::Linux,
                 receive_low_water_bytes: low_water_bytes,
-                rmem_max_bytes: 64 << 20,
-                wmem_max_bytes: 64 << 20,
-                initial_cwnd_packets: 10,
-                access_rate_bps: 0,
-                arp: false,
+                ..host()
             },
         }
     }

@@ -5,6 +5,7 @@
 //! MSS, numbered from 0 (a sequence number is `number * mss`); only a flow's last packet may be
 //! shorter. Times are ns; where Linux counts in us (delivery rate, RTT), so does this.
 
+mod opening;
 mod packet;
 mod rate;
 mod receiver;
@@ -16,6 +17,7 @@ mod sender;
 mod ticks;
 mod transmit;
 
+pub use opening::{Client, Opened, Opening, Server};
 pub use packet::{Ack, Block, Data, MAX_BLOCKS};
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig, SenderEvent, Totals};

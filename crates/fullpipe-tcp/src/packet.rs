@@ -8,7 +8,7 @@ pub const MAX_BLOCKS: usize = 3;
 pub struct Data {
     /// Packet number.
     pub number: u32,
-    /// Payload.
+    /// Payload; 0: a FIN that travels alone.
     pub payload_bytes: u32,
     /// When it leaves the sender.
     pub departs_ns: u64,
@@ -22,6 +22,8 @@ pub struct Data {
     pub cwr: bool,
     /// It ends what TCP handed down at once, or what the application wrote (PSH).
     pub push: bool,
+    /// Nothing follows it (FIN).
+    pub fin: bool,
     /// It can be marked.
     pub ect: bool,
     /// It has been marked.
@@ -50,6 +52,8 @@ pub struct Ack {
     pub dsack: bool,
     /// Congestion echo (RFC 3168).
     pub ece: bool,
+    /// All has arrived, and the receiver's side is closed too (FIN).
+    pub fin: bool,
     /// Advertised window.
     pub window_bytes: u64,
     /// Timestamp of the data packet that this answers (RFC 7323 section 4.3).

@@ -18,6 +18,10 @@ const DUPACK_THRESHOLD: u32 = 3;
 /// sysctl tcp_comp_sack_delay_ns and tcp_comp_sack_nr.
 const COMPRESSION_NS: u64 = NS_PER_MS;
 const COMPRESSION_COUNT: u32 = 44;
+/// Retransmission timeout before any sample (RFC 6298), of which a fifth is Linux's least deviation;
+/// and how often a closed socket repeats its FIN (sysctl tcp_orphan_retries).
+const FIN_TIMEOUT_NS: u64 = 1000 * NS_PER_MS;
+const FIN_RETRIES: u32 = 8;
 /// Linux's initial receive window: 64 KiB (tcp_rmem[1] 131072, half of it window).
 const INITIAL_WINDOW_BYTES: u64 = 65_536;
 /// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
@@ -71,6 +75,9 @@ pub struct Receiver {
     compressed_next: u32,
     compression_at_ns: Option<u64>,
     aggregate_at_ns: Option<u64>,
+    /// One past the sender's FIN, once that is known.
+    end: Option<u32>,
+    closing: Closing,
     rtt_ns: u64,
     window_bytes: u64,
     /// How far the window may grow (window_clamp).
@@ -78,6 +85,14 @@ pub struct Receiver {
     space_bytes: u64,
     space_from_bytes: u64,
     space_since_ns: u64,
+}
+
+/// This side's own FIN.
+#[derive(Clone, Copy, Debug, Default)]
+struct Closing {
+    sent: u32,
+    timer_ns: Option<u64>,
+    is_done: bool,
 }
 
 impl Receiver {
@@ -105,6 +120,8 @@ impl Receiver {
             compressed_next: 0,
             compression_at_ns: None,
             aggregate_at_ns: None,
+            end: None,
+            closing: Closing::default(),
             rtt_ns: 0,
             window_bytes,
             clamp_bytes: config.window_bytes.unwrap_or(INITIAL_CLAMP_BYTES),
@@ -131,6 +148,7 @@ impl Receiver {
             self.delack_at_ns,
             self.compression_at_ns,
             self.aggregate_at_ns,
+            self.closing.timer_ns,
         ];
         timers.into_iter().flatten().min()
     }
@@ -141,6 +159,9 @@ impl Receiver {
             self.ece = true;
         } else if data.cwr {
             self.ece = false;
+        }
+        if data.fin {
+            self.end = Some(data.number + 1);
         }
         self.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
@@ -160,8 +181,9 @@ impl Receiver {
         self.pushed |= data.push;
         self.event_data(now_ns);
         self.adjust_space(now_ns);
-        // A PSH ends what GRO gathers (tcp_gro_receive()).
-        let gathers = in_order && self.beyond.is_empty() && !self.urgent && !data.push;
+        // A PSH or FIN ends what GRO gathers (tcp_gro_receive()).
+        let ends = data.push || data.fin;
+        let gathers = in_order && self.beyond.is_empty() && !self.urgent && !ends;
         if self.config.aggregation_ns > 0 && gathers {
             let at_ns = now_ns + self.config.aggregation_ns;
             self.aggregate_at_ns.get_or_insert(at_ns);
@@ -179,6 +201,10 @@ impl Receiver {
         }
         if due(self.compression_at_ns) {
             return Some(self.ack(now_ns));
+        }
+        if due(self.closing.timer_ns) {
+            self.closing.timer_ns = None;
+            return (self.closing.sent <= FIN_RETRIES).then(|| self.close(now_ns));
         }
         if due(self.delack_at_ns) {
             // The application was slow: be as slow as the timer from now on, half as quick to
@@ -285,7 +311,33 @@ impl Receiver {
         (packets as u32).clamp(2, MAX_QUICKACKS)
     }
 
+    /// The last packet of the connection arrived: the sender knows that this side is closed.
+    pub fn on_last_ack(&mut self) {
+        self.closing.is_done = true;
+        self.closing.timer_ns = None;
+    }
+
+    /// The application has read to the end and closes: its FIN acknowledges the sender's.
+    fn close(&mut self, now_ns: u64) -> Ack {
+        if !self.closing.is_done {
+            let timeout_ns = match self.rtt_ns {
+                0 => FIN_TIMEOUT_NS,
+                rtt_ns => rtt_ns + FIN_TIMEOUT_NS / 5,
+            };
+            let wait_ns = timeout_ns << self.closing.sent;
+            self.closing.timer_ns = Some(expires_ns(now_ns, wait_ns));
+            self.closing.sent += 1;
+        }
+        Ack {
+            fin: true,
+            ..self.ack(now_ns)
+        }
+    }
+
     fn answer(&mut self, now_ns: u64) -> Option<Ack> {
+        if self.end == Some(self.next) {
+            return Some(self.close(now_ns));
+        }
         let ack = self.decide(now_ns);
         let waits = (self.next - self.read_next) * self.config.mss_bytes;
         if waits < self.config.low_water_bytes {

@@ -44,6 +44,7 @@ impl Sender {
     /// An ACK arrived. Call [`Sender::transmit`] afterwards.
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.now_ns = self.now_ns.max(now_ns);
+        self.peer_closed |= ack.fin;
         if ack.next > self.snd_nxt || ack.next < self.snd_una {
             return;
         }
@@ -274,7 +275,7 @@ impl Sender {
     /// tcp_clean_rtx_queue(): one short packet that was alone on its way, without news of others.
     fn answers_a_lone_runt(&self, ack: &Ack, incoming: &Incoming) -> bool {
         let is_runt = self.closed
-            && self.snd_una == self.written
+            && self.snd_una == self.data_end()
             && self.last_payload < self.config.mss_bytes;
         is_runt
             && incoming.acked_packets == 1

@@ -5,6 +5,7 @@
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
 use fullpipe_scenario::Pacing;
 
+use crate::opening::Opened;
 use crate::rate::RateState;
 use crate::reordering::Reordering;
 use crate::rtt::Rtt;
@@ -25,7 +26,7 @@ pub struct SenderConfig {
     pub initial_cwnd: u32,
     /// Ceiling of the send buffer.
     pub wmem_max_bytes: u64,
-    /// ECN was negotiated.
+    /// ECN is asked for, and once the connection is open: was agreed.
     pub ecn: bool,
     /// Seed of the congestion control's own random numbers.
     pub seed: u32,
@@ -38,9 +39,9 @@ pub struct SenderConfig {
 /// Totals of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Data packets sent, retransmissions included.
+    /// Packets with data sent, retransmissions included (tcpi_data_segs_out).
     pub packets_sent: u64,
-    /// Of those, retransmissions.
+    /// Retransmissions, those of SYN and FIN included (tcpi_total_retrans).
     pub packets_retransmitted: u64,
     /// Packets marked lost.
     pub packets_lost: u64,
@@ -117,6 +118,10 @@ pub struct Sender {
     /// Payload of packet `written - 1` where the application has written all it will.
     pub(crate) last_payload: u32,
     pub(crate) closed: bool,
+    /// The number of the FIN where it travels alone, behind the last data.
+    pub(crate) lone_fin: Option<u32>,
+    /// The peer has closed its side.
+    pub(crate) peer_closed: bool,
     pub(crate) window_bytes: u64,
 
     pub(crate) sacked_out: u32,
@@ -197,6 +202,8 @@ impl Sender {
             written,
             last_payload,
             closed,
+            lone_fin: None,
+            peer_closed: false,
             window_bytes: 65_536,
             sacked_out: 0,
             lost_out: 0,
@@ -236,14 +243,25 @@ impl Sender {
         }
     }
 
-    /// The handshake is done and took `rtt_ns`; the peer offers `window_bytes`.
-    pub fn establish(&mut self, now_ns: u64, rtt_ns: u64, window_bytes: u64) {
+    /// The handshake is done.
+    pub fn establish(&mut self, now_ns: u64, opened: &Opened) {
         self.now_ns = now_ns;
         self.edt_ns = now_ns;
         self.established = true;
-        self.window_bytes = window_bytes;
-        self.rtt.sample((rtt_ns / 1000) as i64, 0, 0);
-        self.rtt.sample_min((rtt_ns / 1000) as u32, now_ns / 1000);
+        self.window_bytes = opened.window_bytes;
+        self.echo_ns = opened.peer_sent_ns;
+        self.config.ecn = opened.ecn;
+        self.totals.packets_retransmitted = u64::from(opened.retransmissions);
+        if opened.begins_with_one {
+            self.ctl.cwnd = 1;
+        }
+        if self.closed && self.lone_fin.is_none() && self.written <= self.ctl.cwnd {
+            // An application that closes behind its last write finds all of it sent already.
+            self.close_alone();
+        }
+        let rtt_us = opened.rtt_ns / 1000;
+        self.rtt.sample(rtt_us as i64, 0, 0);
+        self.rtt.sample_min(rtt_us as u32, now_ns / 1000);
         // The SYN counts as delivered (tcp_rcv_synsent_state_process()).
         self.rate.delivered = 1;
         self.rate.delivered_us = now_ns / 1000;
@@ -261,14 +279,60 @@ impl Sender {
 
     /// The application will write no more: what is unsent is dropped from its buffer.
     pub fn stop(&mut self) {
+        if self.closed && self.snd_nxt == self.written {
+            return;
+        }
         self.written = self.snd_nxt;
         self.last_payload = self.config.mss_bytes;
         self.closed = true;
+        self.close_alone();
+    }
+
+    /// The FIN becomes a packet of its own behind what is written (tcp_send_fin()).
+    fn close_alone(&mut self) {
+        self.lone_fin = Some(self.written);
+        self.written += 1;
+    }
+
+    /// Number of the first packet that will never carry data.
+    pub(crate) fn data_end(&self) -> u32 {
+        self.lone_fin.unwrap_or(self.written)
     }
 
     /// Everything written was acknowledged, and no more will come.
     pub fn is_finished(&self) -> bool {
-        self.closed && self.snd_una == self.written
+        self.closed && self.snd_una >= self.data_end()
+    }
+
+    /// Both sides have closed, and both know it: no packet of this connection is needed any more.
+    pub fn is_over(&self) -> bool {
+        self.peer_closed && self.closed && self.snd_una == self.written
+    }
+
+    /// Bytes of the sequence space before packet `number`, the FIN being one.
+    pub fn sequence_bytes(&self, number: u32) -> u64 {
+        let end = self.data_end();
+        if !self.closed || number < end {
+            return u64::from(number) * u64::from(self.config.mss_bytes);
+        }
+        let beyond = match self.lone_fin {
+            Some(_) => number - end,
+            None => 1,
+        };
+        self.data_bytes(end) + u64::from(beyond)
+    }
+
+    /// Payload of the packets before `number`.
+    fn data_bytes(&self, number: u32) -> u64 {
+        let mss = u64::from(self.config.mss_bytes);
+        let end = self.data_end();
+        match number.min(end) {
+            0 => 0,
+            last if self.closed && last == end => {
+                u64::from(last - 1) * mss + u64::from(self.last_payload)
+            }
+            before => u64::from(before) * mss,
+        }
     }
 
     /// Whether the handshake is done.
@@ -341,12 +405,7 @@ impl Sender {
 
     /// Payload acknowledged.
     pub fn acked_bytes(&self) -> u64 {
-        let mss = u64::from(self.config.mss_bytes);
-        if self.closed && self.snd_una == self.written && self.snd_una > 0 {
-            u64::from(self.snd_una - 1) * mss + u64::from(self.last_payload)
-        } else {
-            u64::from(self.snd_una) * mss
-        }
+        self.data_bytes(self.snd_una)
     }
 
     /// Linux tcp_ca_state.

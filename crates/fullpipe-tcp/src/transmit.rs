@@ -146,6 +146,12 @@ impl Sender {
             if self.must_wait() {
                 break;
             }
+            // The window is not asked for the last FIN (tcp_cwnd_test()).
+            if self.lone_fin == Some(self.snd_nxt) {
+                self.send_burst(self.snd_nxt, 1, false, out);
+                sent += 1;
+                break;
+            }
             let inflight = self.inflight();
             if inflight >= self.ctl.cwnd {
                 limited = true;
@@ -154,7 +160,7 @@ impl Sender {
             let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
             let window = window.min(u64::from(u32::MAX)) as u32;
             let window_room = window.saturating_sub(self.packets_out());
-            let unsent = self.written - self.snd_nxt;
+            let unsent = self.data_end().saturating_sub(self.snd_nxt);
             if unsent == 0 || window_room == 0 {
                 break;
             }
@@ -284,14 +290,14 @@ impl Sender {
             }
             self.totals.packets_retransmitted += 1;
         }
-        self.totals.packets_sent += 1;
         self.board.sent(number);
-        let last = self.closed && number + 1 == self.written;
-        let payload_bytes = if last {
-            self.last_payload
-        } else {
-            self.config.mss_bytes
+        let (end, is_lone_fin) = (self.data_end(), self.lone_fin == Some(number));
+        let payload_bytes = match number + 1 {
+            _ if is_lone_fin => 0,
+            next if self.closed && next == end => self.last_payload,
+            _ => self.config.mss_bytes,
         };
+        self.totals.packets_sent += u64::from(!is_lone_fin);
         out.push(Data {
             number,
             payload_bytes,
@@ -299,7 +305,8 @@ impl Sender {
             echo_ns: self.echo_ns,
             is_retransmission: again,
             leads_burst: false,
-            push: number + 1 == self.written,
+            push: number + 1 == end,
+            fin: self.closed && number + 1 == self.written,
             cwr: !again && std::mem::take(&mut self.cwr_pending),
             ect: self.config.ecn && !again,
             ce: false,

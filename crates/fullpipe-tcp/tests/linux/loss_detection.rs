@@ -234,14 +234,15 @@ fn a_probe_turns_the_loss_of_a_whole_tail_into_recovery_without_a_timeout() {
     sender.on_ack(START + RTT, &ack(4, START));
     sends(&mut sender, START + RTT);
     let (at_ns, probe) = expires(&mut sender);
-    assert_eq!(numbers(&probe), [9]);
-    sender.on_ack(at_ns + RTT, &sack(4, START, &[(9, 10)]));
+    // The FIN behind the ten packets is the last one.
+    assert_eq!((numbers(&probe), probe[0].fin), (vec![10], true));
+    sender.on_ack(at_ns + RTT, &sack(4, START, &[(10, 11)]));
     let again = sends(&mut sender, at_ns + RTT);
     assert_eq!(sender.ca_state(), CaState::Recovery);
     assert_eq!(numbers(&again)[0], 4);
     assert_eq!(
         (sender.totals().packets_lost, sender.totals().timeouts),
-        (5, 0)
+        (6, 0)
     );
 }
 

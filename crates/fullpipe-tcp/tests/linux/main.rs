@@ -4,6 +4,7 @@
 mod ecn;
 mod growth;
 mod loss_detection;
+mod opening;
 mod peer;
 mod rate;
 mod receiver;

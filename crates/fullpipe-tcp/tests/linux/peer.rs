@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_scenario::Pacing;
-use fullpipe_tcp::{Ack, Block, Data, Sender, SenderConfig, SenderEvent, MAX_BLOCKS};
+use fullpipe_tcp::{Ack, Block, Data, Opened, Sender, SenderConfig, SenderEvent, MAX_BLOCKS};
 
 pub(crate) const MSS: u32 = 1448;
 pub(crate) const MS: u64 = 1_000_000;
@@ -39,8 +39,17 @@ pub(crate) fn sender_over(rtt_ns: u64, cc: &str, config: SenderConfig) -> Sender
     let set = set(cc).expect("a registered set");
     let known = algorithm(set.algorithm).expect("its algorithm");
     let cc = Controller::new(known, &set.values).expect("values in range");
+    let ecn = config.ecn;
     let mut sender = Sender::new(config, cc);
-    sender.establish(START, rtt_ns, 1 << 30);
+    sender.establish(
+        START,
+        &Opened {
+            rtt_ns,
+            window_bytes: 1 << 30,
+            ecn,
+            ..Opened::default()
+        },
+    );
     sender
 }
 

@@ -1,0 +1,172 @@
+//! How connections of a simulation open and close: which end connects, and its packets' way through
+//! the network. What the packets say and when they are repeated is fullpipe-tcp's.
+//!
+//! The near host connects, whichever way the data go, as the agent's does: the sender of an "up"
+//! flow is the client, that of a "down" flow the server.
+
+use fullpipe_net::Way;
+use fullpipe_scenario::Direction;
+use fullpipe_tcp::{Client, Opened, Opening, Server};
+
+use crate::events::Event;
+use crate::packet::Body;
+use crate::recorder;
+use crate::run::Simulation;
+
+/// Both ends of a handshake.
+pub(crate) struct Handshake {
+    client: Client,
+    server: Server,
+}
+
+impl Handshake {
+    pub(crate) fn new(ecn: bool) -> Self {
+        Self {
+            client: Client::new(ecn),
+            server: Server::default(),
+        }
+    }
+
+    /// Data arrived at their receiver.
+    pub(crate) fn on_data(&mut self) {
+        self.server.on_data();
+    }
+}
+
+impl Simulation<'_> {
+    pub(crate) fn start(&mut self, flow: usize) {
+        self.connections[flow].started = true;
+        self.tables
+            .events
+            .push(recorder::event_row(self.now_ns, flow, "start", 0));
+        let syn = self.connections[flow].handshake.client.connect(self.now_ns);
+        self.arm_handshake(flow);
+        // Neighbours are resolved once, by the first exchange.
+        let base_ns = self.plan.base_rtt_ns(&self.plan.flows[flow]);
+        if self.plan.host.arp && self.now_ns < base_ns {
+            let Opening::Syn { sent_ns, ecn } = syn else {
+                return;
+            };
+            self.agenda.schedule(
+                self.now_ns + base_ns,
+                Event::Resolved(flow as u32, sent_ns, ecn),
+            );
+        } else {
+            self.send_opening(flow, Way::Forward, syn);
+        }
+    }
+
+    /// The handshake's packets are handled at once: hosts take no time for them.
+    pub(crate) fn send_opening(&mut self, flow: usize, way: Way, opening: Opening) {
+        self.note_opening(flow, way, &opening, true);
+        self.send_control(flow, way, Body::Opening(opening));
+    }
+
+    /// A packet without data leaves its host.
+    pub(crate) fn send_control(&mut self, flow: usize, way: Way, body: Body) {
+        self.control.sent += 1;
+        let mut packet = self.packet(flow, way, body);
+        if self.egress.passes(way, &mut packet) {
+            self.enter_row(way, packet);
+        } else {
+            self.control.lost += 1;
+        }
+    }
+
+    /// A timer of a handshake may have expired; what is due later has an event of its own.
+    pub(crate) fn handshake_timer(&mut self, flow: usize) {
+        let handshake = &mut self.connections[flow].handshake;
+        let had_failed = handshake.client.has_failed();
+        let syn = handshake.client.on_timer(self.now_ns);
+        let syn_ack = handshake.server.on_timer(self.now_ns);
+        if handshake.client.has_failed() && !had_failed {
+            let row = recorder::event_row(self.now_ns, flow, "connect_timeout", 0);
+            self.tables.events.push(row);
+        }
+        for (way, due) in [(Way::Forward, syn), (Way::Reverse, syn_ack)] {
+            if let Some(opening) = due {
+                self.send_opening(flow, way, opening);
+            }
+        }
+        self.arm_handshake(flow);
+    }
+
+    fn arm_handshake(&mut self, flow: usize) {
+        let handshake = &self.connections[flow].handshake;
+        let timers = [handshake.client.timer_ns(), handshake.server.timer_ns()];
+        if let Some(at_ns) = timers.into_iter().flatten().min() {
+            self.agenda.schedule(at_ns, Event::Handshake(flow as u32));
+        }
+    }
+
+    /// A packet of a handshake arrives.
+    pub(crate) fn on_opening(&mut self, flow: usize, way: Way, opening: &Opening) {
+        self.note_opening(flow, way, opening, false);
+        self.control.delivered += 1;
+        let now_ns = self.now_ns;
+        let window_bytes = self.near_or_far_window(flow, way);
+        let handshake = &mut self.connections[flow].handshake;
+        let sends = self.plan.flows[flow].direction;
+        match opening {
+            Opening::Syn { .. } => {
+                let answer = handshake.server.on_syn(now_ns, opening, window_bytes);
+                if let Some(syn_ack) = answer {
+                    self.arm_handshake(flow);
+                    self.send_opening(flow, Way::Reverse, syn_ack);
+                }
+            }
+            Opening::SynAck { .. } => {
+                let opened = handshake.client.on_syn_ack(now_ns, opening);
+                let ack = Client::answer(now_ns, opening, window_bytes);
+                self.send_opening(flow, Way::Forward, ack);
+                if let (Some(opened), Direction::Up) = (opened, sends) {
+                    self.established(flow, &opened);
+                }
+            }
+            Opening::Ack { .. } => {
+                let opened = handshake.server.on_ack(now_ns, opening);
+                if let (Some(opened), Direction::Down) = (opened, sends) {
+                    self.established(flow, &opened);
+                }
+            }
+        }
+    }
+
+    /// What the host at the end of this way offers: its window where it receives the data.
+    fn near_or_far_window(&self, flow: usize, way: Way) -> u64 {
+        let connection = &self.connections[flow];
+        match way == connection.data_way {
+            true => connection.receiver.window_bytes(),
+            false => SENDERS_WINDOW_BYTES,
+        }
+    }
+
+    fn established(&mut self, flow: usize, opened: &Opened) {
+        let connection = &mut self.connections[flow];
+        connection.sender.establish(self.now_ns, opened);
+        let value = u64::from(connection.sender.cwnd());
+        self.tables
+            .events
+            .push(recorder::event_row(self.now_ns, flow, "established", value));
+        if connection.write_interval_ns > 0 {
+            self.agenda.schedule(self.now_ns, Event::Write(flow as u32));
+        }
+        self.transmit(flow);
+    }
+
+    /// Captures are taken at the sender's host: its own packets as they leave, others as they come.
+    fn note_opening(&mut self, flow: usize, way: Way, opening: &Opening, leaves: bool) {
+        if self.pcap.is_none() {
+            return;
+        }
+        let from_sender = way == self.connections[flow].data_way;
+        if from_sender != leaves {
+            return;
+        }
+        let (at_ns, mss) = (self.now_ns, self.connections[flow].sender.mss_bytes());
+        self.capture(|pcap| pcap.opening(at_ns, flow as u32, from_sender, mss, opening));
+    }
+}
+
+/// What the end offers that only sends: Linux's first window.
+const SENDERS_WINDOW_BYTES: u64 = 65_536;

@@ -1,0 +1,68 @@
+//! What plans of tests are made of.
+
+use fullpipe_cc::sets;
+use fullpipe_scenario::{
+    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route, Wire,
+};
+
+pub(crate) const WIRE_BYTES: u64 = 1514;
+
+/// A bulk flow of one of the sets.
+pub(crate) fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>) -> Flow {
+    let set = &sets()[set % sets().len()];
+    Flow {
+        name: format!("flow.{index}"),
+        cc: CcChoice {
+            name: set.name.to_owned(),
+            algorithm: Some(set.algorithm.to_owned()),
+            params: set.values.clone(),
+        },
+        start_ns: start_ms * 1_000_000,
+        stop_ns: None,
+        amount_bytes: None,
+        app_rate_bps: None,
+        pattern: None,
+        direction: Direction::Up,
+        route: Route::default(),
+        hosts: Hosts::default(),
+        dscp: 0,
+        forward_delay_ns: None,
+        reverse_delay_ns: None,
+        jitter: None,
+        receive_window_bytes: window,
+        ecn: index % 2 == 0,
+    }
+}
+
+/// A way with a FIFO, or without a limit.
+pub(crate) fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
+    Wire {
+        rate_bps,
+        delay_ns: 0,
+        qdisc: Qdisc {
+            limit_bytes: Some(buffer_packets * WIRE_BYTES),
+            limit_packets: None,
+            aqm: Aqm::Fifo,
+        },
+        loss: None,
+        rate_steps: Vec::new(),
+        delay_steps: Vec::new(),
+    }
+}
+
+/// Hosts as by default.
+pub(crate) fn host() -> HostOptions {
+    HostOptions {
+        pacing: Pacing::Internal,
+        pacing_shift: 10,
+        gso_max_segments: 44,
+        receive_aggregation_ns: 0,
+        ack_policy: AckPolicy::Linux,
+        receive_low_water_bytes: 1,
+        rmem_max_bytes: 64 << 20,
+        wmem_max_bytes: 64 << 20,
+        initial_cwnd_packets: 10,
+        access_rate_bps: 0,
+        arp: false,
+    }
+}
