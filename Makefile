@@ -19,7 +19,7 @@ assets: | $(SYSTEM)
 	qemu/build.sh $(ASSETS)
 
 # dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
-SHIPPED := experiments flent_tests cc bpf
+SHIPPED := experiments flent_tests scorecard cc bpf
 wheel: build
 	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
 	cp -r $(SHIPPED) $(ASSETS)

@@ -1,5 +1,6 @@
 """Where the files lie that come with fullpipe and are not Python: in a checkout beside the package
-(`experiments/`, `cc/`, `bpf/`), in a wheel inside it, below `assets/` with what was built.
+(`experiments/`, `scorecard/`, `cc/`, `bpf/`), in a wheel inside it, below `assets/` with what was
+built.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def checkout() -> Path | None:
 
 def shipped(folder: str) -> Path:
     """A folder of sources that comes with the program: "experiments" (the catalogue), "cc" (the
-    algorithms and their contract), "bpf" (the glue that makes them the kernel's).
+    algorithms and their contract), "bpf" (the glue that makes them the kernel's), "scorecard" (its
+    items).
 
     Raises UserError where this installation has none."""
     found = (checkout() or BUILT) / folder

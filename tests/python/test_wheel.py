@@ -83,8 +83,8 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
     listed = installed.run("experiment", "list")
     assert "seed003_fig2_share_bbr1" in listed and "seed004_table1" in listed
     names = set(zipfile.ZipFile(WHEELS[-1]).namelist())
-    for folder in ("experiments", "cc", "bpf"):
-        ours = {path.name for path in shipped(folder).iterdir() if path.is_file()}
+    for folder in ("experiments", "scorecard", "cc", "bpf"):
+        ours = {path.name for path in shipped(folder).rglob("*") if path.is_file()}
         theirs = {Path(name).name for name in names if f"assets/{folder}/" in name}
         assert theirs == ours, folder
     for name in ("fullpipe-agent", "turnstile.so", "bbr3.bpf.o", "cubic.bpf.o"):

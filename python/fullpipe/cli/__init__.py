@@ -25,6 +25,7 @@ _COMMANDS = {
     "compare": ("compare:compare", "Compares congestion controls on one path."),
     "test": ("test:test", "Runs one of Flent's tests by name."),
     "choose": ("choose:choose", "Ranks queues and congestion controls for a path."),
+    "scorecard": ("scorecard:scorecard", "Says what a congestion control is worth."),
     "report": ("report:report", "Writes a self-contained HTML page from recordings."),
     "schema": ("schema:schema", "Prints the JSON schema of scenario files."),
     "doctor": ("doctor:doctor", "Says what this machine can run, and what mends it."),

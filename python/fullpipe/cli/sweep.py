@@ -83,7 +83,7 @@ def run(
         return 0
     store = Store(folder, create=True)
     begin = time.monotonic()
-    with _progress() as update:
+    with progress_bar() as update:
         outcome = run_sweep(sweep, store, _executor(on, jobs, sweep), part, update)
     of = f" (shard {shard})" if shard else ""
     say(
@@ -209,7 +209,8 @@ def _label(found: Cell) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
+def progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """Shows how far the scheduler is; gives what it calls."""
     columns = (
         TextColumn("runs"),
         BarColumn(bar_width=24),

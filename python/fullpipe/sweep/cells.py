@@ -58,7 +58,8 @@ class Planner:
         self.sweep = sweep
         self.options = dict(options)
         self.spool = spool
-        self._offset = 0
+        # Other sweeps' plans may lie there already.
+        self._offset = spool.stat().st_size if spool.exists() else 0
         self._keep = sweep.options.keep == "recordings"
 
     def cells(self) -> Iterator[Cell]:

@@ -1,0 +1,1 @@
+"""What a congestion control is worth: items that run scenarios and hold them against something."""

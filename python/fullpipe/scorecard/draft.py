@@ -1,0 +1,201 @@
+"""Runs the draft's cases for a congestion control and says which hold.
+
+What happens at a moment of the connection's own (the entry into a phase) is found in a first run:
+the simulator repeats it exactly until then. Must never know how a result is shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fullpipe.cc_sets import cc_set
+from fullpipe.errors import UserError
+from fullpipe.language import Scalar
+from fullpipe.recording import Recording
+from fullpipe.scorecard.draft_items import Item
+from fullpipe.scorecard.draft_measures import MEASURES
+from fullpipe.scorecard.holds import holds
+from fullpipe.scorecard.paths import path_fields
+from fullpipe.scorecard.running import run_together
+from fullpipe.scorecard.trajectory import Trajectory
+from fullpipe.sweep.schedule import Progress
+from fullpipe.sweep.store import Store
+
+#: Phases that BBRv1 and others have not: without them the draft's cases say nothing.
+_FAMILY = ("cruise", "refill")
+_NOT_FAMILY = "shows no phases of BBRv2 or v3"
+
+
+@dataclass(frozen=True)
+class OnPath:
+    """A case on one path: what was measured, and the texts of what did not hold."""
+
+    path: str
+    values: dict[str, Scalar]
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case. `holds` is None where it was not run, and `why` says why."""
+
+    item: Item
+    holds: bool | None
+    paths: tuple[OnPath, ...] = ()
+    why: str = ""
+
+    def document(self, cc: str) -> dict[str, Any]:
+        """As JSON: the first path's values, how many paths hold, what does not on the others."""
+        return {
+            "id": self.item.id,
+            "title": self.item.title,
+            "holds": self.holds,
+            "measured": self._measured(),
+            "command": f"fullpipe scorecard {cc} --only {self.item.id}",
+        }
+
+    def _measured(self) -> dict[str, Any]:
+        if self.holds is None:
+            return {"why": self.why}
+        first = self.paths[0]
+        return {
+            "path": first.path,
+            **{name: _plain(value) for name, value in first.values.items()},
+            "paths": len(self.paths),
+            "paths_hold": sum(not one.failed for one in self.paths),
+            "fails": {one.path: list(one.failed) for one in self.paths if one.failed},
+        }
+
+
+def run_draft(
+    cc: str,
+    items: Sequence[Item],
+    store: Store,
+    quick: bool = False,
+    jobs: int | None = None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+) -> list[Result]:
+    """Every case, on its first path only where `quick`. Raises UserError for an unknown `cc`."""
+    cc_set(cc.partition("[")[0])
+    plain: list[tuple[Item, list[dict[str, Any]], bool]] = []
+    for item in items:
+        if not item.needs:
+            texts = item.paths[:1] if quick else item.paths
+            fields = [path_fields(text, item.id) for text in texts]
+            plain.append((item, fields, False))
+    first = _trajectories(cc, plain, store, jobs, on_progress)
+    later = [
+        (item, _triggered(item, fields, first[item.id]), True)
+        for item, fields, _ in plain
+        if item.trigger is not None
+    ]
+    second = _trajectories(cc, [one for one in later if one[1]], store, jobs, on_progress)
+    family = any(
+        phase in trajectory.phase
+        for found in first.values()
+        for trajectory in found.values()
+        for phase in _FAMILY
+        if trajectory is not None
+    )
+    results = []
+    for item in items:
+        if item.needs or not family:
+            why = f"needs {item.needs}" if item.needs else _NOT_FAMILY
+            results.append(Result(item, None, why=why))
+            continue
+        found = second.get(item.id, {}) if item.trigger else first[item.id]
+        texts = [str(one["label"]) for one in next(f for i, f, _ in plain if i is item)]
+        paths = tuple(_judged(item, text, found.get(text)) for text in texts)
+        results.append(Result(item, not any(one.failed for one in paths), paths))
+    return results
+
+
+def _trajectories(
+    cc: str,
+    work: Sequence[tuple[Item, list[dict[str, Any]], bool]],
+    store: Store,
+    jobs: int | None,
+    on_progress: Callable[[Progress], None],
+) -> dict[str, dict[str, Trajectory | None]]:
+    """Case -> path -> what its run did; None where the run failed."""
+    if not work:
+        return {}
+    sweeps = [
+        item.sweep(_with(cc, item.constants), paths, changed) for item, paths, changed in work
+    ]
+    ran = run_together(sweeps, store, jobs, on_progress)
+    if ran.interrupted:
+        raise KeyboardInterrupt
+    found: dict[str, dict[str, Trajectory | None]] = {}
+    for (item, paths, _), cells in zip(work, ran.cells, strict=True):
+        mine = found.setdefault(item.id, {})
+        for fields, cell in zip(paths, cells, strict=True):
+            folder = store.recording(cell.keys[0])
+            mine[fields["label"]] = Trajectory(Recording.open(folder)) if folder.is_dir() else None
+    return found
+
+
+def _triggered(
+    item: Item, paths: Sequence[dict[str, Any]], found: Mapping[str, Trajectory | None]
+) -> list[dict[str, Any]]:
+    """The paths on which the moment came, with when."""
+    trigger = item.trigger
+    assert trigger is not None
+    result = []
+    for fields in paths:
+        trajectory = found[fields["label"]]
+        visit = trajectory.visit(trigger.phase, trigger.visit) if trajectory else None
+        if trajectory is None or visit is None:
+            continue
+        index = visit.first if trigger.when == "entry" else visit.last + 1
+        if index >= trajectory.t_s.size:
+            continue
+        at_ms = float(trajectory.t_s[index]) * 1e3 + trigger.rounds * fields["rtt_ms"]
+        result.append({**fields, **_times(at_ms, fields)})
+    return result
+
+
+def _times(at_ms: float, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """When something happens, a delay that outlasts any timeout, when that and when losses end."""
+    return {
+        "at_ms": round(at_ms, 3),
+        "spike_ms": fields["half_ms"] + 1000 + 2 * fields["rtt_ms"],
+        "later_ms": round(at_ms + fields["rtt_ms"], 3),
+        "end_ms": round(at_ms + 5 * fields["rtt_ms"], 3),
+    }
+
+
+def _judged(item: Item, path: str, trajectory: Trajectory | None) -> OnPath:
+    if trajectory is None:
+        phase = item.trigger.phase if item.trigger else "the end"
+        return OnPath(path, {}, (f"never reached {phase}",))
+    values: dict[str, Scalar] = {
+        **MEASURES[item.measure](trajectory), "bdp": trajectory.bdp,
+        "rtt_ms": trajectory.rtt_s * 1e3,
+    }  # fmt: skip
+    failed = []
+    for hold in item.hold:
+        try:
+            if not holds(hold.check, values):
+                failed.append(hold.text)
+        except UserError:
+            failed.append(f"{hold.text} (not seen)")
+    return OnPath(path, values, tuple(failed))
+
+
+def _with(cc: str, constants: Mapping[str, float]) -> str:
+    """The name with changed constants, those left out that it does not have."""
+    base, bracket, own = cc.partition("[")
+    known = {param.name for param in cc_set(base).params}
+    texts = [f"{name}={value:g}" for name, value in constants.items() if name in known]
+    texts += [own.removesuffix("]")] if bracket else []
+    return f"{base}[{','.join(texts)}]" if texts else cc
+
+
+def _plain(value: Scalar) -> Scalar | None:
+    if isinstance(value, float):
+        return round(value, 4) if math.isfinite(value) else None
+    return value

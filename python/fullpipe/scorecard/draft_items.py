@@ -1,0 +1,115 @@
+"""The example test cases of draft-ietf-ccwg-bbr as files: `scorecard/draft/*.toml`.
+
+A file holds a scenario, the paths that it is repeated over, the measure that reads BBR's variables
+(draft_measures.py), and what is held against it. A case is a sweep with axes `path` and `cc`. Must
+never run anything.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fullpipe.errors import UserError
+from fullpipe.files import shipped
+from fullpipe.language import ExpressionError
+from fullpipe.scorecard import holds
+from fullpipe.scorecard.draft_measures import MEASURES
+from fullpipe.sweep.file import Sweep, read_sweep
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Hold(_Part):
+    """One thing that must hold: said, and as a condition over what was measured."""
+
+    text: str
+    check: str
+
+
+class Trigger(_Part):
+    """When something happens to the connection: it enters or leaves a phase for the `visit`-th
+    time, and then `rounds` base RTTs pass. Found in a run of its own, in which nothing happens."""
+
+    phase: str
+    visit: Annotated[int, Field(ge=1)] = 1
+    when: Literal["entry", "exit"] = "entry"
+    rounds: float = 0.0
+
+
+class Change(_Part):
+    """What happens then: keys of the first link and of the flow, with `{path.at_ms}`."""
+
+    link: dict[str, Any] = {}
+    flow: dict[str, Any] = {}
+
+
+class Item(_Part):
+    """One case."""
+
+    id: str
+    title: str
+    case: int
+    note: str = ""
+    measure: str
+    needs: str = Field("", description="what is missing to run it")
+    paths: list[str] = []
+    constants: dict[str, float] = {}
+    scenario: dict[str, Any] = {}
+    trigger: Trigger | None = None
+    change: Change = Change()
+    hold: list[Hold] = []
+
+    def sweep(self, cc: str, paths: Sequence[Mapping[str, Any]], changed: bool) -> Sweep:
+        """Its runs on these paths (fields of `path_fields`), with what happens or without.
+
+        Raises UserError where they are no scenarios."""
+        scenario = {
+            "name": f"{self.id} {{path}}", "start_spread": "0ms",
+            "sample_interval": "{path.sample_ms}ms", "flow": [{}], **self.scenario,
+        }  # fmt: skip
+        flow = {**scenario["flow"][0], "cc": "{cc}"}
+        if changed:
+            link = {**scenario["link"][0], **self.change.link}
+            scenario["link"] = [link, *scenario["link"][1:]]
+            flow |= self.change.flow
+        scenario["flow"] = [flow, *scenario["flow"][1:]]
+        document = {
+            "scenario": scenario,
+            "axis": {"path": [dict(path) for path in paths], "cc": [cc]},
+            "sweep": {"name": self.id, "seeds": 1, "keep": "recordings"},
+        }
+        return read_sweep(document, self.id)
+
+
+def draft_items(folder: Path | None = None) -> list[Item]:
+    """All cases, in the draft's order. Raises UserError naming file and key."""
+    place = folder or shipped("scorecard") / "draft"
+    items = [_read(path) for path in sorted(place.glob("*.toml"))]
+    return sorted(items, key=lambda item: item.case)
+
+
+def _read(path: Path) -> Item:
+    try:
+        item = Item.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise UserError(f"{path}: {where}: {detail['msg']}") from None
+    if item.measure not in MEASURES:
+        known = ", ".join(MEASURES)
+        raise UserError(f"{path}: measure: {item.measure!r} is unknown; known are {known}")
+    for hold in item.hold:
+        try:
+            holds.check(hold.check)
+        except ExpressionError as error:
+            raise UserError(f"{path}: hold: {error}") from None
+    return item
