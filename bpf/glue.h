@@ -33,6 +33,8 @@
 #define FP_OWNS_CWND ((FP_FLAGS)&CC_OWNS_CWND)
 #define FP_WANTS_RING ((FP_FLAGS)&CC_WANTS_RING)
 #define FP_WANTS_RTT ((FP_FLAGS)&CC_WANTS_RTT)
+#define FP_WANTS_ACKS ((FP_FLAGS)&CC_WANTS_ACKS)
+#define FP_ECHOES_CE ((FP_FLAGS)&CC_ECHOES_CE)
 
 _Static_assert(!FP_WANTS_RING || FP_OWNS_CWND, "CC_WANTS_RING needs CC_OWNS_CWND");
 
@@ -63,6 +65,10 @@ struct fp_socket {
 	struct cc_kept kept;
 	u8 prior_ca_state;
 	u8 is_live; /* init was called */
+#if FP_ECHOES_CE
+	u8 came_marked;    /* the last data packet was */
+	u32 prior_rcv_nxt; /* after it */
+#endif
 };
 
 struct {
@@ -267,6 +273,9 @@ void fp_init(u64 *context)
 	__sync_fetch_and_add(&fp_counters.live, 1);
 	s->is_live = 1;
 	s->call.socket = number;
+#if FP_ECHOES_CE
+	s->prior_rcv_nxt = ((struct tcp_sock *)sk)->rcv_nxt;
+#endif
 #if FP_OWNS_CWND
 	/* Without fq the kernel then paces by itself. */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
@@ -353,6 +362,36 @@ void fp_set_state(u64 *context)
 #endif
 }
 
+#if FP_ECHOES_CE
+static __always_inline void fp_echo(struct tcp_sock *tp, u8 is_marked)
+{
+	if (is_marked)
+		tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
+	else
+		tp->ecn_flags &= (u8)~TCP_ECN_DEMAND_CWR;
+}
+
+/* The receiving end (RFC 8257 section 3.2, tcp_dctcp.h): every ACK is of packets that were all
+ * marked or all not. What waits for a delayed ACK is acknowledged when that changes, and the packet
+ * that changed it at once. */
+static __always_inline void fp_take_mark(struct sock *sk, struct fp_socket *s, u8 is_marked)
+{
+	struct inet_connection_sock *icsk = (void *)sk;
+	struct tcp_sock *tp = (void *)sk;
+
+	if (s->came_marked != is_marked) {
+		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {
+			fp_echo(tp, s->came_marked);
+			bpf_tcp_send_ack(tp, s->prior_rcv_nxt);
+		}
+		icsk->icsk_ack.pending |= ICSK_ACK_NOW;
+	}
+	s->prior_rcv_nxt = tp->rcv_nxt;
+	s->came_marked = is_marked;
+	fp_echo(tp, is_marked);
+}
+#endif
+
 SEC("struct_ops")
 void fp_cwnd_event(u64 *context)
 {
@@ -360,6 +399,14 @@ void fp_cwnd_event(u64 *context)
 	u32 event = (u32)context[1], kind;
 	struct fp_socket *s;
 
+#if FP_ECHOES_CE
+	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE) {
+		s = fp_find(sk);
+		if (s && s->is_live)
+			fp_take_mark(sk, s, event == CA_EVENT_ECN_IS_CE);
+		return;
+	}
+#endif
 	if (event == CA_EVENT_TX_START)
 		kind = CC_EVENT_TX_START;
 	else if (event == CA_EVENT_CWND_RESTART)
@@ -376,6 +423,18 @@ void fp_cwnd_event(u64 *context)
 	if (fp_tell(sk, s, kind, 0, 0))
 		fp_end(sk, s);
 }
+
+#if FP_WANTS_ACKS
+SEC("struct_ops")
+void fp_in_ack_event(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = fp_find(sk);
+
+	if (fp_tell(sk, s, CC_EVENT_ACK, 0, 0))
+		fp_end(sk, s);
+}
+#endif
 
 #if FP_WANTS_RTT
 SEC("struct_ops")
@@ -498,6 +557,9 @@ struct tcp_congestion_ops fp_ops = {
     .undo_cwnd = (void *)fp_undo_cwnd,
     .set_state = (void *)fp_set_state,
     .cwnd_event = (void *)fp_cwnd_event,
+#if FP_WANTS_ACKS
+    .in_ack_event = (void *)fp_in_ack_event,
+#endif
 #if FP_WANTS_RTT
     .pkts_acked = (void *)fp_pkts_acked,
 #endif

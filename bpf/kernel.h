@@ -26,7 +26,10 @@ typedef __s64 s64;
 #define TCP_CONG_NON_RESTRICTED 1 /* tcp_congestion_ops.flags */
 #define TCP_CONG_NEEDS_ECN 2
 #define TCP_ECN_OK 1 /* tcp_sock.ecn_flags; TCP_ECN_MODE_RFC3168 since 6.18 */
+#define TCP_ECN_DEMAND_CWR 4
 #define TCP_ECN_MODE_ACCECN 16
+#define ICSK_ACK_TIMER 2 /* inet_connection_sock.icsk_ack.pending */
+#define ICSK_ACK_NOW 16
 
 enum tcp_ca_event {
 	CA_EVENT_TX_START,
@@ -46,6 +49,9 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	struct {
+		u8 pending;
+	} icsk_ack;
 } FP_KERNEL;
 
 struct tcp_sock {
@@ -54,6 +60,7 @@ struct tcp_sock {
 	u32 snd_cwnd_cnt;
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
+	u32 rcv_nxt;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 srtt_us; /* times 8 */
@@ -112,6 +119,7 @@ struct tcp_congestion_ops {
 	void (*cong_avoid)(struct sock *, u32, u32);
 	void (*set_state)(struct sock *, u8);
 	void (*cwnd_event)(struct sock *, enum tcp_ca_event);
+	void (*in_ack_event)(struct sock *, u32);
 	void (*pkts_acked)(struct sock *, const struct ack_sample *);
 	u32 (*min_tso_segs)(struct sock *);
 	void (*cong_control)(struct sock *, u32, int, const struct rate_sample *);

@@ -104,6 +104,8 @@ enum cc_event_kind {
 	 * were lost since then. From hosts that know; conn->lost tells the others' losses. */
 	CC_EVENT_LOST,
 	CC_EVENT_TLP_RECOVERY, /* a tail loss probe repaired the loss of one packet */
+	CC_EVENT_ACK,          /* an ACK was taken in and not answered yet (Linux in_ack_event());
+				* CC_WANTS_ACKS only */
 };
 
 struct cc_event {
@@ -134,11 +136,16 @@ struct cc_ctl {
  * CC_WANTS_RING: fill cc_ack.tx_inflight and .lost: a host that does not keep them for each packet,
  * and so sends no CC_EVENT_LOST, keeps a struct cc_ring. Needs CC_OWNS_CWND.
  * CC_WANTS_ECN: negotiate ECN even where the system does not.
- * CC_WANTS_RTT: send CC_EVENT_RTT. */
+ * CC_WANTS_RTT: send CC_EVENT_RTT.
+ * CC_WANTS_ACKS: send CC_EVENT_ACK, for those who do not own their window.
+ * CC_ECHOES_CE: the receiving end says of each packet whether it was marked (RFC 8257 section 3.2)
+ * instead of repeating one mark until it is answered. Both ends run the algorithm. */
 #define CC_OWNS_CWND 1
 #define CC_WANTS_RING 2
 #define CC_WANTS_ECN 4
 #define CC_WANTS_RTT 8
+#define CC_WANTS_ACKS 16
+#define CC_ECHOES_CE 32
 
 /* What every algorithm lets others see, for recordings. "Unset" is CC_INFINITE or 0. */
 enum cc_phase {

@@ -14,11 +14,13 @@
 #include "bbr1.h"
 #include "bbr3.h"
 #include "cubic.h"
+#include "dctcp.h"
 #include "reno.h"
 
 #define CC_ALGORITHMS(ALGORITHM)                                                                   \
 	ALGORITHM(reno, "Reno", "RFC 5681, Linux tcp_cong.c")                                      \
 	ALGORITHM(cubic, "CUBIC", "RFC 9438, Linux tcp_cubic.c")                                   \
+	ALGORITHM(dctcp, "DCTCP", "RFC 8257, Linux tcp_dctcp.c")                                   \
 	ALGORITHM(bbr1, "BBRv1", "Linux tcp_bbr.c, ACM Queue 14(5) 2016")                          \
 	ALGORITHM(bbr3, "BBRv3 (and v2, BBR-n+)", "draft-ietf-ccwg-bbr, google/bbr tcp_bbr.c")
 
@@ -26,6 +28,7 @@
 #define CC_SETS(SET, V)                                                                            \
 	SET("reno", reno, "fp_reno", "Reno as Linux grows it", )                                   \
 	SET("cubic", cubic, "fp_cubic", "CUBIC as Linux has it", )                                 \
+	SET("dctcp", dctcp, "fp_dctcp", "DCTCP as Linux has it", )                                 \
 	SET("bbr1", bbr1, "fp_bbr1", "BBRv1 as mainline Linux has it", )                           \
 	SET("bbr2", bbr3, "fp_bbr2", "BBRv2 as Google's v2 kernel has it", BBR3_LINUX_V2(V))       \
 	SET("bbr3", bbr3, "fp_bbr3", "BBRv3 as the IETF draft has it", )                           \

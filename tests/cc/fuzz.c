@@ -98,7 +98,7 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 			algorithm->on_ack(s, params, &kept, &conn, &ack, &ctl);
 		} else {
 			memset(&event, 0, sizeof(event));
-			event.kind = 1 + below(CC_EVENT_TLP_RECOVERY);
+			event.kind = 1 + below(CC_EVENT_ACK);
 			event.value = event.kind == CC_EVENT_STATE ? below(5) : wild(1000000);
 			event.packets = below(100);
 			if (event.kind == CC_EVENT_SEND)

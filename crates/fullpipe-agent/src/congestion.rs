@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::os::fd::{AsFd, OwnedFd};
 
+use fullpipe_cc::flags;
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::stream::Frame;
 use fullpipe_scenario::{CcChoice, Flow};
@@ -84,8 +85,17 @@ impl Congestion {
     pub(crate) fn paces(&self, flow: usize) -> bool {
         let (name, place) = &self.flows[flow];
         match place {
-            Some(place) => self.loaded[*place].owns_cwnd(),
+            Some(place) => self.loaded[*place].wants(flags::OWNS_CWND),
             None => name.starts_with("bbr"),
+        }
+    }
+
+    /// Whether its receiver runs it too, to echo the mark of each packet.
+    pub(crate) fn is_at_both_ends(&self, flow: usize) -> bool {
+        let (name, place) = &self.flows[flow];
+        match place {
+            Some(place) => self.loaded[*place].wants(flags::ECHOES_CE),
+            None => name == "dctcp",
         }
     }
 

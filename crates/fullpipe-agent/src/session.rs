@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
                 None => Connection::open(
                     flow,
                     index,
-                    congestion.name(index),
+                    (congestion.name(index), congestion.is_at_both_ends(index)),
                     &topology.nodes,
                     topology.flow_ends[index],
                     low_water_bytes,

@@ -92,6 +92,7 @@ pub enum EventKind {
     Send,
     Lost,
     TlpRecovery,
+    Ack,
 }
 
 /// `enum cc_ca_state`.

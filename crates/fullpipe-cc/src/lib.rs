@@ -30,4 +30,8 @@ pub mod flags {
     pub const WANTS_ECN: u32 = 4;
     /// Send [`crate::EventKind::Rtt`].
     pub const WANTS_RTT: u32 = 8;
+    /// Send [`crate::EventKind::Ack`].
+    pub const WANTS_ACKS: u32 = 16;
+    /// The receiving end echoes the mark of each packet (RFC 8257 section 3.2).
+    pub const ECHOES_CE: u32 = 32;
 }

@@ -455,7 +455,7 @@ fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, S
 }
 
 fn event_name(kind: u32) -> Result<&'static str, String> {
-    const NAMES: [(EventKind, &str); 12] = [
+    const NAMES: [(EventKind, &str); 13] = [
         (EventKind::TxStart, "tx_start"),
         (EventKind::CwndRestart, "cwnd_restart"),
         (EventKind::CompleteCwr, "complete_cwr"),
@@ -468,6 +468,7 @@ fn event_name(kind: u32) -> Result<&'static str, String> {
         (EventKind::Send, "send"),
         (EventKind::Lost, "lost"),
         (EventKind::TlpRecovery, "tlp_recovery"),
+        (EventKind::Ack, "ack_taken"),
     ];
     NAMES
         .iter()

@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::io;
 
-use fullpipe_cc::{algorithm, Controller};
+use fullpipe_cc::{algorithm, flags, Controller};
 use fullpipe_net::{derive_seed, purpose, Host, Way};
 use fullpipe_scenario::{Direction, Flow, Pacing, PingRow, Plan};
-use fullpipe_tcp::{Ack, Data, Receiver, ReceiverConfig, Sender, SenderConfig};
+use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
 
 use crate::events::Event;
 use crate::opening::Handshake;
@@ -228,6 +228,9 @@ impl Simulation<'_> {
                 connection.handshake.on_data();
                 connection.receiver_host.handle(self.now_ns);
                 let answer = connection.receiver.on_data(self.now_ns, &data);
+                if let Some(ack) = connection.receiver.take_earlier() {
+                    self.send_ack(owner, ack);
+                }
                 if let Some(ack) = answer {
                     self.send_ack(owner, ack);
                 }
@@ -407,6 +410,11 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
         rmem_max_bytes: host.rmem_max_bytes,
         low_water_bytes: plan.low_water_bytes(flow),
         aggregation_ns: host.receive_aggregation_ns,
+        feedback: if cc.wants(flags::ECHOES_CE) {
+            Feedback::EachPacket
+        } else {
+            Feedback::Latched
+        },
     };
     let rates_bps = plan.links[flow.route.range()]
         .iter()

@@ -19,5 +19,5 @@ mod transmit;
 
 pub use opening::{Client, Opened, Opening, Server};
 pub use packet::{Ack, Block, Data, MAX_BLOCKS};
-pub use receiver::{Receiver, ReceiverConfig};
+pub use receiver::{Feedback, Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig, SenderEvent, Totals};

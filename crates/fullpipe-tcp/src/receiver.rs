@@ -27,6 +27,16 @@ const INITIAL_WINDOW_BYTES: u64 = 65_536;
 /// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
 const INITIAL_CLAMP_BYTES: u64 = 131_072 * 1448 / 2304;
 
+/// How a receiver says that packets came marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feedback {
+    /// A mark is repeated on every ACK until the sender says that it gave way (RFC 3168).
+    #[default]
+    Latched,
+    /// Every ACK is of packets that were all marked or all not (DCTCP, RFC 8257 section 3.2).
+    EachPacket,
+}
+
 /// How a receiver is set up.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
@@ -42,6 +52,8 @@ pub struct ReceiverConfig {
     pub low_water_bytes: u32,
     /// Packets that arrive within this time are taken together (GRO); 0: each alone.
     pub aggregation_ns: u64,
+    /// How it echoes marks.
+    pub feedback: Feedback,
 }
 
 /// One connection's receiving end.
@@ -54,6 +66,8 @@ pub struct Receiver {
     /// Blocks to report, newest first.
     recent: Vec<Block>,
     duplicate: Option<Block>,
+    /// What must be acknowledged before the packet that is being taken in.
+    earlier: Option<Ack>,
     delivered_bytes: u64,
     /// What the last ACK acknowledged (rcv_wup).
     acked_next: u32,
@@ -104,6 +118,7 @@ impl Receiver {
             beyond: Vec::with_capacity(64),
             recent: Vec::with_capacity(MAX_BLOCKS + 2),
             duplicate: None,
+            earlier: None,
             delivered_bytes: 0,
             acked_next: 0,
             urgent: false,
@@ -155,11 +170,7 @@ impl Receiver {
 
     /// A data packet arrived; returns the ACK that it causes at once, if any.
     pub fn on_data(&mut self, now_ns: u64, data: &Data) -> Option<Ack> {
-        if data.ce {
-            self.ece = true;
-        } else if data.cwr {
-            self.ece = false;
-        }
+        self.take_mark(now_ns, data);
         if data.fin {
             self.end = Some(data.number + 1);
         }
@@ -190,6 +201,29 @@ impl Receiver {
             return None;
         }
         self.answer(now_ns)
+    }
+
+    /// An ACK that goes before the one which [`Self::on_data`] returned, if any.
+    pub fn take_earlier(&mut self) -> Option<Ack> {
+        self.earlier.take()
+    }
+
+    /// tcp_data_ecn_check(), tcp_ecn_accept_cwr(), dctcp_ece_ack_update().
+    fn take_mark(&mut self, now_ns: u64, data: &Data) {
+        match self.config.feedback {
+            Feedback::Latched => self.ece = data.ce || self.ece && !data.cwr,
+            Feedback::EachPacket => {
+                if data.ce != self.ece {
+                    if self.delack_at_ns.is_some() || self.aggregate_at_ns.is_some() {
+                        self.earlier = Some(self.ack(now_ns));
+                    }
+                    self.urgent = true;
+                }
+                // Whoever has just given way may have a packet in flight and no more.
+                self.urgent |= data.cwr;
+                self.ece = data.ce;
+            }
+        }
     }
 
     /// A timer may have expired; returns the ACK that it causes, if any.
@@ -359,7 +393,8 @@ impl Receiver {
         match self.config.ack_policy {
             AckPolicy::EveryPacket => return Some(self.ack(now_ns)),
             AckPolicy::EverySecond if self.beyond.is_empty() => {
-                if unacked_packets > 1 {
+                let echoes = self.urgent && self.config.feedback != Feedback::Latched;
+                if unacked_packets > 1 || echoes {
                     return Some(self.ack(now_ns));
                 }
                 self.delack_at_ns

@@ -88,6 +88,9 @@ impl Sender {
         if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
             self.cc_event(EventKind::Rtt, rtt_us, incoming.acked_packets);
         }
+        if self.cc.wants(flags::WANTS_ACKS) {
+            self.cc_event(EventKind::Ack, 0, 0);
+        }
         self.end_loss_probe(ack, &mut incoming);
         self.alert(prior_una, &mut incoming);
 

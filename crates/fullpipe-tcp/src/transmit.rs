@@ -1,6 +1,6 @@
 //! What may be sent, and when: tcp_output.c, tcp_write_xmit(), tcp_xmit_retransmit_queue().
 
-use fullpipe_cc::{CaState, EventKind};
+use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_scenario::Pacing;
 
 use crate::packet::Data;
@@ -308,7 +308,8 @@ impl Sender {
             push: number + 1 == end,
             fin: self.closed && number + 1 == self.written,
             cwr: !again && std::mem::take(&mut self.cwr_pending),
-            ect: self.config.ecn && !again,
+            // RFC 3168 section 6.1.5; tcp_ecn_send() excepts who needs ECN.
+            ect: self.config.ecn && (!again || self.cc.wants(flags::WANTS_ECN)),
             ce: false,
         });
         if nothing_out

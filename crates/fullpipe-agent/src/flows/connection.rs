@@ -72,11 +72,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Sockets that are ready to connect; `ends` are senders' side and receivers' side.
+    /// Sockets that are ready to connect; `ends` are senders' side and receivers' side. The
+    /// congestion control comes with whether the receiver has it too.
     pub(crate) fn open(
         flow: &Flow,
         index: usize,
-        congestion_control: &str,
+        (congestion_control, is_at_both_ends): (&str, bool),
         nodes: &[Node],
         ends: [(usize, Ipv4Addr); 2],
         low_water_bytes: u32,
@@ -104,6 +105,9 @@ impl Connection {
         };
         let choose = format!("congestion control {congestion_control}");
         socket::set_congestion_control(sends, congestion_control).map_err(place(&choose))?;
+        if is_at_both_ends {
+            socket::set_congestion_control(receives, congestion_control).map_err(place(&choose))?;
+        }
         if stops_early {
             socket::set_unsent_limit(sends, UNSENT_BYTES).map_err(place("TCP_NOTSENT_LOWAT"))?;
         }

@@ -46,7 +46,7 @@ pub(crate) struct Loaded {
     value: Vec<u8>,
     state_bytes: usize,
     algorithm: String,
-    owns_cwnd: bool,
+    flags: u32,
     kernel_name: String,
     params: Vec<u32>,
 }
@@ -102,7 +102,7 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
         has_links: features.has_links,
         state_bytes: built.state_bytes,
         algorithm: wanted.algorithm.to_owned(),
-        owns_cwnd: built.flags & fullpipe_cc::flags::OWNS_CWND != 0,
+        flags: built.flags,
         kernel_name: name.to_owned(),
         params: wanted.params.to_vec(),
     })
@@ -119,9 +119,9 @@ impl Loaded {
         &self.algorithm
     }
 
-    /// It paces: it says `CC_OWNS_CWND`.
-    pub(crate) fn owns_cwnd(&self) -> bool {
-        self.owns_cwnd
+    /// Whether it says one of [`fullpipe_cc::flags`].
+    pub(crate) fn wants(&self, flag: u32) -> bool {
+        self.flags & flag != 0
     }
 
     /// Stored constants.

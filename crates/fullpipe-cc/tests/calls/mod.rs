@@ -19,6 +19,16 @@ impl Caller {
 
     /// A fresh connection whose window limits it, with parameters changed by name.
     pub(crate) fn with(name: &str, cwnd: u32, changes: &[(&str, u32)]) -> Self {
+        Self::prepared(name, cwnd, changes, |_| {})
+    }
+
+    /// The same on a connection that is changed before the algorithm sees it.
+    pub(crate) fn prepared(
+        name: &str,
+        cwnd: u32,
+        changes: &[(&str, u32)],
+        prepare: impl FnOnce(&mut Conn),
+    ) -> Self {
         let set = set(name).expect("a registered set");
         let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
         let mut values = set.values.clone();
@@ -28,7 +38,7 @@ impl Caller {
             values[index.expect("a known parameter")] = *value;
         }
         let mut cc = Controller::new(algorithm, &values).expect("values in range");
-        let conn = Conn {
+        let mut conn = Conn {
             mss_bytes: MSS,
             cwnd_clamp: u32::MAX,
             pacing_rate_cap_bytes_per_s: u64::MAX,
@@ -37,6 +47,7 @@ impl Caller {
             is_cwnd_limited: 1,
             ..Conn::default()
         };
+        prepare(&mut conn);
         let mut ctl = Ctl {
             cwnd,
             ssthresh: INFINITE,

@@ -3,7 +3,9 @@
 use super::peer::{ack, config, events, sack, sender, sends, with_cwnd, MS, MSS, RTT, START};
 use fullpipe_cc::CaState;
 use fullpipe_scenario::AckPolicy;
-use fullpipe_tcp::{Ack, Data, Receiver, ReceiverConfig, Sender, SenderConfig, SenderEvent};
+use fullpipe_tcp::{
+    Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig, SenderEvent,
+};
 
 fn capable() -> Sender {
     sender(
@@ -31,6 +33,7 @@ fn receiver() -> Receiver {
         low_water_bytes: 8192,
         rmem_max_bytes: 1 << 21,
         aggregation_ns: 0,
+        feedback: Feedback::Latched,
     })
 }
 
@@ -154,4 +157,121 @@ fn without_negotiation_echoes_are_ignored_and_nothing_is_capable() {
     sender.on_ack(START + RTT, &echo(5, START));
     assert_eq!(sender.ssthresh(), None);
     assert_eq!(sender.delivered().1, 0);
+}
+
+/// What a receiver says: (up to, echoes) of each ACK that `packets` cause, the marked ones being
+/// in `marked`.
+fn answers(
+    receiver: &mut Receiver,
+    packets: std::ops::Range<u32>,
+    marked: &[u32],
+) -> Vec<(u32, bool)> {
+    let mut said = Vec::new();
+    for number in packets {
+        let packet = Data {
+            ce: marked.contains(&number),
+            ..data(number)
+        };
+        let answer = receiver.on_data(START + u64::from(number) * MS / 10, &packet);
+        let acks = receiver.take_earlier().into_iter().chain(answer);
+        said.extend(acks.map(|ack| (ack.next, ack.ece)));
+    }
+    said
+}
+
+fn delaying(feedback: Feedback) -> Receiver {
+    let mut receiver = Receiver::new(ReceiverConfig {
+        mss_bytes: MSS,
+        ack_policy: AckPolicy::EverySecond,
+        window_bytes: Some(1 << 20),
+        low_water_bytes: 1 << 30,
+        rmem_max_bytes: 1 << 21,
+        aggregation_ns: 0,
+        feedback,
+    });
+    // Behind the first ACKs, which are quick.
+    answers(&mut receiver, 0..40, &[]);
+    receiver
+}
+
+#[test]
+fn with_dctcp_every_ack_is_of_packets_that_were_all_marked_or_all_not() {
+    // RFC 8257 section 3.2, figure 1: on a change of CE, what waits is acknowledged with the old
+    // state and the packet itself at once with the new one.
+    let mut receiver = delaying(Feedback::EachPacket);
+    let said = answers(&mut receiver, 40..52, &[43, 44, 45, 48]);
+    // Each ACK says of how many packets whether all were marked.
+    let mut from = 40;
+    for (next, echoes) in &said {
+        for number in from..*next {
+            assert_eq!(
+                *echoes,
+                [43, 44, 45, 48].contains(&number),
+                "{number} {said:?}"
+            );
+        }
+        from = *next;
+    }
+    assert!(from >= 51, "{said:?}");
+    assert!(said.len() < 12, "{said:?}");
+}
+
+#[test]
+fn what_was_being_delayed_goes_before_the_packet_that_changes_the_mark() {
+    let mut receiver = delaying(Feedback::EachPacket);
+    // 40 waits for a second packet, which is marked.
+    assert_eq!(
+        answers(&mut receiver, 40..42, &[41]),
+        [(41, false), (42, true)]
+    );
+    // Nothing waits: only the packet that changes it.
+    assert_eq!(answers(&mut receiver, 42..43, &[]), [(43, false)]);
+}
+
+#[test]
+fn a_marked_packet_that_is_sent_again_by_dctcp_can_be_marked_again() {
+    // tcp_ecn_send(): a congestion control that needs ECN keeps ECT on retransmissions.
+    let mut sender = sender(
+        "dctcp",
+        SenderConfig {
+            initial_cwnd: 20,
+            ..config()
+        },
+    );
+    assert!(sends(&mut sender, START).iter().all(|packet| packet.ect));
+    sender.on_ack(START + RTT, &sack(0, START, &[(1, 6)]));
+    let out = sends(&mut sender, START + RTT);
+    assert!(out
+        .iter()
+        .any(|packet| packet.is_retransmission && packet.ect));
+}
+
+#[test]
+fn dctcp_gives_way_by_half_of_the_marked_part() {
+    // RFC 8257 section 3.3: cwnd (1 - alpha / 2), alpha being 1 - g of itself after each clean window.
+    let mut sender = sender(
+        "dctcp",
+        SenderConfig {
+            initial_cwnd: 100,
+            ..config()
+        },
+    );
+    let mut end = sends(&mut sender, START).len() as u32;
+    let (mut at_ns, mut alpha) = (START, 1024u32);
+    for _ in 0..3 {
+        at_ns += RTT;
+        sender.on_ack(at_ns, &ack(end, at_ns - RTT));
+        alpha -= alpha >> 4;
+        end = 1 + sends(&mut sender, at_ns)
+            .iter()
+            .map(|p| p.number)
+            .max()
+            .unwrap();
+    }
+    let cwnd = sender.cwnd();
+    at_ns += RTT;
+    // Everything that this ACK delivers was marked, a whole observed window.
+    sender.on_ack(at_ns, &echo(end - 50, at_ns - RTT));
+    alpha += 1024 / 16 - (alpha >> 4);
+    assert_eq!(sender.ssthresh(), Some(cwnd - ((cwnd * alpha) >> 11)));
 }

@@ -3,7 +3,7 @@
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
 use fullpipe_scenario::AckPolicy;
-use fullpipe_tcp::{Ack, Block, Data, Receiver, ReceiverConfig};
+use fullpipe_tcp::{Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
 
 fn config() -> ReceiverConfig {
     ReceiverConfig {
@@ -13,6 +13,7 @@ fn config() -> ReceiverConfig {
         rmem_max_bytes: 64 << 20,
         low_water_bytes: 8192,
         aggregation_ns: 0,
+        feedback: Feedback::Latched,
     }
 }
 
