@@ -61,7 +61,7 @@ def test_a_hundred_thousand_calls_replay_bit_for_bit(
     assert one.calls >= 100_000
 
 
-@pytest.mark.parametrize("cc", ["cubic", "bbr3"])
+@pytest.mark.parametrize("cc", ["cubic", "dctcp", "bbr3"])
 def test_this_kernels_calls_replay_bit_for_bit(cc: str, tmp_path: Path) -> None:
     out = tmp_path / "trace"
     name = traced(cc, out, 4_000_000)

@@ -1,0 +1,53 @@
+"""DCTCP in the virtual machine: ours beside the kernel's own module, and the simulator's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fullpipe.engines.base import Engine
+from fullpipe.engines.sim import SimEngine
+from fullpipe.engines.vm import VmEngine, kernels, machine
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+pytestmark = pytest.mark.vm
+
+if machine.version() is None or kernels.cached(kernels.DEFAULT) is None:
+    pytest.skip(
+        "no QEMU or no kernel here: `fullpipe doctor --mend` brings them", allow_module_level=True
+    )
+
+
+def measured(engine: Engine, cc: str) -> dict[str, float]:
+    """One flow over a queue that marks nearly all above 20 packets (RFC 8257 section 4.2's step)."""
+    path: dict[str, Any] = {
+        "rate": "50mbit", "rtt": "10ms", "buffer": "400KB", "ecn": True, "qdisc": "red",
+        "qdisc_options": {"min": "30KB", "max": "33KB", "max_probability": 1.0},
+    }  # fmt: skip
+    plan = resolve(make_scenario({
+        "name": "dctcp", "duration": "4s", "seed": 7, "sample_interval": "5ms", "path": path,
+        "flow": [{"cc": cc}],
+    }))  # fmt: skip
+    run = engine.run(plan, lambda _done: True, {})
+    assert run.failure is None
+    (flow,) = run.tables["flows"].to_pylist()
+    assert flow["packets_lost"] == 0
+    samples = run.tables["flow_samples"].to_pydict()
+    late = np.array(samples["t_us"]) > 1_000_000
+    return {
+        "cwnd": float(np.mean(np.array(samples["cwnd_packets"], float)[late])),
+        "delivered": flow["packets_delivered"],
+        "marked": flow["packets_delivered_ce"] / flow["packets_delivered"],
+    }
+
+
+def test_dctcp_is_the_kernels_twin_and_the_simulators() -> None:
+    kernels_own = measured(VmEngine(), "kernel:dctcp")
+    for ours in (measured(VmEngine(), "dctcp"), measured(SimEngine(), "dctcp")):
+        assert ours["cwnd"] == pytest.approx(kernels_own["cwnd"], rel=0.03)
+        assert ours["delivered"] == pytest.approx(kernels_own["delivered"], rel=0.01)
+        assert ours["marked"] == pytest.approx(kernels_own["marked"], rel=0.2)
+    assert 0.02 < kernels_own["marked"] < 0.2
