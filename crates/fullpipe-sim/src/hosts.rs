@@ -391,6 +391,7 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
     let write_interval_ns = flow.app_rate_bps.map_or(0, |rate_bps| {
         (u64::from(mss_bytes) * 8_000_000_000 / rate_bps.max(1)).max(1)
     });
+    let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
     let sender = SenderConfig {
         mss_bytes,
         pacing: host.pacing,
@@ -398,7 +399,7 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
         gso_max_segments: host.gso_max_segments,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
-        ecn: flow.ecn,
+        ecn,
         seed: derive_seed(plan.seed, purpose::CC, index) as u32,
         amount_bytes: flow.amount_bytes,
         written_by_application: flow.app_rate_bps.is_some(),
@@ -422,7 +423,7 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
     let packet_bits = u64::from(plan.ends.mtu_bytes) * 8;
     let packet_ns = packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1);
     Ok(Connection {
-        handshake: Handshake::new(flow.ecn),
+        handshake: Handshake::new(ecn),
         sender: Sender::new(sender, cc),
         receiver: Receiver::new(receiver),
         receiver_host: Host::new(packet_ns, derive_seed(plan.seed, purpose::HOST, index)),

@@ -173,8 +173,6 @@ impl Sender {
     /// A connection that is not established yet.
     pub fn new(config: SenderConfig, cc: Controller) -> Self {
         let mss = u64::from(config.mss_bytes);
-        let mut config = config;
-        config.ecn |= cc.wants(flags::WANTS_ECN);
         let (written, last_payload, closed) = match config.amount_bytes {
             _ if config.written_by_application => (0, config.mss_bytes, false),
             None => (u32::MAX, config.mss_bytes, false),

@@ -234,6 +234,7 @@ fn a_marked_packet_that_is_sent_again_by_dctcp_can_be_marked_again() {
     let mut sender = sender(
         "dctcp",
         SenderConfig {
+            ecn: true,
             initial_cwnd: 20,
             ..config()
         },
@@ -252,6 +253,7 @@ fn dctcp_gives_way_by_half_of_the_marked_part() {
     let mut sender = sender(
         "dctcp",
         SenderConfig {
+            ecn: true,
             initial_cwnd: 100,
             ..config()
         },

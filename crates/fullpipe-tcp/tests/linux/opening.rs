@@ -6,7 +6,7 @@ use super::ticks::fires_ns;
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_scenario::AckPolicy;
 use fullpipe_tcp::{
-    Client, Data, Opened, Opening, Receiver, ReceiverConfig, Sender, SenderConfig, Server,
+    Client, Data, Feedback, Opened, Opening, Receiver, ReceiverConfig, Sender, SenderConfig, Server,
 };
 
 const S: u64 = 1000 * MS;
@@ -249,6 +249,7 @@ fn receiver() -> Receiver {
         rmem_max_bytes: 1 << 26,
         low_water_bytes: 1,
         aggregation_ns: 0,
+        feedback: Feedback::Latched,
     })
 }
 
