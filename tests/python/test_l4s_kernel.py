@@ -22,7 +22,7 @@ if machine.version() is None or kernels.cached(kernels.DEFAULT) is None:
 
 
 def measured(engine: Engine, cc: str) -> dict[str, float]:
-    """One flow over a queue that marks nearly all above 20 packets (RFC 8257 section 4.2's step)."""
+    """One flow over a queue that marks nearly all above 20 packets (RFC 8257's step)."""
     path: dict[str, Any] = {
         "rate": "50mbit", "rtt": "10ms", "buffer": "400KB", "ecn": True, "qdisc": "red",
         "qdisc_options": {"min": "30KB", "max": "33KB", "max_probability": 1.0},
