@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 SYSTEM := build/.system-packages
 
-.PHONY: build wheel demo test lint format lock clean assets kernels
+.PHONY: build wheel demo test lint format lock clean assets kernels docs
 
 build: $(VENV)/bin/fullpipe assets
 
@@ -53,7 +53,12 @@ demo: kernels
 	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
 
-test: kernels lint wheel
+# The reference of the Python API, of its docstrings.
+docs: build
+	$(PYTHON) scripts/api_reference.py build/docs
+	@echo "Open build/docs/fullpipe.html in a browser."
+
+test: kernels lint wheel docs
 	cargo test --workspace --release --locked --quiet
 	tests/cc/run.sh
 	$(PYTHON) -m pytest
@@ -62,15 +67,15 @@ lint: $(STAMP)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --release --locked --quiet -- -D warnings
-	$(VENV)/bin/ruff check python tests benches
-	$(VENV)/bin/ruff format --check python tests benches
+	$(VENV)/bin/ruff check python tests benches examples scripts
+	$(VENV)/bin/ruff format --check python tests benches examples scripts
 	$(VENV)/bin/mypy
 
 format: $(STAMP)
 	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all
-	$(VENV)/bin/ruff check --fix python tests benches
-	$(VENV)/bin/ruff format python tests benches
+	$(VENV)/bin/ruff check --fix python tests benches examples scripts
+	$(VENV)/bin/ruff format python tests benches examples scripts
 
 # Versions with hashes and without index addresses.
 lock: $(STAMP)

@@ -204,7 +204,7 @@ def test_the_class_of_another_program_is_refused() -> None:
         pass
 
     identity = classes.hand_over(Here)
-    classes._current.pop(identity), classes._handed.pop(identity)
+    classes._current.pop(identity)
     with pytest.raises(UserError, match="a program handed this class over"):
         cc_set(identity)
 

@@ -56,9 +56,11 @@ def run_scenario(
     options: Mapping[str, Any] | None = None,
     on_progress: Callable[[float], None] = lambda _share: None,
     jobs: int | None = None,
+    seeds: Sequence[int] | None = None,
 ) -> Outcome:
-    """Runs the scenario once for every folder of `out`, with seeds after one another; with several,
-    with a spread of starts (`Scenario.repeated()`), and each recording's scenario says so.
+    """Runs the scenario once for every folder of `out`, with these seeds (by default the scenario's
+    and those after it); with several, with a spread of starts (`Scenario.repeated()`), and each
+    recording's scenario says so. Classes that this program handed over run here, one after another.
 
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM where it has the same
     handler, keep what was recorded: a run that was under way ends early and its recording says so.
@@ -69,7 +71,7 @@ def run_scenario(
     if len(out) > 1 and scenario.start_spread is None:
         scenario = scenario.repeated()
         scenario_toml = f'start_spread = "{scenario.start_spread}ns"\n{scenario_toml}'
-    seeds = seeds_of(scenario, len(out))
+    seeds = seeds_of(scenario, len(out)) if seeds is None else seeds
     plans = [resolve(scenario, seed) for seed in seeds]
     engine(engine_name).check(plans[0])
     options = dict(options or {})
@@ -80,6 +82,8 @@ def run_scenario(
                 raise UserError(f"{folder}: exists already; name another folder with --out")
         if len(plans) == 1:
             return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
+        if any(outside.is_handed(flow["cc"]["algorithm"]) for flow in plans[0]["flows"]):
+            return _run_series(plans, scenario_toml, out, engine_name, options, on_progress)
         return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
 
 
@@ -110,6 +114,28 @@ def _run_here(
     recording = record_result(plan, scenario_toml, out, engine_name, options, result)
     failures = [result.failure] if result.failure else []
     return Outcome([recording], result.interrupted, failures)
+
+
+def _run_series(
+    plans: Sequence[Mapping[str, Any]],
+    scenario_toml: str,
+    out: Sequence[Path],
+    engine_name: str,
+    options: Mapping[str, Any],
+    on_progress: Callable[[float], None],
+) -> Outcome:
+    outcome = Outcome()
+    for index, (plan, folder) in enumerate(zip(plans, out, strict=True)):
+        one = _run_here(
+            plan, scenario_toml, folder, engine_name, options,
+            lambda share, done=index: on_progress((done + share) / len(plans)),  # type: ignore[misc]
+        )  # fmt: skip
+        outcome.recordings += one.recordings
+        outcome.failures += one.failures
+        if one.interrupted:
+            outcome.interrupted = True
+            break
+    return outcome
 
 
 def _run_pool(

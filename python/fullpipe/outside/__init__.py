@@ -13,6 +13,7 @@ from fullpipe.outside.source import (
     Source,
     is_class,
     is_file_name,
+    is_handed,
     read,
     source_of,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "explain",
     "is_class",
     "is_file_name",
+    "is_handed",
     "is_outside",
     "load",
     "read",

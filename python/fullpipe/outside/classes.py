@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 #: `mine.py:Mine`, or `mine.py` with one class in it.
 _NAMED = re.compile(r"(.*\.py)(?::([A-Za-z_]\w*))?")
-_HANDED = "handed over"
 _MAX_NAME = 40
 _KNOWN_FLAGS = (
     Controller.OWNS_CWND | Controller.WANTS_RING | Controller.WANTS_ECN | Controller.WANTS_RTT
@@ -46,8 +45,6 @@ _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
 
 #: Classes that runs of this process use, by id.
 _current: dict[str, type[Controller]] = {}
-#: Those of them that a program handed over.
-_handed: dict[str, Source] = {}
 
 
 def is_class_name(name: str) -> bool:
@@ -83,17 +80,11 @@ def hand_over(controller: type[Controller]) -> str:
     UserError where it cannot run."""
     _check(controller, controller.__name__)
     files, folder, main = _text_of(controller)
-    contract = f"{_HANDED} {_contract()} {_code_of(controller)}"
-    source = Source(folder, main, controller.__name__, "", files, contract, is_class=True)
+    contract = f"{_contract()} {_code_of(controller)}"
+    source = Source(folder, main, controller.__name__, "", files, contract, True, True)
     keep(source)
     _current[source.id] = controller
-    _handed[source.id] = source
     return source.id
-
-
-def is_handed(identity: str | None) -> bool:
-    """Whether only this process can run it."""
-    return identity in _handed
 
 
 def describe(source: Source) -> dict[str, Any]:
@@ -126,10 +117,10 @@ def describe(source: Source) -> dict[str, Any]:
 
 def renew(identity: str) -> type[Controller]:
     """Loads a file's class anew, so that a run finds its module as it was written."""
-    if identity in _handed:
-        return _current[identity]
     source = source_of(identity)
-    if source.contract_sha256.startswith(_HANDED):
+    if source.is_handed:
+        if identity in _current:
+            return _current[identity]
         raise UserError(
             f"{identity}: a program handed this class over, and only that program can run it; name "
             f"its file instead: {source.main}:{source.name}"

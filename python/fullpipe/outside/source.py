@@ -21,6 +21,9 @@ from fullpipe.files import shipped
 CONTRACT_VERSION = 1
 CONTRACT_CHANGES = {1: "the first; defaults of all decisions are in defaults.h"}
 
+#: Before the name in the id of a class that a program handed over.
+HANDED = "this."
+
 MAX_FILE_BYTES = 2**20
 MAX_FILES = 32
 #: Of the kernel's `name@hash`, which has 31 characters.
@@ -45,6 +48,7 @@ class Source:
     files: dict[str, str]
     contract_sha256: str
     is_class: bool = False  # of Python (classes.py); `name` is the class's
+    is_handed: bool = False  # a class that a program handed over
 
     @property
     def stem(self) -> str:
@@ -67,7 +71,7 @@ class Source:
         """What plans and traces call it: its name, and a hash of the files and of the contract's
         headers."""
         text = self.sha256 + self.contract_sha256 + (self.name if self.is_class else "")
-        kind = "py:" if self.is_class else ""
+        kind = (f"py:{HANDED}" if self.is_handed else "py:") if self.is_class else ""
         return f"{kind}{self.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def place(self, text: str) -> str:
@@ -88,6 +92,11 @@ def is_file_name(name: str) -> bool:
 def is_class(identity: str | None) -> bool:
     """Whether a plan's algorithm is a class of Python."""
     return identity is not None and identity.startswith("py:")
+
+
+def is_handed(identity: str | None) -> bool:
+    """Whether it is a class that a program handed over: only that program can run it."""
+    return is_class(identity) and (identity or "").startswith(f"py:{HANDED}")
 
 
 def read(path: Path | str) -> Source:
@@ -131,7 +140,8 @@ def source_of(identity: str) -> Source:
         files = {name: (folder / "source" / name).read_text(encoding="utf-8")
                  for name in about["files"]}  # fmt: skip
         return Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
-                      about["contract_sha256"], about.get("is_class", False))  # fmt: skip
+                      about["contract_sha256"], about.get("is_class", False),
+                      about.get("is_handed", False))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
             f"{identity}: this congestion control came from a file and is not in this host's cache "
@@ -154,6 +164,7 @@ def keep(source: Source) -> Path:
         "folder": str(source.folder), "main": source.main, "name": source.name,
         "title": source.title, "files": sorted(source.files),
         "contract_sha256": source.contract_sha256, "is_class": source.is_class,
+        "is_handed": source.is_handed,
     }  # fmt: skip
     (partial / "about.json").write_text(json.dumps(about), encoding="utf-8")
     try:

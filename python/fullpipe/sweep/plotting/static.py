@@ -7,13 +7,10 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fullpipe.errors import UserError
@@ -26,38 +23,41 @@ _COLUMNS = 3
 
 def write_static(chart: Chart, path: Path) -> None:
     """Writes the chart by the file's name, whole or not at all. Raises UserError otherwise."""
+    figure = figure_of(chart)
+    partial = path.with_name(f".{secrets.token_hex(4)}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(partial, dpi=130)
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def figure_of(chart: Chart) -> Figure:
+    """The chart as a figure that belongs to no window."""
     columns = min(_COLUMNS, len(chart.panels))
     rows = math.ceil(len(chart.panels) / columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(_WIDTH_IN * columns + 1.4, _HEIGHT_IN * rows + 0.5),
-        squeeze=False, sharex=True, sharey=True, layout="constrained",
-    )  # fmt: skip
-    try:
-        for axes in grid.flat[len(chart.panels) :]:
-            axes.set_visible(False)
-        scale = _scale(chart)
-        for axes, panel in zip(grid.flat, chart.panels, strict=False):
-            _draw(axes, chart, panel, scale)
-        if scale is not None:
-            figure.colorbar(
-                plt.cm.ScalarMappable(Normalize(*scale), "viridis"), ax=grid, shrink=0.8,
-                label=chart.title.partition(" by ")[0],
-            )  # fmt: skip
-        handles, labels = grid.flat[0].get_legend_handles_labels()
-        if any(labels):
-            figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
-        figure.suptitle(f"{chart.title}\n{chart.note}", fontsize=9)
-        partial = path.with_name(f".{secrets.token_hex(4)}{path.suffix}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(partial, dpi=130)
-            partial.replace(path)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-        finally:
-            partial.unlink(missing_ok=True)
-    finally:
-        plt.close(figure)
+    figure = Figure(
+        figsize=(_WIDTH_IN * columns + 1.4, _HEIGHT_IN * rows + 0.5), layout="constrained"
+    )
+    grid: Any = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axes in grid.flat[len(chart.panels) :]:
+        axes.set_visible(False)
+    scale = _scale(chart)
+    for axes, panel in zip(grid.flat, chart.panels, strict=False):
+        _draw(axes, chart, panel, scale)
+    if scale is not None:
+        figure.colorbar(
+            ScalarMappable(Normalize(*scale), "viridis"), ax=grid, shrink=0.8,
+            label=chart.title.partition(" by ")[0],
+        )  # fmt: skip
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    if any(labels):
+        figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+    figure.suptitle(f"{chart.title}\n{chart.note}", fontsize=9)
+    return figure
 
 
 def _scale(chart: Chart) -> tuple[float, float] | None:
