@@ -104,6 +104,8 @@ pub struct Datagrams {
     pub interval_ns: u64,
     /// A video's frame, cut into datagrams that leave at once. `None`: each datagram for itself.
     pub frame_bytes: Option<u32>,
+    /// A frame that is not whole by then is late: metrics read it, engines do not.
+    pub deadline_ns: Option<u64>,
     /// Times of sending and of silence, in turns.
     pub turns: Option<Turns>,
 }

@@ -1,0 +1,42 @@
+"""Quantities of a scenario as types of its models: text with a unit, checked and parsed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from fullpipe import units
+
+
+def _quantity(parse: Any, description: str, example: str) -> Any:
+    schema = {"type": "string", "description": description, "examples": [example]}
+    return (BeforeValidator(parse), WithJsonSchema(schema))
+
+
+_RATE, _TIME, _SIZE, _BUFFER, _RATIO = (
+    _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
+    _quantity(units.parse_time, "a time with its unit", "40ms"),
+    _quantity(units.parse_size, "a size with its unit", "64KB"),
+    _quantity(units.parse_buffer, "a queue limit: BDP, bytes or packets", "1bdp"),
+    _quantity(units.parse_ratio, "a probability", "1%"),
+)
+Rate = Annotated[int, *_RATE]
+Time = Annotated[int, *_TIME]
+Size = Annotated[int, *_SIZE]
+Buffer = Annotated[units.Buffer, *_BUFFER]
+Ratio = Annotated[float, *_RATIO]
+Dscp = Annotated[
+    int,
+    BeforeValidator(units.parse_dscp),
+    WithJsonSchema({
+        "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 63}],
+        "description": "a DSCP: its name, or a number from 0 to 63", "examples": ["EF"],
+    }),
+]  # fmt: skip
+
+
+class Part(BaseModel):
+    """A section of a scenario: no other keys than its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
