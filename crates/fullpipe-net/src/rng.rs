@@ -51,6 +51,10 @@ pub mod purpose {
     pub const DATAGRAMS: u32 = 11;
     /// When a flow's application writes, by flow.
     pub const PATTERN: u32 = 12;
+    /// Congestion controls of pages' connections, in the order of their opening.
+    pub const PAGE_CC: u32 = 13;
+    /// What packets of pages' connections cost the hosts, likewise.
+    pub const PAGE_HOST: u32 = 14;
     /// Backoff on a Wi-Fi channel.
     pub const WIFI_BACKOFF: u32 = 20;
     /// MPDUs lost on it.

@@ -30,6 +30,10 @@ pub(crate) enum Event {
     Stop(u32),
     /// A probe sends a request.
     Probe(u32),
+    /// A page's timer.
+    Page(u32),
+    /// A stream of datagrams sends.
+    Datagram(u32),
     /// Everything is sampled.
     Sample,
 }

@@ -6,10 +6,12 @@ use std::collections::VecDeque;
 use std::io;
 
 use fullpipe_cc::{algorithm, flags, Controller};
-use fullpipe_net::{derive_seed, purpose, Host, Way};
+use fullpipe_net::{Host, Way};
 use fullpipe_scenario::{Direction, Flow, Pacing, PingRow, Plan};
 use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
+use fullpipe_workload::{Writer, Writing};
 
+use crate::applications::PageEnd;
 use crate::events::Event;
 use crate::opening::Handshake;
 use crate::packet::{Body, Travelling, HEADER_BYTES};
@@ -33,6 +35,11 @@ pub(crate) struct Connection {
     pub(crate) completion_us: Option<u64>,
     pub(crate) write_interval_ns: u64,
     pub(crate) data_way: Way,
+    pub(crate) base_rtt_ns: u64,
+    /// When its application writes, where that follows a pattern.
+    pub(crate) writer: Option<Writer>,
+    /// What it is to a page, if it is not one of the plan's own flows.
+    pub(crate) page: Option<PageEnd>,
 }
 
 impl Simulation<'_> {
@@ -46,6 +53,17 @@ impl Simulation<'_> {
     pub(crate) fn write(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         if connection.stopped {
+            return;
+        }
+        if let Some(writer) = &mut connection.writer {
+            let (writing, at_ns) = writer.turn();
+            match writing {
+                Writing::Write(bytes) => connection.sender.write_bytes(bytes),
+                Writing::Always => connection.sender.set_endless(true),
+                Writing::Never => connection.sender.set_endless(false),
+            }
+            self.agenda.schedule(at_ns, Event::Write(flow as u32));
+            self.transmit(flow);
             return;
         }
         connection.sender.write(1);
@@ -171,7 +189,36 @@ impl Simulation<'_> {
         }
     }
 
-    pub(crate) fn packet(&self, owner: usize, way: Way, body: Body) -> Travelling {
+    /// Number by which the network knows a connection: the plan's flows, all that are none, and
+    /// behind them the connections that are opened later.
+    pub(crate) fn owner(&self, flow: usize) -> usize {
+        if flow < self.plan.flows.len() {
+            flow
+        } else {
+            flow + self.others()
+        }
+    }
+
+    /// The connection of an owner that is one.
+    pub(crate) fn place(&self, owner: u32) -> usize {
+        let owner = owner as usize;
+        if owner < self.plan.flows.len() {
+            owner
+        } else {
+            owner - self.others()
+        }
+    }
+
+    /// Owners that are no connections.
+    fn others(&self) -> usize {
+        self.plan.probes.len() + self.plan.pages.len() + self.plan.datagrams.len()
+    }
+
+    pub(crate) fn packet(&self, flow: usize, way: Way, body: Body) -> Travelling {
+        self.packet_of(self.owner(flow), way, body)
+    }
+
+    pub(crate) fn packet_of(&self, owner: usize, way: Way, body: Body) -> Travelling {
         Travelling {
             owner: owner as u32,
             label: self.labels[owner].towards(way),
@@ -184,7 +231,7 @@ impl Simulation<'_> {
         let index = packet.owner as usize * 2 + way.index();
         let enters_ns = match packet.body {
             Body::Ack(_) => {
-                let host = &self.connections[packet.owner as usize].receiver_host;
+                let host = &self.connections[self.place(packet.owner)].receiver_host;
                 host.free_ns().max(at_ns)
             }
             _ => at_ns,
@@ -217,47 +264,57 @@ impl Simulation<'_> {
 
     /// A packet arrives at the end of its way.
     fn deliver(&mut self, way: Way, packet: Travelling) {
-        let owner = packet.owner as usize;
         match packet.body {
             Body::Data(data) => {
+                let flow = self.place(packet.owner);
                 match data.payload_bytes {
                     0 => self.control.delivered += 1,
                     _ => self.delivered += 1,
                 }
-                let connection = &mut self.connections[owner];
+                let connection = &mut self.connections[flow];
                 connection.handshake.on_data();
                 connection.receiver_host.handle(self.now_ns);
                 let answer = connection.receiver.on_data(self.now_ns, &data);
                 if let Some(ack) = connection.receiver.take_earlier() {
-                    self.send_ack(owner, ack);
+                    self.send_ack(flow, ack);
                 }
                 if let Some(ack) = answer {
-                    self.send_ack(owner, ack);
+                    self.send_ack(flow, ack);
                 }
-                self.arm_receiver(owner);
+                self.arm_receiver(flow);
+                if self.connections[flow].page.is_some() {
+                    self.page_data(flow);
+                }
             }
             Body::Ack(ack) => {
-                let connection = &mut self.connections[owner];
+                let flow = self.place(packet.owner);
+                let connection = &mut self.connections[flow];
                 connection.sender.on_ack(self.now_ns, &ack);
                 if self.pcap.is_some() {
                     let edges =
                         AckEdges::new(&ack, |number| connection.sender.sequence_bytes(number));
                     let at_ns = self.now_ns;
-                    self.capture(|pcap| pcap.ack(at_ns, owner as u32, &edges, &ack));
+                    self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, &ack));
                 }
                 if ack.fin {
-                    self.send_last_ack(owner);
+                    self.send_last_ack(flow);
                 }
-                self.transmit(owner);
-                self.complete(owner);
+                self.transmit(flow);
+                self.complete(flow);
             }
-            Body::Opening(opening) => self.on_opening(owner, way, &opening),
+            Body::Opening(opening) => self.on_opening(self.place(packet.owner), way, &opening),
             Body::LastAck => {
                 self.control.delivered += 1;
-                self.connections[owner].receiver.on_last_ack();
+                let flow = self.place(packet.owner);
+                self.connections[flow].receiver.on_last_ack();
             }
+            Body::Name { page, number, .. } => {
+                self.on_name(packet.owner as usize, way, page, number);
+            }
+            Body::Datagram { row, .. } => self.on_datagram(row),
             Body::Probe { row } if way == Way::Forward => {
-                let answer = self.packet(owner, Way::Reverse, Body::Probe { row });
+                let owner = packet.owner as usize;
+                let answer = self.packet_of(owner, Way::Reverse, Body::Probe { row });
                 self.enter_row(Way::Reverse, answer);
             }
             Body::Probe { row } => {
@@ -298,15 +355,17 @@ impl Simulation<'_> {
     }
 
     fn complete(&mut self, flow: usize) {
+        if self.connections[flow].page.is_some() {
+            self.serve(flow);
+            return;
+        }
         let connection = &mut self.connections[flow];
         if connection.completion_us.is_some() || !connection.sender.is_finished() {
             return;
         }
         connection.completion_us = Some(self.now_ns / 1000);
         let bytes = connection.sender.acked_bytes();
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "finish", bytes));
+        self.note(flow, "finish", bytes);
     }
 
     pub(crate) fn probe(&mut self, probe: usize) {
@@ -322,7 +381,7 @@ impl Simulation<'_> {
         self.agenda
             .schedule(self.now_ns + plan.interval_ns, Event::Probe(probe as u32));
         let owner = self.plan.flows.len() + probe;
-        let request = self.packet(owner, Way::Forward, Body::Probe { row });
+        let request = self.packet_of(owner, Way::Forward, Body::Probe { row });
         self.enter_row(Way::Forward, request);
     }
 
@@ -357,9 +416,22 @@ impl Simulation<'_> {
         }
     }
 
+    /// Something of one of the plan's own flows is noted.
+    pub(crate) fn note(&mut self, flow: usize, event: &str, value: u64) {
+        if flow < self.plan.flows.len() {
+            let row = recorder::event_row(self.now_ns, flow, event, value);
+            self.tables.events.push(row);
+        }
+    }
+
     fn note_events(&mut self, flow: usize) {
+        let is_of_plan = flow < self.plan.flows.len();
         let sender = &mut self.connections[flow].sender;
         if !sender.has_events() {
+            return;
+        }
+        if !is_of_plan {
+            drop(sender.take_events());
             return;
         }
         let cwnd = u64::from(sender.cwnd());
@@ -379,13 +451,26 @@ impl Simulation<'_> {
     }
 }
 
-/// A flow of the plan, not connected yet.
-pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connection, BadPlan> {
+/// Seeds of a connection's own random numbers: its congestion control's, and what its packets cost.
+#[derive(Default)]
+pub(crate) struct Seeds {
+    pub(crate) cc: u64,
+    pub(crate) host: u64,
+}
+
+/// A flow, not connected yet; `is_written`: its application writes when it likes. `Err` says why its
+/// congestion control cannot run.
+pub(crate) fn connection(
+    plan: &Plan,
+    flow: &Flow,
+    seeds: &Seeds,
+    is_written: bool,
+) -> Result<Connection, BadPlan> {
     let name = flow.cc.algorithm.as_deref().unwrap_or(&flow.cc.name);
-    let known = algorithm(name)
-        .ok_or_else(|| BadPlan(format!("flows.{index}.cc: {name} is not in the simulator")))?;
-    let cc = Controller::new(known, &flow.cc.params)
-        .map_err(|error| BadPlan(format!("flows.{index}.cc: {error}")))?;
+    let known =
+        algorithm(name).ok_or_else(|| BadPlan(format!("cc: {name} is not in the simulator")))?;
+    let cc =
+        Controller::new(known, &flow.cc.params).map_err(|error| BadPlan(format!("cc: {error}")))?;
     let mss_bytes = plan.ends.mtu_bytes - 52;
     let host = &plan.host;
     let write_interval_ns = flow.app_rate_bps.map_or(0, |rate_bps| {
@@ -400,9 +485,9 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
         ecn,
-        seed: derive_seed(plan.seed, purpose::CC, index) as u32,
+        seed: seeds.cc as u32,
         amount_bytes: flow.amount_bytes,
-        written_by_application: flow.app_rate_bps.is_some(),
+        written_by_application: flow.app_rate_bps.is_some() || is_written,
     };
     let receiver = ReceiverConfig {
         mss_bytes,
@@ -426,7 +511,7 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
         handshake: Handshake::new(ecn),
         sender: Sender::new(sender, cc),
         receiver: Receiver::new(receiver),
-        receiver_host: Host::new(packet_ns, derive_seed(plan.seed, purpose::HOST, index)),
+        receiver_host: Host::new(packet_ns, seeds.host),
         leaving: VecDeque::new(),
         access_free_ns: 0,
         sender_timer_ns: None,
@@ -440,5 +525,8 @@ pub(crate) fn connection(plan: &Plan, flow: &Flow, index: u32) -> Result<Connect
         } else {
             Way::Reverse
         },
+        base_rtt_ns: plan.base_rtt_ns(flow),
+        writer: None,
+        page: None,
     })
 }

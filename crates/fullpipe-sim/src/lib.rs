@@ -3,6 +3,7 @@
 //! Time is virtual, in integer ns; the same plan gives the same tables, on any machine and in any
 //! build. Nothing grows with simulated time except the rows that the plan asks for.
 
+mod applications;
 mod ends;
 mod events;
 mod hosts;

@@ -4,6 +4,7 @@
 use fullpipe_net::{AnyLink, DelayLine, Exit, Link, Passed, Way};
 use fullpipe_scenario::{Plan, Route};
 
+use crate::applications::Applications;
 use crate::events::{Agenda, Event};
 use crate::packet::Travelling;
 use crate::run::{BadPlan, Simulation};
@@ -30,13 +31,22 @@ impl Network {
             .map_err(BadPlan)?;
         let flows = plan.flows.iter().map(|flow| flow.route);
         let probes = plan.probes.iter().map(|probe| probe.route);
+        let others = probes.chain(Applications::routes(plan));
         Ok(Self {
             timers_ns: vec![None; 2 * links.len()],
             between: (0..2 * links.len()).map(|_| Default::default()).collect(),
             links,
-            routes: flows.chain(probes).collect(),
+            routes: flows.chain(others).collect(),
             passed: Passed::default(),
         })
+    }
+
+    /// The route of an owner: of a new one behind all others, or of one that took another's place.
+    pub(crate) fn set_route(&mut self, owner: usize, route: Route) {
+        match self.routes.get_mut(owner) {
+            Some(known) => *known = route,
+            None => self.routes.push(route),
+        }
     }
 
     /// One event for a timer's earliest time; a later one is found when it comes.

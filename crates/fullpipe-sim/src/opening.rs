@@ -4,13 +4,12 @@
 //! The near host connects, whichever way the data go, as the agent's does: the sender of an "up"
 //! flow is the client, that of a "down" flow the server.
 
-use fullpipe_net::Way;
-use fullpipe_scenario::Direction;
+use fullpipe_net::{derive_seed, purpose, Way};
 use fullpipe_tcp::{Client, Opened, Opening, Server};
+use fullpipe_workload::Writer;
 
 use crate::events::Event;
 use crate::packet::Body;
-use crate::recorder;
 use crate::run::Simulation;
 
 /// Both ends of a handshake.
@@ -36,13 +35,11 @@ impl Handshake {
 impl Simulation<'_> {
     pub(crate) fn start(&mut self, flow: usize) {
         self.connections[flow].started = true;
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "start", 0));
+        self.note(flow, "start", 0);
         let syn = self.connections[flow].handshake.client.connect(self.now_ns);
         self.arm_handshake(flow);
         // Neighbours are resolved once, by the first exchange.
-        let base_ns = self.plan.base_rtt_ns(&self.plan.flows[flow]);
+        let base_ns = self.connections[flow].base_rtt_ns;
         if self.plan.host.arp && self.now_ns < base_ns {
             let Opening::Syn { sent_ns, ecn } = syn else {
                 return;
@@ -80,8 +77,7 @@ impl Simulation<'_> {
         let syn = handshake.client.on_timer(self.now_ns);
         let syn_ack = handshake.server.on_timer(self.now_ns);
         if handshake.client.has_failed() && !had_failed {
-            let row = recorder::event_row(self.now_ns, flow, "connect_timeout", 0);
-            self.tables.events.push(row);
+            self.note(flow, "connect_timeout", 0);
         }
         for (way, due) in [(Way::Forward, syn), (Way::Reverse, syn_ack)] {
             if let Some(opening) = due {
@@ -105,8 +101,8 @@ impl Simulation<'_> {
         self.control.delivered += 1;
         let now_ns = self.now_ns;
         let window_bytes = self.near_or_far_window(flow, way);
-        let handshake = &mut self.connections[flow].handshake;
-        let sends = self.plan.flows[flow].direction;
+        let connection = &mut self.connections[flow];
+        let (handshake, sends) = (&mut connection.handshake, connection.data_way);
         match opening {
             Opening::Syn { .. } => {
                 let answer = handshake.server.on_syn(now_ns, opening, window_bytes);
@@ -119,14 +115,16 @@ impl Simulation<'_> {
                 let opened = handshake.client.on_syn_ack(now_ns, opening);
                 let ack = Client::answer(now_ns, opening, window_bytes);
                 self.send_opening(flow, Way::Forward, ack);
-                if let (Some(opened), Direction::Up) = (opened, sends) {
+                if let (Some(opened), Way::Forward) = (opened, sends) {
                     self.established(flow, &opened);
                 }
             }
             Opening::Ack { .. } => {
                 let opened = handshake.server.on_ack(now_ns, opening);
-                if let (Some(opened), Direction::Down) = (opened, sends) {
-                    self.established(flow, &opened);
+                match (opened, sends) {
+                    (Some(opened), Way::Reverse) => self.established(flow, &opened),
+                    (Some(opened), Way::Forward) => self.page_accepted(flow, &opened),
+                    (None, _) => {}
                 }
             }
         }
@@ -145,13 +143,18 @@ impl Simulation<'_> {
         let connection = &mut self.connections[flow];
         connection.sender.establish(self.now_ns, opened);
         let value = u64::from(connection.sender.cwnd());
-        self.tables
-            .events
-            .push(recorder::event_row(self.now_ns, flow, "established", value));
-        if connection.write_interval_ns > 0 {
+        let writes_by_clock = connection.write_interval_ns > 0;
+        self.note(flow, "established", value);
+        let pattern = self.plan.flows.get(flow).and_then(|flow| flow.pattern);
+        if let Some(pattern) = pattern {
+            let seed = derive_seed(self.plan.seed, purpose::PATTERN, flow as u32);
+            self.connections[flow].writer = Some(Writer::new(pattern, self.now_ns, seed));
+        }
+        if writes_by_clock || pattern.is_some() {
             self.agenda.schedule(self.now_ns, Event::Write(flow as u32));
         }
         self.transmit(flow);
+        self.page_opened(flow);
     }
 
     /// Captures are taken at the sender's host: its own packets as they leave, others as they come.

@@ -13,6 +13,9 @@ pub(crate) const PROBE_BYTES: u32 = 98;
 /// options where data have 12 (tcp_syn_options()).
 const SYN_BYTES: u32 = HEADER_BYTES + 8;
 
+/// Ethernet, IPv4 and UDP: 14 + 20 + 8.
+pub(crate) const UDP_HEADER_BYTES: u32 = 42;
+
 /// What a packet carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
@@ -25,6 +28,17 @@ pub(crate) enum Body {
     /// A probe's request or answer, by its row in the recording.
     Probe {
         row: u32,
+    },
+    /// A query for a name, or its answer, of a connection of a page.
+    Name {
+        page: u32,
+        number: u32,
+        bytes: u32,
+    },
+    /// A datagram, by its row in the recording.
+    Datagram {
+        row: u32,
+        bytes: u32,
     },
 }
 
@@ -39,7 +53,7 @@ impl Body {
         match self {
             Self::Data(data) => data.payload_bytes == 0,
             Self::Opening(_) | Self::LastAck => true,
-            Self::Ack(_) | Self::Probe { .. } => false,
+            Self::Ack(_) | Self::Probe { .. } | Self::Name { .. } | Self::Datagram { .. } => false,
         }
     }
 }
@@ -65,6 +79,15 @@ impl Label {
         Self(self.0 & !(1 << 30) | (way as u32) << 30)
     }
 
+    /// Of an owner whose packets are those of the connection before it.
+    pub(crate) fn second(self) -> Self {
+        Self(self.0 | 1 << 31)
+    }
+
+    fn is_second(self) -> u32 {
+        self.0 >> 31
+    }
+
     fn without_dscp(self) -> Self {
         Self(self.0 & !(63 << 24))
     }
@@ -76,7 +99,7 @@ impl Label {
     fn hosts(self) -> HostPair {
         let limit = u32::from(MAX_HOSTS) - 1;
         let (near, far) = (self.0 & limit, u32::from(MAX_HOSTS) | self.0 >> 12 & limit);
-        let (source, destination) = if self.0 >> 30 == 0 {
+        let (source, destination) = if self.0 >> 30 & 1 == 0 {
             (near, far)
         } else {
             (far, near)
@@ -104,11 +127,12 @@ impl Packet for Travelling {
             Body::Opening(Opening::Syn { .. } | Opening::SynAck { .. }) => SYN_BYTES,
             Body::Opening(Opening::Ack { .. }) | Body::LastAck => HEADER_BYTES,
             Body::Probe { .. } => PROBE_BYTES,
+            Body::Name { bytes, .. } | Body::Datagram { bytes, .. } => UDP_HEADER_BYTES + bytes,
         }
     }
 
     fn flow_key(&self) -> u32 {
-        self.owner
+        self.owner - self.label.is_second()
     }
 
     fn ecn(&self) -> Ecn {

@@ -4,13 +4,14 @@
 use std::fmt;
 use std::io;
 
-use fullpipe_net::Way;
-use fullpipe_scenario::{CcRow, Plan, Tables};
+use fullpipe_net::{derive_seed, purpose, Way};
+use fullpipe_scenario::{CcRow, Link, Medium, Plan, Tables};
 use fullpipe_tcp::{Data, Opening};
 
+use crate::applications::Applications;
 use crate::ends::{lines, Egress, Line};
 use crate::events::{Agenda, Event};
-use crate::hosts::{connection, Connection};
+use crate::hosts::{connection, Connection, Seeds};
 use crate::network::Network;
 use crate::packet::{Label, MAX_HOSTS};
 use crate::pcap::PcapWriter;
@@ -97,6 +98,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) lost: u64,
     pub(crate) sent: u64,
     pub(crate) control: Counts,
+    pub(crate) applications: Applications,
     /// Names of each link's queues.
     queue_names: Vec<[String; 2]>,
 }
@@ -104,13 +106,20 @@ pub(crate) struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     fn new(plan: &'a Plan, pcap: Option<PcapWriter>) -> Result<Self, BadPlan> {
         check(plan)?;
+        let applications = Applications::new(plan)?;
         let network = Network::new(plan)?;
         let mut connections = Vec::with_capacity(plan.flows.len());
         let mut all_lines = Vec::new();
         let mut labels = Vec::new();
         let mut agenda = Agenda::default();
         for (index, flow) in plan.flows.iter().enumerate() {
-            connections.push(connection(plan, flow, index as u32)?);
+            let seeds = Seeds {
+                cc: derive_seed(plan.seed, purpose::CC, index as u32),
+                host: derive_seed(plan.seed, purpose::HOST, index as u32),
+            };
+            let made = connection(plan, flow, &seeds, flow.pattern.is_some())
+                .map_err(|BadPlan(text)| BadPlan(format!("flows.{index}.{text}")))?;
+            connections.push(made);
             all_lines.extend(lines(plan, Some(flow), index as u32));
             labels.push(Label::new(flow.hosts, flow.dscp));
             agenda.schedule(flow.start_ns, Event::Start(index as u32));
@@ -124,8 +133,12 @@ impl<'a> Simulation<'a> {
             labels.push(Label::new(probe.hosts, probe.dscp));
             agenda.schedule(probe.start_ns, Event::Probe(index as u32));
         }
+        for label in Applications::labels(plan) {
+            all_lines.extend(lines(plan, None, labels.len() as u32));
+            labels.push(label);
+        }
         agenda.schedule(plan.sample_interval_ns, Event::Sample);
-        Ok(Self {
+        let mut made = Self {
             plan,
             now_ns: 0,
             agenda,
@@ -143,8 +156,11 @@ impl<'a> Simulation<'a> {
             lost: 0,
             sent: 0,
             control: Counts::default(),
+            applications,
             queue_names: plan.links.iter().map(|link| link.queue_names()).collect(),
-        })
+        };
+        made.begin_applications();
+        Ok(made)
     }
 
     /// True if it was asked to stop early.
@@ -155,6 +171,9 @@ impl<'a> Simulation<'a> {
             }
             self.now_ns = at_ns;
             self.handle(event);
+            if !self.applications.steps.is_empty() {
+                self.do_steps();
+            }
             if self.agenda.handled() % PROGRESS_EVERY == 0 && !progress(at_ns) {
                 return true;
             }
@@ -179,13 +198,16 @@ impl<'a> Simulation<'a> {
             Event::Handshake(flow) => self.handshake_timer(flow as usize),
             Event::Stop(flow) => self.stop(flow as usize),
             Event::Probe(probe) => self.probe(probe as usize),
+            Event::Page(page) => self.page_timer(page),
+            Event::Datagram(stream) => self.datagram(stream),
             Event::Sample => self.sample(),
         }
     }
 
     fn sample(&mut self) {
         let t_us = self.now_ns / 1000;
-        for (id, connection) in self.connections.iter().enumerate() {
+        let own = &self.connections[..self.plan.flows.len()];
+        for (id, connection) in own.iter().enumerate() {
             if connection.started {
                 let (sender, receiver) = (&connection.sender, &connection.receiver);
                 let row = recorder::flow_sample(t_us, id as u64, sender, receiver);
@@ -206,7 +228,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn finish(mut self, interrupted: bool) -> Outcome {
-        for flow in 0..self.connections.len() {
+        self.keep_loads(true);
+        for flow in 0..self.plan.flows.len() {
             let connection = &self.connections[flow];
             let row = recorder::flow_row(
                 flow as u64,
@@ -248,7 +271,9 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
     }
     let flows = plan.flows.iter().map(|flow| (flow.route, flow.hosts));
     let probes = plan.probes.iter().map(|probe| (probe.route, probe.hosts));
-    for (route, hosts) in flows.chain(probes) {
+    let pages = plan.pages.iter().map(|page| (page.route, page.hosts));
+    let datagrams = plan.datagrams.iter().map(|one| (one.route, one.hosts));
+    for (route, hosts) in flows.chain(probes).chain(pages).chain(datagrams) {
         if route.enter > route.leave || usize::from(route.leave) >= plan.links.len() {
             return bad("route: enter must not be after leave, and leave must be a link");
         }
@@ -258,8 +283,13 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
             )));
         }
     }
-    if plan.flows.is_empty() {
-        return bad("flows: there must be at least one");
+    if plan.flows.is_empty() && plan.pages.is_empty() && plan.datagrams.is_empty() {
+        return bad("flows: there must be at least one, or a page, or a stream of datagrams");
+    }
+    let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
+    let has_applications = !plan.pages.is_empty() || !plan.datagrams.is_empty();
+    if has_applications && plan.links.iter().any(is_wifi) {
+        return bad("pages, datagrams: not over Wi-Fi links");
     }
     if plan.probes.iter().any(|probe| probe.interval_ns == 0) {
         return bad("probes.interval_ns: must be above 0");

@@ -152,6 +152,11 @@ impl Receiver {
         self.delivered_bytes
     }
 
+    /// The first packet that has not arrived.
+    pub fn next_number(&self) -> u32 {
+        self.next
+    }
+
     /// The window it offers.
     pub fn window_bytes(&self) -> u64 {
         self.window_bytes

@@ -117,6 +117,9 @@ pub struct Sender {
     pub(crate) written: u32,
     /// Payload of packet `written - 1` where the application has written all it will.
     pub(crate) last_payload: u32,
+    /// Packets that the application's writes left short, and the payload that is missing in them
+    /// and all before ([`Sender::write_bytes`]).
+    pub(crate) shorts: Vec<(u32, u64)>,
     pub(crate) closed: bool,
     /// The number of the FIN where it travels alone, behind the last data.
     pub(crate) lone_fin: Option<u32>,
@@ -201,6 +204,7 @@ impl Sender {
             snd_nxt: 0,
             written,
             last_payload,
+            shorts: Vec::new(),
             closed,
             lone_fin: None,
             peer_closed: false,
@@ -277,13 +281,66 @@ impl Sender {
         self.written = self.written.saturating_add(packets);
     }
 
+    /// The application hands over so many bytes (only where `written_by_application`), which fill up
+    /// a packet that waits.
+    pub fn write_bytes(&mut self, bytes: u64) {
+        self.check_app_limited();
+        let mss = u64::from(self.config.mss_bytes);
+        let mut left = bytes;
+        if let Some((number, missing)) = self.shorts.pop() {
+            let before = self.shorts.last().map_or(0, |&(_, missing)| missing);
+            let mut still = missing;
+            if number >= self.snd_nxt {
+                let taken = left.min(missing - before);
+                left -= taken;
+                still -= taken;
+            }
+            if still > before {
+                self.shorts.push((number, still));
+            }
+        }
+        let packets = left.div_ceil(mss).min(u64::from(u32::MAX / 2));
+        self.written = self.written.saturating_add(packets as u32);
+        let missing = (packets * mss).saturating_sub(left);
+        if missing > 0 {
+            let before = self.shorts.last().map_or(0, |&(_, missing)| missing);
+            self.shorts.push((self.written - 1, before + missing));
+        }
+    }
+
+    /// The application has as much as TCP takes, or (false) nothing: what is unsent is dropped.
+    pub fn set_endless(&mut self, is_endless: bool) {
+        self.check_app_limited();
+        self.written = if is_endless { u32::MAX } else { self.snd_nxt };
+    }
+
+    /// Written, and not sent once.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.bytes_before(self.written) - self.bytes_before(self.snd_nxt)
+    }
+
+    /// Payload in packets before `number`, as the application wrote it.
+    pub fn bytes_before(&self, number: u32) -> u64 {
+        let count = self.shorts.partition_point(|&(short, _)| short < number);
+        let missing = count.checked_sub(1).map_or(0, |at| self.shorts[at].1);
+        u64::from(number) * u64::from(self.config.mss_bytes) - missing
+    }
+
+    /// Payload of a full packet, or of one that the application's writes left short.
+    pub(crate) fn full_or_short(&self, number: u32) -> u32 {
+        if self.shorts.is_empty() {
+            return self.config.mss_bytes;
+        }
+        (self.bytes_before(number + 1) - self.bytes_before(number)) as u32
+    }
+
     /// The application will write no more: what is unsent is dropped from its buffer.
     pub fn stop(&mut self) {
         if self.closed && self.snd_nxt == self.written {
             return;
         }
         self.written = self.snd_nxt;
-        self.last_payload = self.config.mss_bytes;
+        self.last_payload = self.full_or_short(self.written.saturating_sub(1));
         self.closed = true;
         self.close_alone();
     }
@@ -313,7 +370,7 @@ impl Sender {
     pub fn sequence_bytes(&self, number: u32) -> u64 {
         let end = self.data_end();
         if !self.closed || number < end {
-            return u64::from(number) * u64::from(self.config.mss_bytes);
+            return self.bytes_before(number);
         }
         let beyond = match self.lone_fin {
             Some(_) => number - end,
@@ -324,14 +381,13 @@ impl Sender {
 
     /// Payload of the packets before `number`.
     fn data_bytes(&self, number: u32) -> u64 {
-        let mss = u64::from(self.config.mss_bytes);
         let end = self.data_end();
         match number.min(end) {
             0 => 0,
             last if self.closed && last == end => {
-                u64::from(last - 1) * mss + u64::from(self.last_payload)
+                self.bytes_before(last - 1) + u64::from(self.last_payload)
             }
-            before => u64::from(before) * mss,
+            before => self.bytes_before(before),
         }
     }
 

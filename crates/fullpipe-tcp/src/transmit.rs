@@ -295,7 +295,7 @@ impl Sender {
         let payload_bytes = match number + 1 {
             _ if is_lone_fin => 0,
             next if self.closed && next == end => self.last_payload,
-            _ => self.config.mss_bytes,
+            _ => self.full_or_short(number),
         };
         self.totals.packets_sent += u64::from(!is_lone_fin);
         out.push(Data {
