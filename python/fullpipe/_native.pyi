@@ -108,6 +108,11 @@ class _Stream:
     def decode(self, data: bytes) -> dict[str, Any]: ...
     def follow(self, data: bytes, offset: int) -> tuple[int | None, int]: ...
 
+class _Traces:
+    def rates(self, path: str) -> tuple[int, int, int]: ...
+    def rate_steps(self, path: str, bin_ms: int, end_ns: int) -> list[tuple[int, int]]: ...
+    def delays(self, path: str, end_ns: int) -> list[tuple[int, int]]: ...
+
 class _Wifi:
     def saturation(
         self, wifi_json: str, seed: int, from_ns: int, to_ns: int
@@ -117,5 +122,6 @@ cc: _Cc
 controller: _Controller
 sim: _Sim
 stream: _Stream
+traces: _Traces
 model: Any
 wifi: _Wifi

@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from fullpipe import units
+from fullpipe import traces, units
 from fullpipe.cc_sets import Choice, choose
+from fullpipe.damage import resolve_damage
 from fullpipe.errors import UserError
 from fullpipe.qdiscs import resolve_qdisc
 from fullpipe.scenario import Flow, Link, LinkWay, Path, Scenario
@@ -193,25 +194,30 @@ def _link(scenario: Scenario, link: Link, flows: list[dict[str, Any]]) -> dict[s
         flow["direction"] == "down" and flow["route"]["enter"] <= index <= flow["route"]["leave"]
         for flow in flows
     )
-    back_bps = link.reverse.rate or (link.rate if has_down else None)
+    back_bps = link.reverse.mean_rate or (link.mean_rate if has_down else None)
     forward_ns, reverse_ns = _delays_ns(link)
     return {
         "name": link.name,
         "medium": {
             "kind": link.kind,
-            "forward": _way(scenario, link, link.rate, forward_ns),
+            "forward": _way(scenario, link, link.mean_rate, forward_ns),
             "reverse": _way(scenario, link.reverse, back_bps, reverse_ns),
         },
     }
 
 
 def _delays_ns(link: Link) -> tuple[int, int]:
-    forward = link.delay or 0
-    return forward, forward if link.reverse.delay is None else link.reverse.delay
+    forward, reverse = link.first_delay or 0, link.reverse.first_delay
+    return forward, forward if reverse is None else reverse
 
 
 def _way(scenario: Scenario, way: LinkWay, rate_bps: int | None, delay_ns: int) -> dict[str, Any]:
     path = scenario.path
+    changes: dict[str, Any] = {"damage": resolve_damage(way)}
+    if way.rate_trace:
+        changes["rate_trace"] = traces.rate_trace(way.rate_trace).planned()
+    if way.delay_trace:
+        changes["delay_trace"] = traces.delay_trace(way.delay_trace).planned()
     return {
         "rate_bps": rate_bps,
         "delay_ns": delay_ns,
@@ -222,6 +228,7 @@ def _way(scenario: Scenario, way: LinkWay, rate_bps: int | None, delay_ns: int) 
         "loss": _loss(way.loss, way.loss_correlation, way.loss_marks, "packet"),
         "rate_steps": _rate_steps(way),
         "delay_steps": [list(step) for step in way.delay_steps],
+        **{key: value for key, value in changes.items() if value is not None},
     }  # fmt: skip
 
 

@@ -20,19 +20,38 @@ from fullpipe.scenario import Scenario
 
 #: Where not every engine carries every value (crates/fullpipe-agent/src/check.rs; two hosts: what
 #: a real network has of its own).
-ENGINES = {
+ENGINES: dict[str, str] = {
     "path.rate": "all; vm, live: from 8kbit",
     "path.qdisc": "all; between two hosts: fifo",
     "path.loss": "all but two hosts",
     "path.reverse_loss": "all but two hosts",
     "path.jitter": "all but two hosts",
     "link.name": "sim: any row; vm, live: one link",
-    "link.rate_steps": "sim",
-    "link.delay_steps": "sim",
-    "link.outage": "sim",
-    "link.reverse.rate_steps": "sim",
-    "link.reverse.delay_steps": "sim",
-    "link.reverse.outage": "sim",
+    **{
+        f"{link}.{key}": "sim"
+        for link in ("link", "link.reverse")
+        for key in (
+            "rate_steps",
+            "delay_steps",
+            "outage",
+            "rate_trace",
+            "delay_trace",
+            "duplicate",
+            "duplicate_correlation",
+            "reorder",
+            "reorder_correlation",
+            "reorder_gap",
+            "wifi_jitter",
+            "gemodel.p",
+            "gemodel.r",
+            "gemodel.loss_bad",
+            "gemodel.loss_good",
+            "policer.rate",
+            "policer.burst",
+            "hold.time",
+            "hold.packets",
+        )
+    },
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
     "flow.jitter": "all but two hosts",
@@ -61,6 +80,10 @@ EXAMPLES: dict[str, Any] = {
             "rate": "50mbit", "delay": "10ms", "buffer": "64KB", "loss_correlation": "25%",
             "rate_steps": [["10s", "5mbit"], ["20s", "50mbit"]],
             "delay_steps": [["10s", "30ms"]], "outage": [["30s", "2s"]],
+            "rate_trace": "traces/cellular.trace", "delay_trace": "traces/leo.delay",
+            "duplicate_correlation": "25%", "reorder_correlation": "25%", "wifi_jitter": "7ms",
+            "gemodel.p": "0.5%", "gemodel.r": "25%", "hold.time": "5ms", "hold.packets": 16,
+            "policer.rate": "10mbit", "policer.burst": "30KB",
         }.items()
     },
     "probe.name": "ping", "probe.start": "1s", "cc.NAME.base": "cubic",

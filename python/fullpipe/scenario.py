@@ -8,7 +8,7 @@ engine.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from fullpipe import units
+from fullpipe import traces, units
+from fullpipe.damage import DamageKeys, Gemodel, Hold, Policer, check_damage
 from fullpipe.errors import UserError
 from fullpipe.wifi import WifiOptions, station_names
 
@@ -222,7 +223,7 @@ class Path(_Part):
         return self
 
 
-class LinkWay(_Part):
+class LinkWay(DamageKeys):
     """The way back of a link; what is left out is as the way forward, but it is not limited."""
 
     rate: Rate | None = Field(None, description="rate on the wire; not limited")
@@ -243,6 +244,14 @@ class LinkWay(_Part):
     outage: list[tuple[Time, Time]] = Field(
         default=[], max_length=MAX_STEPS, description="when nothing passes: its start and how long"
     )
+    rate_trace: str | None = Field(
+        None, min_length=1, max_length=4096, description="file of delivery opportunities as "
+        "Mahimahi's, in place of rate; relative to the scenario"
+    )  # fmt: skip
+    delay_trace: str | None = Field(
+        None, min_length=1, max_length=4096, description="file of times and one-way delays in ms, "
+        "in place of delay; relative to the scenario"
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent_way(self) -> LinkWay:
@@ -254,12 +263,34 @@ class LinkWay(_Part):
                     raise ValueError(f"{key}: the step at {at} must be after the one before it")
             if key != "delay_steps" and times and self.rate is None:
                 raise ValueError(f"{key}: needs a rate")
+        for key, read in (("rate", traces.rate_trace), ("delay", traces.delay_trace)):
+            name = getattr(self, f"{key}_trace")
+            if name is None:
+                continue
+            if getattr(self, key) is not None or getattr(self, f"{key}_steps"):
+                raise ValueError(f"{key}_trace: stands in place of {key} and {key}_steps")
+            try:
+                read(name)
+            except ValueError as error:
+                raise ValueError(f"{key}_trace: {error}") from None
+        if self.gemodel and self.loss:
+            raise ValueError("gemodel: and loss: one of them decides what is lost")
         for (start, length), (after, _) in pairwise(self.outage):
             if start + length > after:
                 raise ValueError("outage: one must end before the next begins")
         if self.loss_correlation and not self.loss:
             raise ValueError("loss_correlation: needs loss above 0")
         return self
+
+    @property
+    def mean_rate(self) -> int | None:
+        """The rate, or the mean of its trace."""
+        return traces.rate_trace(self.rate_trace).value if self.rate_trace else self.rate
+
+    @property
+    def first_delay(self) -> int | None:
+        """The delay, or that with which its trace begins."""
+        return traces.delay_trace(self.delay_trace).value if self.delay_trace else self.delay
 
 
 class Link(LinkWay):
@@ -485,8 +516,18 @@ class Scenario(_Part):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"link: the name {name!r} is used twice; names must differ")
-        if all(link.rate is None for link in self.link):
+        if all(link.mean_rate is None for link in self.link):
             raise ValueError("link: at least one needs a rate")
+        for index, link in enumerate(self.link):
+            delay = link.first_delay or 0
+            back = link.reverse.first_delay
+            for prefix, way, ns in (
+                ("", link, delay), ("reverse.", link.reverse, delay if back is None else back)
+            ):  # fmt: skip
+                try:
+                    check_damage(way, ns, self.path.mtu)
+                except ValueError as error:
+                    raise ValueError(f"link.{index}.{prefix}{error}") from None
         passed: set[int] = set()
         for kind, users in everyone:
             for index, one in enumerate(users):
@@ -530,17 +571,29 @@ def _bottleneck(links: Any) -> dict[str, Any]:
     least, rtt = units.MAX_RATE_BPS + 1, 0
     for link in links if isinstance(links, list) else []:
         try:
-            forth = units.parse_time(link.get("delay", 0))
-            back = (link.get("reverse") or {}).get("delay")
-            rtt += forth + (forth if back is None else units.parse_time(back))
-            rate = units.parse_rate(link["rate"]) if "rate" in link else None
-        except (units.UnitError, AttributeError):
+            reverse = link.get("reverse") or {}
+            forth = _of(link, "delay", units.parse_time, traces.delay_trace) or 0
+            back = _of(reverse, "delay", units.parse_time, traces.delay_trace)
+            rtt += forth + (forth if back is None else back)
+            rate = _of(link, "rate", units.parse_rate, traces.rate_trace)
+        except (ValueError, AttributeError, TypeError):
             continue  # the link's own check says what is wrong
         if rate is not None and rate < least:
             least = rate
-            keys = ("rate", "buffer", "qdisc", "qdisc_options")
+            keys = ("buffer", "qdisc", "qdisc_options")
             slowest = {key: link[key] for key in keys if key in link}
+            slowest["rate"] = link.get("rate", f"{rate}bit")
     return {**slowest, "rtt": f"{max(rtt, 1)}ns"}
+
+
+def _of(
+    link: Mapping[str, Any], key: str, parse: Callable[[Any], int],
+    read: Callable[[str], traces.Trace],
+) -> int | None:  # fmt: skip
+    """What a link says of its rate or delay, by a value or by a trace."""
+    if f"{key}_trace" in link:
+        return read(link[f"{key}_trace"]).value
+    return parse(link[key]) if key in link else None
 
 
 def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario:
@@ -576,8 +629,8 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
 
 
 def _find_files(document: dict[str, Any], folder: FilePath) -> None:
-    """Files of congestion controls are named relative to the scenario's folder; where that is not
-    this one, whole."""
+    """Files of congestion controls and traces are named relative to the scenario's folder; where
+    that is not this one, whole."""
     if folder.resolve() == FilePath.cwd():
         return
     from fullpipe.outside import is_file_name  # loads what is compiled: only when needed
@@ -589,6 +642,13 @@ def _find_files(document: dict[str, Any], folder: FilePath) -> None:
         name = item.get(key) if isinstance(item, dict) else None
         if isinstance(name, str) and is_file_name(name.split("[")[0]):
             item[key] = str(folder.resolve() / name)
+    links = document.get("link")
+    ways = [link for link in links if isinstance(link, dict)] if isinstance(links, list) else []
+    ways += [link["reverse"] for link in ways if isinstance(link.get("reverse"), dict)]
+    for way in ways:
+        for key in ("rate_trace", "delay_trace"):
+            if isinstance(way.get(key), str):
+                way[key] = str(folder.resolve() / way[key])
 
 
 def make_scenario(
@@ -709,7 +769,8 @@ def _written(document: Any, key: str) -> Any:
 def _known_keys(location: list[str]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {
         "path": Path, "link": Link, "reverse": LinkWay, "flow": Flow, "probe": Probe,
-        "host": Host, "qdisc_options": QdiscOptions,
+        "host": Host, "qdisc_options": QdiscOptions, "gemodel": Gemodel, "policer": Policer,
+        "hold": Hold,
     }  # fmt: skip
     names = [part for part in location if not part.isdecimal()]
     model = parts.get(names[-1], Scenario) if names else Scenario

@@ -114,6 +114,32 @@ BAD = {
         ROW + 'outage = [["1s", "2s"], ["2s", "1s"]]\n[[flow]]\ncc = "reno"\n', "link.1.outage",
     ),
     "a path beside a row": (ROW + '[[flow]]\ncc = "reno"\n[path]\nrate = "1mbit"\n', "path.rate"),
+    "reordering without a delay": (
+        ROW.replace('"5ms"', '"0ms"') + 'reorder = "1%"\n[[flow]]\ncc = "reno"\n',
+        "link.1.reorder", "needs a delay",
+    ),
+    "two kinds of loss": (
+        ROW + 'loss = "1%"\ngemodel = {p = "1%", r = "9%"}\n[[flow]]\ncc = "reno"\n',
+        "link.1.gemodel", "one of them",
+    ),
+    "a chain that never changes": (
+        ROW + 'gemodel = {p = "0", r = "0"}\n[[flow]]\ncc = "reno"\n', "link.1.gemodel.p", "0",
+    ),
+    "a policer below a packet": (
+        ROW + 'policer = {rate = "1mbit", burst = "1KB"}\n[[flow]]\ncc = "reno"\n',
+        "link.1.policer.burst", "1514B",
+    ),
+    "packets held for no time": (
+        ROW + 'hold = {time = "0ms"}\n[[flow]]\ncc = "reno"\n', "link.1.hold.time", "5ms",
+    ),
+    "a trace that is not there": (
+        ROW.replace('delay = "5ms"', "")
+        + 'delay_trace = "nowhere.delay"\n[[flow]]\ncc = "reno"\n',
+        "link.1.delay_trace", "nowhere.delay", "cannot be read",
+    ),
+    "a trace beside a rate": (
+        ROW + 'rate_trace = "x"\n[[flow]]\ncc = "reno"\n', "link.1.rate_trace", "in place of",
+    ),
     "a route without a row": (GOOD + 'enter = "a"\n', "flow.0.enter", "'a'", "[[link]]"),
     "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval", "'10ns'"),
     "wrong type": (GOOD.replace('"cubic"', "[1, 2]"), "flow.0.cc", "[1, 2]"),

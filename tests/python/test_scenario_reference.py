@@ -48,7 +48,7 @@ def test_defaults_in_the_schema_are_of_the_type_that_it_gives() -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), list(reference.examples()))
-def test_every_example_is_accepted(key: str, value: Any) -> None:
+def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     document: dict[str, Any] = {
         "duration": "60s", "path": {"rate": "10mbit", "rtt": "40ms", "loss": "1%"},
         "flow": [{"cc": "cubic"}], "probe": [{}], "cc": {},
@@ -58,7 +58,20 @@ def test_every_example_is_accepted(key: str, value: Any) -> None:
     if section.startswith("link") or name in ("enter", "leave"):
         del document["path"]
         document["link"] = [{"name": "wire", "rate": "10mbit", "delay": "1ms", "loss": "1%"}]
-        document["link"][0]["reverse"] = {"rate": "1mbit", "loss": "1%"}
+        document["link"][0]["reverse"] = {"rate": "1mbit", "delay": "1ms", "loss": "1%"}
+        way = document["link"][0]
+        way = way["reverse"] if section.startswith("link.reverse") else way
+        way |= {"duplicate": "1%", "reorder": "1%"} if name.endswith("correlation") else {}
+        if section.endswith("gemodel"):
+            del way["loss"]
+            way["gemodel"] = {"p": "1%", "r": "10%"}
+        elif section.endswith("policer"):
+            way["policer"] = {"rate": "10mbit", "burst": "30KB"}
+        elif section.endswith("hold"):
+            way["hold"] = {"time": "1ms"}
+        elif name.endswith("_trace"):
+            monkeypatch.chdir(ROOT / "scenarios")
+            del way[name.removesuffix("_trace")]
     if section == "cc.NAME":
         document["cc"]["mine"] = {name: value}
         document["flow"][0]["cc"] = "mine"

@@ -1,8 +1,9 @@
-//! A line that delays packets without reordering them.
+//! A line of packets that leave at their times: in order of arrival, unless one is due before those
+//! ahead of it.
 
 use std::collections::VecDeque;
 
-/// Packets on their way, in order of arrival; only the head is ever due.
+/// Packets on their way, in the order in which they are due; only the head is ever due.
 #[derive(Debug)]
 pub struct DelayLine<P> {
     packets: VecDeque<(u64, P)>,
@@ -17,13 +18,18 @@ impl<P> Default for DelayLine<P> {
 }
 
 impl<P> DelayLine<P> {
-    /// Puts a packet in. It leaves at `due_ns`, or with the packet before it if that is later.
-    /// Returns the time at which the head is due if the packet is the head.
+    /// Puts a packet in, behind all that are due no later. Returns the time at which the head is due
+    /// if the packet is the head.
     pub fn push(&mut self, due_ns: u64, packet: P) -> Option<u64> {
-        let due_ns = self
+        let overtakes = self
             .packets
             .back()
-            .map_or(due_ns, |&(last_ns, _)| due_ns.max(last_ns));
+            .is_some_and(|&(last_ns, _)| due_ns < last_ns);
+        if overtakes {
+            let place = self.packets.partition_point(|&(at_ns, _)| at_ns <= due_ns);
+            self.packets.insert(place, (due_ns, packet));
+            return (place == 0).then_some(due_ns);
+        }
         self.packets.push_back((due_ns, packet));
         (self.packets.len() == 1).then_some(due_ns)
     }

@@ -69,6 +69,8 @@ pub struct Passed<P> {
     pub out: Vec<Exit<P>>,
     /// Packets that are gone, lost by chance or dropped by a queue.
     pub dropped: Vec<P>,
+    /// Packets that a link made: copies of others, which come out or are dropped like these.
+    pub duplicated: Vec<P>,
 }
 
 impl<P> Default for Passed<P> {
@@ -76,6 +78,7 @@ impl<P> Default for Passed<P> {
         Self {
             out: Vec::with_capacity(64),
             dropped: Vec::with_capacity(64),
+            duplicated: Vec::with_capacity(64),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use fullpipe_scenario::Loss;
 
-use crate::rng::Rng;
+use crate::chance::Event;
+use crate::gilbert::GilbertElliott;
 use crate::Packet;
 
 /// What happens to a packet.
@@ -19,23 +20,16 @@ pub enum Verdict {
 /// A source of verdicts.
 #[derive(Clone, Debug)]
 pub struct LossSource {
-    threshold: u32,
-    rho: u32,
+    chance: Event,
     marks: bool,
-    last: u32,
-    rng: Rng,
 }
 
 impl LossSource {
     /// Probability and correlation are turned into netem's 32-bit fractions.
     pub fn new(loss: &Loss, seed: u64) -> Self {
-        let mut rng = Rng::new(seed);
         Self {
-            threshold: fraction(loss.probability_ppm),
-            rho: fraction(loss.correlation_ppm),
+            chance: Event::new(loss.probability_ppm, loss.correlation_ppm, seed),
             marks: loss.ecn,
-            last: rng.next_u32(),
-            rng,
         }
     }
 
@@ -43,32 +37,37 @@ impl LossSource {
     /// `loss >= get_crandom()`.
     #[allow(clippy::should_implement_trait)] // endless, and not to be adapted as an iterator
     pub fn next(&mut self) -> Verdict {
-        if self.threshold == 0 || self.draw() > self.threshold {
-            Verdict::Pass
-        } else if self.marks {
-            Verdict::Mark
-        } else {
-            Verdict::Drop
+        match (self.chance.happens(), self.marks) {
+            (false, _) => Verdict::Pass,
+            (true, true) => Verdict::Mark,
+            (true, false) => Verdict::Drop,
         }
     }
+}
 
-    /// Exponential smoothing of draws: answer = value * (1 - rho) + last * rho.
-    fn draw(&mut self) -> u32 {
-        let value = u64::from(self.rng.next_u32());
-        if self.rho == 0 {
-            return value as u32;
+/// What decides at a gate.
+#[derive(Clone, Debug)]
+enum Source {
+    Chance(LossSource),
+    Bursts(GilbertElliott),
+}
+
+impl Source {
+    fn next(&mut self) -> Verdict {
+        match self {
+            Self::Chance(source) => source.next(),
+            Self::Bursts(chain) => match chain.loses() {
+                true => Verdict::Drop,
+                false => Verdict::Pass,
+            },
         }
-        let rho = u64::from(self.rho) + 1;
-        let answer = (value * ((1 << 32) - rho) + u64::from(self.last) * rho) >> 32;
-        self.last = answer as u32;
-        self.last
     }
 }
 
 /// A place where packets are lost or marked by chance, and counted.
 #[derive(Clone, Debug)]
 pub struct LossGate {
-    source: LossSource,
+    source: Source,
     /// Where one draw holds for a burst: the last one.
     burst_verdict: Option<Verdict>,
     lost: u64,
@@ -79,8 +78,18 @@ impl LossGate {
     /// As the plan describes it.
     pub fn new(loss: &Loss, seed: u64) -> Self {
         Self {
-            source: LossSource::new(loss, seed),
+            source: Source::Chance(LossSource::new(loss, seed)),
             burst_verdict: loss.per_burst.then_some(Verdict::Pass),
+            lost: 0,
+            marked: 0,
+        }
+    }
+
+    /// Where a chain decides.
+    pub fn in_bursts(chain: GilbertElliott) -> Self {
+        Self {
+            source: Source::Bursts(chain),
+            burst_verdict: None,
             lost: 0,
             marked: 0,
         }
@@ -118,9 +127,4 @@ impl LossGate {
     pub fn marked(&self) -> u64 {
         self.marked
     }
-}
-
-/// Of 2^32 - 1, rounded to the nearest (iproute2 q_netem.c, set_percent()).
-fn fraction(ppm: u32) -> u32 {
-    ((u64::from(ppm) * u64::from(u32::MAX) + 500_000) / 1_000_000) as u32
 }

@@ -61,6 +61,12 @@ pub mod purpose {
     pub const WIFI_LOSS: u32 = 21;
     /// Queues of its nodes.
     pub const WIFI_QUEUE: u32 = 22;
+    /// Packets that come twice, by link and way.
+    pub const DUPLICATE: u32 = 30;
+    /// Packets that overtake others, by link and way.
+    pub const REORDER: u32 = 31;
+    /// Extra delays of a link, by link and way.
+    pub const WIFI_JITTER: u32 = 32;
 }
 
 /// A seed for one purpose of one part of a run: neighbouring inputs give unrelated seeds

@@ -1,17 +1,16 @@
-//! A full-duplex wire: each way has its own chance of loss, queue, rate and delay.
+//! A full-duplex wire: each way has its own chance of loss, queue, rate, delay and damage.
 
-use fullpipe_scenario::{Aqm, Wire as Plan};
+use fullpipe_scenario::traces::DelayTrace;
+use fullpipe_scenario::Wire as Plan;
 
+use crate::damage::Damage;
+use crate::gilbert::GilbertElliott;
 use crate::link::{Exit, Link, Passed, Way, WayState};
 use crate::loss::LossGate;
-use crate::queue::Queue;
 use crate::rng::{derive_seed, purpose};
 use crate::schedule::Schedule;
-use crate::shaper::Shaper;
+use crate::shaped::Shaped;
 use crate::Packet;
-
-/// Bytes of credit that the testbeds give htb: one packet and a bit.
-const BURST_BYTES: u32 = 1600;
 
 /// Both ways.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ impl<P: Packet> Link<P> for Wire<P> {
     }
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
-        self.ways[timer].shaped.as_ref()?.due_ns
+        self.ways[timer].due_ns()
     }
 
     fn state(&self, way: Way) -> Option<WayState> {
@@ -71,86 +70,7 @@ struct WireWay<P> {
     delays: Option<Schedule>,
     /// When the last packet comes out, where delays change: none overtakes it.
     last_exit_ns: u64,
-}
-
-/// A rate and its queue.
-#[derive(Debug)]
-struct Shaped<P> {
-    queue: Queue<P>,
-    /// `None`: the queue keeps the rate itself.
-    shaper: Option<Shaper>,
-    rate_bps: u64,
-    /// `None`: the rate never changes.
-    rates: Option<Schedule>,
-    /// Packets wait: they will be asked for at this time, not before.
-    due_ns: Option<u64>,
-    /// All flows wait in one queue.
-    is_shared: bool,
-}
-
-impl<P: Packet> Shaped<P> {
-    fn new(wire: &Plan, rate_bps: u64, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
-        let plan = &wire.qdisc;
-        if plan.shapes() && !wire.rate_steps.is_empty() {
-            return Err("rate_steps: a qdisc that keeps the rate itself keeps one rate".into());
-        }
-        let has_own_queues = matches!(
-            plan.aqm,
-            Aqm::Fq { .. }
-                | Aqm::FqCodel { .. }
-                | Aqm::FqPie { .. }
-                | Aqm::Sfq { .. }
-                | Aqm::Cake { .. }
-        );
-        Ok(Self {
-            queue: Queue::with_mtu(plan, rate_bps, seed, mtu_bytes),
-            shaper: (!plan.shapes()).then(|| Shaper::new(rate_bps, BURST_BYTES)),
-            rate_bps,
-            rates: schedule("rate_steps", &wire.rate_steps)?,
-            due_ns: None,
-            is_shared: !has_own_queues,
-        })
-    }
-
-    /// Takes the rate that holds now. Where that is none, nothing passes until the next step.
-    fn is_open(&mut self, now_ns: u64) -> bool {
-        let (Some(rates), Some(shaper)) = (&mut self.rates, &mut self.shaper) else {
-            return true;
-        };
-        if let Some(rate_bps) = rates.changed(now_ns) {
-            self.rate_bps = rate_bps;
-            if rate_bps > 0 {
-                shaper.set_rate(rate_bps, BURST_BYTES);
-            }
-        }
-        if self.rate_bps == 0 {
-            self.due_ns = rates.next_ns().filter(|_| self.queue.packets() > 0);
-        }
-        self.rate_bps > 0
-    }
-
-    /// The next packet that may pass; where there is none, when to ask again.
-    fn next(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<P> {
-        if !self.is_open(now_ns) {
-            return None;
-        }
-        if let Some(shaper) = &mut self.shaper {
-            if shaper.ready_ns() > now_ns {
-                self.due_ns = (self.queue.packets() > 0).then_some(shaper.ready_ns());
-                return None;
-            }
-        }
-        let packet = self.queue.dequeue(now_ns, dropped);
-        match (&packet, &mut self.shaper) {
-            (Some(packet), Some(shaper)) => shaper.charge(now_ns, packet.wire_bytes()),
-            (None, _) => {
-                let ready_ns = self.queue.next_ready_ns(now_ns);
-                self.due_ns = ready_ns.filter(|&ready_ns| ready_ns > now_ns);
-            }
-            (Some(_), None) => {}
-        }
-        packet
-    }
+    damage: Option<Box<Damage<P>>>,
 }
 
 impl<P: Packet> WireWay<P> {
@@ -160,28 +80,68 @@ impl<P: Packet> WireWay<P> {
         }
         let queue_seed = derive_seed(seed, purpose::RED, index);
         let loss_seed = derive_seed(seed, purpose::LINK_LOSS, index);
+        let damage = plan.damage.as_ref();
+        let bursts = damage.and_then(|damage| damage.gemodel.as_ref());
         Ok(Self {
             way,
-            loss: plan
-                .loss
-                .as_ref()
-                .map(|loss| LossGate::new(loss, loss_seed)),
+            loss: match (&plan.loss, bursts) {
+                (Some(_), Some(_)) => return Err("gemodel: and loss: one of them decides".into()),
+                (Some(loss), None) => Some(LossGate::new(loss, loss_seed)),
+                (None, Some(chain)) => {
+                    Some(LossGate::in_bursts(GilbertElliott::new(chain, loss_seed)))
+                }
+                (None, None) => None,
+            },
             shaped: plan
                 .rate_bps
                 .map(|rate_bps| Shaped::new(plan, rate_bps, queue_seed, mtu_bytes))
                 .transpose()?,
             delay_ns: plan.delay_ns,
-            delays: schedule("delay_steps", &plan.delay_steps)?,
+            delays: delays(plan)?,
             last_exit_ns: 0,
+            damage: damage
+                .map(|damage| Damage::new(damage, seed, index))
+                .transpose()?
+                .flatten()
+                .map(Box::new),
         })
     }
 
-    fn offer(&mut self, now_ns: u64, mut packet: P, passed: &mut Passed<P>) {
-        if let Some(loss) = &mut self.loss {
-            if !loss.passes(&mut packet) {
-                passed.dropped.push(packet);
-                return;
-            }
+    fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+        if self
+            .damage
+            .as_mut()
+            .is_some_and(|damage| damage.duplicates())
+        {
+            // Each may be lost by itself. (netem never loses both, netem_enqueue(): a difference of the
+            // square of the loss.)
+            passed.duplicated.push(packet);
+            self.pass_by_chance(now_ns, packet, passed);
+        }
+        self.pass_by_chance(now_ns, packet, passed);
+    }
+
+    fn pass_by_chance(&mut self, now_ns: u64, mut packet: P, passed: &mut Passed<P>) {
+        if self.is_lost(&mut packet) {
+            passed.dropped.push(packet);
+        } else {
+            self.enter(now_ns, packet, passed);
+        }
+    }
+
+    fn is_lost(&mut self, packet: &mut P) -> bool {
+        self.loss.as_mut().is_some_and(|loss| !loss.passes(packet))
+    }
+
+    /// A packet that was not lost comes to the policer, and then to the queue.
+    fn enter(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+        let policer = self
+            .damage
+            .as_mut()
+            .and_then(|damage| damage.policer.as_mut());
+        if policer.is_some_and(|policer| !policer.passes(now_ns, packet.wire_bytes())) {
+            passed.dropped.push(packet);
+            return;
         }
         let Some(shaped) = &mut self.shaped else {
             self.exit(now_ns, packet, passed);
@@ -194,13 +154,22 @@ impl<P: Packet> WireWay<P> {
     }
 
     fn advance(&mut self, now_ns: u64, passed: &mut Passed<P>) {
-        let Some(shaped) = &mut self.shaped else {
-            return;
-        };
-        if shaped.due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
-            shaped.due_ns = None;
-            self.serve(now_ns, passed);
+        if let Some(shaped) = &mut self.shaped {
+            if shaped.due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+                shaped.due_ns = None;
+                self.serve(now_ns, passed);
+            }
         }
+        self.release(now_ns, passed);
+    }
+
+    fn due_ns(&self) -> Option<u64> {
+        let shaped_ns = self.shaped.as_ref().and_then(|shaped| shaped.due_ns);
+        let Some(damage) = &self.damage else {
+            return shaped_ns;
+        };
+        let hold_ns = damage.hold.as_ref().and_then(|hold| hold.due_ns());
+        shaped_ns.into_iter().chain(hold_ns).min()
     }
 
     /// Passes what the rate allows.
@@ -213,39 +182,85 @@ impl<P: Packet> WireWay<P> {
         }
     }
 
+    /// A packet leaves the queue: it waits for others, where they wait for one another.
     fn exit(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+        match self.damage.as_mut().and_then(|damage| damage.hold.as_mut()) {
+            None => self.depart(now_ns, packet, passed),
+            Some(hold) => {
+                hold.put(now_ns, packet);
+                self.release(now_ns, passed);
+            }
+        }
+    }
+
+    /// Lets those go that have waited for one another.
+    fn release(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+        let Some(damage) = &mut self.damage else {
+            return;
+        };
+        let Some(mut hold) = damage.hold.take() else {
+            return;
+        };
+        for packet in hold.release(now_ns) {
+            self.depart(now_ns, packet, passed);
+        }
+        if let Some(damage) = &mut self.damage {
+            damage.hold = Some(hold);
+        }
+    }
+
+    fn depart(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
         if let Some(delays) = &mut self.delays {
             self.delay_ns = delays.changed(now_ns).unwrap_or(self.delay_ns);
             self.last_exit_ns = self.last_exit_ns.max(now_ns + self.delay_ns);
         }
+        let at_ns = self.last_exit_ns.max(now_ns + self.delay_ns);
         passed.out.push(Exit {
-            at_ns: self.last_exit_ns.max(now_ns + self.delay_ns),
+            at_ns: match &mut self.damage {
+                None => at_ns,
+                Some(damage) => damage.exit_ns(now_ns, at_ns),
+            },
             way: self.way,
             packet,
         });
     }
 
     fn state(&self) -> Option<WayState> {
-        let shaped = self.shaped.as_ref()?;
+        if self.shaped.is_none() && self.damage.is_none() {
+            return None;
+        }
         let (lost_packets, marked_packets) = self
             .loss
             .as_ref()
             .map_or((0, 0), |loss| (loss.lost(), loss.marked()));
-        Some(WayState {
-            queue_bytes: shaped.queue.bytes(),
-            queue_packets: shaped.queue.packets() as u64,
-            counters: shaped.queue.counters(),
+        let mut state = WayState {
             lost_packets,
             marked_packets,
-        })
+            ..WayState::default()
+        };
+        if let Some(shaped) = &self.shaped {
+            state.queue_bytes = shaped.queue.bytes();
+            state.queue_packets = shaped.queue.packets() as u64;
+            state.counters = shaped.queue.counters();
+        }
+        let policer = self
+            .damage
+            .as_ref()
+            .and_then(|damage| damage.policer.as_ref());
+        state.counters.dropped_packets += policer.map_or(0, |policer| policer.dropped());
+        Some(state)
     }
 }
 
-/// The steps of a key; `None` where there are none.
-fn schedule(key: &str, steps: &[(u64, u64)]) -> Result<Option<Schedule>, String> {
-    if steps.is_empty() {
-        return Ok(None);
+/// Delays that change; `None`: it never does.
+fn delays(plan: &Plan) -> Result<Option<Schedule>, String> {
+    let Some(file) = &plan.delay_trace else {
+        return Schedule::of_steps("delay_steps", &plan.delay_steps);
+    };
+    if !plan.delay_steps.is_empty() {
+        return Err("delay_steps: a trace says all of the delay".into());
     }
-    let made = Schedule::new(steps).map_err(|error| format!("{key}: {error}"))?;
-    Ok(Some(made))
+    DelayTrace::read(&file.path)
+        .map(|trace| Some(Schedule::repeated(trace)))
+        .map_err(|error| format!("delay_trace: {}: {error}", file.path))
 }

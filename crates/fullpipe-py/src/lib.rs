@@ -9,6 +9,7 @@ mod model;
 mod sim;
 mod stream;
 mod tables;
+mod traces;
 mod wifi;
 
 #[pymodule]
@@ -19,5 +20,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     model::register(module)?;
     sim::register(module)?;
     stream::register(module)?;
+    traces::register(module)?;
     wifi::register(module)
 }

@@ -7,14 +7,17 @@
 
 mod applications;
 mod cc_row;
+mod damage;
 mod links;
 mod plan;
 pub mod stream;
 mod tables;
+pub mod traces;
 mod traffic;
 mod wifi;
 
 pub use applications::{Datagrams, Lookup, Page, PageObject, Pattern, Protocol, Turns};
+pub use damage::{Chance, Damage, GilbertElliott, Hold, Policer, Reorder};
 pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction, Flow,
@@ -24,6 +27,7 @@ pub use tables::{
     CcRow, Column, DatagramRow, EventRow, FlowRow, FlowSampleRow, ObjectRow, PageRow, PingRow,
     QueueRow, Table, Tables, TrafficRow,
 };
+pub use traces::TraceFile;
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};
 pub use wifi::{
     Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Jitter, Loss, Qdisc};
-use crate::Wifi;
+use crate::{Damage, TraceFile, Wifi};
 
 /// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
 const PATH: &str = "path";
@@ -86,6 +86,15 @@ pub struct Wire {
     /// The delay from a time on (ns, ns), in the order of time. Packets keep their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delay_steps: Vec<(u64, u64)>,
+    /// Delivery opportunities in place of a rate; `rate_bps` is then their mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<TraceFile>,
+    /// Delays from times on, repeated, in place of `delay_ns`, which is then the first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_trace: Option<TraceFile>,
+    /// What else happens to packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Damage>,
 }
 
 /// What lies between the row of links and the hosts: the same for all flows that do not say

@@ -40,9 +40,9 @@ impl Egress {
 pub(crate) struct Line {
     pub(crate) packets: DelayLine<Travelling>,
     delay_ns: u64,
-    /// An event for the head is on the agenda. There is never a second one: it would live, and be
-    /// put back, as long as the line holds packets.
-    pub(crate) is_awaited: bool,
+    /// When an event for the head is on the agenda. One at another time is not for this line any
+    /// more: it would live, and be put back, as long as the line holds packets.
+    pub(crate) awaited_ns: Option<u64>,
     jitter: Option<JitterSource>,
 }
 
@@ -51,7 +51,7 @@ impl Line {
         Self {
             packets: DelayLine::default(),
             delay_ns,
-            is_awaited: false,
+            awaited_ns: None,
             jitter,
         }
     }
@@ -76,4 +76,9 @@ pub(crate) fn lines(plan: &Plan, flow: Option<&Flow>, owner: u32) -> [Line; 2] {
         .filter(|jitter| jitter.max_ns > 0)
         .map(|jitter| JitterSource::new(jitter, derive_seed(plan.seed, purpose::JITTER, owner)));
     [Line::new(forward_ns, None), Line::new(reverse_ns, source)]
+}
+
+/// Whether an event at `due_ns` is needed beside the one on the agenda, if there is one.
+pub(crate) fn is_sooner(due_ns: u64, awaited_ns: Option<u64>) -> bool {
+    awaited_ns.is_none_or(|awaited_ns| due_ns < awaited_ns)
 }

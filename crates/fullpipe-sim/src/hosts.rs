@@ -12,6 +12,7 @@ use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, Sender
 use fullpipe_workload::{Writer, Writing};
 
 use crate::applications::PageEnd;
+use crate::ends::is_sooner;
 use crate::events::Event;
 use crate::opening::Handshake;
 use crate::packet::{Body, Travelling, HEADER_BYTES};
@@ -246,7 +247,10 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn arrivals(&mut self, index: usize) {
-        self.lines[index].is_awaited = false;
+        if self.lines[index].awaited_ns != Some(self.now_ns) {
+            return; // a packet that overtook the head had an event of its own
+        }
+        self.lines[index].awaited_ns = None;
         while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
             // Whatever this sets off may come back to this very line.
             self.deliver(Way::BOTH[index % 2], packet);
@@ -256,8 +260,9 @@ impl Simulation<'_> {
 
     fn await_head(&mut self, index: usize) {
         let line = &mut self.lines[index];
-        if let (Some(due_ns), false) = (line.packets.due_ns(), line.is_awaited) {
-            line.is_awaited = true;
+        let due_ns = line.packets.due_ns();
+        if let Some(due_ns) = due_ns.filter(|&due_ns| is_sooner(due_ns, line.awaited_ns)) {
+            line.awaited_ns = Some(due_ns);
             self.agenda.schedule(due_ns, Event::Line(index as u32));
         }
     }

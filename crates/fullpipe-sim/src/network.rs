@@ -5,6 +5,7 @@ use fullpipe_net::{AnyLink, DelayLine, Exit, Link, Passed, Way};
 use fullpipe_scenario::{Plan, Route};
 
 use crate::applications::Applications;
+use crate::ends::is_sooner;
 use crate::events::{Agenda, Event};
 use crate::packet::Travelling;
 use crate::run::{BadPlan, Simulation};
@@ -14,9 +15,9 @@ pub(crate) struct Network {
     pub(crate) links: Vec<AnyLink<Travelling>>,
     /// When each timer of each link (position * 2 + timer) is on the agenda.
     timers_ns: Vec<Option<u64>>,
-    /// What has left a link (position * 2 + way) and not reached the next one yet; a way's line is
-    /// awaited while an event for its head is on the agenda.
-    between: Vec<(DelayLine<Travelling>, bool)>,
+    /// What has left a link (position * 2 + way) and not reached the next one yet, and when an event
+    /// for its head is on the agenda.
+    between: Vec<(DelayLine<Travelling>, Option<u64>)>,
     /// By owner.
     routes: Vec<Route>,
     passed: Passed<Travelling>,
@@ -100,7 +101,10 @@ impl Simulation<'_> {
 
     /// Packets between two links have reached the second one.
     pub(crate) fn between_links(&mut self, index: usize) {
-        self.network.between[index].1 = false;
+        if self.network.between[index].1 != Some(self.now_ns) {
+            return; // a packet that overtook the head had an event of its own
+        }
+        self.network.between[index].1 = None;
         let way = Way::BOTH[index % 2];
         while let Some(packet) = self.network.between[index].0.pop(self.now_ns) {
             match self.network.next_link(packet.owner, index / 2, way) {
@@ -127,6 +131,10 @@ impl Simulation<'_> {
             self.lost += u64::from(packet.body.is_data());
             self.control.lost += u64::from(packet.body.is_control());
         }
+        for packet in self.network.passed.duplicated.drain(..) {
+            self.sent += u64::from(packet.body.is_data());
+            self.control.sent += u64::from(packet.body.is_control());
+        }
         let end = self.network.passed.out.len();
         for index in begin..end {
             let exit = self.network.passed.out[index];
@@ -152,9 +160,12 @@ impl Simulation<'_> {
     }
 
     fn await_between(&mut self, index: usize) {
-        let (line, is_awaited) = &mut self.network.between[index];
-        if let (Some(due_ns), false) = (line.due_ns(), *is_awaited) {
-            *is_awaited = true;
+        let (line, awaited_ns) = &mut self.network.between[index];
+        if let Some(due_ns) = line
+            .due_ns()
+            .filter(|&due_ns| is_sooner(due_ns, *awaited_ns))
+        {
+            *awaited_ns = Some(due_ns);
             self.agenda.schedule(due_ns, Event::Between(index as u32));
         }
     }

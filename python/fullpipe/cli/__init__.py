@@ -42,6 +42,7 @@ _GROUPS = {
     "experiment": "The papers as experiments, with verdicts.",
     "sweep": "Grids of scenarios that resume.",
     "model": "Theories: predictions without a run.",
+    "trace": "Links that change: traces made, and looked at.",
     "flent": "Flent's files: import, export, analysis of variance.",
     "kernel": "Our congestion controls in this host's kernel.",
     "agent": "This host as the far end of runs between two hosts.",

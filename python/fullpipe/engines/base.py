@@ -54,11 +54,10 @@ def refuse_rows(plan: Mapping[str, Any], name: str) -> None:
             f"link: {len(links)} links in a row are for --engine sim so far; {name} builds one"
         )
     for way in ("forward", "reverse"):
-        for key in ("rate_steps", "delay_steps"):
+        for key in ("rate_steps", "delay_steps", "rate_trace", "delay_trace", "damage"):
             if links[0]["medium"][way].get(key):
-                raise UserError(
-                    f"link.0: {key} or outage ({way}): for --engine sim so far, not {name}"
-                )
+                what = f"{key} or outage" if key == "rate_steps" else key
+                raise UserError(f"link.0: {what} ({way}): for --engine sim so far, not {name}")
 
 
 _ENGINES = {

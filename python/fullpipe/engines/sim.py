@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fullpipe import _native, outside
+from fullpipe import _native, outside, traces
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
@@ -34,6 +34,7 @@ class SimEngine:
     ) -> RunResult:
         """Runs the plan; option `pcap` is the path of a capture to write."""
         self.check(plan)
+        traces.verify(plan)
         for flow in plan["flows"]:
             if outside.is_outside(flow["cc"]["algorithm"]):
                 outside.load(flow["cc"]["algorithm"])

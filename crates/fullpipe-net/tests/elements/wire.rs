@@ -17,6 +17,9 @@ fn plan(rate_bps: Option<u64>) -> Plan {
         loss: None,
         rate_steps: Vec::new(),
         delay_steps: Vec::new(),
+        rate_trace: None,
+        delay_trace: None,
+        damage: None,
     }
 }
 

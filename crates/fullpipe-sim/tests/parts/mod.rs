@@ -47,6 +47,9 @@ pub(crate) fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
         loss: None,
         rate_steps: Vec::new(),
         delay_steps: Vec::new(),
+        rate_trace: None,
+        delay_trace: None,
+        damage: None,
     }
 }
 

@@ -1,0 +1,52 @@
+//! A token bucket that drops and never queues, as Linux polices (act_police.c, tcf_police_act()):
+//! tokens are time, gather at the rate up to the burst, and a packet that costs more than there are
+//! is dropped and costs nothing.
+
+use fullpipe_scenario::Policer as Plan;
+
+/// Bits and seconds in one number: tokens are exact.
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// The bucket; full at first.
+#[derive(Clone, Debug)]
+pub struct Policer {
+    rate_bps: u128,
+    /// Tokens are bits times ns per s, so that no rate loses a fraction.
+    most: u128,
+    tokens: u128,
+    last_ns: u64,
+    dropped: u64,
+}
+
+impl Policer {
+    /// Rate and burst must be above 0.
+    pub fn new(plan: &Plan) -> Self {
+        let most = u128::from(plan.burst_bytes) * 8 * NS_PER_S;
+        Self {
+            rate_bps: plan.rate_bps.into(),
+            most,
+            tokens: most,
+            last_ns: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Whether a packet that comes now conforms. Times never decrease.
+    pub fn passes(&mut self, now_ns: u64, wire_bytes: u32) -> bool {
+        let gained = u128::from(now_ns - self.last_ns) * self.rate_bps;
+        self.tokens = self.most.min(self.tokens + gained);
+        self.last_ns = now_ns;
+        let cost = u128::from(wire_bytes) * 8 * NS_PER_S;
+        let passes = cost <= self.tokens;
+        match passes {
+            true => self.tokens -= cost,
+            false => self.dropped += 1,
+        }
+        passes
+    }
+
+    /// Packets dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

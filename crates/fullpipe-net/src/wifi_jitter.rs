@@ -1,0 +1,60 @@
+//! The extra delay of a packet on a busy Wi-Fi hop, as picoquic's simulator draws it (private-octopus/
+//! picoquic, sim_link.c): a Poisson number of ms, mean 1, made continuous by taking a uniform part of
+//! one ms away; and now and then a Poisson number, mean 12, of 7.5 ms besides. How often, follows from
+//! the mean that is wanted: above 1 ms, of each 84 ms one.
+
+use crate::rng::Rng;
+
+const SHORT_NS: u64 = 1_000_000;
+const LONG_NS: u64 = 7_500_000;
+/// Mean of the wanted jitter above 1 ms at which every packet has the long part.
+const ALWAYS_LONG_NS: u64 = 84_000_000;
+
+/// A source of delays.
+#[derive(Clone, Debug)]
+pub struct WifiJitter {
+    /// Of 2^32.
+    long_threshold: u64,
+    rng: Rng,
+}
+
+impl WifiJitter {
+    /// For a mean of about so much.
+    pub fn new(mean_ns: u64, seed: u64) -> Self {
+        let above_ns = mean_ns.saturating_sub(SHORT_NS).min(ALWAYS_LONG_NS);
+        Self {
+            long_threshold: (above_ns << 32) / ALWAYS_LONG_NS,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// The extra delay of the next packet.
+    pub fn next_ns(&mut self) -> u64 {
+        let mut delay_ns = self.part_ns(1.0, SHORT_NS);
+        if u64::from(self.rng.next_u32()) < self.long_threshold {
+            delay_ns += self.part_ns(12.0, LONG_NS);
+        }
+        delay_ns
+    }
+
+    fn part_ns(&mut self, mean: f64, unit_ns: u64) -> u64 {
+        match self.poisson(mean) {
+            0 => 0,
+            count => count * unit_ns - self.rng.up_to(unit_ns - 1),
+        }
+    }
+
+    /// How many uniform factors it takes to come below exp(-mean) (Knuth).
+    fn poisson(&mut self, mean: f64) -> u64 {
+        let least = (-mean).exp();
+        let mut product = 1.0;
+        let mut count = 0;
+        loop {
+            product *= (f64::from(self.rng.next_u32()) + 0.5) / 4_294_967_296.0;
+            if product < least {
+                return count;
+            }
+            count += 1;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+"""Links that damage and change, in whole runs of the simulator; and files that are no traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe import trace_generators
+from fullpipe.errors import UserError
+from fullpipe.plan import resolve
+from fullpipe.scenario import load_scenario, make_scenario
+from fullpipe.trace_generators import KINDS, Shape
+from helpers import column, simulate
+
+
+def row(duration: str = "8s", **keys: Any) -> dict[str, Any]:
+    link = {"name": "link", "rate": "10mbit", "delay": "20ms", **keys}
+    link = {key: value for key, value in link.items() if value is not None}
+    return {"duration": duration, "link": [link], "flow": [{"cc": "cubic"}]}
+
+
+def last(raw: dict[str, Any], name: str, queue: str = "link.forward") -> int:
+    rows = column(raw, "queue_samples", "queue") == queue
+    return int(column(raw, "queue_samples", name)[rows][-1])
+
+
+def goodput_bps(raw: dict[str, Any], seconds: float) -> float:
+    return float(column(raw, "flows", "bytes_delivered").sum()) * 8 / seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1\n5\n4\n", ("line 3", "4", "after 5", "never decrease")),
+        ("", ("is empty",)),
+        ("1\ntwo\n", ("line 2", '"two"', "whole number of ms")),
+        ("1\n" * 4_000_001, ("line 4000001", "at most 4000000")),
+        ("0\n", ("line 1", "above 0")),
+    ],
+)
+def test_a_file_that_is_no_trace_is_refused_with_file_line_and_value(
+    tmp_path: Path, text: str, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "bad.trace").write_text(text)
+    (tmp_path / "s.toml").write_text(
+        'duration = "1s"\n[[link]]\nname = "a"\nrate_trace = "bad.trace"\n[[flow]]\ncc = "reno"\n'
+    )
+    with pytest.raises(UserError) as caught:
+        load_scenario(tmp_path / "s.toml")
+    assert all(word in str(caught.value) for word in ("link.0", "rate_trace", "bad.trace", *words))
+
+
+def test_a_trace_that_changed_after_planning_is_not_run(tmp_path: Path) -> None:
+    from fullpipe import traces
+
+    path = tmp_path / "rate.trace"
+    path.write_text("1\n2\n")
+    plan = resolve(make_scenario(row(rate=None, rate_trace=str(path))))
+    traces.verify(plan)
+    path.write_text("1\n2\n3\n")
+    with pytest.raises(UserError, match="has changed"):
+        traces.verify(plan)
+
+
+def test_a_key_knows_what_a_trace_holds_and_not_where_it_lies(tmp_path: Path) -> None:
+    from pydantic_core import to_json
+
+    from fullpipe.sweep.keys import run_key
+
+    keys = []
+    for name, text in (("a", "1\n2\n"), ('b "quoted"', "1\n2\n"), ("c", "1\n3\n")):
+        (tmp_path / name).write_text(text)
+        plan = resolve(make_scenario(row(rate=None, rate_trace=str(tmp_path / name))))
+        keys.append(run_key(to_json(plan), "", "sim", 0, {}))
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generated_trace_has_its_rate_its_length_and_its_seed(kind: str, tmp_path: Path) -> None:
+    shape = Shape(rate_bps=8_000_000, duration_s=60, seed=3)
+    made = trace_generators.generate(kind, shape)
+    assert made.times_ms == sorted(made.times_ms)
+    assert made.times_ms[-1] == 60_000
+    mean = len(made.times_ms) * 1514 * 8 / 60
+    most = {"steps": 0.55, "sawtooth": 0.55}.get(kind, 1.0)
+    assert mean == pytest.approx(shape.rate_bps * most, rel=0.25)
+    assert trace_generators.generate(kind, shape) == made
+    other = trace_generators.generate(kind, Shape(8_000_000, 60, seed=4))
+    assert (other == made) == (kind in ("steps", "sawtooth"))
+    assert bool(made.delays_ms) == (kind == "leo")
+    (tmp_path / "made").write_text(made.rate_text())
+    make_scenario(row(rate=None, rate_trace=str(tmp_path / "made")))
+
+
+def test_generators_refuse_what_would_be_empty_or_endless() -> None:
+    for shape in (Shape(10, 1), Shape(10**12, 60), Shape(10**6, 0), Shape(10**6, 5, low=0)):
+        with pytest.raises(UserError, match="--"):
+            trace_generators.generate("sawtooth", shape)
+
+
+def test_a_flow_fills_a_trace_as_it_fills_the_same_rate(tmp_path: Path) -> None:
+    # A packet each ms is 12.112 Mbit/s on the wire.
+    path = tmp_path / "steady.trace"
+    path.write_text("".join(f"{ms}\n" for ms in range(1, 101)))
+    followed = simulate(**row(rate=None, rate_trace=str(path)))
+    constant = simulate(**row(rate="12.112mbit"))
+    assert goodput_bps(followed, 8) == pytest.approx(goodput_bps(constant, 8), rel=0.02)
+
+
+def test_a_policed_flow_stays_at_the_rate_of_its_tokens_and_nothing_queues() -> None:
+    raw = simulate(
+        **row("20s", rate="100mbit", policer={"rate": "10mbit", "burst": "100KB"}),
+    )
+    assert goodput_bps(raw, 20) < 10e6 * 1.03
+    assert goodput_bps(raw, 20) > 5e6
+    assert last(raw, "dropped_packets") > 0
+    assert column(raw, "queue_samples", "queue_bytes").max() < 100_000
+
+
+def test_loss_in_bursts_is_counted_as_loss_by_chance() -> None:
+    raw = simulate(**row(gemodel={"p": "0.2%", "r": "40%"}, rate="5mbit"))
+    lost, sent = last(raw, "random_lost_packets"), last(raw, "sent_packets")
+    # p / (p + r) = 0.5 %; visits to the bad state are few and far between.
+    assert 0.001 < lost / (sent + lost) < 0.015
+
+
+def test_copies_and_overtaking_packets_change_nothing_of_what_is_delivered() -> None:
+    document = row(duplicate="2%", reorder="1%", buffer="200KB")
+    document["flow"] = [{"cc": "reno", "amount": "3MB"}]
+    raw = simulate(**document)
+    assert int(column(raw, "flows", "bytes_delivered")[0]) == 3 * 2**20
+    health = raw["health"]
+    assert 0 <= health["packets_travelling"] < 1000
+
+
+def test_acks_that_are_held_come_in_groups_and_cost_a_paced_flow_nothing() -> None:
+    document = row(reverse={"hold": {"time": "10ms", "packets": 32}})
+    document["flow"] = [{"cc": "bbr3"}]
+    held = simulate(**document)
+    assert goodput_bps(held, 8) > 0.8 * goodput_bps(simulate(**row()), 8)
+
+
+def test_a_delay_trace_is_the_rtt_that_a_probe_sees(tmp_path: Path) -> None:
+    path = tmp_path / "swing.delay"
+    path.write_text("0 10\n1000 40\n2000 0\n")
+    document = row("6s", delay=None, delay_trace=str(path), reverse={"delay": "5ms"})
+    document["flow"] = [{"cc": "reno", "amount": "1KB"}]
+    document["probe"] = [{"interval": "100ms", "start": "550ms"}]
+    raw = simulate(**document)
+    rtts = column(raw, "ping_samples", "rtt_us")
+    sent_s = 0.55 + 0.1 * column(raw, "ping_samples", "seq")
+    for at, rtt in zip(sent_s, rtts, strict=True):
+        expected = 15_000 if int(at) % 2 == 0 else 45_000
+        if at % 1 < 0.9:
+            assert rtt == pytest.approx(expected, abs=300), at
+
+
+def test_the_same_damage_and_seed_give_the_same_run() -> None:
+    document = row("3s", gemodel={"p": "1%", "r": "30%"}, wifi_jitter="7ms", reorder="1%")
+    one, two, other = (simulate(**document, seed=seed) for seed in (5, 5, 6))
+    bytes_of = [
+        column(raw, "flow_samples", "bytes_delivered").tolist() for raw in (one, two, other)
+    ]
+    assert bytes_of[0] == bytes_of[1] != bytes_of[2]
