@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -14,44 +15,207 @@ from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     from fullpipe.scorecard.draft import Result
+    from fullpipe.scorecard.items import Item
+
+_DRAFT = "draft"
 
 
 def scorecard(
     cc: Annotated[str, typer.Argument(metavar="NAME", help="a congestion control, or ./mine.h")],
+    against: Annotated[
+        str, typer.Option(help="what it stands beside, with commas")
+    ] = "cubic,reno,bbr1,bbr3",
     only: Annotated[
-        str, typer.Option(metavar="ITEM", help="draft, or one item, such as draft-05")
-    ] = "draft",
-    quick: Annotated[bool, typer.Option("--quick", help="the first path of each case")] = False,
+        str | None,
+        typer.Option(metavar="ITEM", help="draft, rfc9743, c4, robustness, or one item's id"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="fewer seeds and paths: about a minute on two cores")
+    ] = False,
+    engine: Annotated[str, typer.Option(help="sim or vm")] = "sim",
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="an earlier --out; exit status 1 where it got worse"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="folder for page and JSON")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    cell: Annotated[
+        int | None,
+        typer.Option(min=0, help="with --only ITEM: print this cell's scenario, run nothing"),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; all cores")] = None,
     store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="where runs are kept; the user's cache")
     ] = None,
 ) -> int:
-    """Runs the example test cases of draft-ietf-ccwg-bbr and says which hold.
+    """Says what a congestion control is worth: RFC 9743's items, scenarios of other makers, 1,000
+    random paths, and for BBR's family the draft's test cases.
 
-    Exit status: 0 all hold that can be run, 1 some do not, 2 bad input."""
+    Exit status: 0 done, 1 a case of the draft does not hold (--only draft) or --baseline got worse,
+    2 bad input."""
     from fullpipe.cache import user_cache
+    from fullpipe.scorecard.items import items
+    from fullpipe.sweep.store import Store
+
+    if engine not in ("sim", "vm"):
+        raise UserError(f"--engine {engine}: sim or vm; a scorecard needs the same conditions")
+    chosen = [item for item in items() if _is_chosen(item.id, only)]
+    if cell is not None:
+        print(_scenario(cc, chosen, cell, quick, engine), end="")
+        return 0
+    place = store or user_cache() / "scorecards"
+    if only is not None and (only == _DRAFT or only.startswith("draft-")):
+        return _draft(cc, only, quick, json_, jobs, Store(place, create=True))
+    if not chosen:
+        known = ", ".join(item.id for item in items())
+        raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
+    earlier = _document(baseline) if baseline else None
+    names = [name.strip() for name in against.split(",") if name.strip()]
+    card = _card(cc, names, chosen, quick, engine, jobs, Store(place, create=True), only is None)
+    return _end(card, earlier, out, json_)
+
+
+def _is_chosen(name: str, only: str | None) -> bool:
+    return only is None or name == only or name.startswith(f"{only}-")
+
+
+def _scenario(cc: str, chosen: Sequence[Item], cell: int, quick: bool, engine: str) -> str:
+    """The scenario of one cell of one item, as TOML."""
+    import tomli_w
+
+    from fullpipe.engines.scratch import scratch
+    from fullpipe.sweep.cells import Planner
+
+    if len(chosen) != 1 or chosen[0].needs:
+        raise UserError("--cell: belongs to --only ITEM, an item that runs")
+    with scratch("fullpipe-cell-") as folder:
+        planner = Planner(chosen[0].runs(cc, quick, engine), folder / "plans", {})
+        cells = list(planner.cells())
+        if cell >= len(cells):
+            raise UserError(f"--cell {cell}: {chosen[0].id} has cells 0 to {len(cells) - 1}")
+        document, scenario = planner.scenario(cells[cell])
+    return tomli_w.dumps({**document, "seed": scenario.seed})
+
+
+def _card(
+    cc: str,
+    against: list[str],
+    chosen: Sequence[Item],
+    quick: bool,
+    engine: str,
+    jobs: int | None,
+    store: Any,
+    whole: bool,
+) -> dict[str, Any]:
+    from fullpipe.cli.sweep import progress_bar
+    from fullpipe.scorecard.card import run_card
+    from fullpipe.scorecard.draft import run_draft
+    from fullpipe.scorecard.draft_items import draft_items
+
+    with progress_bar() as update:
+        card = run_card(cc, against, chosen, store, quick, engine, jobs, update)
+        if whole and engine == "sim":
+            results = run_draft(cc, draft_items(), store, quick, jobs, update)
+            if any(found.holds is not None for found in results):
+                card["draft"] = [found.document(cc) for found in results]
+    return card
+
+
+def _end(
+    card: dict[str, Any], earlier: dict[str, Any] | None, out: Path | None, as_json: bool
+) -> int:
+    from fullpipe.scorecard.page import page
+    from fullpipe.scorecard.standing import changes
+
+    if earlier is not None:
+        card["changes"] = changes(earlier, card)
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(card, allow_nan=False)
+            (out / "scorecard.json").write_text(text + "\n", encoding="utf-8")
+            (out / "scorecard.html").write_text(page(card), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
+    if as_json:
+        print(json.dumps(card, allow_nan=False))
+    else:
+        _print(card)
+    if out is not None:
+        say(f"page: {out / 'scorecard.html'}")
+    for failure in card["failures"]:
+        say(f"failed: {failure}", "bold red")
+    worse = any(change["verdict"] == "worse" for change in card.get("changes", []))
+    return 1 if worse or card["failures"] else 0
+
+
+def _document(folder: Path) -> dict[str, Any]:
+    place = folder / "scorecard.json"
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"--baseline {place}: cannot be read: {error}") from None
+    if not isinstance(found, dict) or "items" not in found:
+        raise UserError(f"--baseline {place}: is no scorecard")
+    return found
+
+
+def _print(card: dict[str, Any]) -> None:
+    from fullpipe.scorecard.page import shown
+    from fullpipe.scorecard.standing import stands
+
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("item", no_wrap=True)
+    table.add_column("measure", overflow="fold", max_width=34)
+    for name in card["subjects"]:
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for item in card["items"]:
+        for index, measure in enumerate(item["measures"]):
+            unit = f", {measure['unit']}" if measure["unit"] else ""
+            values = [shown(measure["subjects"][name]["value"]) for name in card["subjects"]]
+            word = stands(measure, card["scorecard"])
+            table.add_row(
+                "" if index else item["id"].removeprefix("rfc9743-"), measure["title"] + unit,
+                *values, "" if word == "among" else word,
+            )  # fmt: skip
+        if item["not_run"]:
+            table.add_row(item["id"].removeprefix("rfc9743-"), f"not run: needs {item['not_run']}")
+    console.print(table)
+    if "draft" in card:
+        held = [case["holds"] for case in card["draft"]]
+        console.print(
+            f"draft-ietf-ccwg-bbr: {held.count(True)} cases hold, {held.count(False)} do not, "
+            f"{held.count(None)} not run"
+        )
+    for change in card.get("changes", []):
+        console.print(
+            f"{change['verdict']} than the baseline: {change['item']}, {change['title']}: "
+            f"{shown(change['before'])} -> {shown(change['now'])} {change['unit']}"
+        )
+
+
+def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Any) -> int:
     from fullpipe.cli.sweep import progress_bar
     from fullpipe.scorecard.draft import run_draft
     from fullpipe.scorecard.draft_items import draft_items
-    from fullpipe.sweep.store import Store
 
-    items = [item for item in draft_items() if only in ("draft", item.id)]
-    if not items:
+    chosen = [item for item in draft_items() if only in (_DRAFT, item.id)]
+    if not chosen:
         known = ", ".join(item.id for item in draft_items())
         raise UserError(f"--only {only}: unknown; known are draft, {known}")
-    place = Store(store or user_cache() / "scorecards", create=True)
     with progress_bar() as update:
-        results = run_draft(cc, items, place, quick, jobs, update)
-    if json_:
+        results = run_draft(cc, chosen, store, quick, jobs, update)
+    if as_json:
         print(json.dumps({"items": [found.document(cc) for found in results]}))
     else:
-        _print(results)
+        _print_draft(results)
     return 1 if any(found.holds is False for found in results) else 0
 
 
-def _print(results: list[Result]) -> None:
+def _print_draft(results: list[Result]) -> None:
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for title in ("item", "holds", "paths", "case"):
         table.add_column(title)

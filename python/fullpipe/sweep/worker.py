@@ -6,6 +6,7 @@ It loads no more than that needs: a cell may take a millisecond. Must never know
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ from fullpipe.errors import RunError, UserError
 from fullpipe.sweep.measures import Facts, Raw, measured, raw_of
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
+
+#: An algorithm from a file, in a plan's JSON.
+_OUTSIDE = re.compile(r'"algorithm":"([^"]*@[^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,12 @@ class Cells:
                 document = spool.read(run.document_bytes).decode()
                 try:
                     if fast:
+                        _know(text)
                         done.append((run.facts, _native.sim.run(text)))
                     else:
                         done.append(self._recorded(store, run, text, document, kept))
                 except (RunError, UserError, ValueError, RuntimeError) as error:
-                    failures.append(Failure(index, str(error)))
+                    failures.append(Failure(index, _reason(error)))
         try:
             if done:
                 store.write(measured(done), kept)
@@ -84,3 +89,21 @@ class Cells:
         problems = "; ".join(str(one) for one in result.health.get("problems", []))
         facts = replace(run.facts, problems=problems, interrupted=result.interrupted)
         return facts, raw_of(result.tables)
+
+
+def _know(plan_json: str) -> None:
+    """Loads the algorithms of files that a plan names."""
+    names = set(_OUTSIDE.findall(plan_json))
+    if names:
+        from fullpipe import outside  # what only these runs need
+
+        for name in names:
+            outside.load(name)
+
+
+def _reason(error: Exception) -> str:
+    if not hasattr(error, "details"):
+        return str(error)
+    from fullpipe import outside
+
+    return f"{outside.explain(*error.details)}: {error}"

@@ -1,0 +1,176 @@
+"""The scorecard: runs items for a congestion control and those it is compared with, and makes one
+document of what they measured. Must never know how it is shown.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+import fullpipe
+from fullpipe.cc_sets import cc_set
+from fullpipe.errors import UserError
+from fullpipe.scorecard.items import ALONE, Item, Measure
+from fullpipe.scorecard.running import run_together
+from fullpipe.scorecard.values import Rows, Values, labels, rows_of, values_of
+from fullpipe.sweep.cells import Cell
+from fullpipe.sweep.file import Sweep
+from fullpipe.sweep.schedule import Progress
+from fullpipe.sweep.store import Store
+
+#: Raised where what a document holds changes its meaning.
+FORMAT = 1
+AGAINST = ("cubic", "reno", "bbr1", "bbr3")
+
+
+def run_card(
+    subject: str,
+    against: Sequence[str],
+    chosen: Sequence[Item],
+    store: Store,
+    quick: bool = False,
+    engine: str = "sim",
+    jobs: int | None = None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+) -> dict[str, Any]:
+    """The scorecard of `subject` as a document that JSON can hold (docs/scorecard.md describes it).
+
+    Raises UserError for an unknown congestion control."""
+    names = list(dict.fromkeys([subject, *against]))
+    for name in names:
+        cc_set(name.partition("[")[0])
+    wanted: list[tuple[Item, str]] = []
+    sweeps: list[Sweep] = []
+    refused: dict[str, str] = {}
+    for item in chosen:
+        if item.needs:
+            continue
+        mine = [(item, name) for name in [*names, *([ALONE] if item.harms else [])]]
+        try:
+            found = [item.runs(name, quick, engine) for _, name in mine]
+            _check(found[0])
+        except UserError as error:
+            if engine == "sim":
+                raise
+            refused[item.id] = f"not on {engine}: {error}"
+            continue
+        wanted += mine
+        sweeps += found
+    ran = run_together(sweeps, store, jobs, on_progress) if sweeps else None
+    if ran is not None and ran.interrupted:
+        raise KeyboardInterrupt
+    cells = dict(zip([(i.id, name) for i, name in wanted], ran.cells if ran else [], strict=True))
+    keys = {key for found in cells.values() for cell in found for key in cell.keys}
+    rows = rows_of(store, keys)
+    failures = ran.failures if ran else {}
+    return {
+        "format": FORMAT,
+        "scorecard": subject,
+        "fullpipe_version": fullpipe.__version__,
+        "engine": engine,
+        "quick": quick,
+        "subjects": names,
+        "runs": ran.runs if ran else 0,
+        "failures": sorted(set(failures.values())),
+        "items": [
+            _item(item, subject, names, cells, rows, item.needs or refused.get(item.id, ""))
+            for item in chosen
+        ],
+    }
+
+
+def _check(sweep: Sweep) -> None:
+    """Raises UserError where the engine cannot run it."""
+    from fullpipe.engines.base import engine
+    from fullpipe.plan import resolve
+    from fullpipe.scenario import make_scenario
+    from fullpipe.sweep.templates import fields_of, fill_scenario
+
+    point = next(sweep.points())
+    document = fill_scenario(sweep.template, fields_of(point), sweep.source)
+    engine(sweep.options.engine).check(resolve(make_scenario(document, sweep.source)))
+
+
+def _item(
+    item: Item,
+    subject: str,
+    names: Sequence[str],
+    cells: dict[tuple[str, str], list[Cell]],
+    rows: Rows,
+    why: str,
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "id": item.id, "source": item.source, "level": item.level, "title": item.title,
+        "shows": item.shows, "not_run": why, "measures": [],
+        "command": f"fullpipe scorecard {shlex.quote(subject)} --only {item.id}",
+    }  # fmt: skip
+    if why:
+        return document
+    document["cells"] = labels(cells[item.id, names[0]])
+    alone = cells.get((item.id, ALONE))
+    for measure in item.measure:
+        values = {
+            name: values_of(item, measure, cells[item.id, name], alone, rows) for name in names
+        }
+        document["measures"].append(_measure(measure, values))
+    return document
+
+
+def _measure(measure: Measure, values: dict[str, Values]) -> dict[str, Any]:
+    return {
+        "id": measure.id, "title": measure.title, "unit": measure.unit, "better": _better(measure),
+        "harm": measure.harm, "over": measure.over, "target": measure.target,
+        "subjects": {name: summary(measure, found) for name, found in values.items()},
+    }  # fmt: skip
+
+
+def _better(measure: Measure) -> str:
+    return "less" if measure.harm else measure.better
+
+
+def summary(measure: Measure, values: Values) -> dict[str, Any]:
+    """One number of many: the mean over cells, with Student's 95 % interval over seeds, or the
+    worst; and the cell and the seed (from 0) of the worst. `values`: all, cell by cell."""
+    table = np.array(values, dtype=np.float64)
+    more = _better(measure) == "more"
+    filled = np.where(np.isnan(table), np.inf if more else -np.inf, table)
+    at = np.unravel_index(int(filled.argmin() if more else filled.argmax()), table.shape)
+    worst = float(table[at])
+    low = high = math.nan
+    if measure.over == "worst":
+        value = worst
+    elif measure.over == "p5":
+        value = float(np.nanquantile(table, 0.05 if more else 0.95))
+    else:
+        value, low, high = _mean(table)
+    return {
+        "value": _plain(value), "low": _plain(low), "high": _plain(high), "worst": _plain(worst),
+        "worst_cell": int(at[0]), "worst_seed": int(at[1]),
+        "values": [[_plain(float(value)) for value in row] for row in table],
+    }  # fmt: skip
+
+
+def _mean(table: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float, float]:
+    """Mean of cells and seeds, and Student's interval over the seeds' means."""
+    if np.isnan(table).all():
+        return math.nan, math.nan, math.nan
+    if np.isinf(table).any():
+        return math.inf, math.nan, math.nan
+    seeds = np.nanmean(table, axis=0)
+    mean = float(np.nanmean(table))
+    if seeds.size < 2:
+        return mean, math.nan, math.nan
+    half = float(stats.t.ppf(0.975, seeds.size - 1) * seeds.std(ddof=1) / math.sqrt(seeds.size))
+    return mean, mean - half, mean + half
+
+
+def _plain(value: float) -> float | str | None:
+    """As JSON has it: `never` for what takes for ever."""
+    if math.isnan(value):
+        return None
+    return float(f"{value:.6g}") if math.isfinite(value) else "never"

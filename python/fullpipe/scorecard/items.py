@@ -1,0 +1,123 @@
+"""The scorecard's items as files: `scorecard/rfc9743/*.toml`, `scorecard/others/*.toml`.
+
+A file is a sweep without the congestion control: its axes are the ranges, and the axis `cc` (fields
+`cc.name` and `cc.n`) is the subject that is judged, those it is compared with, and, where harm is
+measured, nobody: `cc.n` is 0 then, and the others have the path to themselves. `[[measure]]` says
+which numbers of a run count. Must never run anything.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fullpipe.errors import UserError
+from fullpipe.files import shipped
+from fullpipe.sweep.file import Sweep, read_sweep
+from fullpipe.sweep.measures import SCHEMAS
+
+#: Nobody in the subject's place; its name must be one, and no flow has it.
+ALONE = "alone"
+_FOLDERS = ("rfc9743", "others")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Measure(_Part):
+    """A number of a run. `column`: of the store's tables, `table.column`, times `scale`; of flows,
+    those called `group` or `group.*`, made one by `at`. Several cells and seeds are made one by
+    `over`. `harm`: what the subject does to it, against nobody in its place. `target`: another
+    maker's number."""
+
+    id: str
+    title: str
+    unit: str = ""
+    column: str
+    group: str = ""
+    at: Literal["mean", "min", "max", "p95", "min_times_count"] = "mean"
+    better: Literal["more", "less", ""] = ""
+    harm: bool = False
+    over: Literal["mean", "worst", "p5"] = "mean"
+    scale: float = 1.0
+    target: float | None = None
+
+
+class Quick(_Part):
+    """What `--quick` runs instead."""
+
+    axis: dict[str, Any] = {}
+    seeds: Annotated[int, Field(ge=1)] = 2
+    sample: dict[str, Any] | None = None
+
+
+class Item(_Part):
+    """One item."""
+
+    id: str
+    source: str
+    level: str = ""
+    title: str
+    shows: str = ""
+    needs: str = Field("", description="what is missing to run it")
+    scenario: dict[str, Any] = {}
+    axis: dict[str, Any] = {}
+    sweep: dict[str, Any] = {}
+    quick: Quick = Quick()
+    measure: list[Measure] = []
+
+    @property
+    def harms(self) -> bool:
+        """Whether a run with nobody in the subject's place is needed."""
+        return any(measure.harm for measure in self.measure)
+
+    def runs(self, subject: str, quick: bool, engine: str) -> Sweep:
+        """The sweep of one subject, or of nobody (ALONE): the same cells in the same order for all.
+
+        Raises UserError where it is none."""
+        nobody = subject == ALONE
+        name = {"label": subject, "name": "cubic" if nobody else subject, "n": int(not nobody)}
+        options = {"seeds": 3, **self.sweep, "name": self.id, "engine": engine}
+        axes = {**self.axis}
+        if quick:
+            axes |= self.quick.axis
+            options["seeds"] = min(self.quick.seeds, options["seeds"])
+            if self.quick.sample:
+                options["sample"] = self.quick.sample
+        document = {
+            "scenario": {"name": self.id, **self.scenario},
+            "axis": {**axes, "cc": [name]},
+            "sweep": options,
+        }
+        return read_sweep(document, self.id)
+
+
+def items(folder: Path | None = None) -> list[Item]:
+    """All items, RFC 9743's first. Raises UserError naming file and key."""
+    place = folder or shipped("scorecard")
+    return [_read(path) for name in _FOLDERS for path in sorted((place / name).glob("*.toml"))]
+
+
+def _read(path: Path) -> Item:
+    try:
+        item = Item.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise UserError(f"{path}: {where}: {detail['msg']}") from None
+    for measure in item.measure:
+        table, _, column = measure.column.partition(".")
+        known = SCHEMAS[table].names if table in SCHEMAS else []
+        if column not in known and measure.column != "path.offered":
+            raise UserError(f"{path}: measure.{measure.id}.column: {measure.column!r} is unknown")
+        if (table == "flows") != bool(measure.group):
+            raise UserError(f"{path}: measure.{measure.id}.group: belongs to columns of flows")
+        if measure.harm and not measure.better:
+            raise UserError(f"{path}: measure.{measure.id}.better: harm needs it")
+    return item

@@ -1,0 +1,132 @@
+"""The scorecard as one self-contained HTML page, from its document. Must never run anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from fullpipe.report.style import cc_colour
+from fullpipe.scorecard.standing import number, stands
+
+_WIDTH, _HEIGHT, _TOP, _BOTTOM = 1100, 420, 16, 150
+_STRIP_WIDTH, _STRIP_HEIGHT = 220, 22
+
+
+def page(card: Mapping[str, Any]) -> str:
+    """The page of a scorecard's document."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
+    )
+    environment.filters["shown"] = shown
+    colours = {name: cc_colour(name) for name in card["subjects"]}
+    text: str = environment.get_template("page.html").render(
+        card=card,
+        colours=colours,
+        overview=Markup(_overview(card, colours)),
+        strip=lambda measure: Markup(_strip(measure, colours)),
+        stands=lambda measure: stands(measure, card["scorecard"]),
+    )
+    return text
+
+
+def shown(value: Any) -> str:
+    """A number with three digits; what never ended as that."""
+    found = number(value)
+    if math.isnan(found):
+        return "-"
+    if math.isinf(found):
+        return "never"
+    return f"{found:.3g}" if abs(found) < 1000 else f"{found:.0f}"
+
+
+def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
+    """Parallel coordinates: an axis an item."""
+    axes = [
+        (item["id"], item["measures"][0])
+        for item in card["items"]
+        if item["measures"] and item["measures"][0]["better"]
+    ]
+    if not axes:
+        return ""
+    step = (_WIDTH - 60) / max(len(axes) - 1, 1)
+    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="overview">']
+    for index, (name, measure) in enumerate(axes):
+        x = 30 + index * step
+        parts.append(
+            f'<line x1="{x:.0f}" y1="{_TOP}" x2="{x:.0f}" y2="{_HEIGHT - _BOTTOM}" '
+            'stroke="#ccc"/>'
+            f'<a href="#{escape(name)}"><text transform="translate({x:.0f},'
+            f'{_HEIGHT - _BOTTOM + 8}) rotate(60)" font-size="11" fill="#555">'
+            f"{escape(name.removeprefix('rfc9743-'))}<title>{escape(measure['title'])}</title>"
+            "</text></a>"
+        )
+    for subject in reversed(card["subjects"]):
+        points = []
+        for index, (_, measure) in enumerate(axes):
+            place = _place(measure, subject)
+            if place is not None:
+                y = _TOP + (1 - place) * (_HEIGHT - _BOTTOM - _TOP)
+                points.append(f"{30 + index * step:.0f},{y:.1f}")
+        width = 3 if subject == card["scorecard"] else 1.3
+        parts.append(
+            f'<polyline points="{" ".join(points)}" fill="none" stroke="{colours[subject]}" '
+            f'stroke-width="{width}" stroke-linejoin="round"><title>{escape(subject)}</title>'
+            "</polyline>"
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def _place(measure: Mapping[str, Any], subject: str) -> float | None:
+    """Where a subject is between the worst (0) and the best (1) of all."""
+    found = {name: number(one["value"]) for name, one in measure["subjects"].items()}
+    known = [value for value in found.values() if math.isfinite(value)]
+    mine = found[subject]
+    if math.isnan(mine) or not known:
+        return None
+    if math.isinf(mine):
+        return 0.0
+    low, high = min(known), max(known)
+    share = (mine - low) / (high - low) if high > low else 0.5
+    return share if measure["better"] == "more" else 1 - share
+
+
+def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
+    """A small multiple: every subject's value with its interval on one axis from 0."""
+    numbers = [
+        number(one[key]) for one in measure["subjects"].values() for key in ("value", "low", "high")
+    ]
+    known = [value for value in numbers if math.isfinite(value)]
+    if not known:
+        return ""
+    low, high = min(0.0, *known), max(0.0, *known)
+    span = (high - low) or 1.0
+
+    def x(value: float) -> float:
+        return 6 + (value - low) / span * (_STRIP_WIDTH - 12)
+
+    middle = _STRIP_HEIGHT / 2
+    parts = [
+        f'<svg width="{_STRIP_WIDTH}" height="{_STRIP_HEIGHT}" role="img">'
+        f'<line x1="6" x2="{_STRIP_WIDTH - 6}" y1="{middle}" y2="{middle}" stroke="#ddd"/>'
+    ]
+    for index, (name, one) in enumerate(reversed(measure["subjects"].items())):
+        value, left, right = (number(one[key]) for key in ("value", "low", "high"))
+        y = middle + (index % 3 - 1) * 4
+        colour = colours[name]
+        if math.isfinite(left) and math.isfinite(right):
+            parts.append(
+                f'<line x1="{x(left):.1f}" x2="{x(right):.1f}" y1="{y}" y2="{y}" '
+                f'stroke="{colour}"/>'
+            )
+        if math.isfinite(value):
+            parts.append(
+                f'<circle cx="{x(value):.1f}" cy="{y}" r="3.4" fill="{colour}">'
+                f"<title>{escape(name)}: {shown(one['value'])}</title></circle>"
+            )
+    return "".join([*parts, "</svg>"])
