@@ -5,10 +5,13 @@ use fullpipe_cc::{flags, Ack as CcAck, CaState, EventKind, INFINITE};
 
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
-use crate::scoreboard::{is_later, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED};
+use crate::scoreboard::{
+    is_later, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED, TIMED_OUT,
+};
 use crate::sender::{Sender, SenderEvent, TimerKind};
 use crate::ticks::expires_ns;
 
+const NS_PER_MS: u64 = 1_000_000;
 /// Linux TCP_TIMEOUT_MIN_US.
 const TIMEOUT_MIN_US: u64 = 2000;
 
@@ -34,6 +37,10 @@ struct Incoming {
     echo_ns: u64,
     ece: bool,
     window_changed: bool,
+    /// It neither acknowledges nor changes anything but what its blocks say (not FLAG_NOT_DUP).
+    is_dubious: bool,
+    /// It reports a duplicate (FLAG_DSACKING_ACK).
+    duplicate: bool,
     /// It may answer a probe's retransmission, or what that repeated.
     answers_probe: bool,
     /// The receiver may have waited before it answered (FLAG_ACK_MAYBE_DELAYED).
@@ -45,7 +52,11 @@ impl Sender {
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.now_ns = self.now_ns.max(now_ns);
         self.peer_closed |= ack.fin;
-        if ack.next > self.snd_nxt || ack.next < self.snd_una {
+        if ack.next > self.snd_nxt {
+            return;
+        }
+        if ack.next < self.snd_una {
+            self.on_old_ack(ack);
             return;
         }
         self.check_app_limited();
@@ -58,6 +69,9 @@ impl Sender {
             ece: ack.ece && self.config.ecn,
             advanced: ack.next > self.snd_una,
             window_changed: ack.window_bytes != self.window_bytes,
+            is_dubious: ack.next == self.snd_una
+                && ack.window_bytes == self.window_bytes
+                && !ack.fin,
             ..Incoming::default()
         };
         self.window_bytes = ack.window_bytes;
@@ -103,20 +117,27 @@ impl Sender {
         self.control(&incoming, rtt_us, losses, prior_inflight);
     }
 
+    /// One that others have overtaken: only its blocks are news (tcp_ack(), old_ack).
+    fn on_old_ack(&mut self, ack: &Ack) {
+        if ack.count == 0 {
+            return;
+        }
+        let mut incoming = Incoming {
+            echo_ns: ack.echo_ns,
+            ..Incoming::default()
+        };
+        self.rack.advanced = false;
+        self.take_blocks(ack, &mut incoming);
+        self.learn_reordering(&incoming);
+        self.alert(self.snd_una, &mut incoming);
+    }
+
     /// tcp_sacktag_write_queue(): only ranges that the last ACK did not carry are walked.
     fn take_blocks(&mut self, ack: &Ack, incoming: &mut Incoming) {
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
         if ack.dsack {
             if let Some((duplicate, others)) = blocks.split_first() {
-                let is_probes = self.tlp_is_retrans && self.tlp_high == Some(duplicate.end);
-                self.reordering.duplicate_reported(is_probes);
-                if self
-                    .undo_marker
-                    .is_some_and(|marker| duplicate.start >= marker)
-                    && self.undo_retrans > 0
-                {
-                    self.undo_retrans -= 1;
-                }
+                self.take_duplicate(duplicate, incoming);
                 blocks = others;
             }
         }
@@ -137,6 +158,30 @@ impl Sender {
         incoming.sacked_end = ends.max().unwrap_or(0);
         self.sack_cache = [Block::default(); MAX_BLOCKS];
         self.sack_cache[..blocks.len()].copy_from_slice(blocks);
+    }
+
+    /// tcp_check_dsack(), tcp_dsack_seen(): what was sent again had arrived already. More duplicates than
+    /// retransmissions are the network's.
+    fn take_duplicate(&mut self, duplicate: &Block, incoming: &mut Incoming) {
+        let packets = duplicate.end.saturating_sub(duplicate.start);
+        self.duplicates += u64::from(packets);
+        if packets == 0 || self.duplicates > self.totals.packets_retransmitted {
+            return;
+        }
+        incoming.duplicate = true;
+        // The retransmission was delivered too.
+        self.rate.delivered = self.rate.delivered.wrapping_add(packets);
+        let is_probes = self.tlp_high == Some(duplicate.end);
+        self.reordering.duplicate_reported(is_probes);
+        let Some(marker) = self.undo_marker else {
+            return;
+        };
+        let was_sent_again = duplicate.start < self.snd_una
+            || duplicate.end <= self.snd_nxt
+                && self.board.get(duplicate.start).flags & EVER_RETRANS != 0;
+        if duplicate.end > marker && was_sent_again && self.undo_retrans > 0 {
+            self.undo_retrans = (self.undo_retrans - packets as i32).max(0);
+        }
     }
 
     fn take_sacked(&mut self, number: u32, incoming: &mut Incoming) {
@@ -288,8 +333,8 @@ impl Sender {
 
     /// tcp_fastretrans_alert(): the states.
     fn alert(&mut self, prior_una: u32, incoming: &mut Incoming) {
-        let dubious = incoming.sacked || incoming.ece || self.ca_state != CaState::Open;
-        if !dubious && self.sacked_out == 0 && self.lost_out == 0 {
+        let is_alert = incoming.sacked || incoming.ece || incoming.duplicate;
+        if !is_alert && !incoming.is_dubious && self.ca_state == CaState::Open {
             return;
         }
         if incoming.ece {
@@ -306,40 +351,68 @@ impl Sender {
                 CaState::Recovery => {
                     self.try_undo_recovery(incoming.echo_ns);
                     self.end_cwnd_reduction();
-                    self.undo_marker = None;
                 }
                 _ => {}
             }
         }
         match self.ca_state {
             CaState::Recovery => {
-                if self.snd_una > prior_una {
-                    self.try_undo_partial(prior_una, incoming);
-                }
-                self.detect_losses();
-                if self.ca_state == CaState::Recovery {
+                if self.snd_una > prior_una && self.try_undo_partial(prior_una, incoming) {
                     return;
                 }
+                if self.try_undo_duplicates() {
+                    self.try_to_open(incoming.ece);
+                }
+                self.detect_losses();
+                if self.ca_state == CaState::Recovery || self.lost_out == 0 {
+                    return;
+                }
+                self.enter_recovery(incoming.ece);
+                return;
             }
             CaState::Loss => {
                 self.process_loss(incoming);
+                let retransmitted = self.retrans_out;
                 self.detect_losses();
-                if self.ca_state != CaState::Open {
+                // What was sent again is lost again: that begins a recovery.
+                if self.ca_state != CaState::Open && self.retrans_out == retransmitted {
                     return;
                 }
             }
-            _ => self.detect_losses(),
+            _ => {}
         }
-        if self.lost_out == 0 {
-            if incoming.ece {
-                self.enter_cwr();
-            }
-            if self.ca_state != CaState::Cwr {
-                self.keep_open();
-            }
-            return;
+        if self.ca_state <= CaState::Disorder {
+            self.try_undo_duplicates();
         }
-        self.enter_recovery(incoming.ece);
+        self.detect_losses();
+        match self.lost_out {
+            0 => self.try_to_open(incoming.ece),
+            _ => self.enter_recovery(incoming.ece),
+        }
+    }
+
+    /// tcp_try_to_open().
+    fn try_to_open(&mut self, ece: bool) {
+        self.clean_retrans_stamp();
+        if ece {
+            self.enter_cwr();
+        }
+        if self.ca_state != CaState::Cwr {
+            self.keep_open();
+        }
+    }
+
+    /// tcp_any_retrans_done(): something that was sent again is not acknowledged.
+    fn is_any_retransmitted(&self) -> bool {
+        let head = self.snd_una;
+        self.retrans_out > 0
+            || head < self.snd_nxt && self.board.get(head).flags & EVER_RETRANS != 0
+    }
+
+    fn clean_retrans_stamp(&mut self) {
+        if !self.is_any_retransmitted() {
+            self.retrans_ns = 0;
+        }
     }
 
     /// RACK marks what was sent long enough before the newest delivery (RFC 8985 section 6.2,
@@ -369,6 +442,7 @@ impl Sender {
             let limit_us = self.rack.rtt_us + window_us;
             if age_us >= limit_us {
                 self.mark_packet_lost(number);
+                self.board.unlink(number);
             } else {
                 longest_us = longest_us.max(Some(limit_us - age_us));
             }
@@ -417,7 +491,6 @@ impl Sender {
         if is_news && self.cc.wants(flags::WANTS_RING) {
             self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
         }
-        self.board.unlink(number);
         self.retransmit_hint = self.retransmit_hint.min(number);
     }
 
@@ -454,15 +527,21 @@ impl Sender {
         }
     }
 
+    /// tcp_init_undo(): what is on its way again, a probe too, may be reported as a duplicate. None at
+    /// all is not "all of them".
     fn init_undo(&mut self) {
         self.undo_marker = Some(self.snd_una);
-        self.undo_retrans = self.retrans_out as i32;
+        let probes = u32::from(self.tlp_high.is_some() && self.tlp_is_retrans);
+        self.undo_retrans = match self.retrans_out + probes {
+            0 => -1,
+            count => count as i32,
+        };
     }
 
     fn enter_recovery(&mut self, ece: bool) {
         self.prior_ssthresh = 0;
+        self.clean_retrans_stamp();
         self.init_undo();
-        self.retrans_ns = 0;
         if !self.in_cwnd_reduction() {
             if !ece {
                 self.prior_ssthresh = self.current_ssthresh();
@@ -508,9 +587,7 @@ impl Sender {
     }
 
     fn keep_open(&mut self) {
-        let doubtful = self.sacked_out + self.lost_out > 0
-            || self.retrans_out > 0
-            || self.undo_marker.is_some();
+        let doubtful = self.sacked_out + self.lost_out > 0 || self.is_any_retransmitted();
         let state = if doubtful {
             CaState::Disorder
         } else {
@@ -522,14 +599,27 @@ impl Sender {
         }
     }
 
-    /// tcp_enter_loss(): all that was not sacked is lost.
-    pub(crate) fn enter_loss(&mut self) {
+    /// tcp_timeout_mark_lost(): the head, and of the rest what was sent more than an RTT ago.
+    fn mark_timed_out(&mut self) {
         for number in self.snd_una..self.snd_nxt {
-            let flags = self.board.get(number).flags;
-            let delivered = flags & SACKED != 0;
-            if !delivered && (flags & LOST == 0 || flags & RETRANS != 0) {
+            let record = self.board.get(number);
+            let flags = record.flags;
+            let age_us = self.now_ns.saturating_sub(record.at_ns) / 1000;
+            let is_recent = number != self.snd_una && age_us < self.rack.rtt_us;
+            if flags & SACKED == 0 && flags & (LOST | RETRANS) != LOST && !is_recent {
                 self.mark_packet_lost(number);
+                self.board.unlink(number);
+                self.board.get_mut(number).flags |= TIMED_OUT;
             }
+        }
+    }
+
+    /// tcp_enter_loss().
+    pub(crate) fn enter_loss(&mut self) {
+        self.mark_timed_out();
+        let in_recovery = self.ca_state >= CaState::Recovery;
+        if self.ca_state <= CaState::Disorder {
+            self.reordering.timed_out(self.sacked_out);
         }
         let new_episode = self.ca_state <= CaState::Disorder
             || self.snd_una >= self.high_seq
@@ -540,14 +630,13 @@ impl Sender {
             self.cc_event(EventKind::Ssthresh, 0, 0);
             self.cc_event(EventKind::Rto, 0, 0);
             self.init_undo();
-            self.retrans_ns = 0;
         }
         self.ctl.cwnd = self.inflight() + 1;
         self.ctl.cwnd_cnt = 0;
         self.set_ca_state(CaState::Loss);
         self.high_seq = self.snd_nxt;
         self.cwr_pending = self.config.ecn;
-        self.frto = new_episode || self.retransmits > 0;
+        self.frto = !in_recovery || self.retransmits > 0;
         self.tlp_high = None;
         self.totals.timeouts += 1;
         self.events.push(SenderEvent::Timeout);
@@ -566,14 +655,19 @@ impl Sender {
                 return;
             }
             if self.snd_nxt > self.high_seq {
-                self.frto &= !incoming.sacked;
+                self.frto &= !incoming.sacked && (!incoming.is_dubious || incoming.duplicate);
             } else if incoming.advanced && !recovered {
                 self.high_seq = self.snd_nxt;
+                // Step 2.b: new data first, whose ACKs tell what arrived before.
+                self.sends_new_first = self.has_sendable();
+                self.frto = self.sends_new_first;
+                if self.sends_new_first {
+                    return;
+                }
             }
         }
         if recovered {
             self.try_undo_recovery(incoming.echo_ns);
-            self.undo_marker = None;
         }
     }
 
@@ -590,23 +684,42 @@ impl Sender {
         self.set_ca_state(CaState::Open);
     }
 
-    fn try_undo_partial(&mut self, prior_una: u32, incoming: &Incoming) {
-        let delayed = self.retrans_ns > 0 && incoming.echo_ns < self.retrans_ns;
-        // The hole was filled by the late original, not by what was sent again.
-        if self.undo_marker.is_some() && delayed {
-            self.reordering.seen(prior_una);
+    /// tcp_try_undo_partial(): the hole was filled by the late original, not by what was sent again.
+    /// True if more is on its way again: nothing else is taken for lost then.
+    fn try_undo_partial(&mut self, prior_una: u32, incoming: &Incoming) -> bool {
+        if self.undo_marker.is_none() || !self.is_delayed(incoming.echo_ns) {
+            return false;
         }
-        if self.undo_marker.is_some() && delayed && self.retrans_out == 0 && self.undo(true) {
-            self.keep_open();
+        self.reordering.seen(prior_una);
+        if self.retrans_out > 0 {
+            return true;
         }
+        self.clean_retrans_stamp();
+        self.undo(true);
+        self.keep_open();
+        false
     }
 
-    /// tcp_may_undo(): the ACK answers what was sent before the first retransmission (Eifel,
-    /// RFC 3522), or every retransmission was reported as a duplicate.
+    /// tcp_try_undo_dsack(): all that was sent again had arrived.
+    fn try_undo_duplicates(&mut self) -> bool {
+        let in_vain = self.undo_marker.is_some() && self.undo_retrans == 0;
+        if in_vain {
+            self.reordering.recovery_was_in_vain();
+            self.undo(false);
+        }
+        in_vain
+    }
+
+    /// tcp_packet_delayed(): the ACK answers what was sent before the first retransmission (Eifel,
+    /// RFC 3522, by timestamps of 1 ms), or nothing was sent again yet.
+    fn is_delayed(&self, echo_ns: u64) -> bool {
+        self.retrans_ns == 0 || echo_ns > 0 && echo_ns / NS_PER_MS < self.retrans_ns / NS_PER_MS
+    }
+
+    /// tcp_may_undo(): that, or every retransmission was reported as a duplicate.
     fn undo_if_spurious(&mut self, echo_ns: u64, unmark: bool) -> bool {
-        let delayed = self.retrans_ns > 0 && echo_ns > 0 && echo_ns < self.retrans_ns;
-        let all_duplicates = self.undo_retrans == 0 && self.retrans_ns > 0;
-        self.undo_marker.is_some() && (delayed || all_duplicates) && self.undo(unmark)
+        let is_spurious = self.undo_retrans == 0 || self.is_delayed(echo_ns);
+        self.undo_marker.is_some() && is_spurious && self.undo(unmark)
     }
 
     /// tcp_undo_cwnd_reduction().
@@ -620,12 +733,12 @@ impl Sender {
                 if record.flags & LOST != 0 {
                     record.flags &= !LOST;
                     self.lost_out -= 1;
-                    if self.board.get(number).flags & RETRANS == 0 {
-                        self.board.append(number);
-                    }
                 }
             }
+            self.board.restore_timed_out(self.snd_una, self.snd_nxt);
         }
+        // What is out is judged anew.
+        self.rack.advanced = true;
         if self.prior_ssthresh > 0 {
             self.cc_event(EventKind::Undo, 0, 0);
             if self.prior_ssthresh > self.ctl.ssthresh {
@@ -638,12 +751,17 @@ impl Sender {
         true
     }
 
+    /// tcp_may_raise_cwnd(): where packets overtake one another a great deal, also on what is sacked.
+    fn may_raise_cwnd(&self, incoming: &Incoming) -> bool {
+        incoming.advanced || incoming.sacked && self.reordering.is_great()
+    }
+
     /// tcp_cong_control().
     fn control(&mut self, incoming: &Incoming, rtt_us: Option<u32>, losses: u32, inflight: u32) {
         if !self.owns_cwnd() {
             if self.in_cwnd_reduction() {
                 self.reduce_cwnd(incoming.newly_delivered, losses, incoming.advanced);
-            } else if incoming.advanced {
+            } else if self.may_raise_cwnd(incoming) {
                 let conn = self.conn();
                 let acked_sacked = incoming.newly_delivered;
                 let mut ack = CcAck {

@@ -78,6 +78,23 @@ impl Reordering {
         }
     }
 
+    /// A recovery was in vain: the widened window is kept for longer (tcp_try_undo_dsack()).
+    pub(crate) fn recovery_was_in_vain(&mut self) {
+        self.kept_recoveries = (self.kept_recoveries + 1).min(KEPT_RECOVERIES);
+    }
+
+    /// A timeout although three packets were sacked: the threshold was too high (tcp_enter_loss()).
+    pub(crate) fn timed_out(&mut self, sacked_out: u32) {
+        if sacked_out >= DUPTHRESH {
+            self.threshold = DUPTHRESH;
+        }
+    }
+
+    /// More than what RFC 5681 allows for.
+    pub(crate) fn is_great(&self) -> bool {
+        self.threshold > DUPTHRESH
+    }
+
     /// A recovery ended that was not in vain.
     pub(crate) fn recovery_stood(&mut self) {
         self.kept_recoveries = self.kept_recoveries.saturating_sub(1);

@@ -12,6 +12,8 @@ pub(crate) const EVER_RETRANS: u8 = 8;
 /// Sent while application-limited.
 pub(crate) const APP_LIMITED: u8 = 16;
 const LISTED: u8 = 32;
+/// Taken for lost by a timeout, which Linux leaves in the order of sending.
+pub(crate) const TIMED_OUT: u8 = 64;
 
 /// One packet's record (Linux tcp_skb_cb.tx and sk_buff.skb_mstamp_ns).
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,8 +101,7 @@ impl Scoreboard {
         self.append(number);
     }
 
-    /// Puts a packet at the end of the order of sending.
-    pub(crate) fn append(&mut self, number: u32) {
+    fn append(&mut self, number: u32) {
         self.unlink(number);
         let tail = self.tail;
         let record = self.get_mut(number);
@@ -113,6 +114,23 @@ impl Scoreboard {
             self.get_mut(tail).next = number;
         }
         self.tail = number;
+    }
+
+    /// Puts what timeouts took out of the order of sending back to its place.
+    pub(crate) fn restore_timed_out(&mut self, from: u32, to: u32) {
+        if (from..to).all(|number| self.get(number).flags & TIMED_OUT == 0) {
+            return;
+        }
+        let is_out = |flags: u8| flags & (LISTED | TIMED_OUT) != 0 && flags & SACKED == 0;
+        let mut out: Vec<u32> = (from..to)
+            .filter(|&number| is_out(self.get(number).flags))
+            .collect();
+        let newest = self.transmissions;
+        out.sort_by_key(|&number| std::cmp::Reverse(newest.wrapping_sub(self.get(number).order)));
+        for number in out {
+            self.get_mut(number).flags &= !TIMED_OUT;
+            self.append(number);
+        }
     }
 
     /// Takes a packet out of the order of sending.

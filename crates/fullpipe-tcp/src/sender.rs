@@ -145,6 +145,10 @@ pub struct Sender {
     pub(crate) retrans_ns: u64,
     pub(crate) retransmits: u32,
     pub(crate) frto: bool,
+    /// F-RTO asks for new data before anything is sent again (REXMIT_NEW).
+    pub(crate) sends_new_first: bool,
+    /// Duplicates that receivers reported (dsack_dups).
+    pub(crate) duplicates: u64,
     pub(crate) retransmit_hint: u32,
     /// A probe is out; its episode ends here.
     pub(crate) tlp_high: Option<u32>,
@@ -225,6 +229,8 @@ impl Sender {
             retrans_ns: 0,
             retransmits: 0,
             frto: false,
+            sends_new_first: false,
+            duplicates: 0,
             retransmit_hint: 0,
             tlp_high: None,
             tlp_is_retrans: false,

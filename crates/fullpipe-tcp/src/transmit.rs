@@ -4,7 +4,7 @@ use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_scenario::Pacing;
 
 use crate::packet::Data;
-use crate::scoreboard::{APP_LIMITED, EVER_RETRANS, LOST, RETRANS, SACKED};
+use crate::scoreboard::{APP_LIMITED, EVER_RETRANS, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Sender, TimerKind};
 use crate::ticks::expires_ns;
 
@@ -29,10 +29,27 @@ impl Sender {
             return;
         }
         self.restart_after_idle();
-        if self.lost_out > 0 {
+        if self.lost_out > 0 && !self.sends_new_instead(out) {
             self.retransmit_lost(out);
         }
         self.send_new(out);
+    }
+
+    /// tcp_xmit_recovery() with REXMIT_NEW: true if new data could be sent.
+    fn sends_new_instead(&mut self, out: &mut Vec<Data>) -> bool {
+        if !std::mem::take(&mut self.sends_new_first) {
+            return false;
+        }
+        self.send_new(out);
+        let has_sent = self.snd_nxt > self.high_seq;
+        self.frto &= has_sent;
+        has_sent
+    }
+
+    /// There is something new, and the receiver has room for it.
+    pub(crate) fn has_sendable(&self) -> bool {
+        let mss = u64::from(self.config.mss_bytes);
+        self.snd_nxt < self.written && u64::from(self.packets_out() + 1) * mss <= self.window_bytes
     }
 
     /// So much payload has left the host (only under fq: TSQ's feedback).
@@ -123,7 +140,7 @@ impl Sender {
             if self.small_queue_full(count, true) {
                 return;
             }
-            self.send_burst(number, count, true, out);
+            self.send_again(number, count, out);
             if self.in_cwnd_reduction() {
                 self.prr_out += count;
             }
@@ -271,6 +288,21 @@ impl Sender {
         }
     }
 
+    /// tcp_retransmit_skb(): a retransmission that counts as being on its way again. A probe's does not
+    /// (__tcp_retransmit_skb()).
+    fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Data>) {
+        self.send_burst(number, count, true, out);
+        for place in number..number + count {
+            let record = self.board.get_mut(place);
+            record.flags = record.flags & !TIMED_OUT | RETRANS;
+        }
+        self.retrans_out += count;
+        self.undo_retrans = self.undo_retrans.max(0) + count as i32;
+        if self.retrans_ns == 0 {
+            self.retrans_ns = self.last_send_ns;
+        }
+    }
+
     fn send_one(&mut self, number: u32, departs_ns: u64, again: bool, out: &mut Vec<Data>) -> u32 {
         let nothing_out = self.packets_out() == 0;
         if !again {
@@ -282,12 +314,7 @@ impl Sender {
         record.at_ns = departs_ns;
         self.rate.sent(record, departs_ns / 1000, nothing_out);
         if again {
-            record.flags |= RETRANS | EVER_RETRANS;
-            self.retrans_out += 1;
-            self.undo_retrans += 1;
-            if self.retrans_ns == 0 {
-                self.retrans_ns = departs_ns;
-            }
+            record.flags |= EVER_RETRANS;
             self.totals.packets_retransmitted += 1;
         }
         self.board.sent(number);
@@ -346,13 +373,11 @@ impl Sender {
 
     /// tcp_send_loss_probe(): new data if there is any, else the last packet again.
     fn send_loss_probe(&mut self, out: &mut Vec<Data>) {
-        let mss = u64::from(self.config.mss_bytes);
-        let fits = u64::from(self.packets_out() + 1) * mss <= self.window_bytes;
         if self.packets_out() == 0 || self.tlp_high.is_some() {
             self.arm_retransmit();
             return;
         }
-        self.tlp_is_retrans = !(self.snd_nxt < self.written && fits);
+        self.tlp_is_retrans = !self.has_sendable();
         if self.tlp_is_retrans {
             let last = self.snd_nxt - 1;
             let flags = self.board.get(last).flags;
@@ -375,7 +400,7 @@ impl Sender {
         let head = self.snd_una;
         let flags = self.board.get(head).flags;
         if flags & RETRANS == 0 {
-            self.send_burst(head, 1, true, out);
+            self.send_again(head, 1, out);
         }
         self.retransmits += 1;
         self.rtt.back_off();

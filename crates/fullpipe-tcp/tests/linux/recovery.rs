@@ -1,8 +1,11 @@
 //! Proportional rate reduction (RFC 6937) and the undoing of reductions (RFC 3522, RFC 3708).
 
-use super::peer::{ack, dsack, events, numbers, sack, sends, with_cwnd, Answers, MS, RTT, START};
+use super::peer::{
+    ack, config, dsack, events, expires, numbers, sack, sender, sends, with_cwnd, Answers, MS, RTT,
+    START,
+};
 use fullpipe_cc::CaState;
-use fullpipe_tcp::{Data, Sender, SenderEvent};
+use fullpipe_tcp::{Data, Sender, SenderConfig, SenderEvent};
 
 /// Twenty packets of which some are lost; each other is answered on its own. Returns what every
 /// ACK let go, and the sender as the last of them left it.
@@ -141,4 +144,87 @@ fn a_duplicate_report_of_every_retransmission_undoes_the_reduction() {
     sender.on_ack(now_ns + 2 * MS, &ack(next, START + RTT + MS));
     assert_eq!(sender.totals().undos, 1);
     assert!(sender.cwnd() >= 20, "{}", sender.cwnd());
+}
+
+#[test]
+fn a_duplicate_reported_after_the_recovery_undoes_it_all_the_same() {
+    // tcp_try_undo_dsack() in Open: the ACK of the retransmission ended the recovery, its DSACK follows.
+    let mut sender = mistaken();
+    let now_ns = START + 2 * RTT;
+    sender.on_ack(now_ns, &ack(20, START + RTT + MS));
+    assert_eq!(sender.ca_state(), CaState::Open);
+    assert!(sender.cwnd() <= 11, "{}", sender.cwnd());
+    sender.on_ack(now_ns + MS, &dsack(20, START + RTT + MS, (0, 1)));
+    assert_eq!((sender.totals().undos, sender.ssthresh()), (1, None));
+    assert!(sender.cwnd() >= 20, "{}", sender.cwnd());
+}
+
+#[test]
+fn the_same_report_counts_in_an_ack_that_others_have_overtaken() {
+    // tcp_ack(), old_ack.
+    let mut sender = mistaken();
+    let now_ns = START + 2 * RTT;
+    sender.on_ack(now_ns, &ack(20, START + RTT + MS));
+    assert_eq!(
+        (sender.ca_state(), sender.totals().undos),
+        (CaState::Open, 0)
+    );
+    sender.on_ack(now_ns + MS, &dsack(4, START + RTT + MS, (0, 1)));
+    assert_eq!(sender.totals().undos, 1);
+}
+
+#[test]
+fn duplicates_that_the_network_made_say_nothing() {
+    // tcp_dsack_seen(): more duplicates than retransmissions. Both packets had arrived twice before the
+    // loss; the third report is about the retransmission.
+    let mut sender = with_cwnd(20);
+    sends(&mut sender, START);
+    for packet in 0..2 {
+        let delivered = sender.delivered().0;
+        sender.on_ack(START + RTT, &dsack(2, START, (packet, packet + 1)));
+        let news = if packet == 0 { 2 } else { 0 };
+        assert_eq!(sender.delivered().0, delivered + news);
+    }
+    sends(&mut sender, START + RTT);
+    sender.on_ack(START + RTT, &sack(2, START, &[(3, 6)]));
+    assert_eq!(numbers(&sends(&mut sender, START + RTT + MS))[0], 2);
+    let now_ns = START + 2 * RTT + MS;
+    sender.on_ack(now_ns, &ack(20, START + RTT + MS));
+    sender.on_ack(now_ns, &dsack(20, START + RTT + MS, (2, 3)));
+    assert_eq!((sender.snd_una(), sender.totals().undos), (20, 0));
+}
+
+#[test]
+fn a_partial_answer_to_a_first_sending_stops_further_marking_while_something_is_out_again() {
+    // tcp_try_undo_partial(): packets 0 and 5 were sent again, and 0's original arrives.
+    let mut sender = with_cwnd(20);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(1, 5), (6, 9)]));
+    let again = sends(&mut sender, START + RTT + MS);
+    assert_eq!(numbers(&again)[0], 0);
+    sender.on_ack(START + RTT + 2 * MS, &sack(0, START, &[(1, 5), (6, 12)]));
+    sends(&mut sender, START + RTT + 2 * MS);
+    let before = sender.totals().packets_lost;
+    sender.on_ack(START + RTT + 3 * MS, &sack(5, START, &[(13, 19)]));
+    assert_eq!(sender.totals().packets_lost, before);
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    // The rest follows, first sendings all of them: the reduction is undone.
+    sender.on_ack(START + RTT + 4 * MS, &ack(22, START));
+    assert_eq!(sender.totals().undos, 1);
+}
+
+#[test]
+fn a_probe_that_sent_data_again_is_not_in_flight_twice() {
+    // __tcp_retransmit_skb() alone: no SACKED_RETRANS, no retrans_out, no stamp for undo.
+    let amount_bytes = Some(4 * 1448);
+    let config = SenderConfig {
+        amount_bytes,
+        ..config()
+    };
+    let mut sender = sender("reno", config);
+    sends(&mut sender, START);
+    let before = sender.inflight();
+    let (_, probe) = expires(&mut sender);
+    assert!(probe[0].is_retransmission);
+    assert_eq!(sender.inflight(), before);
 }

@@ -1,9 +1,11 @@
 //! The retransmission timer (RFC 6298 with Linux's 200 ms), its backoff, and F-RTO (RFC 5682).
 
-use super::peer::{ack, events, expires, numbers, reno, sack, sends, MS, RTT, START};
+use super::peer::{
+    ack, config, events, expires, numbers, reno, sack, sender, sends, Answers, MS, MSS, RTT, START,
+};
 use super::ticks::fires_ns;
 use fullpipe_cc::CaState;
-use fullpipe_tcp::{Sender, SenderEvent};
+use fullpipe_tcp::{Data, Sender, SenderConfig, SenderEvent};
 
 /// Nothing comes back until the timer has expired as often as is said: the probe's expiry first.
 fn silence(sender: &mut Sender, timeouts: u64) -> Vec<u64> {
@@ -120,23 +122,117 @@ fn a_timeout_whose_retransmission_alone_is_answered_stands() {
     assert!(!again.is_empty());
 }
 
+/// What the receiver answers to packets of which all that were sent before `at_ns` are gone, until the
+/// episode is over; the retransmissions in order.
+fn answer_the_rest(sender: &mut Sender, at_ns: u64) -> Vec<u32> {
+    let mut answers = Answers::default();
+    let mut out = vec![Data {
+        departs_ns: at_ns,
+        ..Data::default()
+    }];
+    let (mut now_ns, mut again) = (at_ns, Vec::new());
+    while sender.ca_state() >= CaState::Recovery {
+        assert!(now_ns < at_ns + 40 * RTT, "the episode does not end");
+        now_ns += RTT;
+        for packet in std::mem::take(&mut out) {
+            sender.on_ack(now_ns, &answers.to(&packet));
+            out.extend(sends(sender, now_ns));
+        }
+        again.extend(
+            numbers(&out)
+                .into_iter()
+                .zip(&out)
+                .filter_map(|(number, packet)| packet.is_retransmission.then_some(number)),
+        );
+    }
+    again
+}
+
 #[test]
 fn a_loss_episode_ends_when_all_that_was_out_is_acknowledged() {
     let (mut sender, at_ns) = late();
-    let mut now_ns = at_ns + RTT;
-    let mut next = 1;
-    while sender.ca_state() == CaState::Loss {
-        assert!(next < 40, "the episode does not end");
-        sender.on_ack(now_ns, &ack(next, now_ns - RTT));
-        let out = sends(&mut sender, now_ns);
-        next = numbers(&out)
-            .into_iter()
-            .max()
-            .map_or(next + 1, |most| most.max(next) + 1);
-        now_ns += RTT;
-    }
+    let again = answer_the_rest(&mut sender, at_ns);
+    assert_eq!(again, (1..11).collect::<Vec<_>>());
+    assert_eq!((sender.totals().undos, sender.totals().timeouts), (0, 1));
+}
+
+#[test]
+fn the_first_answer_after_a_timeout_lets_new_data_out_whose_sacks_prove_the_loss() {
+    // RFC 5682 section 3.1 with SACK, steps 2.b and 3.a: ten packets and the probe's were out.
+    let (mut sender, at_ns) = late();
+    sender.on_ack(at_ns + RTT, &ack(1, at_ns));
+    assert_eq!(numbers(&sends(&mut sender, at_ns + RTT)), [11, 12]);
+    let now_ns = at_ns + 2 * RTT;
+    sender.on_ack(now_ns, &sack(1, at_ns, &[(11, 12)]));
+    let again = sends(&mut sender, now_ns);
+    assert_eq!((again[0].number, again[0].is_retransmission), (1, true));
     assert_eq!(sender.totals().undos, 0);
-    assert_eq!(sender.totals().timeouts, 1);
+}
+
+#[test]
+fn a_sender_without_new_data_goes_on_with_retransmissions() {
+    // The same step: nothing is left to send.
+    let amount_bytes = Some(11 * u64::from(MSS));
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            amount_bytes,
+            ..config()
+        },
+    );
+    sends(&mut sender, START);
+    let at_ns = silence(&mut sender, 1)[0];
+    sender.on_ack(at_ns + RTT, &ack(1, at_ns));
+    assert_eq!(numbers(&sends(&mut sender, at_ns + RTT)), [1, 2]);
+}
+
+#[test]
+fn a_timeout_spares_what_was_sent_within_the_last_rtt() {
+    // tcp_timeout_mark_lost(): the application wrote one packet, and others just before the timer
+    // expired; RACK knows an RTT.
+    let written_by_application = true;
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            written_by_application,
+            ..config()
+        },
+    );
+    sender.write(1);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &ack(1, START));
+    sender.write(1);
+    sends(&mut sender, START + RTT);
+    let before = sender.totals().timeouts;
+    loop {
+        let at_ns = sender.timer_ns().expect("it runs");
+        sender.write(1);
+        sends(&mut sender, at_ns - MS);
+        expires(&mut sender);
+        if sender.totals().timeouts > before {
+            break;
+        }
+    }
+    let newest = sender.totals().packets_sent - sender.totals().packets_retransmitted;
+    // Of the three or more packets the newest, a millisecond old, is on its way.
+    assert_eq!(sender.totals().packets_lost, newest - 2);
+}
+
+#[test]
+fn what_is_lost_once_more_after_a_timeout_begins_a_recovery() {
+    // tcp_fastretrans_alert(), TCP_CA_Loss with FLAG_LOST_RETRANS: the window is reduced again.
+    let (mut sender, at_ns) = late();
+    sender.on_ack(at_ns + RTT, &ack(1, at_ns));
+    sends(&mut sender, at_ns + RTT);
+    let mut now_ns = at_ns + 2 * RTT;
+    sender.on_ack(now_ns, &sack(1, at_ns, &[(11, 13)]));
+    assert_eq!(numbers(&sends(&mut sender, now_ns))[..2], [1, 2]);
+    assert_eq!(sender.ca_state(), CaState::Loss);
+    // Packet 2's answer comes, that of packet 1 before it does not.
+    now_ns += RTT;
+    sender.on_ack(now_ns, &sack(1, at_ns, &[(2, 3), (11, 13)]));
+    assert_eq!(sender.ca_state(), CaState::Recovery);
+    assert_eq!(numbers(&sends(&mut sender, now_ns))[0], 1);
 }
 
 #[test]
