@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fullpipe import traces, units
+from fullpipe.applications.options import resolve_page, resolve_pattern, resolve_udp
 from fullpipe.cc_sets import Choice, choose
 from fullpipe.damage import resolve_damage
 from fullpipe.errors import UserError
@@ -28,7 +29,11 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     path = scenario.path
     seed = scenario.seed if seed is None else seed
     flows = _flows(scenario, seed)
-    has_down = any(flow["direction"] == "down" for flow in flows)
+    pages, datagrams = _pages(scenario), _datagrams(scenario)
+    # Pages come down, and ask up.
+    both = [{**page, "direction": "down"} for page in pages]
+    senders = [*flows, *both, *datagrams]
+    has_down = any(one["direction"] == "down" for one in senders)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
     jitter = _jitter(path.jitter, path.jitter_shape)
     loss = _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per)
@@ -57,7 +62,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
         "seed": seed,
         "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval,
-        "links": [_link(scenario, link, flows) for link in scenario.link]
+        "links": [_link(scenario, link, senders) for link in scenario.link]
         or [{"name": "path", "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}],
         "ends": {
             "mtu_bytes": path.mtu, **own, "jitter": jitter, "loss": loss,
@@ -84,6 +89,10 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "arp": host.arp,
         },
     }  # fmt: skip
+    if pages:
+        plan["pages"] = pages
+    if datagrams:
+        plan["datagrams"] = datagrams
     if scenario.wifi:
         _put_behind_wifi(plan, scenario, scenario.wifi)
     _put_on_hosts(plan)
@@ -165,7 +174,9 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
             path.jitter if flow.jitter is None else flow.jitter,
             flow.jitter_shape or path.jitter_shape,
         ) or {"shape": path.jitter_shape, "max_ns": 0}
+    pattern = {} if flow.pattern is None else {"pattern": resolve_pattern(flow.pattern)}
     return {
+        **pattern,
         "start_ns": flow.start + flow.start_step * position,
         "stop_ns": flow.stop,
         "amount_bytes": flow.amount,
@@ -180,6 +191,36 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
         "receive_window_bytes": flow.receive_window,
         "ecn": path.ecn if flow.ecn is None else flow.ecn,
     }
+
+
+def _pages(scenario: Scenario) -> list[dict[str, Any]]:
+    tables, ecn = scenario.cc_tables, scenario.path.ecn
+    return [
+        {
+            "name": page.name or f"page.{index + 1}", "cc": _cc(choose(page.cc, tables)),
+            "route": dict(zip(("enter", "leave"), scenario.route(page), strict=True)),
+            "ecn": ecn if page.ecn is None else page.ecn,
+            "host_numbers": (page.host, page.far_host), **resolve_page(page),
+        }
+        for index, page in enumerate(scenario.page)
+    ]  # fmt: skip
+
+
+def _datagrams(scenario: Scenario) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": udp.name or f"udp.{index + 1}",
+            "route": dict(zip(("enter", "leave"), scenario.route(udp), strict=True)),
+            "host_numbers": (udp.host, udp.far_host), **resolve_udp(udp),
+        }
+        for index, udp in enumerate(scenario.udp)
+    ]  # fmt: skip
+
+
+def cc_choices(plan: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(whose, choice) of every congestion control of a plan."""
+    found = [(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]]
+    return found + [(f"page {page['name']}", page["cc"]) for page in plan.get("pages", [])]
 
 
 def _cc(choice: Choice) -> dict[str, Any]:
@@ -251,11 +292,14 @@ def _rate_steps(way: LinkWay) -> list[list[int]]:
 def _put_on_hosts(plan: dict[str, Any]) -> None:
     """Says which flows and probes share a host: those that name the same, have the same delays and
     need the same settings. Whoever has jitter or a link of its own has a host of its own."""
-    ends, first = plan["ends"], plan["flows"][0]
+    ends = plan["ends"]
+    others = [*plan.get("pages", []), *plan.get("datagrams", [])]
+    first = [*plan["flows"], *others][0]
     has_link = plan["host"]["access_rate_bps"] > 0
     near: list[Any] = []
     far: list[Any] = []
     everyone = [*enumerate(plan["flows"]), *((len(plan["flows"]), one) for one in plan["probes"])]
+    everyone += [(len(plan["flows"]) + 1 + index, one) for index, one in enumerate(others)]
     for index, one in everyone:
         delays = {
             key: ends[key] if one.get(key) is None else one[key]
@@ -266,7 +310,7 @@ def _put_on_hosts(plan: dict[str, Any]) -> None:
         sends = one.get("direction") if has_link else None
         # A probe's packets carry no ECN: it goes where there is a host for its delays.
         numbers = one.pop("host_numbers", (0, 0))
-        side = (numbers[0], delays["reverse_delay_ns"], one.get("ecn", first["ecn"]))
+        side = (numbers[0], delays["reverse_delay_ns"], one.get("ecn", first.get("ecn", False)))
         sender = (*side, index if jitter or sends == "up" else None)
         receiver = (numbers[1], delays["forward_delay_ns"], index if sends == "down" else None)
         one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}

@@ -58,6 +58,23 @@ TABLES: dict[str, pa.Schema] = {
     "events": pa.schema([("t_us", _U), ("flow_id", _U), ("event", _T), ("value", _U)]),
 }  # fmt: skip
 
+#: Tables that only some recordings have: those of runs with what they are about.
+OPTIONAL_TABLES: dict[str, pa.Schema] = {
+    "page_loads": pa.schema([
+        ("page_id", _U), ("page", _T), ("load", _U), ("start_us", _U), ("done_us", _U),
+        ("objects", _U), ("bytes", _U),
+    ]),
+    "page_objects": pa.schema([
+        (name, _U) for name in (
+            "page_id", "load", "object", "connection", "asked_us", "first_byte_us", "done_us",
+            "bytes",
+        )
+    ]),
+    "datagrams": pa.schema([
+        (name, _U) for name in ("t_us", "stream_id", "seq", "frame", "bytes", "delay_us")
+    ]),
+}  # fmt: skip
+
 
 class RecordingError(UserError):
     """A folder that is not a recording, or a damaged one."""
@@ -96,10 +113,10 @@ class Recording:
         return cls(path, metadata)
 
     def table(self, name: str) -> pa.Table:
-        """One table of TABLES, with exactly its columns.
+        """One table of TABLES or OPTIONAL_TABLES, with exactly its columns.
 
         Raises RecordingError where the file is damaged or has other columns."""
-        schema = TABLES[name]
+        schema = {**TABLES, **OPTIONAL_TABLES}[name]
         file = self.path / f"{name}.parquet"
         try:
             # read_table() would load pandas and Arrow's datasets first.
@@ -109,6 +126,10 @@ class Recording:
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RecordingError(f"{file}: cannot be read: {reason}") from None
+
+    def has(self, name: str) -> bool:
+        """Whether it has this table of OPTIONAL_TABLES."""
+        return (self.path / f"{name}.parquet").is_file()
 
     @cached_property
     def scenario_toml(self) -> str:
@@ -146,15 +167,17 @@ def write_recording(
 ) -> Recording:
     """Writes a recording whole or not at all: into a folder beside, which is then renamed.
 
-    `tables` holds every table of TABLES; metadata gains `format_version`. The bytes written depend
-    on the arguments alone. Raises UserError where `path` exists or cannot be written."""
+    `tables` holds every table of TABLES, and any of OPTIONAL_TABLES; metadata gains
+    `format_version`. The bytes written depend on the arguments alone. Raises UserError where
+    `path` exists or cannot be written."""
     path = Path(path)
     if path.exists():
         raise UserError(f"{path}: exists already; name another folder with --out")
     partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
     try:
         partial.mkdir(parents=True)
-        for name, schema in TABLES.items():
+        own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
+        for name, schema in {**TABLES, **own}.items():
             table = tables[name].select(schema.names).cast(schema)
             pq.write_table(table, partial / f"{name}.parquet", compression="zstd")
         (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")

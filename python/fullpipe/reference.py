@@ -86,6 +86,15 @@ EXAMPLES: dict[str, Any] = {
             "policer.rate": "10mbit", "policer.burst": "30KB",
         }.items()
     },
+    "flow.pattern.on": "2s", "flow.pattern.off": "1s", "flow.pattern.write": "64KB",
+    "flow.pattern.every": "100ms",
+    "page.cc": "bbr3", "page.name": "news", "page.start": "1s", "page.stop": "50s",
+    "page.enter": "wire", "page.leave": "wire", "page.protocol": "http2", "page.loads": 10,
+    "page.levels": [["60KB"], ["20KB", "200KB"]], "page.think": "5ms", "page.pause": "1s",
+    "page.lookup": "each",
+    "udp.name": "call", "udp.start": "1s", "udp.stop": "50s", "udp.enter": "wire",
+    "udp.leave": "wire", "udp.rate": "64kbit", "udp.frames": 30.0, "udp.deadline": "100ms",
+    "udp.on": "1s", "udp.off": "2s",
     "probe.name": "ping", "probe.start": "1s", "cc.NAME.base": "cubic",
 }  # fmt: skip
 

@@ -11,21 +11,27 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
-    WithJsonSchema,
     model_validator,
 )
 
 from fullpipe import traces, units
+from fullpipe.applications.options import (
+    MAX_CONNECTIONS,
+    MAX_DATAGRAMS,
+    Page,
+    Pattern,
+    Udp,
+)
 from fullpipe.damage import DamageKeys, Gemodel, Hold, Policer, check_damage
 from fullpipe.errors import UserError
+from fullpipe.fields import Buffer, Dscp, Part, Rate, Ratio, Size, Time
 from fullpipe.wifi import WifiOptions, station_names
 
 if TYPE_CHECKING:
@@ -41,32 +47,6 @@ REPEATED_START_SPREAD_NS = 5 * 10**6
 MAX_FILE_BYTES = 2**20
 
 
-def _quantity(parse: Any, description: str, example: str) -> Any:
-    schema = {"type": "string", "description": description, "examples": [example]}
-    return (BeforeValidator(parse), WithJsonSchema(schema))
-
-
-_RATE, _TIME, _SIZE, _BUFFER, _RATIO = (
-    _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
-    _quantity(units.parse_time, "a time with its unit", "40ms"),
-    _quantity(units.parse_size, "a size with its unit", "64KB"),
-    _quantity(units.parse_buffer, "a queue limit: BDP, bytes or packets", "1bdp"),
-    _quantity(units.parse_ratio, "a probability", "1%"),
-)
-Rate = Annotated[int, *_RATE]
-Time = Annotated[int, *_TIME]
-Size = Annotated[int, *_SIZE]
-Buffer = Annotated[units.Buffer, *_BUFFER]
-Ratio = Annotated[float, *_RATIO]
-Dscp = Annotated[
-    int,
-    BeforeValidator(units.parse_dscp),
-    WithJsonSchema({
-        "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 63}],
-        "description": "a DSCP: its name, or a number from 0 to 63", "examples": ["EF"],
-    }),
-]  # fmt: skip
-
 QdiscName = Literal[
     "fifo", "fq", "codel", "fq_codel", "red", "cake", "pie", "fq_pie", "sfq", "tbf", "prio",
     "dualpi2",
@@ -74,11 +54,7 @@ QdiscName = Literal[
 JitterShapeName = Literal["per_packet", "slotted"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-class QdiscOptions(_Part):
+class QdiscOptions(Part):
     """Parameters of the queue disciplines; those left out are Linux's defaults."""
 
     target: Time | None = Field(
@@ -182,7 +158,7 @@ class QdiscOptions(_Part):
         return self
 
 
-class Path(_Part):
+class Path(Part):
     """One bottleneck and what lies around it."""
 
     rate: Rate = Field(description="rate of the bottleneck, on the wire")
@@ -304,7 +280,7 @@ class Link(LinkWay):
     reverse: LinkWay = LinkWay()
 
 
-class Flow(_Part):
+class Flow(Part):
     """One connection, or `count` equal ones."""
 
     cc: str = Field(
@@ -323,6 +299,7 @@ class Flow(_Part):
     stop: Time | None = Field(None, description="when its application stops; at the end")
     amount: Size | None = Field(None, description="how much it sends; without end")
     app_rate: Rate | None = Field(None, description="rate of its application; always ready")
+    pattern: Pattern | None = Field(None, description="when its application writes")
     direction: Literal["up", "down"] = Field("up", description="up: through the bottleneck")
     rtt: Time | None = Field(None, description="own base RTT; the path's")
     jitter: Time | None = Field(None, description="own jitter; the path's")
@@ -347,12 +324,14 @@ class Flow(_Part):
             raise ValueError("stop: must be after start")
         if self.rtt == 0:
             raise ValueError("rtt: must be above 0, such as 40ms")
+        if self.pattern and (self.amount is not None or self.app_rate is not None):
+            raise ValueError("pattern: not beside amount or app_rate")
         if self.receive_window is not None and self.receive_window < 2048:
             raise ValueError("receive_window: must be at least 2KB, one packet and its reserve")
         return self
 
 
-class Probe(_Part):
+class Probe(Part):
     """A latency measurement beside the flows."""
 
     kind: Literal["ping", "udp"] = Field("ping", description="ICMP echo, or UDP and back")
@@ -376,7 +355,7 @@ class Probe(_Part):
         return self
 
 
-class Host(_Part):
+class Host(Part):
     """How the end hosts are set up; defaults are a stock Linux host's with offloads off."""
 
     pacing: Literal["internal", "fq"] = Field(
@@ -413,7 +392,10 @@ class CcTable(BaseModel):
     base: str | None = Field(None, description="the congestion control that this is a variant of")
 
 
-class Scenario(_Part):
+_Routed = Flow | Probe | Page | Udp
+
+
+class Scenario(Part):
     """One thing to run."""
 
     name: str = Field(
@@ -440,7 +422,9 @@ class Scenario(_Part):
         default=[], max_length=64, description="a row of links in place of [path], which may then "
         "hold mtu and ecn only"
     )  # fmt: skip
-    flow: list[Flow] = Field(min_length=1, description="the connections")
+    flow: list[Flow] = Field(default=[], description="the connections")
+    page: list[Page] = Field(default=[], max_length=64, description="pages that are loaded")
+    udp: list[Udp] = Field(default=[], max_length=64, description="streams of datagrams")
     probe: list[Probe] = Field(default=[], max_length=16)
     host: Host = Host()
     cc: dict[str, CcTable] = Field(
@@ -466,7 +450,10 @@ class Scenario(_Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
+        if not self.flow and not self.page and not self.udp:
+            raise ValueError("flow: there must be at least one [[flow]], [[page]] or [[udp]]")
         self._check_row()
+        self._check_applications()
         if self.duration <= 0:
             raise ValueError("duration: must be above 0, such as 60s")
         if self.warmup >= self.duration:
@@ -495,6 +482,32 @@ class Scenario(_Part):
                 raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
         return self
 
+    def _check_applications(self) -> None:
+        kinds: list[tuple[str, Sequence[Page | Udp]]] = [("page", self.page), ("udp", self.udp)]
+        for kind, members in kinds:
+            names = [one.name for one in members if one.name]
+            for index, one in enumerate(members):
+                if self.wifi:
+                    raise ValueError(f"{kind}: not with [wifi] so far")
+                if one.name and names.count(one.name) > 1:
+                    raise ValueError(f"{kind}: the name {one.name!r} is used twice")
+                if one.start >= self.duration:
+                    raise ValueError(f"{kind}.{index}.start: must be before the end of the run")
+        opened = sum(page.most_connections(self.duration) for page in self.page)
+        if opened > MAX_CONNECTIONS:
+            raise ValueError(
+                f"page: may open {opened} connections, at most {MAX_CONNECTIONS}; make interval "
+                "longer, or give loads"
+            )
+        sent = sum(udp.most_datagrams(self.duration) for udp in self.udp)
+        if sent > MAX_DATAGRAMS:
+            raise ValueError(f"udp: {sent} datagrams in all, at most {MAX_DATAGRAMS}")
+        for index, udp in enumerate(self.udp):
+            if udp.payload > self.path.mtu - 28:
+                raise ValueError(
+                    f"udp.{index}.payload: at most {self.path.mtu - 28}, what path.mtu holds"
+                )
+
     def repeated(self) -> Scenario:
         """As it is run with several seeds: with the spread of starts that it names, or the usual
         one."""
@@ -504,8 +517,10 @@ class Scenario(_Part):
 
     def _check_row(self) -> None:
         names = [link.name for link in self.link]
-        everyone: list[tuple[str, Sequence[Flow | Probe]]]
-        everyone = [("flow", self.flow), ("probe", self.probe)]
+        everyone: list[tuple[str, Sequence[_Routed]]]
+        everyone = [
+            ("flow", self.flow), ("probe", self.probe), ("page", self.page), ("udp", self.udp),
+        ]  # fmt: skip
         if not names:
             for kind, users in everyone:
                 for index, one in enumerate(users):
@@ -542,13 +557,13 @@ class Scenario(_Part):
                         f"{kind}.{index}.leave: lies before enter, {names[first]!r}; links are in "
                         "the order in which up flows pass them"
                     )
-                if kind == "flow":
+                if kind != "probe":
                     passed |= {*range(first, last + 1)}
         unused = [name for index, name in enumerate(names) if index not in passed]
         if unused:
             raise ValueError(f"link.{names.index(unused[0])}.name: no flow passes this link")
 
-    def route(self, one: Flow | Probe) -> tuple[int, int]:
+    def route(self, one: _Routed) -> tuple[int, int]:
         """Positions of the first and the last link that it passes."""
         names = [link.name for link in self.link] or [""]
         first = 0 if one.enter is None else names.index(one.enter)
@@ -635,8 +650,9 @@ def _find_files(document: dict[str, Any], folder: FilePath) -> None:
         return
     from fullpipe.outside import is_file_name  # loads what is compiled: only when needed
 
-    flows, tables = document.get("flow"), document.get("cc")
-    items = [(item, "cc") for item in flows] if isinstance(flows, list) else []
+    tables = document.get("cc")
+    lists = [document.get(key) for key in ("flow", "page")]
+    items = [(item, "cc") for found in lists if isinstance(found, list) for item in found]
     items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
     for item, key in items:
         name = item.get(key) if isinstance(item, dict) else None
@@ -665,7 +681,8 @@ def make_scenario(
     from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
 
     try:
-        check_choices([flow.cc for flow in scenario.flow], scenario.cc_tables)
+        choices = [flow.cc for flow in scenario.flow] + [page.cc for page in scenario.page]
+        check_choices(choices, scenario.cc_tables)
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
     return scenario
@@ -771,6 +788,7 @@ def _known_keys(location: list[str]) -> list[str]:
         "path": Path, "link": Link, "reverse": LinkWay, "flow": Flow, "probe": Probe,
         "host": Host, "qdisc_options": QdiscOptions, "gemodel": Gemodel, "policer": Policer,
         "hold": Hold,
+        "page": Page, "udp": Udp, "pattern": Pattern,
     }  # fmt: skip
     names = [part for part in location if not part.isdecimal()]
     model = parts.get(names[-1], Scenario) if names else Scenario

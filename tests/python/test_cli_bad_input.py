@@ -41,7 +41,7 @@ BAD = {
     "unknown cc": (GOOD.replace("cubic", "cubik"), "did you mean cubic", "'cubik'"),
     "empty cc": (GOOD.replace("cubic", ""), "flow.0.cc"),
     "no flows": ("flow = []\n" + GOOD.split("[[flow]]")[0], "flow"),
-    "flow missing": (GOOD.split("[[flow]]")[0], "flow: is missing"),
+    "flow missing": (GOOD.split("[[flow]]")[0], "there must be at least one [[flow]]"),
     "path missing": ('duration = "2s"\n[[flow]]\ncc = "cubic"\n', "path: is missing"),
     "duration missing": (GOOD.replace('duration = "2s"', ""), "duration: is missing"),
     "zero duration": (GOOD.replace('"2s"', '"0s"'), "duration", "'0s'"),

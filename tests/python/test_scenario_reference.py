@@ -72,6 +72,13 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
         elif name.endswith("_trace"):
             monkeypatch.chdir(ROOT / "scenarios")
             del way[name.removesuffix("_trace")]
+    if section in ("page", "udp"):
+        del document["wifi"]
+        document["page"] = [{"cc": "cubic", "levels": [["20KB"]]}]
+        document["udp"] = [{"rate": "64kbit", "on": "1s", "off": "1s", "frames": 30.0}]
+    if section == "flow.pattern":
+        paced = {"write": "64KB", "every": "100ms"}
+        document["flow"][0]["pattern"] = paced if name in paced else {"on": "2s", "off": "1s"}
     if section == "cc.NAME":
         document["cc"]["mine"] = {name: value}
         document["flow"][0]["cc"] = "mine"

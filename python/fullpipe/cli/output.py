@@ -94,6 +94,42 @@ def run_table(summaries: list[dict[str, Any]], per_flow: bool = False) -> Table:
     return table
 
 
+def page_table(summaries: list[dict[str, Any]]) -> Table:
+    """Page times: a row for each page of each run, in ms."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("seed", "page", "MB", "objects", "loads", "done", "page ms", "min", "p50", "p95",
+                  "p99", "max"):  # fmt: skip
+        table.add_column(title, justify="left" if title == "page" else "right")
+    for summary in summaries:
+        for position, page in enumerate(summary["pages"]):
+            times = [number(page["time_s"][key], 1e-3, 0) for key in
+                     ("mean", "min", "p50", "p95", "p99", "max")]  # fmt: skip
+            table.add_row(
+                "" if position else str(summary["seed"]), escape(page["page"]),
+                number(page["bytes"], 1e6, 2), str(len(page["objects"])), str(page["loads"]),
+                str(page["finished"]), *times,
+            )  # fmt: skip
+    return table
+
+
+def stream_table(summaries: list[dict[str, Any]]) -> Table:
+    """Streams of datagrams: loss, one-way delay, jitter, frames in time."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("seed", "udp", "sent", "lost", "delay ms", "p50", "p95", "p99", "max", "jitter",
+                  "in time"):  # fmt: skip
+        table.add_column(title, justify="left" if title == "udp" else "right")
+    for summary in summaries:
+        for position, stream in enumerate(summary["streams"]):
+            delays = [number(stream["delay_s"][key], 1e-3, 2) for key in
+                      ("mean", "p50", "p95", "p99", "max")]  # fmt: skip
+            table.add_row(
+                "" if position else str(summary["seed"]), escape(stream["stream"]),
+                str(stream["sent"]), percent(stream["loss_ratio"]), *delays,
+                number(stream["jitter_s"], 1e-3, 2), percent(stream["frames_in_time"]),
+            )  # fmt: skip
+    return table
+
+
 def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
     """Means with intervals, a row for each metric and group; `alarms`: group -> why not to trust
     it, empty where it is."""

@@ -15,10 +15,12 @@ from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import (
     comparison_table,
     console,
+    page_table,
     path_line,
     progress,
     run_table,
     say,
+    stream_table,
     warn,
 )
 from fullpipe.errors import UserError
@@ -164,7 +166,12 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         print(json.dumps(summaries[0] if single else summaries, allow_nan=False))
         return
     if len(summaries) <= MAX_RUNS_OF_FLOWS:
-        console.print(run_table(summaries, per_flow))
+        if any(summary["flows"] for summary in summaries):
+            console.print(run_table(summaries, per_flow))
+        for key, table in (("pages", page_table), ("streams", stream_table)):
+            found = [summary for summary in summaries if key in summary]
+            if found:
+                console.print(table(found))
     for summary in summaries[:MAX_RUNS_OF_LINES]:
         console.print(path_line(summary))
     if len(summaries) > MAX_RUNS_OF_LINES:
@@ -194,10 +201,11 @@ def _pages(
 
 
 def _run_instead(document: dict[str, Any], cc: str) -> None:
-    flows = document.get("flow")
-    for flow in flows if isinstance(flows, list) else []:
-        if isinstance(flow, dict):
-            flow["cc"] = cc
+    for key in ("flow", "page"):
+        entries = document.get(key)
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict):
+                entry["cc"] = cc
 
 
 def _slug(name: str) -> str:

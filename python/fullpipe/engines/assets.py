@@ -8,6 +8,7 @@ from typing import Any
 
 from fullpipe import files, outside
 from fullpipe.errors import UserError
+from fullpipe.plan import cc_choices
 
 
 def agent() -> Path:
@@ -43,7 +44,7 @@ def refuse_classes(plan: Mapping[str, Any]) -> None:
 
 def algorithms(plan: Mapping[str, Any]) -> list[str]:
     """The algorithms of ours that a plan's flows run."""
-    return sorted({flow["cc"]["algorithm"] for flow in plan["flows"]} - {None})
+    return sorted({choice["algorithm"] for _, choice in cc_choices(plan)} - {None})
 
 
 def objects_folder() -> Path:

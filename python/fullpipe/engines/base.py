@@ -48,6 +48,12 @@ class Engine(Protocol):
 def refuse_rows(plan: Mapping[str, Any], name: str) -> None:
     """Raises UserError for what the kernel engines cannot build yet: more links than one, and links
     that change while flows run."""
+    for key, what in (("pages", "page"), ("datagrams", "udp")):
+        if plan.get(key):
+            raise UserError(f"{what}: for --engine sim so far, not {name}")
+    for flow in plan["flows"]:
+        if flow.get("pattern"):
+            raise UserError(f"flow {flow['name']}.pattern: for --engine sim so far, not {name}")
     links = plan["links"]
     if len(links) > 1:
         raise UserError(

@@ -23,6 +23,7 @@ from fullpipe.engines.child import die_with_parent
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
 from fullpipe.files import checkout
+from fullpipe.plan import cc_choices
 from fullpipe.writing import claimed
 
 if TYPE_CHECKING:
@@ -272,8 +273,7 @@ def record_result(
 def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Every constant that every algorithm of the plan ran with, in its own unit."""
     found: dict[str, dict[str, float]] = {}
-    for flow in plan["flows"]:
-        choice = flow["cc"]
+    for _, choice in cc_choices(plan):
         if choice["algorithm"] and choice["name"] not in found:
             params = cc_sets.params_of(choice["algorithm"])
             found[choice["name"]] = {
@@ -286,7 +286,7 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The algorithms of the plan that came from files, whole: who has the recording has them."""
     found = {}
-    for name in sorted({flow["cc"]["algorithm"] or "" for flow in plan["flows"]}):
+    for name in sorted({choice["algorithm"] or "" for _, choice in cc_choices(plan)}):
         if outside.is_outside(name):
             source = outside.source_of(name)
             found[name] = {"main": source.main, "sha256": source.sha256, "files": source.files}

@@ -13,6 +13,7 @@ from fullpipe import _native, outside, traces
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
+from fullpipe.plan import cc_choices
 
 
 class SimEngine:
@@ -22,10 +23,10 @@ class SimEngine:
 
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError for what only a kernel has."""
-        for flow in plan["flows"]:
-            if flow["cc"]["algorithm"] is None:
+        for whose, choice in cc_choices(plan):
+            if choice["algorithm"] is None:
                 raise UserError(
-                    f"flow {flow['name']}: {flow['cc']['name']} is the kernel's own and needs "
+                    f"{whose}: {choice['name']} is the kernel's own and needs "
                     "--engine vm or live; the simulator runs the names of `fullpipe cc list`"
                 )
 
@@ -35,10 +36,12 @@ class SimEngine:
         """Runs the plan; option `pcap` is the path of a capture to write."""
         self.check(plan)
         traces.verify(plan)
-        for flow in plan["flows"]:
-            if outside.is_outside(flow["cc"]["algorithm"]):
-                outside.load(flow["cc"]["algorithm"])
-        for algorithm in {flow["cc"]["algorithm"] for flow in plan["flows"]}:
+        if options.get("pcap") and plan.get("pages"):
+            raise UserError("--pcap: not with [[page]], whose connections are two each")
+        for _, choice in cc_choices(plan):
+            if outside.is_outside(choice["algorithm"]):
+                outside.load(choice["algorithm"])
+        for algorithm in {choice["algorithm"] for _, choice in cc_choices(plan)}:
             if outside.is_class(algorithm):
                 _classes().renew(algorithm)
         try:

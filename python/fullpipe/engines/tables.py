@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fullpipe.recording import TABLES
+from fullpipe.recording import OPTIONAL_TABLES, TABLES
 
 
 def arrow_tables(raw: Mapping[str, Any]) -> dict[str, pa.Table]:
     """Every table of a recording from a dict table -> column -> (kind, values)
     (crates/fullpipe-py/src/tables.rs)."""
+    own = {name: schema for name, schema in OPTIONAL_TABLES.items() if name in raw}
     return {
         name: pa.table([_array(*raw[name][column]) for column in schema.names], schema=schema)
-        for name, schema in TABLES.items()
+        for name, schema in {**TABLES, **own}.items()
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe.metrics.datagrams import summarise_streams
 from fullpipe.metrics.fairness import jain
 from fullpipe.metrics.flows import (
     completion_s,
@@ -16,6 +17,7 @@ from fullpipe.metrics.flows import (
     quantiles,
 )
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
+from fullpipe.metrics.pages import summarise_pages
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.view import Floats, View, link_rates_bps, queue_name
 from fullpipe.recording import Recording
@@ -25,7 +27,8 @@ def summarise(recording: Recording) -> dict[str, Any]:
     """Engine, seed, scenario, `health`, `flows`, `groups` (one an entry of the scenario's flows),
     `goodput_bps` (of all flows together, over the whole window), `path` (the first bottleneck),
     `links` (every queue of the row), `ping_ms`, `jain` (over
-    the `jain_flows` flows of equal demand): all after the warm-up.
+    the `jain_flows` flows of equal demand), and where there are any, `pages` and `streams` of
+    datagrams (see `summarise_pages`, `summarise_streams`): all after the warm-up.
 
     Shares and goodput count payload, utilisation counts bytes on the wire. RTTs are the smoothed
     ones at the samples (the kernel exports no others), their `min` the connection's minimum. A
@@ -34,6 +37,7 @@ def summarise(recording: Recording) -> dict[str, Any]:
     view = View(recording)
     rates, fair = goodput_bps(view), equal_demand(view)
     flows = _flows(view, rates)
+    applications = {"pages": summarise_pages(view), "streams": summarise_streams(view)}
     return {
         "engine": recording.metadata.get("engine"),
         "seed": recording.metadata.get("seed"),
@@ -49,6 +53,7 @@ def summarise(recording: Recording) -> dict[str, Any]:
         "ping_ms": _spread(ping_ms(view), ("p50", "p95", "p99", "max")),
         "jain": finite(jain(rates[fair])),
         "jain_flows": len(fair),
+        **{key: found for key, found in applications.items() if found},
     }
 
 

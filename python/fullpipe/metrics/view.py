@@ -121,8 +121,11 @@ class View:
     @property
     def main_queue(self) -> str:
         """The queue that the data goes through: `reverse` where every flow is a download."""
-        directions = self.flows["direction"]
-        way = "reverse" if directions.size and all(directions == "down") else "forward"
+        directions = [str(way) for way in self.flows["direction"]]
+        directions += ["down" for _ in self.plan.get("pages", [])]
+        if not directions:
+            directions = [str(one["direction"]) for one in self.plan.get("datagrams", [])]
+        way = "reverse" if directions and set(directions) == {"down"} else "forward"
         return queue_name(self.bottleneck, way)
 
     @property
