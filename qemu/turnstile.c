@@ -16,12 +16,20 @@
  *
  * It knows the processor by its thread's name ("ALL CPUs/TCG", with -name debug-threads=on), and
  * that it waits in pthread_cond_wait() and the main loop in ppoll(). A QEMU that does not export
- * these functions moves the clock in its main loop, as ever. It must never know what the guest
- * does.
+ * these functions moves the clock in its main loop, as ever.
+ *
+ * It also stops a machine that is to be kept as it is (FULLPIPE_HOLD names the memory that it
+ * shares with the guest): the guest says there that it is ready and sleeps, and the next time that
+ * the processor waits the clock stands still and QEMU is asked to pause. Whether the main loop
+ * moves the clock once more before it does makes no difference: that is what comes next anyway, and
+ * the guest sleeps for many such steps.
+ *
+ * It must never know what else the guest does.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -29,7 +37,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,9 +95,19 @@ static struct {
 	bool (*qemu_clock_run_timers)(int clock);
 	int (*qemu_shutdown_requested_get)(void);
 	int (*qemu_reset_requested_get)(void);
+	void (*qemu_system_vmstop_request_prepare)(void);
+	void (*qemu_system_vmstop_request)(int state);
 	/* This QEMU exports all of them. */
 	bool found;
 } qemu;
+
+/* RunState of qapi/run-state.json. */
+#define RUN_STATE_PAUSED 4
+/* The guest's word in the shared memory (struct Header of crates/fullpipe-agent/src/vm.rs). */
+#define READY_OFFSET 24
+
+/* Not zero: the guest is ready. NULL: nobody wants to know. */
+static _Atomic(uint32_t) *is_ready;
 
 __attribute__((constructor)) static void find_qemu(void)
 {
@@ -95,8 +115,38 @@ __attribute__((constructor)) static void find_qemu(void)
 	qemu.found = FIND(runstate_is_running) && FIND(all_cpu_threads_idle) &&
 		     FIND(qemu_clock_deadline_ns_all) && FIND(icount_start_warp_timer) &&
 		     FIND(qemu_clock_run_timers) && FIND(qemu_shutdown_requested_get) &&
-		     FIND(qemu_reset_requested_get);
+		     FIND(qemu_reset_requested_get) && FIND(qemu_system_vmstop_request_prepare) &&
+		     FIND(qemu_system_vmstop_request);
 #undef FIND
+}
+
+__attribute__((constructor)) static void find_guest(void)
+{
+	const char *path = getenv("FULLPIPE_HOLD");
+	int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	char *memory;
+
+	if (file < 0)
+		return;
+	memory = mmap(NULL, READY_OFFSET + sizeof(*is_ready), PROT_READ, MAP_SHARED, file, 0);
+	close(file);
+	if (memory != MAP_FAILED)
+		is_ready = (void *)(memory + READY_OFFSET);
+}
+
+/* The guest is to stay as it is. The processor holds QEMU's lock here. */
+static bool holds(void)
+{
+	static bool has_asked;
+
+	if (!is_ready || !qemu.found || !atomic_load(is_ready))
+		return false;
+	if (!has_asked) {
+		qemu.qemu_system_vmstop_request_prepare();
+		qemu.qemu_system_vmstop_request(RUN_STATE_PAUSED);
+	}
+	has_asked = true;
+	return true;
 }
 
 /* Moves the clock on to the next timer and runs what is due, as main_loop_wait() would, unless it
@@ -128,7 +178,7 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 		wait = next("pthread_cond_wait", "GLIBC_2.3.2");
 	if (!is_processor)
 		return wait(condition, mutex);
-	if (moved_the_clock())
+	if (!holds() && moved_the_clock())
 		return 0;
 	atomic_store(&waits_for, condition);
 	atomic_store(&processor, WAITS);

@@ -11,7 +11,7 @@ import pytest
 
 from fullpipe.cc_sets import cc_sets, changed_name
 from fullpipe.engines import run_scenario
-from fullpipe.engines.vm import VmEngine, kernels, machine
+from fullpipe.engines.vm import VmEngine, hardware, kernels
 from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
 from fullpipe.plan import resolve
@@ -134,7 +134,7 @@ def test_recording_and_page_say_each_variants_constants(tmp_path: Path) -> None:
 
 
 def test_one_guest_loads_variants_of_one_algorithm_beside_each_other() -> None:
-    if machine.version() is None or kernels.cached(kernels.DEFAULT) is None:
+    if hardware.version() is None or kernels.cached(kernels.DEFAULT) is None:
         pytest.skip("no QEMU or no kernel here: `fullpipe doctor --mend` brings them")
     plan = resolve(
         make_scenario(

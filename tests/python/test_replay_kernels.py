@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from fullpipe import kernel
-from fullpipe.engines.vm import VmEngine, kernels, machine
+from fullpipe.engines.vm import VmEngine, hardware, kernels
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 
 pytestmark = pytest.mark.vm
 
-if machine.version() is None or any(kernels.cached(v) is None for v in kernels.VERSIONS):
+if hardware.version() is None or any(kernels.cached(v) is None for v in kernels.VERSIONS):
     pytest.skip(
         "no QEMU or no kernels here: `fullpipe doctor --mend` brings them", allow_module_level=True
     )

@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fullpipe._native import stream
+from fullpipe.cache import user_cache
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.engines.vm import VmEngine, image, kernels, machine
+from fullpipe.engines.vm import VmEngine, hardware, image, kernels, machine, snapshot
+from fullpipe.engines.vm.shared import Errand, stream_offset
 from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
 from fullpipe.plan import resolve
@@ -26,7 +29,7 @@ from fullpipe.scenario import make_scenario
 
 pytestmark = pytest.mark.vm
 
-if machine.version() is None or kernels.cached(kernels.DEFAULT) is None:
+if hardware.version() is None or kernels.cached(kernels.DEFAULT) is None:
     pytest.skip(
         "no QEMU or no kernel here: `fullpipe doctor --mend` brings them", allow_module_level=True
     )
@@ -55,8 +58,8 @@ def run(plan: dict[str, Any], **options: Any) -> RunResult:
 
 def test_runs_of_one_plan_are_equal_in_every_table_and_every_fact() -> None:
     plan = plan_of({"cc": "bbr3"}, {"cc": "cubic", "start": "1s"}, loss="0.1%", seconds=5)
-    first = run(plan)
-    assert first.failure is None
+    booted = run(plan, from_snapshot=False)
+    assert booted.failure is None
     # A host with other work interrupts QEMU's threads anywhere: five runs beside one that spins.
     spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
@@ -64,11 +67,44 @@ def test_runs_of_one_plan_are_equal_in_every_table_and_every_fact() -> None:
     finally:
         spinning.kill()
         spinning.wait()
-    for second in again:
-        assert first.metadata == second.metadata
-        assert first.health == second.health
-        for name, table in first.tables.items():
-            assert table.equals(second.tables[name]), name
+    for other in again:
+        assert_equal(booted, other)
+
+
+def assert_equal(one: RunResult, other: RunResult) -> None:
+    """In every table and every fact."""
+    assert one.metadata == other.metadata
+    assert one.health == other.health
+    for name, table in one.tables.items():
+        assert table.equals(other.tables[name]), name
+
+
+def test_machines_are_kept_once_whoever_makes_them_and_made_again_where_they_are_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for needed in ("kernels", "vmlinux", "initramfs"):
+        (tmp_path / "fullpipe").mkdir(exist_ok=True)
+        (tmp_path / "fullpipe" / needed).symlink_to(user_cache() / needed)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    plan = plan_of({"cc": "kernel:cubic"}, seconds=1)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: run(plan), range(2))
+    assert_equal(first, second)
+    (kept,) = (path for path in (tmp_path / "fullpipe/snapshots").iterdir() if path.is_dir())
+    assert {path.name for path in kept.iterdir()} == {"ram", "state", "seal.json"}
+    made = (kept / "ram").stat().st_ino
+    assert_equal(run(plan), first)
+    assert (kept / "ram").stat().st_ino == made
+    for name, damage in (("ram", b"x" * 4096), ("state", b"x" * 4096)):
+        with (kept / name).open("r+b") as file:
+            file.seek(2**13)
+            file.write(damage)
+        assert_equal(run(plan), first)
+    # What looks whole and is not: QEMU itself refuses it, and the run boots.
+    (kept / "state").write_bytes(b"no state of a machine")
+    snapshot.seal(kept)
+    assert_equal(run(plan), first)
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize("version", list(kernels.VERSIONS))
@@ -105,10 +141,11 @@ def test_an_algorithm_tells_its_phases_and_its_bandwidth_from_inside_the_kernel(
 
 def test_a_machine_without_memory_dies_with_words() -> None:
     kernel = kernels.find(None, None)
-    plan = plan_of({"cc": "kernel:cubic"})
-    ended = machine.run(kernel, image.build(plan, kernel), b"{}", 1, 64, 1, lambda _done: True)
+    initramfs = image.build(kernel, user_cache() / "initramfs")
+    small = hardware.Hardware(kernel.image, initramfs, 64, 2**26)
+    ended = machine.run(small, Errand({}, (), {}), lambda _done: True)
     assert "Kernel panic" in ended.console[0]
-    assert not any(ended.stream)
+    assert not ended.stream
 
 
 def test_a_run_that_is_told_to_stop_keeps_what_it_recorded() -> None:
@@ -164,11 +201,10 @@ def test_ctrl_c_in_the_midst_of_a_machine_keeps_what_it_recorded(tmp_path: Path)
 
 
 def simulated_ns(shared: Path) -> int:
-    """How far the guest is, from the memory it shares (crates/fullpipe-agent/src/vm.rs)."""
+    """How far the guest is, from the memory it shares."""
     with shared.open("rb") as file:
-        data = file.read(2**20)
-    begin = 16 + int.from_bytes(data[8:16], "little")
-    done_ns, _ = stream.follow(data[-(-begin // 4096) * 4096 :], 0)
+        data = file.read(2**22)
+    done_ns, _ = stream.follow(data[stream_offset(data) :], 0)
     return done_ns or 0
 
 

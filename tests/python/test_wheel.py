@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.engines.vm import kernels, machine
+from fullpipe.engines.vm import hardware, kernels
 from fullpipe.files import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -94,9 +94,9 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
 
 
 def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:
-    qemu = shutil.which(machine.PROGRAM)
+    qemu = shutil.which(hardware.PROGRAM)
     if qemu is None or kernels.cached(kernels.DEFAULT) is None:
         pytest.skip("QEMU or its kernel is not here: `fullpipe doctor --mend` brings them")
-    (installed.programs / machine.PROGRAM).symlink_to(qemu)
+    (installed.programs / hardware.PROGRAM).symlink_to(qemu)
     installed.run("run", "scenario.toml", "--engine", "vm", "--out", "vm", "--no-report")
     assert (installed.folder / "vm" / "flows.parquet").is_file()

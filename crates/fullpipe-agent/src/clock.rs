@@ -8,8 +8,9 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::time::clock_gettime;
+use nix::time::{clock_gettime, clock_nanosleep, ClockNanosleepFlags};
 
 const MAX_EVENTS: usize = 64;
 /// Of the alarm; no caller's token is this.
@@ -20,6 +21,15 @@ pub(crate) fn now_ns() -> u64 {
     clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
     })
+}
+
+/// Returns when that moment has come.
+pub(crate) fn sleep_until(at_ns: u64) {
+    let moment = TimeSpec::from_duration(Duration::from_nanos(at_ns));
+    let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+    while clock_nanosleep(nix::time::ClockId::CLOCK_MONOTONIC, flags, &moment) == Err(Errno::EINTR)
+    {
+    }
 }
 
 /// Sleeps until a descriptor is ready or a moment has come.

@@ -1,32 +1,71 @@
 //! PID 1 of the virtual machine: mounts what a kernel needs, loads the modules that the image
 //! brings, finds the memory that it shares with the host (an ivshmem device: plain memory, so that
-//! nothing in it takes virtual time or depends on the host's), runs the request that lies in it,
-//! and turns the machine off. It must never know what a request means.
+//! nothing in it takes virtual time or depends on the host's), and does whatever takes long and is
+//! the same for all runs. Until [`READY_GRID_NS`] is over it then sleeps: the host may keep the
+//! machine as it is in that moment, and start every later one there. Only behind it the errand is
+//! read that lies in the memory; a machine that was kept and one that was not cannot differ. When the
+//! request has been run it turns the machine off. It must never know what a request means.
 //!
-//! The memory: 8 bytes [`MAGIC`], 8 bytes length of the request, the request (JSON); frames begin
-//! at [`STREAM_OFFSET`] after them, rounded up.
+//! The memory: [`Header`]; at [`ERRAND_OFFSET`] the errand (JSON), behind it the files that it
+//! names; where the header says, frames.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fullpipe_scenario::stream::Frame;
 use nix::mount::{mount, MsFlags};
 use nix::sys::mman::{mmap, MapFlags, ProtFlags};
 use nix::sys::reboot::{reboot, RebootMode};
+use serde::Deserialize;
 
+use crate::clock::{now_ns, sleep_until};
+use crate::kernel_cc;
 use crate::request::Request;
 use crate::session;
 use crate::sink::{MemorySink, Sink};
 
 const MAGIC: &[u8; 8] = b"fullpipe";
-/// The stream begins at the next multiple of this.
-const STREAM_OFFSET: usize = 4096;
+const ERRAND_OFFSET: usize = 4096;
+/// A machine wakes at a whole multiple of this to read its errand, and sleeps for a tenth at least.
+const READY_GRID_NS: u64 = 1_000_000_000;
+/// An object of ours, whichever is loaded fastest.
+const WARM_UP: &str = "/warm-up.bpf.o";
 /// Bytes of a trace in one frame.
 const TRACE_FRAME_BYTES: usize = 1 << 18;
 /// Vendor and device of QEMU's ivshmem (QEMU docs/specs/ivshmem-spec).
 const IVSHMEM: (&str, &str) = ("0x1af4", "0x1110");
+
+/// The first bytes of the shared memory; all little endian.
+#[repr(C)]
+struct Header {
+    magic: [u8; 8],
+    errand_bytes: u64,
+    stream_offset: u64,
+    /// Not zero: the guest sleeps until it reads its errand (qemu/turnstile.c). Written by the guest,
+    /// all else by the host.
+    ready: AtomicU32,
+}
+
+/// What the host wants of this machine.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Errand {
+    request: Request,
+    /// Names of modules without which it cannot be run.
+    modules: Vec<String>,
+    /// Names and bytes of the files that follow, for the request's folder of objects.
+    objects: Vec<(String, usize)>,
+}
+
+/// The modules of the image.
+struct Modules {
+    loaded: Vec<String>,
+    refused: HashMap<String, String>,
+}
 
 /// Never returns: the machine ends.
 pub(crate) fn main() -> ! {
@@ -44,18 +83,61 @@ pub(crate) fn main() -> ! {
 
 fn serve() -> Result<(), String> {
     mount_all()?;
-    let modules = load_modules()?;
+    let modules = load_modules();
     let memory = shared_memory()?;
-    let (text, stream) = split(memory)?;
+    if let Ok(object) = fs::read(WARM_UP) {
+        kernel_cc::warm_up(&object);
+    }
+    let wake_ns = (now_ns() + READY_GRID_NS / 10).next_multiple_of(READY_GRID_NS);
+    header(memory)?.ready.store(1, Ordering::Release);
+    sleep_until(wake_ns);
+    run(memory, &modules)
+}
+
+fn run(memory: &'static mut [u8], modules: &Modules) -> Result<(), String> {
+    let bad = || "the shared memory holds no errand".to_owned();
+    let head = header(memory)?;
+    let (errand_bytes, stream_offset) = (head.errand_bytes as usize, head.stream_offset as usize);
+    if &head.magic != MAGIC || stream_offset > memory.len() {
+        return Err(bad());
+    }
+    let (front, stream) = memory.split_at_mut(stream_offset);
+    let (text, mut files) = front
+        .get(ERRAND_OFFSET..)
+        .and_then(|bytes| bytes.split_at_checked(errand_bytes))
+        .ok_or_else(bad)?;
+    let errand: Errand =
+        serde_json::from_slice(text).map_err(|error| format!("errand: {error}"))?;
+    for (name, bytes) in &errand.objects {
+        let (content, rest) = files.split_at_checked(*bytes).ok_or_else(bad)?;
+        let path = format!("{}/{name}", errand.request.objects);
+        fs::write(&path, content).map_err(|error| format!("{path}: {error}"))?;
+        files = rest;
+    }
     let mut sink = MemorySink::new(stream);
-    let request: Request =
-        serde_json::from_slice(text).map_err(|error| format!("request: {error}"))?;
-    sink.put(&Frame::Fact("modules".into(), modules));
-    session::run(&request, &mut sink);
-    match &request.cc_trace {
+    if let Some(error) = errand
+        .modules
+        .iter()
+        .find_map(|name| modules.refused.get(name))
+    {
+        sink.put(&Frame::Failure(error.clone()));
+        return Ok(());
+    }
+    sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
+    session::run(&errand.request, &mut sink);
+    match &errand.request.cc_trace {
         Some(path) => hand_over(path, &mut sink).map_err(|error| format!("{path}: {error}")),
         None => Ok(()),
     }
+}
+
+fn header(memory: &[u8]) -> Result<&Header, String> {
+    if memory.len() < ERRAND_OFFSET {
+        return Err("the shared memory is too small".to_owned());
+    }
+    // SAFETY: the memory is larger than a header, begins at a page, and lives as long as the
+    // reference; every value of its bytes is one of the fields' types.
+    Ok(unsafe { &*memory.as_ptr().cast::<Header>() })
 }
 
 /// Puts a file into the stream, since files of the machine end with it.
@@ -94,16 +176,28 @@ fn mount_all() -> Result<(), String> {
     Ok(())
 }
 
-/// Loads the files that `/modules/order` names, one a line, and returns their names.
-fn load_modules() -> Result<String, String> {
+/// Loads the files that `/modules/order` names, one a line. Which of them a run needs is not known
+/// yet, so one that the kernel refuses is only noted.
+fn load_modules() -> Modules {
+    let mut modules = Modules {
+        loaded: Vec::new(),
+        refused: HashMap::new(),
+    };
     let order = fs::read_to_string("/modules/order").unwrap_or_default();
     for name in order.lines() {
-        let path = format!("/modules/{name}");
-        let file = File::open(&path).map_err(|error| format!("{path}: {error}"))?;
-        nix::kmod::finit_module(file.as_fd(), c"", nix::kmod::ModuleInitFlags::empty())
-            .map_err(|error| format!("module {name}: {error}"))?;
+        let loaded = File::open(format!("/modules/{name}.ko")).and_then(|file| {
+            let flags = nix::kmod::ModuleInitFlags::empty();
+            Ok(nix::kmod::finit_module(file.as_fd(), c"", flags)?)
+        });
+        match loaded {
+            Ok(()) => modules.loaded.push(name.to_owned()),
+            Err(error) => {
+                let sentence = format!("module {name}: {error}");
+                modules.refused.insert(name.to_owned(), sentence);
+            }
+        }
     }
-    Ok(order.lines().collect::<Vec<_>>().join(" "))
+    modules
 }
 
 fn shared_memory() -> Result<&'static mut [u8], String> {
@@ -143,17 +237,4 @@ fn find_device() -> Result<PathBuf, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|folder| reads(folder, "vendor", IVSHMEM.0) && reads(folder, "device", IVSHMEM.1))
         .ok_or_else(|| "no ivshmem device".to_owned())
-}
-
-fn split(memory: &'static mut [u8]) -> Result<(&'static [u8], &'static mut [u8]), String> {
-    let bad = || "the shared memory holds no request".to_owned();
-    let (head, rest) = memory.split_first_chunk_mut::<16>().ok_or_else(bad)?;
-    let (magic, length) = head.split_at(8);
-    let length = u64::from_le_bytes(length.try_into().map_err(|_| bad())?) as usize;
-    let stream_start = (16usize.saturating_add(length)).div_ceil(STREAM_OFFSET) * STREAM_OFFSET;
-    if magic != MAGIC || stream_start > rest.len() {
-        return Err(bad());
-    }
-    let (request, stream) = rest.split_at_mut(stream_start - 16);
-    Ok((&request[..length], stream))
 }

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from fullpipe import cc_sets
 from fullpipe.engines import assets
-from fullpipe.engines.vm import kernels, machine
+from fullpipe.engines.vm import hardware, kernels
 from fullpipe.errors import RunError, UserError
 
 _MEND = "fullpipe doctor --mend"
 #: Commands and the Debian packages that bring them.
-_PROGRAMS = {machine.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
+_PROGRAMS = {hardware.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
 _INSTALL_SECONDS = 1200
 #: As `tc` makes it -> what is lost without it.
 _QDISCS = {
@@ -105,7 +105,7 @@ def _assets() -> Check:
 
 
 def _qemu() -> Check:
-    version = machine.version()
+    version = hardware.version()
     return Check(
         "vm: QEMU", version is not None, version or "not installed", "engine vm", _MEND,
         ("vm",), ("vm",),

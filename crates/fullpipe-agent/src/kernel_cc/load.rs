@@ -108,6 +108,18 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     })
 }
 
+/// Does once what the first load costs beyond every later one: the kernel parses its own types, this
+/// process asks for its features. Takes any of our objects and leaves nothing in the kernel; where
+/// that fails, so will the load that needs it, and says why.
+pub(crate) fn warm_up(object: &[u8]) {
+    if features::probe().is_ok() {
+        collect_log();
+        let _ = ObjectBuilder::default()
+            .open_memory(object)
+            .and_then(OpenObject::load);
+    }
+}
+
 impl Loaded {
     /// What sockets write.
     pub(crate) fn kernel_name(&self) -> &str {

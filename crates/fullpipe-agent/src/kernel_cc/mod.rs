@@ -10,7 +10,7 @@ mod users;
 mod verifier;
 
 pub(crate) use features::kernel_release;
-pub(crate) use load::{load, Loaded, Wanted};
+pub(crate) use load::{load, warm_up, Loaded, Wanted};
 pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use trace::Tracer;
 pub(crate) use users::{users, User};

@@ -4,19 +4,20 @@ time is skipped, the host's noise does not exist, and the same plan gives the sa
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.cache import user_cache
 from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.base import Progress, RunResult, refuse_rows
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.engines.vm import image, kernels, machine
+from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux
+from fullpipe.engines.vm.hardware import Hardware, memory_mib
+from fullpipe.engines.vm.shared import Errand
 from fullpipe.errors import RunError, UserError
 from fullpipe.wifi import refuse_wifi
 
@@ -43,9 +44,9 @@ class VmEngine:
         refuse_wifi(plan, self.name)
         refuse_rows(plan, self.name)
         assets.refuse_classes(plan)
-        if machine.version() is None:
+        if hardware.version() is None:
             raise UserError(
-                f"--engine vm needs {machine.PROGRAM}; `fullpipe doctor --mend` installs it"
+                f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --mend` installs it"
             )
 
     def run(
@@ -53,11 +54,11 @@ class VmEngine:
     ) -> RunResult:
         """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
-        `background_processes` (started on the measured host every 100 ms)."""
+        `background_processes` (started on the measured host every 100 ms), `from_snapshot` (False:
+        boot, as where no snapshot can be kept)."""
         self.check(plan)
         trace = options.get("cc_trace")
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
-        initrd = image.build(plan, kernel)
         trace_mib = _trace_mib(plan) if trace else 0
         request = {
             "plan": plan,
@@ -67,15 +68,15 @@ class VmEngine:
             "background_processes": int(options.get("background_processes", 0)),
             "peer": None,
         }
-        ended = machine.run(
-            kernel,
-            initrd,
-            json.dumps(request).encode(),
-            int(plan["seed"]),
-            _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(plan["flows"]) + 2 * trace_mib,
-            _stream_mib(plan) + trace_mib,
-            progress,
+        errand = Errand(request, image.modules(plan, kernel), image.objects(plan))
+        initramfs = image.build(kernel, user_cache() / "initramfs")
+        built = Hardware(
+            vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
+            initramfs.resolve(),
+            memory_mib(_MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(plan["flows"]) + 2 * trace_mib),
+            shared.size_bytes(errand, _stream_mib(plan) + trace_mib),
         )
+        ended = machine.run(built, errand, progress, bool(options.get("from_snapshot", True)))
         received = _native.stream.decode(ended.stream)
         if trace:
             Path(trace).write_bytes(received["trace"])
@@ -85,8 +86,8 @@ class VmEngine:
         facts = dict(received["facts"])
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
-            "qemu": machine.version(),
-            "image_sha256": hashlib.sha256(initrd).hexdigest(),
+            "qemu": hardware.version(),
+            "image_sha256": image.digest(initramfs, errand.objects),
             "facts": facts,
         }
         health = {"problems": list(received["problems"]), **dict(received["figures"])}

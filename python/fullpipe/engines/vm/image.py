@@ -1,11 +1,15 @@
-"""The machine's whole user space as an initramfs: the agent, the modules and eBPF objects that a
-plan needs, and nothing else. The same content gives the same bytes.
+"""The machine's whole user space as an initramfs: the agent and the modules that any plan may need,
+so that one machine that has booted serves all. The same content gives the same bytes, which the
+user's cache keeps.
 """
 
 from __future__ import annotations
 
+import hashlib
 import lzma
+import os
 import stat
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,17 +39,98 @@ _SIGNATURE_MARK = b"~Module signature appended~\n"
 _SIGNATURE_FIELDS_BYTES = 12
 
 
-def build(plan: Mapping[str, Any], kernel: Kernel) -> bytes:
-    """The initramfs (cpio, newc) for a plan. Raises UserError where the kernel lacks a module."""
-    files: dict[str, bytes] = {"init": assets.agent().read_bytes()}
+#: Where kernels keep their congestion controls, by the names of files; and what is none.
+_CC_PREFIX, _NO_CC = "tcp_", ("tcp_diag",)
+_MOST_KEPT = 8
+
+
+def build(kernel: Kernel, folder: Path) -> Path:
+    """The initramfs (cpio, newc) for a kernel, kept in `folder` under a name of its content."""
+    found = _found(kernel)
+    name = _name_of_sources(found)
+    for kept in folder.glob(f"{name}-*"):
+        digest = kept.name.removeprefix(f"{name}-")
+        if digest == hashlib.sha256(kept.read_bytes()).hexdigest():
+            return kept
+    content = _content(kernel, found)
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    kept = folder / f"{name}-{hashlib.sha256(content).hexdigest()}"
+    Path(partial).rename(kept)
+    for old in sorted(folder.iterdir(), key=lambda path: -path.stat().st_mtime_ns)[_MOST_KEPT:]:
+        old.unlink(missing_ok=True)
+    return kept
+
+
+def modules(plan: Mapping[str, Any], kernel: Kernel) -> list[str]:
+    """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
+    where it lacks one."""
+    found, builtin = _found(kernel), _builtin(kernel)
+    wanted = [name for name in _wanted(plan) if name not in builtin]
+    for name in wanted:
+        if name not in found:
+            what = (
+                f"no congestion control kernel:{name.removeprefix(_CC_PREFIX)}"
+                if name.startswith(_CC_PREFIX)
+                else f"no module {name}"
+            )
+            raise UserError(f"kernel {kernel.release}: {what} in {kernel.modules.name}")
+    return wanted
+
+
+def objects(plan: Mapping[str, Any]) -> dict[str, bytes]:
+    """The eBPF objects that a plan needs, by the names of their files."""
+    return {
+        f"{algorithm}.bpf.o": assets.bpf_object(algorithm).read_bytes()
+        for algorithm in assets.algorithms(plan)
+    }
+
+
+def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
+    """Of all that a guest runs beside its kernel."""
+    whole = hashlib.sha256(initramfs.name.partition("-")[2].encode())
+    for name, content in sorted(objects.items()):
+        whole.update(name.encode() + hashlib.sha256(content).digest())
+    return whole.hexdigest()
+
+
+def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
+    files = {"init": assets.agent().read_bytes(), "warm-up.bpf.o": _warm_up().read_bytes()}
     order = []
-    for name, content in _load_order(_modules(plan), kernel):
+    ccs = [name for name in found if name.startswith(_CC_PREFIX) and name not in _NO_CC]
+    qdiscs = [name for names in _QDISC_MODULES.values() for name in names]
+    for name, content in _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, found):
         files[f"modules/{name}.ko"] = content
-        order.append(f"{name}.ko")
+        order.append(name)
     files["modules/order"] = "\n".join(order).encode()
-    for algorithm in assets.algorithms(plan):
-        files[f"bpf/{algorithm}.bpf.o"] = assets.bpf_object(algorithm).read_bytes()
     return _cpio(files, ("bpf", "dev", "modules", "proc", "run", "sys", "tmp"))
+
+
+def _warm_up() -> Path:
+    """The smallest of our objects."""
+    return min(assets.objects_folder().glob("*.bpf.o"), key=lambda path: path.stat().st_size)
+
+
+def _found(kernel: Kernel) -> dict[str, Path]:
+    """The files of a kernel's modules by name."""
+    paths = (
+        Path(folder) / file
+        for folder, _, files in sorted(os.walk(kernel.modules))
+        for file in files
+        if file.endswith(_ENDINGS)
+    )
+    return {path.name.split(".")[0].replace("-", "_"): path for path in paths}
+
+
+def _name_of_sources(found: Mapping[str, Path]) -> str:
+    """Differs where any file that goes in was written."""
+    facts = []
+    for path in (assets.agent(), _warm_up(), *found.values()):
+        status = path.stat()
+        facts.append((str(path), status.st_size, status.st_mtime_ns))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def kernel_ccs(plan: Mapping[str, Any]) -> list[str]:
@@ -54,26 +139,28 @@ def kernel_ccs(plan: Mapping[str, Any]) -> list[str]:
     return sorted(name.removeprefix("kernel:") for name in names)
 
 
-def _modules(plan: Mapping[str, Any]) -> list[str]:
+def _wanted(plan: Mapping[str, Any]) -> list[str]:
     wanted = [*_ALWAYS]
     for key in ("qdisc", "reverse_qdisc"):
         wanted += _QDISC_MODULES[plan["path"][key]["aqm"]["kind"]]
     if plan["host"]["pacing"] == "fq":
         wanted.append("sch_fq")
-    wanted += [f"tcp_{name}" for name in kernel_ccs(plan) if name not in ("reno", "cubic")]
+    wanted += [f"{_CC_PREFIX}{name}" for name in kernel_ccs(plan) if name not in ("reno", "cubic")]
     return list(dict.fromkeys(wanted))
 
 
-def _load_order(wanted: Sequence[str], kernel: Kernel) -> Iterable[tuple[str, bytes]]:
-    """Modules with what they depend on before them; what is built in is left out."""
+def _load_order(
+    wanted: Sequence[str], kernel: Kernel, found: Mapping[str, Path]
+) -> Iterable[tuple[str, bytes]]:
+    """Modules with what they depend on before them; what is built in, or missing, is left out."""
     builtin = _builtin(kernel)
     loaded: set[str] = set()
 
     def visit(name: str) -> Iterable[tuple[str, bytes]]:
-        if name in builtin or name in loaded:
+        if name in builtin or name in loaded or name not in found:
             return
         loaded.add(name)
-        content = _read(name, kernel)
+        content = _read(found[name])
         for needed in _depends(content):
             yield from visit(needed)
         yield name, content
@@ -88,19 +175,9 @@ def _builtin(kernel: Kernel) -> set[str]:
     return {Path(line).stem.replace("-", "_") for line in lines}
 
 
-def _read(name: str, kernel: Kernel) -> bytes:
-    for ending in _ENDINGS:
-        for spelling in dict.fromkeys((name, name.replace("_", "-"))):
-            path = next(kernel.modules.rglob(f"{spelling}{ending}"), None)
-            if path is not None:
-                content = path.read_bytes()
-                return _unsigned(lzma.decompress(content) if ending == ".ko.xz" else content)
-    what = (
-        f"no congestion control kernel:{name.removeprefix('tcp_')}"
-        if name.startswith("tcp_")
-        else f"no module {name}"
-    )
-    raise UserError(f"kernel {kernel.release}: {what} in {kernel.modules.name}")
+def _read(path: Path) -> bytes:
+    content = path.read_bytes()
+    return _unsigned(lzma.decompress(content) if path.suffix == ".xz" else content)
 
 
 def _unsigned(module: bytes) -> bytes:

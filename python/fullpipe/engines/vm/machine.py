@@ -1,19 +1,19 @@
-"""One virtual machine: QEMU with instruction counting, so that time in the guest is the number of
-instructions it ran and nothing else. It knows nothing of plans; it carries a request in and bytes
-out, through memory that both sides see.
+"""One run of a virtual machine: QEMU with instruction counting, so that time in the guest is the
+number of instructions it ran and nothing else. It knows nothing of plans; it carries an errand in
+and bytes out, through memory that both sides see.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import signal
-import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fullpipe import _native
@@ -21,15 +21,14 @@ from fullpipe.cache import user_cache
 from fullpipe.engines import assets
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.scratch import scratch
+from fullpipe.engines.vm import shared, snapshot
 from fullpipe.engines.vm.core import confine, reserved
-from fullpipe.engines.vm.kernels import Kernel
-from fullpipe.engines.vm.vmlinux import unpacked
+from fullpipe.engines.vm.hardware import CONSOLE, SHARED, Hardware
+from fullpipe.engines.vm.qmp import Monitor
+from fullpipe.engines.vm.shared import Errand
+from fullpipe.engines.vm.snapshot import Launch, Snapshot
 from fullpipe.errors import RunError
 
-PROGRAM = "qemu-system-x86_64"
-#: The request's place in the shared memory (crates/fullpipe-agent/src/vm.rs).
-_MAGIC = b"fullpipe"
-_STREAM_ALIGNMENT = 4096
 #: A second of the guest is at most 10^9 instructions, some 10 s of a slow core, and the guest
 #: speaks every tenth of a second: who is silent for so much of a core's time hangs.
 _SILENCE_CPU_S = 120.0
@@ -38,27 +37,8 @@ _SILENCE_S = 180.0
 _POLL_S = 0.1
 _LAST_WORDS = 12
 
-#: No random bits from the host, no clock of the host, no device that the run does not need. The
-#: machine type is of a time when QEMU did not yet hand a random seed to the guest.
-_ARGUMENTS = (
-    "-machine", "pc-i440fx-7.1",
-    "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-    "-accel", "tcg,thread=single",
-    "-icount", "shift=0,sleep=off",
-    "-cpu", "max,-rdrand,-rdseed",
-    "-smp", "1",
-    "-rtc", "base=2020-01-01T00:00:00,clock=vm",
-    "-name", "fullpipe,debug-threads=on",
-)  # fmt: skip
-#: Every failure ends the machine; nothing is random; what costs instructions for the safety of a
-#: machine with users, or tests at boot what the run does not use, is off.
-_KERNEL_ARGUMENTS = (
-    "console=ttyS0 loglevel=4 panic=-1 oops=panic softlockup_panic=1 reboot=t "
-    "nokaslr random.trust_cpu=off tsc=reliable clocksource=tsc "
-    "mitigations=off init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm= "
-    "psi=0 nolapic "  # accounting that nobody reads; half of the time that booting takes
-    "cryptomgr.notests initcall_blacklist=jent_mod_init,load_system_certificate_list"
-)
+#: A guest's memory that begins empty.
+_EMPTY = "memory-backend-ram"
 
 
 @dataclass(frozen=True)
@@ -74,58 +54,103 @@ class Ended:
 
 
 def run(
-    kernel: Kernel,
-    image: bytes,
-    request: bytes,
-    seed: int,
-    memory_mib: int,
-    stream_mib: int,
+    hardware: Hardware,
+    errand: Errand,
     progress: Callable[[int], bool],
+    from_snapshot: bool = True,
 ) -> Ended:
-    """Boots, waits for the end and returns what was written. `progress(ns)` may return False to
-    stop the machine. No process is left behind, whatever happens. Raises RunError where QEMU
-    itself fails."""
-    with (
-        scratch("fullpipe-vm-") as folder,
-        reserved(user_cache() / "cores") as core,
-    ):
-        (folder / "initrd").write_bytes(image)
-        start, size = _share(folder / "shared", request, stream_mib)
-        command = [
-            PROGRAM, *_ARGUMENTS,
-            "-m", f"{memory_mib}M",
-            "-seed", str(seed % 2**32),
-            "-kernel", str(unpacked(kernel.image, user_cache() / "vmlinux")),
-            "-initrd", str(folder / "initrd"),
-            "-append", _KERNEL_ARGUMENTS,
-            "-object", f"memory-backend-file,id=shared,share=on,size={size},"
-            f"mem-path={folder / 'shared'}",
-            "-device", "ivshmem-plain,memdev=shared",
-            "-chardev", f"file,id=console,path={folder / 'console'}",
-            "-serial", "chardev:console",
-        ]  # fmt: skip
-        with (folder / "shared").open("rb") as file, (folder / "errors").open("wb") as errors:
-            view = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env={**os.environ, "LD_PRELOAD": str(assets.turnstile())},
-                preexec_fn=lambda: _prepare(core),
-                start_new_session=True,
-            )
+    """Switches a machine on, or goes on from one of that hardware that has booted; they differ in
+    nothing but the time that it takes. Waits for the end and returns what was written.
+    `progress(ns)` may return False to stop the machine. No process is left behind, whatever
+    happens. Raises RunError where QEMU itself fails."""
+    with reserved(user_cache() / "cores") as core:
+        launch = partial(_launch, core)
+        if from_snapshot:
+            folder = user_cache() / "snapshots"
             try:
+                kept = snapshot.find_or_make(hardware, folder, launch, lambda: progress(0))
+            except snapshot.StoppedError:
+                return Ended(b"", [], interrupted=True, silent=False)
+            if kept is not None:
+                try:
+                    return _run(hardware, errand, progress, launch, kept)
+                except _NotStartedError:
+                    snapshot.forget(kept)
+        return _run(hardware, errand, progress, launch, None)
+
+
+class _NotStartedError(RunError):
+    """QEMU ended before the guest said a word."""
+
+
+def _run(
+    hardware: Hardware,
+    errand: Errand,
+    progress: Callable[[int], bool],
+    launch: Launch,
+    kept: Snapshot | None,
+) -> Ended:
+    with scratch("fullpipe-vm-") as folder:
+        start = shared.create(folder / SHARED, hardware.shared_bytes, errand)
+        with shared.view(folder / SHARED) as view:
+            with _running(hardware, launch, kept, folder) as process:
                 interrupted, silent = _wait(process, view, start, progress)
-            finally:
-                stop(process)
-            if process.returncode not in (0, -signal.SIGTERM, -signal.SIGKILL):
-                words = (folder / "errors").read_text(errors="replace").strip().splitlines()
-                raise RunError(f"QEMU: {words[0] if words else 'no reason given'}")
-            stream = view[start:]
-            view.close()
-        console = (folder / "console").read_text(errors="replace").splitlines()
+            _, end = _follow(view, start)
+            stream = view[start:end]
+        if process.returncode not in (0, -signal.SIGTERM, -signal.SIGKILL):
+            words = (folder / "errors").read_text(errors="replace").strip().splitlines()
+            problem = f"QEMU: {words[0] if words else 'no reason given'}"
+            raise RunError(problem) if stream else _NotStartedError(problem)
+        console = (folder / CONSOLE).read_text(errors="replace").splitlines()
         return Ended(stream, _last_words(console), interrupted, silent)
+
+
+@contextmanager
+def _running(
+    hardware: Hardware, launch: Launch, kept: Snapshot | None, folder: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """QEMU at work, ended at the end."""
+    if kept is None:
+        process = launch(hardware.arguments(_EMPTY), folder)
+        try:
+            yield process
+        finally:
+            stop(process)
+        return
+    with Monitor() as monitor, kept.state() as state:
+        command = [*hardware.arguments(kept.memory()), *kept.arguments(), *monitor.arguments()]
+        process = launch(command, folder, (monitor.theirs.fileno(), state.fileno()))
+        try:
+            try:
+                monitor.greet()
+                kept.resume(monitor, state)
+            except RunError as error:
+                raise _NotStartedError(str(error)) from None
+            yield process
+        finally:
+            stop(process)
+
+
+def _launch(
+    core: int | None,
+    command: Sequence[str],
+    folder: Path,
+    inherited: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Starts QEMU in a folder, where its complaints go to a file."""
+    with (folder / "errors").open("wb") as errors:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**os.environ, "LD_PRELOAD": str(assets.turnstile()), **(environment or {})},
+            preexec_fn=lambda: _prepare(core),
+            start_new_session=True,
+            pass_fds=inherited,
+        )
 
 
 def _prepare(core: int | None) -> None:
@@ -138,27 +163,6 @@ def _last_words(console: list[str]) -> list[str]:
     verdicts = [i for i, line in enumerate(console) if "Kernel panic" in line or "BUG:" in line]
     start = verdicts[0] if verdicts else max(len(console) - _LAST_WORDS, 0)
     return console[start : start + _LAST_WORDS]
-
-
-def version() -> str | None:
-    """QEMU's version; None where it is not installed."""
-    if shutil.which(PROGRAM) is None:
-        return None
-    answer = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, timeout=60)
-    words = answer.stdout.split()
-    return words[3] if len(words) > 3 else None
-
-
-def _share(path: Path, request: bytes, stream_mib: int) -> tuple[int, int]:
-    """Lays the request into the shared file; returns where the stream begins and the size, which
-    a PCI device wants to be a power of two."""
-    head = _MAGIC + struct.pack("<Q", len(request)) + request
-    start = -(-len(head) // _STREAM_ALIGNMENT) * _STREAM_ALIGNMENT
-    size = 1 << (start + stream_mib * 2**20 - 1).bit_length()
-    with path.open("wb") as file:
-        file.write(head)
-        file.truncate(size)
-    return start, size
 
 
 def _wait(

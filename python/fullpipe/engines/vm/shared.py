@@ -1,0 +1,76 @@
+"""The memory that host and guest share (crates/fullpipe-agent/src/vm.rs has its other side): a
+head, the errand with its files, and behind them the stream of frames. It knows nothing of plans.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Magic, bytes of the errand, offset of the stream. The guest's word lies behind them.
+_HEAD = struct.Struct("<8sQQ")
+_MAGIC = b"fullpipe"
+_PAGE = 4096
+#: What is touched counts, not what is there; so most runs have the same hardware.
+_LEAST_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a machine is to do."""
+
+    request: Mapping[str, Any]
+    #: Modules without which it cannot.
+    modules: Sequence[str]
+    #: Files for the request's folder of objects.
+    objects: Mapping[str, bytes]
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """As it lies in memory: the text, and the files."""
+        text = {
+            "request": self.request,
+            "modules": list(self.modules),
+            "objects": [(name, len(content)) for name, content in self.objects.items()],
+        }
+        return json.dumps(text).encode(), b"".join(self.objects.values())
+
+
+def size_bytes(errand: Errand, stream_mib: int) -> int:
+    """Of a memory for the errand and a stream: a power of two."""
+    needed = _stream_offset(errand.parts()) + stream_mib * 2**20
+    return 1 << (max(needed, _LEAST_BYTES) - 1).bit_length()
+
+
+def create(path: Path, size: int, errand: Errand | None) -> int:
+    """Makes the file; returns where the stream begins. Without an errand all is zero."""
+    with path.open("wb") as file:
+        file.truncate(size)
+        if errand is None:
+            return 0
+        text, files = parts = errand.parts()
+        offset = _stream_offset(parts)
+        file.write(_HEAD.pack(_MAGIC, len(text), offset))
+        file.seek(_PAGE)
+        file.write(text + files)
+        return offset
+
+
+def stream_offset(head: bytes) -> int:
+    """Where the stream begins, by the first bytes of the memory."""
+    return int(_HEAD.unpack_from(head)[2])
+
+
+def view(path: Path) -> mmap.mmap:
+    """The memory, to be read while the guest writes."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=mmap.ACCESS_READ)
+
+
+def _stream_offset(parts: tuple[bytes, bytes]) -> int:
+    return _PAGE + -(-sum(map(len, parts)) // _PAGE) * _PAGE
