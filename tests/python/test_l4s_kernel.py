@@ -9,13 +9,13 @@ import pytest
 
 from fullpipe.engines.base import Engine
 from fullpipe.engines.sim import SimEngine
-from fullpipe.engines.vm import VmEngine, kernels, machine
+from fullpipe.engines.vm import VmEngine, hardware, kernels
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 
 pytestmark = pytest.mark.vm
 
-if machine.version() is None or kernels.cached(kernels.DEFAULT) is None:
+if hardware.version() is None or kernels.cached(kernels.DEFAULT) is None:
     pytest.skip(
         "no QEMU or no kernel here: `fullpipe doctor --mend` brings them", allow_module_level=True
     )

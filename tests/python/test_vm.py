@@ -19,7 +19,7 @@ from fullpipe._native import stream
 from fullpipe.cache import user_cache
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.engines.vm import VmEngine, hardware, image, kernels, machine, snapshot
+from fullpipe.engines.vm import VmEngine, hardware, image, kernels, machine, snapshot, vmlinux
 from fullpipe.engines.vm.shared import Errand, stream_offset
 from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
@@ -142,8 +142,9 @@ def test_an_algorithm_tells_its_phases_and_its_bandwidth_from_inside_the_kernel(
 def test_a_machine_without_memory_dies_with_words() -> None:
     kernel = kernels.find(None, None)
     initramfs = image.build(kernel, user_cache() / "initramfs")
-    small = hardware.Hardware(kernel.image, initramfs, 64, 2**26)
-    ended = machine.run(small, Errand({}, (), {}), lambda _done: True)
+    unpacked = vmlinux.unpacked(kernel.image, user_cache() / "vmlinux")
+    small = hardware.Hardware(unpacked, initramfs, 72, 2**26)
+    ended = machine.run(small, Errand({}, (), {}), lambda _done: True, False)
     assert "Kernel panic" in ended.console[0]
     assert not ended.stream
 
