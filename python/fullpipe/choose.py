@@ -17,10 +17,9 @@ from typing import Any
 
 import tomli_w
 
-from fullpipe.engines import engine, run_scenario
+from fullpipe.engines import run_scenario
 from fullpipe.errors import RunError, UserError
 from fullpipe.metrics import summarise
-from fullpipe.plan import resolve
 from fullpipe.recording import Recording
 from fullpipe.scenario import Scenario, make_scenario
 
@@ -100,12 +99,8 @@ def choose(
         raise UserError(f"--for {path.goal}: unknown; known are {', '.join(GOALS)}")
     probe = Length(1, 0, 0, "")
     base = make_scenario(_document(path, "fifo 1 BDP", CONTROLS[0], probe), "choose")
-    missing = [queue for queue in QUEUES if not _is_known(_document(path, queue, "cubic", probe))]
-    pairs = [(queue, cc) for queue in QUEUES if queue not in missing for cc in CONTROLS]
+    pairs = [(queue, cc) for queue in QUEUES for cc in CONTROLS]
     length = _length(base, path.web, len(pairs))
-    if missing:
-        text = f"{', '.join(missing)}: not in the simulator yet"
-        length = replace(length, cut=f"{length.cut}; {text}" if length.cut else text)
     documents = [_document(path, queue, cc, length) for queue, cc in pairs]
     scenarios = [make_scenario(document, "choose") for document in documents]
     recordings = _run_all(scenarios, documents, out, on_progress, workers)
@@ -116,15 +111,6 @@ def choose(
     order = sorted(range(len(pairs)), key=lambda index: -measured[index].score)
     ranked = _explained([measured[index] for index in order])
     return ranked, length, [recordings[index] for index in order]
-
-
-def _is_known(document: dict[str, Any]) -> bool:
-    """Whether the simulator has what the path needs."""
-    try:
-        engine("sim").check(resolve(make_scenario(document, "choose")))
-    except UserError:
-        return False
-    return True
 
 
 def _length(base: Scenario, web: float, runs: int) -> Length:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -16,24 +16,14 @@ from rich.table import Table
 
 from fullpipe.cli.ending import fail
 from fullpipe.cli.output import console, messages, say
-from fullpipe.engines import engine_names
 from fullpipe.errors import UserError
-from fullpipe.experiments import (
-    Entry,
-    EntryVerdicts,
-    Progress,
-    Store,
-    default_store,
-    judge,
-    load_catalogue,
-    run_entries,
-)
-from fullpipe.experiments.catalogue import default_folder, pick
-from fullpipe.experiments.entry import Size
-from fullpipe.experiments.results import Results
-from fullpipe.experiments.runner import Outcome
-from fullpipe.experiments.settle import confirm, settle
-from fullpipe.experiments.verdicts import GRADES, commands
+from fullpipe.writing import write_text
+
+if TYPE_CHECKING:  # help waits for none of these
+    from fullpipe.experiments import Entry, EntryVerdicts, Progress, Store
+    from fullpipe.experiments.entry import Size
+    from fullpipe.experiments.results import Results
+    from fullpipe.experiments.runner import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")
 
@@ -99,6 +89,9 @@ def show(
     full: Full = False,
 ) -> None:
     """Shows what an entry runs, measures and claims."""
+    from fullpipe.experiments.catalogue import pick
+    from fullpipe.experiments.verdicts import commands
+
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
         cells = entry.cells(size)
@@ -113,7 +106,7 @@ def show(
         engines = ", ".join(entry.engines)
         console.print(
             f"{len(cells)} cells x {entry.repetitions_of(size)} runs on {engines}; "
-            f"repeat: {commands(entry, size)}"
+            f"repeat: {commands(entry, size, catalogue)}"
         )
         for axis in entry.axes:
             values = dict.fromkeys(str(cell.axes.get(axis, "")) for cell in cells)
@@ -161,12 +154,15 @@ def run(
     Where a verdict stays uncertain, its cells are run with more seeds, up to the entry's
     `most_repetitions`; --repeat and --where leave it at that. --all leaves out what compares
     engines: a virtual machine takes hours, so that is named."""
+    from fullpipe.experiments import judge, run_entries
+    from fullpipe.experiments.settle import confirm, settle
+
     entries = [
         entry for entry in _chosen(catalogue, names, all_) if names or not entry.compare_engines
     ]
     asked = {entry.id: _engines(entry, engine) for entry in entries}
     size = _size(full)
-    kept = Store(store or default_store())
+    kept = _store(store)
     begin = time.monotonic()
     with _progress() as update:
         outcome = run_entries(
@@ -197,7 +193,7 @@ def run(
         from fullpipe.experiments.page import verdicts_page  # figures take seconds to load
 
         name = entries[0].id if len(entries) == 1 else "verdicts"
-        _write(out or Path("recordings") / f"{name}.html", verdicts_page(judged))
+        _write(out or Path("recordings") / f"{name}.html", verdicts_page(judged, catalogue))
     return 1 if outcome.failures and not outcome.ran and not outcome.reused else 0
 
 
@@ -233,11 +229,12 @@ def report(
     """Writes the page of verdicts, or all cells as a table, from what the store holds; runs
     nothing."""
     # Figures and templates take seconds to load: only when they are needed.
+    from fullpipe.experiments import judge
     from fullpipe.experiments.claims import claims_page
     from fullpipe.experiments.page import verdicts_page
 
     entries = _chosen(catalogue, names, all_)
-    kept = Store(store or default_store())
+    kept = _store(store)
     judged = []
     for entry in entries:
         for one in _engines(entry, engine):
@@ -247,7 +244,7 @@ def report(
     if table or csv or parquet:
         _tables([one.results for one in judged], table, csv, parquet)
         return
-    _write(out, verdicts_page(judged))
+    _write(out, verdicts_page(judged, catalogue))
     if claims is not None:
         _write(claims, claims_page(judged, note))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
@@ -287,6 +284,7 @@ def _add(outcome: Outcome, more: Outcome) -> None:
 def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
     """Writes the comparison of engines, once there is something of both to compare."""
     from fullpipe.experiments.agreement import agreement_page
+    from fullpipe.experiments.catalogue import default_folder
 
     text = agreement_page(found)
     if text:
@@ -295,16 +293,20 @@ def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    write_text(path, text)
     say(f"wrote {path}")
+
+
+def _store(folder: Path | None) -> Store:
+    from fullpipe.experiments import Store, default_store
+
+    return Store(folder or default_store())
 
 
 def _engines(entry: Entry, asked: list[str] | None) -> list[str]:
     """The engines whose verdicts are wanted, one where they are compared."""
+    from fullpipe.engines import engine_names
+
     for one in asked or []:
         if one not in engine_names():
             raise UserError(f"--engine {one}: unknown; known are {', '.join(engine_names())}")
@@ -316,12 +318,17 @@ def _size(full: bool) -> Size:
 
 
 def _entries(catalogue: Path | None) -> list[Entry]:
+    from fullpipe.experiments import load_catalogue
+    from fullpipe.experiments.catalogue import default_folder
+
     return load_catalogue(catalogue or default_folder())
 
 
 def _chosen(catalogue: Path | None, names: list[str] | None, everything: bool) -> list[Entry]:
     if everything == bool(names):
         raise UserError("experiment: name entries (see `fullpipe experiment list`), or --all")
+    from fullpipe.experiments.catalogue import pick
+
     entries = _entries(catalogue)
     return entries if everything else pick(entries, names or [])
 
@@ -332,6 +339,8 @@ def _line(bold: str, text: str) -> None:
 
 
 def _print(found: EntryVerdicts) -> None:
+    from fullpipe.experiments.verdicts import GRADES
+
     entry = found.results.entry
     _line(entry.id, f" {entry.heading}")
     for verdict in found.verdicts:

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from fullpipe.cli.output import console, say
 from fullpipe.errors import UserError
-from fullpipe.sweep.store import Store
 
 StoreFolder = Annotated[Path, typer.Argument(metavar="DIR", help="a store that a sweep filled")]
 
@@ -29,6 +28,7 @@ def plot(
 ) -> int:
     """Draws a metric of a store: lines with intervals, heat maps, boxes, CDFs, Pareto fronts."""
     from fullpipe.sweep.plotting import Request, make_chart
+    from fullpipe.sweep.store import Store
 
     path = out or store / "plots" / f"{'-'.join(filter(None, [kind, y, x, by, facet]))}.png"
     if path.suffix not in (".png", ".svg", ".html"):
@@ -55,6 +55,7 @@ def effects(
     """Which axes matter for a metric: analysis of variance over runs, with pairs of axes."""
     from fullpipe.statistics.factorial import factorial_anova
     from fullpipe.sweep.plotting.chart import run_values
+    from fullpipe.sweep.store import Store
 
     names = [name.strip() for name in of.split(",") if name.strip()]
     values, factors = run_values(Store(store), y, names, where)

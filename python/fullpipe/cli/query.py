@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.output import console, say
-from fullpipe.sweep.query import ask, export
-from fullpipe.sweep.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ROWS = 200
 #: Beyond so many columns rows are shown upright, and so many of them.
@@ -34,6 +34,9 @@ def query(
 
     Axes are columns: as written, and as numbers in base units where they have any (`rtt`,
     `rtt_s`). `describe` of a view: select * from flows limit 1. See docs/sweeps.md."""
+    from fullpipe.sweep.query import ask, export
+    from fullpipe.sweep.store import Store
+
     answer = ask(Store(store), sql)
     if to is not None:
         export(answer, to)

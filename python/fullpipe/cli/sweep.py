@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 import typer
@@ -18,13 +18,14 @@ from typer.core import TyperGroup
 
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import console, messages, say
-from fullpipe.engines.scratch import scratch
 from fullpipe.errors import UserError
-from fullpipe.sweep.cells import Cell, Planner
-from fullpipe.sweep.file import Sweep, load_sweep
-from fullpipe.sweep.running import WHOLE, Outcome, Shard, deciding_options, missing, run_sweep
-from fullpipe.sweep.schedule import Executor, Progress
-from fullpipe.sweep.store import Store
+from fullpipe.writing import write_text
+
+if TYPE_CHECKING:  # help waits for none of these
+    from fullpipe.sweep.cells import Cell
+    from fullpipe.sweep.file import Sweep
+    from fullpipe.sweep.running import Outcome, Shard
+    from fullpipe.sweep.schedule import Executor, Progress
 
 #: Failed runs that are listed one by one.
 _LISTED = 10
@@ -75,6 +76,10 @@ def run(
 
     Ctrl-C, a crash or a full disk cost what was under way; the same command continues. Exit
     status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted."""
+    from fullpipe.sweep.file import load_sweep
+    from fullpipe.sweep.running import run_sweep
+    from fullpipe.sweep.store import Store
+
     sweep = load_sweep(file, set_)
     part = _shard(shard)
     folder = out or Path("sweeps") / file.stem
@@ -106,6 +111,10 @@ def cell(
     set_: Changes = None,
 ) -> int:
     """Prints the scenario of one cell, which `fullpipe run` takes."""
+    from fullpipe.engines.scratch import scratch
+    from fullpipe.sweep.cells import Planner
+    from fullpipe.sweep.file import load_sweep
+
     sweep = load_sweep(file, set_)
     with scratch("fullpipe-cell-") as folder:
         planner = Planner(sweep, folder / "plans", {})
@@ -117,10 +126,7 @@ def cell(
     if out is None:
         print(text, end="")
         return 0
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
+    write_text(out, text)
     return 0
 
 
@@ -138,6 +144,8 @@ def merge(
 
 
 def _shard(text: str | None) -> Shard:
+    from fullpipe.sweep.running import WHOLE, Shard
+
     if text is None:
         return WHOLE
     index, _, count = text.partition("/")
@@ -157,8 +165,12 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 
 
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
+    from fullpipe.engines.scratch import scratch
+    from fullpipe.sweep.cells import Planner
     from fullpipe.sweep.estimate import estimate
     from fullpipe.sweep.pool import cores
+    from fullpipe.sweep.running import deciding_options, missing
+    from fullpipe.sweep.store import Store
     from fullpipe.sweep.worker import Cells
     from fullpipe.units import format_size
 

@@ -9,6 +9,7 @@ import base64
 import re
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ from fullpipe.experiments.verdicts import GRADES, STATUSES, EntryVerdicts, Statu
 MAX_CELLS_SHOWN = 400
 
 
-def verdicts_page(judged: Sequence[EntryVerdicts]) -> str:
-    """The page's text."""
+def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None) -> str:
+    """The page's text; its commands name the catalogue where it is not the one that is shipped."""
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
@@ -46,7 +47,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts]) -> str:
         rests=_rests(judged),
         resamples=RESAMPLES,
         totals=counts(judged),
-        seeds=[_seed(judged, seed) for seed in seeds(judged)],
+        seeds=[_seed(judged, seed, catalogue) for seed in seeds(judged)],
         contradicted=[
             (one.results.entry, verdict)
             for one in judged
@@ -67,17 +68,17 @@ def _rests(judged: Sequence[EntryVerdicts]) -> list[tuple[str, list[tuple[Status
     return found
 
 
-def _seed(judged: Sequence[EntryVerdicts], seed: str) -> dict[str, Any]:
+def _seed(judged: Sequence[EntryVerdicts], seed: str, catalogue: Path | None) -> dict[str, Any]:
     mine = [one for one in judged if one.results.entry.seed == seed]
     return {
         "seed": seed,
         "title": seed_title(seed),
         "counts": counts(judged, seed),
-        "entries": [_entry(one) for one in mine],
+        "entries": [_entry(one, catalogue) for one in mine],
     }
 
 
-def _entry(one: EntryVerdicts) -> dict[str, Any]:
+def _entry(one: EntryVerdicts, catalogue: Path | None) -> dict[str, Any]:
     results = one.results
     entry = results.entry
     engines = [] if results.engine in entry.engines or entry.compare_engines else [results.engine]
@@ -85,7 +86,7 @@ def _entry(one: EntryVerdicts) -> dict[str, Any]:
         "entry": entry,
         "anchor": entry.id if not engines else f"{entry.id}-{results.engine}",
         "state": _state(entry, results),
-        "command": commands(entry, results.size, engines) if entry.runnable else "",
+        "command": commands(entry, results.size, catalogue, engines) if entry.runnable else "",
         "verdicts": one.verdicts,
         "problems": _problems(results),
         "figures": [(figure, _data_uri(figure.svg)) for figure in figures(results)],

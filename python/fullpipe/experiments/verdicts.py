@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -392,9 +393,13 @@ def _interval(value: Value) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
-def commands(entry: Entry, size: Size, engines: Sequence[str] = ()) -> str:
-    """The command that repeats an entry."""
+def commands(
+    entry: Entry, size: Size, catalogue: Path | None = None, engines: Sequence[str] = ()
+) -> str:
+    """The command that repeats an entry of a catalogue; of the one that is shipped where None."""
     words = ["fullpipe experiment run", entry.id]
+    if catalogue is not None:
+        words.append(f"--catalogue {shlex.quote(str(catalogue))}")
     if size == "full":
         words.append("--full")
     chosen = [name for name in engines if name not in entry.engines]
