@@ -1,6 +1,22 @@
-"""Makes helpers.py importable."""
+"""Makes helpers.py importable, and says which tests may run beside one another (pytest -n)."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+#: Files whose tests load congestion controls into this host's kernel, or watch it: one at a time.
+_HOST = {"test_doctor", "test_kernel_load", "test_kernel_watch", "test_live", "test_replay_host"}
+#: Files that take longest. They begin, so that no worker is left alone with one at the end.
+_LONGEST = ()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file stay together, since they share what they made: runs, wheels, machines."""
+    for item in items:
+        name = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("host" if name in _HOST else name))
+    place = {name: index for index, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))

@@ -9,9 +9,15 @@ import pytest
 
 from experiment_entries import SMALL, claims, entry_of
 from fullpipe import cli
+from fullpipe.errors import UserError
 from fullpipe.experiments import Progress, Store, judge, run_entries
 from fullpipe.metrics import View
 from fullpipe.recording import Recording
+from fullpipe.sweep.file import load_sweep
+from fullpipe.sweep.pool import Pool
+from fullpipe.sweep.query import ask
+from fullpipe.sweep.running import run_sweep
+from fullpipe.sweep.store import Store as Tables
 
 
 def command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -33,7 +39,7 @@ def test_runs_are_done_once_and_more_repetitions_only_add(tmp_path: Path) -> Non
     # Another entry that asks for the same runs reuses them, whatever its name.
     other = entry_of(tmp_path, SMALL.replace("A small", "Another"), "other")
     assert run_entries([other], store, jobs=2).ran == 0
-    assert not list((tmp_path / "store").rglob("*.parquet")), "recordings are dropped unless kept"
+    assert not (tmp_path / "store" / "recordings").exists(), "recordings are dropped unless kept"
 
 
 def test_an_interrupted_request_continues_where_it_stopped(tmp_path: Path) -> None:
@@ -57,7 +63,7 @@ def test_what_is_measured_is_what_the_recording_holds(tmp_path: Path) -> None:
     entry, store = entry_of(tmp_path), Store(tmp_path / "store")
     run_entries([entry], store, keep_recordings=True, jobs=2)
     results = judge(entry, store).results
-    folders = {path.parent for path in (tmp_path / "store").rglob("flows.parquet")}
+    folders = set((tmp_path / "store" / "recordings").glob("*/*"))
     assert len(folders) == 8
     shares = set()
     for folder in folders:
@@ -71,13 +77,35 @@ def test_what_is_measured_is_what_the_recording_holds(tmp_path: Path) -> None:
     assert run_entries([later], store, jobs=2).ran == 0
 
 
-def test_a_damaged_run_is_run_again(tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_and_without_it_its_runs_are_run_again(tmp_path: Path) -> None:
     entry, store = entry_of(tmp_path), Store(tmp_path / "store")
     run_entries([entry], store, jobs=2)
-    one, two, *_ = sorted((tmp_path / "store").rglob("run.json"))
-    one.write_text("{")
-    two.write_text("[]")
-    assert run_entries([entry], store, jobs=2).ran == 2
+    [values] = (tmp_path / "store" / "parts").glob("*/values.parquet")
+    values.write_bytes(values.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"values\.parquet: damaged.*move .* away"):
+        run_entries([entry], Store(tmp_path / "store"), jobs=2)
+    values.parent.rename(tmp_path / "away")
+    assert run_entries([entry], Store(tmp_path / "store"), jobs=2).ran == 8
+
+
+def test_runs_of_experiments_lie_in_the_store_that_sweeps_use_and_sql_asks(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), Store(tmp_path / "store")
+    run_entries([entry], store, jobs=2)
+    results = judge(entry, store).results
+    shares = dict(zip([(p.axes["rate"], p.axes["rtt"]) for p in results.points],
+                      results.values("share"), strict=True))  # fmt: skip
+    sql = "select rate, rtt, list(share order by seed) as shares from flows where flow = 'one' "
+    answer = ask(Tables(tmp_path / "store"), sql + "group by all order by all").to_pylist()
+    assert len(answer) == 4
+    for row in answer:
+        assert row["shares"] == pytest.approx(list(shares[row["rate"], row["rtt"]]), abs=1e-12)
+    # A sweep over the same scenarios finds them there.
+    file = tmp_path / "sweep.toml"
+    same = SMALL.split("[scenario]")[1].split("[[grid]]")[0]
+    axes = "[axis]\nrate = [2, 4]\nrtt = [10, 20]\n[sweep]\nseeds = 2\n"
+    file.write_text("[scenario]" + same + axes)
+    outcome = run_sweep(load_sweep(file, None), Tables(tmp_path / "store"), Pool(2))
+    assert (outcome.ran, outcome.reused) == (0, 8)
 
 
 def test_parts_of_a_grid_are_run_on_their_own(tmp_path: Path) -> None:

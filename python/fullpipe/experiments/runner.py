@@ -19,11 +19,12 @@ from fullpipe.errors import RunError, UserError
 from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import Cell
 from fullpipe.experiments.predictions import ask, lacking
-from fullpipe.experiments.store import Store
+from fullpipe.experiments.store import Measured, Store
 from fullpipe.experiments.values import fits
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.sweep.cells import PACKET_S
+from fullpipe.sweep.cells import Cell as Asked
 from fullpipe.sweep.pool import Pool, cores
 from fullpipe.sweep.schedule import Failure, Item, Progress, run_all
 from fullpipe.sweep.templates import fill
@@ -100,14 +101,14 @@ def run_entries(
             if reason:
                 outcome.failures[entry.id, name] = reason
                 continue
-            if wanted is None:
-                asked = jobs_of(entry, store, name, size, repetitions, where)
-            else:
-                asked = [
-                    job_of(entry, store, name, entry.cells(size)[cell], index)
-                    for cell, count in wanted.get(entry.id, {}).items()
-                    for index in range(count)
-                ]
+            picked = _picked(entry, name, size, repetitions, where, wanted)
+            asked = [
+                job_of(entry, store, name, cell, index)
+                for _, cell, count in picked
+                for index in range(count)
+            ]
+            add = wanted is not None or bool(where)
+            store.ask(f"{entry.id}-{name}", _asked(picked, asked), add)
             for job in asked:
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)
@@ -118,26 +119,33 @@ def run_entries(
             questions[key] = Question(entry.id, plan, warmup_s, weight)
     _run_all(list(questions.values()), store, keep_recordings, jobs, None, outcome)
     _run_all(list(todo.values()), store, keep_recordings, jobs, on_progress, outcome)
+    store.refresh()
     return outcome
 
 
-def jobs_of(
+def _picked(
     entry: Entry,
-    store: Store,
     engine_name: str,
     size: Size,
-    repetitions: int | None = None,
-    where: str = "",
-) -> list[Job]:
-    """Every run of an entry on one engine, in the order of cells and repetitions; of the cells for
-    which `where` holds, if it is given."""
-    if not entry.runnable:
-        return []
+    repetitions: int | None,
+    where: str,
+    wanted: Wanted | None,
+) -> list[tuple[int, Cell, int]]:
+    """(number, cell, runs) of every cell that is asked for."""
+    cells = list(enumerate(entry.cells(size)))
+    if wanted is not None:
+        counts = wanted.get(entry.id, {})
+        return [(number, cell, counts[number]) for number, cell in cells if number in counts]
+    runs = repetitions or entry.repetitions_of(size, engine_name)
+    return [(number, cell, runs) for number, cell in cells if not where or fits(where, cell.fields)]
+
+
+def _asked(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list[Asked]:
+    """The cells as sweeps know them, with the keys of their runs."""
+    keys = iter(job.key for job in jobs)
     return [
-        job_of(entry, store, engine_name, cell, index)
-        for cell in entry.cells(size)
-        if not where or fits(where, cell.fields)
-        for index in range(repetitions or entry.repetitions_of(size, engine_name))
+        Asked(number, cell.fields, [next(keys) for _ in range(count)], cell.scenario.seed)
+        for number, cell, count in picked
     ]
 
 
@@ -213,8 +221,6 @@ def _run_all(
     outcome.interrupted = result.interrupted
     for one, reason in result.failures:
         outcome.failures.setdefault((one.entry_id, one.engine), reason)
-    if result.interrupted:
-        shutil.rmtree(store.folder / "work", ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -227,26 +233,35 @@ class _Work:
     def __call__(self, asked: Sequence[Job | Question]) -> list[Failure]:
         store = Store(self.folder)
         failures = []
-        for index, one in enumerate(asked):
-            try:
-                if isinstance(one, Question):
-                    ask(one.plan, one.warmup_s, store)
-                else:
-                    _run_one(one, store, self.keep)
-            except (RunError, UserError) as error:
-                failures.append(Failure(index, str(error)))
+        done: list[Measured] = []
+        try:
+            for index, one in enumerate(asked):
+                try:
+                    if isinstance(one, Question):
+                        ask(one.plan, one.warmup_s, store)
+                    else:
+                        done.append(_run_one(one, store, self.keep))
+                except (RunError, UserError) as error:
+                    failures.append(Failure(index, str(error)))
+            if done:
+                store.write(done)
+        finally:
+            for run in done:
+                shutil.rmtree(run.recording.path, ignore_errors=True)
         return failures
 
 
-def _run_one(job: Job, store: Store, keep: bool) -> None:
+def _run_one(job: Job, store: Store, keep: bool) -> Measured:
     scenario = make_scenario(job.document, job.entry_id)
-    place = store.workplace(job.key)
+    place = store.workplace()
     try:
         toml = tomli_w.dumps(job.document)
         outcome = run_scenario(scenario, toml, [place], job.engine, {}, jobs=1)
         if outcome.failures:
             raise RunError("; ".join(outcome.failures))
-        # What took a kernel minutes is worth its megabyte: a new metric needs no new run.
-        store.write(job.key, outcome.recordings[0], job.expressions, keep or job.engine != "sim")
-    finally:
+    except BaseException:
         shutil.rmtree(place, ignore_errors=True)
+        raise
+    # What took a kernel minutes is worth its megabyte: a new metric needs no new run.
+    kept = keep or job.engine != "sim"
+    return Measured(job.key, outcome.recordings[0], job.expressions, kept)

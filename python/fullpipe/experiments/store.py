@@ -1,8 +1,7 @@
-"""Where runs are kept: one folder a run, named by a hash of all that decides its result.
+"""Where runs of experiments are kept: the store of sweeps, and in it what entries measure of a run.
 
-That is the resolved plan with its seed, the engine, and the code: the native module (simulator and
-algorithms; their parameters are in the plan), or the agent and the eBPF objects. A folder holds
-`run.json` (metrics, distributions for plots, health) and, where they are kept, the recording.
+A run's key is that of sweeps: an experiment and a sweep that ask for the same run share it, and a
+new build runs again only what its changes reach. Recordings are kept where that is asked for.
 Never knows an entry.
 """
 
@@ -11,14 +10,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
-import os
-import secrets
-import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic_core import to_json
 
 from fullpipe import _native, metrics
 from fullpipe.cache import user_cache
@@ -27,8 +26,11 @@ from fullpipe.engines.base import engine
 from fullpipe.errors import UserError
 from fullpipe.experiments import measure, quantities
 from fullpipe.recording import Recording
-
-_FORMAT = 1
+from fullpipe.sweep.cells import Cell, asked
+from fullpipe.sweep.keys import parts_of, run_key
+from fullpipe.sweep.measures import facts_of, measured, raw_of
+from fullpipe.sweep.store import EXTRA
+from fullpipe.sweep.store import Store as Tables
 
 
 @dataclass(frozen=True)
@@ -41,65 +43,88 @@ class StoredRun:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A run that has ended: its key, its recording in `workplace()`, the expressions that are asked
+    of it, and whether the recording stays."""
+
+    key: str
+    recording: Recording
+    expressions: Mapping[str, str]
+    keep: bool
+
+
 class Store:
-    """Runs in a folder; writes are whole or not at all, so that runs can end at any moment."""
+    """Runs in a folder, which is made when something is to be written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._index: _Index | None = None
 
     def key(self, plan: Mapping[str, Any], engine_name: str) -> str:
-        """The name of a run of this plan by today's code."""
-        facts = {"plan": plan, "engine": engine_name, "code": code_version(engine_name)}
-        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    def path(self, key: str) -> Path:
-        """The folder of a run."""
-        return self.folder / "runs" / key[:2] / key
+        """The key of a run of this plan, with its `warmup` beside it, by today's code."""
+        bare = {**plan, "name": ""}  # the name is no part of what is run
+        warmup_ns = bare.pop("warmup")
+        text = to_json(bare)
+        return run_key(text, parts_of(text, engine_name), engine_name, warmup_ns, {})
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
         """The run with these expressions, measured again from a kept recording where the stored
-        numbers lack one; None where the run is not there."""
-        document = self._document(self.path(key) / "run.json")
-        if document is None:
-            return None
-        if document["metrics_version"] != metrics_version():
-            document = self._again(key, document, {})
-            if document is None:
-                return None
-        lacking = {text: text for text in expressions.values() if text not in document["metrics"]}
-        if lacking:
-            document = self._again(key, document, {**_same(document["metrics"]), **lacking})
-        if document is None:
-            return None
-        known = {text: _number(value) for text, value in document["metrics"].items()}
-        return StoredRun(document["seed"], known, document["distributions"], document["problems"])
+        numbers lack one; None where the run is not there.
 
-    def write(
-        self, key: str, recording: Recording, expressions: Mapping[str, str], keep: bool
-    ) -> None:
-        """Measures a recording that lies in `workplace(key)` and stores what is asked for."""
-        document = _measured(recording, {text: text for text in expressions.values()})
-        folder = self.path(key)
-        folder.mkdir(parents=True, exist_ok=True)
-        if keep:
-            shutil.rmtree(folder / "recording", ignore_errors=True)
-            recording.path.rename(folder / "recording")
-        else:
-            shutil.rmtree(recording.path, ignore_errors=True)
-        self._save(folder / "run.json", document)
+        Raises UserError where a file of the store is damaged."""
+        index = self._known()
+        run = index.runs.get(key)
+        values = index.values.get(key, {})
+        lacking = [text for text in expressions.values() if text not in values]
+        if run is None or not values or lacking:
+            if run is None or not self._measure_again(key, [*values, *lacking]):
+                return None
+            values = index.values[key]
+        return StoredRun(run[0], values, index.distributions_of(key), [run[1]] if run[1] else [])
+
+    def write(self, runs: Sequence[Measured]) -> None:
+        """Measures what has ended and adds it, all at once."""
+        raws = []
+        for run in runs:
+            about = run.recording.metadata
+            facts = facts_of(run.key, about["plan"], about["engine"], about["warmup_ns"])
+            facts = replace(
+                facts, problems="; ".join(run.recording.problems),
+                interrupted=bool(about.get("interrupted")),
+            )  # fmt: skip
+            tables = ("flows", "flow_samples", "queue_samples", "ping_samples")
+            raws.append((facts, raw_of({name: run.recording.table(name) for name in tables})))
+        extra = _extra({run.key: (run.recording, [*run.expressions.values()]) for run in runs})
+        kept = {run.key: run.recording.path for run in runs if run.keep}
+        self._tables().write({**measured(raws), **extra}, kept)
+
+    def ask(self, name: str, cells: Sequence[Cell], add: bool) -> None:
+        """Says which runs belong to which cells of an experiment (`name`), so that `query` and
+        `plot` know its axes; `add`: besides those that it has."""
+        tables, rows = self._tables(), asked(list(cells))
+        before = tables.sweeps().get(name) if add else None
+        if before is not None:
+            known = pa.array(rows.column("key").to_pylist(), pa.string())
+            others = before.filter(pc.invert(pc.is_in(before.column("key"), known)))
+            rows = pa.concat_tables([rows, others], promote_options="permissive")
+        tables.write_sweep(name, rows, None)
+
+    def refresh(self) -> None:
+        """Looks again at what other processes wrote; puts it together first."""
+        self._tables().settle()
+        self._index = None
 
     def prepare(self) -> None:
         """Makes the folder where it is missing. Raises UserError where it cannot be written."""
         try:
-            (self.folder / "work").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"--store {self.folder}: cannot be written: {error.strerror}") from None
+            self._tables()
+        except UserError as error:
+            raise UserError(f"--store {error}") from None
 
-    def workplace(self, key: str) -> Path:
+    def workplace(self) -> Path:
         """A folder that does not exist yet, for a recording to be written into."""
-        self.prepare()
-        return self.folder / "work" / f"{key[:12]}-{os.getpid()}-{secrets.token_hex(4)}"
+        return self._tables().workplace()
 
     def read_fact(self, kind: str, key: str) -> Any:
         """A stored document that is no run (a model's prediction); None where it is not there."""
@@ -110,38 +135,90 @@ class Store:
 
     def write_fact(self, kind: str, key: str, document: Any) -> None:
         """Stores such a document."""
-        folder = self.folder / kind
-        folder.mkdir(parents=True, exist_ok=True)
-        self._save(folder / f"{key}.json", document)
+        text = json.dumps(document, allow_nan=False)
+        self._tables().write_text(self.folder / kind / f"{key}.json", text)
 
-    def _again(
-        self, key: str, document: dict[str, Any], expressions: Mapping[str, str]
-    ) -> dict[str, Any] | None:
-        kept = self.path(key) / "recording"
-        if not kept.is_dir():
-            return None
-        wanted = expressions or _same(document["metrics"])
-        fresh = _measured(Recording.open(kept), wanted)
-        self._save(self.path(key) / "run.json", fresh)
-        return fresh
+    def _tables(self) -> Tables:
+        return Tables(self.folder, create=True)
 
-    def _document(self, path: Path) -> dict[str, Any] | None:
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        usable = isinstance(document, dict) and document.get("format") == _FORMAT
-        return document if usable else None
+    def _known(self) -> _Index:
+        if self._index is None:
+            there = (self.folder / "store.json").exists()
+            self._index = _Index(Tables(self.folder) if there else None)
+        return self._index
 
-    def _save(self, path: Path, document: Any) -> None:
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        partial.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
-        partial.rename(path)
+    def _measure_again(self, key: str, expressions: Sequence[str]) -> bool:
+        """Whether a recording was kept that could be measured for these."""
+        tables = self._tables()
+        place = tables.recording(key)
+        if not place.is_dir():
+            return False
+        extra = _extra({key: (Recording.open(place), expressions)})
+        tables.write(extra, {})
+        self._known().add(extra)
+        return True
+
+
+class _Index:
+    """What a store holds, by key."""
+
+    def __init__(self, tables: Tables | None) -> None:
+        #: Key -> seed, problems.
+        self.runs: dict[str, tuple[int, str]] = {}
+        #: Key -> expression -> value, as today's metrics measure it.
+        self.values: dict[str, dict[str, float]] = {}
+        self._spread: dict[str, dict[str, pa.ListScalar]] = {}
+        if tables is not None:
+            runs = tables.table("runs")
+            columns = (runs.column(name).to_pylist() for name in ("key", "seed", "problems"))
+            self.runs = {
+                key: (seed, problems) for key, seed, problems in zip(*columns, strict=True)
+            }
+            self.add({name: tables.table(name) for name in EXTRA})
+
+    def add(self, extra: Mapping[str, pa.Table]) -> None:
+        """Adds rows of EXTRA."""
+        today = metrics_version()
+        columns = [extra["values"].column(name).to_pylist() for name in EXTRA["values"].names]
+        for key, name, version, value in zip(*columns, strict=True):
+            if version == today:
+                self.values.setdefault(key, {})[name] = value
+        spread = extra["distributions"]
+        names = [spread.column(name).to_pylist() for name in ("key", "name", "version")]
+        for key, name, version, values in zip(*names, spread.column("values"), strict=True):
+            if version == today:
+                self._spread.setdefault(key, {})[name] = values
+
+    def distributions_of(self, key: str) -> dict[str, list[float]]:
+        """Name -> values."""
+        return {name: values.as_py() for name, values in self._spread.get(key, {}).items()}
+
+
+def _extra(runs: Mapping[str, tuple[Recording, Sequence[str]]]) -> dict[str, pa.Table]:
+    """The rows of EXTRA for runs: key -> recording and expressions."""
+    version = metrics_version()
+    values: list[tuple[Any, ...]] = []
+    spread: list[tuple[Any, ...]] = []
+    for key, (recording, expressions) in runs.items():
+        found = measure.measure({text: text for text in expressions}, recording)
+        values += [(key, text, version, value) for text, value in found.items()]
+        named = measure.distributions(recording)
+        spread += [(key, name, version, numbers) for name, numbers in named.items()]
+    return {
+        "values": _table("values", values),
+        "distributions": _table("distributions", spread),
+    }
+
+
+def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    schema = EXTRA[name]
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(named, schema=schema)
 
 
 def default_store() -> Path:
-    """`experiments` in the user's cache."""
-    return user_cache() / "experiments"
+    """`catalogue` in the user's cache."""
+    return user_cache() / "catalogue"
 
 
 @functools.cache
@@ -161,29 +238,3 @@ def metrics_version() -> str:
     folder = Path(metrics.__file__).parent
     files = [*sorted(folder.glob("*.py")), Path(measure.__file__), Path(quantities.__file__)]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _measured(recording: Recording, expressions: Mapping[str, str]) -> dict[str, Any]:
-    values = measure.measure(expressions, recording)
-    return {
-        "format": _FORMAT,
-        "metrics_version": metrics_version(),
-        "seed": recording.metadata["seed"],
-        "metrics": {name: _plain(value) for name, value in values.items()},
-        "distributions": measure.distributions(recording),
-        "problems": list(recording.metadata.get("health", {}).get("problems", [])),
-    }
-
-
-def _same(names: Mapping[str, Any]) -> dict[str, str]:
-    return {name: name for name in names}
-
-
-def _plain(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else "inf"
-
-
-def _number(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)

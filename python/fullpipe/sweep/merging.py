@@ -40,7 +40,7 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
         for name, rows in store.sweeps().items():
             known = result.sweeps().get(name)
             if known is None or known.num_rows < rows.num_rows:
-                result.write_sweep(name, rows, store.document(name) or "")
+                result.write_sweep(name, rows, store.document(name))
         for part in store.parts():
             result.adopt(part)
         for recording in store.folder.glob("recordings/*/*"):

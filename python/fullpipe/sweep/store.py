@@ -4,7 +4,9 @@
 store.json               format and program
 sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, seed, key
 sweeps/ID.toml           the sweep's file
-parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once
+parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once;
+                         what experiments measure besides (`values`, `distributions`)
+predictions/KEY.json     what models said of a plan that experiments asked them about
 recordings/KK/KEY/       where they are kept
 work/                    what is being written
 ```
@@ -33,6 +35,23 @@ from fullpipe.errors import UserError
 from fullpipe.sweep.measures import SCHEMAS
 
 FORMAT = 1
+#: What experiments measure of a run: expressions of their metrics, by metrics of one `version`, and
+#: what plots need. A part has them where there are any.
+EXTRA: dict[str, pa.Schema] = {
+    "values": pa.schema([
+        ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
+        ("value", pa.float64()),
+    ]),
+    "distributions": pa.schema([
+        ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
+        ("values", pa.list_(pa.float64())),
+    ]),
+}  # fmt: skip
+#: Columns of which no two rows are the same; by default `key`.
+_UNIQUE = {
+    "flows": ["key", "flow_id"], "values": ["key", "name", "version"],
+    "distributions": ["key", "name", "version"],
+}  # fmt: skip
 #: Rows of a settled file's groups; part of what its bytes are.
 _GROUP_ROWS = 1 << 16
 _REPLACES = "replaces.json"
@@ -86,14 +105,17 @@ class Store:
         return [part for part in found if part.name not in replaced]
 
     def table(self, name: str) -> pa.Table:
-        """All rows of a table of SCHEMAS. Raises UserError for a damaged file."""
-        found = [read(part / f"{name}.parquet") for part in self.parts()]
-        return pa.concat_tables([SCHEMAS[name].empty_table(), *found])
+        """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
+        files = [part / f"{name}.parquet" for part in self.parts()]
+        found = [read(file) for file in files if name in SCHEMAS or file.exists()]
+        return pa.concat_tables([{**SCHEMAS, **EXTRA}[name].empty_table(), *found])
 
     def read_part(self, part: Path) -> dict[str, pa.Table]:
         """The rows in a folder of another store. Raises UserError where they are no such rows."""
         tables = {}
-        for name, schema in SCHEMAS.items():
+        for name, schema in {**SCHEMAS, **EXTRA}.items():
+            if name in EXTRA and not (part / f"{name}.parquet").exists():
+                continue
             table = read(part / f"{name}.parquet")
             if table.schema != schema:
                 raise UserError(f"{part}/{name}.parquet: has other columns than this program's")
@@ -101,15 +123,18 @@ class Store:
         return tables
 
     def write(self, tables: Mapping[str, pa.Table], recordings: Mapping[str, Path]) -> None:
-        """Adds the rows of whole runs; moves their recordings (key -> folder in `workplace()`)
-        first, so that no row stands without what it promises."""
+        """Adds the rows of whole runs, or rows of EXTRA for runs that are there.
+
+        Moves recordings (key -> folder in `workplace()`) first, so that no row stands without what
+        it promises."""
         with self._writing():
             for key, recording in recordings.items():
                 place = self.recording(key)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.rmtree(place, ignore_errors=True)
                 recording.rename(place)
-            self._write_part(tables, [])
+            nothing = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
+            self._write_part({**nothing, **tables}, [])
 
     def recording(self, key: str) -> Path:
         """Where the recording of a run lies, if it was kept."""
@@ -120,10 +145,12 @@ class Store:
         (self.folder / "work").mkdir(exist_ok=True)
         return self.folder / "work" / f"{os.getpid()}-{secrets.token_hex(6)}"
 
-    def write_sweep(self, name: str, rows: pa.Table, document: str) -> None:
-        """What a sweep asks for, and its file; replaces an earlier answer of the same sweep."""
+    def write_sweep(self, name: str, rows: pa.Table, document: str | None) -> None:
+        """What a sweep asks for, and its file where it has one; replaces an earlier answer of the
+        same sweep."""
         with self._writing():
-            self.write_text(self.folder / "sweeps" / f"{name}.toml", document)
+            if document is not None:
+                self.write_text(self.folder / "sweeps" / f"{name}.toml", document)
             place = self.folder / "sweeps" / f"{name}.parquet"
             partial = place.with_name(f".{name}.{secrets.token_hex(6)}")
             try:
@@ -153,7 +180,8 @@ class Store:
             self._remove_replaced()
             if len(parts) < 2:
                 return
-            tables = {name: _settled(name, self.table(name)) for name in SCHEMAS}
+            tables = {name: _settled(name, self.table(name)) for name in (*SCHEMAS, *EXTRA)}
+            tables = {name: t for name, t in tables.items() if name in SCHEMAS or t.num_rows}
             self._write_part(tables, [part.name for part in parts])
             self._remove_replaced()
 
@@ -244,9 +272,8 @@ def read(file: Path, columns: list[str] | None = None) -> pa.Table:
 
 def _settled(name: str, table: pa.Table) -> pa.Table:
     """Each run's rows once, in the order of keys."""
-    order = [("key", "ascending")] + ([("flow_id", "ascending")] if name == "flows" else [])
-    ordered = table.sort_by(order)
-    same = [column for column, _ in order]
+    same = _UNIQUE.get(name, ["key"])
+    ordered = table.sort_by([(column, "ascending") for column in same])
     columns = [ordered.column(column).to_pylist() for column in same]
     rows = list(zip(*columns, strict=True))
     keep = [index for index, row in enumerate(rows) if index == 0 or row != rows[index - 1]]
