@@ -1,4 +1,5 @@
-"""What Python costs: ACKs a CPU second of a class, beside the same algorithm in C.
+"""What Python costs: ACKs a CPU second of a class, beside an algorithm in C; steps of the Gymnasium
+environment.
 
 Exit status 1 where a target is missed.
 """
@@ -17,6 +18,7 @@ from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 
 ACKS_PER_S = 200_000
+STEPS_PER_S = {"ack": 30_000.0, "rtt": 100_000 / 60}
 ROUNDS = 5
 
 
@@ -75,5 +77,32 @@ def acks() -> bool:
     return per_s >= ACKS_PER_S
 
 
+def steps() -> bool:
+    """The environment with the same path, made as users make it."""
+    import gymnasium
+    import numpy as np
+
+    import fullpipe.gym  # noqa: F401 - registers it
+
+    path = {"rate": "50mbit", "rtt": "40ms", "buffer": "1bdp"}
+    asked = {"duration": "20s", "path": path, "flow": [{"cc": "agent"}]}
+    fits = True
+    for kind, target in STEPS_PER_S.items():
+        env = gymnasium.make("fullpipe/Congestion-v0", scenario=asked, step=kind)
+        action = np.full(1, 0.1 if kind == "rtt" else 0.0, np.float32)
+        best = 0.0
+        for seed in range(ROUNDS):
+            env.reset(seed=seed)
+            count, begun, ended = 0, time.process_time(), False
+            while not ended:
+                _, _, terminated, truncated, _ = env.step(action)
+                ended, count = terminated or truncated, count + 1
+            best = max(best, count / (time.process_time() - begun))
+        print(f"a step {'an ACK' if kind == 'ack' else 'a round trip'}: {best:,.0f} steps a CPU "
+              f"second (target {target:,.0f}), {count:,} an episode")  # fmt: skip
+        fits &= best >= target
+    return fits
+
+
 if __name__ == "__main__":
-    sys.exit(0 if all([acks()]) else 1)
+    sys.exit(0 if all([acks(), steps()]) else 1)

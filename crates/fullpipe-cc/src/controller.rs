@@ -102,7 +102,10 @@ impl Controller {
                 // SAFETY: state and params have the sizes that the algorithm's table row demands.
                 unsafe { (raw.init)(state, params, &mut self.kept, conn, ctl) }
             }
-            Instance::Foreign(_) => self.decide(conn, ctl, |code, ctl| code.init(conn, ctl)),
+            Instance::Foreign(code) => {
+                let call = |ctl: &mut Ctl| code.init(conn, ctl);
+                decide(&mut self.kept, self.algorithm.flags(), conn, ctl, call);
+            }
         }
     }
 
@@ -119,7 +122,10 @@ impl Controller {
                 // SAFETY: as in init.
                 unsafe { (raw.on_ack)(state, params, &mut self.kept, conn, ack, ctl) }
             }
-            Instance::Foreign(_) => self.decide(conn, ctl, |code, ctl| code.on_ack(conn, ack, ctl)),
+            Instance::Foreign(code) => {
+                let call = |ctl: &mut Ctl| code.on_ack(conn, ack, ctl);
+                decide(&mut self.kept, self.algorithm.flags(), conn, ctl, call);
+            }
         }
     }
 
@@ -138,29 +144,16 @@ impl Controller {
                 // SAFETY: as in init.
                 unsafe { (raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
             }
-            Instance::Foreign(_) => {
-                self.decide(conn, ctl, |code, ctl| code.on_event(conn, &event, ctl));
+            Instance::Foreign(code) => {
+                let call = |ctl: &mut Ctl| code.on_event(conn, &event, ctl);
+                decide(&mut self.kept, self.algorithm.flags(), conn, ctl, call);
             }
         }
     }
 
-    /// One call of code that is not C, as table.h makes those of C.
-    fn decide(
-        &mut self,
-        conn: &Conn,
-        ctl: &mut Ctl,
-        call: impl FnOnce(&mut dyn Foreign, &mut Ctl),
-    ) {
-        let Instance::Foreign(code) = &mut self.instance else {
-            return;
-        };
-        let (kept, flags) = (&mut self.kept, self.algorithm.flags());
-        let host_rate = ctl.pacing_rate_bytes_per_s;
-        // SAFETY: plain structures, of which neither keeps a pointer.
-        unsafe { abi::cc_open_ctl_native(kept, flags, ctl) }
-        call(&mut **code, ctl);
-        // SAFETY: as above.
-        unsafe { abi::cc_close_ctl_native(kept, flags, conn, host_rate, ctl) }
+    /// A decision that comes from outside the algorithm, between two of its calls.
+    pub fn amend(&mut self, conn: &Conn, ctl: &mut Ctl, change: impl FnOnce(&mut Ctl)) {
+        decide(&mut self.kept, self.algorithm.flags(), conn, ctl, change);
     }
 
     /// Data is about to be sent: the least packets per burst. An algorithm that does not own its
@@ -209,6 +202,22 @@ impl Controller {
     fn params(&self) -> *const c_void {
         self.params.as_ptr().cast()
     }
+}
+
+/// One call of what is not C, as table.h makes those of C: the contract's defaults around it.
+fn decide(
+    kept: &mut abi::Kept,
+    flags: u32,
+    conn: &Conn,
+    ctl: &mut Ctl,
+    call: impl FnOnce(&mut Ctl),
+) {
+    let host_rate = ctl.pacing_rate_bytes_per_s;
+    // SAFETY: plain structures, of which it keeps no pointer.
+    unsafe { abi::cc_open_ctl_native(kept, flags, ctl) }
+    call(ctl);
+    // SAFETY: as above.
+    unsafe { abi::cc_close_ctl_native(kept, flags, conn, host_rate, ctl) }
 }
 
 fn zeroed(bytes: usize) -> Box<[u64]> {

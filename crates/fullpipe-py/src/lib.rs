@@ -7,6 +7,7 @@ mod cc;
 mod controller;
 mod model;
 mod sim;
+mod stepper;
 mod stream;
 mod tables;
 mod traces;
@@ -19,6 +20,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     controller::register(module)?;
     model::register(module)?;
     sim::register(module)?;
+    module.add_class::<stepper::PyStepper>()?;
     stream::register(module)?;
     traces::register(module)?;
     wifi::register(module)

@@ -133,7 +133,7 @@ fn run<'py>(
     Ok(result)
 }
 
-/// Whether a plan's algorithm is a class of Python (fullpipe/outside/python.py).
+/// Whether a plan's algorithm is a class of Python (fullpipe/outside/classes.py).
 fn is_class(algorithm: Option<&str>) -> bool {
     algorithm.is_some_and(|name| name.starts_with("py:"))
 }

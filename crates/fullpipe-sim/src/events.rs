@@ -58,6 +58,12 @@ impl Agenda {
         Some((at_ns, event))
     }
 
+    /// The next event, if it is due by then.
+    pub(crate) fn next_until(&mut self, limit_ns: u64) -> Option<(u64, Event)> {
+        let &Reverse((at_ns, _, _)) = self.heap.peek()?;
+        (at_ns <= limit_ns).then(|| self.next())?
+    }
+
     pub(crate) fn handled(&self) -> u64 {
         self.handled
     }

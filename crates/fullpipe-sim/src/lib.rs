@@ -13,9 +13,11 @@ mod packet;
 mod pcap;
 mod recorder;
 mod run;
+mod stepping;
 
 pub use pcap::PcapWriter;
 pub use run::{run, BadPlan, Counts, Outcome};
+pub use stepping::{Seen, Stepper, AGENT};
 
 pub use fullpipe_scenario::{Plan, Tables};
 

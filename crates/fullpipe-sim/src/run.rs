@@ -104,7 +104,7 @@ pub(crate) struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(plan: &'a Plan, pcap: Option<PcapWriter>) -> Result<Self, BadPlan> {
+    pub(crate) fn new(plan: &'a Plan, pcap: Option<PcapWriter>) -> Result<Self, BadPlan> {
         check(plan)?;
         let applications = Applications::new(plan)?;
         let network = Network::new(plan)?;
@@ -182,7 +182,7 @@ impl<'a> Simulation<'a> {
         false
     }
 
-    fn handle(&mut self, event: Event) {
+    pub(crate) fn handle(&mut self, event: Event) {
         match event {
             Event::Link(timer) => self.link_timer(timer as usize),
             Event::Between(line) => self.between_links(line as usize),
@@ -227,7 +227,7 @@ impl<'a> Simulation<'a> {
             .schedule(self.now_ns + self.plan.sample_interval_ns, Event::Sample);
     }
 
-    fn finish(mut self, interrupted: bool) -> Outcome {
+    pub(crate) fn finish(mut self, interrupted: bool) -> Outcome {
         self.keep_loads(true);
         for flow in 0..self.plan.flows.len() {
             let connection = &self.connections[flow];

@@ -362,6 +362,13 @@ impl Sender {
         self.lone_fin.unwrap_or(self.written)
     }
 
+    /// A decision about window and pacing that comes from outside the congestion control; what may
+    /// now be sent is for [`Self::transmit`].
+    pub fn amend(&mut self, change: impl FnOnce(&mut Ctl)) {
+        let conn = self.conn();
+        self.cc.amend(&conn, &mut self.ctl, change);
+    }
+
     /// Everything written was acknowledged, and no more will come.
     pub fn is_finished(&self) -> bool {
         self.closed && self.snd_una >= self.data_end()

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 _DECIDING = ("kernel", "modules", "background_processes", "peer")
 
 
+#: The algorithm of flows that are decided about from outside (crates/fullpipe-sim, stepping.rs).
+AGENT = "agent"
+
+
 @dataclass
 class Outcome:
     """What became of a request to run: recordings in the order of their seeds."""
@@ -274,7 +278,7 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Every constant that every algorithm of the plan ran with, in its own unit."""
     found: dict[str, dict[str, float]] = {}
     for _, choice in cc_choices(plan):
-        if choice["algorithm"] and choice["name"] not in found:
+        if choice["algorithm"] not in (None, AGENT) and choice["name"] not in found:
             params = cc_sets.params_of(choice["algorithm"])
             found[choice["name"]] = {
                 param.name: value / param.scale
