@@ -87,7 +87,7 @@ def run_scenario(
                 raise UserError(f"{folder}: exists already; name another folder with --out")
         if len(plans) == 1:
             return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
-        if any(outside.is_handed(flow["cc"]["algorithm"]) for flow in plans[0]["flows"]):
+        if any(outside.is_handed(choice["algorithm"]) for _, choice in cc_choices(plans[0])):
             return _run_series(plans, scenario_toml, out, engine_name, options, on_progress)
         return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
 
