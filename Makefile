@@ -58,10 +58,13 @@ docs: build
 	$(PYTHON) scripts/api_reference.py build/docs
 	@echo "Open build/docs/fullpipe.html in a browser."
 
+# Rust's tests are optimised, but not across crates: that would take longer for each of their programs
+# than they run. Python's run on all cores, those of a file on one (tests/python/conftest.py).
 test: kernels lint wheel docs
-	cargo test --workspace --release --locked --quiet
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=false \
+		cargo test --workspace --release --locked --quiet
 	tests/cc/run.sh
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest --numprocesses auto --dist loadgroup --durations 40
 
 lint: $(STAMP)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
