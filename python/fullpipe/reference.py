@@ -221,8 +221,9 @@ def _table(model: type[BaseModel], prefix: str) -> str:
 
 
 def _engines(key: str) -> str:
-    is_wifi = key.startswith("wifi.") or key.endswith(".station")
-    return ENGINES.get(key, "sim" if is_wifi else "all")
+    simulated = ("wifi.", "page.", "udp.", "flow.pattern.")
+    is_simulated = key.startswith(simulated) or key.endswith(".station")
+    return ENGINES.get(key, "sim" if is_simulated else "all")
 
 
 def _type(field: FieldInfo) -> tuple[str, str]:

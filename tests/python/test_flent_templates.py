@@ -45,10 +45,17 @@ class Definition(dict[str, Any]):
             raise KeyError(key)
 
     def include(self, name: str) -> None:
-        if name.endswith((".conf", "rtt_fair.inc")):
+        if name.endswith((".conf", "rtt_fair.inc", "http.inc", "voip.inc")):
             text = (FLENT_TESTS / name).read_text(encoding="utf-8")
             exec(
-                compile(re.split(r"\n(?:PLOTS|for k in list\(PLOTS)", text)[0], name, "exec"), self
+                compile(
+                    re.split(
+                        r"\n(?:PLOTS = o\(\[|PLOTS\[|PLOTS\.update|for k in list\(PLOTS)", text
+                    )[0],
+                    name,
+                    "exec",
+                ),
+                self,
             )
 
     def each_stream(self, add: Any, n: int | None = None) -> None:

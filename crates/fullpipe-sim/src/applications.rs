@@ -42,7 +42,9 @@ pub(crate) struct Applications {
     pages: Vec<PageRun>,
     streams: Vec<DatagramSource>,
     /// What workloads want done, each with its page; done when the event that set it off is over.
-    pub(crate) steps: VecDeque<(u32, Step)>,
+    steps: VecDeque<(u32, Step)>,
+    /// Something happened that workloads were told of.
+    pub(crate) were_told: bool,
     scratch: Vec<Step>,
     connections: u32,
 }
@@ -81,6 +83,7 @@ impl Applications {
             pages,
             streams,
             steps: VecDeque::new(),
+            were_told: false,
             scratch: Vec::new(),
             connections: 0,
         })
@@ -102,6 +105,7 @@ impl Applications {
     }
 
     fn tell(&mut self, page: u32, tell: impl FnOnce(&mut PageLoader, &mut Vec<Step>)) {
+        self.were_told = true;
         tell(&mut self.pages[page as usize].loader, &mut self.scratch);
         let steps = self.scratch.drain(..).map(|step| (page, step));
         self.steps.extend(steps);
@@ -170,7 +174,6 @@ impl Simulation<'_> {
         let tell = |loader: &mut PageLoader, steps: &mut _| loader.on_timer(now_ns, steps);
         self.applications.tell(index, tell);
         self.do_steps();
-        self.arm_pages();
     }
 
     /// Does what the workloads want done. Called between events, so that no packet is in hand.
@@ -194,6 +197,7 @@ impl Simulation<'_> {
                 Step::Close(number) => self.close(page, number),
             }
         }
+        self.applications.were_told = false;
         self.keep_loads(false);
         self.arm_pages();
     }

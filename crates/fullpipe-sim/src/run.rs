@@ -171,7 +171,7 @@ impl<'a> Simulation<'a> {
             }
             self.now_ns = at_ns;
             self.handle(event);
-            if !self.applications.steps.is_empty() {
+            if self.applications.were_told {
                 self.do_steps();
             }
             if self.agenda.handled() % PROGRESS_EVERY == 0 && !progress(at_ns) {

@@ -27,6 +27,9 @@ def test(
     length: Annotated[str, typer.Option(help="how long the streams last")] = "60s",
     streams: Annotated[int, typer.Option(min=1, max=1000, help="of tcp_nup and tcp_ndown")] = 1,
     rtts: Annotated[str, typer.Option(help="of rtt_fair's hosts, such as 20ms,40ms")] = "",
+    har: Annotated[
+        Path | None, typer.Option(help="HAR file: its sizes are the page's (http, http-rrul)")
+    ] = None,
     engine: Annotated[str, typer.Option(help="sim, vm or live", autocompletion=engines)] = "sim",
     repeat: Annotated[int, typer.Option(min=1, max=10000, help="runs with further seeds")] = 1,
     out: Annotated[Path | None, typer.Option(help="folder for the recording(s)")] = None,
@@ -42,6 +45,7 @@ def test(
 ) -> int:
     """Runs one of Flent's tests: its streams, marks, probes and times, over the network of a
     scenario file. `fullpipe flent export` writes the recording as that test."""
+    from fullpipe.applications.har import levels_of_har
     from fullpipe.cli.run import record
     from fullpipe.engines import engine as engine_of
     from fullpipe.engines import engine_names
@@ -59,7 +63,8 @@ def test(
         raise UserError("--path: name the scenario file whose network the test runs over")
     network = load_document(path)
     distances = [text.strip() for text in rtts.split(",") if text.strip()]
-    document = scenario_of(chosen, network, str(path), cc, length, streams, distances)
+    levels = [] if har is None else levels_of_har(har)
+    document = scenario_of(chosen, network, str(path), cc, length, streams, distances, levels)
     document = apply_changes(document, set_ or [])
     text = tomli_w.dumps(document)
     parsed = make_scenario(document, f"{path} as {name}")

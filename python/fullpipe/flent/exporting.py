@@ -19,6 +19,7 @@ import numpy as np
 
 import fullpipe
 from fullpipe.errors import UserError
+from fullpipe.flent.applications import page_series, stream_series
 from fullpipe.flent.document import Floats
 from fullpipe.flent.gridding import Columns, SeriesData, flow_series, ping_series, queue_series
 from fullpipe.flent.shapes import TESTS, End, Shape, shape
@@ -67,7 +68,11 @@ def flent_document(
     of_test = _template(recording, test)
     ends = _ends(recording, flows)
     named = dict(zip(map(str, flows["flow"]), ends, strict=True))
-    found = (of_test and shape_of(of_test, named, probes)) or shape(
+    plan = recording.metadata.get("plan", {})
+    pages, streams = (
+        [str(one["name"]) for one in plan.get(key, [])] for key in ("pages", "datagrams")
+    )
+    found = (of_test and shape_of(of_test, named, probes, pages, streams)) or shape(
         test or (origin if origin in TESTS else None), ends, probes
     )
     clock = _Clock(recording, tables, of_test if of_test and found.test == of_test.name else None)
@@ -76,6 +81,12 @@ def flent_document(
         data |= flow_series(name, index, tables, clock.x, clock.start_s, clock.t0)
     for name, probe in zip(found.pings, probes, strict=True):
         data[name] = ping_series(tables["ping_samples"], probe, clock.x, clock.start_s, clock.t0)
+    for index, name in enumerate(found.pages):
+        loads = _columns(recording, "page_loads")
+        data[name] = page_series(loads, index, clock.x, clock.start_s, clock.t0)
+    for index, name in enumerate(found.streams):
+        sent = _columns(recording, "datagrams")
+        data |= stream_series(name, sent, index, clock.x, clock.start_s, clock.t0)
     queues = queue_series(tables["queue_samples"], clock.x, clock.start_s, clock.t0)
     data |= queues
     for name, (how, of) in found.computed.items():
@@ -118,7 +129,7 @@ class _Clock:
         self.start_s = 0.0 if origin or of_test else DELAY_S
         self.length_s = planned_s or last_s
         if of_test:
-            self.length_s = max(0.0, self.length_s - DELAY_S - of_test.tail_s)
+            self.length_s = max(0.0, self.length_s - of_test.delay_s - of_test.tail_s)
         self.total_s = planned_s if of_test else self.length_s + 2 * self.start_s
         self.t0 = float(origin["t0_unix_s"]) if origin else EPOCH.timestamp()
         if origin:

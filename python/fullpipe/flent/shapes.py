@@ -44,6 +44,9 @@ class Shape:
     hosts: tuple[str, ...] = ("bottleneck",)
     parameters: dict[str, str] = field(default_factory=dict)
     computed: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    #: Series of pages, and of streams of datagrams.
+    pages: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
 
 
 def shape(test: str | None, flows: Sequence[End], probes: Sequence[str]) -> Shape:

@@ -23,7 +23,7 @@ STEP = "200ms"
 LENGTH = "60s"
 #: What a template takes over from the scenario that gives the path.
 _OF_PATH = ("path", "link", "wifi", "host", "cc", "seed", "sample_interval", "start_spread")
-_KINDS = ("flow", "probe")
+_KINDS = ("flow", "probe", "page", "udp")
 #: Keys of a template's flows and probes that no scenario has.
 _OWN_KEYS = ("series", "host")
 
@@ -35,6 +35,11 @@ class Template:
     name: str
     about: str
     content: Mapping[str, Any]
+
+    @property
+    def delay_s(self) -> float:
+        """How long the probes go on before the streams."""
+        return parse_time(self.content.get("delay", f"{DELAY_S}s")) / 1e9
 
     @property
     def tail_s(self) -> float:
@@ -64,16 +69,18 @@ def scenario_of(
     length: str = LENGTH,
     streams: int = 1,
     rtts: Sequence[str] = (),
+    levels: Sequence[Sequence[str]] = (),
 ) -> dict[str, Any]:
     """The document of a scenario: the test over the network of the document `path`, which the file
     `source` holds. `cc` is what every stream runs whose algorithm the test leaves open, `length`
-    how long streams last, `streams` their number where the test has N, `rtts` those to its hosts.
+    how long streams last, `streams` their number where the test has N, `rtts` those to its hosts,
+    `levels` sizes of its page.
 
     Raises UserError where `path` has no network or a length or number is impossible."""
     if "path" not in path and "link" not in path:
         raise UserError(f"{source}: has no [path] and no [[link]]; a test needs a network")
     lasts_ns = _length_ns(length)
-    delay_ns = round(DELAY_S * 1e9)
+    delay_ns = round(test.delay_s * 1e9)
     document: dict[str, Any] = {
         "name": test.name,
         "flent_test": test.name,
@@ -81,7 +88,7 @@ def scenario_of(
         "warmup": f"{delay_ns}ns",
         **{key: path[key] for key in _OF_PATH if key in path},
     }
-    times = {"start": f"{DELAY_S:g}s", "stop": f"{delay_ns + lasts_ns}ns"}
+    times = {"start": f"{delay_ns}ns", "stop": f"{delay_ns + lasts_ns}ns"}
     document["flow"] = []
     for flow in test.content.get("flow", []):
         own = _own(flow)
@@ -94,17 +101,40 @@ def scenario_of(
     document["probe"] = [
         {"interval": STEP, **_own(probe)} for probe in test.content.get("probe", [])
     ]
-    return document
+    for page in test.content.get("page", []):
+        own = {"cc": cc or "cubic", "interval": STEP, **times, **_own(page)}
+        if own["stop"] == "length":
+            own["stop"] = f"{lasts_ns}ns"
+        if levels:
+            own["levels"] = [list(level) for level in levels]
+        document.setdefault("page", []).append(own)
+    for udp in test.content.get("udp", []):
+        document.setdefault("udp", []).append(_own(udp))
+    if levels and "page" not in document:
+        raise UserError(f"--har: {test.name} loads no page")
+    return {key: value for key, value in document.items() if value != []}
 
 
-def shape_of(test: Template, flows: Mapping[str, End], probes: Sequence[str]) -> Shape | None:
-    """The shape of a run of the test with these flows and probes, by name, in their order; None
-    where they are not those of the test."""
+def shape_of(
+    test: Template,
+    flows: Mapping[str, End],
+    probes: Sequence[str],
+    pages: Sequence[str] = (),
+    streams: Sequence[str] = (),
+) -> Shape | None:
+    """The shape of a run of the test with these flows, probes, pages and streams of datagrams, by
+    name, in their order; None where they are not those of the test."""
     known = {kind: _series_by_name(test, kind) for kind in _KINDS}
     hosts = _hosts(test, flows)
     series = [_series_of(known["flow"], name, end, hosts) for name, end in flows.items()]
     pings = [known["probe"].get(name, {}).get("series") for name in probes]
-    if not flows or None in series or None in pings:
+    others = {
+        kind: [known[kind].get(name, {}).get("series") for name in found]
+        for kind, found in (("page", pages), ("udp", streams))
+    }
+    if None in series or None in pings or None in others["page"] or None in others["udp"]:
+        return None
+    if not (series or others["page"] or others["udp"]):
         return None
     if hosts:
         pings = [f"{ping} {host}" for ping, host in zip(pings, hosts.values(), strict=False)]
@@ -123,6 +153,8 @@ def shape_of(test: Template, flows: Mapping[str, End], probes: Sequence[str]) ->
             )
             for item in test.content.get("computed", [])
         },
+        pages=tuple(map(str, others["page"])),
+        streams=tuple(map(str, others["udp"])),
     )
 
 

@@ -14,8 +14,8 @@ from fullpipe.metrics.view import Floats, View
 @dataclass(frozen=True)
 class Stream:
     """The datagrams of one stream that were sent after the warm-up, in the order of sending. Delays
-    in s, NaN where one did not arrive. Those sent last may still have been under way: they are in
-    `sent_s`, and count as lost where the run ended less than the stream's largest delay later."""
+    in s, NaN where one did not arrive. Left out are those that had not arrived when the run ended
+    and may have been under way, for it ended less than the stream's largest delay later."""
 
     name: str
     sent_s: Floats
@@ -69,6 +69,11 @@ def streams(view: View) -> list[Stream]:
         mine = (table["stream_id"] == index) & (table["t_us"] >= view.start_s * 1e6)
         order = np.argsort(table["seq"][mine], kind="stable")
         cut = {name: values[mine][order] for name, values in table.items()}
+        end_us = float(view.plan.get("duration_ns", 0)) / 1e3
+        if not np.isnan(cut["delay_us"]).all():
+            under_way = cut["t_us"] > end_us - np.nanmax(cut["delay_us"])
+            kept = ~(np.isnan(cut["delay_us"]) & under_way)
+            cut = {name: values[kept] for name, values in cut.items()}
         deadline = stream.get("deadline_ns")
         found.append(
             Stream(

@@ -1,0 +1,136 @@
+"""Pages and streams of datagrams in the simulator: closed formulas, RFC 3550 by hand, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fullpipe.applications.har import levels_of_har
+from fullpipe.cli import main
+from fullpipe.engines.runner import run_scenario
+from fullpipe.errors import UserError
+from fullpipe.metrics import View
+from fullpipe.metrics.datagrams import Stream, streams
+from fullpipe.metrics.pages import page_loads
+from fullpipe.scenario import load_scenario, make_scenario
+
+PATH = {"rate": "10mbit", "reverse_rate": "10mbit", "rtt": "40ms", "forward_delay": "20ms"}
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+
+
+def run(folder: Path, **parts: Any) -> View:
+    document = {"duration": "5s", "path": PATH} | parts
+    scenario = make_scenario(document)
+    return View(run_scenario(scenario, "", [folder / "r"]).recordings[0], start_s=0)
+
+
+def test_a_page_takes_its_round_trips_and_its_bytes(tmp_path: Path) -> None:
+    page = {"cc": "cubic", "levels": [["1000B"], ["1000B"]], "interval": "1s"}
+    parts = [{**page, "lookup": "none", "name": "a"}, {**page, "think": "10ms", "name": "b",
+             "start": "500ms"}]  # fmt: skip
+    loads = page_loads(run(tmp_path, page=parts))
+    # Handshake and two exchanges, then the name and two thoughts; packets take a millisecond or so.
+    assert loads[0].time_s[:5] == pytest.approx(3 * 0.04, abs=0.004)
+    assert loads[1].time_s[:4] == pytest.approx(4 * 0.04 + 0.02, abs=0.005)
+
+
+def test_a_large_object_takes_its_bytes_at_the_rate_of_the_link(tmp_path: Path) -> None:
+    page = {"cc": "cubic", "levels": [["1MB"]], "lookup": "none", "loads": 1}
+    (loads,) = page_loads(run(tmp_path, page=[page]))
+    at_rate_s = 2**20 * 8 / 1e7 * (1514 / 1448)
+    # Slow start costs round trips beside: less than ten.
+    assert at_rate_s < loads.time_s[0] < at_rate_s + 10 * 0.04
+
+
+def test_datagrams_on_an_idle_path_take_its_delay_and_keep_their_spacing(tmp_path: Path) -> None:
+    udp = {"rate": "64kbit", "payload": "160B"}
+    (stream,) = streams(run(tmp_path, udp=[udp]))
+    assert stream.sent_s == pytest.approx(np.arange(stream.sent_s.size) * 0.02)
+    assert stream.delay_s == pytest.approx(0.02, abs=1e-3)
+    assert (stream.loss_ratio, round(stream.jitter_s, 6)) == (0, 0)
+
+
+def test_a_stream_beyond_the_rate_loses_what_is_beyond(tmp_path: Path) -> None:
+    udp = {"rate": "20mbit", "payload": "1458B"}
+    (stream,) = streams(run(tmp_path, udp=[udp]))
+    carried = 10e6 * 1458 / 1500
+    assert 1 - stream.loss_ratio == pytest.approx(carried / 20e6, abs=0.02)
+
+
+def test_a_paced_application_writes_so_much_at_a_time(tmp_path: Path) -> None:
+    flow = {"cc": "cubic", "pattern": {"write": "10000B", "every": "100ms"}}
+    view = run(tmp_path, flow=[flow])
+    # Written from 40 ms on, at 100 ms steps; the last write is acknowledged.
+    assert view.flows["bytes_delivered"][0] == 10_000 * 50
+
+
+def test_jitter_is_that_of_rfc_3550_and_frames_keep_their_deadline() -> None:
+    delay = np.array([0.010, 0.014, np.nan, 0.012, 0.020, 0.020])
+    sent = np.array([0, 0, 0.1, 0.1, 0.2, 0.2])
+    stream = Stream("x", sent, delay, np.full(6, 100.0), np.array([0, 0, 1, 1, 2, 2.0]), 0.015)
+    first = 0.004 / 16
+    second = first + (0.002 - first) / 16
+    third = second + (0.008 - second) / 16
+    assert stream.jitter_s == pytest.approx(third * 15 / 16)
+    assert stream.frames_in_time() == (1, 3)
+    assert stream.loss_ratio == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"page": [{"cc": "cubic", "levels": []}]}, "levels"),
+        ({"page": [{"cc": "cubic", "levels": [["-1B"]]}]}, "levels"),
+        ({"page": [{"cc": "nosuch", "levels": [["1KB"]]}]}, "nosuch"),
+        ({"page": [{"cc": "cubic", "levels": [["1KB"]], "interval": "0s"}]}, "interval"),
+        ({"page": [{"cc": "cubic", "levels": [["1KB"]], "start": "9s"}]}, "start"),
+        ({"udp": [{"rate": "1mbit", "payload": "1490B"}]}, "payload"),
+        ({"udp": [{"rate": "1mbit", "on": "1s"}]}, "needs off"),
+        ({"udp": [{"rate": "100gbit", "payload": "16B"}]}, "datagrams"),
+        ({"flow": [{"cc": "cubic", "pattern": {"write": "1KB"}}]}, "needs every"),
+        ({"flow": [{"cc": "cubic", "amount": "1KB", "pattern": {"on": "1s", "off": "1s"}}]},
+         "pattern"),
+    ],
+)  # fmt: skip
+def test_bad_pages_and_streams_are_refused_by_key(document: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make_scenario({"duration": "5s", "path": PATH} | document)
+
+
+def test_a_har_gives_sizes_and_what_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    har = tmp_path / "page.har"
+
+    def entry(body: int, headers: int, content: int = 0) -> dict[str, Any]:
+        sizes = {"bodySize": body, "headersSize": headers, "content": {"size": content}}
+        return {"response": sizes}
+
+    entries = [entry(5000, 300), entry(-1, -1, 700), entry(0, 200)]
+    har.write_text(json.dumps({"log": {"entries": entries}}))
+    assert levels_of_har(har) == [["5300B"], ["700B"]]
+    with har.open("wb") as file:
+        file.truncate(100 * 2**20)
+    monkeypatch.setattr(
+        "sys.argv",
+        ["fullpipe", "test", "http", "--path", str(SCENARIOS / "demo.toml"), "--har", str(har)],
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "32 MiB" in capsys.readouterr().err
+    for text in ("", "[]", '{"log": {"entries": []}}', '{"log": {"entries": [1]}}', "[" * 10**5):
+        har.write_text(text)
+        with pytest.raises(UserError, match=r"page\.har"):
+            levels_of_har(har)
+
+
+@pytest.mark.parametrize(("name", "objects", "size"), [("small", 19, 5e6), ("large", 39, 11e6)])
+def test_the_pages_of_seed_002_have_its_sums(name: str, objects: int, size: float) -> None:
+    (page,) = load_scenario(SCENARIOS / f"page-{name}.toml").page
+    sizes = [one for level in page.levels for one in level]
+    assert (len(sizes), sum(sizes)) == (objects, size)
