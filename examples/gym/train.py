@@ -24,7 +24,7 @@ EPISODE_S = 10
 EPISODES = 6
 _SEEN = [[name for name, _, _ in FEATURES].index(name)
          for name in ("delay", "smoothed_delay", "lost")]  # fmt: skip
-#: Grows on an empty path, shrinks by delay and loss: from nothing at all the search takes far longer.
+#: Grows on an empty path, shrinks by delay and loss: from zeros the search takes far longer.
 START = [-1.0, -1.0, -1.0, 0.0, 0.0, 0.0, 0.2]
 EVALUATED = [
     {"rate": "10mbit", "rtt": "20ms"},

@@ -1,0 +1,41 @@
+"""The notebooks run from top to bottom, and are kept without what they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed (requirements.lock)")
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (requirements.lock)")
+pytest.importorskip("ipykernel", reason="ipykernel is not installed (requirements.lock)")
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+BOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def read(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)
+
+
+def test_there_are_four_and_none_has_outputs() -> None:
+    assert len(BOOKS) == 4
+    for path in BOOKS:
+        book = read(path)
+        nbformat.validate(book)
+        for cell in book.cells:
+            assert cell.cell_type != "code" or (not cell.outputs and cell.execution_count is None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    book = read(path)
+    context = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(book, timeout=600, resources=context).execute()
+    shown = [output for cell in book.cells for output in cell.get("outputs", [])]
+    kinds = {kind for output in shown for kind in output.get("data", {})}
+    assert kinds & {"text/html", "image/svg+xml", "image/png"}
