@@ -290,8 +290,9 @@ def _rate_steps(way: LinkWay) -> list[list[int]]:
 
 
 def _put_on_hosts(plan: dict[str, Any]) -> None:
-    """Says which flows and probes share a host: those that name the same, have the same delays and
-    need the same settings. Whoever has jitter or a link of its own has a host of its own."""
+    """Says which flows and probes share a host: those that name the same, are at the same link,
+    have the same delays and need the same settings. Whoever has jitter or a link of its own has a
+    host of its own."""
     ends = plan["ends"]
     others = [*plan.get("pages", []), *plan.get("datagrams", [])]
     first = [*plan["flows"], *others][0]
@@ -311,8 +312,11 @@ def _put_on_hosts(plan: dict[str, Any]) -> None:
         # A probe's packets carry no ECN: it goes where there is a host for its delays.
         numbers = one.pop("host_numbers", (0, 0))
         side = (numbers[0], delays["reverse_delay_ns"], one.get("ecn", first.get("ecn", False)))
-        sender = (*side, index if jitter or sends == "up" else None)
-        receiver = (numbers[1], delays["forward_delay_ns"], index if sends == "down" else None)
+        sender = (*side, index if jitter or sends == "up" else None, one["route"]["enter"])
+        receiver = (
+            numbers[1], delays["forward_delay_ns"], index if sends == "down" else None,
+            one["route"]["leave"],
+        )  # fmt: skip
         one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}
 
 

@@ -26,31 +26,14 @@ ENGINES: dict[str, str] = {
     "path.loss": "all but two hosts",
     "path.reverse_loss": "all but two hosts",
     "path.jitter": "all but two hosts",
-    "link.name": "sim: any row; vm, live: one link",
     **{
         f"{link}.{key}": "sim"
         for link in ("link", "link.reverse")
-        for key in (
-            "rate_steps",
-            "delay_steps",
-            "outage",
-            "rate_trace",
-            "delay_trace",
-            "duplicate",
-            "duplicate_correlation",
-            "reorder",
-            "reorder_correlation",
-            "reorder_gap",
-            "wifi_jitter",
-            "gemodel.p",
-            "gemodel.r",
-            "gemodel.loss_bad",
-            "gemodel.loss_good",
-            "policer.rate",
-            "policer.burst",
-            "hold.time",
-            "hold.packets",
-        )
+        for key in ("wifi_jitter", "policer.rate", "policer.burst", "hold.packets", "loss_marks")
+    },
+    **{
+        f"{link}.rate_trace": "all but two hosts; vm, live: as steps of 20ms"
+        for link in ("link", "link.reverse")
     },
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
@@ -223,7 +206,9 @@ def _table(model: type[BaseModel], prefix: str) -> str:
 def _engines(key: str) -> str:
     simulated = ("wifi.", "page.", "udp.", "flow.pattern.")
     is_simulated = key.startswith(simulated) or key.endswith(".station")
-    return ENGINES.get(key, "sim" if is_simulated else "all")
+    is_link = key.startswith("link.") or key.endswith((".enter", ".leave"))
+    usual = "sim" if is_simulated else "all but two hosts" if is_link else "all"
+    return ENGINES.get(key, usual)
 
 
 def _type(field: FieldInfo) -> tuple[str, str]:

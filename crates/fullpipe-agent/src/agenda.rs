@@ -6,6 +6,8 @@ use std::collections::BinaryHeap;
 /// Something due at a moment. What is due at the same moment is done in the order of this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Task {
+    /// Something of the network changes, by its place in the topology's list.
+    Change(usize),
     /// Read every flow and queue.
     Sample,
     /// Read how busy the processors were.

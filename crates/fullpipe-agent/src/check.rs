@@ -10,6 +10,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     let host = &plan.host;
     let bad = |sentence: String| Err(sentence);
     check_basics(plan)?;
+    for link in &plan.links {
+        check_link(plan, link).map_err(|error| format!("link {}: {error}", link.name))?;
+    }
     let rates_bps = plan.links.iter().flat_map(Link::rates_bps).flatten();
     if rates_bps.min().is_some_and(|least_bps| least_bps < 8000) {
         return bad("path.rate: a kernel's bottleneck passes 8 kbit/s or more".into());
@@ -37,6 +40,50 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
+/// What a kernel's links lack.
+fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
+    let Medium::Wire { forward, reverse } = &link.medium else {
+        return Err("kind: a kernel's links are wires".into());
+    };
+    for way in [forward, reverse] {
+        let refuse = |key: &str, is_set: bool| match is_set {
+            true => Err(format!(
+                "{key}: for engine sim; a kernel has no such element here"
+            )),
+            false => Ok(()),
+        };
+        let damage = way.damage.clone().unwrap_or_default();
+        let held = damage.hold.as_ref();
+        refuse("policer", damage.policer.is_some())?;
+        refuse("wifi_jitter", damage.wifi_jitter_ns.is_some())?;
+        refuse(
+            "hold.packets",
+            held.is_some_and(|hold| hold.packets.is_some()),
+        )?;
+        refuse("rate_trace", way.rate_trace.is_some())?;
+        refuse("delay_trace", way.delay_trace.is_some())?;
+        let marks = way.loss.as_ref().is_some_and(|loss| loss.ecn);
+        refuse("loss_marks", marks && link.name != "path")?;
+        if way.qdisc.shapes() && !way.rate_steps.is_empty() {
+            return Err("rate_steps: a qdisc that keeps the rate itself keeps one rate".into());
+        }
+        let mut steps = way.rate_steps.windows(2).chain(way.delay_steps.windows(2));
+        if steps.any(|pair| pair[0].0 >= pair[1].0) {
+            return Err("rate_steps, delay_steps: times must rise".into());
+        }
+    }
+    let outside = |at: u16| usize::from(at) >= plan.links.len();
+    let flows = plan.flows.iter().map(|flow| flow.route);
+    let probes = plan.probes.iter().map(|probe| probe.route);
+    match flows
+        .chain(probes)
+        .any(|route| outside(route.leave) || route.enter > route.leave)
+    {
+        true => Err("route: enter must not be after leave, and leave must be a link".into()),
+        false => Ok(()),
+    }
+}
+
 /// For a path between two hosts, which is what it is.
 pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     check_basics(plan)?;
@@ -50,6 +97,7 @@ pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     has("path.loss", ends.loss.is_some())?;
     has("path.reverse_loss", ends.reverse_loss.is_some())?;
     has("path.jitter", ends.jitter.is_some())?;
+    has("link", plan.links.len() > 1 || plan.links[0].name != "path")?;
     if let Medium::Wire { forward, .. } = &plan.links[0].medium {
         has("path.qdisc", forward.qdisc.aqm != Aqm::Fifo)?;
     }
@@ -84,17 +132,6 @@ fn check_basics(plan: &Plan) -> Result<(), String> {
     let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
     if plan.links.iter().any(is_wifi) {
         return Err("wifi: only engine sim has a Wi-Fi channel".into());
-    }
-    let steps = |link: &Link| {
-        let Medium::Wire { forward, reverse } = &link.medium else {
-            return false;
-        };
-        [forward, reverse]
-            .iter()
-            .any(|way| !way.rate_steps.is_empty() || !way.delay_steps.is_empty())
-    };
-    if plan.links.len() > 1 || plan.links.iter().any(steps) {
-        return Err("links: a row of links, and what changes, are for engine sim so far".into());
     }
     if plan.flows.is_empty() {
         return Err("flows: there must be at least one".into());

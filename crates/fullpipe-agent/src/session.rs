@@ -101,7 +101,7 @@ impl<'a> Session<'a> {
     /// This end's part of a run between two hosts.
     pub(crate) fn with_peer(request: &'a Request, meeting: Meeting) -> Result<Self, String> {
         let congestion = Congestion::load(request, |flow| meeting.sends(flow))?;
-        let topology = Topology::beyond_our_control(meeting.address());
+        let topology = Topology::beyond_our_control(meeting.address(), request.plan.probes.len());
         Self::open(request, topology, congestion, Some(meeting))
     }
 
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
         let mut probes = Vec::with_capacity(plan.probes.len());
         for (index, probe) in plan.probes.iter().enumerate() {
             // The far end of two hosts sends no probes.
-            let Some(ends) = topology.probe_ends else {
+            let Some(&ends) = topology.probe_ends.get(index) else {
                 break;
             };
             let probe_flow = ProbeFlow::open(probe, index, &topology.nodes, ends)?;
@@ -204,6 +204,9 @@ impl<'a> Session<'a> {
         }
         for (index, probe) in plan.probes.iter().enumerate().take(self.probes.len()) {
             add(probe.start_ns, Task::Probe(index));
+        }
+        if let Some(change) = self.topology.changes.first() {
+            add(change.at_ns, Task::Change(0));
         }
         if self.request.background_processes > 0 {
             add(BACKGROUND_NS, Task::Background);
@@ -332,9 +335,20 @@ impl<'a> Session<'a> {
         put_event(sink, t_us, flow, event, value);
     }
 
+    /// Makes a change of the network, and plans the next one.
+    fn change(&mut self, index: usize) -> Result<(), String> {
+        self.topology.changes[index].apply(&mut self.topology.nodes)?;
+        if let Some(next) = self.topology.changes.get(index + 1) {
+            let at_ns = self.start_ns + next.at_ns;
+            self.agenda.add(at_ns, Task::Change(index + 1));
+        }
+        Ok(())
+    }
+
     fn perform(&mut self, task: Task, due_ns: u64, sink: &mut dyn Sink) -> Result<(), String> {
         let now = now_ns();
         match task {
+            Task::Change(index) => self.change(index)?,
             Task::Sample => {
                 self.health.note_sample(due_ns, now);
                 self.sample(self.t_us(now), sink)?;

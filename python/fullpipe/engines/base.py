@@ -45,25 +45,14 @@ class Engine(Protocol):
         """Runs the plan. Raises RunError where the engine itself fails with nothing recorded."""
 
 
-def refuse_rows(plan: Mapping[str, Any], name: str) -> None:
-    """Raises UserError for what the kernel engines cannot build yet: more links than one, and links
-    that change while flows run."""
+def refuse_applications(plan: Mapping[str, Any], name: str) -> None:
+    """Raises UserError for workloads that the kernel engines do not run yet."""
     for key, what in (("pages", "page"), ("datagrams", "udp")):
         if plan.get(key):
             raise UserError(f"{what}: for --engine sim so far, not {name}")
     for flow in plan["flows"]:
         if flow.get("pattern"):
             raise UserError(f"flow {flow['name']}.pattern: for --engine sim so far, not {name}")
-    links = plan["links"]
-    if len(links) > 1:
-        raise UserError(
-            f"link: {len(links)} links in a row are for --engine sim so far; {name} builds one"
-        )
-    for way in ("forward", "reverse"):
-        for key in ("rate_steps", "delay_steps", "rate_trace", "delay_trace", "damage"):
-            if links[0]["medium"][way].get(key):
-                what = f"{key} or outage" if key == "rate_steps" else key
-                raise UserError(f"link.0: {what} ({way}): for --engine sim so far, not {name}")
 
 
 _ENGINES = {

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.engines import assets
-from fullpipe.engines.base import Progress, RunResult, refuse_rows
+from fullpipe.engines.base import Progress, RunResult, refuse_applications
 from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
@@ -38,7 +39,8 @@ class LiveEngine:
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where the rights or the agent are missing."""
         refuse_wifi(plan, self.name)
-        refuse_rows(plan, self.name)
+        refuse_links(plan, self.name)
+        refuse_applications(plan, self.name)
         assets.agent()
         for algorithm in assets.algorithms(plan):
             assets.bpf_object(algorithm)
@@ -58,8 +60,10 @@ class LiveEngine:
         peer = _peer(options)
         if peer is None:
             self._check_rights()
+        else:
+            refuse_rows(plan)
         request: dict[str, Any] = {
-            "plan": plan,
+            "plan": with_steps(plan),
             "clock": "wall",
             "cc_trace": options.get("cc_trace"),
             "background_processes": int(options.get("background_processes", 0)),

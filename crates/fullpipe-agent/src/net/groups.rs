@@ -1,10 +1,12 @@
 //! The hosts of a plan, with what their users need of them. The plan says who shares one.
 
-use fullpipe_scenario::{Flow, Hosts, Jitter, Plan};
+use fullpipe_scenario::{Flow, Hosts, Jitter, Plan, Route};
 
 /// A host on the senders' side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SenderSide {
+    /// The link before which it stands.
+    pub(crate) enter: u16,
     pub(crate) reverse_delay_ns: u64,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) ecn: bool,
@@ -13,6 +15,8 @@ pub(crate) struct SenderSide {
 /// A host on the receivers' side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReceiverSide {
+    /// The link behind which it stands.
+    pub(crate) leave: u16,
     pub(crate) forward_delay_ns: u64,
 }
 
@@ -23,25 +27,32 @@ pub(crate) struct Groups {
     pub(crate) receivers: Vec<ReceiverSide>,
     /// Positions in `senders` and `receivers`, one pair a flow.
     pub(crate) flows: Vec<(usize, usize)>,
-    /// `None`: there are no probes.
-    pub(crate) probes: Option<(usize, usize)>,
+    /// The same for each probe.
+    pub(crate) probes: Vec<(usize, usize)>,
 }
 
 impl Groups {
     pub(crate) fn of(plan: &Plan) -> Self {
         let mut groups = Self::default();
         for flow in &plan.flows {
-            let pair = groups.place(plan, Some(flow), flow.hosts);
+            let pair = groups.place(plan, Some(flow), flow.hosts, flow.route);
             groups.flows.push(pair);
         }
         for probe in &plan.probes {
-            groups.probes = Some(groups.place(plan, None, probe.hosts));
+            let pair = groups.place(plan, None, probe.hosts, probe.route);
+            groups.probes.push(pair);
         }
         groups
     }
 
     /// What the first user of a host needs holds for all of them.
-    fn place(&mut self, plan: &Plan, flow: Option<&Flow>, hosts: Hosts) -> (usize, usize) {
+    fn place(
+        &mut self,
+        plan: &Plan,
+        flow: Option<&Flow>,
+        hosts: Hosts,
+        route: Route,
+    ) -> (usize, usize) {
         let (near, far) = (usize::from(hosts.near), usize::from(hosts.far));
         let (forward_delay_ns, reverse_delay_ns) = plan.end_delays_ns(flow);
         if near >= self.senders.len() {
@@ -52,6 +63,7 @@ impl Groups {
             let matching = self.senders.first().is_some_and(|first| first.ecn);
             self.senders.resize(near, SenderSide::default());
             self.senders.push(SenderSide {
+                enter: route.enter,
                 reverse_delay_ns,
                 jitter,
                 ecn: flow.map_or(matching, |flow| flow.ecn),
@@ -59,7 +71,10 @@ impl Groups {
         }
         if far >= self.receivers.len() {
             self.receivers.resize(far, ReceiverSide::default());
-            self.receivers.push(ReceiverSide { forward_delay_ns });
+            self.receivers.push(ReceiverSide {
+                leave: route.leave,
+                forward_delay_ns,
+            });
         }
         (near, far)
     }

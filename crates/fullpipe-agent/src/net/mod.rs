@@ -7,6 +7,7 @@ mod namespace;
 pub(crate) mod netlink;
 pub(crate) mod qdisc;
 mod red;
+mod row;
 mod topology;
 
 pub(crate) use namespace::{Home, Node};

@@ -1,13 +1,15 @@
 //! Queue disciplines as netlink options (linux/pkt_sched.h), each with a line for people in tc's
 //! words. It must never know where in a path one stands.
 
-use fullpipe_scenario::{Aqm, Loss, Qdisc};
+use fullpipe_scenario::{Aqm, Chance, GilbertElliott, Loss, Qdisc, Reorder};
 
 use super::disciplines;
 use super::namespace::Node;
 use super::netlink::{Message, CREATE};
 use super::red;
 
+/// Flags of a request to change what is there.
+const CHANGE: u16 = 0;
 /// A packet and a bit: the credit that testbeds give htb (bytes).
 const BURST_BYTES: u64 = 1600;
 /// netem holds a path's delay and must never be what drops.
@@ -70,9 +72,14 @@ pub(crate) struct Netem {
     pub(crate) delay_ns: u64,
     /// Each packet draws up to this much more, and waits for those before it.
     pub(crate) jitter_ns: u64,
-    /// Packets wait for a slot, which begins up to this long after the first of them came.
-    pub(crate) slot_ns: u64,
+    /// Packets wait for a slot, which begins so long (least, most) after the first of them came.
+    pub(crate) slot_ns: Option<(u64, u64)>,
+    /// A packet that is delayed less than the one before it waits for that.
+    pub(crate) keeps_order: bool,
     pub(crate) loss: Option<Loss>,
+    pub(crate) gemodel: Option<GilbertElliott>,
+    pub(crate) duplicate: Option<Chance>,
+    pub(crate) reorder: Option<Reorder>,
     /// Of its random numbers, where the kernel takes one (Linux 6.7 and later).
     pub(crate) seed: u64,
 }
@@ -85,7 +92,8 @@ pub(crate) fn attach(
     handle: u32,
     spec: &Spec,
 ) -> Result<(), String> {
-    add(node, libc::RTM_NEWQDISC, port_index, parent, handle, spec)?;
+    let place = (port_index, parent, handle);
+    put(node, libc::RTM_NEWQDISC, CREATE, place, spec)?;
     for (band, inner) in spec.bands.iter().enumerate() {
         let class = handle | (band as u32 + 1);
         // Any handle that no other qdisc of the port has.
@@ -133,27 +141,52 @@ pub(crate) fn attach_htb_class(
     port_index: u32,
     rate_bps: u64,
 ) -> Result<(), String> {
-    let spec = htb_class(rate_bps);
-    let parent = handle(1);
-    add(
+    let place = (port_index, handle(1), HTB_CLASS);
+    put(
         node,
         libc::RTM_NEWTCLASS,
-        port_index,
-        parent,
-        HTB_CLASS,
-        &spec,
+        CREATE,
+        place,
+        &htb_class(rate_bps),
     )
 }
 
-fn add(
+/// Another rate for it; what is owed stays owed (htb_change_class()).
+pub(crate) fn change_htb_class(
     node: &mut Node,
-    kind: u16,
+    port_index: u32,
+    rate_bps: u64,
+) -> Result<(), String> {
+    let place = (port_index, handle(1), HTB_CLASS);
+    put(
+        node,
+        libc::RTM_NEWTCLASS,
+        CHANGE,
+        place,
+        &htb_class(rate_bps),
+    )
+}
+
+/// Other parameters for a qdisc; what it holds it keeps.
+pub(crate) fn change(
+    node: &mut Node,
     port_index: u32,
     parent: u32,
     handle: u32,
     spec: &Spec,
 ) -> Result<(), String> {
-    let mut message = Message::request(kind, CREATE, &tcmsg(port_index, handle, parent));
+    let place = (port_index, parent, handle);
+    put(node, libc::RTM_NEWQDISC, CHANGE, place, spec)
+}
+
+fn put(
+    node: &mut Node,
+    kind: u16,
+    flags: u16,
+    (port_index, parent, handle): (u32, u32, u32),
+    spec: &Spec,
+) -> Result<(), String> {
+    let mut message = Message::request(kind, flags, &tcmsg(port_index, handle, parent));
     message.attribute_text(libc::TCA_KIND, spec.kind);
     message.attribute(libc::TCA_OPTIONS | nested_flag(spec.kind), &spec.options);
     node.netlink.ask(message).map_err(|error| {
@@ -359,10 +392,17 @@ pub(crate) fn netem(netem: &Netem) -> Spec {
     let mut line = format!("netem limit {NETEM_LIMIT_PACKETS}");
     let loss = netem.loss.as_ref();
     let fraction = |ppm: u32| ((u64::from(ppm) * u64::from(u32::MAX)) / 1_000_000) as u32;
+    let percent = |ppm: u32| f64::from(ppm) / 1e4;
     let mut options = Message::attributes();
     // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter
     let probability = loss.map_or(0, |loss| fraction(loss.probability_ppm));
-    let qopt = [0, NETEM_LIMIT_PACKETS, probability, 0, 0, 0];
+    let gap = netem
+        .reorder
+        .as_ref()
+        .map_or(0, |reorder| reorder.gap.max(1));
+    let twice = netem.duplicate.as_ref();
+    let copies = twice.map_or(0, |chance| fraction(chance.probability_ppm));
+    let qopt = [0, NETEM_LIMIT_PACKETS, probability, gap, copies, 0];
     options.put(&qopt.map(u32::to_ne_bytes).concat());
     // netem draws from delay - jitter ..= delay + jitter.
     let half_ns = netem.jitter_ns / 2;
@@ -372,23 +412,61 @@ pub(crate) fn netem(netem: &Netem) -> Spec {
     }
     if netem.jitter_ns > 0 {
         options.attribute_u64(11, half_ns);
+        line += &format!(" {half_ns}ns");
+    }
+    if netem.jitter_ns > 0 || netem.keeps_order {
         // With a rate, a packet leaves no earlier than the one before it (netem_enqueue()); this
         // one takes no time of its own.
         let endless = 1_000_000_000_000u64;
         let rate = [u32::MAX, 0, 0, 0];
         options.attribute(6, &rate.map(u32::to_ne_bytes).concat());
         options.attribute_u64(8, endless);
-        line += &format!(" {half_ns}ns rate 8tbit");
+        line += " rate 8tbit";
     }
-    if netem.slot_ns > 0 {
+    if let Some((least_ns, most_ns)) = netem.slot_ns {
         let mut slot = [0u8; 40];
-        slot[8..16].copy_from_slice(&netem.slot_ns.to_ne_bytes());
+        slot[..8].copy_from_slice(&least_ns.to_ne_bytes());
+        slot[8..16].copy_from_slice(&most_ns.to_ne_bytes());
         options.attribute(12, &slot);
-        line += &format!(" slot 0ns {}ns", netem.slot_ns);
+        line += &format!(" slot {least_ns}ns {most_ns}ns");
+    }
+    if loss.is_some() || twice.is_some() {
+        // struct tc_netem_corr: delay, loss, duplicate
+        let of_loss = loss.map_or(0, |loss| fraction(loss.correlation_ppm));
+        let of_copies = twice.map_or(0, |chance| fraction(chance.correlation_ppm));
+        let correlation = [0, of_loss, of_copies];
+        options.attribute(1, &correlation.map(u32::to_ne_bytes).concat());
+    }
+    if let Some(chance) = twice {
+        line += &format!(" duplicate {}%", percent(chance.probability_ppm));
+    }
+    if let Some(Reorder { chance, gap }) = &netem.reorder {
+        let parts = [chance.probability_ppm, chance.correlation_ppm].map(fraction);
+        options.attribute(3, &parts.map(u32::to_ne_bytes).concat());
+        line += &format!(" reorder {}% gap {gap}", percent(chance.probability_ppm));
+    }
+    if let Some(chain) = &netem.gemodel {
+        // struct tc_netem_gemodel: p, r, h, k1; h is what passes while bad.
+        let bad = 1_000_000u32.saturating_sub(chain.loss_bad_ppm);
+        let parts = [
+            chain.to_bad_ppm,
+            chain.to_good_ppm,
+            bad,
+            chain.loss_good_ppm,
+        ]
+        .map(fraction);
+        options.nested(5, |inner| {
+            inner.attribute(2, &parts.map(u32::to_ne_bytes).concat());
+        });
+        line += &format!(
+            " loss gemodel {}% {}% {}% {}%",
+            percent(chain.to_bad_ppm),
+            percent(chain.to_good_ppm),
+            percent(chain.loss_bad_ppm),
+            percent(chain.loss_good_ppm)
+        );
     }
     if let Some(loss) = loss {
-        let correlation = [0, fraction(loss.correlation_ppm), 0];
-        options.attribute(1, &correlation.map(u32::to_ne_bytes).concat());
         options.attribute_u32(7, u32::from(loss.ecn));
         line += &format!(
             " loss {}% {}%{}",

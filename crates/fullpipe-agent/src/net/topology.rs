@@ -1,5 +1,6 @@
-//! The dumbbell of a plan: senders' hosts, a router with the forward bottleneck, where needed a
-//! second one with the reverse bottleneck and the forward delays, and receivers' hosts.
+//! The dumbbell of a plan whose network is one link that neither delays nor changes: senders' hosts,
+//! a router with the forward bottleneck, where needed a second one with the reverse bottleneck and
+//! the forward delays, and receivers' hosts. Other networks are in `row.rs`.
 //!
 //! ```text
 //!  sender 0 -+                                        +- receiver 0
@@ -25,23 +26,24 @@ use super::groups::{Groups, ReceiverSide, SenderSide};
 use super::link::{self, End, Metrics, Port};
 use super::namespace::Node;
 use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
+use super::row::Change;
 
 /// Handles of qdiscs, the same on every port.
-mod major {
-    pub(super) const HTB: u32 = 1;
-    pub(super) const ACCESS: u32 = 3;
-    pub(super) const LOSS: u32 = 5;
-    pub(super) const DELAY: u32 = 6;
-    pub(super) const PACING: u32 = 7;
-    pub(super) const JITTER: u32 = 8;
-    pub(super) const QUEUE: u32 = 0x10;
+pub(super) mod major {
+    pub(in crate::net) const HTB: u32 = 1;
+    pub(in crate::net) const ACCESS: u32 = 3;
+    pub(in crate::net) const LOSS: u32 = 5;
+    pub(in crate::net) const DELAY: u32 = 6;
+    pub(in crate::net) const PACING: u32 = 7;
+    pub(in crate::net) const JITTER: u32 = 8;
+    pub(in crate::net) const QUEUE: u32 = 0x10;
 }
 
 const ROUTER: usize = 0;
-const SENDERS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
-const RECEIVERS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+pub(super) const SENDERS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+pub(super) const RECEIVERS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 /// Networks on either side.
-const MAX_HOSTS: usize = 1 << 15;
+pub(super) const MAX_HOSTS: usize = 1 << 15;
 
 /// A qdisc of a node.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,8 @@ pub(crate) struct Place {
 /// What is to be read of one way through the path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WayQueue {
+    /// Of the queue, in recordings.
+    pub(crate) name: String,
     /// `None`: that way has no bottleneck.
     pub(crate) queue: Option<Place>,
     /// Where random loss happens; netem also counts what is dropped below it.
@@ -67,10 +71,12 @@ pub(crate) struct Topology {
     pub(crate) nodes: Vec<Node>,
     /// (node, address) of each flow's two ends: senders' side, receivers' side.
     pub(crate) flow_ends: Vec<[(usize, Ipv4Addr); 2]>,
-    /// The same for the probes.
-    pub(crate) probe_ends: Option<[(usize, Ipv4Addr); 2]>,
-    /// Forward and reverse.
-    pub(crate) ways: [WayQueue; 2],
+    /// The same for each probe; empty where this end sends none.
+    pub(crate) probe_ends: Vec<[(usize, Ipv4Addr); 2]>,
+    /// Forward and reverse of each link.
+    pub(crate) ways: Vec<WayQueue>,
+    /// What changes while the run lasts, in the order of time.
+    pub(crate) changes: Vec<Change>,
     /// netem that only delays: it must never drop.
     pub(crate) delays: Vec<Place>,
     /// What was attached where, in tc's words.
@@ -80,21 +86,17 @@ pub(crate) struct Topology {
 impl Topology {
     pub(crate) fn build(plan: &Plan) -> Result<Self, String> {
         let groups = Groups::of(plan);
+        if !is_dumbbell(plan) {
+            return Self::build_row(plan, &groups);
+        }
         if groups.senders.len().max(groups.receivers.len()) > MAX_HOSTS {
             return Err(format!("flows: more than {MAX_HOSTS} different hosts"));
         }
-        let mut topology = Self {
-            nodes: vec![router("router")?],
-            flow_ends: Vec::new(),
-            probe_ends: None,
-            ways: Default::default(),
-            delays: Vec::new(),
-            lines: Vec::new(),
-        };
+        let mut topology = Self::of_nodes(vec![router("router")?], &plan.links);
         let far = topology.far_side(plan, &groups)?;
         let mut sender_ends = Vec::new();
         for (index, side) in groups.senders.iter().enumerate() {
-            sender_ends.push(topology.sender(plan, side, index)?);
+            sender_ends.push(topology.sender(plan, side, index, ROUTER)?);
         }
         let mut receiver_ends = Vec::new();
         let hub = far.map_or(ROUTER, |(node, _)| node);
@@ -117,20 +119,36 @@ impl Topology {
             [sender_ends[sender], receiver_ends[receiver]]
         };
         topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
-        topology.probe_ends = groups.probes.map(ends);
+        topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
         Ok(topology)
     }
 
-    /// A path that is there already, towards `far`; no host of it is ours to set up.
-    pub(crate) fn beyond_our_control(far: Option<Ipv4Addr>) -> Self {
-        let ends = |far| [(0, Ipv4Addr::UNSPECIFIED), (0, far)];
+    pub(super) fn of_nodes(nodes: Vec<Node>, links: &[Link]) -> Self {
+        let queue = |name| WayQueue {
+            name,
+            ..WayQueue::default()
+        };
         Self {
-            nodes: Vec::new(),
+            nodes,
             flow_ends: Vec::new(),
-            probe_ends: far.map(ends),
-            ways: Default::default(),
+            probe_ends: Vec::new(),
+            ways: links
+                .iter()
+                .flat_map(Link::queue_names)
+                .map(queue)
+                .collect(),
+            changes: Vec::new(),
             delays: Vec::new(),
             lines: Vec::new(),
+        }
+    }
+
+    /// A path that is there already, towards `far`; no host of it is ours to set up.
+    pub(crate) fn beyond_our_control(far: Option<Ipv4Addr>, probes: usize) -> Self {
+        let ends = |far| [(0, Ipv4Addr::UNSPECIFIED), (0, far)];
+        Self {
+            probe_ends: far.map_or_else(Vec::new, |far| vec![ends(far); probes]),
+            ..Self::of_nodes(Vec::new(), &[])
         }
     }
 
@@ -177,11 +195,13 @@ impl Topology {
         Ok(Some((far, near_port)))
     }
 
-    fn sender(
+    /// A sender's host, joined to the router `hub`.
+    pub(super) fn sender(
         &mut self,
         plan: &Plan,
         side: &SenderSide,
         index: usize,
+        hub: usize,
     ) -> Result<(usize, Ipv4Addr), String> {
         let node = Node::create(format!("sender {index}"))?;
         configure_host(&node, plan, side.ecn)?;
@@ -191,11 +211,11 @@ impl Topology {
         let name = format!("s{index}");
         let (port, router_port) = self.join(
             (at, "eth0", address),
-            (ROUTER, &name, gateway),
+            (hub, &name, gateway),
             plan.ends.mtu_bytes,
         )?;
         self.host_route(at, port, gateway, plan)?;
-        link::know_neighbour(&mut self.nodes[ROUTER], router_port, port)?;
+        link::know_neighbour(&mut self.nodes[hub], router_port, port)?;
         if !plan.host.arp {
             link::know_neighbour(&mut self.nodes[at], port, router_port)?;
         }
@@ -207,7 +227,7 @@ impl Topology {
             loss.map(|loss| (loss, seed)),
             Direction::Up,
         )?;
-        self.way_back(plan, side, index, router_port)?;
+        self.way_back(plan, side, index, (hub, router_port))?;
         Ok((at, address))
     }
 
@@ -219,7 +239,7 @@ impl Topology {
         plan: &Plan,
         side: &SenderSide,
         index: usize,
-        port: Port,
+        (hub, port): (usize, Port),
     ) -> Result<(), String> {
         let mut delay = Netem {
             delay_ns: side.reverse_delay_ns,
@@ -232,26 +252,26 @@ impl Topology {
                 JitterShape::PerPacket => delay.jitter_ns = jitter.max_ns,
                 JitterShape::Slotted => {
                     let slots = Netem {
-                        slot_ns: jitter.max_ns,
+                        slot_ns: Some((0, jitter.max_ns)),
                         seed: delay.seed,
                         ..Netem::default()
                     };
                     let slots = qdisc::netem(&slots);
-                    let place = self.attach(ROUTER, port, parent, major::JITTER, &slots)?;
+                    let place = self.attach(hub, port, parent, major::JITTER, &slots)?;
                     self.delays.push(place);
                     parent = inside(handle(major::JITTER));
                 }
             }
         }
         if delay.delay_ns > 0 || delay.jitter_ns > 0 {
-            let place = self.attach(ROUTER, port, parent, major::DELAY, &qdisc::netem(&delay))?;
+            let place = self.attach(hub, port, parent, major::DELAY, &qdisc::netem(&delay))?;
             self.delays.push(place);
         }
         Ok(())
     }
 
     /// A receiver's host, and the port of `hub` to it.
-    fn receiver(
+    pub(super) fn receiver(
         &mut self,
         plan: &Plan,
         side: &ReceiverSide,
@@ -339,14 +359,25 @@ impl Topology {
     /// Loss, rate and queue of one way.
     fn bottleneck(
         &mut self,
-        (at, port, way): (usize, Port, usize),
+        place: (usize, Port, usize),
         loss: Option<(&Loss, u64)>,
+        rate: Option<(u64, &Qdisc)>,
+    ) -> Result<(), String> {
+        let loss = loss.map(|(loss, seed)| loss_spec(loss, seed));
+        self.damaged_bottleneck(place, loss, rate)
+    }
+
+    /// The same with what stands for loss ready to be attached.
+    pub(super) fn damaged_bottleneck(
+        &mut self,
+        (at, port, way): (usize, Port, usize),
+        loss: Option<Spec>,
         rate: Option<(u64, &Qdisc)>,
     ) -> Result<(), String> {
         let mut parent = ROOT;
         let mut loss_place = None;
-        if let Some((loss, seed)) = loss {
-            let place = self.attach(at, port, parent, major::LOSS, &loss_spec(loss, seed))?;
+        if let Some(loss) = loss {
+            let place = self.attach(at, port, parent, major::LOSS, &loss)?;
             loss_place = Some(place);
             parent = inside(place.handle);
         }
@@ -370,7 +401,7 @@ impl Topology {
         Ok(())
     }
 
-    fn attach(
+    pub(super) fn attach(
         &mut self,
         node: usize,
         port: Port,
@@ -413,7 +444,7 @@ impl Topology {
         link::set_gso_max_segments(node, port, plan.host.gso_max_segments)
     }
 
-    fn join(
+    pub(super) fn join(
         &mut self,
         one: (usize, &str, Ipv4Addr),
         other: (usize, &str, Ipv4Addr),
@@ -433,6 +464,18 @@ impl Topology {
         };
         Ok(ports)
     }
+}
+
+/// Whether the network is one wire, and all else lies between it and the hosts.
+fn is_dumbbell(plan: &Plan) -> bool {
+    let is_plain = |way: &Wire| {
+        way.delay_ns == 0
+            && way.loss.is_none()
+            && way.rate_steps.is_empty()
+            && way.delay_steps.is_empty()
+            && way.damage.is_none()
+    };
+    only_link(plan).is_ok_and(|(forward, reverse)| is_plain(forward) && is_plain(reverse))
 }
 
 /// The two ways of a row of one wire.
@@ -460,7 +503,7 @@ fn network(side: Ipv4Addr, index: usize) -> (Ipv4Addr, Ipv4Addr) {
     (Ipv4Addr::from(base + 1), Ipv4Addr::from(base + 2))
 }
 
-fn router(name: &str) -> Result<Node, String> {
+pub(super) fn router(name: &str) -> Result<Node, String> {
     let node = Node::create(name.to_owned())?;
     node.set("ip_forward", "1")?;
     for scope in ["all", "default"] {

@@ -33,25 +33,23 @@ pub(crate) struct Counters {
 
 /// Reads the queues of a path.
 pub(crate) struct QueueMeter {
-    ways: [WayQueue; 2],
-    /// Counters of the IP layer, where random marks are seen.
-    marks: [Option<File>; 2],
+    /// With counters of the IP layer, where random marks are seen.
+    ways: Vec<(WayQueue, Option<File>)>,
 }
 
 impl QueueMeter {
     pub(crate) fn new(topology: &Topology) -> Result<Self, String> {
-        let mut marks = [None, None];
-        for (file, way) in marks.iter_mut().zip(&topology.ways) {
+        let mut ways = Vec::with_capacity(topology.ways.len());
+        for way in &topology.ways {
+            let mut file = None;
             if let Some((node, _)) = way.marks_seen_at {
                 topology.nodes[node].enter()?;
                 let path = "/proc/thread-self/net/netstat";
-                *file = Some(File::open(path).map_err(|error| format!("{path}: {error}"))?);
+                file = Some(File::open(path).map_err(|error| format!("{path}: {error}"))?);
             }
+            ways.push((way.clone(), file));
         }
-        Ok(Self {
-            ways: topology.ways.clone(),
-            marks,
-        })
+        Ok(Self { ways })
     }
 
     /// A row for each bottleneck.
@@ -61,7 +59,7 @@ impl QueueMeter {
         t_us: u64,
         mut put: impl FnMut(QueueRow),
     ) -> Result<(), String> {
-        for (way, name) in self.ways.iter().zip(["forward", "reverse"]) {
+        for (way, file) in &self.ways {
             let Some(place) = way.queue else { continue };
             let queue = counters(nodes, place)?;
             let mut lost = 0;
@@ -72,15 +70,14 @@ impl QueueMeter {
                 lost += all.saturating_sub(below.dropped_packets);
             }
             let mut marked = 0;
-            let index = usize::from(name == "reverse");
-            if let (Some((_, with_queue)), Some(file)) = (way.marks_seen_at, &self.marks[index]) {
+            if let (Some((_, with_queue)), Some(file)) = (way.marks_seen_at, file) {
                 let own = if with_queue { queue.marked_packets } else { 0 };
                 let seen = ce_packets(file).map_err(|error| format!("netstat: {error}"))?;
                 marked = seen.saturating_sub(own).min(lost);
             }
             put(QueueRow {
                 t_us,
-                queue: name.to_owned(),
+                queue: way.name.clone(),
                 queue_bytes: queue.backlog_bytes,
                 queue_packets: queue.backlog_packets,
                 sent_bytes: queue.sent_bytes,

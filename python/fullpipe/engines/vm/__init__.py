@@ -12,7 +12,8 @@ from fullpipe import _native
 from fullpipe.cache import user_cache
 from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines import assets
-from fullpipe.engines.base import Progress, RunResult, refuse_rows
+from fullpipe.engines.base import Progress, RunResult, refuse_applications
+from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux
@@ -42,7 +43,8 @@ class VmEngine:
     def check(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError where QEMU or what the plan needs is missing."""
         refuse_wifi(plan, self.name)
-        refuse_rows(plan, self.name)
+        refuse_links(plan, self.name)
+        refuse_applications(plan, self.name)
         assets.refuse_classes(plan)
         if hardware.version() is None:
             raise UserError(
@@ -61,7 +63,7 @@ class VmEngine:
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
         trace_mib = _trace_mib(plan) if trace else 0
         request = {
-            "plan": plan,
+            "plan": with_steps(plan),
             "clock": "virtual",
             "objects": "/bpf",
             "cc_trace": _TRACE_IN_GUEST if trace else None,
@@ -105,7 +107,7 @@ def _unfinished(ended: machine.Ended, complete: bool) -> str | None:
 
 def _stream_mib(plan: Mapping[str, Any]) -> int:
     samples = plan["duration_ns"] // plan["sample_interval_ns"] + 1
-    rows = samples * (2 * len(plan["flows"]) + 3)
+    rows = samples * (2 * len(plan["flows"]) + 2 * len(plan["links"]) + 1)
     rows += sum(plan["duration_ns"] // probe["interval_ns"] + 1 for probe in plan["probes"])
     rows_bytes = rows * _ROW_BYTES + samples * _states_bytes(plan)
     return int(rows_bytes // 2**20) + _STREAM_SPARE_MIB

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.engines import assets
+from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.errors import UserError
 
@@ -141,8 +142,8 @@ def kernel_ccs(plan: Mapping[str, Any]) -> list[str]:
 
 def _wanted(plan: Mapping[str, Any]) -> list[str]:
     wanted = [*_ALWAYS]
-    for key in ("qdisc", "reverse_qdisc"):
-        wanted += _QDISC_MODULES[plan["path"][key]["aqm"]["kind"]]
+    for kind in qdiscs(plan):
+        wanted += _QDISC_MODULES[kind]
     if plan["host"]["pacing"] == "fq":
         wanted.append("sch_fq")
     wanted += [f"{_CC_PREFIX}{name}" for name in kernel_ccs(plan) if name not in ("reno", "cubic")]

@@ -1,0 +1,255 @@
+//! A row of links as namespaces in a row: routers, and between two of them what delays.
+//!
+//! ```text
+//!  sender - router 0 =queue=> delays 0 ... <=queue= router 1 =queue=> delays 1 ... - receiver
+//! ```
+//!
+//! | where | what |
+//! |---|---|
+//! | a router to the next one | loss and copies, rate and queue |
+//! | the node between them, onwards | packets that wait for one another, delay, overtaking |
+//!
+//! What changes is a list of times and netlink requests; who has a clock makes them.
+
+use std::net::Ipv4Addr;
+
+use fullpipe_net::{derive_seed, purpose};
+use fullpipe_scenario::{Link, Medium, Plan, Wire};
+
+use super::groups::Groups;
+use super::link::{self, Metrics, Port};
+use super::namespace::Node;
+use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
+use super::topology::{major, router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
+
+/// Of an outage: bits of a full packet.
+const PACKET_BITS: u64 = 1514 * 8;
+const NS_PER_S: u64 = 1_000_000_000;
+/// What `8 bit/s` is to htb: its least.
+const LEAST_BPS: u64 = 8;
+
+/// Something that changes at a moment of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) at_ns: u64,
+    node: usize,
+    port_index: u32,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// Rate of htb's class.
+    Rate(u64),
+    /// A delay line: parent and parameters.
+    Delay(u32, Spec),
+}
+
+impl Change {
+    /// Asks the kernel for it.
+    pub(crate) fn apply(&self, nodes: &mut [Node]) -> Result<(), String> {
+        let node = &mut nodes[self.node];
+        match &self.what {
+            What::Rate(rate_bps) => qdisc::change_htb_class(node, self.port_index, *rate_bps),
+            What::Delay(parent, spec) => {
+                qdisc::change(node, self.port_index, *parent, handle(major::DELAY), spec)
+            }
+        }
+    }
+}
+
+/// Ports of one link: those of its two routers, and of the node between them.
+struct Hop {
+    /// Router and its port, forward and reverse: where queues are.
+    queues: [(usize, Port); 2],
+    /// The node between, and its ports forward and reverse; `None`: nothing is delayed.
+    delays: Option<(usize, [Port; 2])>,
+}
+
+impl Topology {
+    pub(super) fn build_row(plan: &Plan, groups: &Groups) -> Result<Self, String> {
+        if groups.senders.len().max(groups.receivers.len()) > MAX_HOSTS {
+            return Err(format!("flows: more than {MAX_HOSTS} different hosts"));
+        }
+        let mut topology = Self::of_nodes(Vec::new(), &plan.links);
+        let mut routers = Vec::new();
+        for index in 0..=plan.links.len() {
+            topology.nodes.push(router(&format!("router {index}"))?);
+            routers.push(topology.nodes.len() - 1);
+        }
+        for (index, link) in plan.links.iter().enumerate() {
+            let [forward, reverse] = wires(link)?;
+            let joined = [routers[index], routers[index + 1]];
+            let hop = topology.hop(plan, index, joined, delays(forward) || delays(reverse))?;
+            for (way, wire) in [forward, reverse].into_iter().enumerate() {
+                topology.way(plan, 2 * index + way, wire, &hop)?;
+            }
+        }
+        let mut sender_ends = Vec::new();
+        for (index, side) in groups.senders.iter().enumerate() {
+            let hub = routers[usize::from(side.enter)];
+            sender_ends.push(topology.sender(plan, side, index, hub)?);
+        }
+        let mut receiver_ends = Vec::new();
+        for (index, side) in groups.receivers.iter().enumerate() {
+            let hub = routers[usize::from(side.leave) + 1];
+            receiver_ends.push(topology.receiver(plan, side, index, hub)?.0);
+        }
+        let ends = |(sender, receiver): (usize, usize)| -> [(usize, Ipv4Addr); 2] {
+            [sender_ends[sender], receiver_ends[receiver]]
+        };
+        topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
+        topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
+        topology.changes.sort_by_key(|change| change.at_ns);
+        Ok(topology)
+    }
+
+    /// Joins two routers, by way of a node that delays where it is needed, with routes both ways.
+    fn hop(
+        &mut self,
+        plan: &Plan,
+        index: usize,
+        [near, far]: [usize; 2],
+        is_delayed: bool,
+    ) -> Result<Hop, String> {
+        if !is_delayed {
+            let [near_port, far_port] = self.lay(plan, 2 * index, [near, far])?;
+            return Ok(Hop {
+                queues: [(near, near_port), (far, far_port)],
+                delays: None,
+            });
+        }
+        self.nodes.push(router(&format!("delays {index}"))?);
+        let between = self.nodes.len() - 1;
+        let [near_port, back] = self.lay(plan, 2 * index, [near, between])?;
+        let [onwards, far_port] = self.lay(plan, 2 * index + 1, [between, far])?;
+        Ok(Hop {
+            queues: [(near, near_port), (far, far_port)],
+            delays: Some((between, [onwards, back])),
+        })
+    }
+
+    /// A pair of ports between two nodes: receivers lie behind the second one, senders behind the
+    /// first.
+    fn lay(
+        &mut self,
+        plan: &Plan,
+        number: usize,
+        [left, right]: [usize; 2],
+    ) -> Result<[Port; 2], String> {
+        let address = |host| Ipv4Addr::new(172, 16, number as u8, host);
+        let names = [format!("f{number}"), format!("r{number}")];
+        let (left_port, right_port) = self.join(
+            (left, &names[0], address(1)),
+            (right, &names[1], address(2)),
+            plan.ends.mtu_bytes,
+        )?;
+        let nothing = Metrics::default();
+        let node = &mut self.nodes[left];
+        link::route(node, left_port, (RECEIVERS, 9), address(2), nothing)?;
+        link::know_neighbour(node, left_port, right_port)?;
+        let node = &mut self.nodes[right];
+        link::route(node, right_port, (SENDERS, 9), address(1), nothing)?;
+        link::know_neighbour(node, right_port, left_port)?;
+        Ok([left_port, right_port])
+    }
+
+    /// What one way of a link does to packets, now and later.
+    fn way(&mut self, plan: &Plan, way: usize, wire: &Wire, hop: &Hop) -> Result<(), String> {
+        let (node, port) = hop.queues[way % 2];
+        let seed = |purpose| derive_seed(plan.seed, purpose, way as u32);
+        let damage = wire.damage.as_ref();
+        let gemodel = damage.and_then(|damage| damage.gemodel.clone());
+        let duplicate = damage.and_then(|damage| damage.duplicate.clone());
+        let loses = wire.loss.is_some() || gemodel.is_some() || duplicate.is_some();
+        let loss = loses.then(|| {
+            qdisc::netem(&Netem {
+                loss: wire.loss.clone(),
+                gemodel,
+                duplicate,
+                seed: seed(purpose::LINK_LOSS),
+                ..Netem::default()
+            })
+        });
+        let rate = wire.rate_bps.map(|rate_bps| (rate_bps, &wire.qdisc));
+        self.damaged_bottleneck((node, port, way), loss, rate)?;
+        for (index, &(at_ns, rate_bps)) in wire.rate_steps.iter().enumerate() {
+            let next_ns = wire.rate_steps.get(index + 1).map(|step| step.0);
+            let until_ns = next_ns.unwrap_or(plan.duration_ns).max(at_ns + 1);
+            self.changes.push(Change {
+                at_ns,
+                node,
+                port_index: port.index,
+                what: What::Rate(carried(rate_bps, until_ns - at_ns)),
+            });
+        }
+        match hop.delays {
+            Some((between, ports)) => {
+                self.delay(wire, between, ports[way % 2], seed(purpose::JITTER))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn delay(&mut self, wire: &Wire, node: usize, port: Port, seed: u64) -> Result<(), String> {
+        let damage = wire.damage.as_ref();
+        let mut parent = ROOT;
+        if let Some(hold) = damage.and_then(|damage| damage.hold.as_ref()) {
+            let slots = qdisc::netem(&Netem {
+                slot_ns: Some((hold.time_ns, hold.time_ns)),
+                seed,
+                ..Netem::default()
+            });
+            let place = self.attach(node, port, parent, major::JITTER, &slots)?;
+            self.delays.push(place);
+            parent = inside(place.handle);
+        }
+        let line = |delay_ns| {
+            qdisc::netem(&Netem {
+                delay_ns,
+                keeps_order: !wire.delay_steps.is_empty(),
+                reorder: damage.and_then(|damage| damage.reorder.clone()),
+                seed,
+                ..Netem::default()
+            })
+        };
+        if wire.delay_ns == 0 && wire.delay_steps.is_empty() {
+            return Ok(());
+        }
+        let place = self.attach(node, port, parent, major::DELAY, &line(wire.delay_ns))?;
+        self.delays.push(place);
+        let steps = wire.delay_steps.iter().map(|&(at_ns, delay_ns)| Change {
+            at_ns,
+            node,
+            port_index: port.index,
+            what: What::Delay(parent, line(delay_ns)),
+        });
+        self.changes.extend(steps);
+        Ok(())
+    }
+}
+
+/// htb knows no rate of 0. While nothing shall pass, it has the rate at which one packet takes as
+/// long: that one passes, and those behind it wait until the end.
+fn carried(rate_bps: u64, length_ns: u64) -> u64 {
+    match rate_bps {
+        0 => (PACKET_BITS * NS_PER_S / length_ns).max(LEAST_BPS),
+        _ => rate_bps,
+    }
+}
+
+/// Whether a way needs a node that delays.
+fn delays(wire: &Wire) -> bool {
+    let holds = wire
+        .damage
+        .as_ref()
+        .is_some_and(|damage| damage.hold.is_some());
+    wire.delay_ns > 0 || !wire.delay_steps.is_empty() || holds
+}
+
+fn wires(link: &Link) -> Result<[&Wire; 2], String> {
+    match &link.medium {
+        Medium::Wire { forward, reverse } => Ok([forward, reverse]),
+        Medium::Wifi { .. } => Err("links: a kernel's links are wires".into()),
+    }
+}

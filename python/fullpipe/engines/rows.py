@@ -1,0 +1,74 @@
+"""Rows of links for engines that run a kernel: what those lack is refused, and traces become the
+steps that htb and netem can follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fullpipe import _native, traces
+from fullpipe.errors import UserError
+
+#: Within it a rate is what a trace passes on the mean. A change costs the guest about 50 us of its
+#: processor; below this, opportunities are single packets anyway.
+RATE_BIN_MS = 20
+
+
+def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
+    """Raises UserError for links that kernels cannot be made to behave as."""
+    for index, link, way, wire in _ways(plan):
+        damage = wire.get("damage") or {}
+        refused = {
+            "policer": damage.get("policer"),
+            "wifi_jitter": damage.get("wifi_jitter_ns"),
+            "hold.packets": (damage.get("hold") or {}).get("packets"),
+            "loss_marks": link["name"] != "path" and (wire["loss"] or {}).get("ecn"),
+        }
+        for key, value in refused.items():
+            if value:
+                prefix = "" if way == "forward" else "reverse."
+                raise UserError(
+                    f"link.{index}.{prefix}{key}: for --engine sim; {engine} builds links of htb "
+                    "and netem, which have no such thing"
+                )
+
+
+def refuse_rows(plan: Mapping[str, Any]) -> None:
+    """Raises UserError where a plan says what lies between two real hosts."""
+    if len(plan["links"]) > 1 or plan["links"][0]["name"] != "path":
+        raise UserError("link: a real network has its own; leave it out, or run without --peer")
+
+
+def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plan with traces as steps of rates and delays. Raises UserError where a trace has changed
+    since."""
+    if not any(wire.keys() & {"rate_trace", "delay_trace"} for *_, wire in _ways(plan)):
+        return plan
+    traces.verify(plan)
+    end_ns = plan["duration_ns"]
+    links = []
+    for link in plan["links"]:
+        medium = dict(link["medium"])
+        for way in ("forward", "reverse"):
+            wire = dict(medium[way])
+            rate, delay = wire.pop("rate_trace", None), wire.pop("delay_trace", None)
+            if rate:
+                wire["rate_steps"] = _native.traces.rate_steps(rate["path"], RATE_BIN_MS, end_ns)
+            if delay:
+                wire["delay_steps"] = _native.traces.delays(delay["path"], end_ns)
+            medium[way] = wire
+        links.append({**link, "medium": medium})
+    return {**plan, "links": links}
+
+
+def qdiscs(plan: Mapping[str, Any]) -> list[str]:
+    """Kinds of the queue disciplines of all links."""
+    return [wire["qdisc"]["aqm"]["kind"] for *_, wire in _ways(plan)]
+
+
+def _ways(plan: Mapping[str, Any]) -> Iterator[tuple[int, Any, str, Any]]:
+    for index, link in enumerate(plan["links"]):
+        for way in ("forward", "reverse"):
+            if way in link["medium"]:
+                yield index, link, way, link["medium"][way]

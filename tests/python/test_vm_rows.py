@@ -1,0 +1,109 @@
+"""Rows of links in the virtual machine: namespaces in a row whose rates and delays change, and
+damage by netem. One run shows all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fullpipe.engines.base import engine
+from fullpipe.engines.rows import refuse_links, with_steps
+from fullpipe.engines.vm import kernels, machine
+from fullpipe.errors import UserError
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+
+def plan_of(*links: dict[str, Any], **document: Any) -> dict[str, Any]:
+    rows = [{"name": f"link{index}", **link} for index, link in enumerate(links)]
+    return resolve(make_scenario({"duration": "6s", "link": rows, **document}))
+
+
+@pytest.mark.parametrize(
+    ("link", "key"),
+    [
+        ({"policer": {"rate": "1mbit", "burst": "20KB"}}, "link.0.policer"),
+        ({"wifi_jitter": "7ms"}, "link.0.wifi_jitter"),
+        ({"reverse": {"hold": {"time": "1ms", "packets": 4}}}, "link.0.reverse.hold.packets"),
+        ({"loss": "1%", "loss_marks": True}, "link.0.loss_marks"),
+    ],
+)
+def test_what_kernels_lack_is_refused_by_its_key(link: dict[str, Any], key: str) -> None:
+    plan = plan_of({"rate": "5mbit", **link}, flow=[{"cc": "reno"}])
+    with pytest.raises(UserError, match=key.replace(".", r"\.")):
+        refuse_links(plan, "vm")
+
+
+def test_traces_are_steps_for_a_kernel_and_pass_as_much(tmp_path: Any) -> None:
+    (tmp_path / "rate").write_text("".join(f"{ms}\n" for ms in [*range(1, 400, 2), 1000]))
+    (tmp_path / "delay").write_text("0 10\n1000 20\n3000 0\n")
+    link = {"rate_trace": str(tmp_path / "rate"), "delay_trace": str(tmp_path / "delay")}
+    plan = plan_of(link, flow=[{"cc": "reno"}])
+    wire = with_steps(plan)["links"][0]["medium"]["forward"]
+    assert "rate_trace" not in wire
+    ends = [at for at, _ in wire["rate_steps"][1:]] + [6 * 10**9]
+    bits = sum(
+        rate * (end - at) / 1e9 for (at, rate), end in zip(wire["rate_steps"], ends, strict=True)
+    )
+    assert bits == pytest.approx(6 * 201 * 1514 * 8, rel=0.01)
+    assert [at for at, _ in wire["delay_steps"]] == [0, 10**9, 3 * 10**9, 4 * 10**9]
+
+
+@pytest.mark.vm
+@pytest.mark.skipif(
+    machine.version() is None or kernels.cached(kernels.DEFAULT) is None,
+    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
+)
+def test_a_row_in_the_machine_has_the_rates_delays_and_damage_of_its_links() -> None:
+    plan = plan_of(
+        {
+            "rate": "2mbit", "delay": "10ms", "buffer": "30KB",
+            "rate_steps": [["2s", "4mbit"]], "outage": [["4s", "500ms"]],
+            "delay_steps": [["1s", "25ms"]],
+        },
+        {
+            "rate": "6mbit", "delay": "5ms", "gemodel": {"p": "0.3%", "r": "40%"},
+            "duplicate": "1%", "reorder": "1%", "reverse": {"hold": {"time": "3ms"}},
+        },
+        flow=[
+            {"cc": "bbr3", "start": "1500ms"},
+            {"cc": "reno", "enter": "link1", "start": "1500ms", "stop": "3s"},
+        ],
+        probe=[
+            {"name": "long", "interval": "50ms"},
+            {"name": "short", "interval": "50ms", "enter": "link1"},
+        ],
+    )  # fmt: skip
+    result = engine("vm").run(plan, lambda _done: True, {})
+    assert result.failure is None
+    pings = result.tables["ping_samples"].to_pydict()
+    told = list(zip(pings["probe"], pings["t_us"], pings["rtt_us"], strict=True))
+
+    def rtt_ms(name: str, start_s: float, end_s: float) -> float:
+        found = [rtt for probe, at, rtt in told if probe == name and start_s < at / 1e6 < end_s]
+        return float(np.median([rtt for rtt in found if rtt is not None])) / 1000
+
+    # Before flows: the links' delays, with 3 ms of the ACKs' slot; then 15 ms more one way.
+    assert rtt_ms("long", 0, 0.9) == pytest.approx(33, abs=1)
+    assert rtt_ms("short", 0, 0.9) == pytest.approx(13, abs=1)
+    assert rtt_ms("long", 1.05, 1.45) == pytest.approx(48, abs=1)
+    queues = result.tables["queue_samples"].to_pydict()
+    rows = list(zip(queues["queue"], queues["t_us"], queues["sent_bytes"], strict=True))
+    sent = {at // 100_000: count for queue, at, count in rows if queue == "link0.forward"}
+
+    def rate_mbps(start_s: float, end_s: float) -> float:
+        return float(sent[round(end_s * 10)] - sent[round(start_s * 10)]) * 8e-6 / (end_s - start_s)
+
+    assert rate_mbps(2.5, 4) == pytest.approx(4, rel=0.06)
+    assert rate_mbps(4.1, 4.5) < 0.1
+    assert rate_mbps(4.9, 6) > 1
+    lost = {
+        queue: count
+        for queue, count in zip(queues["queue"], queues["random_lost_packets"], strict=True)
+    }
+    assert lost["link1.forward"] > 0
+    assert lost["link0.forward"] == 0
+    assert set(queues["queue"]) == {"link0.forward", "link1.forward"}
