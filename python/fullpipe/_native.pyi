@@ -114,6 +114,8 @@ class _Sim:
         plan_json: str,
         progress: Callable[[int], bool] | None = None,
         pcap: str | None = None,
+        traces: dict[str, Trace] | None = None,
+        rows: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]: ...
     def components(self) -> dict[str, str]: ...
 
@@ -133,7 +135,18 @@ class _Wifi:
 
 cc: _Cc
 controller: _Controller
+
+class Trace:
+    def __len__(self) -> int: ...
+    def columns(self) -> list[bytes]: ...
+
+class _Traffic:
+    def trace(self, starts: bytes, counts: bytes, pauses: bytes, bytes: bytes) -> Trace: ...
+    def backbone(self, seed: int, duration_ns: int, rate_bps: int) -> Trace: ...
+    def fluid(self, discipline: str, arrivals: bytes, works: bytes) -> bytes: ...
+
 sim: _Sim
+traffic: _Traffic
 stream: _Stream
 traces: _Traces
 model: Any

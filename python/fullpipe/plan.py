@@ -17,6 +17,7 @@ from fullpipe.damage import resolve_damage
 from fullpipe.errors import UserError
 from fullpipe.qdiscs import resolve_qdisc
 from fullpipe.scenario import Flow, Link, LinkWay, Path, Scenario
+from fullpipe.traffic.options import resolve_source
 from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
 
 _PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
@@ -29,10 +30,10 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     path = scenario.path
     seed = scenario.seed if seed is None else seed
     flows = _flows(scenario, seed)
-    pages, datagrams = _pages(scenario), _datagrams(scenario)
+    pages, datagrams, traffic = _pages(scenario), _datagrams(scenario), _traffic(scenario)
     # Pages come down, and ask up.
     both = [{**page, "direction": "down"} for page in pages]
-    senders = [*flows, *both, *datagrams]
+    senders = [*flows, *both, *datagrams, *traffic]
     has_down = any(one["direction"] == "down" for one in senders)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
     jitter = _jitter(path.jitter, path.jitter_shape)
@@ -93,6 +94,8 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
         plan["pages"] = pages
     if datagrams:
         plan["datagrams"] = datagrams
+    if traffic:
+        plan["traffic"] = traffic
     if scenario.wifi:
         _put_behind_wifi(plan, scenario, scenario.wifi)
     _put_on_hosts(plan)
@@ -154,20 +157,8 @@ def _start_offset_ns(spread_ns: int, seed: int | None, index: int) -> int:
 
 def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:
     path = scenario.path
-    forward = reverse = None
     enter, leave = scenario.route(flow)
-    if flow.rtt is not None and scenario.link:
-        links_ns = sum(sum(_delays_ns(link)) for link in scenario.link[enter : leave + 1])
-        if flow.rtt < links_ns:
-            raise UserError(
-                f"flow.{index}.rtt: is less than its links' delays, "
-                f"{units.format_time(links_ns)} both ways"
-            )
-        forward, reverse = 0, flow.rtt - links_ns
-    elif flow.rtt is not None:
-        if flow.rtt < path.forward_delay:
-            raise UserError(f"flow.{index}.rtt: is less than path.forward_delay, a part of it")
-        forward, reverse = path.forward_delay, flow.rtt - path.forward_delay
+    forward, reverse = _own_delays_ns(scenario, flow.rtt, (enter, leave), f"flow.{index}.rtt")
     jitter = None
     if flow.jitter is not None or flow.jitter_shape is not None:
         jitter = _jitter(
@@ -217,10 +208,67 @@ def _datagrams(scenario: Scenario) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def _own_delays_ns(
+    scenario: Scenario, rtt_ns: int | None, route: tuple[int, int], key: str
+) -> tuple[int | None, int | None]:
+    """Delays of the ends (forward, reverse) of who has a base RTT of its own; None: the path's."""
+    if rtt_ns is None:
+        return None, None
+    if scenario.link:
+        enter, leave = route
+        links_ns = sum(sum(_delays_ns(link)) for link in scenario.link[enter : leave + 1])
+        if rtt_ns < links_ns:
+            raise UserError(
+                f"{key}: is less than its links' delays, {units.format_time(links_ns)} both ways"
+            )
+        return 0, rtt_ns - links_ns
+    forward_ns = scenario.path.forward_delay
+    if rtt_ns < forward_ns:
+        raise UserError(f"{key}: is less than path.forward_delay, a part of it")
+    return forward_ns, rtt_ns - forward_ns
+
+
+def _traffic(scenario: Scenario) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = []
+    path, tables, numbers = scenario.path, scenario.cc_tables, dict[str, int]()
+    for index, traffic in enumerate(scenario.traffic):
+        cc = choose(traffic.cc, tables)
+        numbers[cc.name] = numbers.get(cc.name, 0) + 1
+        name = traffic.name or f"{cc.name}-traffic.{numbers[cc.name]}"
+        if name in [known["name"] for known in groups]:
+            raise UserError(f"traffic.{index}.name: {name!r} is used twice; names must differ")
+        is_up = traffic.direction == "up"
+        rate_bps = path.rate if is_up else path.reverse_rate or path.rate
+        ecn = path.ecn if traffic.ecn is None else traffic.ecn
+        enter, leave = scenario.route(traffic)
+        senders = []
+        for position in range(traffic.senders):
+            forward, reverse = _own_delays_ns(
+                scenario, traffic.rtt_of(position), (enter, leave), f"traffic.{index}.rtts"
+            )
+            senders.append({
+                "host_numbers": (position, 0) if is_up else (0, position),
+                "forward_delay_ns": forward, "reverse_delay_ns": reverse,
+                "direction": traffic.direction, "ecn": ecn,
+            })  # fmt: skip
+        try:
+            source = resolve_source(traffic, rate_bps, path.mtu)
+        except UserError as error:
+            raise UserError(f"traffic.{index}: {error}") from None
+        groups.append({
+            "name": name, "cc": _cc(cc), "direction": traffic.direction,
+            "route": {"enter": enter, "leave": leave}, "dscp": traffic.dscp, "ecn": ecn,
+            "start_ns": traffic.start, "stop_ns": traffic.stop, "senders": senders,
+            "source": source,
+        })  # fmt: skip
+    return groups
+
+
 def cc_choices(plan: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """(whose, choice) of every congestion control of a plan."""
     found = [(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]]
-    return found + [(f"page {page['name']}", page["cc"]) for page in plan.get("pages", [])]
+    found += [(f"page {page['name']}", page["cc"]) for page in plan.get("pages", [])]
+    return found + [(f"traffic {group['name']}", group["cc"]) for group in plan.get("traffic", [])]
 
 
 def _cc(choice: Choice) -> dict[str, Any]:
@@ -295,12 +343,18 @@ def _put_on_hosts(plan: dict[str, Any]) -> None:
     host of its own."""
     ends = plan["ends"]
     others = [*plan.get("pages", []), *plan.get("datagrams", [])]
-    first = [*plan["flows"], *others][0]
+    traffic = plan.get("traffic", [])
+    first = [*plan["flows"], *others, *traffic][0]
     has_link = plan["host"]["access_rate_bps"] > 0
     near: list[Any] = []
     far: list[Any] = []
     everyone = [*enumerate(plan["flows"]), *((len(plan["flows"]), one) for one in plan["probes"])]
     everyone += [(len(plan["flows"]) + 1 + index, one) for index, one in enumerate(others)]
+    everyone += [
+        (len(plan["flows"]) + 1 + len(others) + index, sender)
+        for index, group in enumerate(traffic)
+        for sender in group["senders"]
+    ]
     for index, one in everyone:
         delays = {
             key: ends[key] if one.get(key) is None else one[key]
@@ -318,6 +372,9 @@ def _put_on_hosts(plan: dict[str, Any]) -> None:
             one["route"]["leave"],
         )  # fmt: skip
         one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}
+    for group in traffic:
+        for one in group["senders"]:
+            del one["direction"], one["ecn"]
 
 
 def _position(known: list[Any], wanted: Any) -> int:

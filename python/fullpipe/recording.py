@@ -73,6 +73,13 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "datagrams": pa.schema([
         (name, _U) for name in ("t_us", "stream_id", "seq", "frame", "bytes", "delay_us")
     ]),
+    "traffic": pa.schema([
+        (name, _U) for name in (
+            "group_id", "number", "sender", "base_rtt_us", "start_us", "size_bytes",
+            "completion_us", "chunks", "pause_us", "bytes_acked", "packets_sent",
+            "packets_retransmitted", "timeouts",
+        )
+    ]),
 }  # fmt: skip
 
 

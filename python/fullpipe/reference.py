@@ -78,6 +78,10 @@ EXAMPLES: dict[str, Any] = {
     "udp.name": "call", "udp.start": "1s", "udp.stop": "50s", "udp.enter": "wire",
     "udp.leave": "wire", "udp.rate": "64kbit", "udp.frames": 30.0, "udp.deadline": "100ms",
     "udp.on": "1s", "udp.off": "2s",
+    "traffic.cc": "bbr3", "traffic.name": "search", "traffic.load": 0.5,
+    "traffic.flows_per_s": 300.0, "traffic.sizes": "websearch", "traffic.trace": "mawi",
+    "traffic.senders": 2, "traffic.rtts": ["10ms", "30ms"], "traffic.start": "1s",
+    "traffic.stop": "50s", "traffic.enter": "wire", "traffic.leave": "wire",
     "probe.name": "ping", "probe.start": "1s", "cc.NAME.base": "cubic",
 }  # fmt: skip
 
@@ -204,7 +208,7 @@ def _table(model: type[BaseModel], prefix: str) -> str:
 
 
 def _engines(key: str) -> str:
-    simulated = ("wifi.", "page.", "udp.", "flow.pattern.")
+    simulated = ("wifi.", "page.", "udp.", "flow.pattern.", "traffic.")
     is_simulated = key.startswith(simulated) or key.endswith(".station")
     is_link = key.startswith("link.") or key.endswith((".enter", ".leave"))
     usual = "sim" if is_simulated else "all but two hosts" if is_link else "all"
@@ -280,9 +284,9 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "must be given"
     value = field.default
-    if value is PydanticUndefined or value is None or value == {}:
-        return "-"
     quantity = _quantity(field)
+    if value is PydanticUndefined or value is None or value == {} or (quantity and value == []):
+        return "-"
     return f"`{quantity.written(value)}`" if quantity else f"`{_toml(value)}`"
 
 

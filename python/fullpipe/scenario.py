@@ -32,6 +32,8 @@ from fullpipe.applications.options import (
 from fullpipe.damage import DamageKeys, Gemodel, Hold, Policer, check_damage
 from fullpipe.errors import UserError
 from fullpipe.fields import Buffer, Dscp, Part, Rate, Ratio, Size, Time
+from fullpipe.traffic.options import MAWI, Traffic
+from fullpipe.traffic.sizes import is_file
 from fullpipe.wifi import WifiOptions, station_names
 
 if TYPE_CHECKING:
@@ -392,7 +394,7 @@ class CcTable(BaseModel):
     base: str | None = Field(None, description="the congestion control that this is a variant of")
 
 
-_Routed = Flow | Probe | Page | Udp
+_Routed = Flow | Probe | Page | Udp | Traffic
 
 
 class Scenario(Part):
@@ -425,6 +427,7 @@ class Scenario(Part):
     flow: list[Flow] = Field(default=[], description="the connections")
     page: list[Page] = Field(default=[], max_length=64, description="pages that are loaded")
     udp: list[Udp] = Field(default=[], max_length=64, description="streams of datagrams")
+    traffic: list[Traffic] = Field(default=[], max_length=64, description="flows that come and go")
     probe: list[Probe] = Field(default=[], max_length=16)
     host: Host = Host()
     cc: dict[str, CcTable] = Field(
@@ -450,10 +453,13 @@ class Scenario(Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
-        if not self.flow and not self.page and not self.udp:
-            raise ValueError("flow: there must be at least one [[flow]], [[page]] or [[udp]]")
+        if not (self.flow or self.page or self.udp or self.traffic):
+            raise ValueError(
+                "flow: there must be at least one [[flow]], [[page]], [[udp]] or [[traffic]]"
+            )
         self._check_row()
         self._check_applications()
+        self._check_traffic()
         if self.duration <= 0:
             raise ValueError("duration: must be above 0, such as 60s")
         if self.warmup >= self.duration:
@@ -508,6 +514,18 @@ class Scenario(Part):
                     f"udp.{index}.payload: at most {self.path.mtu - 28}, what path.mtu holds"
                 )
 
+    def _check_traffic(self) -> None:
+        if self.traffic and self.wifi:
+            raise ValueError("traffic: not with [wifi] so far")
+        names = [traffic.name for traffic in self.traffic if traffic.name]
+        for index, traffic in enumerate(self.traffic):
+            if traffic.name and names.count(traffic.name) > 1:
+                raise ValueError(
+                    f"traffic: the name {traffic.name!r} is used twice; names must differ"
+                )
+            if traffic.start >= self.duration:
+                raise ValueError(f"traffic.{index}.start: must be before the end of the run")
+
     def repeated(self) -> Scenario:
         """As it is run with several seeds: with the spread of starts that it names, or the usual
         one."""
@@ -520,6 +538,7 @@ class Scenario(Part):
         everyone: list[tuple[str, Sequence[_Routed]]]
         everyone = [
             ("flow", self.flow), ("probe", self.probe), ("page", self.page), ("udp", self.udp),
+            ("traffic", self.traffic),
         ]  # fmt: skip
         if not names:
             for kind, users in everyone:
@@ -644,15 +663,20 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
 
 
 def _find_files(document: dict[str, Any], folder: FilePath) -> None:
-    """Files of congestion controls and traces are named relative to the scenario's folder; where
-    that is not this one, whole."""
+    """Files of congestion controls, sizes and traces are named relative to the scenario's folder;
+    where that is not this one, whole."""
     if folder.resolve() == FilePath.cwd():
         return
     from fullpipe.outside import is_file_name  # loads what is compiled: only when needed
 
     tables = document.get("cc")
-    lists = [document.get(key) for key in ("flow", "page")]
+    lists = [document.get(key) for key in ("flow", "page", "traffic")]
     items = [(item, "cc") for found in lists if isinstance(found, list) for item in found]
+    for item in lists[2] if isinstance(lists[2], list) else []:
+        for key in ("sizes", "trace"):
+            name = item.get(key) if isinstance(item, dict) else None
+            if isinstance(name, str) and (name != MAWI if key == "trace" else is_file(name)):
+                item[key] = str(folder.resolve() / name)
     items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
     for item, key in items:
         name = item.get(key) if isinstance(item, dict) else None
@@ -682,6 +706,7 @@ def make_scenario(
 
     try:
         choices = [flow.cc for flow in scenario.flow] + [page.cc for page in scenario.page]
+        choices += [one.cc for one in scenario.traffic]
         check_choices(choices, scenario.cc_tables)
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
@@ -789,6 +814,7 @@ def _known_keys(location: list[str]) -> list[str]:
         "host": Host, "qdisc_options": QdiscOptions, "gemodel": Gemodel, "policer": Policer,
         "hold": Hold,
         "page": Page, "udp": Udp, "pattern": Pattern,
+        "traffic": Traffic,
     }  # fmt: skip
     names = [part for part in location if not part.isdecimal()]
     model = parts.get(names[-1], Scenario) if names else Scenario

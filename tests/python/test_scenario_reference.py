@@ -79,6 +79,11 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
     if section == "flow.pattern":
         paced = {"write": "64KB", "every": "100ms"}
         document["flow"][0]["pattern"] = paced if name in paced else {"on": "2s", "off": "1s"}
+    if section == "traffic":
+        del document["wifi"]
+        entry = {"cc": "cubic", "load": 0.5, "sizes": "30KB", "senders": 2}
+        left_out = {"flows_per_s": ("load",), "trace": ("load", "sizes")}.get(name, ())
+        document["traffic"] = [{k: v for k, v in entry.items() if k not in left_out}]
     if section == "cc.NAME":
         document["cc"]["mine"] = {name: value}
         document["flow"][0]["cc"] = "mine"

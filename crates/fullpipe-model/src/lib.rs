@@ -19,6 +19,7 @@ mod outcome;
 mod reno;
 mod run;
 mod sender;
+pub mod sharing;
 mod spec;
 
 pub use batch::run_many;

@@ -11,6 +11,7 @@ mod stepper;
 mod stream;
 mod tables;
 mod traces;
+mod traffic;
 mod wifi;
 
 #[pymodule]
@@ -23,5 +24,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stepper::PyStepper>()?;
     stream::register(module)?;
     traces::register(module)?;
+    traffic::register(module)?;
     wifi::register(module)
 }

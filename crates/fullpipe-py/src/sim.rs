@@ -1,11 +1,13 @@
 //! `fullpipe._native.sim`: runs a plan in the simulator.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, Instant};
 
 use fullpipe_cc::outside::take_failure;
-use fullpipe_sim::{run as simulate, PcapWriter, Plan};
+use fullpipe_scenario::TrafficRow;
+use fullpipe_sim::{run as simulate, Inputs, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,18 +36,22 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
-/// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early.
+/// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
+/// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes columns of `traffic`
+/// while they come, and what it did not get is in the table.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
 /// be stopped (with `details`: algorithm, (file, line) or None, offset; or `algorithm`, and what its
 /// class raised as the cause), OSError where the capture cannot be written.
 #[pyfunction]
-#[pyo3(signature = (plan_json, progress=None, pcap=None))]
+#[pyo3(signature = (plan_json, progress=None, pcap=None, traces=None, rows=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     progress: Option<PyObject>,
     pcap: Option<&str>,
+    traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
+    rows: Option<PyObject>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan: Plan = serde_json::from_str(plan_json)
         .map_err(|error| PyValueError::new_err(format!("plan: {error}")))?;
@@ -53,14 +59,30 @@ fn run<'py>(
         .map(|path| PcapWriter::new(Box::new(BufWriter::new(File::create(path)?))))
         .transpose()
         .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let traces: Traces = traces
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(hash, trace)| (hash, trace.get().0.clone()))
+        .collect();
+    let mut refused = None;
+    let mut take = |rows_now: Vec<TrafficRow>| {
+        Python::with_gil(|py| {
+            let done = tables::columns(py, TrafficRow::table(&rows_now)).and_then(|columns| {
+                rows.as_ref()
+                    .map(|rows| rows.call1(py, (columns,)))
+                    .transpose()
+            });
+            refused = refused.take().or(done.err());
+        });
+    };
     let mut failure = None;
     let mut broken = None;
     let mut raised = None;
     let mut last = Instant::now();
-    let has_classes = plan
-        .flows
-        .iter()
-        .any(|flow| is_class(flow.cc.algorithm.as_deref()));
+    let choices = plan.flows.iter().map(|flow| &flow.cc);
+    let has_classes = choices
+        .chain(plan.traffic.iter().map(|group| &group.cc))
+        .any(|cc| is_class(cc.algorithm.as_deref()));
     let _ = (take_failure(), take_raised());
     let work = || {
         let mut ask = |done_ns: u64| {
@@ -94,7 +116,12 @@ fn run<'py>(
                 }
             })
         };
-        simulate(&plan, writer, &mut ask)
+        let inputs = Inputs {
+            pcap: writer,
+            traces,
+            rows: rows.is_some().then_some(&mut take),
+        };
+        simulate(&plan, inputs, &mut ask)
     };
     // A class is called for every ACK: the interpreter is not let go of in between, which would cost
     // more than the call where other threads want it.
@@ -103,7 +130,7 @@ fn run<'py>(
     } else {
         py.allow_threads(work)
     };
-    if let Some(error) = failure {
+    if let Some(error) = failure.or(refused) {
         return Err(error);
     }
     if let Some((algorithm, cause)) = raised.or_else(take_raised) {
@@ -128,6 +155,10 @@ fn run<'py>(
     health.set_item("packets_delivered", outcome.packets_delivered)?;
     health.set_item("packets_lost", outcome.packets_lost)?;
     health.set_item("packets_travelling", outcome.packets_travelling)?;
+    if !plan.traffic.is_empty() {
+        health.set_item("traffic_flows", outcome.traffic_flows)?;
+        health.set_item("traffic_connections", outcome.traffic_connections)?;
+    }
     result.set_item("health", health)?;
     result.set_item("interrupted", outcome.interrupted)?;
     Ok(result)

@@ -1,6 +1,6 @@
 //! The tables of a run as Python sees them: a dict table -> dict column -> (kind, values).
 
-use fullpipe_scenario::{Column, Tables};
+use fullpipe_scenario::{Column, Table, Tables};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;
@@ -9,13 +9,19 @@ use pyo3::IntoPyObjectExt;
 pub(crate) fn to_dict<'py>(py: Python<'py>, tables: Tables) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     for table in tables.into_columns() {
-        let columns = PyDict::new(py);
-        for (name, column) in table.columns {
-            columns.set_item(name, column_values(py, column)?)?;
-        }
-        result.set_item(table.name, columns)?;
+        let name = table.name;
+        result.set_item(name, columns(py, table)?)?;
     }
     Ok(result)
+}
+
+/// One table's columns.
+pub(crate) fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+    let columns = PyDict::new(py);
+    for (name, column) in table.columns {
+        columns.set_item(name, column_values(py, column)?)?;
+    }
+    Ok(columns)
 }
 
 /// A column as (kind, values): little-endian 64-bit values as bytes, or a list of text.

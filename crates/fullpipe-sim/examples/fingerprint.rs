@@ -3,13 +3,13 @@
 
 use std::io::{self, BufRead};
 
-use fullpipe_sim::{run, Plan};
+use fullpipe_sim::{run, Inputs, Plan};
 
 fn main() {
     for line in io::stdin().lock().lines() {
         let line = line.expect("standard input is text");
         let plan: Plan = serde_json::from_str(&line).expect("every line is a plan");
-        let done = run(&plan, None, &mut |_| true).expect("the plan is sound");
+        let done = run(&plan, Inputs::default(), &mut |_| true).expect("the plan is sound");
         let tables = serde_json::to_vec(&done.tables.into_columns().collect::<Vec<_>>())
             .expect("tables are plain");
         println!(

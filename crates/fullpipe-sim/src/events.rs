@@ -34,6 +34,8 @@ pub(crate) enum Event {
     Page(u32),
     /// A stream of datagrams sends.
     Datagram(u32),
+    /// A flow of a group of traffic comes.
+    Arrive(u32),
     /// Everything is sampled.
     Sample,
 }

@@ -19,6 +19,7 @@ use crate::packet::{Body, Travelling, HEADER_BYTES};
 use crate::pcap::{AckEdges, PcapWriter};
 use crate::recorder;
 use crate::run::{BadPlan, Simulation};
+use crate::traffic::Visit;
 
 /// One connection.
 pub(crate) struct Connection {
@@ -41,6 +42,24 @@ pub(crate) struct Connection {
     pub(crate) writer: Option<Writer>,
     /// What it is to a page, if it is not one of the plan's own flows.
     pub(crate) page: Option<PageEnd>,
+    pub(crate) start_ns: u64,
+    /// Its packets between the two ends.
+    pub(crate) under_way: u32,
+    /// The flow of traffic that uses it now, if it is not one of the plan's own flows.
+    pub(crate) visit: Option<Box<Visit>>,
+}
+
+impl Connection {
+    /// Nothing of it is left below TCP.
+    pub(crate) fn has_left(&self) -> bool {
+        self.under_way == 0 && self.leaving.is_empty()
+    }
+
+    /// Its timers are forgotten: events that are still on the agenda for them mean nothing.
+    pub(crate) fn forget_timers(&mut self) {
+        self.sender_timer_ns = None;
+        self.receiver_timer_ns = None;
+    }
 }
 
 impl Simulation<'_> {
@@ -52,6 +71,11 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn write(&mut self, flow: usize) {
+        if self.connections[flow].visit.is_some() {
+            self.write_chunk(flow);
+            self.transmit(flow);
+            return;
+        }
         let connection = &mut self.connections[flow];
         if connection.stopped {
             return;
@@ -176,6 +200,7 @@ impl Simulation<'_> {
         let way = self.connections[flow].data_way;
         let mut packet = self.packet(flow, way, Body::Data(data));
         if self.egress.passes(way, &mut packet) {
+            self.connections[flow].under_way += 1;
             self.enter_row(way, packet);
         } else {
             self.lost += u64::from(packet.body.is_data());
@@ -290,6 +315,7 @@ impl Simulation<'_> {
                 if self.connections[flow].page.is_some() {
                     self.page_data(flow);
                 }
+                self.is_gone(&packet);
             }
             Body::Ack(ack) => {
                 let flow = self.place(packet.owner);
@@ -306,12 +332,17 @@ impl Simulation<'_> {
                 }
                 self.transmit(flow);
                 self.complete(flow);
+                self.is_gone(&packet);
             }
-            Body::Opening(opening) => self.on_opening(self.place(packet.owner), way, &opening),
+            Body::Opening(opening) => {
+                self.on_opening(self.place(packet.owner), way, &opening);
+                self.is_gone(&packet);
+            }
             Body::LastAck => {
                 self.control.delivered += 1;
                 let flow = self.place(packet.owner);
                 self.connections[flow].receiver.on_last_ack();
+                self.is_gone(&packet);
             }
             Body::Name { page, number, .. } => {
                 self.on_name(packet.owner as usize, way, page, number);
@@ -333,6 +364,7 @@ impl Simulation<'_> {
         let way = self.connections[flow].data_way.back();
         let mut packet = self.packet(flow, way, Body::Ack(ack));
         if self.egress.passes(way, &mut packet) {
+            self.connections[flow].under_way += 1;
             self.enter_row(way, packet);
         }
     }
@@ -360,6 +392,10 @@ impl Simulation<'_> {
     }
 
     fn complete(&mut self, flow: usize) {
+        if self.connections[flow].visit.is_some() {
+            self.continue_visit(flow);
+            return;
+        }
         if self.connections[flow].page.is_some() {
             self.serve(flow);
             return;
@@ -533,5 +569,8 @@ pub(crate) fn connection(
         base_rtt_ns: plan.base_rtt_ns(flow),
         writer: None,
         page: None,
+        start_ns: flow.start_ns,
+        under_way: 0,
+        visit: None,
     })
 }

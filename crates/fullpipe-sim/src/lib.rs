@@ -14,10 +14,12 @@ mod pcap;
 mod recorder;
 mod run;
 mod stepping;
+mod traffic;
 
 pub use pcap::PcapWriter;
-pub use run::{run, BadPlan, Counts, Outcome};
+pub use run::{run, BadPlan, Counts, Inputs, Outcome};
 pub use stepping::{Seen, Stepper, AGENT};
+pub use traffic::Traces;
 
 pub use fullpipe_scenario::{Plan, Tables};
 

@@ -127,13 +127,15 @@ impl Simulation<'_> {
     /// What has passed may set off further calls, which add to the same list and clean up after
     /// themselves.
     fn settle(&mut self, link: usize, timer: usize, begin: usize) {
-        for packet in self.network.passed.dropped.drain(..) {
-            self.lost += u64::from(packet.body.is_data());
-            self.control.lost += u64::from(packet.body.is_control());
-        }
-        for packet in self.network.passed.duplicated.drain(..) {
+        while let Some(packet) = self.network.passed.duplicated.pop() {
             self.sent += u64::from(packet.body.is_data());
             self.control.sent += u64::from(packet.body.is_control());
+            self.is_copied(&packet);
+        }
+        while let Some(packet) = self.network.passed.dropped.pop() {
+            self.lost += u64::from(packet.body.is_data());
+            self.control.lost += u64::from(packet.body.is_control());
+            self.is_gone(&packet);
         }
         let end = self.network.passed.out.len();
         for index in begin..end {

@@ -64,6 +64,7 @@ impl Simulation<'_> {
         self.control.sent += 1;
         let mut packet = self.packet(flow, way, body);
         if self.egress.passes(way, &mut packet) {
+            self.connections[flow].under_way += 1;
             self.enter_row(way, packet);
         } else {
             self.control.lost += 1;
@@ -78,6 +79,7 @@ impl Simulation<'_> {
         let syn_ack = handshake.server.on_timer(self.now_ns);
         if handshake.client.has_failed() && !had_failed {
             self.note(flow, "connect_timeout", 0);
+            self.end_visit(flow, None);
         }
         for (way, due) in [(Way::Forward, syn), (Way::Reverse, syn_ack)] {
             if let Some(opening) = due {
@@ -153,6 +155,7 @@ impl Simulation<'_> {
         if writes_by_clock || pattern.is_some() {
             self.agenda.schedule(self.now_ns, Event::Write(flow as u32));
         }
+        self.write_chunk(flow);
         self.transmit(flow);
         self.page_opened(flow);
     }

@@ -56,6 +56,14 @@ impl Body {
             Self::Ack(_) | Self::Probe { .. } | Self::Name { .. } | Self::Datagram { .. } => false,
         }
     }
+
+    /// Its owner is a connection.
+    pub(crate) fn is_of_connection(&self) -> bool {
+        !matches!(
+            self,
+            Self::Probe { .. } | Self::Name { .. } | Self::Datagram { .. }
+        )
+    }
 }
 
 /// Most hosts on either side.

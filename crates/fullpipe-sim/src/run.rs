@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_scenario::{CcRow, Link, Medium, Plan, Tables};
+use fullpipe_scenario::{CcRow, Link, Medium, Plan, Tables, TrafficRow};
 use fullpipe_tcp::{Data, Opening};
 
 use crate::applications::Applications;
@@ -16,6 +16,7 @@ use crate::network::Network;
 use crate::packet::{Label, MAX_HOSTS};
 use crate::pcap::PcapWriter;
 use crate::recorder;
+use crate::traffic::{Crowd, Traces};
 
 /// Most links in a row.
 const MAX_LINKS: usize = 64;
@@ -51,6 +52,10 @@ pub struct Outcome {
     pub packets_travelling: u64,
     /// Packets of handshakes and of ends: neither data nor ACKs.
     pub control: Counts,
+    /// Flows of traffic that came.
+    pub traffic_flows: u64,
+    /// Most connections of traffic at once: what the run kept memory for.
+    pub traffic_connections: u64,
     /// The capture could not be written.
     pub pcap_error: Option<io::Error>,
 }
@@ -66,13 +71,25 @@ pub struct Counts {
     pub lost: u64,
 }
 
+/// What a run may be given beside its plan.
+#[derive(Default)]
+pub struct Inputs<'a> {
+    /// Where packets are written.
+    pub pcap: Option<PcapWriter>,
+    /// Flows of the plan's files, by their SHA-256.
+    pub traces: Traces,
+    /// Takes rows of `traffic` while they come, some ten thousand at a time; those that it did not
+    /// get are in the outcome's tables.
+    pub rows: Option<&'a mut (dyn FnMut(Vec<TrafficRow>) + Send)>,
+}
+
 /// Runs a plan to its end, or until `progress` (given the simulated ns now and then) returns false.
-pub fn run(
-    plan: &Plan,
-    pcap: Option<PcapWriter>,
+pub fn run<'a>(
+    plan: &'a Plan,
+    inputs: Inputs<'a>,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Outcome, BadPlan> {
-    let mut simulation = Simulation::new(plan, pcap)?;
+    let mut simulation = Simulation::new(plan, inputs)?;
     let interrupted = simulation.run(progress);
     Ok(simulation.finish(interrupted))
 }
@@ -99,13 +116,16 @@ pub(crate) struct Simulation<'a> {
     pub(crate) sent: u64,
     pub(crate) control: Counts,
     pub(crate) applications: Applications,
+    pub(crate) crowd: Crowd,
+    pub(crate) rows: Option<&'a mut (dyn FnMut(Vec<TrafficRow>) + Send)>,
     /// Names of each link's queues.
     queue_names: Vec<[String; 2]>,
 }
 
 impl<'a> Simulation<'a> {
-    pub(crate) fn new(plan: &'a Plan, pcap: Option<PcapWriter>) -> Result<Self, BadPlan> {
+    pub(crate) fn new(plan: &'a Plan, inputs: Inputs<'a>) -> Result<Self, BadPlan> {
         check(plan)?;
+        let crowd = Crowd::new(plan, &inputs.traces)?;
         let applications = Applications::new(plan)?;
         let network = Network::new(plan)?;
         let mut connections = Vec::with_capacity(plan.flows.len());
@@ -138,6 +158,13 @@ impl<'a> Simulation<'a> {
             labels.push(label);
         }
         agenda.schedule(plan.sample_interval_ns, Event::Sample);
+        for (group, at_ns) in crowd.first_ns() {
+            agenda.schedule(at_ns, Event::Arrive(group));
+        }
+        let tables = Tables {
+            traffic: (!plan.traffic.is_empty()).then(Vec::new),
+            ..Tables::default()
+        };
         let mut made = Self {
             plan,
             now_ns: 0,
@@ -147,16 +174,18 @@ impl<'a> Simulation<'a> {
             egress: Egress::new(plan),
             lines: all_lines,
             labels,
-            tables: Tables::default(),
+            tables,
             probe_counts: vec![0; plan.probes.len()],
             outgoing: Vec::with_capacity(64),
-            pcap,
+            pcap: inputs.pcap,
             pcap_error: None,
             delivered: 0,
             lost: 0,
             sent: 0,
             control: Counts::default(),
             applications,
+            crowd,
+            rows: inputs.rows,
             queue_names: plan.links.iter().map(|link| link.queue_names()).collect(),
         };
         made.begin_applications();
@@ -200,6 +229,7 @@ impl<'a> Simulation<'a> {
             Event::Probe(probe) => self.probe(probe as usize),
             Event::Page(page) => self.page_timer(page),
             Event::Datagram(stream) => self.datagram(stream),
+            Event::Arrive(group) => self.arrive(group as usize),
             Event::Sample => self.sample(),
         }
     }
@@ -241,6 +271,7 @@ impl<'a> Simulation<'a> {
             );
             self.tables.flows.push(row);
         }
+        self.end_visits();
         if let Some(pcap) = &mut self.pcap {
             self.pcap_error = pcap.finish().err();
         }
@@ -252,6 +283,8 @@ impl<'a> Simulation<'a> {
             packets_lost: self.lost,
             packets_travelling: self.sent - self.delivered - self.lost,
             control: self.control,
+            traffic_flows: self.crowd.flows(),
+            traffic_connections: self.crowd.connections(),
             pcap_error: self.pcap_error,
         }
     }
@@ -273,7 +306,12 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
     let probes = plan.probes.iter().map(|probe| (probe.route, probe.hosts));
     let pages = plan.pages.iter().map(|page| (page.route, page.hosts));
     let datagrams = plan.datagrams.iter().map(|one| (one.route, one.hosts));
-    for (route, hosts) in flows.chain(probes).chain(pages).chain(datagrams) {
+    let traffic = plan.traffic.iter().flat_map(|group| {
+        let hosts = group.senders.iter().map(|sender| sender.hosts);
+        hosts.map(|hosts| (group.route, hosts))
+    });
+    let everyone = flows.chain(probes).chain(pages).chain(datagrams);
+    for (route, hosts) in everyone.chain(traffic) {
         if route.enter > route.leave || usize::from(route.leave) >= plan.links.len() {
             return bad("route: enter must not be after leave, and leave must be a link");
         }
@@ -283,13 +321,18 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
             )));
         }
     }
-    if plan.flows.is_empty() && plan.pages.is_empty() && plan.datagrams.is_empty() {
-        return bad("flows: there must be at least one, or a page, or a stream of datagrams");
+    let has_applications = !plan.pages.is_empty() || !plan.datagrams.is_empty();
+    if plan.flows.is_empty() && plan.traffic.is_empty() && !has_applications {
+        return bad(
+            "flows: there must be at least one, or traffic, a page or a stream of datagrams",
+        );
     }
     let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
-    let has_applications = !plan.pages.is_empty() || !plan.datagrams.is_empty();
     if has_applications && plan.links.iter().any(is_wifi) {
         return bad("pages, datagrams: not over Wi-Fi links");
+    }
+    if !plan.traffic.is_empty() && plan.links.iter().any(is_wifi) {
+        return bad("traffic: not over Wi-Fi links");
     }
     if plan.probes.iter().any(|probe| probe.interval_ns == 0) {
         return bad("probes.interval_ns: must be above 0");

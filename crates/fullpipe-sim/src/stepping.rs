@@ -9,7 +9,7 @@ use fullpipe_cc::foreign::{self, Foreign};
 use fullpipe_cc::{flags, Ack, Conn, Ctl, Event, EventKind, Info};
 use fullpipe_scenario::Plan;
 
-use crate::run::{BadPlan, Outcome, Simulation};
+use crate::run::{BadPlan, Inputs, Outcome, Simulation};
 
 /// The algorithm of flows that are decided about from outside.
 pub const AGENT: &str = "agent";
@@ -125,7 +125,7 @@ impl Stepper {
         // it, is dropped or consumed before `plan`.
         let borrowed: &'static Plan = unsafe { &*Arc::as_ptr(&plan) };
         MADE.with_borrow_mut(Vec::clear);
-        let simulation = Simulation::new(borrowed, None)?;
+        let simulation = Simulation::new(borrowed, Inputs::default())?;
         let flows = plan.flows.iter().enumerate();
         let decided = flows.filter(|(_, flow)| flow.cc.algorithm.as_deref() == Some(AGENT));
         let agents: Vec<_> = decided.map(|(index, _)| index).zip(MADE.take()).collect();

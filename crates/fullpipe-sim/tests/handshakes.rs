@@ -4,7 +4,7 @@
 mod parts;
 
 use fullpipe_scenario::{Direction, Ends, Flow, Link, Loss, Medium, Plan, Wire};
-use fullpipe_sim::{run, Outcome};
+use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 
 const MS: u64 = 1_000_000;
@@ -61,7 +61,7 @@ fn short(index: usize, direction: Direction, packets: u64) -> Flow {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    run(plan, None, &mut |_| true).expect("the plan is sound")
+    run(plan, Inputs::default(), &mut |_| true).expect("the plan is sound")
 }
 
 /// When something first happened to a flow.

@@ -7,7 +7,7 @@ use fullpipe_scenario::{
     Ends, HostOptions, Hosts, Jitter, JitterShape, Link, Loss, Medium, Pacing, Plan, Probe,
     ProbeKind, Route, Wire,
 };
-use fullpipe_sim::{run, Outcome};
+use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ prop_compose! {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    run(plan, None, &mut |_| true).expect("the plan is sound")
+    run(plan, Inputs::default(), &mut |_| true).expect("the plan is sound")
 }
 
 proptest! {

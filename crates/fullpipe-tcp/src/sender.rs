@@ -340,6 +340,21 @@ impl Sender {
         (self.bytes_before(number + 1) - self.bytes_before(number)) as u32
     }
 
+    /// The application hands over its last packets, the last of them of so much payload, and closes.
+    pub fn write_last(&mut self, packets: u32, last_payload_bytes: u32) {
+        self.write(packets);
+        self.closed = true;
+        match packets {
+            0 => self.close_alone(),
+            _ => self.last_payload = last_payload_bytes,
+        }
+    }
+
+    /// Everything written so far was acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.snd_una == self.written
+    }
+
     /// The application will write no more: what is unsent is dropped from its buffer.
     pub fn stop(&mut self) {
         if self.closed && self.snd_nxt == self.written {

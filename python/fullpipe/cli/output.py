@@ -130,6 +130,31 @@ def stream_table(summaries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def traffic_table(summaries: list[dict[str, Any]]) -> Table:
+    """Slowdown of the flows of traffic: a row for each group, and for each class of sizes."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("seed", "traffic", "flows", "done", "slowdown", "p50", "p95", "p99", "SRPT", "PS",
+                  "retrans", "at once"):  # fmt: skip
+        table.add_column(title, justify="left" if title == "traffic" else "right")
+    for summary in summaries:
+        for position, group in enumerate(summary["traffic"]):
+            ideal, most = group["yardsticks"], group["at_once"]["max"]
+            table.add_row(
+                "" if position else str(summary["seed"]), escape(group["group"]),
+                str(group["flows"]), str(group["finished"]), *_slowdown(group["slowdown"]),
+                number(ideal["srpt"], 1, 2), number(ideal["ps"], 1, 2),
+                percent(group["retransmit_ratio"]), f"max {most}",
+            )  # fmt: skip
+            for row in group["classes"]:
+                cells = _slowdown(row["slowdown"])
+                table.add_row("", f"  {row['sizes']}", str(row["flows"]), "", *cells)
+    return table
+
+
+def _slowdown(spread: Mapping[str, float | None]) -> list[str]:
+    return [number(spread[key], 1, 2) for key in ("mean", "p50", "p95", "p99")]
+
+
 def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
     """Means with intervals, a row for each metric and group; `alarms`: group -> why not to trust
     it, empty where it is."""

@@ -21,6 +21,7 @@ from fullpipe.cli.output import (
     run_table,
     say,
     stream_table,
+    traffic_table,
     warn,
 )
 from fullpipe.errors import UserError
@@ -168,7 +169,8 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
     if len(summaries) <= MAX_RUNS_OF_FLOWS:
         if any(summary["flows"] for summary in summaries):
             console.print(run_table(summaries, per_flow))
-        for key, table in (("pages", page_table), ("streams", stream_table)):
+        tables = (("pages", page_table), ("streams", stream_table), ("traffic", traffic_table))
+        for key, table in tables:
             found = [summary for summary in summaries if key in summary]
             if found:
                 console.print(table(found))
@@ -201,7 +203,7 @@ def _pages(
 
 
 def _run_instead(document: dict[str, Any], cc: str) -> None:
-    for key in ("flow", "page"):
+    for key in ("flow", "page", "traffic"):
         entries = document.get(key)
         for entry in entries if isinstance(entries, list) else []:
             if isinstance(entry, dict):

@@ -47,7 +47,7 @@ class Engine(Protocol):
 
 def refuse_applications(plan: Mapping[str, Any], name: str) -> None:
     """Raises UserError for workloads that the kernel engines do not run yet."""
-    for key, what in (("pages", "page"), ("datagrams", "udp")):
+    for key, what in (("pages", "page"), ("datagrams", "udp"), ("traffic", "traffic")):
         if plan.get(key):
             raise UserError(f"{what}: for --engine sim so far, not {name}")
     for flow in plan["flows"]:

@@ -11,9 +11,12 @@ from typing import Any
 
 from fullpipe import _native, outside, traces
 from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.spool import SpooledRows
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
 from fullpipe.plan import cc_choices
+from fullpipe.recording import OPTIONAL_TABLES
+from fullpipe.traffic.traces import traces_of
 
 
 class SimEngine:
@@ -36,16 +39,23 @@ class SimEngine:
         """Runs the plan; option `pcap` is the path of a capture to write."""
         self.check(plan)
         traces.verify(plan)
-        if options.get("pcap") and plan.get("pages"):
-            raise UserError("--pcap: not with [[page]], whose connections are two each")
-        for _, choice in cc_choices(plan):
-            if outside.is_outside(choice["algorithm"]):
-                outside.load(choice["algorithm"])
-        for algorithm in {choice["algorithm"] for _, choice in cc_choices(plan)}:
+        for key, why in (
+            ("pages", "[[page]], whose connections are two each"),
+            ("traffic", "[[traffic]], whose connections are used again"),
+        ):
+            if options.get("pcap") and plan.get(key):
+                raise UserError(f"--pcap: not with {why}")
+        algorithms = {choice["algorithm"] for _, choice in cc_choices(plan)}
+        for algorithm in algorithms:
+            if outside.is_outside(algorithm):
+                outside.load(algorithm)
+        flows = traces_of(plan)
+        rows = SpooledRows(OPTIONAL_TABLES["traffic"]) if plan.get("traffic") else None
+        for algorithm in algorithms:
             if outside.is_class(algorithm):
                 _classes().renew(algorithm)
         try:
-            raw = _native.sim.run(json.dumps(plan), progress, options.get("pcap"))
+            raw = _native.sim.run(json.dumps(plan), progress, options.get("pcap"), flows, rows)
         except ValueError as error:
             raise UserError(str(error)) from None
         except OSError as error:
@@ -60,6 +70,8 @@ class SimEngine:
                 raise UserError(f"{outside.explain(*error.details)}: {error}") from None
             raise RunError(f"the simulator failed: {error}") from None
         tables = arrow_tables(raw)
+        if rows is not None:
+            tables["traffic"] = rows.with_last(tables["traffic"])
         health = {"problems": [], **raw.get("health", {})}
         return RunResult(tables, {}, health, interrupted=bool(raw.get("interrupted")))
 

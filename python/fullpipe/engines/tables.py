@@ -18,10 +18,12 @@ def arrow_tables(raw: Mapping[str, Any]) -> dict[str, pa.Table]:
     """Every table of a recording from a dict table -> column -> (kind, values)
     (crates/fullpipe-py/src/tables.rs)."""
     own = {name: schema for name, schema in OPTIONAL_TABLES.items() if name in raw}
-    return {
-        name: pa.table([_array(*raw[name][column]) for column in schema.names], schema=schema)
-        for name, schema in {**TABLES, **own}.items()
-    }
+    return {name: arrow_table(raw[name], schema) for name, schema in {**TABLES, **own}.items()}
+
+
+def arrow_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """One table from a dict column -> (kind, values)."""
+    return pa.table([_array(*columns[name]) for name in schema.names], schema=schema)
 
 
 def _array(kind: str, values: Any) -> pa.Array:

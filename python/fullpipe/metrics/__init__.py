@@ -25,13 +25,16 @@ from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_
 from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.summary import summarise
+from fullpipe.metrics.traffic import TrafficFlows, at_once, summarise_traffic, traffic_flows
 from fullpipe.metrics.view import View
 
 __all__ = [
     "Backlog",
     "FlowGroup",
+    "TrafficFlows",
     "View",
     "added_latency_ms",
+    "at_once",
     "backlog",
     "cdf",
     "coefficient_of_variation",
@@ -56,5 +59,7 @@ __all__ = [
     "retransmission_ratios",
     "slowdown",
     "summarise",
+    "summarise_traffic",
     "throughput_over_time",
+    "traffic_flows",
 ]

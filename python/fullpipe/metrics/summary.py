@@ -19,6 +19,7 @@ from fullpipe.metrics.flows import (
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.pages import summarise_pages
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
+from fullpipe.metrics.traffic import summarise_traffic
 from fullpipe.metrics.view import Floats, View, link_rates_bps, queue_name
 from fullpipe.recording import Recording
 
@@ -27,8 +28,9 @@ def summarise(recording: Recording) -> dict[str, Any]:
     """Engine, seed, scenario, `health`, `flows`, `groups` (one an entry of the scenario's flows),
     `goodput_bps` (of all flows together, over the whole window), `path` (the first bottleneck),
     `links` (every queue of the row), `ping_ms`, `jain` (over
-    the `jain_flows` flows of equal demand), and where there are any, `pages` and `streams` of
-    datagrams (see `summarise_pages`, `summarise_streams`): all after the warm-up.
+    the `jain_flows` flows of equal demand), and where there are any, `pages`, `streams` of
+    datagrams and `traffic` (see `summarise_pages`, `summarise_streams`, `summarise_traffic`): all
+    after the warm-up.
 
     Shares and goodput count payload, utilisation counts bytes on the wire. RTTs are the smoothed
     ones at the samples (the kernel exports no others), their `min` the connection's minimum. A
@@ -37,7 +39,11 @@ def summarise(recording: Recording) -> dict[str, Any]:
     view = View(recording)
     rates, fair = goodput_bps(view), equal_demand(view)
     flows = _flows(view, rates)
-    applications = {"pages": summarise_pages(view), "streams": summarise_streams(view)}
+    applications = {
+        "pages": summarise_pages(view),
+        "streams": summarise_streams(view),
+        "traffic": summarise_traffic(view),
+    }
     return {
         "engine": recording.metadata.get("engine"),
         "seed": recording.metadata.get("seed"),

@@ -123,6 +123,7 @@ class View:
         """The queue that the data goes through: `reverse` where every flow is a download."""
         directions = [str(way) for way in self.flows["direction"]]
         directions += ["down" for _ in self.plan.get("pages", [])]
+        directions += [str(group["direction"]) for group in self.plan.get("traffic", [])]
         if not directions:
             directions = [str(one["direction"]) for one in self.plan.get("datagrams", [])]
         way = "reverse" if directions and set(directions) == {"down"} else "forward"

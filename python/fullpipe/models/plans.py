@@ -40,6 +40,8 @@ def read_plan(plan: Plan) -> Reading:
     """The plan as the fluid models see it.
 
     Raises UserError, naming the key, where no model can represent it."""
+    if plan.get("traffic"):
+        raise UserError("traffic: the models know no flows that come and go")
     path = plan["path"]
     kind = path["qdisc"]["aqm"]["kind"]
     if kind not in ("fifo", "red"):

@@ -10,6 +10,7 @@ from fullpipe.metrics.view import Floats
 from fullpipe.report import style
 from fullpipe.report.plots import Box, Plot, Trace, cdf
 from fullpipe.report.runs import Group, Run
+from fullpipe.report.traffic import traffic_cdfs
 
 #: More points than this beside a box are a blur.
 MAX_BOX_POINTS = 200
@@ -25,7 +26,8 @@ _WHISKERS = "box: quartiles and median; whiskers: 5th and 95th percentile"
 
 
 def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
-    """Distribution functions: of the samples of all runs of a group, and of flows' goodput."""
+    """Distribution functions: of the samples of all runs of a group, of flows' goodput and of
+    traffic's slowdown."""
     plots = []
     for key, title, x_title, values in _SAMPLED:
         lines = _Lines()
@@ -49,6 +51,7 @@ def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
             lines.traces, note="one value for each flow of each run, after the warm-up",
         )
     )  # fmt: skip
+    plots += traffic_cdfs(groups)
     return [plot for plot in plots if not plot.empty]
 
 

@@ -14,6 +14,7 @@ from fullpipe.metrics.view import Columns, Floats
 from fullpipe.report import style
 from fullpipe.report.plots import MAX_POINTS, Plot, Spans, Trace, thin
 from fullpipe.report.runs import Run
+from fullpipe.report.traffic import flows_at_once
 
 #: More flows than this in one plot cannot be told apart.
 MAX_FLOWS = 16
@@ -57,7 +58,7 @@ def time_plots(run: Run) -> list[Plot]:
     flows = _chosen(view)
     plots = [
         _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
-        _rates(view, flows), _phases(view, flows), _ping(view),
+        _rates(view, flows), _phases(view, flows), _ping(view), flows_at_once(run, view),
     ]  # fmt: skip
     return [plot for plot in plots if not plot.empty]
 

@@ -1,0 +1,180 @@
+"""Flows that come and go: slowdown by size, how many there are at once, and what an ideal link
+would do with the same arrivals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fullpipe.metrics.view import Floats, View
+
+#: Upper bounds of size classes in bytes, and what they are called.
+SIZE_CLASSES = (
+    (10_000.0, "to 10 kB"), (100_000.0, "to 100 kB"), (1e6, "to 1 MB"), (1e7, "to 10 MB"),
+    (np.inf, "above"),
+)  # fmt: skip
+#: Ethernet, IPv4 and TCP with timestamps: what a packet has beside its payload.
+_FRAME_BYTES = 66
+
+
+@dataclass(frozen=True)
+class TrafficFlows:
+    """The flows of one group of traffic that began after the warm-up, in the order of arrival.
+    Times in s, sizes in bytes of payload; NaN where a flow did not end."""
+
+    name: str
+    cc: str
+    #: Payload bytes a second, and the payload of a full packet, of the bottleneck that they pass.
+    payload_bps: float
+    mss_bytes: float
+    start_s: Floats
+    end_s: Floats
+    size_bytes: Floats
+    base_rtt_s: Floats
+    pause_s: Floats
+    chunks: Floats
+    packets_sent: Floats
+    packets_retransmitted: Floats
+    timeouts: Floats
+
+    @cached_property
+    def completion_s(self) -> Floats:
+        """From being told to connect to the last acknowledged byte, without the application's own
+        pauses."""
+        return self.end_s - self.start_s - self.pause_s
+
+    @cached_property
+    def work_s(self) -> Floats:
+        """Time that its payload takes at the bottleneck, alone."""
+        return 8 * self.size_bytes / self.payload_bps
+
+    @cached_property
+    def slowdown(self) -> Floats:
+        """Completion over size / rate + RTT (an RTT for each chunk): handshake and slow start are
+        no part of the ideal."""
+        return self.completion_s / (self.work_s + self.chunks * self.base_rtt_s)
+
+    @cached_property
+    def slowdown_connected(self) -> Floats:
+        """Completion over size / rate + 1.5 RTT, where the handshake is a part of the ideal
+        (Zapletal and Kuipers, HotNets 2023, whom seed 004 follows)."""
+        return self.completion_s / (self.work_s + (self.chunks + 0.5) * self.base_rtt_s)
+
+    def slowdown_under(self, discipline: str) -> Floats:
+        """The slowdown of each flow if the bottleneck, a fluid, served these arrivals by `srpt`
+        (shortest remaining processing time first) or `ps` (all evenly), with an RTT on top.
+        Pauses are left out: a flow has all its bytes when it comes."""
+        from fullpipe import _native
+
+        times = np.frombuffer(
+            _native.traffic.fluid(discipline, self.start_s.tobytes(), self.work_s.tobytes())
+        )
+        return np.asarray((times + self.base_rtt_s) / (self.work_s + self.base_rtt_s))
+
+
+def traffic_flows(view: View) -> list[TrafficFlows]:
+    """The groups of traffic of a recording, in the order of the scenario."""
+    if not view.recording.has("traffic"):
+        return []
+    columns = view._all("traffic")
+    plan = view.plan
+    found = []
+    for index, group in enumerate(plan.get("traffic", [])):
+        mine = np.flatnonzero(
+            (columns["group_id"] == index) & (columns["start_us"] >= view.start_s * 1e6)
+        )
+        mine = mine[np.argsort(columns["number"][mine], kind="stable")]
+        cut = {name: values[mine] for name, values in columns.items()}
+        path = plan["path"]
+        rate = path["reverse_rate_bps"] if group["direction"] == "down" else path["rate_bps"]
+        mss = path["mtu_bytes"] - 52
+        found.append(
+            TrafficFlows(
+                group["name"], group["cc"]["name"], rate * mss / (mss + _FRAME_BYTES), mss,
+                cut["start_us"] / 1e6, cut["completion_us"] / 1e6, cut["size_bytes"],
+                cut["base_rtt_us"] / 1e6, cut["pause_us"] / 1e6, cut["chunks"],
+                cut["packets_sent"], cut["packets_retransmitted"], cut["timeouts"],
+            )
+        )  # fmt: skip
+    return found
+
+
+def at_once(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:
+    """(times in s, flows that are connecting or under way from each time on). Flows that did not
+    end last until `until_s`."""
+    ends = np.where(np.isnan(flows.end_s), until_s, flows.end_s)
+    times = np.concatenate((flows.start_s, ends))
+    steps = np.concatenate((np.ones(ends.size), -np.ones(ends.size)))
+    # Who ends at a time has gone when another comes at it.
+    order = np.lexsort((steps, times))
+    return times[order], np.cumsum(steps[order])
+
+
+def mean_at_once(flows: TrafficFlows, start_s: float, until_s: float) -> float:
+    """Mean number of flows over a window (Little: their stays in it over its length)."""
+    ends = np.where(np.isnan(flows.end_s), until_s, np.minimum(flows.end_s, until_s))
+    stays = np.clip(ends - np.maximum(flows.start_s, start_s), 0, None)
+    return float(stays.sum() / (until_s - start_s)) if until_s > start_s else float("nan")
+
+
+def summarise_traffic(view: View) -> list[dict[str, Any]]:
+    """Of each group: flows, those that finished, `goodput_bps`, `retransmit_ratio`, `slowdown` and
+    `slowdown_connected` (mean, p50, p95, p99), slowdown by size `classes`, `completion_s`, flows at
+    once (mean, max), and the mean slowdown under `srpt` and `ps`. None where there is nothing."""
+    found = []
+    until_s = view.plan.get("duration_ns", 0) / 1e9
+    for flows in traffic_flows(view):
+        done = ~np.isnan(flows.end_s)
+        _, count = at_once(flows, until_s)
+        sent = float(flows.packets_sent.sum())
+        found.append({
+            "group": flows.name, "cc": flows.cc, "flows": int(done.size),
+            "finished": int(done.sum()), "bytes": float(flows.size_bytes.sum()),
+            "goodput_bps": _finite(
+                8 * float(flows.size_bytes[done].sum()) / max(until_s - view.start_s, 1e-9)
+            ),
+            "retransmit_ratio": float(flows.packets_retransmitted.sum()) / sent if sent else None,
+            "timeouts": int(flows.timeouts.sum()),
+            "completion_s": _spread(flows.completion_s),
+            "slowdown": _spread(flows.slowdown),
+            "slowdown_connected": _spread(flows.slowdown_connected),
+            "classes": _classes(flows),
+            "at_once": {
+                "mean": _finite(mean_at_once(flows, view.start_s, until_s)),
+                "max": int(count.max()) if count.size else 0,
+            },
+            "yardsticks": {
+                name: _mean(flows.slowdown_under(name)[done]) for name in ("srpt", "ps")
+            },
+        })  # fmt: skip
+    return found
+
+
+def _classes(flows: TrafficFlows) -> list[dict[str, Any]]:
+    found, low = [], 0.0
+    for high, name in SIZE_CLASSES:
+        mine = (flows.size_bytes > low) & (flows.size_bytes <= high)
+        if mine.any():
+            spread = _spread(flows.slowdown[mine])
+            found.append({"sizes": name, "flows": int(mine.sum()), "slowdown": spread})
+        low = high
+    return found
+
+
+def _spread(values: Floats) -> dict[str, float | None]:
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return dict.fromkeys(("mean", "p50", "p95", "p99"))
+    p50, p95, p99 = (float(value) for value in np.quantile(known, (0.5, 0.95, 0.99)))
+    return {"mean": float(known.mean()), "p50": p50, "p95": p95, "p99": p99}
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

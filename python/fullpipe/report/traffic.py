@@ -1,0 +1,77 @@
+"""Plots of traffic: slowdown by size, its distribution, and how many flows there were at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fullpipe.metrics import TrafficFlows, View, at_once, traffic_flows
+from fullpipe.metrics.view import Floats
+from fullpipe.report import style
+from fullpipe.report.plots import Plot, Trace, cdf, thin
+from fullpipe.report.runs import Group, Run
+
+#: Points of a line of slowdown over size: so many flows each, at least.
+MIN_FLOWS_A_POINT, MAX_POINTS = 20, 30
+
+
+def traffic_cdfs(groups: Sequence[Group]) -> list[Plot]:
+    """Over the runs of each group: the distribution of slowdown, and its mean over size."""
+    over_all: list[Trace] = []
+    over_size: list[Trace] = []
+    for group in groups:
+        runs = [traffic_flows(View(run.recording)) for run in group.runs]
+        for members in zip(*runs, strict=False):
+            first = members[0]
+            label = group.label if len(runs[0]) == 1 else f"{group.label}: {first.name}"
+            name = f"{label} ({group.count})"
+            colour = style.cc_colour(first.cc)
+            dash = style.dash(sum(trace.colour == colour for trace in over_all))
+            slow = np.concatenate([flows.slowdown for flows in members])
+            x, y = cdf(slow)
+            over_all.append(Trace(name, colour, x, y, dash, 1.6, 1.0, "after"))
+            sizes = np.concatenate([flows.size_bytes for flows in members])
+            x, y = _means(sizes, slow)
+            over_size.append(Trace(name, colour, x, y, dash, 1.6))
+            ideal = np.concatenate([flows.slowdown_under("srpt") for flows in members])
+            x, y = _means(sizes, ideal)
+            over_size.append(Trace(f"{label}: SRPT", style.REFERENCE, x, y, dash, 1.0))
+    note = "completion over size / rate + RTT; handshake and slow start are no part of the ideal"
+    plots = [
+        Plot("slowdown_cdf", "Slowdown of flows: distribution", "slowdown", "share of flows",
+             over_all, note=note),
+        Plot("slowdown_size", "Slowdown by size", "log10 of size in bytes", "mean slowdown",
+             over_size, note=f"{note}; SRPT: what an ideal link would do with the same arrivals"),
+    ]  # fmt: skip
+    return [plot for plot in plots if not plot.empty]
+
+
+def flows_at_once(run: Run, view: View) -> Plot:
+    """How many flows of traffic there were over time."""
+    traces = []
+    until_s = run.metadata.plan.duration_ns / 1e9
+    for position, flows in enumerate(traffic_flows(view)):
+        x, y = thin(*_steps(flows, until_s))
+        colour = style.cc_colour(flows.cc)
+        traces.append(Trace(flows.name, colour, x, y, style.dash(position), 1.2, shape="after"))
+    return Plot("at_once", "Flows at once", "time (s)", "flows", traces, over_time=True,
+                note="from the call to connect to the last acknowledged byte")  # fmt: skip
+
+
+def _steps(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:
+    times, counts = at_once(flows, until_s)
+    keep = times <= until_s
+    return times[keep], counts[keep]
+
+
+def _means(sizes: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """(log10 of sizes, means of values) of flows ordered by size, in parts of equal number."""
+    known = ~np.isnan(values) & (sizes > 0)
+    sizes, values = sizes[known], values[known]
+    parts = int(np.clip(sizes.size // MIN_FLOWS_A_POINT, 1, MAX_POINTS))
+    if not sizes.size:
+        return sizes, values
+    order = np.array_split(np.argsort(sizes, kind="stable"), parts)
+    x = np.array([np.log10(sizes[part]).mean() for part in order])
+    return x, np.array([values[part].mean() for part in order])
