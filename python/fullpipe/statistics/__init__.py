@@ -16,12 +16,14 @@ from fullpipe.statistics.anova import (
 from fullpipe.statistics.assumptions import Assumptions, check_assumptions
 from fullpipe.statistics.bootstrap import Interval, bootstrap_difference, bootstrap_interval
 from fullpipe.statistics.comparison import Comparison, compare_groups
+from fullpipe.statistics.distributions import Equality, equality, rejected
 from fullpipe.statistics.groups import Groups, StatisticsError, by_run, pseudo_replicates
 from fullpipe.statistics.posthoc import Pair, tukey_hsd
 
 __all__ = [
     "Assumptions",
     "Comparison",
+    "Equality",
     "GroupSummary",
     "Groups",
     "Interval",
@@ -35,9 +37,11 @@ __all__ = [
     "by_run",
     "check_assumptions",
     "compare_groups",
+    "equality",
     "kruskal_wallis",
     "one_way_anova",
     "pseudo_replicates",
+    "rejected",
     "tukey_hsd",
     "welch_anova",
 ]
