@@ -353,6 +353,7 @@ CC_INLINE void bbr3_init(struct bbr3 *s, const struct bbr3_params *p, const stru
 	s->ce_seen = conn->delivered_ce;
 	ctl->ssthresh = CC_INFINITE;
 	ctl->sndbuf_factor = BBR3_SNDBUF_FACTOR;
+	ctl->is_scalable = bbr3_may_use_ecn(s, p, conn);
 	bbr3_init_pacing_rate(s, p, conn, ctl);
 	bbr3_update_burst(s, p, conn, ctl);
 }

@@ -300,14 +300,20 @@ CC_INLINE void bbr3_check_startup_loss(struct bbr3 *s, const struct bbr3_params 
 }
 
 /* Marks count only where they are known to come early (ECN_LOW) and on a short path. */
+CC_INLINE u8 bbr3_may_use_ecn(const struct bbr3 *s, const struct bbr3_params *p,
+			      const struct cc_conn *conn)
+{
+	return conn->ecn_ok && (conn->ecn_low || p->ecn_assumed_low) && p->ecn_factor &&
+	       (s->min_rtt_us <= p->ecn_max_rtt_us || !p->ecn_max_rtt_us);
+}
+
 CC_INLINE void bbr3_update_ecn(struct bbr3 *s, const struct bbr3_params *p,
 			       const struct cc_conn *conn)
 {
 	u32 delivered, ratio, delivered_ce;
 
-	if (!s->ecn_eligible && conn->ecn_ok && conn->ecn_low && p->ecn_factor &&
-	    (s->min_rtt_us <= p->ecn_max_rtt_us || !p->ecn_max_rtt_us))
-		s->ecn_eligible = 1;
+	if (!s->ecn_eligible)
+		s->ecn_eligible = bbr3_may_use_ecn(s, p, conn);
 	delivered = conn->delivered - s->ecn_delivered;
 	if (!s->ecn_eligible || !delivered)
 		return;

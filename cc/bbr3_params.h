@@ -107,6 +107,10 @@
 	  "draft 5.6.3; Linux sysctl_tcp_min_tso_segs; BBR-n+ uses 4", "least packets a burst")    \
 	P(min_tso_rate_Bps, 0, 0, 125000000, 1, "bytes/s", "min_tso_segs at every rate",           \
 	  "Linux v2 min_tso_rate (1.2 Mbit/s)", "paced slower than this, bursts are one packet")   \
+	P(ecn_assumed_low, 0, 0, 1, 1, "boolean",                                                  \
+	  "marks count only where the host knows that the path marks early",                       \
+	  "Linux bbr_can_use_ecn(), TCP_ECN_LOW",                                                  \
+	  "take it that the path marks early, as Google's route feature ecn_low says")             \
 	P(ecn_max_rtt_us, 5000, 0, BBR3_MAX_US, 1, "us", "ECN at any RTT",                         \
 	  "Linux ecn_max_rtt_us; the draft has no ECN response",                                   \
 	  "use ECN only below this min_rtt")                                                       \
@@ -158,6 +162,12 @@ struct bbr3_params {
 	V(startup_pacing_gain, CC_LINUX_GAIN(710))                                                 \
 	V(probe_down_gain, CC_LINUX_GAIN(232))                                                     \
 	V(full_bw_every_ack, 1)
+
+/* The same where the route has the feature ecn_low: a host that cannot say so is told by the set.
+ */
+#define BBR3_LINUX_V3_ECN(V)                                                                       \
+	BBR3_LINUX_V3(V)                                                                           \
+	V(ecn_assumed_low, 1)
 
 /* Google's v2 kernel (tcp_bbr2.c at 0487ade), whose ECN response is off unless a lab turns it on.
  */

@@ -123,7 +123,10 @@ struct cc_ctl {
 	u32 tso_segs;      /* least packets per burst when pacing allows (CC_EVENT_SEND only) */
 	u32 sndbuf_factor; /* send buffer in windows (Linux sndbuf_expand) */
 	u32 cwnd_cnt;      /* Reno's and CUBIC's fraction of a packet (Linux snd_cwnd_cnt) */
-	u32 unused_;
+	u16 tso_most;   /* most packets per burst; 0: as the host has it. Stock kernels have it */
+	u8 is_scalable; /* gives way by the part that is marked: its packets may be ECT(1) (RFC 9331
+			 * section 4.3) */
+	u8 unused_;
 };
 
 /* How an algorithm wants to be driven: NAME_FLAGS. Macros, so that a host can leave out at compile

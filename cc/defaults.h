@@ -14,6 +14,8 @@
  * tso_segs         CC_DEFAULT_TSO_SEGS, at every send              at least 1
  * sndbuf_factor    CC_DEFAULT_SNDBUF_FACTOR                        -
  * cwnd_cnt         stays                                           -
+ * tso_most         stays; at first 0                               -
+ * is_scalable      stays; at first 0                               -
  *
  * Without CC_OWNS_CWND an algorithm gets no CC_EVENT_SEND and its pacing rate is not asked for. An
  * event that it ignores changes nothing: no CC_EVENT_SSTHRESH, no reduction; no CC_EVENT_UNDO, a

@@ -15,12 +15,14 @@
 #include "bbr3.h"
 #include "cubic.h"
 #include "dctcp.h"
+#include "prague.h"
 #include "reno.h"
 
 #define CC_ALGORITHMS(ALGORITHM)                                                                   \
 	ALGORITHM(reno, "Reno", "RFC 5681, Linux tcp_cong.c")                                      \
 	ALGORITHM(cubic, "CUBIC", "RFC 9438, Linux tcp_cubic.c")                                   \
 	ALGORITHM(dctcp, "DCTCP", "RFC 8257, Linux tcp_dctcp.c")                                   \
+	ALGORITHM(prague, "Prague", "draft-briscoe-iccrg-prague-congestion-control, tcp_prague.c") \
 	ALGORITHM(bbr1, "BBRv1", "Linux tcp_bbr.c, ACM Queue 14(5) 2016")                          \
 	ALGORITHM(bbr3, "BBRv3 (and v2, BBR-n+)", "draft-ietf-ccwg-bbr, google/bbr tcp_bbr.c")
 
@@ -29,11 +31,14 @@
 	SET("reno", reno, "fp_reno", "Reno as Linux grows it", )                                   \
 	SET("cubic", cubic, "fp_cubic", "CUBIC as Linux has it", )                                 \
 	SET("dctcp", dctcp, "fp_dctcp", "DCTCP as Linux has it", )                                 \
+	SET("prague", prague, "fp_prague", "Prague of the IETF draft, for L4S", )                  \
 	SET("bbr1", bbr1, "fp_bbr1", "BBRv1 as mainline Linux has it", )                           \
 	SET("bbr2", bbr3, "fp_bbr2", "BBRv2 as Google's v2 kernel has it", BBR3_LINUX_V2(V))       \
 	SET("bbr3", bbr3, "fp_bbr3", "BBRv3 as the IETF draft has it", )                           \
 	SET("bbr3-linux", bbr3, "fp_bbr3_linux", "BBRv3 as Google's v3 kernel has it",             \
 	    BBR3_LINUX_V3(V))                                                                      \
+	SET("bbr3-ecn", bbr3, "fp_bbr3_ecn", "BBRv3 as Google's v3 kernel on routes that mark early", \
+	    BBR3_LINUX_V3_ECN(V))                                                                  \
 	SET("bbrnplus", bbr3, "fp_bbrnplus", "BBR-n+ as published, Smart Exit by plateau and RTT", \
 	    BBR3_NPLUS_PUBLISHED(V) V(smart_exit, BBR3_EXIT_INFLATION))                            \
 	SET("bbrnplus-literal", bbr3, "fp_bbrnplus_lit", "BBR-n+ with Algorithm 1 word for word",  \

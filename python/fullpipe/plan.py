@@ -16,7 +16,7 @@ from fullpipe.cc_sets import Choice, choose
 from fullpipe.damage import resolve_damage
 from fullpipe.errors import UserError
 from fullpipe.qdiscs import resolve_qdisc
-from fullpipe.scenario import Flow, Link, LinkWay, Path, Scenario
+from fullpipe.scenario import EcnChoice, Flow, Link, LinkWay, Path, Scenario
 from fullpipe.traffic.options import resolve_source
 from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
 
@@ -180,7 +180,7 @@ def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str
         "reverse_delay_ns": reverse,
         "jitter": jitter,
         "receive_window_bytes": flow.receive_window,
-        "ecn": path.ecn if flow.ecn is None else flow.ecn,
+        **_ecn(path.ecn if flow.ecn is None else flow.ecn),
     }
 
 
@@ -190,7 +190,7 @@ def _pages(scenario: Scenario) -> list[dict[str, Any]]:
         {
             "name": page.name or f"page.{index + 1}", "cc": _cc(choose(page.cc, tables)),
             "route": dict(zip(("enter", "leave"), scenario.route(page), strict=True)),
-            "ecn": ecn if page.ecn is None else page.ecn,
+            "ecn": bool(ecn if page.ecn is None else page.ecn),
             "host_numbers": (page.host, page.far_host), **resolve_page(page),
         }
         for index, page in enumerate(scenario.page)
@@ -271,6 +271,12 @@ def cc_choices(plan: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return found + [(f"traffic {group['name']}", group["cc"]) for group in plan.get("traffic", [])]
 
 
+def _ecn(choice: EcnChoice) -> dict[str, Any]:
+    if choice in ("accecn", "l4s"):
+        return {"ecn": True, "ecn_kind": choice}
+    return {"ecn": bool(choice)}
+
+
 def _cc(choice: Choice) -> dict[str, Any]:
     algorithm = None if choice.base is None else choice.base.algorithm
     return {"name": choice.name, "algorithm": algorithm, "params": list(choice.values)}
@@ -312,7 +318,7 @@ def _way(scenario: Scenario, way: LinkWay, rate_bps: int | None, delay_ns: int) 
         "delay_ns": delay_ns,
         "qdisc": resolve_qdisc(
             way.qdisc, way.qdisc_options, way.buffer, rate_bps or path.rate, path.rtt, path.mtu,
-            path.ecn,
+            bool(path.ecn),
         ),
         "loss": _loss(way.loss, way.loss_correlation, way.loss_marks, "packet"),
         "rate_steps": _rate_steps(way),
@@ -413,4 +419,6 @@ def _jitter(max_ns: int, shape: str) -> dict[str, Any] | None:
 
 
 def _qdisc(path: Path, name: str, buffer: units.Buffer | None, rate_bps: int) -> dict[str, Any]:
-    return resolve_qdisc(name, path.qdisc_options, buffer, rate_bps, path.rtt, path.mtu, path.ecn)
+    return resolve_qdisc(
+        name, path.qdisc_options, buffer, rate_bps, path.rtt, path.mtu, bool(path.ecn)
+    )

@@ -54,6 +54,7 @@ QdiscName = Literal[
     "dualpi2",
 ]  # fmt: skip
 JitterShapeName = Literal["per_packet", "slotted"]
+EcnChoice = bool | Literal["classic", "accecn", "l4s"]
 
 
 class QdiscOptions(Part):
@@ -185,7 +186,11 @@ class Path(Part):
     reverse_loss: Ratio = Field(0.0, description="random loss of the way back")
     jitter: Time = Field(0, description="random extra delay of the way back, 0 to this")
     jitter_shape: JitterShapeName = Field("per_packet", description="how it is drawn")
-    ecn: bool = Field(False, description="flows negotiate ECN and AQMs mark")
+    ecn: EcnChoice = Field(
+        False, description="flows negotiate ECN and AQMs mark; true is classic (RFC 3168), accecn "
+        "counts marks (RFC 9768), l4s also sends ECT(1) where the algorithm answers marks in "
+        "proportion"
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent(self) -> Path:
@@ -307,7 +312,7 @@ class Flow(Part):
     jitter: Time | None = Field(None, description="own jitter; the path's")
     jitter_shape: JitterShapeName | None = Field(None, description="how it is drawn; the path's")
     receive_window: Size | None = Field(None, description="fixed receive window; autotuned")
-    ecn: bool | None = Field(None, description="negotiate ECN; as the path says")
+    ecn: EcnChoice | None = Field(None, description="negotiate ECN; as the path says")
     dscp: Dscp = Field(0, description="DSCP of its packets, ACKs included, such as EF or AF41")
     host: int = Field(
         0, ge=0, le=255, description="host at its near end (where up flows begin); flows with the "

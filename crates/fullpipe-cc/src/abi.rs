@@ -119,7 +119,9 @@ pub struct Ctl {
     pub tso_segs: u32,
     pub sndbuf_factor: u32,
     pub cwnd_cnt: u32,
-    pub unused: u32,
+    pub tso_most: u16,
+    pub is_scalable: u8,
+    pub unused: u8,
 }
 
 /// `struct cc_info`: what an algorithm lets others see.

@@ -20,8 +20,8 @@ pub use applications::{Datagrams, Lookup, Page, PageObject, Pattern, Protocol, T
 pub use damage::{Chance, Damage, GilbertElliott, Hold, Policer, Reorder};
 pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
 pub use plan::{
-    AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction, Flow,
-    HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
+    AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction,
+    EcnKind, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
     CcRow, Column, DatagramRow, EventRow, FlowRow, FlowSampleRow, ObjectRow, PageRow, PingRow,

@@ -400,6 +400,28 @@ pub struct Flow {
     pub receive_window_bytes: Option<u64>,
     /// Negotiate ECN.
     pub ecn: bool,
+    /// Which kind of it.
+    #[serde(default, skip_serializing_if = "EcnKind::is_classic")]
+    pub ecn_kind: EcnKind,
+}
+
+/// What ECN means to a flow that negotiates it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum EcnKind {
+    /// RFC 3168; where the algorithm asks for it DCTCP's echo of each packet.
+    #[default]
+    Classic,
+    /// Receivers count marks (RFC 9768).
+    Accecn,
+    /// That, and the path marks early: who answers marks in proportion sends ECT(1) (RFC 9331).
+    L4s,
+}
+
+impl EcnKind {
+    fn is_classic(&self) -> bool {
+        *self == Self::Classic
+    }
 }
 
 /// Which congestion control a flow runs.

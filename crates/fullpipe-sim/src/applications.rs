@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_scenario::{CcChoice, DatagramRow, Direction, Flow, Page, Plan, Route};
+use fullpipe_scenario::{CcChoice, DatagramRow, Direction, EcnKind, Flow, Page, Plan, Route};
 use fullpipe_tcp::Opened;
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 
@@ -130,6 +130,7 @@ fn member(page: &Page, direction: Direction) -> Flow {
         jitter: None,
         receive_window_bytes: None,
         ecn: page.ecn,
+        ecn_kind: EcnKind::Classic,
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 
 use fullpipe_cc::{algorithm, flags, Controller};
 use fullpipe_net::{Host, Way};
-use fullpipe_scenario::{Direction, Flow, Pacing, PingRow, Plan};
+use fullpipe_scenario::{Direction, EcnKind, Flow, Pacing, PingRow, Plan};
 use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
 use fullpipe_workload::{Writer, Writing};
 
@@ -325,7 +325,8 @@ impl Simulation<'_> {
                     let edges =
                         AckEdges::new(&ack, |number| connection.sender.sequence_bytes(number));
                     let at_ns = self.now_ns;
-                    self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, &ack));
+                    let is_accurate = connection.sender.is_accurate();
+                    self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, &ack, is_accurate));
                 }
                 if ack.fin {
                     self.send_last_ack(flow);
@@ -518,6 +519,11 @@ pub(crate) fn connection(
         (u64::from(mss_bytes) * 8_000_000_000 / rate_bps.max(1)).max(1)
     });
     let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
+    let feedback = match flow.ecn_kind {
+        EcnKind::Accecn | EcnKind::L4s => Feedback::Accurate,
+        EcnKind::Classic if cc.wants(flags::ECHOES_CE) => Feedback::EachPacket,
+        EcnKind::Classic => Feedback::Latched,
+    };
     let sender = SenderConfig {
         mss_bytes,
         pacing: host.pacing,
@@ -526,6 +532,8 @@ pub(crate) fn connection(
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
         ecn,
+        feedback,
+        l4s: flow.ecn_kind == EcnKind::L4s,
         seed: seeds.cc as u32,
         amount_bytes: flow.amount_bytes,
         written_by_application: flow.app_rate_bps.is_some() || is_written,
@@ -537,11 +545,7 @@ pub(crate) fn connection(
         rmem_max_bytes: host.rmem_max_bytes,
         low_water_bytes: plan.low_water_bytes(flow),
         aggregation_ns: host.receive_aggregation_ns,
-        feedback: if cc.wants(flags::ECHOES_CE) {
-            Feedback::EachPacket
-        } else {
-            Feedback::Latched
-        },
+        feedback,
     };
     let rates_bps = plan.links[flow.route.range()]
         .iter()

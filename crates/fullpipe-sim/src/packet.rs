@@ -146,6 +146,7 @@ impl Packet for Travelling {
     fn ecn(&self) -> Ecn {
         match &self.body {
             Body::Data(data) if data.ect && data.ce => Ecn::Ce,
+            Body::Data(data) if data.ect && data.l4s => Ecn::Ect1,
             Body::Data(data) if data.ect => Ecn::Ect0,
             _ => Ecn::NotEct,
         }
@@ -184,7 +185,7 @@ impl Packet for Travelling {
             next: ack.next,
             blocks: ack.blocks.map(|block| (block.start, block.end)),
             count: ack.count,
-            ecn_flags: u8::from(ack.ece),
+            ecn_flags: ack.marks,
         })
     }
 

@@ -18,12 +18,16 @@ const WINDOW_SHIFT: u8 = 14;
 const ISN: u32 = 1_000_000;
 /// What a sender offers, which receives nothing.
 const FIRST_WINDOW_BYTES: u64 = 65_536;
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const PSH: u8 = 8;
-const ACK: u8 = 16;
-const ECE: u8 = 64;
-const CWR: u8 = 128;
+const FIN: u16 = 1;
+const SYN: u16 = 2;
+const PSH: u16 = 8;
+const ACK: u16 = 16;
+const ECE: u16 = 64;
+const CWR: u16 = 128;
+/// Accurate ECN's, beside the data offset; with ECE and CWR it makes the ACE field (RFC 9768).
+const AE: u16 = 256;
+/// What ACE counts from.
+const ACE_FIRST: u8 = 5;
 
 /// Writes one capture.
 pub struct PcapWriter {
@@ -37,7 +41,7 @@ struct Segment<'a> {
     from_sender: bool,
     seq: u32,
     ack: u32,
-    flags: u8,
+    flags: u16,
     window: u16,
     ecn: u8,
     timestamps: (u32, u32),
@@ -121,7 +125,7 @@ impl PcapWriter {
             ack: ISN + 1,
             flags: ACK | flag(data.push, PSH) | flag(data.cwr, CWR) | flag(data.fin, FIN),
             window: scaled(FIRST_WINDOW_BYTES),
-            ecn: if data.ect { 2 } else { 0 },
+            ecn: u8::from(data.ect) << u8::from(!data.l4s),
             timestamps: (clock(data.departs_ns), clock(data.echo_ns)),
             options: &[],
             payload_bytes: data.payload_bytes,
@@ -135,6 +139,7 @@ impl PcapWriter {
         flow: u32,
         edges: &AckEdges,
         ack: &Ack,
+        is_accurate: bool,
     ) -> io::Result<()> {
         let mut options = [0u8; 28];
         let mut used = 0;
@@ -152,7 +157,7 @@ impl PcapWriter {
             from_sender: false,
             seq: ISN + 1,
             ack: sequence(edges.next),
-            flags: ACK | if ack.ece { ECE } else { 0 } | if ack.fin { FIN } else { 0 },
+            flags: ACK | mark_flags(ack.marks, is_accurate) | if ack.fin { FIN } else { 0 },
             window: scaled(ack.window_bytes),
             ecn: 0,
             timestamps: (clock(ack.sent_ns), clock(ack.echo_ns)),
@@ -225,8 +230,8 @@ impl PcapWriter {
         buffer.extend(ports[1].to_be_bytes());
         buffer.extend(segment.seq.to_be_bytes());
         buffer.extend(segment.ack.to_be_bytes());
-        buffer.push(((tcp_bytes / 4) as u8) << 4);
-        buffer.push(segment.flags);
+        buffer.push(((tcp_bytes / 4) as u8) << 4 | (segment.flags >> 8) as u8);
+        buffer.push(segment.flags as u8);
         buffer.extend(segment.window.to_be_bytes());
         buffer.extend([0; 4]);
         buffer.extend([1, 1, 8, 10]);
@@ -280,4 +285,18 @@ fn internet_checksum(header: &[u8]) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     !(sum as u16)
+}
+
+/// What an ACK says of marks: ECE, or the ACE field.
+fn mark_flags(marks: u8, is_accurate: bool) -> u16 {
+    let ace = match is_accurate {
+        true => marks.wrapping_add(ACE_FIRST),
+        false => u8::from(marks > 0),
+    };
+    [ECE, CWR, AE]
+        .iter()
+        .zip(0..)
+        .filter(|(_, bit)| ace >> bit & 1 == 1)
+        .map(|(flag, _)| flag)
+        .sum()
 }

@@ -26,6 +26,8 @@ pub struct Data {
     pub fin: bool,
     /// It can be marked.
     pub ect: bool,
+    /// Then as ECT(1), which L4S queues take (RFC 9331); else as ECT(0).
+    pub l4s: bool,
     /// It has been marked.
     pub ce: bool,
 }
@@ -50,8 +52,9 @@ pub struct Ack {
     pub count: u8,
     /// The first block reports a duplicate (RFC 2883).
     pub dsack: bool,
-    /// Congestion echo (RFC 3168).
-    pub ece: bool,
+    /// What it says of marks ([`crate::Feedback`]): 1 or 0 (ECE), or with accurate ECN how many
+    /// packets have come marked, modulo 256.
+    pub marks: u8,
     /// All has arrived, and the receiver's side is closed too (FIN).
     pub fin: bool,
     /// Advertised window.

@@ -35,6 +35,9 @@ pub enum Feedback {
     Latched,
     /// Every ACK is of packets that were all marked or all not (DCTCP, RFC 8257 section 3.2).
     EachPacket,
+    /// Every ACK says how many packets have come marked (RFC 9768): what its ACE field and the
+    /// byte counters of its option tell of whole packets, modulo 256.
+    Accurate,
 }
 
 /// How a receiver is set up.
@@ -79,7 +82,11 @@ pub struct Receiver {
     read_next: u32,
     /// Timestamp to echo (ts_recent).
     echo_ns: u64,
+    /// What the next ACK echoes; with accurate ECN whether the last packet came marked.
     ece: bool,
+    /// Packets that came marked, and those of them that no ACK has told of.
+    marks: u8,
+    marks_untold: u32,
     quick: u32,
     ato_ns: u64,
     last_data_ns: Option<u64>,
@@ -126,6 +133,8 @@ impl Receiver {
             read_next: 0,
             echo_ns: 0,
             ece: false,
+            marks: 0,
+            marks_untold: 0,
             quick: 0,
             ato_ns: 0,
             last_data_ns: None,
@@ -226,6 +235,14 @@ impl Receiver {
                 }
                 // Whoever has just given way may have a packet in flight and no more.
                 self.urgent |= data.cwr;
+                self.ece = data.ce;
+            }
+            // RFC 9768 section 3.2.2.5.1: the first mark behind unmarked packets is told at once,
+            // and so is the second one since an ACK.
+            Feedback::Accurate => {
+                self.urgent |= data.ce && (!self.ece || self.marks_untold > 0);
+                self.marks = self.marks.wrapping_add(u8::from(data.ce));
+                self.marks_untold += u32::from(data.ce);
                 self.ece = data.ce;
             }
         }
@@ -437,7 +454,10 @@ impl Receiver {
         let mut ack = Ack {
             next: self.next,
             window_bytes: self.window_bytes,
-            ece: self.ece,
+            marks: match self.config.feedback {
+                Feedback::Accurate => self.marks,
+                _ => u8::from(self.ece),
+            },
             echo_ns: self.echo_ns,
             sent_ns: now_ns,
             ..Ack::default()
@@ -456,6 +476,7 @@ impl Receiver {
         }
         self.acked_next = self.next;
         self.urgent = false;
+        self.marks_untold = 0;
         self.pushed = false;
         self.quick = self.quick.saturating_sub(1);
         self.delack_at_ns = None;

@@ -5,6 +5,7 @@ use fullpipe_cc::{flags, Ack as CcAck, CaState, EventKind, INFINITE};
 
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
+use crate::receiver::Feedback;
 use crate::scoreboard::{
     is_later, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED, TIMED_OUT,
 };
@@ -66,7 +67,6 @@ impl Sender {
         let prior_una = self.snd_una;
         let mut incoming = Incoming {
             echo_ns: ack.echo_ns,
-            ece: ack.ece && self.config.ecn,
             advanced: ack.next > self.snd_una,
             window_changed: ack.window_bytes != self.window_bytes,
             is_dubious: ack.next == self.snd_una
@@ -75,6 +75,7 @@ impl Sender {
             ..Incoming::default()
         };
         self.window_bytes = ack.window_bytes;
+        let is_newest = ack.sent_ns >= self.echo_ns;
         self.echo_ns = ack.sent_ns;
         self.rack.advanced = false;
         if incoming.advanced {
@@ -86,12 +87,7 @@ impl Sender {
         self.take_cumulative(ack.next, &mut incoming);
         incoming.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
         self.learn_reordering(&incoming);
-        if incoming.ece {
-            self.rate.delivered_ce = self
-                .rate
-                .delivered_ce
-                .wrapping_add(incoming.newly_delivered);
-        }
+        self.take_marks(ack, is_newest, &mut incoming);
         let rtt_us = self.take_rtt(&incoming);
         if incoming.advanced {
             self.rtt.reset_back_off();
@@ -130,6 +126,25 @@ impl Sender {
         self.take_blocks(ack, &mut incoming);
         self.learn_reordering(&incoming);
         self.alert(self.snd_una, &mut incoming);
+    }
+
+    /// What the ACK says of marks. RFC 3168 and DCTCP mean all that it acknowledges; accurate ECN
+    /// counts (tcp_accecn_process()), and of ACKs that were overtaken says nothing.
+    fn take_marks(&mut self, ack: &Ack, is_newest: bool, incoming: &mut Incoming) {
+        if !self.config.ecn {
+            return;
+        }
+        let marked = match self.config.feedback {
+            Feedback::Accurate if !is_newest => 0,
+            Feedback::Accurate => {
+                let before = std::mem::replace(&mut self.marks_seen, ack.marks);
+                u32::from(ack.marks.wrapping_sub(before))
+            }
+            _ if ack.marks > 0 => incoming.newly_delivered,
+            _ => 0,
+        };
+        incoming.ece = ack.marks > 0 && self.config.feedback != Feedback::Accurate || marked > 0;
+        self.rate.delivered_ce = self.rate.delivered_ce.wrapping_add(marked);
     }
 
     /// tcp_sacktag_write_queue(): only ranges that the last ACK did not carry are walked.
@@ -561,7 +576,7 @@ impl Sender {
         self.prr_delivered = 0;
         self.prr_out = 0;
         self.cc_event(EventKind::Ssthresh, 0, 0);
-        self.cwr_pending = self.config.ecn;
+        self.cwr_pending = self.config.ecn && self.config.feedback != Feedback::Accurate;
     }
 
     fn enter_cwr(&mut self) {
@@ -635,7 +650,7 @@ impl Sender {
         self.ctl.cwnd_cnt = 0;
         self.set_ca_state(CaState::Loss);
         self.high_seq = self.snd_nxt;
-        self.cwr_pending = self.config.ecn;
+        self.cwr_pending = self.config.ecn && self.config.feedback != Feedback::Accurate;
         self.frto = !in_recovery || self.retransmits > 0;
         self.tlp_high = None;
         self.totals.timeouts += 1;

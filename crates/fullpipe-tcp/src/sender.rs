@@ -7,6 +7,7 @@ use fullpipe_scenario::Pacing;
 
 use crate::opening::Opened;
 use crate::rate::RateState;
+use crate::receiver::Feedback;
 use crate::reordering::Reordering;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
@@ -28,6 +29,10 @@ pub struct SenderConfig {
     pub wmem_max_bytes: u64,
     /// ECN is asked for, and once the connection is open: was agreed.
     pub ecn: bool,
+    /// How its receiver echoes marks.
+    pub feedback: Feedback,
+    /// The path is known to mark early: L4S (Google's kernels: TCP_ECN_LOW).
+    pub l4s: bool,
     /// Seed of the congestion control's own random numbers.
     pub seed: u32,
     /// What the application sends in all; `None`: without end.
@@ -156,6 +161,8 @@ pub struct Sender {
     /// The packet that the probe sent again was application-limited (tlp_orig_data_app_limited).
     pub(crate) tlp_app_limited: bool,
     pub(crate) cwr_pending: bool,
+    /// What the newest ACK said of marks.
+    pub(crate) marks_seen: u8,
     /// What the newest ACK carried last time, to walk only what is new (recv_sack_cache).
     pub(crate) sack_cache: [crate::Block; crate::MAX_BLOCKS],
 
@@ -236,6 +243,7 @@ impl Sender {
             tlp_is_retrans: false,
             tlp_app_limited: false,
             cwr_pending: false,
+            marks_seen: 0,
             sack_cache: Default::default(),
             is_cwnd_limited: false,
             max_packets_out: 0,
@@ -482,6 +490,11 @@ impl Sender {
         (self.rate.delivered, self.rate.delivered_ce)
     }
 
+    /// Whether ACKs count marks ([`Feedback::Accurate`]).
+    pub fn is_accurate(&self) -> bool {
+        self.config.ecn && self.config.feedback == Feedback::Accurate
+    }
+
     /// First packet that is not cumulatively acknowledged.
     pub fn snd_una(&self) -> u32 {
         self.snd_una
@@ -567,6 +580,7 @@ impl Sender {
             is_cwnd_limited: u8::from(self.cwnd_limited()),
             is_cwnd_full: u8::from(self.is_cwnd_limited),
             ecn_ok: u8::from(self.config.ecn),
+            ecn_low: u8::from(self.config.ecn && self.config.l4s),
             is_paced: u8::from(self.is_paced()),
             ..Conn::default()
         }

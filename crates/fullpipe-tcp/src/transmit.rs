@@ -88,7 +88,11 @@ impl Sender {
         }
         let bytes = bytes.min(GSO_MAX_BYTES);
         let packets = (bytes / u64::from(self.config.mss_bytes)) as u32;
-        packets.max(least).min(self.config.gso_max_segments)
+        let most = match u32::from(self.ctl.tso_most) {
+            0 => self.config.gso_max_segments,
+            most => most.min(self.config.gso_max_segments),
+        };
+        packets.max(least).min(most)
     }
 
     /// Whether the pacing timer must run first (tcp_pacing_check()).
@@ -337,6 +341,7 @@ impl Sender {
             cwr: !again && std::mem::take(&mut self.cwr_pending),
             // RFC 3168 section 6.1.5; tcp_ecn_send() excepts who needs ECN.
             ect: self.config.ecn && (!again || self.cc.wants(flags::WANTS_ECN)),
+            l4s: self.config.l4s && self.ctl.is_scalable != 0,
             ce: false,
         });
         if nothing_out

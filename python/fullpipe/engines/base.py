@@ -45,6 +45,17 @@ class Engine(Protocol):
         """Runs the plan. Raises RunError where the engine itself fails with nothing recorded."""
 
 
+def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
+    """Raises UserError for feedback that kernels before 7.0 do not negotiate."""
+    for index, flow in enumerate(plan["flows"]):
+        kind = flow.get("ecn_kind")
+        if kind:
+            raise UserError(
+                f"flow.{index}.ecn: {kind!r} needs accurate ECN (RFC 9768) in the kernel; for "
+                f"--engine sim so far, {name} has true or 'classic'"
+            )
+
+
 def refuse_applications(plan: Mapping[str, Any], name: str) -> None:
     """Raises UserError for workloads that the kernel engines do not run yet."""
     for key, what in (("pages", "page"), ("datagrams", "udp"), ("traffic", "traffic")):

@@ -16,7 +16,7 @@ from fullpipe.metrics.view import View
 #: Of a flow in a plan, what says nothing of how much its application wants to send, and where.
 _NOT_DEMAND = {
     "name", "cc", "start_ns", "stop_ns", "forward_delay_ns", "reverse_delay_ns", "jitter", "ecn",
-    "hosts",
+    "ecn_kind", "hosts",
 }  # fmt: skip
 _LIMITS = ("amount_bytes", "app_rate_bps")
 

@@ -16,11 +16,26 @@ pub(crate) struct Hand {
 
 impl Hand {
     pub(crate) fn new(name: &str) -> Self {
+        Self::with(name, &[], |_| {})
+    }
+
+    /// With parameters changed by name, on a connection that is changed before it begins.
+    pub(crate) fn with(
+        name: &str,
+        changes: &[(&str, u32)],
+        prepare: impl FnOnce(&mut Conn),
+    ) -> Self {
         let set = set(name).expect("a registered set");
         let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
-        let cc = Controller::new(algorithm, &set.values).expect("values in range");
+        let mut values = set.values.clone();
+        for (param, value) in changes {
+            let mut known = algorithm.params.iter();
+            let index = known.position(|known| known.name == *param);
+            values[index.expect("a known parameter")] = *value;
+        }
+        let cc = Controller::new(algorithm, &values).expect("values in range");
         let mut cc = cc.without_ring();
-        let conn = Conn {
+        let mut conn = Conn {
             now_us: 1_000_000,
             now_ns: 1_000_000_000,
             mss_bytes: MSS,
@@ -35,6 +50,7 @@ impl Hand {
             seed: 1,
             ..Conn::default()
         };
+        prepare(&mut conn);
         let mut ctl = Ctl {
             cwnd: 10,
             ssthresh: INFINITE,

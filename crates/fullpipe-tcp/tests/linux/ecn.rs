@@ -20,7 +20,7 @@ fn capable() -> Sender {
 
 fn echo(next: u32, echo_ns: u64) -> Ack {
     Ack {
-        ece: true,
+        marks: 1,
         ..ack(next, echo_ns)
     }
 }
@@ -50,7 +50,7 @@ fn data(number: u32) -> Data {
 #[test]
 fn every_ack_echoes_a_mark_until_the_sender_says_that_it_reduced() {
     let mut receiver = receiver();
-    let mut ece = |packet: Data| receiver.on_data(START, &packet).expect("an ACK").ece;
+    let mut ece = |packet: Data| receiver.on_data(START, &packet).expect("an ACK").marks > 0;
     assert!(!ece(data(0)));
     assert!(ece(Data {
         ce: true,
@@ -79,7 +79,7 @@ fn a_mark_on_the_packet_that_carries_cwr_is_echoed() {
         cwr: true,
         ..data(1)
     };
-    assert!(receiver.on_data(START, &both).expect("an ACK").ece);
+    assert!(receiver.on_data(START, &both).expect("an ACK").marks > 0);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn answers(
         };
         let answer = receiver.on_data(START + u64::from(number) * MS / 10, &packet);
         let acks = receiver.take_earlier().into_iter().chain(answer);
-        said.extend(acks.map(|ack| (ack.next, ack.ece)));
+        said.extend(acks.map(|ack| (ack.next, ack.marks > 0)));
     }
     said
 }
@@ -276,4 +276,75 @@ fn dctcp_gives_way_by_half_of_the_marked_part() {
     sender.on_ack(at_ns, &echo(end - 50, at_ns - RTT));
     alpha += 1024 / 16 - (alpha >> 4);
     assert_eq!(sender.ssthresh(), Some(cwnd - ((cwnd * alpha) >> 11)));
+}
+
+/// What an accurate receiver counts.
+fn count(next: u32, marks: u8, sent_ns: u64) -> Ack {
+    Ack {
+        marks,
+        sent_ns,
+        ..ack(next, START)
+    }
+}
+
+fn accurate(cc: &str) -> Sender {
+    let config = SenderConfig {
+        ecn: true,
+        feedback: Feedback::Accurate,
+        l4s: true,
+        initial_cwnd: 40,
+        ..config()
+    };
+    sender(cc, config)
+}
+
+#[test]
+fn accurate_feedback_counts_marks_and_not_what_an_ack_acknowledges() {
+    // RFC 9768 section 3.2.2: the counter goes round; what it grew by was marked.
+    let mut sender = accurate("reno");
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &count(10, 254, START + RTT / 2));
+    let seen = sender.delivered().1;
+    sender.on_ack(START + RTT + MS, &count(20, 3, START + RTT / 2 + MS));
+    assert_eq!(sender.delivered().1 - seen, 5);
+    // An ACK that was overtaken tells nothing of marks.
+    sender.on_ack(START + RTT + 2 * MS, &count(20, 1, START + RTT / 2));
+    assert_eq!(sender.delivered().1 - seen, 5);
+    // No CWR is needed: the counter does not repeat itself.
+    let after = sends(&mut sender, START + RTT + 3 * MS);
+    assert!(after.iter().all(|packet| !packet.cwr));
+}
+
+#[test]
+fn an_accurate_receiver_tells_of_a_first_mark_at_once_and_of_the_second_since() {
+    // RFC 9768 section 3.2.2.5.1, change-triggered and increment-triggered ACKs.
+    let mut receiver = delaying(Feedback::Accurate);
+    let mut told = Vec::new();
+    for number in 40..52 {
+        let packet = Data {
+            ce: [42, 43, 44, 48].contains(&number),
+            ..data(number)
+        };
+        let answer = receiver.on_data(START + u64::from(number) * MS / 10, &packet);
+        assert_eq!(receiver.take_earlier(), None);
+        told.extend(answer.map(|ack| (ack.next, ack.marks)));
+    }
+    assert_eq!(told[..2], [(42, 0), (43, 1)], "{told:?}");
+    assert!(
+        told.contains(&(45, 3)) && told.contains(&(49, 4)),
+        "{told:?}"
+    );
+    assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+}
+
+#[test]
+fn only_who_answers_marks_in_proportion_sends_ect1() {
+    // RFC 9331 section 4.1 and 4.3.
+    for (cc, is_l4s) in [("prague", true), ("cubic", false), ("reno", false)] {
+        let sent = sends(&mut accurate(cc), START);
+        assert!(
+            sent.iter().all(|packet| packet.ect && packet.l4s == is_l4s),
+            "{cc}"
+        );
+    }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_scenario::Pacing;
-use fullpipe_tcp::{Ack, Block, Data, Opened, Sender, SenderConfig, SenderEvent, MAX_BLOCKS};
+use fullpipe_tcp::{
+    Ack, Block, Data, Feedback, Opened, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
+};
 
 pub(crate) const MSS: u32 = 1448;
 pub(crate) const MS: u64 = 1_000_000;
@@ -23,6 +25,8 @@ pub(crate) fn config() -> SenderConfig {
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
         ecn: false,
+        feedback: Feedback::Latched,
+        l4s: false,
         seed: 1,
         amount_bytes: None,
         written_by_application: false,
