@@ -239,7 +239,7 @@ def _traffic(scenario: Scenario) -> list[dict[str, Any]]:
             raise UserError(f"traffic.{index}.name: {name!r} is used twice; names must differ")
         is_up = traffic.direction == "up"
         rate_bps = path.rate if is_up else path.reverse_rate or path.rate
-        ecn = path.ecn if traffic.ecn is None else traffic.ecn
+        ecn = bool(path.ecn if traffic.ecn is None else traffic.ecn)
         enter, leave = scenario.route(traffic)
         senders = []
         for position in range(traffic.senders):

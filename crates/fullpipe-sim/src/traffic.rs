@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Flow, Plan, Traffic, TrafficRow, TrafficSource};
+use fullpipe_scenario::{EcnKind, Flow, Plan, Traffic, TrafficRow, TrafficSource};
 use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 
 use crate::ends::lines;
@@ -131,6 +131,7 @@ impl Group {
                 pattern: None,
                 receive_window_bytes: None,
                 ecn: traffic.ecn,
+                ecn_kind: EcnKind::Classic,
             })
             .collect();
         let Some(member) = members.first() else {
