@@ -26,6 +26,7 @@ _COMMANDS = {
     "test": ("test:test", "Runs one of Flent's tests by name."),
     "choose": ("choose:choose", "Ranks queues and congestion controls for a path."),
     "scorecard": ("scorecard:scorecard", "Says what a congestion control is worth."),
+    "hunt": ("hunt:hunt", "Finds the path on which a congestion control does worst."),
     "report": ("report:report", "Writes a self-contained HTML page from recordings."),
     "schema": ("schema:schema", "Prints the JSON schema of scenario files."),
     "doctor": ("doctor:doctor", "Says what this machine can run, and what mends it."),

@@ -1,0 +1,192 @@
+"""Searches for the path on which a congestion control does worst, and makes it simple.
+
+Differential evolution (SciPy) over the knobs of a path; what it finds loses every ingredient and
+every odd number that it does not need. Then the ingredients that it needs are left out and the
+search begins anew, so that one hunt finds several causes. Trials are cells of sweeps: they lie in a
+store, and the same hunt runs none twice. Must never print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import tomli_w
+from scipy.optimize import differential_evolution
+
+from fullpipe.engines.scratch import scratch
+from fullpipe.hunt.space import KNOBS, Knob, Path, Worst, badness, packets_of, trials
+from fullpipe.hunt.trials import run_trials
+from fullpipe.sweep.cells import Planner
+
+#: Packets that a second of budget stands for: about half of what two cores of 2020 simulate.
+PACKETS_A_SECOND = 500_000
+#: What a trial costs beside its packets: making, starting and measuring it.
+TRIAL_PACKETS = 10_000
+#: Members of a generation for each knob.
+_POPULATION = 4
+#: Of what the search found, a simpler path must show so much.
+_STILL = 0.8
+#: Share of the budget left that a search may take: later ones get theirs.
+_SHARE = 0.5
+#: Searches at most: with everything, and then without what was found.
+_ROUNDS = 3
+#: Less bad than this is no finding: utilisation and fairness of 85 %, one RTT, 2 % of loss.
+_NOTABLE: dict[Worst, float] = {"utilisation": 0.15, "starvation": 0.4, "delay": 1.0, "loss": 0.02}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A path on which it does badly. `needs`: the ingredients without which it does not; `profile`:
+    of each, value -> what is measured, all else the same; `others`: the same path with others."""
+
+    path: dict[str, float]
+    value: float
+    found: float
+    needs: tuple[str, ...]
+    profile: dict[str, dict[float, float]]
+    others: dict[str, float]
+    toml: str
+
+
+@dataclass
+class Hunt:
+    """A hunt under way. `budget`: packets; `spent` never exceeds it by more than a generation."""
+
+    cc: str
+    worst: Worst
+    seed: int
+    budget: float
+    jobs: int | None = None
+    on_progress: Callable[[float], None] = lambda _share: None
+    spent: float = 0.0
+    count: int = 0
+    known: dict[tuple[str, tuple[float, ...]], float] = field(default_factory=dict)
+
+    def run(self, others: Sequence[str] = ()) -> list[Finding]:
+        """The findings, the worst first to be found. Raises UserError for an unknown name."""
+        left = list(KNOBS[self.worst])
+        findings: list[Finding] = []
+        for _ in range(_ROUNDS):
+            limit = self.spent + (self.budget - self.spent) * _SHARE
+            best = self._search(left, limit)
+            if badness(self.worst, self._measure(best)) < _NOTABLE[self.worst]:
+                break
+            finding = self._finding(best, left, others)
+            findings.append(finding)
+            left = [knob for knob in left if knob.name not in finding.needs]
+            if not finding.needs or self.spent >= self.budget:
+                break
+        self.on_progress(1.0)
+        return findings
+
+    def _search(self, knobs: Sequence[Knob], limit: float) -> dict[str, float]:
+        """The worst path found until `limit` packets were spent."""
+        best: tuple[float, dict[str, float]] = (-math.inf, {})
+
+        def costs(shares: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
+            nonlocal best
+            paths = [self._path(knobs, column) for column in np.atleast_2d(shares.T)]
+            found = [badness(self.worst, value) for value in self._measured(paths)]
+            for bad, path in zip(found, paths, strict=True):
+                best = max(best, (bad, path), key=lambda one: one[0])
+            return np.array([-bad for bad in found])
+
+        differential_evolution(
+            costs, [(0.0, 1.0)] * len(knobs), popsize=_POPULATION, init="latinhypercube",
+            mutation=(0.4, 0.9), recombination=0.8, tol=0, polish=False, rng=self.seed,
+            vectorized=True, updating="deferred", maxiter=10_000,
+            callback=lambda *_: self.spent >= limit,
+        )  # fmt: skip
+        return best[1]
+
+    def _path(self, knobs: Sequence[Knob], shares: Sequence[float]) -> dict[str, float]:
+        path = {knob.name: knob.usual for knob in KNOBS[self.worst]}
+        return path | {
+            knob.name: knob.at(float(share)) for knob, share in zip(knobs, shares, strict=True)
+        }
+
+    def _finding(
+        self, path: dict[str, float], knobs: Sequence[Knob], others: Sequence[str]
+    ) -> Finding:
+        found = self._measure(path)
+        enough = _STILL * badness(self.worst, found)
+        simple = self._simplified(path, knobs, enough)
+        needs = tuple(k.name for k in knobs if k.off is not None and simple[k.name] != k.off)
+        profile = {knob.name: self._profile(simple, knob) for knob in knobs if knob.name in needs}
+        if not needs:
+            profile["buffer_bdp"] = self._profile(simple, KNOBS[self.worst][2])
+        beside = {name: self._measured([simple], name)[0] for name in others if name != self.cc}
+        return Finding(
+            simple, self._measure(simple), found, needs, profile, beside, self._toml(simple)
+        )
+
+    def _simplified(
+        self, path: dict[str, float], knobs: Sequence[Knob], enough: float
+    ) -> dict[str, float]:
+        """The path with ingredients left out, then with its numbers usual or round, as long as it
+        is bad enough; of ingredients the least that is."""
+        for knob in sorted(knobs, key=lambda knob: knob.off is None):
+            if knob.off is not None:
+                choices = [knob.off, *(value for value in knob.nice if value < path[knob.name])]
+            else:
+                near = sorted(knob.nice, key=lambda v: abs(math.log(v / path[knob.name])))
+                choices = [knob.usual, *near[:2]]
+            variants: list[Path] = [path | {knob.name: value} for value in choices]
+            values = self._measured(variants)
+            path = next(
+                (
+                    dict(variant)
+                    for variant, value in zip(variants, values, strict=True)
+                    if badness(self.worst, value) >= enough
+                ),
+                path,
+            )
+        return path
+
+    def _profile(self, path: Path, knob: Knob) -> dict[float, float]:
+        values = ([] if knob.off is None else [knob.off]) + list(knob.nice)
+        found = self._measured([{**path, knob.name: value} for value in values])
+        return dict(zip(values, found, strict=True))
+
+    def _measure(self, path: Path) -> float:
+        return self._measured([path])[0]
+
+    def _measured(self, paths: Sequence[Path], cc: str | None = None) -> list[float]:
+        """What is looked at on these paths; each is run once."""
+        name = cc or self.cc
+        keys = [(name, tuple(path.values())) for path in paths]
+        fresh = {key: path for key, path in zip(keys, paths, strict=True) if key not in self.known}
+        if fresh:
+            values = run_trials(trials(name, self.worst, list(fresh.values())), self.jobs)
+            for key, tables in zip(fresh, values, strict=True):
+                self.known[key] = _value(self.worst, tables)
+            self.count += len(fresh)
+            self.spent += sum(TRIAL_PACKETS + packets_of(path) for path in fresh.values())
+            self.on_progress(min(self.spent / self.budget, 1.0))
+        return [self.known[key] for key in keys]
+
+    def _toml(self, path: Path) -> str:
+        with scratch("fullpipe-hunt-") as folder:
+            planner = Planner(trials(self.cc, self.worst, [path]), folder / "plans", {})
+            (cell,) = planner.cells()
+            document, scenario = planner.scenario(cell)
+        return tomli_w.dumps({**document, "seed": scenario.seed})
+
+
+def _value(worst: Worst, tables: Mapping[str, pa.Table] | None) -> float:
+    """What is looked at, from a run's rows; NaN where it failed."""
+    if tables is None:
+        return math.nan
+    if worst == "starvation":
+        shares = [share for share in tables["flows"]["share"].to_pylist() if share is not None]
+        return min(shares) * len(shares) if shares else math.nan
+    column = {
+        "utilisation": "utilisation", "delay": "queue_delay_p95_rttmin", "loss": "loss_ratio",
+    }[worst]  # fmt: skip
+    found = tables["path"][column][0].as_py()
+    return math.nan if found is None else float(found)
