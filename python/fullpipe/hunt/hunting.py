@@ -19,7 +19,7 @@ import tomli_w
 from scipy.optimize import differential_evolution
 
 from fullpipe.engines.scratch import scratch
-from fullpipe.hunt.space import KNOBS, Knob, Path, Worst, badness, packets_of, trials
+from fullpipe.hunt.space import BUFFER, KNOBS, Knob, Path, Worst, badness, packets_of, trials
 from fullpipe.hunt.trials import run_trials
 from fullpipe.sweep.cells import Planner
 
@@ -29,12 +29,13 @@ PACKETS_A_SECOND = 500_000
 TRIAL_PACKETS = 10_000
 #: Members of a generation for each knob.
 _POPULATION = 4
-#: Of what the search found, a simpler path must show so much.
-_STILL = 0.8
+#: Of what the search found, a path with rounder numbers must show so much, and one without an
+#: ingredient: where it shows less, the ingredient is needed.
+_STILL, _WITHOUT = 0.8, 0.6
 #: Share of the budget left that a search may take: later ones get theirs.
-_SHARE = 0.5
+_SHARE = 0.4
 #: Searches at most: with everything, and then without what was found.
-_ROUNDS = 3
+_ROUNDS = 4
 #: Less bad than this is no finding: utilisation and fairness of 85 %, one RTT, 2 % of loss.
 _NOTABLE: dict[Worst, float] = {"utilisation": 0.15, "starvation": 0.4, "delay": 1.0, "loss": 0.02}
 
@@ -78,8 +79,10 @@ class Hunt:
                 break
             finding = self._finding(best, left, others)
             findings.append(finding)
-            left = [knob for knob in left if knob.name not in finding.needs]
-            if not finding.needs or self.spent >= self.budget:
+            # Where the plain path suffices, its buffer is what is left to blame.
+            blamed = finding.needs or (BUFFER.name,)
+            left = [knob for knob in left if knob.name not in blamed]
+            if self.spent >= self.budget:
                 break
         self.on_progress(1.0)
         return findings
@@ -114,22 +117,21 @@ class Hunt:
         self, path: dict[str, float], knobs: Sequence[Knob], others: Sequence[str]
     ) -> Finding:
         found = self._measure(path)
-        enough = _STILL * badness(self.worst, found)
-        simple = self._simplified(path, knobs, enough)
+        simple = self._simplified(path, knobs, badness(self.worst, found))
         needs = tuple(k.name for k in knobs if k.off is not None and simple[k.name] != k.off)
         profile = {knob.name: self._profile(simple, knob) for knob in knobs if knob.name in needs}
         if not needs:
-            profile["buffer_bdp"] = self._profile(simple, KNOBS[self.worst][2])
+            profile[BUFFER.name] = self._profile(simple, BUFFER)
         beside = {name: self._measured([simple], name)[0] for name in others if name != self.cc}
         return Finding(
             simple, self._measure(simple), found, needs, profile, beside, self._toml(simple)
         )
 
     def _simplified(
-        self, path: dict[str, float], knobs: Sequence[Knob], enough: float
+        self, path: dict[str, float], knobs: Sequence[Knob], bad: float
     ) -> dict[str, float]:
         """The path with ingredients left out, then with its numbers usual or round, as long as it
-        is bad enough; of ingredients the least that is."""
+        is about as bad as what was found; of ingredients the least that is."""
         for knob in sorted(knobs, key=lambda knob: knob.off is None):
             if knob.off is not None:
                 choices = [knob.off, *(value for value in knob.nice if value < path[knob.name])]
@@ -142,7 +144,8 @@ class Hunt:
                 (
                     dict(variant)
                     for variant, value in zip(variants, values, strict=True)
-                    if badness(self.worst, value) >= enough
+                    if badness(self.worst, value)
+                    >= bad * (_WITHOUT if variant[knob.name] == knob.off else _STILL)
                 ),
                 path,
             )

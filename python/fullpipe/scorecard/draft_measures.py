@@ -213,7 +213,7 @@ def idle(t: Trajectory) -> Measured:
     return {
         "pause_s": float(t.t_s[end] - t.t_s[begin]),
         "phase": str(t.phase[end]),
-        "inflight": float(t.inflight[max(end - 2, begin)]),
+        "inflight": float(t.inflight[(begin + end) // 2]),
         "probes_within_1s": float(sum(v.first <= later for v in after)),
         "lost": float(t.lost[end] - t.lost[begin]),
     }

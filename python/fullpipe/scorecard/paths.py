@@ -29,7 +29,8 @@ def path_fields(text: str, where: str) -> dict[str, Any]:
     `bdp` in packets; `deep`, `short`: queues in packets, one in which nothing is lost and a fifth
     of a BDP; `startup_s`: when Startup and Drain are over; `long_s`: two cycles of ProbeBW later;
     `down_s`: four, at a tenth of the rate behind its queue; `probe_rtt_s`: after the first
-    ProbeRTT. Raises UserError where it is no such pair."""
+    ProbeRTT; `seldom`: percent of packets, one in 40 rounds or rarer. Raises UserError where it is
+    no such pair."""
     rate, _, rtt = text.partition(" ")
     try:
         rate_bps, rtt_s = units.parse_rate(rate), units.parse_time(rtt) / 1e9
@@ -50,6 +51,7 @@ def path_fields(text: str, where: str) -> dict[str, Any]:
         "sample_ms": max(1, round(rtt_s * 1e3 / 40)),
         "bdp": round(bdp, 3),
         "deep": math.ceil(5 * bdp) + _BURSTS,
+        "seldom": round(100 * min(1 / (40 * max(bdp, 10)), 0.001), 6),
         "short": max(math.ceil(0.2 * bdp), 4),
         "startup_s": round((doublings + _STARTUP_ROUNDS) * round_s, 3),
         "probe_rtt_s": round(max(7.0, 5.5 + 8 * rtt_s), 3),

@@ -1,0 +1,44 @@
+"""Writes docs/scorecards/: the scorecards of all built-in congestion controls, and a page that
+compares them.
+
+    python scripts/scorecards.py [--quick] [--jobs N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from fullpipe.cache import user_cache
+from fullpipe.cc_sets import cc_sets
+from fullpipe.scorecard.card import run_card
+from fullpipe.scorecard.draft import run_draft
+from fullpipe.scorecard.draft_items import draft_items
+from fullpipe.scorecard.items import items
+from fullpipe.scorecard.publish import comparison, own_page
+from fullpipe.sweep.store import Store
+
+_FOLDER = Path(__file__).parent.parent / "docs" / "scorecards"
+
+
+def main() -> int:
+    """Runs what the store lacks and writes the pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer seeds and paths")
+    parser.add_argument("--jobs", type=int, help="processes; all cores")
+    given = parser.parse_args()
+    store = Store(user_cache() / "scorecards", create=True)
+    names = list(cc_sets())
+    card = run_card(names[0], names[1:], items(), store, given.quick, jobs=given.jobs)
+    _FOLDER.mkdir(exist_ok=True)
+    (_FOLDER / "README.md").write_text(comparison(card), encoding="utf-8")
+    for name in names:
+        draft = run_draft(name, draft_items(), store, given.quick, given.jobs)
+        text = own_page({**card, "scorecard": name}, [found.document(name) for found in draft])
+        (_FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
