@@ -18,9 +18,12 @@
 
 #include "cc_types.h"
 
-/* Raised by one when a structure, an event or a default of the contract changes its meaning. A file
- * may say which one it was written for, `#define NAME_CONTRACT 1`; another one is then refused. */
-#define CC_CONTRACT_VERSION 1
+/* Raised by one when the contract gains a fact, an event or a flag, or changes the meaning of one.
+ * A file may say which one it was written for, `#define NAME_CONTRACT 2`: a later one is refused,
+ * and an earlier one where something that it may rely on has changed since (what was only added
+ * changes nothing for who ignores it). 2 added the events LOST, TLP_RECOVERY and ACK, is_cwnd_full,
+ * is_probe_answer, and the flags CC_WANTS_ACKS and CC_ECHOES_CE. */
+#define CC_CONTRACT_VERSION 2
 
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux writes them in 1/256,
  * which is exact here; a draft's 0.9 becomes 922/1024. */

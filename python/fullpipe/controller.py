@@ -31,7 +31,7 @@ class EventKind(IntEnum):
     SEND = 10  #: about to send; comes as `Controller.on_send()`
     LOST = 11  #: a packet was lost that was sent with `value` in flight (WANTS_RING)
     TLP_RECOVERY = 12  #: a tail loss probe repaired the loss of one packet
-    ACK = 13  #: an ACK was taken in and not answered yet (WANTS_ACKS)
+    ACK = 13  #: an ACK was taken in and not answered yet (WANTS_ACKS, without OWNS_CWND)
 
 
 class CaState(IntEnum):
@@ -102,8 +102,8 @@ class Controller:
     WANTS_RING: ClassVar[int] = 2  #: fill `ack.tx_inflight` and `ack.lost`; needs OWNS_CWND
     WANTS_ECN: ClassVar[int] = 4  #: negotiate ECN even where the system does not
     WANTS_RTT: ClassVar[int] = 8  #: send EventKind.RTT
-    WANTS_ACKS: ClassVar[int] = 16  #: send EventKind.ACK, for those who do not own their window
-    ECHOES_CE: ClassVar[int] = 32  #: the receiver says of each packet whether it was marked
+    WANTS_ACKS: ClassVar[int] = 16  #: send EventKind.ACK, where the host owns the window
+    ECHOES_CE: ClassVar[int] = 32  #: the receiver echoes each packet's mark (RFC 8257 section 3.2)
 
     #: How it wants to be driven: a sum of the above.
     flags: ClassVar[int] = 0

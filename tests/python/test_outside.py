@@ -4,6 +4,7 @@ contained."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 from fullpipe import _native, outside
 from fullpipe.cc_sets import cc_set
+from fullpipe.controller import Controller, EventKind
 from fullpipe.engines import run_scenario
 from fullpipe.engines.sim import SimEngine
 from fullpipe.errors import UserError
+from fullpipe.files import shipped
 from fullpipe.outside.new import LIKE, write_new
 from fullpipe.plan import resolve
 from fullpipe.recording import TABLES
@@ -139,3 +142,22 @@ def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
     (tmp_path / "mine.h").unlink()
     assert outside.source_of(identity).name == "mine"
     assert _native.sim.run(json.dumps(found))["flows"]["bytes_acked"]
+
+
+def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_added(
+    tmp_path: Path,
+) -> None:
+    path = changed(tmp_path, "mine_CONTRACT 2", "mine_CONTRACT 1")
+    assert cc_set(str(path)).name == "mine"
+    contract = (shipped("cc") / "cc.h").read_text()
+    assert f"#define CC_CONTRACT_VERSION {outside.CONTRACT_VERSION}\n" in contract
+
+
+def test_python_knows_every_event_and_flag_of_the_contract() -> None:
+    contract = re.sub(r"/\*.*?\*/", "", (shipped("cc") / "cc.h").read_text(), flags=re.S)
+    events = re.findall(r"CC_EVENT_(\w+)(?: = 1)?,", contract)
+    assert [kind.name for kind in EventKind] == events
+    flags = re.findall(r"#define CC_(OWNS|WANTS|ECHOES)_(\w+) (\d+)", contract)
+    assert len(flags) >= 6
+    for verb, what, value in flags:
+        assert getattr(Controller, f"{verb}_{what}") == int(value)
