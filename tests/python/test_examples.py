@@ -1,0 +1,61 @@
+"""The examples of congestion controls, in a folder outside the project: they do what they say."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fullpipe
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cc"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Path(shutil.copytree(EXAMPLES, tmp_path / "mine"))
+
+
+def run(control: str, count: int = 1, **more: Any) -> fullpipe.Recordings:
+    return fullpipe.run({
+        "duration": "30s", "warmup": "10s",
+        "path": {"rate": "20mbit", "rtt": "40ms", "buffer": "4bdp"},
+        "flow": [{"cc": control, "count": count, "name": "f", "start_step": "1s"}],
+    } | more)  # fmt: skip
+
+
+def queue_packets(runs: fullpipe.Recordings) -> Any:
+    table = runs.table("queue_samples").to_pydict()
+    return np.array([packets for t_us, name, packets in
+                     zip(table["t_us"], table["queue"], table["queue_packets"], strict=True)
+                     if name == "forward" and t_us > 10_000_000])  # fmt: skip
+
+
+@pytest.mark.parametrize("flows", [1, 4])
+def test_copa_keeps_the_queue_that_its_paper_states(flows: int, folder: Path) -> None:
+    """NSDI 2018, its analysis of the steady state: the queue runs from 0 to 2.5 packets over the
+    delta of all flows together, so 1.25 on average; the default mode's delta is 1/2, and flows
+    share equally."""
+    runs = run(f"{folder}/copa.h", flows)
+    queue, together = queue_packets(runs), flows / 0.5
+    assert queue.mean() == pytest.approx(1.25 * together, rel=0.25)
+    assert queue.min() <= 1 and queue.max() <= 2.5 * together + 3
+    assert runs.metrics("path")["utilisation"].to_pylist()[0] > 0.98
+    assert runs.metrics("runs")["jain"].to_pylist()[0] > 0.98
+
+
+def test_the_file_that_is_like_vegas_keeps_two_to_four_packets_in_the_queue(folder: Path) -> None:
+    runs = run(f"{folder}/vegas.h")
+    assert 2 <= queue_packets(runs).mean() <= 5
+    assert runs.metrics("path")["utilisation"].to_pylist()[0] > 0.98
+
+
+def test_aimd_is_reno_with_its_constant_in_c_and_in_python(folder: Path) -> None:
+    theirs = run("reno", cc={"reno": {"beta": 0.85}}).table("flow_samples")
+    assert run(f"{folder}/aimd.h").table("flow_samples") == theirs
+    mine = run(f"{folder}/mine.py:Mine").table("flow_samples")
+    assert mine == theirs
