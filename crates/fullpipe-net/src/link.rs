@@ -115,9 +115,6 @@ pub trait Link<P: Packet> {
     fn due_ns(&self, timer: usize) -> Option<u64>;
     /// How one way is; `None` where nothing can wait.
     fn state(&self, way: Way) -> Option<WayState>;
-    /// How long a packet that came now would wait at the present rate, as far as it can be told.
-    /// Flows that have queues of their own do not wait for others.
-    fn waiting_ns(&self, now_ns: u64, way: Way) -> u64;
 }
 
 /// All kinds of links. An enum, not a trait object: calls are direct and can be inlined.
@@ -174,9 +171,5 @@ impl<P: Packet> Link<P> for AnyLink<P> {
 
     fn state(&self, way: Way) -> Option<WayState> {
         each!(self, link => link.state(way))
-    }
-
-    fn waiting_ns(&self, now_ns: u64, way: Way) -> u64 {
-        each!(self, link => link.waiting_ns(now_ns, way))
     }
 }

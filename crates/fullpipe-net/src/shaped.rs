@@ -1,7 +1,7 @@
 //! A rate and what waits for it: constant, in steps, or a trace of delivery opportunities.
 
 use fullpipe_scenario::traces::RateTrace;
-use fullpipe_scenario::{Aqm, Wire as Plan};
+use fullpipe_scenario::Wire as Plan;
 
 use crate::opportunities::Opportunities;
 use crate::queue::Queue;
@@ -31,8 +31,6 @@ pub(crate) struct Shaped<P> {
     pub(crate) rate_bps: u64,
     /// Packets wait: they will be asked for at this time, not before.
     pub(crate) due_ns: Option<u64>,
-    /// All flows wait in one queue.
-    pub(crate) is_shared: bool,
 }
 
 impl<P: Packet> Shaped<P> {
@@ -43,20 +41,11 @@ impl<P: Packet> Shaped<P> {
         mtu_bytes: u32,
     ) -> Result<Self, String> {
         let plan = &wire.qdisc;
-        let has_own_queues = matches!(
-            plan.aqm,
-            Aqm::Fq { .. }
-                | Aqm::FqCodel { .. }
-                | Aqm::FqPie { .. }
-                | Aqm::Sfq { .. }
-                | Aqm::Cake { .. }
-        );
         Ok(Self {
             queue: Queue::with_mtu(plan, rate_bps, seed, mtu_bytes),
             pace: Self::pace(wire, rate_bps)?,
             rate_bps,
             due_ns: None,
-            is_shared: !has_own_queues,
         })
     }
 

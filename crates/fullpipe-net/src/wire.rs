@@ -48,15 +48,6 @@ impl<P: Packet> Link<P> for Wire<P> {
     fn state(&self, way: Way) -> Option<WayState> {
         self.ways[way.index()].state()
     }
-
-    fn waiting_ns(&self, _now_ns: u64, way: Way) -> u64 {
-        let shaped = self.ways[way.index()].shaped.as_ref();
-        shaped
-            .filter(|shaped| shaped.is_shared)
-            .map_or(0, |shaped| {
-                shaped.queue.bytes() * 8_000_000_000 / shaped.rate_bps.max(1)
-            })
-    }
 }
 
 #[derive(Debug)]

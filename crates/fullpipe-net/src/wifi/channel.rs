@@ -214,22 +214,6 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// How long what waits to go up, or down, in drivers' FIFOs would take at the stations' rates.
-    pub fn waiting_ns(&self, up: bool) -> u64 {
-        let (_, bytes) = self.backlog(up);
-        let shared = self.senders(up).iter().any(|node| node.has_fifo());
-        let rates = self
-            .radios
-            .iter()
-            .map(|radio| radio.rates[usize::from(!up)].current());
-        let slowest = rates.map(|mode| mode.bits_per_symbol).min().unwrap_or(1);
-        if shared {
-            bytes * 8 * self.phy.symbol_ns / slowest
-        } else {
-            0
-        }
-    }
-
     fn senders(&self, up: bool) -> &[Node<P>] {
         if up {
             &self.nodes[ACCESS_POINT + 1..]

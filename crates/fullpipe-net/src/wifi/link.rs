@@ -82,8 +82,4 @@ impl<P: Packet> Link<P> for WifiLink<P> {
             marked_packets: 0,
         })
     }
-
-    fn waiting_ns(&self, _now_ns: u64, way: Way) -> u64 {
-        self.channel.waiting_ns(way == Way::Forward)
-    }
 }

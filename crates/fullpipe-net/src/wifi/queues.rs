@@ -150,11 +150,6 @@ impl<P: Packet> CategoryQueue<P> {
         }
     }
 
-    /// Whether all packets wait in one FIFO.
-    pub(crate) fn is_fifo(&self) -> bool {
-        matches!(self.feed, Feed::Driver { .. })
-    }
-
     /// Packets marked so far.
     pub(crate) fn marked(&self) -> u64 {
         match &self.feed {

@@ -110,15 +110,6 @@ impl<P: Packet> Node<P> {
     }
 }
 
-impl<P: Packet> Node<P> {
-    /// Whether what waits here waits in one FIFO for each category.
-    pub(crate) fn has_fifo(&self) -> bool {
-        self.categories
-            .iter()
-            .any(|category| category.queue.is_fifo())
-    }
-}
-
 impl<P: Packet> Category<P> {
     /// The peer whose packet has waited longest; `None` where there is nothing to send.
     pub(crate) fn next_peer(&self) -> Option<usize> {
