@@ -250,6 +250,7 @@ def _traffic(scenario: Scenario) -> list[dict[str, Any]]:
                 "host_numbers": (position, 0) if is_up else (0, position),
                 "forward_delay_ns": forward, "reverse_delay_ns": reverse,
                 "direction": traffic.direction, "ecn": ecn,
+                "route": {"enter": enter, "leave": leave},
             })  # fmt: skip
         try:
             source = resolve_source(traffic, rate_bps, path.mtu)
@@ -380,7 +381,7 @@ def _put_on_hosts(plan: dict[str, Any]) -> None:
         one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}
     for group in traffic:
         for one in group["senders"]:
-            del one["direction"], one["ecn"]
+            del one["direction"], one["ecn"], one["route"]
 
 
 def _position(known: list[Any], wanted: Any) -> int:

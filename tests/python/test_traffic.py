@@ -16,7 +16,7 @@ from fullpipe.metrics import View, at_once, summarise, traffic_flows
 from fullpipe.plan import resolve
 from fullpipe.report.page import write_report
 from fullpipe.scenario import make_scenario
-from fullpipe.traffic import sizes, traces
+from fullpipe.traffic import captures, sizes, traces
 
 PATH = {"rate": "50mbit", "rtt": "20ms", "buffer": "1bdp"}
 DRAWN = {"cc": "cubic", "load": 0.5, "sizes": "30KB"}
@@ -190,3 +190,36 @@ def test_means_of_distributions_are_those_of_their_draws() -> None:
     assert sizes.mean_bytes(cut) == pytest.approx(values.mean(), rel=1e-3)
     frames = values + 66 * np.ceil(values / 1448)
     assert sizes.mean_wire_bytes(cut, 1500) == pytest.approx(frames.mean(), rel=1e-3)
+
+
+def test_a_capture_gives_the_flow_that_was_captured_and_one_that_is_cut_off_is_refused(
+    tmp_path: Path,
+) -> None:
+    flows = [{"cc": "cubic", "amount": "300KB"}, {"cc": "reno", "amount": "40KB", "start": "1s"}]
+    scenario = make_scenario({"duration": "3s", "path": PATH, "flow": flows})
+    capture = tmp_path / "a.pcap"
+    options = {"pcap": str(capture)}
+    recording = run_scenario(scenario, "", [tmp_path / "run"], options=options).recordings[0]
+    columns = captures.read(capture)
+    sent = recording.table("flows")["bytes_acked"].to_pylist()
+    assert recording.table("flows")["packets_retransmitted"].to_pylist() == [0, 0]
+    totals = [columns["bytes"][columns["flow"] == flow].sum() for flow in (0, 1)]
+    assert totals == sent
+    assert columns["start_us"][columns["flow"] == 1][0] == pytest.approx(1e6, rel=0.05)
+    out = tmp_path / "flows.csv"
+    done = cli("traffic", "from-pcap", capture, "--out", out)
+    assert done.returncode == 0 and len(traces.load(str(out))) == 2
+    whole = capture.read_bytes()
+    for length in (len(whole) - 5, 10):
+        capture.write_bytes(whole[:length])
+        done = cli("traffic", "from-pcap", capture, "--out", tmp_path / "b.csv")
+        assert done.returncode == 2 and "cut off" in done.stderr
+
+
+def test_what_is_generated_is_a_trace_again(tmp_path: Path) -> None:
+    out = tmp_path / "flows.parquet"
+    done = cli("traffic", "generate", "--out", out, "--length", "120s")
+    assert done.returncode == 0, done.stderr
+    again = traces.columns_of(traces.load(str(out)))
+    assert again["bytes"].sum() * 8 / 120 == pytest.approx(1.25e9, rel=0.1)
+    assert (again["pause_us"][again["pause_us"] > 0] >= 100_000).all()

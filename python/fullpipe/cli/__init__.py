@@ -45,6 +45,7 @@ _GROUPS = {
     "model": "Theories: predictions without a run.",
     "trace": "Links that change: traces made, and looked at.",
     "flent": "Flent's files: import, export, analysis of variance.",
+    "traffic": "Traces of flows: from captures, made.",
     "kernel": "Our congestion controls in this host's kernel.",
     "agent": "This host as the far end of runs between two hosts.",
 }
