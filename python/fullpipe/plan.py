@@ -98,22 +98,60 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
         plan["traffic"] = traffic
     if scenario.wifi:
         _put_behind_wifi(plan, scenario, scenario.wifi)
+    if any(link.channel for link in scenario.link):
+        _put_channels(plan, scenario)
     _put_on_hosts(plan)
     return plan
 
 
 def _put_behind_wifi(plan: dict[str, Any], scenario: Scenario, wifi: WifiOptions) -> None:
     """Puts the Wi-Fi hop before the path's link, and all flows and probes at its stations."""
-    names = station_names(wifi)
-    wanted = [flow.station for flow in scenario.flow for _ in range(flow.count)]
-    wanted += [probe.station for probe in scenario.probe]
-    stations = [names.index(name) if name else 0 for name in wanted]
-    medium = {"kind": "wifi", "channel": resolve_wifi(wifi), "stations": stations}
-    plan["links"].insert(0, {"name": "wifi", "medium": medium})
+    plan["links"].insert(0, {"name": "wifi", "medium": _channel(scenario, wifi)})
     for one in [*plan["flows"], *plan["probes"]]:
         # Who enters the row further on is not at the channel.
         enter, leave = one["route"]["enter"], one["route"]["leave"]
         one["route"] = {"enter": enter + 1 if enter else 0, "leave": leave + 1}
+
+
+def _channel(scenario: Scenario, wifi: WifiOptions) -> dict[str, Any]:
+    """A channel, and at which of its stations everyone is: the one of that name, or the first."""
+    names = station_names(wifi)
+    wanted = [flow.station for flow in scenario.flow for _ in range(flow.count)]
+    wanted += [probe.station for probe in scenario.probe]
+    stations = [names.index(name) if name in names else 0 for name in wanted]
+    return {"kind": "wifi", "channel": resolve_wifi(wifi), "stations": stations}
+
+
+def _put_channels(plan: dict[str, Any], scenario: Scenario) -> None:
+    """Puts Wi-Fi links where their wires stand: what they have of a queue and a rate becomes a wire
+    before the channel, in either direction, and routes follow."""
+    row: list[dict[str, Any]] = []
+    places: list[tuple[int, int]] = []
+    for link, wire in zip(scenario.link, plan["links"], strict=True):
+        first = len(row)
+        if link.channel is None:
+            row.append(wire)
+        else:
+            forward, reverse = wire["medium"]["forward"], wire["medium"]["reverse"]
+            channel = {"name": link.name, "medium": _channel(scenario, link.channel)}
+            if link.rate is not None:
+                row.append(_one_way(f"{link.name}.up", forward, _unlimited(reverse)))
+            row.append(channel)
+            if link.reverse.rate is not None:
+                row.append(_one_way(f"{link.name}.down", _unlimited(forward), reverse))
+        places.append((first, len(row) - 1))
+    plan["links"] = row
+    for one in [*plan["flows"], *plan["probes"]]:
+        enter, leave = one["route"]["enter"], one["route"]["leave"]
+        one["route"] = {"enter": places[enter][0], "leave": places[leave][1]}
+
+
+def _one_way(name: str, forward: dict[str, Any], reverse: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}
+
+
+def _unlimited(wire: dict[str, Any]) -> dict[str, Any]:
+    return {**wire, "rate_bps": None}
 
 
 def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
@@ -295,7 +333,7 @@ def _link(scenario: Scenario, link: Link, flows: list[dict[str, Any]]) -> dict[s
     return {
         "name": link.name,
         "medium": {
-            "kind": link.kind,
+            "kind": "wire",
             "forward": _way(scenario, link, link.mean_rate, forward_ns),
             "reverse": _way(scenario, link.reverse, back_bps, reverse_ns),
         },

@@ -35,6 +35,7 @@ ENGINES: dict[str, str] = {
         f"{link}.rate_trace": "all but two hosts; vm, live: as steps of 20ms"
         for link in ("link", "link.reverse")
     },
+    "link.kind": "all but two hosts; wifi: sim",
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
     "flow.jitter": "all but two hosts",
@@ -56,7 +57,7 @@ EXAMPLES: dict[str, Any] = {
     "flow.station": "sta", "probe.station": "sta", "wifi.ampdu": {"VO": 0},
     "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000, "wifi.station.name": "laptop",
     "flow.enter": "wire", "flow.leave": "wire", "probe.enter": "wire", "probe.leave": "wire",
-    "link.name": "wire", **{
+    "link.name": "wire", "link.kind": "wire", **{
         f"{link}.{key}": value
         for link in ("link", "link.reverse")
         for key, value in {
@@ -174,6 +175,8 @@ def _below(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[Base
         inner = _model_of(field.annotation)
         if inner is None:
             continue
+        if f"{prefix}{name}" == "link.wifi":
+            continue  # as [wifi], which stands there already
         kind = get_origin(field.annotation)
         key = f"{prefix}{name}" + (".NAME" if kind is dict else "")
         title = f"[[{key}]]" if kind is list else f"[{key}]"

@@ -277,14 +277,44 @@ class LinkWay(DamageKeys):
 
 
 class Link(LinkWay):
-    """One hop of a row, both directions; `[[link]]` in the order in which "up" flows pass them."""
+    """One hop of a row, both directions; `[[link]]` in the order in which "up" flows pass them. A
+    link of `kind = "wifi"` has its channel in `[link.wifi]`, with the keys of `[wifi]`."""
 
     name: str = Field(
         min_length=1, max_length=40, pattern=r"^[A-Za-z0-9_+:-]+$",
         description="unique; in tables, and what a flow's enter and leave name",
     )  # fmt: skip
-    kind: Literal["wire"] = Field("wire", description="wire: both ways at once, independent")
+    kind: Literal["wire", "wifi"] = Field(
+        "wire", description="wire: both ways at once, independent; wifi: a channel that both ways "
+        "and all stations share, behind a queue of its rate where it has one"
+    )  # fmt: skip
+    wifi: WifiOptions | None = None
     reverse: LinkWay = LinkWay()
+
+    @model_validator(mode="after")
+    def _consistent_kind(self) -> Link:
+        if self.kind == "wire" and self.wifi is not None:
+            raise ValueError('wifi: needs kind = "wifi"')
+        if self.kind == "wire":
+            return self
+        allowed = {"rate", "buffer", "qdisc", "qdisc_options"}
+        for prefix, way in (("", self), ("reverse.", self.reverse)):
+            for key in LinkWay.model_fields:
+                if key not in allowed and getattr(way, key) != LinkWay.model_fields[key].default:
+                    raise ValueError(
+                        f"{prefix}{key}: a Wi-Fi link has none; write a wire beside it"
+                    )
+            if way.rate is None and (way.qdisc != "fifo" or way.buffer is not None):
+                raise ValueError(
+                    f"{prefix}rate: a queue before the channel needs one; the channel's own queues "
+                    "are in wifi"
+                )
+        return self
+
+    @property
+    def channel(self) -> WifiOptions | None:
+        """The channel of a Wi-Fi link."""
+        return (self.wifi or WifiOptions()) if self.kind == "wifi" else None
 
 
 class Flow(Part):
@@ -320,7 +350,7 @@ class Flow(Part):
     )  # fmt: skip
     far_host: int = Field(0, ge=0, le=255, description="host at its far end, likewise")
     station: str | None = Field(
-        None, description="with [wifi]: the station that it is at, by name; the first"
+        None, description="with Wi-Fi: the station that it is at, by name; the first"
     )
     enter: str | None = Field(None, description="the link where its route begins; the first")
     leave: str | None = Field(None, description="the link where its route ends; the last")
@@ -350,7 +380,7 @@ class Probe(Part):
     start: Time = Field(0, description="when the first request is sent")
     dscp: Dscp = Field(0, description="DSCP of requests and answers, such as EF")
     station: str | None = Field(
-        None, description="with [wifi]: the station that it is at, by name; the first"
+        None, description="with Wi-Fi: the station that it is at, by name; the first"
     )
     enter: str | None = Field(None, description="the link where its route begins; the first")
     leave: str | None = Field(None, description="the link where its route ends; the last")
@@ -480,12 +510,12 @@ class Scenario(Part):
             latest = flow.start + flow.start_step * (flow.count - 1) + (self.start_spread or 0)
             if latest >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
-        stations = station_names(self.wifi) if self.wifi else []
+        stations = [name for one in self.channels for name in station_names(one)]
         chosen = [(f"flow.{index}", flow.station) for index, flow in enumerate(self.flow)]
         chosen += [(f"probe.{index}", probe.station) for index, probe in enumerate(self.probe)]
         for key, name in chosen:
             if name is not None and name not in stations:
-                known = ", ".join(stations) or "none: there is no [wifi]"
+                known = ", ".join(stations) or "none: there is no Wi-Fi"
                 raise ValueError(f"{key}.station: {name!r} is not one of {known}")
         names = [flow.name for flow in self.flow if flow.name]
         for name in names:
@@ -493,13 +523,19 @@ class Scenario(Part):
                 raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
         return self
 
+    @property
+    def channels(self) -> list[WifiOptions]:
+        """All Wi-Fi channels of the network."""
+        found = [self.wifi, *(link.channel for link in self.link)]
+        return [channel for channel in found if channel is not None]
+
     def _check_applications(self) -> None:
         kinds: list[tuple[str, Sequence[Page | Udp]]] = [("page", self.page), ("udp", self.udp)]
         for kind, members in kinds:
             names = [one.name for one in members if one.name]
             for index, one in enumerate(members):
-                if self.wifi:
-                    raise ValueError(f"{kind}: not with [wifi] so far")
+                if self.channels:
+                    raise ValueError(f"{kind}: not with Wi-Fi so far")
                 if one.name and names.count(one.name) > 1:
                     raise ValueError(f"{kind}: the name {one.name!r} is used twice")
                 if one.start >= self.duration:
@@ -557,6 +593,8 @@ class Scenario(Part):
                 raise ValueError(f"link: the name {name!r} is used twice; names must differ")
         if all(link.mean_rate is None for link in self.link):
             raise ValueError("link: at least one needs a rate")
+        if self.wifi and any(link.channel for link in self.link):
+            raise ValueError("wifi: there is a link of that kind; one of them is enough")
         for index, link in enumerate(self.link):
             delay = link.first_delay or 0
             back = link.reverse.first_delay
@@ -817,7 +855,7 @@ def _known_keys(location: list[str]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {
         "path": Path, "link": Link, "reverse": LinkWay, "flow": Flow, "probe": Probe,
         "host": Host, "qdisc_options": QdiscOptions, "gemodel": Gemodel, "policer": Policer,
-        "hold": Hold,
+        "hold": Hold, "wifi": WifiOptions,
         "page": Page, "udp": Udp, "pattern": Pattern,
         "traffic": Traffic,
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fullpipe import trace_generators
@@ -164,3 +165,52 @@ def test_the_same_damage_and_seed_give_the_same_run() -> None:
         column(raw, "flow_samples", "bytes_delivered").tolist() for raw in (one, two, other)
     ]
     assert bytes_of[0] == bytes_of[1] != bytes_of[2]
+
+
+def wifi_row(**home: Any) -> dict[str, Any]:
+    channel = {"standard": "n", "mcs": 7, "queue": {"kind": "driver", "packets": 500}}
+    return {
+        "duration": "6s",
+        "link": [
+            {"name": "core", "rate": "200mbit", "delay": "5ms"},
+            {"name": "home", "kind": "wifi", "wifi": channel, **home},
+            {"name": "line", "delay": "5ms"},
+        ],
+        "flow": [{"cc": "cubic"}],
+        "probe": [{"interval": "50ms"}],
+    }
+
+
+def test_wifi_may_stand_anywhere_in_a_row() -> None:
+    raw = simulate(**wifi_row())
+    queues = set(column(raw, "queue_samples", "queue"))
+    assert {"core.forward", "home.forward", "home.reverse"} <= queues
+    # One stream of 20 MHz, MCS 7: 65 Mbit/s on the air, some 50 with aggregation.
+    assert 35e6 < goodput_bps(raw, 6) < 60e6
+    rtts = column(raw, "ping_samples", "rtt_us")
+    assert rtts[rtts > 0].min() > 20_000
+    assert float(np.median(rtts[-40:])) > 80_000, "500 packets wait in the driver"
+
+
+def test_cake_in_front_of_wifi_keeps_the_drivers_queue_empty() -> None:
+    raw = simulate(**wifi_row(rate="30mbit", qdisc="cake", reverse={"rate": "30mbit"}))
+    queues = set(column(raw, "queue_samples", "queue"))
+    assert {"home.up.forward", "home.forward", "home.down.reverse"} <= queues
+    assert goodput_bps(raw, 6) == pytest.approx(28e6, rel=0.07)
+    rtts = column(raw, "ping_samples", "rtt_us")
+    assert float(np.median(rtts[-40:])) < 40_000
+
+
+@pytest.mark.parametrize(
+    ("home", "words"),
+    [
+        ({"delay": "5ms"}, "link.1.delay: '5ms' a Wi-Fi link has none"),
+        ({"qdisc": "cake"}, "link.1.rate: a queue before the channel needs one"),
+        ({"kind": "wire"}, "link.1.wifi"),
+        ({"wifi": {"standard": "n", "mcs": 99}}, "link.1.wifi"),
+    ],
+)
+def test_a_wifi_link_that_cannot_be_is_refused(home: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        make_scenario(wifi_row(**home))
+    assert words in str(caught.value)
