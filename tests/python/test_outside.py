@@ -161,3 +161,19 @@ def test_python_knows_every_event_and_flag_of_the_contract() -> None:
     assert len(flags) >= 6
     for verb, what, value in flags:
         assert getattr(Controller, f"{verb}_{what}") == int(value)
+
+
+def test_a_compiler_that_does_not_end_is_ended_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that works is another process, which heeds no SIGTERM and holds the pipes."""
+    mark, compiler = tmp_path / "pid", tmp_path / "cc"
+    works_on = f"sh -c 'echo $$ > {mark}; exec sleep 1000'"
+    compiler.write_text(f"#!/bin/sh\ntrap '' TERM\n{works_on} & wait\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setattr("fullpipe.outside.native.COMPILER_TIMEOUT_S", 0.5)
+    with pytest.raises(UserError, match=r"did not end within 0.5 s and was stopped"):
+        cc_set(str(works(tmp_path)))
+    command = Path(f"/proc/{mark.read_text().strip()}/cmdline")
+    assert not command.exists() or not command.read_bytes()  # gone, or a corpse

@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,8 @@ _GUARDED = (
     "-Werror=vla", "-Werror=frame-larger-than=4096", "-Wno-unknown-warning-option",
     "-Wno-unused-function",
 )  # fmt: skip
-_TIMEOUT_S = 120
+#: A compiler that takes longer is ended: it follows a function that calls itself, say.
+COMPILER_TIMEOUT_S = 60.0
 #: A line of `objdump -t`: an object in a section that can be written.
 _VARIABLE = re.compile(
     r"\S+ .{6}O (?:\.data(?:\.rel(?:\.local)?)?|\.bss|\.tdata|\.tbss|\*COM\*)\s+\S+\s+(\w\S*)$"
@@ -196,11 +198,23 @@ def _plain(title: str) -> str:
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment,
-            errors="replace", check=False,
+        compiler = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+            errors="replace", start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise UserError(f"{command[0]}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise UserError(f"{command[0]} did not end within {_TIMEOUT_S} s") from None
+    with compiler:
+        try:
+            out, words = compiler.communicate(timeout=COMPILER_TIMEOUT_S)
+        except BaseException as error:
+            # What it started compiles and holds the pipes; in an endless loop it heeds no SIGTERM.
+            os.killpg(compiler.pid, signal.SIGKILL)
+            compiler.communicate()  # until all that held the pipes is gone
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise UserError(
+                f"{command[0]} did not end within {COMPILER_TIMEOUT_S:g} s and was stopped; does a "
+                "function call itself?"
+            ) from None
+    return subprocess.CompletedProcess(command, compiler.returncode, out, words)
