@@ -211,7 +211,9 @@ def _table(model: type[BaseModel], prefix: str) -> str:
 
 
 def _engines(key: str) -> str:
-    simulated = ("wifi.", "page.", "udp.", "flow.pattern.", "traffic.")
+    if key.startswith(("page.", "udp.")):
+        return "all but two hosts; vm, live: one link"
+    simulated = ("wifi.", "traffic.")
     is_simulated = key.startswith(simulated) or key.endswith(".station")
     is_link = key.startswith("link.") or key.endswith((".enter", ".leave"))
     usual = "sim" if is_simulated else "all but two hosts" if is_link else "all"

@@ -24,6 +24,10 @@ pub(crate) enum Task {
     Write(usize),
     /// A probe sends a request.
     Probe(usize),
+    /// A page's timer.
+    Page(usize),
+    /// A stream of datagrams sends.
+    Datagram(usize),
     /// The run is over.
     End,
 }

@@ -133,7 +133,7 @@ fn check_basics(plan: &Plan) -> Result<(), String> {
     if plan.links.iter().any(is_wifi) {
         return Err("wifi: only engine sim has a Wi-Fi channel".into());
     }
-    if plan.flows.is_empty() {
+    if plan.flows.is_empty() && plan.pages.is_empty() && plan.datagrams.is_empty() {
         return Err("flows: there must be at least one".into());
     }
     if plan.probes.iter().any(|probe| probe.interval_ns == 0) {

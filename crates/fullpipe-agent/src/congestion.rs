@@ -18,7 +18,7 @@ use crate::sample::{kernel_row, FlowMeter};
 pub(crate) struct Congestion {
     /// What was loaded, in the order in which the flows name it.
     loaded: Vec<Loaded>,
-    /// Of each flow: the kernel's name, and the place in `loaded`.
+    /// Of each flow, and then each page: the kernel's name, and the place in `loaded`.
     flows: Vec<(String, Option<usize>)>,
     tracer: Option<Tracer>,
 }
@@ -36,27 +36,27 @@ impl Congestion {
             flows: Vec::new(),
             tracer: None,
         };
-        for flow in &request.plan.flows {
-            let algorithm = flow.cc.algorithm.as_ref().filter(|_| is_sent_here(flow));
+        let flows = request.plan.flows.iter();
+        let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
+        for (cc, is_here) in flows
+            .map(|flow| (&flow.cc, is_sent_here(flow)))
+            .chain(pages)
+        {
+            let algorithm = cc.algorithm.as_ref().filter(|_| is_here);
             let Some(algorithm) = algorithm else {
-                let name = flow
-                    .cc
-                    .name
-                    .strip_prefix("kernel:")
-                    .unwrap_or(&flow.cc.name);
+                let name = cc.name.strip_prefix("kernel:").unwrap_or(&cc.name);
                 congestion.flows.push((name.to_owned(), None));
                 continue;
             };
-            let is_same = |set: &&CcChoice| {
-                set.algorithm == flow.cc.algorithm && set.params == flow.cc.params
-            };
+            let is_same =
+                |set: &&CcChoice| set.algorithm == cc.algorithm && set.params == cc.params;
             let place = match sets.iter().position(is_same) {
                 Some(place) => place,
                 None => {
-                    sets.push(&flow.cc);
+                    sets.push(cc);
                     let number = congestion.loaded.len();
                     let name = format!("fp{number}_{}", std::process::id());
-                    let loaded = load_set(request, algorithm, &flow.cc.params, &name, number)?;
+                    let loaded = load_set(request, algorithm, &cc.params, &name, number)?;
                     congestion.loaded.push(loaded);
                     number
                 }

@@ -4,8 +4,10 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::stream::Frame;
 use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, Pacing, Plan};
+use fullpipe_workload::{Writer, Writing};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
 
@@ -13,7 +15,7 @@ use crate::agenda::{Agenda, Task};
 use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
-use crate::flows::{Connection, Happening, Payload, ProbeFlow};
+use crate::flows::{Connection, Happening, Means, PageFlow, Payload, ProbeFlow, StreamFlow};
 use crate::health::Health;
 use crate::kernel_cc::kernel_release;
 use crate::net::{Home, Topology};
@@ -29,6 +31,11 @@ const PROGRESS_NS: u64 = 100_000_000;
 const BACKGROUND_NS: u64 = 100_000_000;
 /// Tokens of probes begin here; those below are connections'.
 const PROBE_TOKENS: u64 = 1 << 32;
+/// Tokens of pages: the page, its connection and which of its sockets.
+const PAGE_TOKENS: u64 = 1 << 33;
+const PAGE_SHIFT: u32 = 16;
+/// Tokens of streams of datagrams.
+const STREAM_TOKENS: u64 = 1 << 34;
 /// Of the event that connections have come.
 const ARRIVAL_TOKEN: u64 = u64::MAX - 1;
 /// Of the event that asks for the end.
@@ -87,6 +94,9 @@ pub(crate) struct Session<'a> {
     congestion: Congestion,
     flows: Vec<FlowState>,
     probes: Vec<ProbeFlow>,
+    pages: Vec<PageFlow>,
+    streams: Vec<StreamFlow>,
+    writers: Vec<Option<Writer>>,
     queues: QueueMeter,
     poller: Poller,
     payload: Payload,
@@ -122,7 +132,8 @@ impl<'a> Session<'a> {
         for (index, flow) in plan.flows.iter().enumerate() {
             let stops_early = flow
                 .stop_ns
-                .is_some_and(|stop_ns| stop_ns < plan.duration_ns);
+                .is_some_and(|stop_ns| stop_ns < plan.duration_ns)
+                || flow.pattern.is_some();
             let low_water_bytes = plan.low_water_bytes(flow);
             let connection = match &meeting {
                 None => Connection::open(
@@ -162,6 +173,26 @@ impl<'a> Session<'a> {
                 .map_err(|error| format!("probe {}: {error}", probe.name))?;
             probes.push(probe_flow);
         }
+        let mut ends = topology.application_ends.iter();
+        let (mut pages, mut streams) = (Vec::new(), Vec::new());
+        for (index, page) in (0..).zip(&plan.pages) {
+            let Some(&ends) = ends.next() else { break };
+            let name = congestion.name(plan.flows.len() + index as usize);
+            let token = PAGE_TOKENS | u64::from(index) << PAGE_SHIFT;
+            let nodes = &topology.nodes;
+            pages.push(PageFlow::open(
+                page, index, name, nodes, ends, &poller, token,
+            )?);
+        }
+        for (index, stream) in (0..).zip(&plan.datagrams) {
+            let Some(&ends) = ends.next() else { break };
+            let seed = derive_seed(plan.seed, purpose::DATAGRAMS, index);
+            let token = STREAM_TOKENS | u64::from(index);
+            let nodes = &topology.nodes;
+            streams.push(StreamFlow::open(
+                stream, index, seed, nodes, ends, &poller, token,
+            )?);
+        }
         if let Some(meeting) = &meeting {
             poller
                 .watch(meeting.arrivals.bell(), EpollFlags::EPOLLIN, ARRIVAL_TOKEN)
@@ -176,6 +207,9 @@ impl<'a> Session<'a> {
             congestion,
             flows,
             probes,
+            pages,
+            streams,
+            writers: plan.flows.iter().map(|_| None).collect(),
             queues,
             poller,
             payload,
@@ -207,6 +241,16 @@ impl<'a> Session<'a> {
         }
         if let Some(change) = self.topology.changes.first() {
             add(change.at_ns, Task::Change(0));
+        }
+        for (index, page) in self.pages.iter_mut().enumerate() {
+            if let Some(at_ns) = page.arm_ns() {
+                add(at_ns, Task::Page(index));
+            }
+        }
+        for (index, stream) in self.streams.iter().enumerate() {
+            if let Some(at_ns) = stream.due_ns() {
+                add(at_ns, Task::Datagram(index));
+            }
         }
         if self.request.background_processes > 0 {
             add(BACKGROUND_NS, Task::Background);
@@ -258,6 +302,21 @@ impl<'a> Session<'a> {
             self.adopt(sink);
             return;
         }
+        if token >= STREAM_TOKENS {
+            let (index, t_ns) = ((token - STREAM_TOKENS) as usize, now_ns() - self.start_ns);
+            if let Err(error) = self.streams[index].receive(t_ns) {
+                let name = &self.plan.datagrams[index].name;
+                self.health.add_problem(format!("udp {name}: {error}"));
+            }
+            return;
+        }
+        if let Some(token) = token.checked_sub(PAGE_TOKENS) {
+            let below = token & ((1 << PAGE_SHIFT) - 1);
+            self.with_page((token >> PAGE_SHIFT) as usize, |page, means| {
+                page.handle(below, flags, means)
+            });
+            return;
+        }
         if let Some(token) = token.checked_sub(PROBE_TOKENS) {
             let probe = &mut self.probes[(token / 2) as usize];
             let done = if token % 2 == 0 {
@@ -276,6 +335,28 @@ impl<'a> Session<'a> {
         let happening = connection.handle(role, flags, &self.poller, &self.payload);
         if let Some(happening) = happening {
             self.note(flow, happening, sink);
+        }
+    }
+
+    /// Lets a page work with what the session has, and puts its next time on the agenda.
+    fn with_page(
+        &mut self,
+        index: usize,
+        work: impl FnOnce(&mut PageFlow, &Means) -> io::Result<()>,
+    ) {
+        let means = Means {
+            poller: &self.poller,
+            payload: &self.payload,
+            nodes: &self.topology.nodes,
+            t_ns: now_ns().saturating_sub(self.start_ns),
+        };
+        let page = &mut self.pages[index];
+        if let Err(error) = work(page, &means) {
+            let name = &self.plan.pages[index].name;
+            self.health.add_problem(format!("page {name}: {error}"));
+        }
+        if let Some(at_ns) = page.arm_ns() {
+            self.agenda.add(self.start_ns + at_ns, Task::Page(index));
         }
     }
 
@@ -317,8 +398,13 @@ impl<'a> Session<'a> {
         if !self.measures(flow) {
             return;
         }
+        let planned = &self.plan.flows[flow];
         let first_write = matches!(happening, Happening::Established)
-            && self.plan.flows[flow].app_rate_bps.is_some();
+            && (planned.app_rate_bps.is_some() || planned.pattern.is_some());
+        if let (true, Some(pattern)) = (first_write, planned.pattern) {
+            let seed = derive_seed(self.plan.seed, purpose::PATTERN, flow as u32);
+            self.writers[flow] = Some(Writer::new(pattern, now_ns(), seed));
+        }
         if first_write {
             self.agenda.add(now_ns(), Task::Write(flow));
         }
@@ -381,6 +467,18 @@ impl<'a> Session<'a> {
                 let next_ns = due_ns + self.plan.probes[probe].interval_ns;
                 self.agenda.add(next_ns, Task::Probe(probe));
             }
+            Task::Page(page) => self.with_page(page, |page, means| page.on_timer(means)),
+            Task::Datagram(index) => {
+                let t_ns = now - self.start_ns;
+                if let Err(error) = self.streams[index].send(t_ns) {
+                    let name = &self.plan.datagrams[index].name;
+                    self.health.add_problem(format!("udp {name}: {error}"));
+                }
+                if let Some(at_ns) = self.streams[index].due_ns() {
+                    self.agenda
+                        .add(self.start_ns + at_ns, Task::Datagram(index));
+                }
+            }
             Task::End => {}
         }
         Ok(())
@@ -404,6 +502,21 @@ impl<'a> Session<'a> {
 
     /// The application of a flow with a rate writes one full packet.
     fn write(&mut self, flow: usize, due_ns: u64) {
+        if let Some(writer) = &mut self.writers[flow] {
+            let (writing, at_ns) = writer.turn();
+            let connection = &mut self.flows[flow].connection;
+            let written = match writing {
+                Writing::Write(bytes) => connection.add_credit(bytes, &self.payload),
+                Writing::Always => connection.set_endless(true, &self.payload),
+                Writing::Never => connection.set_endless(false, &self.payload),
+            };
+            match written {
+                Ok(true) => self.agenda.add(at_ns, Task::Write(flow)),
+                Ok(false) => {}
+                Err(error) => self.broken(flow, Err(error)),
+            }
+            return;
+        }
         let Some(rate_bps) = self.plan.flows[flow].app_rate_bps else {
             return;
         };
@@ -452,6 +565,13 @@ impl<'a> Session<'a> {
 
     fn put_probes(&mut self, is_end: bool, sink: &mut dyn Sink) {
         let now = now_ns();
+        for page in &mut self.pages {
+            page.rows(is_end, |frame| sink.put(&frame));
+        }
+        let t_ns = now.saturating_sub(self.start_ns);
+        for stream in &mut self.streams {
+            stream.rows(t_ns, is_end, |row| sink.put(&Frame::Datagram(row)));
+        }
         for probe in &mut self.probes {
             probe.rows(self.start_ns, now, is_end, |row| {
                 sink.put(&Frame::Ping(row))
@@ -484,6 +604,7 @@ impl<'a> Session<'a> {
             }
         }
         self.flows.clear();
+        self.pages.clear();
         self.congestion.finish()?;
         sink.put(&Frame::Progress(now - self.start_ns));
         self.health.report(self.request.clock, sink);

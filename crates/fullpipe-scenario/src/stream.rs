@@ -9,7 +9,10 @@ use std::collections::HashMap;
 use fullpipe_cc::{algorithm, Controller};
 use serde::{Deserialize, Serialize};
 
-use crate::tables::{CcRow, EventRow, FlowRow, FlowSampleRow, PingRow, QueueRow, Tables};
+use crate::tables::{
+    CcRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, ObjectRow, PageRow, PingRow, QueueRow,
+    Tables,
+};
 
 /// No frame is longer; a longer one is damage.
 const MAX_FRAME_BYTES: usize = 1 << 20;
@@ -62,6 +65,12 @@ pub enum Frame {
         /// As it lies in memory.
         state: Vec<u8>,
     },
+    /// A row of `page_loads`.
+    Page(PageRow),
+    /// A row of `page_objects`.
+    Object(ObjectRow),
+    /// A row of `datagrams`.
+    Datagram(DatagramRow),
 }
 
 /// Appends one frame to `out`.
@@ -149,6 +158,9 @@ impl Received {
             Frame::Ping(row) => self.tables.ping_samples.push(row),
             Frame::Cc(row) => self.tables.cc_samples.push(row),
             Frame::Event(row) => self.tables.events.push(row),
+            Frame::Page(row) => self.tables.page_loads.get_or_insert_default().push(row),
+            Frame::Object(row) => self.tables.page_objects.get_or_insert_default().push(row),
+            Frame::Datagram(row) => self.tables.datagrams.get_or_insert_default().push(row),
             Frame::Progress(ns) => self.progress_ns = self.progress_ns.max(ns),
             Frame::Fact(name, value) => self.facts.push((name, value)),
             Frame::Figure(name, value) => self.figures.push((name, value)),

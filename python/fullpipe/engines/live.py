@@ -63,6 +63,8 @@ class LiveEngine:
             self._check_rights()
         else:
             refuse_rows(plan)
+            if plan.get("pages") or plan.get("datagrams"):
+                raise UserError("page, udp: not between two hosts so far; leave --peer out")
         request: dict[str, Any] = {
             "plan": with_steps(plan),
             "clock": "wall",

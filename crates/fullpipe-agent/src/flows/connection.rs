@@ -152,7 +152,7 @@ impl Connection {
             dscp: flow.dscp,
             stops_early,
             left_bytes: flow.amount_bytes,
-            credit_bytes: flow.app_rate_bps.map(|_| 0),
+            credit_bytes: (flow.app_rate_bps.is_some() || flow.pattern.is_some()).then_some(0),
             written_bytes: 0,
             is_started: false,
             is_established: false,
@@ -350,6 +350,13 @@ impl Connection {
     /// The application hands over more; false when it never will again.
     pub(crate) fn add_credit(&mut self, bytes: u64, payload: &Payload) -> io::Result<bool> {
         self.credit_bytes = self.credit_bytes.map(|credit| credit + bytes);
+        self.pump(payload)?;
+        Ok(!self.is_closing && !self.is_over)
+    }
+
+    /// The application has as much as TCP takes, or nothing; false when it never will again.
+    pub(crate) fn set_endless(&mut self, is_endless: bool, payload: &Payload) -> io::Result<bool> {
+        self.credit_bytes = (!is_endless).then_some(0);
         self.pump(payload)?;
         Ok(!self.is_closing && !self.is_over)
     }

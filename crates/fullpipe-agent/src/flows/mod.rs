@@ -1,9 +1,11 @@
 //! The connections and probes of a plan.
 
+mod application;
 mod connection;
 mod probe;
 pub(crate) mod socket;
 
+pub(crate) use application::{Means, PageFlow, StreamFlow};
 pub(crate) use connection::{Connection, Happening};
 pub(crate) use probe::ProbeFlow;
 pub(crate) use socket::Payload;

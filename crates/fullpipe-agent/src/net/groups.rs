@@ -29,6 +29,8 @@ pub(crate) struct Groups {
     pub(crate) flows: Vec<(usize, usize)>,
     /// The same for each probe.
     pub(crate) probes: Vec<(usize, usize)>,
+    /// Pages, then streams of datagrams.
+    pub(crate) applications: Vec<(usize, usize)>,
 }
 
 impl Groups {
@@ -41,6 +43,12 @@ impl Groups {
         for probe in &plan.probes {
             let pair = groups.place(plan, None, probe.hosts, probe.route);
             groups.probes.push(pair);
+        }
+        let pages = plan.pages.iter().map(|page| (page.hosts, page.route));
+        let streams = plan.datagrams.iter().map(|one| (one.hosts, one.route));
+        for (hosts, route) in pages.chain(streams) {
+            let pair = groups.place(plan, None, hosts, route);
+            groups.applications.push(pair);
         }
         groups
     }

@@ -77,6 +77,8 @@ pub(crate) struct Topology {
     pub(crate) ways: Vec<WayQueue>,
     /// What changes while the run lasts, in the order of time.
     pub(crate) changes: Vec<Change>,
+    /// The ends of the pages, and then the streams of datagrams.
+    pub(crate) application_ends: Vec<[(usize, Ipv4Addr); 2]>,
     /// netem that only delays: it must never drop.
     pub(crate) delays: Vec<Place>,
     /// What was attached where, in tc's words.
@@ -120,6 +122,7 @@ impl Topology {
         };
         topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
         topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
+        topology.application_ends = groups.applications.iter().copied().map(ends).collect();
         Ok(topology)
     }
 
@@ -132,6 +135,7 @@ impl Topology {
             nodes,
             flow_ends: Vec::new(),
             probe_ends: Vec::new(),
+            application_ends: Vec::new(),
             ways: links
                 .iter()
                 .flat_map(Link::queue_names)

@@ -110,6 +110,12 @@ def _stream_mib(plan: Mapping[str, Any]) -> int:
     samples = plan["duration_ns"] // plan["sample_interval_ns"] + 1
     rows = samples * (2 * len(plan["flows"]) + 2 * len(plan["links"]) + 1)
     rows += sum(plan["duration_ns"] // probe["interval_ns"] + 1 for probe in plan["probes"])
+    for page in plan.get("pages", []):
+        loads = plan["duration_ns"] // max(page["interval_ns"], page["pause_ns"], 1) + 1
+        rows += min(loads, page["loads"] or loads) * (len(page["objects"]) + 1)
+    for stream in plan.get("datagrams", []):
+        pieces = -(-(stream["frame_bytes"] or 1) // stream["payload_bytes"])
+        rows += (plan["duration_ns"] // stream["interval_ns"] + 1) * pieces
     rows_bytes = rows * _ROW_BYTES + samples * _states_bytes(plan)
     return int(rows_bytes // 2**20) + _STREAM_SPARE_MIB
 

@@ -18,6 +18,7 @@ from fullpipe.engines import assets
 from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.errors import UserError
+from fullpipe.plan import cc_choices
 
 #: What every topology is made of.
 _ALWAYS = ("veth", "sch_htb", "sch_netem")
@@ -136,7 +137,7 @@ def _name_of_sources(found: Mapping[str, Path]) -> str:
 
 def kernel_ccs(plan: Mapping[str, Any]) -> list[str]:
     """The kernel's own congestion controls that a plan names."""
-    names = {flow["cc"]["name"] for flow in plan["flows"] if flow["cc"]["algorithm"] is None}
+    names = {choice["name"] for _, choice in cc_choices(plan) if choice["algorithm"] is None}
     return sorted(name.removeprefix("kernel:") for name in names)
 
 
