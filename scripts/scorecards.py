@@ -1,7 +1,7 @@
-"""Writes docs/scorecards/: the scorecards of all built-in congestion controls, and a page that
-compares them.
+"""Writes docs/scorecards/: the scorecards of built-in congestion controls, and a page that compares
+them.
 
-    python scripts/scorecards.py [--quick] [--jobs N]
+    python scripts/scorecards.py [--quick] [--jobs N] [NAME...]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from fullpipe.cache import user_cache
-from fullpipe.cc_sets import cc_sets
+from fullpipe.cc_sets import cc_set, cc_sets
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.draft import run_draft
 from fullpipe.scorecard.draft_items import draft_items
@@ -27,14 +27,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer seeds and paths")
     parser.add_argument("--jobs", type=int, help="processes; all cores")
+    parser.add_argument("names", nargs="*", help="of congestion controls; all")
     given = parser.parse_args()
     store = Store(user_cache() / "scorecards", create=True)
-    names = list(cc_sets())
+    names = given.names or list(cc_sets())
     card = run_card(names[0], names[1:], items(), store, given.quick, jobs=given.jobs)
     _FOLDER.mkdir(exist_ok=True)
     (_FOLDER / "README.md").write_text(comparison(card), encoding="utf-8")
     for name in names:
-        draft = run_draft(name, draft_items(), store, given.quick, given.jobs)
+        family = cc_set(name).algorithm == "bbr3"
+        draft = run_draft(name, draft_items(), store, given.quick, given.jobs) if family else []
         text = own_page({**card, "scorecard": name}, [found.document(name) for found in draft])
         (_FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
     return 0
