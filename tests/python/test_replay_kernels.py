@@ -16,10 +16,8 @@ from fullpipe.scenario import make_scenario
 
 pytestmark = pytest.mark.vm
 
-if hardware.version() is None or any(kernels.cached(v) is None for v in kernels.VERSIONS):
-    pytest.skip(
-        "no QEMU or no kernels here: `fullpipe doctor --mend` brings them", allow_module_level=True
-    )
+if hardware.version() is None:
+    pytest.skip("no QEMU here: `fullpipe doctor --mend` brings it", allow_module_level=True)
 
 ALGORITHMS = ("reno", "cubic", "dctcp", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
 
@@ -46,7 +44,9 @@ def trace(
 
 
 @pytest.mark.parametrize("version", kernels.VERSIONS)
-def test_every_algorithm_on_both_kernels_replays_bit_for_bit(version: str, tmp_path: Path) -> None:
+def test_every_algorithm_on_each_kernel_replays_bit_for_bit(version: str, tmp_path: Path) -> None:
+    if kernels.cached(version) is None:
+        pytest.skip(f"kernel {version} is not here: `fullpipe doctor --mend` brings it")
     found, flows = trace(tmp_path / "trace", version, ALGORITHMS, 3, "40mbit")
     assert not found.is_cut_off
     for one in found.algorithms:

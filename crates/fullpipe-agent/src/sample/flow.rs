@@ -149,11 +149,17 @@ impl FlowMeter {
         }
     }
 
-    /// Payload that arrived; what was acknowledged, where the receiver is on another host.
+    /// Payload that arrived, in order or not. A receiver's kernel tells only what is in order, and
+    /// all that lay behind a hole at once when that is repaired; the sender's knows of it by
+    /// selective acknowledgements, when these have come back. So whichever is more.
     fn delivered_bytes(&self, connection: &Connection) -> u64 {
+        let sender = &self.sender;
+        let behind_holes = u64::from(sender.sacked) * u64::from(sender.snd_mss);
+        let sent_once = sender.bytes_sent.saturating_sub(sender.bytes_retrans);
+        let told = (self.acked_bytes(connection) + behind_holes).min(sent_once);
         match connection.receiver() {
-            Some(_) => self.received_bytes,
-            None => self.acked_bytes(connection),
+            Some(_) => self.received_bytes.max(told),
+            None => told,
         }
     }
 

@@ -33,6 +33,9 @@ _TRACE_CALL_BYTES = 320
 _TRACE_CALLS_PER_PACKET = 4
 _MEMORY_MIB = 512
 _MEMORY_PER_FLOW_MIB = 24
+#: Bytes of the guest's memory for one under way: 2304 for a packet of 1448, and half of the memory
+#: is TCP's (crates/fullpipe-agent/src/vm.rs).
+_MEMORY_PER_FLIGHT = 4
 
 
 class VmEngine:
@@ -76,7 +79,7 @@ class VmEngine:
         built = Hardware(
             vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
             initramfs.resolve(),
-            memory_mib(_MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(plan["flows"]) + 2 * trace_mib),
+            memory_mib(memory_needed_mib(plan) + 2 * trace_mib),
             shared.size_bytes(errand, _stream_mib(plan) + trace_mib),
         )
         ended = machine.run(built, errand, progress, bool(options.get("from_snapshot", True)))
@@ -104,6 +107,38 @@ def _unfinished(ended: machine.Ended, complete: bool) -> str | None:
     what = "hung" if ended.silent else "died"
     words = " | ".join(line.strip() for line in ended.console if line.strip())
     return f"the virtual machine {what}; its last words: {words or 'none'}"
+
+
+def memory_needed_mib(plan: Mapping[str, Any]) -> int:
+    """Of the guest: so much that it is never for want of memory that a window stays small."""
+    flows = plan["flows"]
+    flight = _MEMORY_PER_FLIGHT * _flight_bytes(plan)
+    return _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(flows) + int(flight // 2**20)
+
+
+def _flight_bytes(plan: Mapping[str, Any]) -> int:
+    """Most that can be under way at once: what the links hold both ways, and no more than the
+    flows' send buffers."""
+    ends = (plan["ends"], *plan["flows"])
+    ways = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
+    delay_ns = sum(_most(way, "delay") for way in ways) + max(
+        (end["forward_delay_ns"] or 0) + (end["reverse_delay_ns"] or 0) for end in ends
+    )
+    holds = 0
+    for way in ways:
+        queue = way["qdisc"]
+        if queue["limit_bytes"] is not None:
+            holds += queue["limit_bytes"]
+        else:
+            holds += (queue["limit_packets"] or 0) * plan["ends"]["mtu_bytes"]
+        holds += _most(way, "rate") * delay_ns // (8 * 10**9)
+    return int(min(holds, len(plan["flows"]) * plan["host"]["wmem_max_bytes"]))
+
+
+def _most(way: Mapping[str, Any], what: str) -> int:
+    """A link's rate or delay, the largest of those that it takes on; 0: not limited."""
+    begins = way["rate_bps" if what == "rate" else "delay_ns"] or 0
+    return max(begins, *(value for _, value in way.get(f"{what}_steps") or [(0, 0)]))
 
 
 def _stream_mib(plan: Mapping[str, Any]) -> int:

@@ -4,26 +4,42 @@ any other image that the user names. It knows nothing of plans.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from fullpipe.cache import user_cache
+from fullpipe.engines.vm.debian import Archive
 from fullpipe.errors import RunError, UserError
 
-#: What `--kernel` takes as a name -> pattern of Debian's package. The first is the default.
+
+@dataclass(frozen=True)
+class Source:
+    """Where Debian has a version of the kernel."""
+
+    #: The package of the image; the group is the release.
+    image: str
+    #: Others that belong to it, with the release for `{}`.
+    others: tuple[str, ...] = ()
+    #: A suite that this host's apt need not know; None: the host's own.
+    suite: str | None = None
+
+
+#: What `--kernel` takes as a name. The first is the default.
 VERSIONS = {
-    "6.12": r"linux-image-6\.12\.[0-9]+\+deb12-cloud-amd64-unsigned",
-    "6.1": r"linux-image-6\.1\.0-[0-9]+-cloud-amd64-unsigned",
+    "6.12": Source(r"linux-image-(6\.12\.[0-9]+\+deb12-cloud-amd64)-unsigned"),
+    "6.1": Source(r"linux-image-(6\.1\.0-[0-9]+-cloud-amd64)-unsigned"),
+    "7.3": Source(
+        r"linux-binary-(7\.3\.[0-9]+\+deb13-cloud-amd64)",
+        ("linux-modules-{}", "linux-base-{}"),
+        "trixie-backports",
+    ),
 }
 DEFAULT = next(iter(VERSIONS))
 #: Bytes in which an x86 kernel image says what it is (Documentation/arch/x86/boot.rst).
 _BOOT_MAGIC = (0x202, b"HdrS")
-_APT_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -79,23 +95,24 @@ def cached(version: str) -> Kernel | None:
 
 
 def fetch(version: str) -> Kernel:
-    """Downloads Debian's newest package of that version and unpacks it into the cache. Raises
+    """Downloads Debian's newest packages of that version and unpacks them into the cache. Raises
     RunError with apt's words where that fails."""
+    source = VERSIONS[version]
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
-        package = _package(version)
-        _apt(["apt-get", "-q", "download", package], folder)
-        archives = list(folder.glob("*.deb"))
-        if len(archives) != 1:
-            raise RunError(f"apt-get download {package} left no package")
+        archive = Archive(folder, source.suite)
+        package, release = _newest(archive, version)
         unpacked = folder / "unpacked"
-        _apt(["dpkg-deb", "-x", str(archives[0]), str(unpacked)], folder)
-        image = next((unpacked / "boot").glob("vmlinuz-*"))
-        release = image.name.removeprefix("vmlinuz-")
+        others = [name.format(release) for name in source.others]
+        archive.unpack([package, *others], unpacked)
+        image = next(unpacked.rglob("vmlinuz*"), None)
+        modules = next(unpacked.rglob(f"modules/{release}"), None)
+        if image is None or modules is None:
+            raise RunError(f"{package} has no kernel, or none with modules")
         target = _cache() / release
         made = Path(tempfile.mkdtemp(dir=_made(_cache())))
         shutil.move(image, made / "vmlinuz")
-        shutil.move(unpacked / "lib" / "modules" / release, made / "modules")
+        shutil.move(modules, made / "modules")
         try:
             made.rename(target)
         except OSError:  # another process was faster
@@ -103,34 +120,24 @@ def fetch(version: str) -> Kernel:
         return Kernel(release, target / "vmlinuz", target / "modules")
 
 
-def _package(version: str) -> str:
-    pattern = re.compile(VERSIONS[version])
-    for refreshed in (False, True):
-        if refreshed:
-            if os.geteuid() != 0:
-                break
-            _apt(["apt-get", "-qq", "update"], Path.cwd())
-        names = _apt(["apt-cache", "pkgnames", "linux-image-6."], Path.cwd()).split()
-        found = [name for name in names if pattern.fullmatch(name)]
-        if found:
-            return max(found, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
-    raise RunError(
-        f"the package archive has no kernel {version} ({VERSIONS[version]}); "
-        "as root: apt-get update, or name an image with --kernel and --modules"
-    )
+def _newest(archive: Archive, version: str) -> tuple[str, str]:
+    """Package and release of the newest image."""
+    pattern = re.compile(VERSIONS[version].image)
 
+    def found() -> list[re.Match[str]]:
+        return [match for match in map(pattern.fullmatch, archive.names("linux-")) if match]
 
-def _apt(command: list[str], folder: Path) -> str:
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_APT_SECONDS
+    matches = found()
+    if not matches and archive.refresh():
+        matches = found()
+    if not matches:
+        where = VERSIONS[version].suite or "this host's package lists"
+        raise RunError(
+            f"{where}: no kernel {version} ({pattern.pattern}); as root: apt-get update, or name "
+            "an image with --kernel and --modules"
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{' '.join(command)}: {error}") from None
-    if done.returncode != 0:
-        words = done.stderr.strip().splitlines() or ["no reason given"]
-        raise RunError(f"{' '.join(command[:3])}: {words[-1]}")
-    return done.stdout
+    newest = max(matches, key=lambda match: [int(n) for n in re.findall(r"\d+", match[1])])
+    return newest[0], newest[1]
 
 
 def _release(image: Path) -> str:

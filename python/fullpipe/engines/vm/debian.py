@@ -1,0 +1,83 @@
+"""Debian's archive, through apt: which packages there are, and their files, in a folder and never
+installed. apt checks every signature and hash. It knows nothing of kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from fullpipe.errors import RunError
+
+_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_ARCHIVE = "http://deb.debian.org/debian"
+_APT_SECONDS = 600
+
+
+class Archive:
+    """The packages that this host's apt knows; or those of another suite of Debian, whose lists are
+    kept in `folder` and leave those of the host alone."""
+
+    def __init__(self, folder: Path, suite: str | None = None) -> None:
+        self._folder = folder
+        self._suite = suite
+        self._options: tuple[str, ...] = ()
+        if suite is not None:
+            self._options = self._apart(suite)
+
+    def names(self, prefix: str) -> list[str]:
+        """Of the packages that begin so, by the lists that are here."""
+        return self._run("apt-cache", "pkgnames", prefix).split()
+
+    def refresh(self) -> bool:
+        """Fetches the lists anew, where the user may; returns whether it did."""
+        if self._suite is None and os.geteuid() != 0:
+            return False
+        self._run("apt-get", "-qq", "update")
+        return True
+
+    def unpack(self, packages: Sequence[str], into: Path) -> None:
+        """Downloads packages and unpacks their files. Raises RunError with apt's words."""
+        for package in packages:
+            self._run("apt-get", "-q", "download", package)
+        archives = list(self._folder.glob("*.deb"))
+        if len(archives) != len(packages):
+            raise RunError(f"apt-get download {' '.join(packages)} left {len(archives)} packages")
+        for archive in archives:
+            self._call(["dpkg-deb", "-x", str(archive), str(into)])
+
+    def _apart(self, suite: str) -> tuple[str, ...]:
+        """Options that keep apt in the folder."""
+        mirrors = self._run("apt-get", "indextargets", "--format", "$(REPO_URI)").split()
+        mirror = next((uri for uri in mirrors if uri.rstrip("/").endswith("/debian")), _ARCHIVE)
+        sources, lists, cache = (self._folder / name for name in ("sources", "lists", "cache"))
+        sources.write_text(f"deb [signed-by={_KEYS}] {mirror} {suite} main\n", encoding="utf-8")
+        for folder in (lists, cache / "archives"):
+            (folder / "partial").mkdir(parents=True)
+        settings = {
+            "Dir::Etc::sourcelist": sources,
+            "Dir::Etc::sourceparts": "-",
+            "Dir::State::lists": lists,
+            "Dir::State::status": "/dev/null",
+            "Dir::Cache": cache,
+            # The folder is this user's alone.
+            "APT::Sandbox::User": "",
+        }
+        return tuple(part for key, value in settings.items() for part in ("-o", f"{key}={value}"))
+
+    def _run(self, program: str, *arguments: str) -> str:
+        return self._call([program, *self._options, *arguments])
+
+    def _call(self, command: list[str]) -> str:
+        try:
+            done = subprocess.run(
+                command, cwd=self._folder, capture_output=True, text=True, timeout=_APT_SECONDS
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RunError(f"{' '.join(command)}: {error}") from None
+        if done.returncode != 0:
+            words = done.stderr.strip().splitlines() or ["no reason given"]
+            raise RunError(f"{command[0]} {command[-1]}: {words[-1]}")
+        return done.stdout
