@@ -80,8 +80,9 @@ class Hunt:
             finding = self._finding(best, left, others)
             findings.append(finding)
             # Where the plain path suffices, its buffer is what is left to blame.
-            blamed = finding.needs or (BUFFER.name,)
-            left = [knob for knob in left if knob.name not in blamed]
+            # Of several ingredients that matter together, each may matter alone: one goes.
+            blamed = finding.needs[-1] if finding.needs else BUFFER.name
+            left = [knob for knob in left if knob.name != blamed]
             if self.spent >= self.budget:
                 break
         self.on_progress(1.0)
