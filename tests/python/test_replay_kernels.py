@@ -19,7 +19,7 @@ pytestmark = pytest.mark.vm
 if hardware.version() is None:
     pytest.skip("no QEMU here: `fullpipe doctor --mend` brings it", allow_module_level=True)
 
-ALGORITHMS = ("reno", "cubic", "dctcp", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
+ALGORITHMS = ("reno", "cubic", "dctcp", "prague", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
 
 
 def trace(
@@ -51,8 +51,8 @@ def test_every_algorithm_on_each_kernel_replays_bit_for_bit(version: str, tmp_pa
     assert not found.is_cut_off
     for one in found.algorithms:
         assert one.difference is None, one
-        # DCTCP's receiver runs it too.
-        ends = 2 if one.algorithm == "dctcp" else 1
+        # Their receivers run them too.
+        ends = 2 if one.algorithm in ("dctcp", "prague") else 1
         assert (one.lost, one.skipped, one.connections) == (0, 0, ends), one
         assert one.calls > 300, one
     assert len(found.algorithms) == len(ALGORITHMS)
