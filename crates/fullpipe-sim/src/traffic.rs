@@ -320,8 +320,8 @@ impl Simulation<'_> {
         connection.under_way -= 1;
         // Whose last ACK was lost has no FIN to repeat: nobody waits for it.
         let is_closed = connection.sender.is_over();
-        let is_over = |visit: &Box<Visit>| visit.is_over && (is_closed || visit.has_failed);
-        if connection.visit.as_ref().is_some_and(is_over) && connection.has_left() {
+        let is_over = |visit: &Visit| visit.is_over && (is_closed || visit.has_failed);
+        if connection.visit.as_deref().is_some_and(is_over) && connection.has_left() {
             connection.visit = None;
             connection.forget_timers();
             self.crowd.free.push(flow as u32);

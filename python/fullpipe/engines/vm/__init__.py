@@ -138,7 +138,8 @@ def _flight_bytes(plan: Mapping[str, Any]) -> int:
 def _most(way: Mapping[str, Any], what: str) -> int:
     """A link's rate or delay, the largest of those that it takes on; 0: not limited."""
     begins = way["rate_bps" if what == "rate" else "delay_ns"] or 0
-    return max(begins, *(value for _, value in way.get(f"{what}_steps") or [(0, 0)]))
+    most: int = max(begins, *(value for _, value in way.get(f"{what}_steps") or [(0, 0)]))
+    return most
 
 
 def _stream_mib(plan: Mapping[str, Any]) -> int:
