@@ -11,7 +11,7 @@ import pytest
 
 from fullpipe.engines.base import engine
 from fullpipe.engines.rows import refuse_links, with_steps
-from fullpipe.engines.vm import kernels, machine
+from fullpipe.engines.vm import hardware, kernels
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
@@ -54,7 +54,7 @@ def test_traces_are_steps_for_a_kernel_and_pass_as_much(tmp_path: Any) -> None:
 
 @pytest.mark.vm
 @pytest.mark.skipif(
-    machine.version() is None or kernels.cached(kernels.DEFAULT) is None,
+    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
     reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
 )
 def test_a_row_in_the_machine_has_the_rates_delays_and_damage_of_its_links() -> None:

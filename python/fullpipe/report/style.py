@@ -12,7 +12,7 @@ import zlib
 #: colour-blind reader sees in one hue. The kernel's own implementations are paler than ours.
 CC_COLOURS = {
     "reno": "#555555", "cubic": "#0072b2", "bbr1": "#e69f00", "bbr2": "#009e73",
-    "dctcp": "#56b4e9", "prague": "#004d40", "bbr3-ecn": "#a64b00",
+    "dctcp": "#9424e9", "prague": "#76a85d", "bbr3-ecn": "#a64b00",
     "bbr3": "#d55e00", "bbr3-linux": "#7a1f0e", "bbrnplus": "#c9659f",
     "bbrnplus-literal": "#f7c6e4", "bbrnplus-asrun": "#6a1b6f",
     "kernel:reno": "#a9a9a9", "kernel:cubic": "#7cc4f0", "kernel:bbr": "#f6d98b",
