@@ -42,16 +42,9 @@ CC_INLINE void reno_init(struct reno *s, const struct reno_params *p, const stru
 CC_INLINE void reno_on_ack(struct reno *s, const struct reno_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
-	u32 acked = ack->acked_sacked;
-
 	(void)s;
 	(void)p;
-	if (!conn->is_cwnd_limited)
-		return;
-	if (ctl->cwnd < ctl->ssthresh)
-		acked = cc_slow_start(conn, ctl, acked);
-	if (acked)
-		cc_additive_increase(conn, ctl, ctl->cwnd, acked);
+	cc_grow_as_reno(conn, ack, ctl);
 }
 
 CC_INLINE void reno_on_event(struct reno *s, const struct reno_params *p,

@@ -35,4 +35,18 @@ CC_INLINE void cc_additive_increase(const struct cc_conn *conn, struct cc_ctl *c
 	ctl->cwnd = cc_min_u32(ctl->cwnd, conn->cwnd_clamp);
 }
 
+/* Reno's growth on an ACK: slow start, then a packet a round trip (tcp_reno_cong_avoid()). */
+CC_INLINE void cc_grow_as_reno(const struct cc_conn *conn, const struct cc_ack *ack,
+			       struct cc_ctl *ctl)
+{
+	u32 acked = ack->acked_sacked;
+
+	if (!conn->is_cwnd_limited)
+		return;
+	if (ctl->cwnd < ctl->ssthresh)
+		acked = cc_slow_start(conn, ctl, acked);
+	if (acked)
+		cc_additive_increase(conn, ctl, ctl->cwnd, acked);
+}
+
 #endif

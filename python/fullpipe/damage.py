@@ -6,27 +6,14 @@ crates/fullpipe-scenario/src/damage.rs.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import Field, model_validator
 
-from fullpipe import units
-from fullpipe.wifi import Rate, Ratio, Time
-
-Size = Annotated[
-    int,
-    BeforeValidator(units.parse_size),
-    WithJsonSchema({
-        "type": "string", "description": "a size with its unit", "examples": ["64KB"]
-    }),
-]  # fmt: skip
+from fullpipe.fields import Part, Rate, Ratio, Size, Time
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Gemodel(_Part):
+class Gemodel(Part):
     """Loss in bursts, by a chain of a good and a bad state: netem's gemodel."""
 
     p: Ratio = Field(description="from good to bad, with each packet")
@@ -41,14 +28,14 @@ class Gemodel(_Part):
         return self
 
 
-class Policer(_Part):
+class Policer(Part):
     """A token bucket that drops what finds too few tokens and queues nothing."""
 
     rate: Rate = Field(description="at which tokens come, on the wire")
     burst: Size = Field(description="most that gather; one packet at least")
 
 
-class Hold(_Part):
+class Hold(Part):
     """Packets wait for one another and leave together, as aggregated ACKs and slots do."""
 
     time: Time = Field(description="how long the first of them waits")
@@ -63,7 +50,7 @@ class Hold(_Part):
         return self
 
 
-class DamageKeys(_Part):
+class DamageKeys(Part):
     """The keys of damage that a link's way has."""
 
     gemodel: Gemodel | None = None

@@ -102,16 +102,13 @@ class Recordings(Sequence[Recording]):
         cwnd_mean_packets, completion_s); "path": a row a run of the bottleneck (utilisation,
         queue_delay_*_ms, loss_ratio, ...); "runs": a row a run (goodput_bps, jain, ping_*_ms).
         Raises UserError for another name."""
-        from fullpipe.sweep.measures import SCHEMAS, facts_of, measured, raw_of
+        from fullpipe.sweep.measures import SCHEMAS, measured, recorded
 
         if of not in SCHEMAS:
             raise UserError(f"metrics {of!r}: unknown; known are {', '.join(SCHEMAS)}")
         tables = []
         for recording in self:
-            about = recording.metadata
-            facts = facts_of("", about["plan"], about["engine"], about["warmup_ns"])
-            raw = raw_of({name: recording.table(name) for name in TABLES})
-            table = measured([(facts, raw)])[of]
+            table = measured([recorded("", recording)])[of]
             tables.append(
                 table.drop_columns([c for c in ("key", "seed") if c in SCHEMAS[of].names])
             )

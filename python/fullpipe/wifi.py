@@ -11,16 +11,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
-    WithJsonSchema,
     model_validator,
 )
 
-from fullpipe import units
 from fullpipe.errors import UserError
+from fullpipe.fields import Part, Rate, Ratio, Time
 
 MAX_STATIONS = 100
 
@@ -29,29 +25,11 @@ CATEGORIES = ("BK", "BE", "VI", "VO")
 Category = Literal["BK", "BE", "VI", "VO"]
 
 
-def _quantity(parse: Any, description: str, example: str) -> Any:
-    schema = {"type": "string", "description": description, "examples": [example]}
-    return (BeforeValidator(parse), WithJsonSchema(schema))
-
-
-_RATE, _TIME, _RATIO = (
-    _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
-    _quantity(units.parse_time, "a time with its unit", "40ms"),
-    _quantity(units.parse_ratio, "a probability", "1%"),
-)
-Rate = Annotated[int, *_RATE]
-Time = Annotated[int, *_TIME]
-Ratio = Annotated[float, *_RATIO]
-
 #: dB; beyond these a ratio is a slip of the pen.
 Snr = Annotated[float, Field(ge=-10, le=60, allow_inf_nan=False)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class WifiQueue(_Part):
+class WifiQueue(Part):
     """Where packets wait for the channel at one node."""
 
     kind: Literal["mac80211", "driver"] = Field(
@@ -81,7 +59,7 @@ class WifiQueue(_Part):
     aql_threshold: Time = Field(24 * 10**6, description="mac80211: that threshold")
 
 
-class WifiTraffic(_Part):
+class WifiTraffic(Part):
     """Traffic of a station that exists only on the channel."""
 
     direction: Literal["up", "down"] = Field("up", description="up: from the station")
@@ -90,7 +68,7 @@ class WifiTraffic(_Part):
     packet: int = Field(1500, ge=28, le=2304, description="bytes of its IP packets")
 
 
-class WifiStation(_Part):
+class WifiStation(Part):
     """One station, or `count` equal ones. What is left out is the link's."""
 
     name: str | None = Field(
@@ -105,7 +83,7 @@ class WifiStation(_Part):
     background: list[WifiTraffic] = Field(default=[], max_length=16)
 
 
-class WifiOptions(_Part):
+class WifiOptions(Part):
     """The channel."""
 
     standard: Literal["n", "ac"] = Field("ac", description="802.11n or 802.11ac")

@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from fullpipe.engines.sim import SimEngine
 from fullpipe.outside.new import write_new
+from fullpipe.plan import resolve
+from fullpipe.recording import TABLES
+from fullpipe.scenario import make_scenario
+
+PATH = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp", "loss": "0.2%"}
+
+
+def plan(name: str, **more: Any) -> dict[str, Any]:
+    document = {"duration": "4s", "path": PATH, "flow": [{"cc": name, "name": "one"}]} | more
+    return resolve(make_scenario(document))
+
+
+def run(name: str, **more: Any) -> dict[str, Any]:
+    result = SimEngine().run(plan(name, **more), lambda _done: True, {})
+    return {name: result.tables[name].drop_columns(
+        [c for c in result.tables[name].column_names if c == "cc"]).to_pydict()
+        for name in TABLES}  # fmt: skip
+
 
 GROW = "cc_additive_increase(conn, ctl, ctl->cwnd, left); /* a packet a round trip */"
 

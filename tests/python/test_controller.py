@@ -11,26 +11,11 @@ from controller_files import RENO
 from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.cc_sets import cc_set
 from fullpipe.engines import engine, run_scenario
-from fullpipe.engines.sim import SimEngine
 from fullpipe.errors import UserError
 from fullpipe.outside import classes
-from fullpipe.plan import resolve
 from fullpipe.recording import TABLES, Recording
 from fullpipe.scenario import load_scenario, make_scenario
-
-PATH = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp", "loss": "0.2%"}
-
-
-def plan(name: str, **more: Any) -> dict[str, Any]:
-    document = {"duration": "4s", "path": PATH, "flow": [{"cc": name, "name": "one"}]} | more
-    return resolve(make_scenario(document))
-
-
-def run(name: str, **more: Any) -> dict[str, Any]:
-    result = SimEngine().run(plan(name, **more), lambda _done: True, {})
-    return {name: result.tables[name].drop_columns(
-        [c for c in result.tables[name].column_names if c == "cc"]).to_pydict()
-        for name in TABLES}  # fmt: skip
+from outside_files import PATH, plan, run
 
 
 @pytest.fixture(autouse=True)

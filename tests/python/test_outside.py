@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,28 +13,11 @@ from fullpipe import _native, outside
 from fullpipe.cc_sets import cc_set
 from fullpipe.controller import Controller, EventKind
 from fullpipe.engines import run_scenario
-from fullpipe.engines.sim import SimEngine
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.outside.new import LIKE, write_new
-from fullpipe.plan import resolve
-from fullpipe.recording import TABLES
-from fullpipe.scenario import load_scenario, make_scenario
-from outside_files import CONTAINED, GROW, REFUSED, changed, works
-
-PATH = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp", "loss": "0.2%"}
-
-
-def plan(name: str, **more: Any) -> dict[str, Any]:
-    document = {"duration": "4s", "path": PATH, "flow": [{"cc": name, "name": "one"}]} | more
-    return resolve(make_scenario(document))
-
-
-def run(name: str, **more: Any) -> dict[str, Any]:
-    result = SimEngine().run(plan(name, **more), lambda _done: True, {})
-    return {name: result.tables[name].drop_columns(
-        [c for c in result.tables[name].column_names if c == "cc"]).to_pydict()
-        for name in TABLES}  # fmt: skip
+from fullpipe.scenario import load_scenario
+from outside_files import CONTAINED, GROW, PATH, REFUSED, changed, plan, run, works
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,9 @@ def trace(
                 "name": "trace",
                 "duration": f"{seconds}s",
                 "seed": 7,
-                "path": {"rate": rate, "rtt": "4ms", "buffer": "1bdp", "ecn": True,
+                # Nine flows over 13 packets of BDP: with less room than this, which of them waits
+                # for a timeout all the time hangs on instructions.
+                "path": {"rate": rate, "rtt": "4ms", "buffer": "4bdp", "ecn": True,
                          "loss": "0.3%", "loss_marks": True},
                 "flow": [{"cc": cc} for cc in ccs],
             }

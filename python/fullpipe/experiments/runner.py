@@ -210,13 +210,19 @@ def _run_all(
     """Does what is asked on the scheduler of sweeps."""
     if not asked or outcome.interrupted:
         return
-    result = run_all(
-        [Item(one, one.weight * PACKET_S) for one in asked],
-        _Work(store.folder, keep),
-        Pool(min(len(asked), jobs or cores()), preload="fullpipe.experiments.runner"),
-        on_progress or (lambda _progress: None),
-        _GROUP_S,
-    )
+    work = store.workplace()
+    work.mkdir()
+    try:
+        result = run_all(
+            [Item(one, one.weight * PACKET_S) for one in asked],
+            _Work(store.folder, work, keep),
+            Pool(min(len(asked), jobs or cores()), preload="fullpipe.experiments.runner"),
+            on_progress or (lambda _progress: None),
+            _GROUP_S,
+        )
+    finally:
+        # Whatever a process that was ended left behind.
+        shutil.rmtree(work, ignore_errors=True)
     outcome.ran += result.done if isinstance(asked[0], Job) else 0
     outcome.interrupted = result.interrupted
     for one, reason in result.failures:
@@ -228,6 +234,7 @@ class _Work:
     """In a process of its own: runs, measures, stores; or asks the models."""
 
     folder: Path
+    work: Path
     keep: bool
 
     def __call__(self, asked: Sequence[Job | Question]) -> list[Failure]:
@@ -240,7 +247,7 @@ class _Work:
                     if isinstance(one, Question):
                         ask(one.plan, one.warmup_s, store)
                     else:
-                        done.append(_run_one(one, store, self.keep))
+                        done.append(_run_one(one, self.work, self.keep))
                 except (RunError, UserError) as error:
                     failures.append(Failure(index, str(error)))
             if done:
@@ -251,9 +258,9 @@ class _Work:
         return failures
 
 
-def _run_one(job: Job, store: Store, keep: bool) -> Measured:
+def _run_one(job: Job, work: Path, keep: bool) -> Measured:
     scenario = make_scenario(job.document, job.entry_id)
-    place = store.workplace()
+    place = work / job.key
     try:
         toml = tomli_w.dumps(job.document)
         outcome = run_scenario(scenario, toml, [place], job.engine, {}, jobs=1)

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from fullpipe.experiments import measure, quantities
 from fullpipe.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
 from fullpipe.sweep.keys import parts_of, run_key
-from fullpipe.sweep.measures import facts_of, measured, raw_of
+from fullpipe.sweep.measures import measured, recorded
 from fullpipe.sweep.store import EXTRA
 from fullpipe.sweep.store import Store as Tables
 
@@ -45,7 +45,7 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that has ended: its key, its recording in `workplace()`, the expressions that are asked
+    """A run that has ended: its key, its recording, the expressions that are asked
     of it, and whether the recording stays."""
 
     key: str
@@ -77,32 +77,25 @@ class Store:
         run = index.runs.get(key)
         values = index.values.get(key, {})
         lacking = [text for text in expressions.values() if text not in values]
-        if run is None or not values or lacking:
-            if run is None or not self._measure_again(key, [*values, *lacking]):
+        if run is None:
+            return None
+        if not values or lacking:
+            if not self._measure_again(key, [*values, *lacking]):
                 return None
             values = index.values[key]
         return StoredRun(run[0], values, index.distributions_of(key), [run[1]] if run[1] else [])
 
     def write(self, runs: Sequence[Measured]) -> None:
         """Measures what has ended and adds it, all at once."""
-        raws = []
-        for run in runs:
-            about = run.recording.metadata
-            facts = facts_of(run.key, about["plan"], about["engine"], about["warmup_ns"])
-            facts = replace(
-                facts, problems="; ".join(run.recording.problems),
-                interrupted=bool(about.get("interrupted")),
-            )  # fmt: skip
-            tables = ("flows", "flow_samples", "queue_samples", "ping_samples")
-            raws.append((facts, raw_of({name: run.recording.table(name) for name in tables})))
+        raws = [recorded(run.key, run.recording) for run in runs]
         extra = _extra({run.key: (run.recording, [*run.expressions.values()]) for run in runs})
         kept = {run.key: run.recording.path for run in runs if run.keep}
-        self._tables().write({**measured(raws), **extra}, kept)
+        self._tables.write({**measured(raws), **extra}, kept)
 
     def ask(self, name: str, cells: Sequence[Cell], add: bool) -> None:
         """Says which runs belong to which cells of an experiment (`name`), so that `query` and
         `plot` know its axes; `add`: besides those that it has."""
-        tables, rows = self._tables(), asked(list(cells))
+        tables, rows = self._tables, asked(list(cells))
         before = tables.sweeps().get(name) if add else None
         if before is not None:
             known = pa.array(rows.column("key").to_pylist(), pa.string())
@@ -112,19 +105,19 @@ class Store:
 
     def refresh(self) -> None:
         """Looks again at what other processes wrote; puts it together first."""
-        self._tables().settle()
+        self._tables.settle()
         self._index = None
 
     def prepare(self) -> None:
         """Makes the folder where it is missing. Raises UserError where it cannot be written."""
         try:
-            self._tables()
+            _ = self._tables
         except UserError as error:
             raise UserError(f"--store {error}") from None
 
     def workplace(self) -> Path:
-        """A folder that does not exist yet, for a recording to be written into."""
-        return self._tables().workplace()
+        """A folder that does not exist yet, for what is being recorded."""
+        return self._tables.workplace()
 
     def read_fact(self, kind: str, key: str) -> Any:
         """A stored document that is no run (a model's prediction); None where it is not there."""
@@ -136,8 +129,9 @@ class Store:
     def write_fact(self, kind: str, key: str, document: Any) -> None:
         """Stores such a document."""
         text = json.dumps(document, allow_nan=False)
-        self._tables().write_text(self.folder / kind / f"{key}.json", text)
+        self._tables.write_text(self.folder / kind / f"{key}.json", text)
 
+    @functools.cached_property
     def _tables(self) -> Tables:
         return Tables(self.folder, create=True)
 
@@ -149,7 +143,7 @@ class Store:
 
     def _measure_again(self, key: str, expressions: Sequence[str]) -> bool:
         """Whether a recording was kept that could be measured for these."""
-        tables = self._tables()
+        tables = self._tables
         place = tables.recording(key)
         if not place.is_dir():
             return False

@@ -2,8 +2,7 @@
 
 Differential evolution (SciPy) over the knobs of a path; what it finds loses every ingredient and
 every odd number that it does not need. Then the ingredients that it needs are left out and the
-search begins anew, so that one hunt finds several causes. Trials are cells of sweeps: they lie in a
-store, and the same hunt runs none twice. Must never print.
+search begins anew, so that one hunt finds several causes. Must never print.
 """
 
 from __future__ import annotations

@@ -7,18 +7,18 @@ never run anything.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.language import ExpressionError
 from fullpipe.scorecard import holds
 from fullpipe.scorecard.draft_measures import MEASURES
+from fullpipe.scorecard.reading import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 
 
@@ -96,14 +96,7 @@ def draft_items(folder: Path | None = None) -> list[Item]:
 
 
 def _read(path: Path) -> Item:
-    try:
-        item = Item.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in detail["loc"])
-        raise UserError(f"{path}: {where}: {detail['msg']}") from None
+    item = read_model(Item, path)
     if item.measure not in MEASURES:
         known = ", ".join(MEASURES)
         raise UserError(f"{path}: measure: {item.measure!r} is unknown; known are {known}")

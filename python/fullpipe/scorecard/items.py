@@ -8,14 +8,14 @@ which numbers of a run count. Must never run anything.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
+from fullpipe.scorecard.reading import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 from fullpipe.sweep.measures import SCHEMAS
 
@@ -103,14 +103,7 @@ def items(folder: Path | None = None) -> list[Item]:
 
 
 def _read(path: Path) -> Item:
-    try:
-        item = Item.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in detail["loc"])
-        raise UserError(f"{path}: {where}: {detail['msg']}") from None
+    item = read_model(Item, path)
     for measure in item.measure:
         table, _, column = measure.column.partition(".")
         known = SCHEMAS[table].names if table in SCHEMAS else []

@@ -8,12 +8,14 @@ holds every column against `fullpipe.metrics`. Must never know an engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from fullpipe.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,6 +27,8 @@ _QUEUE_COUNTERS = (
     "sent_bytes", "sent_packets", "dropped_packets", "marked_packets", "random_lost_packets",
     "random_marked_packets",
 )  # fmt: skip
+#: The tables of a recording that these metrics read.
+_MEASURED = ("flows", "flow_samples", "queue_samples", "ping_samples")
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
 
 #: The tables of a store; `key` names the run. Shares and goodput count payload after the warm-up.
@@ -261,6 +265,16 @@ class _Chunk:
             "drops": np.where(seen, grown["dropped_packets"], np.nan),
             "marks": np.where(seen, marks, np.nan),
         }
+
+
+def recorded(key: str, recording: Recording) -> tuple[Facts, Raw]:
+    """A run as `measured` takes it, from its recording."""
+    about = recording.metadata
+    facts = replace(
+        facts_of(key, about["plan"], about["engine"], about["warmup_ns"]),
+        problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted")),
+    )  # fmt: skip
+    return facts, raw_of({name: recording.table(name) for name in _MEASURED})
 
 
 def raw_of(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:

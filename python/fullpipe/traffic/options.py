@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
 
-from fullpipe import units
 from fullpipe.errors import UserError
+from fullpipe.fields import Dscp, Rate, Size, Time
 from fullpipe.traffic import sizes
 
 #: Name of the generated trace (crates/fullpipe-workload/src/backbone.rs).
@@ -25,32 +23,6 @@ MAWI = "mawi"
 MAX_SENDERS = 256
 #: A trace is held in memory while it runs.
 MAX_ARRIVALS_PER_S = 10**7
-
-_TIME = (
-    BeforeValidator(units.parse_time),
-    WithJsonSchema({"type": "string", "description": "a time with its unit", "examples": ["40ms"]}),
-)
-_SIZE = (
-    BeforeValidator(units.parse_size),
-    WithJsonSchema({"type": "string", "description": "a size with its unit", "examples": ["64KB"]}),
-)
-_RATE = (
-    BeforeValidator(units.parse_rate),
-    WithJsonSchema({
-        "type": "string", "description": "a rate with its unit", "examples": ["100mbit"],
-    }),
-)  # fmt: skip
-_DSCP = (
-    BeforeValidator(units.parse_dscp),
-    WithJsonSchema({
-        "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 63}],
-        "description": "a DSCP: its name, or a number from 0 to 63", "examples": ["EF"],
-    }),
-)  # fmt: skip
-Time = Annotated[int, *_TIME]
-Size = Annotated[int, *_SIZE]
-Rate = Annotated[int, *_RATE]
-Dscp = Annotated[int, *_DSCP]
 
 
 class Traffic(BaseModel):

@@ -320,13 +320,8 @@ impl PageFlow {
 impl Drop for Slot {
     /// Resets what is open, so that the port is free for the next connection.
     fn drop(&mut self) {
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
         for end in [&self.client, &self.server].into_iter().flatten() {
-            // A socket that is closed already has nothing to reset.
-            let _ = setsockopt(end, sockopt::Linger, &linger);
+            socket::reset_at_close(end);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use fullpipe_scenario::{Direction, Flow};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
-use nix::sys::socket::{listen, setsockopt, shutdown, sockopt, Backlog, Shutdown};
+use nix::sys::socket::{listen, shutdown, Backlog, Shutdown};
 use std::os::fd::AsRawFd;
 
 use super::socket::{self, Payload};
@@ -407,13 +407,8 @@ impl Connection {
 impl Drop for Connection {
     /// Resets what is still open, so that no socket outlives the run in its namespace.
     fn drop(&mut self) {
-        let linger = libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        };
         for end in [&self.client, &self.server].into_iter().flatten() {
-            // A socket that is closed already has nothing to reset.
-            let _ = setsockopt(end, sockopt::Linger, &linger);
+            socket::reset_at_close(end);
         }
     }
 }

@@ -112,6 +112,16 @@ fn set(socket: &OwnedFd, level: i32, option: i32, value: u32) -> io::Result<()> 
     Ok(())
 }
 
+/// What is still open is reset when it is closed, and its port free at once.
+pub(crate) fn reset_at_close(socket: &OwnedFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // A socket that is closed already has nothing to reset.
+    let _ = setsockopt(socket, sockopt::Linger, &linger);
+}
+
 /// Begins to connect; the socket becomes writable when it is done.
 pub(crate) fn connect(socket: &OwnedFd, to: SocketAddrV4) -> io::Result<()> {
     match nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn::from(to)) {

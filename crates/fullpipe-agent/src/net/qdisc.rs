@@ -141,14 +141,7 @@ pub(crate) fn attach_htb_class(
     port_index: u32,
     rate_bps: u64,
 ) -> Result<(), String> {
-    let place = (port_index, handle(1), HTB_CLASS);
-    put(
-        node,
-        libc::RTM_NEWTCLASS,
-        CREATE,
-        place,
-        &htb_class(rate_bps),
-    )
+    put_htb_class(node, port_index, rate_bps, CREATE)
 }
 
 /// Another rate for it; what is owed stays owed (htb_change_class()).
@@ -157,11 +150,20 @@ pub(crate) fn change_htb_class(
     port_index: u32,
     rate_bps: u64,
 ) -> Result<(), String> {
+    put_htb_class(node, port_index, rate_bps, CHANGE)
+}
+
+fn put_htb_class(
+    node: &mut Node,
+    port_index: u32,
+    rate_bps: u64,
+    flags: u16,
+) -> Result<(), String> {
     let place = (port_index, handle(1), HTB_CLASS);
     put(
         node,
         libc::RTM_NEWTCLASS,
-        CHANGE,
+        flags,
         place,
         &htb_class(rate_bps),
     )

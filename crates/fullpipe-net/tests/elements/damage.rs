@@ -2,12 +2,12 @@
 
 use fullpipe_net::{GilbertElliott, Hold, Link, Passed, Policer, Reorder, Way, WifiJitter, Wire};
 use fullpipe_scenario::{
-    Aqm, Chance, Damage, GilbertElliott as Chain, Hold as HoldPlan, Policer as PolicerPlan, Qdisc,
+    Chance, Damage, GilbertElliott as Chain, Hold as HoldPlan, Policer as PolicerPlan,
     Reorder as ReorderPlan, Wire as Plan,
 };
 use proptest::prelude::*;
 
-use crate::packet::{TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
 
 const PACKETS: u32 = 400_000;
 
@@ -183,19 +183,8 @@ fn wifi_jitter_has_the_mean_of_its_two_poisson_terms() {
 
 fn plan(damage: Option<Damage>) -> Plan {
     Plan {
-        rate_bps: None,
-        delay_ns: 10 * MS,
-        qdisc: Qdisc {
-            limit_bytes: None,
-            limit_packets: None,
-            aqm: Aqm::Fifo,
-        },
-        loss: None,
-        rate_steps: Vec::new(),
-        delay_steps: Vec::new(),
-        rate_trace: None,
-        delay_trace: None,
         damage,
+        ..plain_way(None, 10 * MS)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A packet that remembers who it is, and ways to make queues.
 
 use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Queue};
-use fullpipe_scenario::{Aqm, Qdisc};
+use fullpipe_scenario::{Aqm, Qdisc, Wire};
 
 pub(crate) const FRAME_BYTES: u32 = 1514;
 pub(crate) const MS: u64 = 1_000_000;
@@ -103,4 +103,23 @@ pub(crate) fn queue(
         aqm,
     };
     Queue::new(&qdisc, 100_000_000, 1)
+}
+
+/// A way of a wire with a FIFO without a limit, and nothing that changes or damages.
+pub(crate) fn plain_way(rate_bps: Option<u64>, delay_ns: u64) -> Wire {
+    Wire {
+        rate_bps,
+        delay_ns,
+        qdisc: Qdisc {
+            limit_bytes: None,
+            limit_packets: None,
+            aqm: Aqm::Fifo,
+        },
+        loss: None,
+        rate_steps: Vec::new(),
+        delay_steps: Vec::new(),
+        rate_trace: None,
+        delay_trace: None,
+        damage: None,
+    }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use fullpipe_net::{Link, Passed, Way, Wire};
 use fullpipe_scenario::traces::{DelayTrace, RateTrace, MAX_LINES};
-use fullpipe_scenario::{Aqm, Qdisc, TraceFile, Wire as Plan};
+use fullpipe_scenario::{TraceFile, Wire as Plan};
 
-use crate::packet::{TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
 
 /// A file that goes with its name.
 struct Written(PathBuf);
@@ -38,21 +38,7 @@ impl Drop for Written {
 }
 
 fn plan() -> Plan {
-    Plan {
-        rate_bps: Some(12_000_000),
-        delay_ns: 0,
-        qdisc: Qdisc {
-            limit_bytes: None,
-            limit_packets: None,
-            aqm: Aqm::Fifo,
-        },
-        loss: None,
-        rate_steps: Vec::new(),
-        delay_steps: Vec::new(),
-        rate_trace: None,
-        delay_trace: None,
-        damage: None,
-    }
+    plain_way(Some(12_000_000), 0)
 }
 
 /// Times in ms at which packets of these sizes, offered at these ms, come out.

@@ -1,26 +1,12 @@
 //! A wire as a link: rates and delays that change, loss before the queue, both ways apart.
 
 use fullpipe_net::{Link, Passed, Way, Wire};
-use fullpipe_scenario::{Aqm, Loss, Qdisc, Wire as Plan};
+use fullpipe_scenario::{Loss, Wire as Plan};
 
-use crate::packet::{TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
 
 fn plan(rate_bps: Option<u64>) -> Plan {
-    Plan {
-        rate_bps,
-        delay_ns: 10 * MS,
-        qdisc: Qdisc {
-            limit_bytes: None,
-            limit_packets: None,
-            aqm: Aqm::Fifo,
-        },
-        loss: None,
-        rate_steps: Vec::new(),
-        delay_steps: Vec::new(),
-        rate_trace: None,
-        delay_trace: None,
-        damage: None,
-    }
+    plain_way(rate_bps, 10 * MS)
 }
 
 fn wire(forward: &Plan) -> Wire<TestPacket> {

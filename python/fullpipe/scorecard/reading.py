@@ -1,0 +1,25 @@
+"""Files of items: TOML into models, with file and key in every refusal. Never knows an item."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fullpipe.errors import UserError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_model(model: type[Model], path: Path) -> Model:
+    """What a file holds. Raises UserError naming file and key."""
+    try:
+        return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise UserError(f"{path}: {where}: {detail['msg']}") from None
