@@ -87,7 +87,7 @@ CC_INLINE void dctcp_on_ack(struct dctcp *s, const struct dctcp_params *p,
 {
 	(void)s;
 	(void)p;
-	cc_grow_as_reno(conn, ack, ctl);
+	cc_standard_growth(conn, ack, ctl);
 }
 
 CC_INLINE void dctcp_on_event(struct dctcp *s, const struct dctcp_params *p,

@@ -44,7 +44,7 @@ CC_INLINE void reno_on_ack(struct reno *s, const struct reno_params *p, const st
 {
 	(void)s;
 	(void)p;
-	cc_grow_as_reno(conn, ack, ctl);
+	cc_standard_growth(conn, ack, ctl);
 }
 
 CC_INLINE void reno_on_event(struct reno *s, const struct reno_params *p,

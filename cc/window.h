@@ -35,9 +35,9 @@ CC_INLINE void cc_additive_increase(const struct cc_conn *conn, struct cc_ctl *c
 	ctl->cwnd = cc_min_u32(ctl->cwnd, conn->cwnd_clamp);
 }
 
-/* Reno's growth on an ACK: slow start, then a packet a round trip (tcp_reno_cong_avoid()). */
-CC_INLINE void cc_grow_as_reno(const struct cc_conn *conn, const struct cc_ack *ack,
-			       struct cc_ctl *ctl)
+/* Standard growth on an ACK: slow start, then a packet a round trip (tcp_reno_cong_avoid()). */
+CC_INLINE void cc_standard_growth(const struct cc_conn *conn, const struct cc_ack *ack,
+				  struct cc_ctl *ctl)
 {
 	u32 acked = ack->acked_sacked;
 

@@ -138,7 +138,15 @@ def test_a_browser_moves_a_slider_and_sees_a_curve_change(folder: Path) -> None:
         assert "token" not in driver.current_url
         assert driver.find_element(By.ID, "count").text == "12 of 12 runs"
         driver.find_element(By.ID, "tab-bench").click()
-        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace"))
+        wait.until(
+            lambda d: (
+                d.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace")
+                or d.find_elements(By.CSS_SELECTOR, "#status.error")
+            )
+        )
+        assert "error" not in (status := driver.find_element(By.ID, "status")).get_attribute(
+            "class"
+        ), status.text
 
         def curve() -> str:
             lines = driver.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace .js-line")

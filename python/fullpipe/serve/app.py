@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+
+# Plotly and Arrow load it at their first use and take what another thread has half loaded.
+import pandas  # noqa: F401
 import plotly.offline
 from plotly.utils import PlotlyJSONEncoder
 from starlette.applications import Starlette

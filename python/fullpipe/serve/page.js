@@ -26,7 +26,12 @@ async function ask(path, body) {
   return found;
 }
 
-function say(text, isError = false) {
+// `by`: who says it; an error stays until the one who said it has better news.
+let failed = "";
+
+function say(text, by, isError = false) {
+  if (failed && failed !== by) return;
+  failed = isError ? by : "";
   $("status").textContent = text;
   $("status").className = isError ? "error" : "";
 }
@@ -113,14 +118,14 @@ async function run() {
   }
   // What fits in about a second of one core.
   bench.duration_s = Math.max(1, Math.min(30, Math.floor(30000 / bench.rate_mbps)));
-  say("running");
+  say("running", "bench");
   try {
     const found = await ask("/api/run", { bench });
     if (mine !== running) return; // a later run took its place
     draw($("plots"), found);
-    say(`${bench.duration_s} s simulated`);
+    say(`${bench.duration_s} s simulated`, "bench");
   } catch (error) {
-    if (mine === running) say(error.message, true);
+    if (mine === running) say(error.message, "bench", true);
   }
 }
 
@@ -187,9 +192,9 @@ async function chart() {
     await Plotly.react(box, figure.data, colours(figure.layout), CONFIG);
     box.removeAllListeners && box.removeAllListeners("plotly_click");
     box.on("plotly_click", (event) => openCell(event.points[0]));
-    say("");
+    say("", "chart");
   } catch (error) {
-    say(error.message, true);
+    say(error.message, "chart", true);
   }
 }
 
@@ -197,7 +202,7 @@ async function openCell(point) {
   const cell = { [$("x").value]: String(point.x) };
   if ($("kind").value === "heat" && $("by").value) cell[$("by").value] = String(point.y);
   if ($("filter").value) cell[$("filter").value] = $("filter-value").value;
-  say("running the cell");
+  say("running the cell", "bench");
   try {
     const rows = await ask(`/api/cell?${new URLSearchParams(cell)}`);
     const drawn = await ask("/api/run", { cell });
@@ -209,9 +214,9 @@ async function openCell(point) {
     $("cell").replaceChildren(element("h2", {}, `Cell ${rows.cell}: ${title}`), numbers);
     show("bench");
     draw($("plots"), drawn);
-    say(`cell ${rows.cell}: ${title}`);
+    say(`cell ${rows.cell}: ${title}`, "bench");
   } catch (error) {
-    say(error.message, true);
+    say(error.message, "bench", true);
   }
 }
 
@@ -221,7 +226,8 @@ function follow() {
   const events = new EventSource("/events");
   events.onmessage = (event) => {
     const state = JSON.parse(event.data);
-    if (state.error) { say(state.error, true); return; }
+    if (state.error) { say(state.error, "store", true); return; }
+    if (failed === "store") say("", "store");
     $("done").max = Math.max(1, state.asked);
     $("done").value = state.done;
     $("count").textContent = `${state.done} of ${state.asked} runs`;
@@ -249,4 +255,4 @@ async function begin() {
   await run();
 }
 
-addEventListener("DOMContentLoaded", () => begin().catch((error) => say(error.message, true)));
+addEventListener("DOMContentLoaded", () => begin().catch((error) => say(error.message, "page", true)));
