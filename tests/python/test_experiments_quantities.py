@@ -11,7 +11,13 @@ import pytest
 
 from fullpipe.experiments.measure import check, distributions, measure
 from fullpipe.language import ExpressionError
-from fullpipe.recording import TABLES, Recording, empty_table, write_recording
+from fullpipe.recording import (
+    OPTIONAL_TABLES,
+    TABLES,
+    Recording,
+    empty_table,
+    write_recording,
+)
 
 #: 8 Mbit/s is 1 MB a second; 20 ms, so 1 RTTmin of queue is 20 kB.
 PLAN = {
@@ -29,8 +35,40 @@ PHASES = (
 BACKLOG = (40_000, 0, 20_000, 30_000, 10_000, 0, 0, 20_000, 0, 0)
 
 
-def by_hand(folder: Path) -> Recording:
-    """Flow a.1 delivers 0.6 MB a second, a.2 0.3 MB; one packet in a hundred is dropped."""
+#: What else a run may have: a second queue, two probes, a page of which the third load did not end.
+BESIDE: dict[str, list[dict[str, Any]]] = {
+    "queue_samples": [
+        {"t_us": t * 10**6, "queue": "wifi.forward", "queue_bytes": 1000 * (t % 2)}
+        for t in range(1, 11)
+    ],
+    "ping_samples": [
+        {"t_us": t * 10**6, "probe": name, "seq": t, "rtt_us": rtt_us}
+        for t in range(2, 5) for name, rtt_us in (("EF", 10_000), ("BK", 30_000 + 1000 * t))
+    ],
+    "page_loads": [
+        {"page_id": 0, "page": "news", "load": load, "start_us": (2 + load) * 10**6, "objects": 1,
+         "done_us": (4 + 2 * load) * 10**6 if load < 2 else None, "bytes": 10}
+        for load in range(3)
+    ],
+    "page_objects": [],
+}  # fmt: skip
+
+
+def with_beside(folder: Path) -> Recording:
+    beside = {
+        "probes": [{"name": "EF"}, {"name": "BK"}],
+        "pages": [{"name": "news", "cc": {"name": "bbr3"}, "objects": [{"bytes": 10}]}],
+    }
+    return by_hand(folder, beside, BESIDE)
+
+
+def by_hand(
+    folder: Path,
+    plan: dict[str, Any] | None = None,
+    more: dict[str, list[dict[str, Any]]] | None = None,
+) -> Recording:
+    """Flow a.1 delivers 0.6 MB a second, a.2 0.3 MB; one packet in a hundred is dropped. `plan`
+    and rows of tables come on top."""
     rates = (600_000, 300_000)
     seconds = range(1, 11)
     rows: dict[str, list[dict[str, Any]]] = {
@@ -57,11 +95,15 @@ def by_hand(folder: Path) -> Recording:
             for t in seconds for i in range(2)
         ],
     }  # fmt: skip
+    more = more or {}
     tables = {name: empty_table(name) for name in TABLES}
-    for name, given in rows.items():
-        full = [{column: row.get(column) for column in TABLES[name].names} for row in given]
-        tables[name] = pa.Table.from_pylist(full, schema=TABLES[name])
-    metadata = {"engine": "sim", "plan": PLAN, "warmup_ns": 10**9, "health": {}, "seed": 1}
+    for name in {**rows, **more}:
+        schema = {**TABLES, **OPTIONAL_TABLES}[name]
+        given = [*rows.get(name, []), *more.get(name, [])]
+        full = [{column: row.get(column) for column in schema.names} for row in given]
+        tables[name] = pa.Table.from_pylist(full, schema=schema)
+    plan = {**PLAN, **(plan or {})}
+    metadata = {"engine": "sim", "plan": plan, "warmup_ns": 10**9, "health": {}, "seed": 1}
     return write_recording(folder / "recording", metadata, "", tables)
 
 
@@ -113,10 +155,43 @@ def test_every_value_is_what_a_hand_computes(tmp_path: Path) -> None:
     assert measured == pytest.approx(VALUES)
 
 
+#: Of the recording with a second queue, probes and a page.
+VALUES_BESIDE = {
+    "backlog_bytes('mean', 'wifi.forward')": 4000 / 9,
+    "backlog_nonzero('wifi.forward')": 4 / 9,
+    "backlog_bytes('max')": 30_000.0,
+    "ping_ms('median', 'EF')": 10.0,
+    "ping_ms('median', 'BK')": 33.0,
+    "ping_ms('max')": 34.0,
+    "page_s('news')": 2.5,
+    "page_s('news', 'max')": 3.0,
+    "page_loads()": 2.0,
+}
+
+
+def test_queues_probes_and_pages_are_measured_by_their_names(tmp_path: Path) -> None:
+    measured = measure({text: text for text in VALUES_BESIDE}, with_beside(tmp_path))
+    assert measured == pytest.approx(VALUES_BESIDE)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("backlog_bytes('mean', 'home')", "queue is called 'home'; queues are forward, wifi"),
+        ("ping_ms('mean', 'VO')", "no probe is called 'VO'; probes are EF, BK"),
+        ("page_s('mail')", "no page is called 'mail'; pages are news"),
+    ],
+)
+def test_an_unknown_queue_probe_or_page_is_named(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ExpressionError, match=says):
+        measure({"x": text}, with_beside(tmp_path))
+
+
 def test_nothing_to_measure_is_nan_and_never_zero(tmp_path: Path) -> None:
     texts = ("ping_ms()", "slowdown()", "completion_s()", "loss() / (loss() - loss())",
              "queue_delay_in_phase_rttmin('a', 'drain')", "phase_together('refill')",
-             "phase_interval_s('a', 'startup')", "queue_delay_between_rttmin(20, 30)")  # fmt: skip
+             "phase_interval_s('a', 'startup')", "queue_delay_between_rttmin(20, 30)",
+             "page_s()")  # fmt: skip
     measured = measure({text: text for text in texts}, by_hand(tmp_path))
     assert all(math.isnan(value) for value in measured.values()), measured
 

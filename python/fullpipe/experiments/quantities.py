@@ -167,14 +167,25 @@ def queue_delay_in_phase_rttmin(
     return _spread(metrics.queue_delay_rttmin(view)[seen], at)
 
 
-def backlog_bytes(view: View, at: str | float = "mean") -> float:
-    """Of the bottleneck's backlog at the samples."""
-    return _spread(metrics.queue_bytes(view), at)
+def _queue_bytes(view: View, queue: str) -> Floats:
+    """Backlog of a queue at the samples, by its name in recordings; the bottleneck's for none."""
+    if not queue:
+        return metrics.queue_bytes(view)
+    values = view.queue(queue)["queue_bytes"]
+    if not values.size:
+        known = ", ".join(sorted({str(name) for name in view.samples("queue_samples")["queue"]}))
+        raise ExpressionError(f"no queue is called {queue!r}; queues are {known}")
+    return values
 
 
-def backlog_nonzero(view: View) -> float:
+def backlog_bytes(view: View, at: str | float = "mean", queue: str = "") -> float:
+    """Of a queue's backlog at the samples; the bottleneck's, unless one is named."""
+    return _spread(_queue_bytes(view, queue), at)
+
+
+def backlog_nonzero(view: View, queue: str = "") -> float:
     """Share of the samples with a backlog."""
-    values = metrics.queue_bytes(view)
+    values = _queue_bytes(view, queue)
     return float((values > 0).mean()) if values.size else math.nan
 
 
@@ -239,9 +250,34 @@ def rate_sd_mbps(view: View, group: str = "", window_s: float = 1.0) -> float:
     return float(np.mean(relative * metrics.goodput_bps(view)[index] / 1e6))
 
 
-def ping_ms(view: View, at: str | float = "median") -> float:
-    """Of the probes' round-trip times."""
-    return _spread(metrics.ping_ms(view), at)
+def ping_ms(view: View, at: str | float = "median", probe: str = "") -> float:
+    """Of the probes' round-trip times; of one probe, where it is named."""
+    if not probe:
+        return _spread(metrics.ping_ms(view), at)
+    known = [str(planned["name"]) for planned in view.plan.get("probes", [])]
+    if probe not in known:
+        raise ExpressionError(f"no probe is called {probe!r}; probes are {', '.join(known)}")
+    pings = view.samples("ping_samples")
+    return _spread(pings["rtt_us"][pings["probe"] == probe] / 1e3, at)
+
+
+def _loads(view: View, page: str) -> Floats:
+    """Times of a page's loads in seconds; of all pages', for the empty name. NaN: not finished."""
+    pages = metrics.page_loads(view)
+    if page and page not in (known := [loads.name for loads in pages]):
+        raise ExpressionError(f"no page is called {page!r}; pages are {', '.join(known)}")
+    mine = [loads.time_s for loads in pages if page in ("", loads.name)]
+    return np.concatenate(mine) if mine else np.empty(0)
+
+
+def page_s(view: View, page: str = "", at: str | float = "mean") -> float:
+    """Of the times of a page's loads that finished, as http-getter counts them."""
+    return _spread(_loads(view, page), at)
+
+
+def page_loads(view: View, page: str = "") -> float:
+    """How many loads of a page finished."""
+    return float((~np.isnan(_loads(view, page))).sum())
 
 
 def rtt_ms(view: View, group: str = "", at: str | float = "median") -> float:
@@ -326,6 +362,6 @@ FUNCTIONS: dict[str, Measure] = {
         backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
         jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
         completion_s, slowdown, phase_share, phase_interval_s, phase_together, estimates_over_rate,
-        bbr_jitter_ms,
+        bbr_jitter_ms, page_s, page_loads,
     )
 }  # fmt: skip

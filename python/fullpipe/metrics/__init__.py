@@ -23,6 +23,7 @@ from fullpipe.metrics.flows import (
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
 from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
+from fullpipe.metrics.pages import PageLoads, page_loads
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.summary import summarise
 from fullpipe.metrics.traffic import TrafficFlows, at_once, summarise_traffic, traffic_flows
@@ -31,6 +32,7 @@ from fullpipe.metrics.view import View
 __all__ = [
     "Backlog",
     "FlowGroup",
+    "PageLoads",
     "TrafficFlows",
     "View",
     "added_latency_ms",
@@ -50,6 +52,7 @@ __all__ = [
     "latency_under_load_ms",
     "link_share",
     "loss_ratio",
+    "page_loads",
     "phase_shares",
     "ping_ms",
     "queue_bytes",
