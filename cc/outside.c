@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /* outside.c - makes the table of native.h from one file outside the project. The compiler is told
- * CC_SOURCE (the file), CC_NAME (what it defines) and CC_TITLE. Every call is guarded (outside.h).
- */
+ * CC_SOURCE (the file), CC_NAME (what it defines) and CC_TITLE. Every call is guarded (outside.h),
+ * but with CC_UNGUARDED, where a process of its own makes the calls (fuzz.c). */
 #include "outside.h"
 #include "params.h"
 
 #include CC_SOURCE
 
+#ifdef CC_UNGUARDED
+#define CC_CALL(call) call
+#else
 #define CC_CALL(call)                                                                              \
 	do {                                                                                       \
 		if (!cc_guard.failure.kind && !__builtin_setjmp(cc_guard.jump)) {                  \
@@ -17,6 +20,7 @@
 		}                                                                                  \
 		cc_guard.is_inside = 0;                                                            \
 	} while (0)
+#endif
 #include "table.h"
 
 #define DEFINE(name) CC_DEFINE(name)

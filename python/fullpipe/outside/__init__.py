@@ -7,6 +7,7 @@ or engines.
 """
 
 from fullpipe.outside.bpf import bpf_object, compile_bpf
+from fullpipe.outside.fuzzing import NoSanitizersError, fuzz
 from fullpipe.outside.native import describe, explain, is_outside, load, warnings
 from fullpipe.outside.source import (
     CONTRACT_VERSION,
@@ -20,11 +21,13 @@ from fullpipe.outside.source import (
 
 __all__ = [
     "CONTRACT_VERSION",
+    "NoSanitizersError",
     "Source",
     "bpf_object",
     "compile_bpf",
     "describe",
     "explain",
+    "fuzz",
     "is_class",
     "is_file_name",
     "is_handed",

@@ -81,7 +81,7 @@ def warnings(source: Source) -> str:
         _compiler(), *_COMMON, "-Wall", "-Wextra", "-Wconversion", "-Wshadow",
         "-Wno-unused-parameter", "-Werror", f"-DCC_NAME={source.name}", '-DCC_TITLE=""',
         f'-DCC_SOURCE="{source.main}"', f"-I{folder / 'source'}", f"-I{include}",
-        "-fsyntax-only", str(include / "outside.c"),
+        "-c", str(include / "outside.c"), "-o", os.devnull,
     ])  # fmt: skip
     words = source.place(answer.stderr)
     if answer.returncode != 0:

@@ -1,0 +1,91 @@
+"""`fullpipe cc check`: what is undefined in a file is found with its line and the call that led
+there; what is sound is not accused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fullpipe import cc_check, outside
+from fullpipe.errors import UserError
+from fullpipe.outside.new import LIKE, write_new
+from outside_files import GROW, changed, works
+
+#: What it is -> (what stands where the window grows, what the finding says).
+UNDEFINED = {
+    "signed overflow": (
+        "s32 x = (s32)left; ctl->cwnd += (u32)(x * 100000000) >> 31;",
+        "mine.h:42: signed integer overflow",
+    ),
+    "shift too far": ("ctl->cwnd = 1u << left;", "mine.h:42: shift exponent"),
+    "beyond the state": (
+        "(&s->prior_cwnd)[left & 3] = 1;",
+        "mine.h:42: heap-buffer-overflow",
+    ),
+    "read before it was written": (
+        "u32 a[8]; if (left < 3) a[left & 7] = 1; ctl->cwnd += a[2] & 7;",
+        "a variable is read before it was written",
+    ),
+    "endless where many are acknowledged": (
+        "for (u32 i = 1; left > 100 && i; i += 2) CC_STEP();",
+        "did not end within 5 s",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.mark.parametrize("kind", UNDEFINED)
+def test_what_is_undefined_is_found_with_its_line_and_the_call(kind: str, tmp_path: Path) -> None:
+    code, said = UNDEFINED[kind]
+    path = changed(tmp_path, GROW, code)
+    with pytest.raises(UserError) as finding:
+        outside.fuzz(outside.read(path))
+    assert said in str(finding.value)
+    assert "of connection" in str(finding.value) and "on_ack: acked_sacked" in str(finding.value)
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_a_built_in_in_a_users_file_does_nothing_undefined(like: str, tmp_path: Path) -> None:
+    source = outside.read(write_new("mine", like, tmp_path))
+    assert outside.fuzz(source, connections=50) == "50,000 calls of 50 connections"
+
+
+def test_a_compiler_without_sanitizers_leaves_the_question_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        '#!/bin/sh\ncase "$*" in *-fsanitize=undefined*) '
+        "echo 'ld: cannot find -lubsan' >&2; exit 1;; esac\nexec cc \"$@\"\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    steps = {step.name: step for step in cc_check.check(str(works(tmp_path)), [], seeds=1)}
+    assert steps["undefined behaviour"].holds is None
+    assert steps["hostile paths"].holds
+
+
+def test_strict_warnings_follow_what_was_written(tmp_path: Path) -> None:
+    path = changed(tmp_path, GROW, "u32 a; if (left > 3) a = conn->mss_bytes; ctl->cwnd += a;")
+    with pytest.raises(UserError, match=r"mine\.h:42: .*uninitialized"):
+        outside.warnings(outside.read(path))
+
+
+def test_a_fuzz_that_takes_too_long_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fullpipe.outside.fuzzing.TIMEOUT_S", 0.5)
+    path = changed(tmp_path, GROW, "for (u32 i = 1; left > 100 && i; i += 2) CC_STEP();")
+    with pytest.raises(UserError, match=r"took more than 0.5 s"):
+        outside.fuzz(outside.read(path), connections=7919)
+    running = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            running.append(file.read_bytes().split(b"\0"))
+    assert not [words for words in running if words[-3:] == [b"1", b"7919", b""]]
