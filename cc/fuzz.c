@@ -2,8 +2,8 @@
 /*
  * fuzz.c - a host that tells one file from outside whatever a host may tell it: connections at
  * random, their quantities drawn over all magnitudes, counters about to wrap, constants at the ends
- * of their ranges. `fullpipe cc check` compiles it with sanitizers (fullpipe.outside.fuzzing) and runs
- * it as a program of its own: fuzz SEED CONNECTIONS.
+ * of their ranges. `fullpipe cc check` compiles it with sanitizers (fullpipe.outside.fuzzing) and
+ * runs it as a program of its own: fuzz SEED CONNECTIONS.
  *
  * Only what is possible is told: time does not run back, no more is acknowledged than was sent,
  * events come in Linux's order. Every call is made twice, on copies of the state and over
