@@ -187,6 +187,41 @@ def test_an_unknown_queue_probe_or_page_is_named(tmp_path: Path, text: str, says
         measure({"x": text}, with_beside(tmp_path))
 
 
+def test_traffics_values_are_what_a_hand_computes(tmp_path: Path) -> None:
+    # Payload of 1 MB a second: flows of 1, 3 and 6 MB; the last does not finish within 10 s.
+    group = {"name": "web", "direction": "up", "cc": {"name": "cubic"}}
+    path = {**PLAN["path"], "rate_bps": 8 * 1_000_000 * (1448 + 66) / 1448}
+    rows = [
+        {"group_id": 0, "number": k, "sender": 0, "base_rtt_us": 20_000, "start_us": start * 10**6,
+         "size_bytes": size * 10**6, "completion_us": end and end * 10**6, "chunks": 1,
+         "pause_us": 0, "bytes_acked": 0, "packets_sent": 1, "packets_retransmitted": 0,
+         "timeouts": 0}
+        for k, (start, end, size) in enumerate([(1, 4, 1), (2, 8, 3), (8, None, 6)])
+    ]  # fmt: skip
+    tables = {name: empty_table(name) for name in TABLES}
+    tables["traffic"] = pa.Table.from_pylist(rows, schema=OPTIONAL_TABLES["traffic"])
+    plan = {**PLAN, "path": path, "traffic": [group]}
+    metadata = {"engine": "sim", "plan": plan, "warmup_ns": 0, "health": {}, "seed": 1}
+    recording = write_recording(tmp_path / "traffic", metadata, "", tables)
+    slow = [3 / 1.02, 6 / 3.02]
+    # SRPT: the first is done at 2, the second starts then; neither waits.
+    wanted = {
+        "traffic_slowdown()": sum(slow) / 2,
+        "traffic_slowdown('web', 'max')": slow[0],
+        "traffic_slowdown_connected('cubic', 'min')": 6 / 3.03,
+        "traffic_slowdown_under('srpt')": 1.0,
+        "traffic_at_once()": 2.0,
+        "traffic_at_once('web', 'mean')": (3 + 6 + 2) / 10,
+        "traffic_offered_mbps()": 8.0,
+        "traffic_flows_above(1e6)": 2 / 3,
+        "traffic_bytes_above(3e6)": 0.6,
+    }
+    measured = measure({text: text for text in wanted}, recording)
+    assert measured == pytest.approx(wanted)
+    with pytest.raises(ExpressionError, match="no traffic belongs to 'mail'; groups are web"):
+        measure({"x": "traffic_at_once('mail')"}, recording)
+
+
 def test_nothing_to_measure_is_nan_and_never_zero(tmp_path: Path) -> None:
     texts = ("ping_ms()", "slowdown()", "completion_s()", "loss() / (loss() - loss())",
              "queue_delay_in_phase_rttmin('a', 'drain')", "phase_together('refill')",

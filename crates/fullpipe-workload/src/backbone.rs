@@ -9,7 +9,6 @@ use std::collections::BinaryHeap;
 use fullpipe_net::Rng;
 
 use crate::draw::{exponential, lognormal, uniform};
-use crate::sizes::pareto;
 use crate::trace::{Chunk, Trace, TraceFlow};
 
 /// The published 90th percentile of sizes. Below it sizes are log-uniform from `LEAST_BYTES`.
@@ -34,17 +33,33 @@ const LONGEST_PAUSE_NS: f64 = 10e9;
 /// No flow was faster than this in the capture, so none begins too late to end within it.
 const FLOW_BPS: f64 = 1e9;
 
-/// Size at a quantile.
-fn size_bytes(quantile: f64) -> f64 {
-    if quantile < 0.9 {
-        LEAST_BYTES * libm::pow(P90_BYTES / LEAST_BYTES, quantile / 0.9)
-    } else {
-        pareto((quantile - 0.9) / 0.1, TAIL_SHAPE, P90_BYTES, LARGEST_BYTES)
+/// Integral of the sizes from quantile 0 to this one, in bytes: what the smaller flows bring along,
+/// for each flow that there is.
+fn bytes_up_to(quantile: f64) -> f64 {
+    // LEAST_BYTES * ratio^(q / 0.9) up to 0.9.
+    let ratio = P90_BYTES / LEAST_BYTES;
+    let body =
+        LEAST_BYTES * 0.9 / libm::log(ratio) * (libm::pow(ratio, quantile.min(0.9) / 0.9) - 1.0);
+    if quantile <= 0.9 {
+        return body;
     }
+    // P90_BYTES * rest^(-1 / shape), where rest falls from 1 to that of the largest size.
+    let cut = 1.0 - libm::pow(P90_BYTES / LARGEST_BYTES, TAIL_SHAPE);
+    let rest = 1.0 - (quantile - 0.9) / 0.1 * cut;
+    let power = 1.0 - 1.0 / TAIL_SHAPE;
+    body + 0.1 * P90_BYTES / cut * (1.0 - libm::pow(rest, power)) / power
 }
 
-/// Flows over `duration_ns` with a mean of `rate_bps` of payload. Sizes are the quantiles of the
-/// distribution in a random order, so that the published shares hold in every one. Fails where that
+/// Mean size of the flows of one of `count` strata of equal probability, so that their sum is that of
+/// the distribution however few there are: midpoints miss the largest.
+fn stratum_bytes(rank: usize, count: usize) -> f64 {
+    let at = |rank: usize| bytes_up_to(rank as f64 / count as f64);
+    (at(rank + 1) - at(rank)) * count as f64
+}
+
+/// Flows over `duration_ns` with a mean of `rate_bps` of payload. Sizes are the means of as
+/// many strata of the distribution, in a random order, so that rate and published shares hold in
+/// every trace. Fails where that
 /// is no flow, or more than 16 million.
 pub fn backbone(seed: u64, duration_ns: u64, rate_bps: u64) -> Result<Trace, String> {
     let wanted_bytes = rate_bps as f64 / 8e9 * duration_ns as f64;
@@ -57,7 +72,7 @@ pub fn backbone(seed: u64, duration_ns: u64, rate_bps: u64) -> Result<Trace, Str
     let count = count as usize;
     let mut rng = Rng::new(seed);
     let mut sizes: Vec<u64> = (0..count)
-        .map(|rank| size_bytes((rank as f64 + 0.5) / count as f64) as u64)
+        .map(|rank| stratum_bytes(rank, count) as u64)
         .collect();
     for last in (1..count).rev() {
         sizes.swap(last, rng.up_to(last as u64) as usize);
@@ -138,6 +153,31 @@ fn chunks(rng: &mut Rng, bytes: u64) -> Vec<Chunk> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_and_long_traces_have_the_rate_and_the_mean_of_the_distribution() {
+        // The mean of a bounded Pareto distribution, and that of log-uniform sizes (textbooks).
+        let (low, high, shape) = (P90_BYTES, LARGEST_BYTES, TAIL_SHAPE);
+        let tail = low.powf(shape) / (1.0 - (low / high).powf(shape)) * shape / (1.0 - shape)
+            * (high.powf(1.0 - shape) - low.powf(1.0 - shape));
+        let body = (P90_BYTES - LEAST_BYTES) / (P90_BYTES / LEAST_BYTES).ln();
+        let mean = 0.9 * body + 0.1 * tail;
+        assert!((mean / MEAN_BYTES - 1.0).abs() < 1e-6, "{mean}");
+        for seconds in [5, 20, 60, 300] {
+            let trace = backbone(3, seconds * 1_000_000_000, 1_250_000_000).unwrap();
+            let total: u64 = (0..trace.len()).map(|flow| trace.bytes(flow)).sum();
+            let found = total as f64 / trace.len() as f64;
+            assert!(
+                (found / mean - 1.0).abs() < 1e-4,
+                "{seconds} s: {found} against {mean}"
+            );
+            let rate_bps = total as f64 * 8.0 / seconds as f64;
+            assert!(
+                (rate_bps / 1.25e9 - 1.0).abs() < 1e-3,
+                "{seconds} s: {rate_bps}"
+            );
+        }
+    }
 
     #[test]
     fn a_backbones_flows_meet_the_published_shares() {

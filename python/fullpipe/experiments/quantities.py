@@ -352,6 +352,68 @@ def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
     return _spread(np.concatenate(values), at) if values else math.nan
 
 
+def _traffic(view: View, group: str) -> list[metrics.TrafficFlows]:
+    """The groups of `[[traffic]]` of a name or congestion control; all for the empty name."""
+    known = metrics.traffic_flows(view)
+    found = [flows for flows in known if group in ("", flows.name, flows.cc)]
+    if not found:
+        names = ", ".join(flows.name for flows in known) or "none"
+        raise ExpressionError(f"no traffic belongs to {group!r}; groups are {names}")
+    return found
+
+
+def traffic_slowdown(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the slowdowns of traffic's flows: completion over size / rate + RTT."""
+    return _spread(np.concatenate([flows.slowdown for flows in _traffic(view, group)]), at)
+
+
+def traffic_slowdown_connected(view: View, group: str = "", at: str | float = "mean") -> float:
+    """The same with half an RTT more in the ideal, for the handshake (Zapletal and Kuipers)."""
+    values = [flows.slowdown_connected for flows in _traffic(view, group)]
+    return _spread(np.concatenate(values), at)
+
+
+def traffic_slowdown_under(view: View, discipline: str, group: str = "") -> float:
+    """Mean slowdown of traffic's flows, those that finished, if the bottleneck were a fluid that
+    served the same arrivals by "srpt" or "ps"."""
+    if discipline not in ("srpt", "ps"):
+        raise ExpressionError(f"{discipline!r} is not srpt or ps")
+    values = [
+        flows.slowdown_under(discipline)[~np.isnan(flows.end_s)] for flows in _traffic(view, group)
+    ]
+    return _spread(np.concatenate(values), "mean")
+
+
+def traffic_at_once(view: View, group: str = "", at: str = "max") -> float:
+    """How many flows of traffic there were at once: "max", or "mean" over time."""
+    if at not in ("max", "mean"):
+        raise ExpressionError(f"{at!r} is not max or mean")
+    until_s = view.plan["duration_ns"] / 1e9
+    groups = _traffic(view, group)
+    if at == "mean":
+        return sum(metrics.mean_at_once(flows, view.start_s, until_s) for flows in groups)
+    counts = metrics.at_once_together(groups, until_s)[1]
+    return float(counts.max()) if counts.size else math.nan
+
+
+def traffic_offered_mbps(view: View, group: str = "") -> float:
+    """Payload that traffic's flows brought along, over the window."""
+    total = sum(float(flows.size_bytes.sum()) for flows in _traffic(view, group))
+    return _ratio(8 * total / 1e6, view.end_s - view.start_s)
+
+
+def traffic_flows_above(view: View, size_bytes: float, group: str = "") -> float:
+    """Share of traffic's flows that are larger."""
+    sizes = np.concatenate([flows.size_bytes for flows in _traffic(view, group)])
+    return _ratio(float((sizes > size_bytes).sum()), float(sizes.size))
+
+
+def traffic_bytes_above(view: View, size_bytes: float, group: str = "") -> float:
+    """Share of traffic's bytes that belong to flows that are larger."""
+    sizes = np.concatenate([flows.size_bytes for flows in _traffic(view, group)])
+    return _ratio(float(sizes[sizes > size_bytes].sum()), float(sizes.sum()))
+
+
 #: Name in the metric language -> function; the docstrings are the reference (docs/experiments.md).
 FUNCTIONS: dict[str, Measure] = {
     function.__name__: function
@@ -362,6 +424,8 @@ FUNCTIONS: dict[str, Measure] = {
         backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
         jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
         completion_s, slowdown, phase_share, phase_interval_s, phase_together, estimates_over_rate,
-        bbr_jitter_ms, page_s, page_loads,
+        bbr_jitter_ms, page_s, page_loads, traffic_slowdown, traffic_slowdown_connected,
+        traffic_slowdown_under, traffic_at_once, traffic_offered_mbps, traffic_flows_above,
+        traffic_bytes_above,
     )
 }  # fmt: skip

@@ -26,7 +26,14 @@ from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmissi
 from fullpipe.metrics.pages import PageLoads, page_loads
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.summary import summarise
-from fullpipe.metrics.traffic import TrafficFlows, at_once, summarise_traffic, traffic_flows
+from fullpipe.metrics.traffic import (
+    TrafficFlows,
+    at_once,
+    at_once_together,
+    mean_at_once,
+    summarise_traffic,
+    traffic_flows,
+)
 from fullpipe.metrics.view import View
 
 __all__ = [
@@ -37,6 +44,7 @@ __all__ = [
     "View",
     "added_latency_ms",
     "at_once",
+    "at_once_together",
     "backlog",
     "cdf",
     "coefficient_of_variation",
@@ -52,6 +60,7 @@ __all__ = [
     "latency_under_load_ms",
     "link_share",
     "loss_ratio",
+    "mean_at_once",
     "page_loads",
     "phase_shares",
     "ping_ms",

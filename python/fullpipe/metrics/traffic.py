@@ -3,6 +3,7 @@ would do with the same arrivals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -105,8 +106,15 @@ def traffic_flows(view: View) -> list[TrafficFlows]:
 def at_once(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:
     """(times in s, flows that are connecting or under way from each time on). Flows that did not
     end last until `until_s`."""
-    ends = np.where(np.isnan(flows.end_s), until_s, flows.end_s)
-    times = np.concatenate((flows.start_s, ends))
+    return at_once_together([flows], until_s)
+
+
+def at_once_together(groups: Sequence[TrafficFlows], until_s: float) -> tuple[Floats, Floats]:
+    """The same of several groups."""
+    starts = np.concatenate([flows.start_s for flows in groups])
+    ends = np.concatenate([flows.end_s for flows in groups])
+    ends = np.where(np.isnan(ends), until_s, ends)
+    times = np.concatenate((starts, ends))
     steps = np.concatenate((np.ones(ends.size), -np.ones(ends.size)))
     # Who ends at a time has gone when another comes at it.
     order = np.lexsort((steps, times))
