@@ -39,4 +39,7 @@ Dscp = Annotated[
 class Part(BaseModel):
     """A section of a scenario: no other keys than its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    # Built at their first use: the scenario builds its parts once more as its own.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
+    )

@@ -129,7 +129,9 @@ class Recording:
             # read_table() would load pandas and Arrow's datasets first.
             with pq.ParquetFile(file) as opened:
                 table = opened.read(columns=schema.names)
-            return table.select(schema.names).cast(schema)
+            table = table.select(schema.names)
+            # cast() would load Arrow's computing functions, which takes longer than the reading.
+            return table if table.schema.equals(schema) else table.cast(schema)
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RecordingError(f"{file}: cannot be read: {reason}") from None

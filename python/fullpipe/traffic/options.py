@@ -29,7 +29,7 @@ class Traffic(BaseModel):
     """Flows that come and go, by the hundred thousand: drawn (`load` or `flows_per_s`, and
     `sizes`), or those of a `trace`. Tables hold one row a flow."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     cc: str = Field(min_length=1, max_length=500, description="congestion control, as of a flow")
     name: str | None = Field(
