@@ -102,9 +102,10 @@ def run_sweep(
 
     document = file if isinstance(file, Mapping) else load_document(file)
     source = "sweep" if isinstance(file, Mapping) else str(file)
+    folder = Path() if isinstance(file, Mapping) else Path(file).parent
     store = Store(Path(out), create=True)
     pool = Pool(jobs)
-    outcome = fill(read_sweep(apply_changes(document, changes), source), store, pool)
+    outcome = fill(read_sweep(apply_changes(document, changes), source, folder), store, pool)
     if outcome.interrupted:
         raise KeyboardInterrupt
     if outcome.failures:

@@ -26,7 +26,7 @@ from fullpipe.scenario import make_scenario
 #: Small paths on which hosts could differ: each asks something else of an algorithm.
 PATHS: dict[str, dict[str, Any]] = {
     "bulk": {},
-    "idle": {"flow": {"pattern": {"on": "500ms", "off": "1s"}}},
+    "idle": {"flow": {"pattern": {"write": "250KB", "every": "700ms"}}},
     "application-limited": {"flow": {"app_rate": "1mbit"}},
     "random loss": {"path": {"loss": "1%"}},
     "ECN": {"path": {"ecn": True, "qdisc": "codel"}},

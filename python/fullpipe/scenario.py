@@ -701,13 +701,13 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
         raise UserError(f"{path}: not TOML: {error}") from None
     if not document:
         raise UserError(f"{path}: empty; a scenario needs duration, [path] and [[flow]]")
-    _find_files(document, path.parent)
+    find_files(document, path.parent)
     return document
 
 
-def _find_files(document: dict[str, Any], folder: FilePath) -> None:
+def find_files(document: dict[str, Any], folder: FilePath) -> None:
     """Files of congestion controls, sizes and traces are named relative to the scenario's folder;
-    where that is not this one, whole."""
+    where that is not this one, the document then names them whole."""
     if folder.resolve() == FilePath.cwd():
         return
     from fullpipe.outside import is_file_name  # loads what is compiled: only when needed

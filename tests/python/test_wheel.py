@@ -93,6 +93,19 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
     assert os.access(agent, os.X_OK)
 
 
+def test_a_file_of_ones_own_is_written_run_and_checked_from_it(installed: Installed) -> None:
+    for name in ("cc", "ld", "as", "objdump", "clang"):
+        found = shutil.which(name)
+        if found is None:
+            pytest.skip(f"{name} is not here")
+        (installed.programs / name).symlink_to(found)
+    installed.run("cc", "new", "mine")
+    installed.run("run", "scenario.toml", "--cc", "./mine.h", "--out", "own", "--no-report")
+    assert '"mine.h": "/* SPDX' in (installed.folder / "own" / "metadata.json").read_text()
+    said = installed.run("cc", "check", "./mine.h", "--kernels", "")
+    assert "holds     undefined behaviour" in said and "holds     compiles for eBPF" in said
+
+
 def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:
     qemu = shutil.which(hardware.PROGRAM)
     if qemu is None or kernels.cached(kernels.DEFAULT) is None:

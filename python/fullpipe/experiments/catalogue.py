@@ -71,7 +71,7 @@ def load_entry(path: Path) -> Entry:
         raise UserError(f"{path}: name it with a-z, 0-9 and _, such as seed004_table1.toml")
     document = load_document(path)
     try:
-        entry = Entry.model_validate({**document, "id": path.stem})
+        entry = Entry.model_validate({**document, "id": path.stem, "folder": path.parent})
     except ValidationError as error:
         raise UserError(_explain(error, path.name)) from None
     _check_axes(entry)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -132,6 +133,7 @@ class Entry(_Part):
     """One figure or table of a paper."""
 
     id: str = Field("", description="the file's name, set by the reader")
+    folder: Path = Field(Path(), description="where it lies, set by the reader")
     seed: str = Field(
         "", max_length=60, validation_alias=AliasChoices("seed", "paper"),
         description="what it is from, also written `paper`: a seed's number or any text; a page "
@@ -216,6 +218,7 @@ class Entry(_Part):
                 self._options(size).grid or self.grid,
                 _merged({"name": self.id, **self.scenario}, self._options(size).scenario),
                 self.source,
+                self.folder,
             )
             for size in sizes
         }

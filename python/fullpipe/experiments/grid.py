@@ -7,10 +7,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fullpipe.errors import UserError
-from fullpipe.scenario import Scenario, make_scenario
+from fullpipe.scenario import Scenario, find_files, make_scenario
 from fullpipe.sweep.templates import fields_of, fill_scenario
 
 MAX_CELLS = 2000
@@ -34,8 +35,11 @@ class Cell:
         return ", ".join(f"{name} {value}" for name, value in self.axes.items()) or "the only cell"
 
 
-def cells_of(grids: Sequence[Axes], template: Mapping[str, Any], source: str) -> list[Cell]:
-    """All cells of the union of the grids, in order, none twice.
+def cells_of(
+    grids: Sequence[Axes], template: Mapping[str, Any], source: str, folder: Path = Path()
+) -> list[Cell]:
+    """All cells of the union of the grids, in order, none twice; files that they name lie in
+    `folder`.
 
     Raises UserError naming source, cell and key for what is no scenario."""
     cells: dict[tuple[str, ...], Cell] = {}
@@ -47,17 +51,22 @@ def cells_of(grids: Sequence[Axes], template: Mapping[str, Any], source: str) ->
             }
             key = tuple(str(value) for value in axes.values())
             if key not in cells:
-                cells[key] = _cell(axes, dict(zip(grid, values, strict=True)), template, source)
+                fields = fields_of(dict(zip(grid, values, strict=True)))
+                cells[key] = _cell(axes, fields, template, source, folder)
             if len(cells) > MAX_CELLS:
                 raise UserError(f"{source}: grid: more than {MAX_CELLS} cells")
     return list(cells.values())
 
 
 def _cell(
-    axes: dict[str, Any], values: Mapping[str, Any], template: Mapping[str, Any], source: str
+    axes: dict[str, Any],
+    fields: dict[str, Any],
+    template: Mapping[str, Any],
+    source: str,
+    folder: Path,
 ) -> Cell:
-    fields = fields_of(values)
     document = fill_scenario(template, fields, f"{source}: scenario")
+    find_files(document, folder)
     where = ", ".join(f"{name} {value}" for name, value in axes.items())
     scenario = make_scenario(document, f"{source}: scenario" + (f" at {where}" if where else ""))
     return Cell(axes, fields, document, scenario)

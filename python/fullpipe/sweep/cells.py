@@ -16,7 +16,7 @@ import tomli_w
 from pydantic_core import to_json
 
 from fullpipe.plan import resolve
-from fullpipe.scenario import Scenario, make_scenario
+from fullpipe.scenario import Scenario, find_files, make_scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import parts_of, run_key
@@ -73,6 +73,7 @@ class Planner:
         Raises UserError naming file, cell and key."""
         source = f"{self.sweep.source}: scenario"
         document = fill_scenario(self.sweep.template, fields_of(cell.point), source)
+        find_files(document, self.sweep.folder)
         where = ", ".join(f"{name} {value}" for name, value in fields_of(cell.point).items())
         scenario = make_scenario(document, f"{source} at {where}").repeated()
         return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario

@@ -92,6 +92,8 @@ class Sweep:
     template: dict[str, Any]
     axes: tuple[Axis, ...]
     conditions: tuple[Condition, ...]
+    #: Where the files lie that its scenarios name.
+    folder: Path = Path()
 
     @property
     def seeds(self) -> Seeds:
@@ -123,11 +125,13 @@ def load_sweep(path: Path | str, changes: list[str] | None = None) -> Sweep:
     """The sweep in a TOML file, with `key=value` changes applied.
 
     Raises UserError naming file, key, value and what is allowed."""
-    return read_sweep(apply_changes(load_document(path), changes or []), str(path))
+    path = Path(path)
+    return read_sweep(apply_changes(load_document(path), changes or []), str(path), path.parent)
 
 
-def read_sweep(document: Mapping[str, Any], source: str) -> Sweep:
-    """The sweep in a dictionary of the file's shape. Raises UserError as `load_sweep`."""
+def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) -> Sweep:
+    """The sweep in a dictionary of the file's shape; files that it names lie in `folder`. Raises
+    UserError as `load_sweep`."""
     unknown = sorted(set(document) - {"scenario", "axis", "sweep"})
     if unknown:
         raise UserError(f"{source}: {unknown[0]}: unknown; a sweep has scenario, axis and sweep")
@@ -145,7 +149,7 @@ def read_sweep(document: Mapping[str, Any], source: str) -> Sweep:
     texts = [options.where] if isinstance(options.where, str) else options.where
     fields = _fields(axes)
     conditions = tuple(read_condition(t, fields, f"{source}: sweep.where") for t in texts)
-    found = Sweep(source, dict(document), options, template, axes, conditions)
+    found = Sweep(source, dict(document), options, template, axes, conditions, folder)
     _check_size(found, names)
     return found
 

@@ -1,0 +1,72 @@
+"""Wherever a congestion control may be named, a file may be: named relative to the file that names
+it, from any folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fullpipe
+from fullpipe.experiments.catalogue import load_entry
+from fullpipe.hunt.hunting import Hunt
+from fullpipe.scorecard.card import run_card
+from fullpipe.scorecard.items import items
+from fullpipe.sweep.store import Store
+from outside_files import works
+
+PATH = 'path = { rate = "5mbit", rtt = "{rtt}", buffer = "1bdp" }'
+FLOW = '[[scenario.flow]]\ncc = "{cc}"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Holds mine.h; the program runs elsewhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    works(tmp_path / "files")
+    return tmp_path / "files"
+
+
+def test_a_sweep_names_a_file_relative_to_its_own(folder: Path) -> None:
+    (folder / "sweep.toml").write_text(
+        f'[scenario]\nduration = "6s"\n{PATH}\n{FLOW}'
+        '[axis]\nrtt = ["10ms"]\ncc = ["./mine.h", "./mine.h[beta=0.85]", "reno"]\n'
+    )
+    store = fullpipe.run_sweep("../files/sweep.toml", out="store")
+    rows = store.query("select cc, goodput_bps from flows").to_pydict()
+    found = dict(zip(rows["cc"], rows["goodput_bps"], strict=True))
+    assert set(found) == {"mine", "mine[beta=0.85]", "reno"}
+    assert found["mine"] == found["reno"]
+
+
+def test_an_experiment_names_a_file_relative_to_its_own(folder: Path) -> None:
+    (folder / "mine_entry.toml").write_text(
+        f'title = "mine"\nengines = ["sim"]\n[scenario]\nduration = "6s"\n{PATH}\n{FLOW}'
+        '[[grid]]\nrtt = ["10ms"]\ncc = ["./mine.h", "cubic"]\n'
+    )
+    cells = load_entry(folder / "mine_entry.toml").cells("default")
+    assert [cell.axes["cc"] for cell in cells] == ["./mine.h", "cubic"]
+    assert cells[0].scenario.flow[0].cc == str(folder / "mine.h")
+
+
+def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path) -> None:
+    mine, plain = "../files/mine.h[beta=0.85]", "../files/mine.h"
+    chosen = [item for item in items() if item.id == "rfc9743-5.1.2"]
+    card = run_card(mine, [plain, "reno"], chosen, Store(Path("store"), create=True), quick=True)
+    delay = {name: one["value"] for name, one in
+             card["items"][0]["measures"][0]["subjects"].items()}  # fmt: skip
+    assert delay[plain] == delay["reno"] < delay[mine]
+    (found, *_) = Hunt(mine, "loss", 1, 100_000).run(["reno"])
+    assert f'cc = "{mine}"' in found.toml
+
+
+def test_python_takes_a_path_or_a_name(folder: Path) -> None:
+    runs = fullpipe.run({
+        "duration": "6s", "path": {"rate": "5mbit", "rtt": "20ms"},
+        "flow": [{"cc": "../files/mine.h"}, {"cc": str(folder / "mine.h")}],
+    })  # fmt: skip
+    goodputs = runs.metrics("flows")["goodput_bps"].to_pylist()
+    assert len(goodputs) == 2 and min(goodputs) > 1e6
