@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from fullpipe import cli
+from fullpipe.report.comparison import compare_harm
 
 PATH = ["--rate", "20mbit", "--rtt", "20ms", "--buffer", "1bdp", "--loss", "0.002"]
 SHORT = ["--duration", "6s", "--warmup", "1s", "--repeat", "4"]
@@ -71,6 +73,51 @@ def test_controls_together_share_one_path_and_have_no_test(
     assert str(tmp_path / "c" / "report.html") in messages.replace("\n", "")
 
 
+def test_harm_is_told_for_each_control_against_the_same_seed_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["compare", "reno", "cubic", "--harm-to", "cubic", *PATH, "--duration", "5s",
+               "--warmup", "1s", "--repeat", "2", "--json", "--light", "--out",
+               str(tmp_path / "c")]  # fmt: skip
+    status, output, _ = run(command, monkeypatch, capsys)
+    assert status == 0
+    document = json.loads(output)
+    rows = {row["metric"]: row["cells"] for row in document["metrics"]}
+    labels = ["reno beside cubic", "cubic beside cubic"]
+    assert list(rows["harm: goodput"]) == list(rows["goodput"]) == labels
+    assert [*document["runs"]] == [*labels, "cubic alone"]
+    for label in labels:
+        pairs = zip(document["runs"]["cubic alone"], document["runs"][label], strict=True)
+        wanted = [
+            1 - beside["flows"][1]["goodput_bps"] / alone["flows"][0]["goodput_bps"]
+            for alone, beside in pairs
+        ]
+        assert rows["harm: goodput"][label]["values"] == pytest.approx(wanted)
+
+
+def test_harm_of_runs_is_what_a_hand_computes() -> None:
+    def summary(goodput: float, ping: float, again: float | None) -> dict[str, Any]:
+        others = {"group": "others", "goodput_bps": {"mean": goodput}, "retransmit_ratio": again}
+        mine = {"group": "bbr3", "goodput_bps": {"mean": 5e6}, "retransmit_ratio": 0.5}
+        return {"groups": [mine, others], "ping_ms": {"p95": ping}}
+
+    alone = [summary(10e6, 20, 0.0), summary(8e6, 30, 0.0)]
+    beside = {
+        "a": [summary(4e6, 40, 0.01), summary(6e6, 30, 0.02)],
+        "b": [summary(10e6, 20, 0.0), summary(10e6, 20, 0.0)],
+    }
+    rows = {row.metric: row for row in compare_harm(alone, beside)}
+    # (10 - 4) / 10, (8 - 6) / 8; (40 - 20) / 40, 0; what helps is below 0.
+    assert rows["harm: goodput"].cells["a"].values == pytest.approx([0.6, 0.25])
+    assert rows["harm: goodput"].cells["b"].values == pytest.approx([0.0, -0.25])
+    assert rows["harm: ping p95"].cells["a"].values == pytest.approx([0.5, 0.0])
+    assert rows["harm: ping p95"].cells["b"].values == pytest.approx([0.0, -0.5])
+    # b has no retransmission, neither alone nor beside: no harm can be told, and no row.
+    assert "harm: retransmissions" not in rows
+    rows = {row.metric: row for row in compare_harm(alone, {"a": beside["a"]})}
+    assert rows["harm: retransmissions"].cells["a"].values == [1.0, 1.0]
+
+
 def test_repetitions_print_means_with_intervals_in_100_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +145,8 @@ def test_repetitions_print_means_with_intervals_in_100_columns(
         (["bbr3", "--rate", "10ms"], "path.rate: '10ms'"),
         (["bbr3", "--repeat", "0"], "--repeat"),
         (["bbr3", "--engine", "ns3"], "sim, vm, live"),
+        (["bbr3", "--harm-to", "cubik"], "did you mean cubic"),
+        (["bbr3", "cubic", "--together", "--harm-to", "cubic"], "--harm-to"),
     ],
 )
 def test_bad_comparisons_are_refused_in_one_line(

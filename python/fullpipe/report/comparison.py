@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+
+from fullpipe.metrics.harm import harm
 
 #: What one run's summary (`metrics.summarise`) is compared by: name, unit, digits, value.
 _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] = [
@@ -22,6 +24,14 @@ _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] =
     ("ping p95", "ms", 1, lambda s: s["ping_ms"]["p95"]),
     ("loss", "%", 3, lambda s: _percent(s["path"]["loss_ratio"])),
     ("Jain index", "", 3, lambda s: s["jain"]),
+]
+#: The group of flows whose harm is measured, in a scenario of `compare --harm-to`.
+OTHERS = "others"
+#: What they may lose: name, what is better, value in a run's summary.
+_HARMS: list[tuple[str, Literal["more", "less"], Callable[[dict[str, Any]], float | None]]] = [
+    ("goodput", "more", lambda s: _others(s)["goodput_bps"]["mean"]),
+    ("ping p95", "less", lambda s: s["ping_ms"]["p95"]),
+    ("retransmissions", "less", lambda s: _others(s)["retransmit_ratio"]),
 ]
 #: Of the bootstrap: the same runs give the same interval.
 BOOTSTRAP_SEED = 1
@@ -104,6 +114,34 @@ def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
             values.setdefault(cc, []).append(None if None in shares else sum(shares))
     row = compare_values("share of goodput", "", 3, values) if len(values) > 1 else None
     return [replace(row, test=None)] if row is not None else []
+
+
+def compare_harm(
+    alone: Sequence[dict[str, Any]], beside: Mapping[str, Sequence[dict[str, Any]]]
+) -> list[Row]:
+    """Harm to the flows called `others`: a row for each metric, of every group of `beside`, whose
+    runs are held against those of the same seed in `alone`, where nobody stood in its place.
+
+    A metric that is nothing in both (no retransmission) has no harm, and no row."""
+    rows = []
+    for name, better, value in _HARMS:
+        without = [value(run) for run in alone]
+        found = {
+            label: [
+                None if one is None or other is None else harm(one, other, better)
+                for one, other in zip(without, map(value, runs), strict=True)
+            ]
+            for label, runs in beside.items()
+        }
+        row = compare_values(f"harm: {name}", "", 3, found)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def _others(summary: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(group for group in summary["groups"] if group["group"] == OTHERS)
+    return found
 
 
 def _cell(values: list[float]) -> Cell:
