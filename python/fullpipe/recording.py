@@ -80,6 +80,17 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
             "packets_retransmitted", "timeouts",
         )
     ]),
+    "cpu_samples": pa.schema([
+        ("t_us", _U), ("machine", _T), ("cpu", _U), ("user_us", _U), ("system_us", _U),
+        ("irq_us", _U), ("softirq_us", _U), ("steal_us", _U), ("idle_us", _U),
+    ]),
+    "nic_samples": pa.schema([
+        ("t_us", _U), ("host", _T), ("nic", _T), ("received_bytes", _U),
+        ("received_packets", _U), ("sent_bytes", _U), ("sent_packets", _U),
+    ]),
+    "tcp_memory_samples": pa.schema([
+        ("t_us", _U), ("machine", _T), ("memory_bytes", _U), ("sockets", _U), ("orphans", _U),
+    ]),
 }  # fmt: skip
 
 

@@ -39,6 +39,7 @@ ENGINES: dict[str, str] = {
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
     "flow.jitter": "all but two hosts",
+    "traffic.configuration": "all but two hosts; replay: sim",
     "probe.kind": "all; between two hosts: ping",
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",
@@ -213,9 +214,8 @@ def _table(model: type[BaseModel], prefix: str) -> str:
 def _engines(key: str) -> str:
     if key.startswith(("page.", "udp.")):
         return "all but two hosts; vm, live: one link"
-    simulated = ("wifi.", "traffic.")
-    is_simulated = key.startswith(simulated) or key.endswith(".station")
-    is_link = key.startswith("link.") or key.endswith((".enter", ".leave"))
+    is_simulated = key.startswith("wifi.") or key.endswith(".station")
+    is_link = key.startswith(("link.", "traffic.")) or key.endswith((".enter", ".leave"))
     usual = "sim" if is_simulated else "all but two hosts" if is_link else "all"
     return ENGINES.get(key, usual)
 

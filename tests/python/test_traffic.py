@@ -170,14 +170,14 @@ def test_a_bad_trace_ends_a_run_with_status_2(tmp_path: Path) -> None:
     assert done.returncode == 2 and "flows.csv: holds no flow" in done.stderr
 
 
-def test_kernel_engines_refuse_traffic_and_say_so(tmp_path: Path) -> None:
+def test_kernel_engines_refuse_flows_that_pause_and_say_so(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(
         'duration = "2s"\n[path]\nrate = "10mbit"\nrtt = "10ms"\n'
-        '[[traffic]]\ncc = "cubic"\nload = 0.5\nsizes = "vl2"\n'
+        '[[traffic]]\ncc = "cubic"\ntrace = "mawi"\ntrace_length = "2s"\n'
     )
     done = cli("run", scenario, "--engine", "vm", "--out", tmp_path / "out")
-    assert done.returncode == 2 and "traffic: for --engine sim so far" in done.stderr
+    assert done.returncode == 2 and "configuration: replay" in done.stderr
 
 
 def test_means_of_distributions_are_those_of_their_draws() -> None:

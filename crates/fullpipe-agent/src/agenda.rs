@@ -28,6 +28,10 @@ pub(crate) enum Task {
     Page(usize),
     /// A stream of datagrams sends.
     Datagram(usize),
+    /// A flow of a group of traffic comes.
+    Arrive(usize),
+    /// Read what the machine had to do.
+    Host,
     /// The run is over.
     End,
 }

@@ -75,8 +75,10 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
     let outside = |at: u16| usize::from(at) >= plan.links.len();
     let flows = plan.flows.iter().map(|flow| flow.route);
     let probes = plan.probes.iter().map(|probe| probe.route);
+    let traffic = plan.traffic.iter().map(|traffic| traffic.route);
     match flows
         .chain(probes)
+        .chain(traffic)
         .any(|route| outside(route.leave) || route.enter > route.leave)
     {
         true => Err("route: enter must not be after leave, and leave must be a link".into()),
@@ -133,7 +135,8 @@ fn check_basics(plan: &Plan) -> Result<(), String> {
     if plan.links.iter().any(is_wifi) {
         return Err("wifi: only engine sim has a Wi-Fi channel".into());
     }
-    if plan.flows.is_empty() && plan.pages.is_empty() && plan.datagrams.is_empty() {
+    let applications = plan.pages.len() + plan.datagrams.len() + plan.traffic.len();
+    if plan.flows.len() + applications == 0 {
         return Err("flows: there must be at least one".into());
     }
     if plan.probes.iter().any(|probe| probe.interval_ns == 0) {

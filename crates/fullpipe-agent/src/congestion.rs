@@ -18,7 +18,7 @@ use crate::sample::{kernel_row, FlowMeter};
 pub(crate) struct Congestion {
     /// What was loaded, in the order in which the flows name it.
     loaded: Vec<Loaded>,
-    /// Of each flow, and then each page: the kernel's name, and the place in `loaded`.
+    /// Of each flow, then each page, then each group of traffic: the kernel's name, and the place in `loaded`.
     flows: Vec<(String, Option<usize>)>,
     tracer: Option<Tracer>,
 }
@@ -38,9 +38,11 @@ impl Congestion {
         };
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
+        let traffic = request.plan.traffic.iter().map(|group| (&group.cc, true));
         for (cc, is_here) in flows
             .map(|flow| (&flow.cc, is_sent_here(flow)))
             .chain(pages)
+            .chain(traffic)
         {
             let algorithm = cc.algorithm.as_ref().filter(|_| is_here);
             let Some(algorithm) = algorithm else {

@@ -15,13 +15,13 @@ use crate::agenda::{Agenda, Task};
 use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
-use crate::flows::{Connection, Happening, Means, PageFlow, Payload, ProbeFlow, StreamFlow};
+use crate::flows::{Connection, Crowd, Happening, Means, PageFlow, Payload, ProbeFlow, StreamFlow};
 use crate::health::Health;
 use crate::kernel_cc::kernel_release;
 use crate::net::{Home, Topology};
 use crate::peer::{self, Meeting};
 use crate::request::Request;
-use crate::sample::{counters, CpuMeter, FlowMeter, QueueMeter};
+use crate::sample::{counters, CpuMeter, FlowMeter, HostMeter, QueueMeter, HOST_INTERVAL_NS};
 use crate::sink::Sink;
 
 /// The run begins at a whole multiple of this, so that what came before does not shift it against
@@ -96,8 +96,10 @@ pub(crate) struct Session<'a> {
     probes: Vec<ProbeFlow>,
     pages: Vec<PageFlow>,
     streams: Vec<StreamFlow>,
+    crowd: Crowd,
     writers: Vec<Option<Writer>>,
     queues: QueueMeter,
+    host: HostMeter,
     poller: Poller,
     payload: Payload,
     agenda: Agenda,
@@ -198,7 +200,18 @@ impl<'a> Session<'a> {
                 .watch(meeting.arrivals.bell(), EpollFlags::EPOLLIN, ARRIVAL_TOKEN)
                 .map_err(|error| format!("arrivals: {error}"))?;
         }
+        let before = plan.flows.len() + plan.pages.len();
+        let crowd = Crowd::new(plan, &topology.traffic_ends, |group| {
+            let name = congestion.name(before + group).to_owned();
+            (name, congestion.is_at_both_ends(before + group))
+        })?;
         let queues = QueueMeter::new(&topology)?;
+        let machine = match &meeting {
+            None => "local",
+            Some(meeting) if meeting.is_near() => "near",
+            Some(_) => "far",
+        };
+        let host = HostMeter::new(machine, &topology)?;
         Ok(Self {
             request,
             plan,
@@ -209,8 +222,10 @@ impl<'a> Session<'a> {
             probes,
             pages,
             streams,
+            crowd,
             writers: plan.flows.iter().map(|_| None).collect(),
             queues,
+            host,
             poller,
             payload,
             agenda: Agenda::default(),
@@ -252,12 +267,18 @@ impl<'a> Session<'a> {
                 add(at_ns, Task::Datagram(index));
             }
         }
+        for group in 0..self.crowd.groups() {
+            if let Some(at_ns) = self.crowd.next_ns(group) {
+                add(at_ns, Task::Arrive(group));
+            }
+        }
         if self.request.background_processes > 0 {
             add(BACKGROUND_NS, Task::Background);
         }
         add(plan.sample_interval_ns, Task::Sample);
         add(PROGRESS_NS, Task::Progress);
         add(self.health.cpu.due_ns() - self.start_ns, Task::Cpu);
+        add(0, Task::Host);
         add(plan.duration_ns, Task::End);
     }
 
@@ -331,6 +352,13 @@ impl<'a> Session<'a> {
             return;
         }
         let (flow, role) = Connection::of_token(token);
+        if flow >= self.flows.len() {
+            let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+            if let Some(row) = self.crowd.handle(flow, role, flags, &means) {
+                sink.put(&Frame::Traffic(row));
+            }
+            return;
+        }
         let connection = &mut self.flows[flow].connection;
         let happening = connection.handle(role, flags, &self.poller, &self.payload);
         if let Some(happening) = happening {
@@ -344,12 +372,7 @@ impl<'a> Session<'a> {
         index: usize,
         work: impl FnOnce(&mut PageFlow, &Means) -> io::Result<()>,
     ) {
-        let means = Means {
-            poller: &self.poller,
-            payload: &self.payload,
-            nodes: &self.topology.nodes,
-            t_ns: now_ns().saturating_sub(self.start_ns),
-        };
+        let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
         let page = &mut self.pages[index];
         if let Err(error) = work(page, &means) {
             let name = &self.plan.pages[index].name;
@@ -479,6 +502,21 @@ impl<'a> Session<'a> {
                         .add(self.start_ns + at_ns, Task::Datagram(index));
                 }
             }
+            Task::Arrive(group) => {
+                let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+                self.crowd.arrive(group, &means)?;
+                if let Some(at_ns) = self.crowd.next_ns(group) {
+                    self.agenda.add(self.start_ns + at_ns, Task::Arrive(group));
+                }
+            }
+            Task::Host => {
+                if due_ns == self.start_ns {
+                    self.host.begin();
+                } else {
+                    self.host.rows(self.t_us(now), |frame| sink.put(&frame));
+                }
+                self.agenda.add(due_ns + HOST_INTERVAL_NS, Task::Host);
+            }
             Task::End => {}
         }
         Ok(())
@@ -603,6 +641,12 @@ impl<'a> Session<'a> {
                 ));
             }
         }
+        for row in self.crowd.end() {
+            sink.put(&Frame::Traffic(row));
+        }
+        for problem in self.crowd.problems() {
+            self.health.add_problem(problem);
+        }
         self.flows.clear();
         self.pages.clear();
         self.congestion.finish()?;
@@ -625,6 +669,20 @@ impl<'a> Session<'a> {
     fn t_us(&self, at_ns: u64) -> u64 {
         // A connection of the other end may come before this end's first moment.
         at_ns.saturating_sub(self.start_ns) / 1000
+    }
+}
+
+/// What those who work over sockets need.
+fn means_of<'a>(
+    (poller, payload): (&'a Poller, &'a Payload),
+    topology: &'a Topology,
+    start_ns: u64,
+) -> Means<'a> {
+    Means {
+        poller,
+        payload,
+        nodes: &topology.nodes,
+        t_ns: now_ns().saturating_sub(start_ns),
     }
 }
 

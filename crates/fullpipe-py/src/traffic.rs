@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use fullpipe_model::sharing;
-use fullpipe_workload::{backbone, Chunk, Trace, TraceFlow};
+use fullpipe_net::{derive_seed, purpose};
+use fullpipe_scenario::{Plan, TrafficSource};
+use fullpipe_workload::{backbone, Chunk, Flows, Trace, TraceFlow};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -84,6 +86,50 @@ fn generate(py: Python<'_>, seed: u64, duration_ns: u64, rate_bps: u64) -> PyRes
     Ok(PyTrace(Arc::new(made.map_err(PyValueError::new_err)?)))
 }
 
+/// The flows that a group of a plan's traffic will see, as (ns since the group began, payload), up to
+/// its end or the run's; `trace` holds those of its file. For `replay` they have no pauses.
+///
+/// Raises ValueError where the plan has no such group, or more than `most` flows would come.
+#[pyfunction]
+fn arrivals(
+    py: Python<'_>,
+    plan_json: &str,
+    group: u32,
+    trace: Option<Py<PyTrace>>,
+    most: usize,
+) -> PyResult<Vec<(u64, u64)>> {
+    let bad = PyValueError::new_err::<String>;
+    let plan: Plan = serde_json::from_str(plan_json).map_err(|error| bad(error.to_string()))?;
+    let traffic = plan
+        .traffic
+        .get(group as usize)
+        .ok_or_else(|| bad(format!("traffic: has no group {group}")))?;
+    let trace = trace.map(|trace| trace.get().0.clone());
+    py.allow_threads(|| {
+        let trace = match traffic.source {
+            TrafficSource::Backbone {
+                seed,
+                duration_ns,
+                rate_bps,
+                ..
+            } => Some(Arc::new(backbone(seed, duration_ns, rate_bps)?)),
+            _ => trace,
+        };
+        let end_ns = traffic.stop_ns.unwrap_or(u64::MAX).min(plan.duration_ns);
+        let seed = derive_seed(plan.seed, purpose::TRAFFIC, group);
+        let found: Vec<(u64, u64)> = Flows::new(&traffic.source, trace, seed)?
+            .take_while(|flow| flow.at_ns.saturating_add(traffic.start_ns) < end_ns)
+            .map(|flow| (flow.at_ns, flow.bytes))
+            .take(most + 1)
+            .collect();
+        match found.len() > most {
+            true => Err(format!("more than {most} flows")),
+            false => Ok(found),
+        }
+    })
+    .map_err(bad)
+}
+
 /// Times in the system of jobs under a discipline, `srpt` or `ps`, as bytes of little-endian f64; `arrivals` and
 /// `works` are bytes of f64, in the order of arrival, in one unit of time.
 ///
@@ -131,6 +177,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     traffic.add_class::<PyTrace>()?;
     traffic.add_function(wrap_pyfunction!(trace, &traffic)?)?;
     traffic.add_function(wrap_pyfunction!(generate, &traffic)?)?;
+    traffic.add_function(wrap_pyfunction!(arrivals, &traffic)?)?;
     traffic.add_function(wrap_pyfunction!(fluid, &traffic)?)?;
     module.add_submodule(&traffic)
 }

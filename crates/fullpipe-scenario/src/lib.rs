@@ -24,8 +24,8 @@ pub use plan::{
     EcnKind, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
 };
 pub use tables::{
-    CcRow, Column, DatagramRow, EventRow, FlowRow, FlowSampleRow, ObjectRow, PageRow, PingRow,
-    QueueRow, Table, Tables, TrafficRow,
+    CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
+    PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, TrafficRow,
 };
 pub use traces::TraceFile;
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};

@@ -10,8 +10,8 @@ use fullpipe_cc::{algorithm, Controller};
 use serde::{Deserialize, Serialize};
 
 use crate::tables::{
-    CcRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, ObjectRow, PageRow, PingRow, QueueRow,
-    Tables,
+    CcRow, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow, PageRow,
+    PingRow, QueueRow, Tables, TcpMemoryRow, TrafficRow,
 };
 
 /// No frame is longer; a longer one is damage.
@@ -71,6 +71,14 @@ pub enum Frame {
     Object(ObjectRow),
     /// A row of `datagrams`.
     Datagram(DatagramRow),
+    /// A row of `cpu_samples`.
+    Cpu(CpuRow),
+    /// A row of `nic_samples`.
+    Nic(NicRow),
+    /// A row of `tcp_memory_samples`.
+    TcpMemory(TcpMemoryRow),
+    /// A row of `traffic`.
+    Traffic(TrafficRow),
 }
 
 /// Appends one frame to `out`.
@@ -161,6 +169,13 @@ impl Received {
             Frame::Page(row) => self.tables.page_loads.get_or_insert_default().push(row),
             Frame::Object(row) => self.tables.page_objects.get_or_insert_default().push(row),
             Frame::Datagram(row) => self.tables.datagrams.get_or_insert_default().push(row),
+            Frame::Cpu(row) => self.tables.cpu_samples.get_or_insert_default().push(row),
+            Frame::Nic(row) => self.tables.nic_samples.get_or_insert_default().push(row),
+            Frame::TcpMemory(row) => {
+                let rows = &mut self.tables.tcp_memory_samples;
+                rows.get_or_insert_default().push(row);
+            }
+            Frame::Traffic(row) => self.tables.traffic.get_or_insert_default().push(row),
             Frame::Progress(ns) => self.progress_ns = self.progress_ns.max(ns),
             Frame::Fact(name, value) => self.facts.push((name, value)),
             Frame::Figure(name, value) => self.figures.push((name, value)),

@@ -320,6 +320,68 @@ row! {
     }
 }
 
+row! {
+    /// What a processor of a measured machine did. Times are totals since the start of the run, as
+    /// fine as the kernel tells them: 10 ms.
+    CpuRow, "cpu_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// `local`; of two hosts, `near` or `far`.
+        machine: Text,
+        /// The processor's number.
+        cpu: U64,
+        /// Programs.
+        user_us: U64,
+        /// The kernel for programs.
+        system_us: U64,
+        /// Interrupts.
+        irq_us: U64,
+        /// What interrupts leave for later, such as receiving packets.
+        softirq_us: U64,
+        /// Taken by the host of a virtual machine.
+        steal_us: U64,
+        /// Nothing to do.
+        idle_us: U64,
+    }
+}
+
+row! {
+    /// Traffic of a host's port. Counters are totals since the start of the run.
+    NicRow, "nic_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// `sender 0`, `receiver 0`, ...; of two real hosts, `near` or `far`.
+        host: Text,
+        /// The port's name there.
+        nic: Text,
+        /// Link headers included.
+        received_bytes: U64,
+        /// As the kernel counts them.
+        received_packets: U64,
+        /// Link headers included.
+        sent_bytes: U64,
+        /// As the kernel counts them: before it cuts large ones.
+        sent_packets: U64,
+    }
+}
+
+row! {
+    /// What TCP holds of a machine.
+    TcpMemoryRow, "tcp_memory_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// `local`; of two hosts, `near` or `far`.
+        machine: Text,
+        /// Buffers of all TCP sockets; up to 1 MB a processor may be in hand and not counted
+        /// (SK_MEMORY_PCPU_RESERVE, since Linux 6.0).
+        memory_bytes: U64,
+        /// TCP sockets.
+        sockets: U64,
+        /// Of those, closed by their program and not yet gone.
+        orphans: U64,
+    }
+}
+
 /// All rows of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
@@ -343,6 +405,12 @@ pub struct Tables {
     pub page_objects: Option<Vec<ObjectRow>>,
     /// Datagrams in the order of sending; `None`: the plan has no stream of them.
     pub datagrams: Option<Vec<DatagramRow>>,
+    /// Processors; `None`: the engine has none, as for the next two.
+    pub cpu_samples: Option<Vec<CpuRow>>,
+    /// Ports of hosts.
+    pub nic_samples: Option<Vec<NicRow>>,
+    /// Memory of TCP.
+    pub tcp_memory_samples: Option<Vec<TcpMemoryRow>>,
 }
 
 impl Tables {
@@ -359,6 +427,9 @@ impl Tables {
             page_loads,
             page_objects,
             datagrams,
+            cpu_samples,
+            nic_samples,
+            tcp_memory_samples,
         } = self;
         let makers: [Box<dyn FnOnce() -> Table>; 6] = [
             Box::new(move || FlowRow::table(&flows)),
@@ -373,6 +444,9 @@ impl Tables {
             page_loads.map(|rows| PageRow::table(&rows)),
             page_objects.map(|rows| ObjectRow::table(&rows)),
             datagrams.map(|rows| DatagramRow::table(&rows)),
+            cpu_samples.map(|rows| CpuRow::table(&rows)),
+            nic_samples.map(|rows| NicRow::table(&rows)),
+            tcp_memory_samples.map(|rows| TcpMemoryRow::table(&rows)),
         ];
         let own = own.into_iter().flatten();
         makers.into_iter().map(|make| make()).chain(own)

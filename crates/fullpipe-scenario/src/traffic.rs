@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::links::{Hosts, Route};
-use crate::plan::{CcChoice, Direction};
+use crate::plan::{CcChoice, Direction, EcnKind, Flow};
 
 /// One group of flows: an entry of the scenario's `[[traffic]]`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -32,6 +32,32 @@ pub struct Traffic {
     pub source: TrafficSource,
 }
 
+impl Traffic {
+    /// A flow of a sender, by its position; its amount is open. Panics where there is no such sender.
+    pub fn member(&self, sender: usize) -> Flow {
+        let of = &self.senders[sender];
+        Flow {
+            name: self.name.clone(),
+            cc: self.cc.clone(),
+            start_ns: 0,
+            stop_ns: None,
+            amount_bytes: None,
+            app_rate_bps: None,
+            direction: self.direction,
+            route: self.route,
+            hosts: of.hosts,
+            dscp: self.dscp,
+            forward_delay_ns: of.forward_delay_ns,
+            reverse_delay_ns: of.reverse_delay_ns,
+            jitter: None,
+            pattern: None,
+            receive_window_bytes: None,
+            ecn: self.ecn,
+            ecn_kind: EcnKind::Classic,
+        }
+    }
+}
+
 /// A host that sends flows of a group.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +82,11 @@ pub enum TrafficSource {
         mean_interval_ps: u64,
         /// How much a flow sends.
         sizes: Sizes,
+    },
+    /// Flows that were drawn before: when each comes, since the group began, and its payload.
+    Listed {
+        /// In the order of their coming.
+        flows: Vec<(u64, u64)>,
     },
     /// Flows of a file, which whoever runs the plan brings along.
     File {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{EcnKind, Flow, Plan, Traffic, TrafficRow, TrafficSource};
+use fullpipe_scenario::{Flow, Plan, Traffic, TrafficRow, TrafficSource};
 use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 
 use crate::ends::lines;
@@ -98,7 +98,7 @@ impl Crowd {
 impl Group {
     fn new(plan: &Plan, traffic: &Traffic, index: u32, traces: &Traces) -> Result<Self, BadPlan> {
         let trace = match &traffic.source {
-            TrafficSource::Drawn { .. } => None,
+            TrafficSource::Drawn { .. } | TrafficSource::Listed { .. } => None,
             TrafficSource::File { sha256, .. } => traces.get(sha256).cloned(),
             &TrafficSource::Backbone {
                 seed,
@@ -111,28 +111,8 @@ impl Group {
         };
         let seed = derive_seed(plan.seed, purpose::TRAFFIC, index);
         let mut flows = Flows::new(&traffic.source, trace.clone(), seed).map_err(BadPlan)?;
-        let members: Vec<Flow> = traffic
-            .senders
-            .iter()
-            .map(|sender| Flow {
-                name: traffic.name.clone(),
-                cc: traffic.cc.clone(),
-                start_ns: 0,
-                stop_ns: None,
-                amount_bytes: None,
-                app_rate_bps: None,
-                direction: traffic.direction,
-                route: traffic.route,
-                hosts: sender.hosts,
-                dscp: traffic.dscp,
-                forward_delay_ns: sender.forward_delay_ns,
-                reverse_delay_ns: sender.reverse_delay_ns,
-                jitter: None,
-                pattern: None,
-                receive_window_bytes: None,
-                ecn: traffic.ecn,
-                ecn_kind: EcnKind::Classic,
-            })
+        let members: Vec<Flow> = (0..traffic.senders.len())
+            .map(|sender| traffic.member(sender))
             .collect();
         let Some(member) = members.first() else {
             return Err(BadPlan("senders: there must be at least one".to_owned()));

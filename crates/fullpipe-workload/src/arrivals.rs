@@ -30,6 +30,8 @@ pub struct Flows {
 }
 
 enum Kind {
+    /// The next flow of a list.
+    Listed(std::vec::IntoIter<(u64, u64)>),
     Drawn(Intervals, f64, Sizes),
     /// The next flow of a trace, as it is or collapsed.
     Trace(Arc<Trace>, usize, bool),
@@ -66,6 +68,13 @@ impl Flows {
                 }
                 Kind::Drawn(arrivals.clone(), *mean_interval_ps as f64, sizes.clone())
             }
+            TrafficSource::Listed { flows } => {
+                let in_order = flows.windows(2).all(|pair| pair[0].0 <= pair[1].0);
+                if !in_order || flows.iter().any(|&(_, bytes)| bytes == 0) {
+                    return Err("flows: out of order, or without bytes".to_owned());
+                }
+                Kind::Listed(flows.clone().into_iter())
+            }
             TrafficSource::File { configuration, .. }
             | TrafficSource::Backbone { configuration, .. } => of_trace(configuration)?,
         };
@@ -83,6 +92,11 @@ impl Iterator for Flows {
     fn next(&mut self) -> Option<NewFlow> {
         let (rng, at_ps) = (&mut self.rng, &mut self.at_ps);
         let (bytes, chunks) = match &mut self.kind {
+            Kind::Listed(flows) => {
+                let (at_ns, bytes) = flows.next()?;
+                *at_ps = u128::from(at_ns) * 1000;
+                (bytes, None)
+            }
             Kind::Drawn(intervals, mean_ps, sizes) => {
                 let factor = match intervals {
                     Intervals::Poisson => exponential(rng),
@@ -165,6 +179,20 @@ mod tests {
                 "{variance}"
             );
         }
+    }
+
+    #[test]
+    fn a_list_of_drawn_flows_is_the_same_flows() {
+        let flows: Vec<NewFlow> = drawn(Intervals::Poisson).drain(..100).collect();
+        let listed = |flows: Vec<(u64, u64)>| {
+            let source = TrafficSource::Listed { flows };
+            Flows::new(&source, None, 1).map(Iterator::collect::<Vec<_>>)
+        };
+        let pairs = flows.iter().map(|flow| (flow.at_ns, flow.bytes));
+        assert_eq!(listed(pairs.collect()), Ok(flows));
+        assert_eq!(listed(Vec::new()), Ok(Vec::new()));
+        assert!(listed(vec![(2, 1), (1, 1)]).is_err());
+        assert!(listed(vec![(1, 0)]).is_err());
     }
 
     #[test]

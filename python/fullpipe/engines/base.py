@@ -58,8 +58,6 @@ def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
 
 def refuse_applications(plan: Mapping[str, Any], name: str) -> None:
     """Raises UserError for workloads that the kernel engines do not run yet."""
-    if plan.get("traffic"):
-        raise UserError(f"traffic: for --engine sim so far, not {name}")
     if len(plan["links"]) > 1 and (plan.get("pages") or plan.get("datagrams")):
         raise UserError(f"page, udp: over rows of links for --engine sim so far, not {name}")
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.engines import assets
+from fullpipe.engines.arrivals import refuse_traffic, with_arrivals
 from fullpipe.engines.base import Progress, RunResult, refuse_applications, refuse_ecn
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
@@ -41,6 +42,7 @@ class LiveEngine:
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_applications(plan, self.name)
+        refuse_traffic(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.agent()
         for algorithm in assets.algorithms(plan):
@@ -63,10 +65,12 @@ class LiveEngine:
             self._check_rights()
         else:
             refuse_rows(plan)
-            if plan.get("pages") or plan.get("datagrams"):
-                raise UserError("page, udp: not between two hosts so far; leave --peer out")
+            if plan.get("pages") or plan.get("datagrams") or plan.get("traffic"):
+                raise UserError(
+                    "page, udp, traffic: not between two hosts so far; leave --peer out"
+                )
         request: dict[str, Any] = {
-            "plan": with_steps(plan),
+            "plan": with_arrivals(with_steps(plan)),
             "clock": "wall",
             "cc_trace": options.get("cc_trace"),
             "background_processes": int(options.get("background_processes", 0)),

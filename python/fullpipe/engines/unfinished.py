@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from fullpipe.recording import TABLES
+from fullpipe.recording import OPTIONAL_TABLES, TABLES
 
 #: IPv4, TCP and its timestamps (RFC 7323).
 _HEADER_BYTES = 52
@@ -25,6 +25,8 @@ _COUNTED = {"recoveries": "recovery", "timeouts": "rto"}
 def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict[str, pa.Table]:
     """The tables, where `flows` has a row for every flow of the plan that has samples: what is
     missing is its last sample's. Kernels do not tell `undos`: 0."""
+    if plan.get("traffic") and "traffic" not in tables:
+        tables = {**tables, "traffic": OPTIONAL_TABLES["traffic"].empty_table()}
     known = set(tables["flows"]["flow_id"].to_pylist())
     last = {
         index: samples.slice(samples.num_rows - 1).to_pylist()[0]

@@ -15,14 +15,19 @@ use super::socket::{self, Payload};
 use crate::clock::Poller;
 use crate::net::Node;
 use crate::peer::{FAR_BYTES, NEAR_BYTES};
+use crate::sample::TcpInfo;
 
 /// Flow 0 connects from the first of these ports to the first of those.
 const CLIENT_PORT: u16 = 20_000;
 const SERVER_PORT: u16 = 10_000;
-const MAX_FLOWS: usize = 10_000;
+/// At once.
+pub(super) const MAX_FLOWS: usize = 10_000;
 /// A flow that stops before the run ends keeps no more than this unsent, because TCP sends what is
 /// in its buffer although its application has stopped.
 const UNSENT_BYTES: u32 = 128 * 1024;
+
+/// include/net/tcp_states.h
+const TCP_CLOSE: u8 = 7;
 
 /// Which descriptor of a connection an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,6 +252,13 @@ impl Connection {
             Direction::Up => self.server.as_ref(),
             Direction::Down => self.client.as_ref(),
         }
+    }
+
+    /// Whether neither end has anything to say to the other any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        let ends = [&self.client, &self.server].into_iter().flatten();
+        ends.map(TcpInfo::of)
+            .all(|info| info.map_or(true, |info| info.state == TCP_CLOSE))
     }
 
     /// What tcpi_bytes_acked holds before any payload.

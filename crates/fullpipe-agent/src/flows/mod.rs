@@ -2,10 +2,12 @@
 
 mod application;
 mod connection;
+mod crowd;
 mod probe;
 pub(crate) mod socket;
 
 pub(crate) use application::{Means, PageFlow, StreamFlow};
 pub(crate) use connection::{Connection, Happening};
+pub(crate) use crowd::Crowd;
 pub(crate) use probe::ProbeFlow;
 pub(crate) use socket::Payload;

@@ -31,6 +31,8 @@ pub(crate) struct Groups {
     pub(crate) probes: Vec<(usize, usize)>,
     /// Pages, then streams of datagrams.
     pub(crate) applications: Vec<(usize, usize)>,
+    /// Senders of all groups of traffic.
+    pub(crate) traffic: Vec<(usize, usize)>,
 }
 
 impl Groups {
@@ -49,6 +51,13 @@ impl Groups {
         for (hosts, route) in pages.chain(streams) {
             let pair = groups.place(plan, None, hosts, route);
             groups.applications.push(pair);
+        }
+        for traffic in &plan.traffic {
+            for sender in 0..traffic.senders.len() {
+                let member = traffic.member(sender);
+                let pair = groups.place(plan, Some(&member), member.hosts, member.route);
+                groups.traffic.push(pair);
+            }
         }
         groups
     }

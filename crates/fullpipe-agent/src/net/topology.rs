@@ -79,6 +79,8 @@ pub(crate) struct Topology {
     pub(crate) changes: Vec<Change>,
     /// The ends of the pages, and then the streams of datagrams.
     pub(crate) application_ends: Vec<[(usize, Ipv4Addr); 2]>,
+    /// The ends of the senders of all groups of traffic.
+    pub(crate) traffic_ends: Vec<[(usize, Ipv4Addr); 2]>,
     /// netem that only delays: it must never drop.
     pub(crate) delays: Vec<Place>,
     /// What was attached where, in tc's words.
@@ -123,6 +125,7 @@ impl Topology {
         topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
         topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
         topology.application_ends = groups.applications.iter().copied().map(ends).collect();
+        topology.traffic_ends = groups.traffic.iter().copied().map(ends).collect();
         Ok(topology)
     }
 
@@ -136,6 +139,7 @@ impl Topology {
             flow_ends: Vec::new(),
             probe_ends: Vec::new(),
             application_ends: Vec::new(),
+            traffic_ends: Vec::new(),
             ways: links
                 .iter()
                 .flat_map(Link::queue_names)
@@ -333,7 +337,10 @@ impl Topology {
         loss: Option<(&Loss, u64)>,
         direction: Direction,
     ) -> Result<(), String> {
-        let sends = plan.flows.iter().any(|flow| flow.direction == direction);
+        let flows = plan.flows.iter().map(|flow| flow.direction);
+        let sends = flows
+            .chain(plan.traffic.iter().map(|traffic| traffic.direction))
+            .any(|way| way == direction);
         let mut parent = ROOT;
         let mut loss_place = None;
         if let Some((loss, seed)) = loss {
@@ -529,6 +536,10 @@ fn configure_host(node: &Node, plan: &Plan, ecn: bool) -> Result<(), String> {
         &format!("4096 16384 {}", most(host.wmem_max_bytes)),
     )?;
     node.set("tcp_no_metrics_save", "1")?;
+    if !plan.traffic.is_empty() {
+        // Ports of a flow that is over are another's at once.
+        node.set("tcp_max_tw_buckets", "0")?;
+    }
     node.set("tcp_ecn", if ecn { "1" } else { "0" })?;
     node.set("ping_group_range", "0 2147483647")
 }

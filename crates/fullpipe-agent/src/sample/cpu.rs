@@ -1,4 +1,4 @@
-//! How busy the processors are, from /proc/stat. It must never know what keeps them busy.
+//! What the processors did, from /proc/stat. It must never know what keeps them busy.
 
 use std::fs;
 
@@ -54,21 +54,78 @@ impl CpuMeter {
     }
 }
 
-/// Idle time of each processor since boot, waiting for I/O included.
 fn idle_times() -> Vec<u64> {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let is_processor = |line: &&str| {
-        let name = line.strip_prefix("cpu").unwrap_or("");
-        name.starts_with(|first: char| first.is_ascii_digit())
-    };
+    let times = processor_times();
+    times.iter().map(|times| times.idle_ns).collect()
+}
+
+/// What a processor has spent since boot, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Its number.
+    pub(crate) cpu: u64,
+    /// Programs, those with a lowered priority included.
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) irq_ns: u64,
+    pub(crate) softirq_ns: u64,
+    /// Taken by the host of a virtual machine.
+    pub(crate) steal_ns: u64,
+    /// Waiting for I/O included.
+    pub(crate) idle_ns: u64,
+}
+
+/// Each processor's times: proc_stat(5), the lines `cpuN`.
+pub(crate) fn processor_times() -> Vec<Times> {
+    parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+fn parse(text: &str) -> Vec<Times> {
     text.lines()
-        .filter(is_processor)
-        .map(|line| {
-            let field = |index: usize| -> u64 {
-                let word = line.split_ascii_whitespace().nth(index);
-                word.and_then(|word| word.parse().ok()).unwrap_or(0)
+        .filter_map(|line| {
+            let mut words = line.strip_prefix("cpu")?.split(' ');
+            let cpu = words.next()?.parse().ok()?;
+            let mut next = || -> u64 {
+                let ticks = words.next().and_then(|word| word.parse::<u64>().ok());
+                ticks.unwrap_or(0) * TICK_NS
             };
-            (field(4) + field(5)) * TICK_NS
+            let [user, nice, system, idle, iowait, irq, softirq, steal] =
+                std::array::from_fn(|_| next());
+            Some(Times {
+                cpu,
+                user_ns: user + nice,
+                system_ns: system,
+                irq_ns: irq,
+                softirq_ns: softirq,
+                steal_ns: steal,
+                idle_ns: idle + iowait,
+            })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_single_processors_are_read_in_the_order_of_proc_stat() {
+        let text = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu3 0 0 0 1\nintr 7 8\n";
+        let hundredths = |value: u64| value * 10_000_000;
+        let first = Times {
+            cpu: 0,
+            user_ns: hundredths(3),
+            system_ns: hundredths(3),
+            irq_ns: hundredths(6),
+            softirq_ns: hundredths(7),
+            steal_ns: hundredths(8),
+            idle_ns: hundredths(9),
+        };
+        let last = Times {
+            cpu: 3,
+            idle_ns: hundredths(1),
+            ..Times::default()
+        };
+        assert_eq!(parse(text), [first, last]);
+    }
 }

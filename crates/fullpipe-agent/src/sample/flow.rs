@@ -111,6 +111,11 @@ impl FlowMeter {
         &self.sender
     }
 
+    /// Retransmission timeouts up to the last look.
+    pub(crate) fn timeouts(&self) -> u64 {
+        self.timeouts
+    }
+
     /// The row of the last look.
     pub(crate) fn sample(&self, connection: &Connection, t_us: u64) -> FlowSampleRow {
         let (delivered, acked) = (

@@ -2,12 +2,14 @@
 
 mod cpu;
 mod flow;
+mod host;
 mod kernel_info;
 mod queue;
 mod tcp_info;
 
 pub(crate) use cpu::CpuMeter;
 pub(crate) use flow::FlowMeter;
+pub(crate) use host::{HostMeter, HOST_INTERVAL_NS};
 pub(crate) use kernel_info::kernel_row;
 pub(crate) use queue::{counters, QueueMeter};
-pub(crate) use tcp_info::option;
+pub(crate) use tcp_info::{option, TcpInfo};

@@ -12,6 +12,7 @@ from fullpipe import _native
 from fullpipe.cache import user_cache
 from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines import assets
+from fullpipe.engines.arrivals import refuse_traffic, with_arrivals
 from fullpipe.engines.base import Progress, RunResult, refuse_applications, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.tables import arrow_tables
@@ -25,6 +26,10 @@ from fullpipe.wifi import refuse_wifi
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
 _ROW_BYTES = 160
 _STREAM_SPARE_MIB = 4
+#: How often the agent looks at its machine, and at how many hosts' ports
+#: (crates/fullpipe-agent/src/sample/host.rs).
+_HOST_INTERVAL_NS = 100_000_000
+_HOSTS_LOOKED_AT = 64
 #: Where the guest keeps a trace until the run's end; the ring buffer of each algorithm; bytes of a
 #: call and calls a packet, at most.
 _TRACE_IN_GUEST = "/run/cc.trace"
@@ -33,6 +38,8 @@ _TRACE_CALL_BYTES = 320
 _TRACE_CALLS_PER_PACKET = 4
 _MEMORY_MIB = 512
 _MEMORY_PER_FLOW_MIB = 24
+#: For the send buffers of flows that come and go, however many there are at once.
+_MEMORY_OF_TRAFFIC_MIB = 256
 #: Bytes of the guest's memory for one under way: 2304 for a packet of 1448, and half of the memory
 #: is TCP's (crates/fullpipe-agent/src/vm.rs).
 _MEMORY_PER_FLIGHT = 4
@@ -48,6 +55,7 @@ class VmEngine:
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_applications(plan, self.name)
+        refuse_traffic(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_classes(plan)
         if hardware.version() is None:
@@ -66,8 +74,9 @@ class VmEngine:
         trace = options.get("cc_trace")
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
         trace_mib = _trace_mib(plan) if trace else 0
+        given = with_arrivals(with_steps(plan))
         request = {
-            "plan": with_steps(plan),
+            "plan": given,
             "clock": "virtual",
             "objects": "/bpf",
             "cc_trace": _TRACE_IN_GUEST if trace else None,
@@ -80,7 +89,7 @@ class VmEngine:
             vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
             initramfs.resolve(),
             memory_mib(memory_needed_mib(plan) + 2 * trace_mib),
-            shared.size_bytes(errand, _stream_mib(plan) + trace_mib),
+            shared.size_bytes(errand, _stream_mib(given) + trace_mib),
         )
         ended = machine.run(built, errand, progress, bool(options.get("from_snapshot", True)))
         received = _native.stream.decode(ended.stream)
@@ -113,7 +122,8 @@ def memory_needed_mib(plan: Mapping[str, Any]) -> int:
     """Of the guest: so much that it is never for want of memory that a window stays small."""
     flows = plan["flows"]
     flight = _MEMORY_PER_FLIGHT * _flight_bytes(plan)
-    return _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(flows) + int(flight // 2**20)
+    crowd = _MEMORY_OF_TRAFFIC_MIB if plan.get("traffic") else 0
+    return _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(flows) + crowd + int(flight // 2**20)
 
 
 def _flight_bytes(plan: Mapping[str, Any]) -> int:
@@ -132,6 +142,8 @@ def _flight_bytes(plan: Mapping[str, Any]) -> int:
         else:
             holds += (queue["limit_packets"] or 0) * plan["ends"]["mtu_bytes"]
         holds += _most(way, "rate") * delay_ns // (8 * 10**9)
+    if plan.get("traffic"):
+        return int(holds)
     return int(min(holds, len(plan["flows"]) * plan["host"]["wmem_max_bytes"]))
 
 
@@ -152,8 +164,19 @@ def _stream_mib(plan: Mapping[str, Any]) -> int:
     for stream in plan.get("datagrams", []):
         pieces = -(-(stream["frame_bytes"] or 1) // stream["payload_bytes"])
         rows += (plan["duration_ns"] // stream["interval_ns"] + 1) * pieces
+    looks = plan["duration_ns"] // _HOST_INTERVAL_NS + 1
+    rows += looks * (2 + min(_hosts(plan), _HOSTS_LOOKED_AT))
+    rows += sum(len(group["source"]["flows"]) for group in plan.get("traffic", []))
     rows_bytes = rows * _ROW_BYTES + samples * _states_bytes(plan)
     return int(rows_bytes // 2**20) + _STREAM_SPARE_MIB
+
+
+def _hosts(plan: Mapping[str, Any]) -> int:
+    members = [
+        one for name in ("flows", "probes", "pages", "datagrams") for one in plan.get(name, [])
+    ]
+    members += [sender for group in plan.get("traffic", []) for sender in group["senders"]]
+    return sum(len({one["hosts"][side] for one in members}) for side in ("near", "far"))
 
 
 def _states_bytes(plan: Mapping[str, Any]) -> int:

@@ -1,0 +1,159 @@
+"""Workloads in the simulator against the same over real sockets in the virtual machine.
+
+Prints mean and 99th percentile of the slowdown of a few hundred flows that come and go, on four
+paths of 20 Mbit/s (targets: within 5 and 15 %); the page times of three pages (target: within
+5 %); and the shares and pings of RRUL's four classes through CAKE diffserv4 at 20 Mbit/s both ways
+(target: within 10 %). Both engines see the same arrivals. `--only PART` runs what has PART in its
+name, `--seeds N` so many seeds of traffic. Exit status 1 where a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fullpipe.engines import run_scenario
+from fullpipe.flent.templates import scenario_of, template
+from fullpipe.metrics import View, goodput_bps, traffic_flows
+from fullpipe.metrics.pages import page_loads
+from fullpipe.recording import Recording
+from fullpipe.scenario import make_scenario
+
+ENGINES = ("sim", "vm")
+PARETO = {"sizes": "pareto", "pareto_shape": 1.2, "pareto_min": "4KB", "pareto_max": "1MB"}
+PATH = {"rate": "20mbit", "rtt": "20ms", "buffer": "1bdp"}
+
+TRAFFIC: dict[str, dict[str, Any]] = {
+    "traffic cubic 30 kB, load 0.5": {
+        "path": PATH,
+        "traffic": [{"cc": "cubic", "load": 0.5, "sizes": "30KB"}],
+    },
+    "traffic bbr3 Pareto, load 0.6, 10 and 60 ms": {
+        "path": PATH,
+        "traffic": [{"cc": "bbr3", "load": 0.6, "senders": 2, "rtts": ["10ms", "60ms"], **PARETO}],
+    },
+    "traffic cubic Pareto, load 0.7, fq_codel": {
+        "path": {**PATH, "qdisc": "fq_codel"},
+        "traffic": [{"cc": "cubic", "load": 0.7, **PARETO}],
+    },
+    "traffic reno down, load 0.8, 20 packets": {
+        "path": {**PATH, "buffer": "20pkt", "reverse_rate": "20mbit"},
+        "traffic": [{"cc": "reno", "load": 0.8, "direction": "down", **PARETO}],
+    },
+}
+TRAFFIC_LENGTH = "12s"
+
+PAGES: dict[str, dict[str, Any]] = {
+    "page of 9 objects, http1": {"levels": [["60KB"], ["200KB", "20KB", "20KB", "50KB"],
+                                            ["30KB", "5KB", "5KB", "100KB"]]},
+    "page of 9 objects, http2": {"levels": [["60KB"], ["200KB", "20KB", "20KB", "50KB"],
+                                            ["30KB", "5KB", "5KB", "100KB"]],
+                                 "protocol": "http2"},
+    "page of one object of 1 MB": {"levels": [["1MB"]]},
+}  # fmt: skip
+RRUL = "rrul"
+
+
+def recorded(document: dict[str, Any], engine: str, seed: int, folder: str) -> Recording:
+    """A run of the scenario."""
+    scenario = make_scenario({**document, "seed": seed})
+    out = Path(folder) / f"{engine}{seed}"
+    (recording,) = run_scenario(scenario, "", [out], engine, seeds=[seed]).recordings
+    for warning in recording.warnings:
+        print(f"  {engine}: {warning}")
+    return recording
+
+
+def slowdowns(recording: Recording) -> Any:
+    """Of every flow that ended."""
+    every = [flows.slowdown for flows in traffic_flows(View(recording, start_s=0.0))]
+    slow = np.concatenate(every)
+    return slow[~np.isnan(slow)]
+
+
+def rrul_figures(recording: Recording) -> dict[str, float]:
+    """Mean goodput in Mbit/s of each class both ways, and the median of each probe in ms, while all
+    streams run."""
+    view = View(recording, start_s=10.0, end_s=recording.metadata["plan"]["duration_ns"] / 1e9 - 6)
+    found = {}
+    for flow, rate in zip(view.flows["flow"], goodput_bps(view), strict=True):
+        found[str(flow)] = float(rate) / 1e6
+    pings = view.samples("ping_samples")
+    for probe in sorted({str(name) for name in pings["probe"]}):
+        values = pings["rtt_us"][pings["probe"] == probe] / 1e3
+        found[probe] = float(np.nanmedian(values))
+    return found
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="PART")
+    parser.add_argument("--seeds", type=int, default=2, help="of traffic (default 2)")
+    parser.add_argument("--length", default="20s", help="of RRUL's streams (default 20s)")
+    options = parser.parse_args()
+    missed = []
+
+    def hold(what: str, simulated: float, machine: float, unit: str, most: float) -> None:
+        off = simulated / machine - 1
+        is_met = abs(off) <= most
+        text = f"{what}: sim {simulated:.4g}, vm {machine:.4g} {unit} ({100 * off:+.1f} %)"
+        print(text if is_met else f"{text}  MISSED", flush=True)
+        if not is_met:
+            missed.append(text)
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, document in TRAFFIC.items():
+            if options.only in name:
+                found = []
+                for engine in ENGINES:
+                    runs = [
+                        slowdowns(recorded({"duration": TRAFFIC_LENGTH, **document}, engine, seed,
+                                           f"{folder}/{name.replace(' ', '_')}"))
+                        for seed in range(1, options.seeds + 1)
+                    ]  # fmt: skip
+                    found.append(np.concatenate(runs))
+                sim, vm = found
+                print(f"{name}: {sim.size} and {vm.size} flows ended")
+                hold("  mean slowdown", sim.mean(), vm.mean(), "", 0.05)
+                p99 = [float(np.quantile(values, 0.99)) for values in found]
+                hold("  99th percentile", *p99, "", 0.15)
+        for name, page in PAGES.items():
+            if options.only in name:
+                document = {
+                    "duration": "4s", "path": PATH,
+                    "page": [{"cc": "cubic", "interval": "1s", "loads": 3, **page}],
+                }  # fmt: skip
+                times = [
+                    np.concatenate([
+                        loads.time_s
+                        for loads in page_loads(View(recorded(
+                            document, engine, 1, f"{folder}/{name.replace(' ', '_')}"), 0.0))
+                    ])
+                    for engine in ENGINES
+                ]  # fmt: skip
+                hold(name, *(1e3 * float(np.mean(one)) for one in times), "ms", 0.05)
+        if options.only in RRUL:
+            path = {
+                "path": {
+                    "rate": "20mbit", "reverse_rate": "20mbit", "rtt": "20ms", "qdisc": "cake",
+                    "reverse_qdisc": "cake", "qdisc_options": {"tins": "diffserv4"},
+                    "reverse_qdisc_options": {"tins": "diffserv4"},
+                }
+            }  # fmt: skip
+            document = scenario_of(template(RRUL), path, "rrul", "cubic", options.length)
+            sim, vm = (
+                rrul_figures(recorded(document, engine, 1, f"{folder}/rrul")) for engine in ENGINES
+            )
+            for what in sim:
+                hold(f"RRUL {what}", sim[what], vm[what], "", 0.1)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

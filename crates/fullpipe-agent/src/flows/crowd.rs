@@ -1,0 +1,261 @@
+//! Flows of traffic that come and go over sockets: each has a connection of its own while it lives.
+//! When a flow comes and what it sends was made before; here it is done. A connection's place, and
+//! with it its ports, is free again when both ends are closed.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::Ipv4Addr;
+
+use fullpipe_net::{derive_seed, purpose};
+use fullpipe_scenario::{Flow, Plan, TrafficRow};
+use fullpipe_workload::{Flows, NewFlow};
+use nix::sys::epoll::EpollFlags;
+use nix::sys::resource::{setrlimit, Resource};
+
+use super::application::Means;
+use super::connection::{Connection, Happening, Role, MAX_FLOWS};
+use crate::sample::FlowMeter;
+
+/// Files that may be open: three a connection, and some.
+const DESCRIPTORS: u64 = 4 * MAX_FLOWS as u64;
+
+/// All groups of a plan.
+pub(crate) struct Crowd {
+    groups: Vec<Group>,
+    /// Connections of the plan's own flows stand before those of the crowd.
+    first: usize,
+    visits: Vec<Option<Visit>>,
+    /// Places of `visits` that are free, the one that has been so for longest first.
+    free: VecDeque<usize>,
+}
+
+struct Group {
+    name: String,
+    flows: Flows,
+    next: Option<NewFlow>,
+    came: u64,
+    start_ns: u64,
+    stop_ns: u64,
+    members: Vec<Member>,
+    low_water_bytes: u32,
+    /// The kernel's name of its congestion control, and whether receivers have it too.
+    congestion: (String, bool),
+    /// Why its first connection broke that did.
+    problem: Option<String>,
+}
+
+/// A sender.
+struct Member {
+    /// A flow of it.
+    flow: Flow,
+    base_rtt_us: u64,
+    ends: [(usize, Ipv4Addr); 2],
+}
+
+/// A flow's stay.
+struct Visit {
+    connection: Connection,
+    meter: FlowMeter,
+    row: TrafficRow,
+    /// Its row has been given out.
+    is_over: bool,
+}
+
+impl Crowd {
+    /// Groups that wait; `ends` holds those of the senders of all groups, `congestion` the name of
+    /// each group's and whether it is at both ends.
+    pub(crate) fn new(
+        plan: &Plan,
+        ends: &[[(usize, Ipv4Addr); 2]],
+        congestion: impl Fn(usize) -> (String, bool),
+    ) -> Result<Self, String> {
+        if !plan.traffic.is_empty() {
+            // Who may not raise it has what it has: a connection that finds none left says so.
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS);
+        }
+        let mut ends = ends.iter();
+        let mut groups = Vec::with_capacity(plan.traffic.len());
+        for (index, traffic) in plan.traffic.iter().enumerate() {
+            let seed = derive_seed(plan.seed, purpose::TRAFFIC, index as u32);
+            let place = |error| format!("traffic {}: {error}", traffic.name);
+            let mut flows = Flows::new(&traffic.source, None, seed).map_err(place)?;
+            let members: Vec<_> = (0..traffic.senders.len())
+                .map(|sender| traffic.member(sender))
+                .zip(ends.by_ref())
+                .map(|(flow, &ends)| Member {
+                    base_rtt_us: plan.base_rtt_ns(&flow) / 1000,
+                    flow,
+                    ends,
+                })
+                .collect();
+            let Some(first) = members.first() else {
+                return Err(format!("traffic {}: has no senders", traffic.name));
+            };
+            groups.push(Group {
+                name: traffic.name.clone(),
+                next: flows.next(),
+                flows,
+                came: 0,
+                start_ns: traffic.start_ns,
+                stop_ns: traffic.stop_ns.unwrap_or(u64::MAX),
+                low_water_bytes: plan.low_water_bytes(&first.flow),
+                members,
+                congestion: congestion(index),
+                problem: None,
+            });
+        }
+        Ok(Self {
+            groups,
+            first: plan.flows.len(),
+            visits: Vec::new(),
+            free: VecDeque::new(),
+        })
+    }
+
+    /// How many groups there are.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// When the next flow of a group comes.
+    pub(crate) fn next_ns(&self, group: usize) -> Option<u64> {
+        let group = &self.groups[group];
+        let at_ns = group.next.as_ref()?.at_ns.saturating_add(group.start_ns);
+        (at_ns < group.stop_ns).then_some(at_ns)
+    }
+
+    /// The next flow of a group comes. The error ends the run.
+    pub(crate) fn arrive(&mut self, index: usize, means: &Means) -> Result<(), String> {
+        let group = &mut self.groups[index];
+        let Some(new) = group.next.take() else {
+            return Ok(());
+        };
+        group.next = group.flows.next();
+        let number = group.came;
+        group.came += 1;
+        let sender = (number % group.members.len() as u64) as usize;
+        let member = &mut group.members[sender];
+        member.flow.amount_bytes = Some(new.bytes);
+        let place = self.free.pop_front().unwrap_or(self.visits.len());
+        let slot = self.first + place;
+        if slot >= MAX_FLOWS {
+            return Err(format!(
+                "traffic {}: more than {} flows at once; they come faster than the path passes them",
+                group.name,
+                MAX_FLOWS - self.first
+            ));
+        }
+        let mut connection = Connection::open(
+            &member.flow,
+            slot,
+            (&group.congestion.0, group.congestion.1),
+            means.nodes,
+            member.ends,
+            group.low_water_bytes,
+            false,
+        )
+        .map_err(|error| format!("traffic {}, flow {number}: {error}", group.name))?;
+        let row = TrafficRow {
+            group_id: index as u64,
+            number,
+            sender: sender as u64,
+            base_rtt_us: member.base_rtt_us,
+            start_us: means.t_ns / 1000,
+            size_bytes: new.bytes,
+            chunks: 1,
+            ..TrafficRow::default()
+        };
+        connection
+            .start(means.poller)
+            .map_err(|error| format!("traffic {}, flow {number}: {error}", group.name))?;
+        let visit = Visit {
+            connection,
+            meter: FlowMeter::new(slot as u64, false),
+            row,
+            is_over: false,
+        };
+        if place == self.visits.len() {
+            self.visits.push(Some(visit));
+        } else {
+            self.visits[place] = Some(visit);
+        }
+        Ok(())
+    }
+
+    /// A descriptor of the connection `slot` is ready; the row of a flow that is over by this.
+    pub(crate) fn handle(
+        &mut self,
+        slot: usize,
+        role: Role,
+        flags: EpollFlags,
+        means: &Means,
+    ) -> Option<TrafficRow> {
+        let place = slot - self.first;
+        let visit = self.visits.get_mut(place)?.as_mut()?;
+        if visit.is_over {
+            if visit.connection.is_gone() {
+                self.leave(place);
+            }
+            return None;
+        }
+        let happening = visit
+            .connection
+            .handle(role, flags, means.poller, means.payload);
+        match happening {
+            Some(Happening::Finished) => {
+                visit.is_over = true;
+                visit.row.completion_us = Some(means.t_ns / 1000);
+                let row = visit.row();
+                if visit.connection.is_gone() {
+                    self.leave(place);
+                }
+                Some(row)
+            }
+            Some(Happening::Broken(error)) => {
+                let row = visit.row();
+                let group = &mut self.groups[row.group_id as usize];
+                let sentence = format!("traffic {}, flow {}: {error}", group.name, row.number);
+                group.problem.get_or_insert(sentence);
+                self.leave(place);
+                Some(row)
+            }
+            Some(Happening::Established) | None => None,
+        }
+    }
+
+    /// The place is free.
+    fn leave(&mut self, place: usize) {
+        self.visits[place] = None;
+        self.free.push_back(place);
+    }
+
+    /// Why connections broke: a sentence of each group where one did.
+    pub(crate) fn problems(&mut self) -> impl Iterator<Item = String> + '_ {
+        let groups = self.groups.iter_mut();
+        groups.filter_map(|group| group.problem.take())
+    }
+
+    /// The run ends: rows of flows that are not over.
+    pub(crate) fn end(&mut self) -> Vec<TrafficRow> {
+        let visits = std::mem::take(&mut self.visits);
+        let left = visits.into_iter().flatten();
+        left.filter(|visit| !visit.is_over)
+            .map(|mut visit| visit.row())
+            .collect()
+    }
+}
+
+impl Visit {
+    /// What the kernel says of the flow now.
+    fn row(&mut self) -> TrafficRow {
+        // A sender that the kernel has nothing to say of has sent nothing that counts.
+        let _: io::Result<()> = self.meter.look(&self.connection, 0, |_| ());
+        TrafficRow {
+            bytes_acked: self.meter.acked_bytes(&self.connection),
+            packets_sent: u64::from(self.meter.sender().data_segs_out),
+            packets_retransmitted: u64::from(self.meter.sender().total_retrans),
+            timeouts: self.meter.timeouts(),
+            ..self.row.clone()
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What the measured machine had to do: time of its processors, traffic of its hosts' ports, memory
+//! of TCP, ten times a second. It must never judge (health.rs does).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use fullpipe_scenario::stream::Frame;
+use fullpipe_scenario::{CpuRow, NicRow, TcpMemoryRow};
+
+use super::cpu::{processor_times, Times};
+use crate::net::{Node, Topology};
+
+/// From one look to the next: CPUnetLOG's 10 Hz.
+pub(crate) const HOST_INTERVAL_NS: u64 = 100_000_000;
+/// Hosts whose ports are read: each look at one costs the machine that is measured.
+const MAX_HOSTS: usize = 64;
+/// More than any list of ports that fits a screen.
+const FILE_BYTES: usize = 1 << 14;
+
+/// Counters of one port: bytes and packets, received and sent.
+type Counters = [u64; 4];
+
+/// Reads this machine. Everything is counted from [`HostMeter::begin`] on.
+pub(crate) struct HostMeter {
+    machine: &'static str,
+    ports: Vec<Ports>,
+    sockstat: Option<File>,
+    page_bytes: u64,
+    processors: Vec<Times>,
+}
+
+/// The ports of one host.
+struct Ports {
+    host: String,
+    file: File,
+    before: Vec<(String, Counters)>,
+}
+
+impl HostMeter {
+    /// The hosts of a topology; of one that is beyond our control, this machine as it is.
+    pub(crate) fn new(machine: &'static str, topology: &Topology) -> Result<Self, String> {
+        let all = [
+            &topology.flow_ends,
+            &topology.probe_ends,
+            &topology.application_ends,
+            &topology.traffic_ends,
+        ];
+        let hosts: BTreeSet<usize> = all
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|&(node, _)| node)
+            .filter(|&node| node < topology.nodes.len())
+            .collect();
+        let mut ports = Vec::new();
+        for node in hosts.into_iter().take(MAX_HOSTS) {
+            let Node { name, .. } = &topology.nodes[node];
+            topology.nodes[node].enter()?;
+            ports.push(Ports::open(name.clone())?);
+        }
+        if topology.nodes.is_empty() {
+            ports.push(Ports::open(machine.to_owned())?);
+        }
+        Ok(Self {
+            machine,
+            ports,
+            // A kernel that does not tell is no reason not to measure.
+            sockstat: File::open("/proc/thread-self/net/sockstat").ok(),
+            page_bytes: page_bytes(),
+            processors: Vec::new(),
+        })
+    }
+
+    /// What is counted now is nought from now on.
+    pub(crate) fn begin(&mut self) {
+        self.processors = processor_times();
+        for ports in &mut self.ports {
+            ports.before = ports.read();
+        }
+    }
+
+    /// Rows of this moment.
+    pub(crate) fn rows(&self, t_us: u64, mut put: impl FnMut(Frame)) {
+        for now in processor_times() {
+            let known = self.processors.iter().find(|times| times.cpu == now.cpu);
+            // A processor that was switched on meanwhile has its own beginning.
+            let before = known.copied().unwrap_or(now);
+            let since = |of: fn(&Times) -> u64| of(&now).saturating_sub(of(&before)) / 1000;
+            put(Frame::Cpu(CpuRow {
+                t_us,
+                machine: self.machine.to_owned(),
+                cpu: now.cpu,
+                user_us: since(|times| times.user_ns),
+                system_us: since(|times| times.system_ns),
+                irq_us: since(|times| times.irq_ns),
+                softirq_us: since(|times| times.softirq_ns),
+                steal_us: since(|times| times.steal_ns),
+                idle_us: since(|times| times.idle_ns),
+            }));
+        }
+        for ports in &self.ports {
+            for (nic, now) in ports.read() {
+                let known = ports.before.iter().find(|(name, _)| *name == nic);
+                let before = known.map_or(now, |(_, counters)| *counters);
+                let [received_bytes, received_packets, sent_bytes, sent_packets] =
+                    std::array::from_fn(|index| now[index].saturating_sub(before[index]));
+                put(Frame::Nic(NicRow {
+                    t_us,
+                    host: ports.host.clone(),
+                    nic,
+                    received_bytes,
+                    received_packets,
+                    sent_bytes,
+                    sent_packets,
+                }));
+            }
+        }
+        let told = self.sockstat.as_ref().map(read);
+        if let Some([sockets, orphans, pages]) = told.and_then(|text| sockets(&text.ok()?)) {
+            put(Frame::TcpMemory(TcpMemoryRow {
+                t_us,
+                machine: self.machine.to_owned(),
+                memory_bytes: pages * self.page_bytes,
+                sockets,
+                orphans,
+            }));
+        }
+    }
+}
+
+impl Ports {
+    /// Of the namespace that the thread is in.
+    fn open(host: String) -> Result<Self, String> {
+        let path = "/proc/thread-self/net/dev";
+        Ok(Self {
+            file: File::open(path).map_err(|error| format!("{host}: {path}: {error}"))?,
+            host,
+            before: Vec::new(),
+        })
+    }
+
+    fn read(&self) -> Vec<(String, Counters)> {
+        read(&self.file).map_or_else(|_| Vec::new(), |text| counters(&text))
+    }
+}
+
+/// Ports of /proc/net/dev but the loopback: 8 columns of what was received, 8 of what was sent.
+fn counters(text: &str) -> Vec<(String, Counters)> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, numbers) = line.split_once(':')?;
+            let name = name.trim();
+            let numbers: Vec<u64> = numbers
+                .split_ascii_whitespace()
+                .map(str::parse)
+                .collect::<Result<_, _>>()
+                .ok()?;
+            let at = |index: usize| numbers.get(index).copied();
+            let found = [at(0)?, at(1)?, at(8)?, at(9)?];
+            (name != "lo").then(|| (name.to_owned(), found))
+        })
+        .collect()
+}
+
+/// Sockets that hold memory, those without an owner, and pages of the line `TCP:` of
+/// /proc/net/sockstat; all three are the machine's (net/ipv4/proc.c sockstat_seq_show()).
+fn sockets(text: &str) -> Option<[u64; 3]> {
+    let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
+    let value = |name: &str| -> Option<u64> {
+        let mut words = line.split(' ').skip_while(|word| *word != name);
+        words.nth(1)?.parse().ok()
+    };
+    Some([value("alloc")?, value("orphan")?, value("mem")?])
+}
+
+/// A file of /proc from its beginning.
+fn read(file: &File) -> io::Result<String> {
+    let mut text = vec![0; FILE_BYTES];
+    let mut count = 0;
+    loop {
+        let got = file.read_at(&mut text[count..], count as u64)?;
+        count += got;
+        if got == 0 || count == text.len() {
+            break;
+        }
+    }
+    text.truncate(count);
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn page_bytes() -> u64 {
+    let known = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+    known.ok().flatten().map_or(4096, |bytes| bytes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_without_the_loopback_and_headings() {
+        let text = "Inter-|   Receive       |  Transmit\n face |bytes packets\n\
+                    \x20   lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n\
+                    \x20 eth0:1500 3 0 0 0 0 0 0 66 1 0 0 0 0 0 0\n";
+        assert_eq!(counters(text), [("eth0".to_owned(), [1500, 3, 66, 1])]);
+        assert_eq!(counters("eth0: 1 2 3"), []);
+    }
+
+    #[test]
+    fn the_memory_of_tcp_is_found_by_name() {
+        let text =
+            "sockets: used 9\nTCP: inuse 3 orphan 1 tw 4 alloc 5 mem 20\nUDP: inuse 2 mem 1\n";
+        assert_eq!(sockets(text), Some([5, 1, 20]));
+        assert_eq!(sockets("TCP: inuse 3"), None);
+    }
+}
