@@ -7,14 +7,18 @@ import lzma
 import os
 import random
 import struct
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from fullpipe.engines.child import be_as_nice_as_the_parent
+from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.vmlinux import unpacked
+from fullpipe.errors import RunError, UserError
 
 
 def test_as_many_machines_as_cores_each_have_their_own_and_one_more_has_none(
@@ -45,6 +49,21 @@ def test_a_confined_process_stays_on_its_core_as_a_batch_job() -> None:
         confine(core)
         right = os.sched_getaffinity(0) == {core}
         os._exit(0 if right and os.sched_getscheduler(0) == os.SCHED_BATCH else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="no autogroups here")
+def test_a_machine_in_a_session_of_its_own_is_as_nice_as_who_started_it() -> None:
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        Path("/proc/self/autogroup").write_text("7")
+        command = ["cat", "/proc/self/autogroup"]
+        said = subprocess.run(
+            command, capture_output=True, start_new_session=True, check=True,
+            preexec_fn=be_as_nice_as_the_parent,
+        )  # fmt: skip
+        os._exit(0 if said.stdout.split()[-1] == b"7" else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -103,3 +122,34 @@ def test_damaged_images_are_left_to_qemu_whatever_byte_is_wrong(tmp_path: Path) 
             bad[dice.randrange(len(bad))] = dice.randrange(256)
         path.write_bytes(bad[: dice.randrange(1, len(bad) + 1)])
         assert unpacked(path, tmp_path / "kept").is_file()
+
+
+def test_a_kernel_that_was_built_here_is_found_by_its_name_with_its_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    built = bytearray(image(elf(PVH), gzip.compress))
+    built[0x202:0x206] = b"HdrS"
+    struct.pack_into("<H", built, 0x20E, 0x100)
+    built[0x300:0x310] = b"7.3.4-own (me) \0"
+    (tmp_path / "bzImage").write_bytes(built)
+    (tmp_path / "sch_new.ko").write_bytes(b"new")
+    for _ in range(2):  # the second takes the place of the first
+        kernels.keep("own-7.3", tmp_path / "bzImage", [tmp_path / "sch_new.ko"])
+    found = kernels.find("own-7.3", None)
+    assert (found.release, found.image.read_bytes()) == ("7.3.4-own", bytes(built))
+    assert [path.name for path in found.modules.iterdir()] == ["sch_new.ko"]
+    assert kernels.own() == ["own-7.3"]
+    with pytest.raises(
+        UserError, match=r"--kernel mine: no such file; must be .*7\.3, own-7\.3 or"
+    ):
+        kernels.find("mine", None)
+
+
+def test_no_kernel_is_kept_under_the_name_of_a_version_or_of_a_folder(tmp_path: Path) -> None:
+    for name in ("6.12", "", "../there", ".hidden", "a b"):
+        with pytest.raises(UserError, match="--name"):
+            kernels.own_name(name)
+    (tmp_path / "text").write_text("no kernel")
+    with pytest.raises(RunError, match="no x86 kernel image"):
+        kernels.keep("own", tmp_path / "text", [])

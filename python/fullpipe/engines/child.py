@@ -1,10 +1,13 @@
-"""Child processes that never outlive this one."""
+"""Child processes that never outlive this one, nor take more of the host than it would."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
+from contextlib import suppress
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PATIENCE_S = 10
@@ -13,6 +16,14 @@ _PATIENCE_S = 10
 def die_with_parent() -> None:
     """For `preexec_fn`: the kernel ends the child when this process ends, even by SIGKILL."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def be_as_nice_as_the_parent() -> None:
+    """For `preexec_fn`: a session of its own would compete as one that nobody made nice (sched(7),
+    autogroup)."""
+    with suppress(OSError, ValueError):  # a kernel without autogroups, or a parent that is gone
+        told = Path(f"/proc/{os.getppid()}/autogroup").read_text(encoding="ascii")
+        Path("/proc/self/autogroup").write_text(str(int(told.split()[-1])), encoding="ascii")
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

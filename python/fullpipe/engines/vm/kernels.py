@@ -1,5 +1,6 @@
-"""Kernels for the virtual machine: Debian's packages, unpacked into a cache and never installed, or
-any other image that the user names. It knows nothing of plans.
+"""Kernels for the virtual machine: Debian's packages, unpacked into a cache and never installed,
+those that scripts/build_kernel.py made and kept there, or any other image that the user names. It
+knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +42,9 @@ VERSIONS = {
 DEFAULT = next(iter(VERSIONS))
 #: Bytes in which an x86 kernel image says what it is (Documentation/arch/x86/boot.rst).
 _BOOT_MAGIC = (0x202, b"HdrS")
+#: Folder of the kernels that were built here, beside Debian's.
+_OWN = "own"
+_OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True)
@@ -64,21 +69,59 @@ def find(name: str | None, modules: str | None) -> Kernel:
                 "`fullpipe doctor --mend` downloads it"
             )
         return kernel
+    if name in own():
+        if modules is not None:
+            raise UserError("--modules: only with --kernel PATH")
+        return _own(name)
     image = Path(name)
     if not image.is_file():
         raise UserError(
-            f"--kernel {name}: no such file; must be {', '.join(VERSIONS)} or the path of a "
-            "kernel image (bzImage)"
+            f"--kernel {name}: no such file; must be {', '.join([*VERSIONS, *own()])} or the path "
+            "of a kernel image (bzImage)"
         )
-    with image.open("rb") as file:
-        head = file.read(0x210)
-    if head[_BOOT_MAGIC[0] : _BOOT_MAGIC[0] + 4] != _BOOT_MAGIC[1]:
+    if not _is_image(image):
         raise UserError(f"--kernel {name}: is no x86 kernel image (bzImage)")
     if modules is None or not Path(modules).is_dir():
         raise UserError(
             f"--kernel {name}: needs --modules DIR, the folder of its modules (lib/modules/RELEASE)"
         )
     return Kernel(_release(image), image, Path(modules))
+
+
+def own() -> list[str]:
+    """Names of the kernels that were built here (`keep`)."""
+    names = (image.parent.name for image in (_cache() / _OWN).glob("*/vmlinuz"))
+    return sorted(name for name in names if _OWN_NAME.fullmatch(name))
+
+
+def own_name(name: str) -> str:
+    """The name, if a kernel may be kept under it; raises UserError else."""
+    if name in VERSIONS or not _OWN_NAME.fullmatch(name):
+        raise UserError(
+            f"--name {name}: must be letters, digits, `.`, `_`, `-`, and none of Debian's versions "
+            f"({', '.join(VERSIONS)})"
+        )
+    return name
+
+
+def keep(name: str, image: Path, modules: Sequence[Path]) -> Kernel:
+    """Keeps a kernel that was built here for `find`, in place of one of that name. `modules`: their
+    files and folders, and the build's `modules.builtin`. Raises RunError where the image is
+    none."""
+    if not _is_image(image):
+        raise RunError(f"{image}: is no x86 kernel image (bzImage)")
+    target = _cache() / _OWN / own_name(name)
+    made = Path(tempfile.mkdtemp(dir=_made(target.parent), prefix="."))
+    shutil.copy(image, made / "vmlinuz")
+    (made / "modules").mkdir()
+    for path in modules:
+        if path.is_dir():
+            shutil.copytree(path, made / "modules" / path.name, symlinks=True)
+        else:
+            shutil.copy(path, made / "modules")
+    shutil.rmtree(target, ignore_errors=True)
+    made.rename(target)
+    return _own(name)
 
 
 def cached(version: str) -> Kernel | None:
@@ -138,6 +181,17 @@ def _newest(archive: Archive, version: str) -> tuple[str, str]:
         )
     newest = max(matches, key=lambda match: [int(n) for n in re.findall(r"\d+", match[1])])
     return newest[0], newest[1]
+
+
+def _own(name: str) -> Kernel:
+    folder = _cache() / _OWN / name
+    return Kernel(_release(folder / "vmlinuz"), folder / "vmlinuz", folder / "modules")
+
+
+def _is_image(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(0x210)
+    return head[_BOOT_MAGIC[0] : _BOOT_MAGIC[0] + 4] == _BOOT_MAGIC[1]
 
 
 def _release(image: Path) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from fullpipe import _native
 from fullpipe.cache import user_cache
 from fullpipe.engines import assets
-from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.child import be_as_nice_as_the_parent, die_with_parent, stop
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.vm import shared, snapshot
 from fullpipe.engines.vm.core import confine, reserved
@@ -155,6 +155,7 @@ def _launch(
 
 def _prepare(core: int | None) -> None:
     die_with_parent()
+    be_as_nice_as_the_parent()
     confine(core)
 
 
