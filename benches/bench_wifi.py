@@ -2,9 +2,11 @@
 
 FILE has the columns of ns-3 rows (case_id, standard, width_mhz, mcs, nss, gi_ns, n_stations,
 ampdu_max_bytes, access_category, direction, goodput_bps, ...; docs/wifi.md). Rows of one case and
-seed are one run; here it is repeated with several seeds and their mean is compared. Exit status 1
-where a target is missed. Usage: `bench_wifi.py [FILE.csv] [--only TEXT] [--seeds N] [--all]`;
-without a file only the closed formula for one station and the speed are checked.
+seed are one run; here it is repeated with several seeds and their mean is compared. By --uplinks
+measured uplinks (test, cc, streams_up, up_bytes_mbps, ping_raw_median) are held against the one set
+of assumptions of wifi_uplink.toml. Exit status 1 where a target is missed. Usage: `bench_wifi.py
+[FILE.csv] [--uplinks FILE.csv] [--only TEXT] [--seeds N] [--all]`; without a file only the speed is
+checked.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import statistics
 import sys
 import time
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +44,14 @@ TARGETS = {
     "no preamble detection": None,
     "TCP, goodput": 0.08,
     "TCP, ping": 0.25,
+    "uplinks, total": 0.20,
+    "uplinks, ping": 0.50,
+    "fewer streams, total": None,
+    "fewer streams, ping": None,
 }
+#: Streams from which measured uplinks have targets.
+MANY_STREAMS = 8
+UPLINK = Path(__file__).with_name("wifi_uplink.toml")
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,9 @@ class Check:
 
     @property
     def error(self) -> float:
-        """Relative deviation."""
+        """Relative deviation; of a measured uplink's ping the factor between the two, less one."""
+        if self.kind.endswith("streams, ping") or self.kind == "uplinks, ping":
+            return max(self.value / self.expected, self.expected / self.value) - 1
         return self.value / self.expected - 1 if self.expected else 0.0
 
     @property
@@ -187,15 +199,9 @@ def saturated_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
 def tcp_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
     """A TCP row: 20 ms of wire at 1 Gbit/s behind one station, pings beside the flows."""
     row = rows[0]
-    totals, pings = [], []
-    for seed in range(1, seeds + 1):
-        plan = resolve(make_scenario(tcp_scenario(row)), seed)
-        raw = _native.sim.run(json.dumps(plan))
-        sent = memoryview(raw["flows"]["bytes_delivered"][1]).cast("Q")
-        totals.append(8e-6 * sum(sent) / float(row["seconds"]))
-        values, valid = raw["ping_samples"]["rtt_us"][1]
-        rtts = zip(memoryview(values).cast("Q"), valid, strict=True)
-        pings.append(statistics.median(rtt for rtt, is_valid in rtts if is_valid) / 1000)
+    runs = [tcp_run(tcp_scenario(row), seed) for seed in range(1, seeds + 1)]
+    totals = [8e-6 * sent / float(row["seconds"]) for sent, _ in runs]
+    pings = [ping for _, ping in runs]
     expected_ms, expected = float(row["ping_p50_ms"]), float(row["goodput_bps"]) / 1e6
     case = row["case_id"]
     checks = [Check("TCP, ping", case, statistics.fmean(pings), expected_ms, "ms")]
@@ -237,6 +243,45 @@ def tcp_scenario(row: dict[str, str]) -> dict[str, Any]:
         "probe": [{}],
         "host": {"rmem_max": "16MB", "wmem_max": "16MB", "ack_policy": "every_second"},
     }
+
+
+def uplink_checks(rows: list[dict[str, str]], seeds: int) -> list[Check]:
+    """Measured uplinks of TCP alone beside the simulation with as many streams: payload of all over
+    the time that they run, median of the pings over the whole time, as the files have both."""
+    checks, known = [], {}
+    for row in rows:
+        count = int(row["streams_up"])
+        if not row["test"].startswith("tcp_"):
+            continue
+        if count not in known:
+            known[count] = uplink(count, seeds)
+        total, ping = known[count]
+        kind = "uplinks" if count >= MANY_STREAMS else "fewer streams"
+        case = f"{row['test']} {row['cc']}, {count} streams"
+        measured, measured_ms = float(row["up_bytes_mbps"]), float(row["ping_raw_median"])
+        checks.append(Check(f"{kind}, total", case, total, measured))
+        checks.append(Check(f"{kind}, ping", case, ping, measured_ms, "ms"))
+    return checks
+
+
+def uplink(count: int, seeds: int) -> tuple[float, float]:
+    """Mbit/s of all streams together, median ping in ms."""
+    scenario = tomllib.loads(UPLINK.read_text(encoding="utf-8"))
+    flow = scenario["flow"][0]
+    flow["count"] = count
+    seconds = float(flow["stop"].removesuffix("s")) - float(flow["start"].removesuffix("s"))
+    runs = [tcp_run(scenario, seed) for seed in range(1, seeds + 1)]
+    totals, pings = zip(*runs, strict=True)
+    return 8e-6 * statistics.fmean(totals) / seconds, statistics.fmean(pings)
+
+
+def tcp_run(scenario: dict[str, Any], seed: int) -> tuple[int, float]:
+    """Payload in bytes that all flows delivered, median ping in ms."""
+    raw = _native.sim.run(json.dumps(resolve(make_scenario(scenario), seed)))
+    sent = memoryview(raw["flows"]["bytes_delivered"][1]).cast("Q")
+    values, valid = raw["ping_samples"]["rtt_us"][1]
+    rtts = zip(memoryview(values).cast("Q"), valid, strict=True)
+    return sum(sent), statistics.median(rtt for rtt, is_valid in rtts if is_valid) / 1000
 
 
 def speed_packets_per_s() -> float:
@@ -281,6 +326,7 @@ def main() -> None:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="reference rows")
+    parser.add_argument("--uplinks", type=Path, help="measured uplinks")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seeds", type=int, default=4, help="repetitions of saturated cases")
     parser.add_argument("--all", action="store_true", help="print every row")
@@ -295,6 +341,9 @@ def main() -> None:
     for (case, _), rows in cases.items():
         check = tcp_checks if case.startswith("D-") else saturated_checks
         checks += check(rows, args.seeds)
+    if args.uplinks:
+        with args.uplinks.open(newline="") as file:
+            checks += uplink_checks(list(csv.DictReader(file)), min(args.seeds, 2))
     failed = show(checks, args.all) if checks else False
     speed = speed_packets_per_s()
     print(f"\nspeed: {speed / 1e6:.2f} million delivered packets a CPU second, target 1")

@@ -534,8 +534,6 @@ class Scenario(Part):
         for kind, members in kinds:
             names = [one.name for one in members if one.name]
             for index, one in enumerate(members):
-                if self.channels:
-                    raise ValueError(f"{kind}: not with Wi-Fi so far")
                 if one.name and names.count(one.name) > 1:
                     raise ValueError(f"{kind}: the name {one.name!r} is used twice")
                 if one.start >= self.duration:

@@ -61,6 +61,24 @@ def test_a_stream_beyond_the_rate_loses_what_is_beyond(tmp_path: Path) -> None:
     assert 1 - stream.loss_ratio == pytest.approx(carried / 20e6, abs=0.02)
 
 
+def test_pages_and_streams_cross_a_channel_at_its_first_station(tmp_path: Path) -> None:
+    stations = [{"name": "near", "mcs": 7}, {"name": "far", "mcs": 0}]
+    view = run(
+        tmp_path,
+        wifi={"standard": "n", "station": stations},
+        page=[{"cc": "cubic", "levels": [["1MB"]], "lookup": "once", "loads": 1, "start": "1s"}],
+        udp=[{"rate": "64kbit", "payload": "160B", "stop": "1s"}],
+        path={**PATH, "rate": "1gbit", "reverse_rate": "1gbit"},
+    )
+    (loads,), (stream,) = page_loads(view), streams(view)
+    # At MCS 7 65 Mbit/s, of which an aggregate's acknowledgements and contention leave four fifths;
+    # MCS 0 has a tenth. Look-up, handshake and slow start are a dozen round trips at most.
+    at_rate_s = 2**20 * 8 / 65e6
+    assert at_rate_s < loads.time_s[0] < at_rate_s / 0.8 + 12 * 0.04
+    assert stream.loss_ratio == 0
+    assert stream.delay_s == pytest.approx(0.02, abs=2e-3)
+
+
 def test_a_paced_application_writes_so_much_at_a_time(tmp_path: Path) -> None:
     flow = {"cc": "cubic", "pattern": {"write": "10000B", "every": "100ms"}}
     view = run(tmp_path, flow=[flow])

@@ -63,7 +63,7 @@ pub enum Medium {
         /// The channel.
         channel: Box<Wifi>,
         /// At which of its stations each flow is, and then each probe: positions in the channel's
-        /// list.
+        /// list. Whoever has none, as pages and streams of datagrams, is at the first.
         stations: Vec<u16>,
     },
 }

@@ -328,9 +328,6 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
         );
     }
     let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
-    if has_applications && plan.links.iter().any(is_wifi) {
-        return bad("pages, datagrams: not over Wi-Fi links");
-    }
     if !plan.traffic.is_empty() && plan.links.iter().any(is_wifi) {
         return bad("traffic: not over Wi-Fi links");
     }

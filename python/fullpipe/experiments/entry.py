@@ -31,7 +31,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-AxisValue = str | int | float | dict[Name, str | int | float | bool]
+AxisValue = str | int | float | dict[Name, str | int | float | bool | list[Any] | dict[str, Any]]
 
 
 class SizeOptions(_Part):

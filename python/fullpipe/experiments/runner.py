@@ -141,10 +141,16 @@ def _picked(
 
 
 def _asked(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list[Asked]:
-    """The cells as sweeps know them, with the keys of their runs."""
+    """The cells as sweeps know them, with the keys of their runs. For an axis's fields that are
+    lists or tables its label stands."""
     keys = iter(job.key for job in jobs)
     return [
-        Asked(number, cell.fields, [next(keys) for _ in range(count)], cell.scenario.seed)
+        Asked(
+            number,
+            {k: value for k, value in cell.fields.items() if not isinstance(value, list | dict)},
+            [next(keys) for _ in range(count)],
+            cell.scenario.seed,
+        )
         for number, cell, count in picked
     ]
 

@@ -14,7 +14,7 @@ const TIMER: usize = 0;
 #[derive(Debug)]
 pub struct WifiLink<P> {
     channel: Channel<P>,
-    /// Indices of stations, by owner.
+    /// Indices of stations, by owner; the first for those behind its end.
     stations: Vec<u16>,
     delivered: Vec<Delivered<P>>,
 }
