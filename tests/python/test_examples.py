@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 import fullpipe
+from kernel_host import available, loaded, program, why_not
+
+__all__ = ["loaded"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cc"
 
@@ -59,3 +63,15 @@ def test_aimd_is_reno_with_its_constant_in_c_and_in_python(folder: Path) -> None
     assert run(f"{folder}/aimd.h").table("flow_samples") == theirs
     mine = run(f"{folder}/mine.py:Mine").table("flow_samples")
     assert mine == theirs
+
+
+@pytest.mark.root
+@pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+@pytest.mark.parametrize("name", ["aimd", "vegas", "copa"])
+def test_this_hosts_kernel_runs_them_for_any_program(
+    name: str, folder: Path, loaded: Callable[..., str]
+) -> None:
+    there = loaded(f"{folder}/{name}.h")
+    assert there in available()
+    with program(there, 2_000_000) as user:
+        assert user.transfer() == {"arrived": 2_000_000, "name": there}

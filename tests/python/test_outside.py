@@ -77,6 +77,12 @@ def test_a_broken_file_is_refused_with_its_reason(kind: str, tmp_path: Path) -> 
     assert str(path.name) in str(refusal.value)
 
 
+def test_a_division_of_signed_values_is_refused_for_the_kernel(tmp_path: Path) -> None:
+    path = changed(tmp_path, GROW, "ctl->cwnd += (u32)((s32)left / (s32)conn->mss_bytes);")
+    with pytest.raises(UserError, match=r"mine\.h:42: division of signed values"):
+        outside.compile_bpf(outside.read(path))
+
+
 @pytest.mark.parametrize("kind", CONTAINED)
 def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(kind: str, tmp_path: Path) -> None:
     old, new, reason = CONTAINED[kind]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.outside.native import _run, explain_errors
 from fullpipe.outside.source import Source, folder_of, is_class, keep, source_of
+
+_SIGNED_DIVISION = re.compile(
+    r"(?:sdiv|srem) [^\n]*?, (\S+?:\d+):\d+|^(\S+?:\d+):\d+: error: [^\n]*signed division", re.M
+)
 
 
 def bpf_object(identity: str) -> Path:
@@ -44,14 +49,27 @@ def compile_bpf(source: Source) -> Path:
         f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
         f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
         f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
-        "-o", str(partial),
+        "-fno-crash-diagnostics", "-o", str(partial),
     ])  # fmt: skip
     if answer.returncode != 0:
         words = source.place(answer.stderr)
         if "bpf/bpf_helpers.h" in words:
             raise UserError("libbpf's headers are missing: apt-get install libbpf-dev")
         raise UserError(
-            explain_errors(source, words) or f"{source.path}: clang: {words.strip()[-500:]}"
+            _explain_division(words)
+            or explain_errors(source, words)
+            or f"{source.path}: clang: {words.strip()[-500:]}"
         )
     partial.rename(out)
     return out
+
+
+def _explain_division(words: str) -> str | None:
+    """Of signed values: clang ends there (14) or says an error of its own (17 and later)."""
+    found = _SIGNED_DIVISION.search(words)
+    if not found:
+        return None
+    return (
+        f"{found[1] or found[2]}: division of signed values: eBPF has none before Linux 6.6; "
+        "divide unsigned ones"
+    )
