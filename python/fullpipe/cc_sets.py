@@ -210,6 +210,8 @@ def choose(name: str, tables: Mapping[str, Table]) -> Choice:
     a file, one of them as `SET[constant=value,...]`, a variant of the scenario, or `kernel:NAME`.
 
     Raises UserError for an unknown name, an unknown constant or a value out of range."""
+    if not tables and (plain := _plain(name)) is not None:
+        return plain
     if is_kernel(name):
         return Choice(name, None)
     table = tables.get(name)
@@ -225,6 +227,13 @@ def choose(name: str, tables: Mapping[str, Table]) -> Choice:
         changes = table.changes
     values = known.with_overrides(changes)
     return Choice(changed_name(known, values), known, values)
+
+
+@cache
+def _plain(name: str) -> Choice | None:
+    """A set of the registry as it is; None where the name says more or is another's."""
+    known = cc_sets().get(name)
+    return None if known is None else Choice(name, known, known.values)
 
 
 def base_of(name: str, tables: Mapping[str, Table]) -> CcSet | None:
@@ -249,6 +258,8 @@ def changed_name(base: CcSet, values: Iterable[int]) -> str:
 def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
     """Raises UserError unless every name exists, every table fits its set and a flow uses it."""
     names = list(names)
+    if not tables and all(_plain(name) for name in names):
+        return
     files = _files(names)
     used = {*names, *(found.name for found in files.values())}
     for name, table in tables.items():

@@ -456,18 +456,22 @@ class Scenario(Part):
         None, description="a Wi-Fi hop before the path: its stations send and receive"
     )
     link: list[Link] = Field(
-        default=[], max_length=64, description="a row of links in place of [path], which may then "
-        "hold mtu and ecn only"
+        default_factory=list, max_length=64, description="a row of links in place of [path], which "
+        "may then hold mtu and ecn only"
     )  # fmt: skip
-    flow: list[Flow] = Field(default=[], description="the connections")
-    page: list[Page] = Field(default=[], max_length=64, description="pages that are loaded")
-    udp: list[Udp] = Field(default=[], max_length=64, description="streams of datagrams")
-    traffic: list[Traffic] = Field(default=[], max_length=64, description="flows that come and go")
-    probe: list[Probe] = Field(default=[], max_length=16)
+    flow: list[Flow] = Field(default_factory=list, description="the connections")
+    page: list[Page] = Field(
+        default_factory=list, max_length=64, description="pages that are loaded"
+    )
+    udp: list[Udp] = Field(default_factory=list, max_length=64, description="streams of datagrams")
+    traffic: list[Traffic] = Field(
+        default_factory=list, max_length=64, description="flows that come and go"
+    )
+    probe: list[Probe] = Field(default_factory=list, max_length=16)
     host: Host = Host()
     cc: dict[str, CcTable] = Field(
-        default={}, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and variants, "
-        '[cc.cubic85] base = "cubic" beta = 0.85'
+        default_factory=dict, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and "
+        'variants, [cc.cubic85] base = "cubic" beta = 0.85'
     )  # fmt: skip
 
     @model_validator(mode="before")
@@ -633,6 +637,8 @@ class Scenario(Part):
     @property
     def cc_tables(self) -> dict[str, Table]:
         """The tables of `cc`, as `cc_sets` takes them."""
+        if not self.cc:
+            return {}
         from fullpipe.cc_sets import Table  # the registry is compiled: only when needed
 
         return {
@@ -738,7 +744,8 @@ def make_scenario(
     """The scenario in a dictionary of the TOML file's shape; `source` names it in errors.
 
     Raises UserError naming source, key, value and what is allowed."""
-    changed = apply_changes(document, changes)
+    wanted = list(changes)
+    changed = document if type(document) is dict and not wanted else apply_changes(document, wanted)
     try:
         scenario = Scenario.model_validate(changed)
     except ValidationError as error:

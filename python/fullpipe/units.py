@@ -9,6 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Literal
 
 NS_PER_S = 1_000_000_000
@@ -168,6 +169,11 @@ def _split(text: object, right: str) -> tuple[Decimal, str]:
         )
     if not isinstance(text, str):
         raise UnitError(f"{text!r} has no unit: write {right}")
+    return _split_text(text, right)
+
+
+@lru_cache(1 << 12)
+def _split_text(text: str, right: str) -> tuple[Decimal, str]:
     match = _NUMBER.fullmatch(text)
     if not match or len(text) > 40:
         shown = text if len(text) <= 40 else text[:37] + "..."

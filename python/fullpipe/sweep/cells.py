@@ -5,11 +5,12 @@ Plans go to a spool, a file: a hundred thousand of them are not kept in memory. 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import tomli_w
@@ -18,11 +19,12 @@ from pydantic_core import to_json
 from fullpipe.plan import resolve
 from fullpipe.scenario import Scenario, find_files, make_scenario
 from fullpipe.sweep.axes import Point
+from fullpipe.sweep.columns import column
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import parts_of, run_key
 from fullpipe.sweep.measures import facts_of
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
-from fullpipe.sweep.templates import fields_of, fill_scenario
+from fullpipe.sweep.templates import Template, fields_of
 from fullpipe.sweep.worker import Run
 
 #: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
@@ -60,7 +62,10 @@ class Planner:
         self.spool = spool
         # Other sweeps' plans may lie there already.
         self._offset = spool.stat().st_size if spool.exists() else 0
+        self._file: BinaryIO | None = None
         self._keep = sweep.options.keep == "recordings"
+        self._source = f"{sweep.source}: scenario"
+        self._template = Template(sweep.template, self._source)
 
     def cells(self) -> Iterator[Cell]:
         """The cells, without plans."""
@@ -71,11 +76,11 @@ class Planner:
         """The scenario of a cell, as a document and read.
 
         Raises UserError naming file, cell and key."""
-        source = f"{self.sweep.source}: scenario"
-        document = fill_scenario(self.sweep.template, fields_of(cell.point), source)
+        fields = fields_of(cell.point)
+        document = self._template.at(fields)
         find_files(document, self.sweep.folder)
-        where = ", ".join(f"{name} {value}" for name, value in fields_of(cell.point).items())
-        scenario = make_scenario(document, f"{source} at {where}").repeated()
+        where = ", ".join(f"{name} {value}" for name, value in fields.items())
+        scenario = make_scenario(document, f"{self._source} at {where}").repeated()
         return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
 
     def plan(self, cell: Cell, count: int) -> list[Planned]:
@@ -87,7 +92,9 @@ class Planner:
         cell.first_seed = scenario.seed
         found = []
         first = scenario.seed + len(cell.keys)
-        with self.spool.open("ab") as spool:
+        if self._file is None:
+            self._file = self.spool.open("ab")
+        with _flushed(self._file) as spool:
             for seed in range(first, first + count):
                 plan = resolve(scenario, seed)
                 plan["name"] = ""  # no part of what is run
@@ -106,6 +113,15 @@ class Planner:
                 self._offset += len(text) + len(toml)
                 found.append(Planned(cell, run, cost_s(plan, engine)))
         return found
+
+
+@contextlib.contextmanager
+def _flushed(file: BinaryIO) -> Iterator[BinaryIO]:
+    """A file that whoever reads it finds whole afterwards."""
+    try:
+        yield file
+    finally:
+        file.flush()
 
 
 def cost_s(plan: Mapping[str, Any], engine: str) -> float:
@@ -132,34 +148,34 @@ def asked(cells: list[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
     (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
     counts = [len(cell.keys) for cell in cells]
-    rows = pa.array([index for index, count in enumerate(counts) for _ in range(count)], pa.int64())
+    rows = column([index for index, count in enumerate(counts) for _ in range(count)], pa.int64())
     columns: dict[str, Any] = {
-        "cell": pa.array([cell.index for cell in cells], pa.uint64()).take(rows),
-        "seed": pa.array(
+        "cell": column([cell.index for cell in cells], pa.uint64()).take(rows),
+        "seed": column(
             [cell.first_seed + index for cell in cells for index in range(len(cell.keys))],
             pa.uint64(),
         ),
-        "key": pa.array([key for cell in cells for key in cell.keys], pa.string()),
+        "key": column([key for cell in cells for key in cell.keys], pa.string()),
     }
     points = [fields_of(cell.point) for cell in cells]
     for name in dict.fromkeys(name for fields in points for name in fields):
         values = [fields.get(name) for fields in points]
-        column = name.replace(".", "_")
-        columns[column] = _column(values).take(rows)
+        written = name.replace(".", "_")
+        columns[written] = _column(values).take(rows)
         numbers = [quantity(value) for value in values]
         kinds = {found.kind for found in numbers if found is not None}
         if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
-            base = pa.array([found.value for found in numbers if found], pa.float64())
-            columns.setdefault(f"{column}_{COLUMN_UNITS[kinds.pop()]}", base.take(rows))
+            base = column([found.value for found in numbers if found], pa.float64())
+            columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base.take(rows))
     return pa.table(columns)
 
 
 def _column(values: list[Any]) -> pa.Array:
     """Numbers as numbers where all are, else text."""
     if all(isinstance(value, bool) for value in values):
-        return pa.array(values, pa.bool_())
+        return column(values, pa.bool_())
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return pa.array(values, pa.int64())
+        return column(values, pa.int64())
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return pa.array([float(value) for value in values], pa.float64())
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+        return column([float(value) for value in values], pa.float64())
+    return column([None if value is None else str(value) for value in values], pa.string())

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fullpipe.recording import Recording
+from fullpipe.sweep.columns import column
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -84,7 +85,7 @@ def measured(runs: Sequence[tuple[Facts, Raw]]) -> dict[str, pa.Table]:
     chunk = _Chunk(runs)
     tables = {"runs": chunk.runs(), "flows": chunk.flows(), "path": chunk.path()}
     return {
-        name: pa.table([_array(tables[name][c.name], c.type) for c in schema], schema=schema)
+        name: pa.table([column(tables[name][c.name], c.type) for c in schema], schema=schema)
         for name, schema in SCHEMAS.items()
     }
 
@@ -107,7 +108,7 @@ class _Chunk:
 
     def column(self, table: str, name: str) -> Floats:
         """A numeric column of all runs, one after another; NaN for null."""
-        return np.concatenate([_floats(raw[table][name]) for raw in self.raws])
+        return _floats([raw[table][name] for raw in self.raws])
 
     def texts(self, table: str, name: str) -> list[str]:
         """A column of text of all runs."""
@@ -290,17 +291,19 @@ def raw_of(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _floats(column: tuple[str, Any]) -> Floats:
-    kind, values = column
+def _floats(columns: Sequence[tuple[str, Any]]) -> Floats:
+    """The same column of all runs as one; an engine gives it to all in the same form."""
+    kind = columns[0][0]
     if kind == "array":
-        return np.asarray(values, dtype=np.float64)
+        return np.concatenate([values for _, values in columns], dtype=np.float64)
     if kind == "opt_u64":
-        data, valid = values
-        numbers = np.frombuffer(data, dtype="<u8").astype(np.float64)
-        return np.where(np.frombuffer(valid, dtype=np.uint8) > 0, numbers, np.nan)
+        numbers = np.frombuffer(b"".join(data for _, (data, _) in columns), dtype="<u8")
+        valid = np.frombuffer(b"".join(valid for _, (_, valid) in columns), dtype=np.uint8)
+        return np.where(valid > 0, numbers.astype(np.float64), np.nan)
+    data = b"".join(values for _, values in columns)
     if kind == "f64":
-        return np.frombuffer(values, dtype="<f8")
-    return np.frombuffer(values, dtype="<u8").astype(np.float64)
+        return np.frombuffer(data, dtype="<f8")
+    return np.frombuffer(data, dtype="<u8").astype(np.float64)
 
 
 def _rows(column: tuple[str, Any]) -> int:
@@ -338,9 +341,3 @@ def _quantiles(values: Floats, group: Ints, groups: int, which: tuple[float, ...
         result[some] = a + (b - a) * (place - low)
         found.append(result)
     return found
-
-
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    if isinstance(values, np.ndarray) and pa.types.is_floating(kind):
-        return pa.array(values, kind, mask=np.isnan(values))
-    return pa.array(values, kind)

@@ -5,9 +5,11 @@ Workers come from a fork server that has loaded what they need once; it never im
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -49,7 +51,9 @@ class Pool:
                 if group is None:
                     break
                 try:
-                    pending[pool.submit(_call, work, [i.payload for i in group.items])] = group
+                    with _without_main():
+                        future = pool.submit(_call, work, [i.payload for i in group.items])
+                    pending[future] = group
                 except BrokenProcessPool:
                     lost = LostError("its process ended")
                     yield group, lost
@@ -107,6 +111,22 @@ def _context(preload: str) -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preload])
     return context
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """No worker that starts meanwhile runs the main program again, as it would to find what is
+    defined there: all work is the package's own. It would cost each a command line's start, and a
+    user's script without `if __name__ == "__main__"` would run in a circle."""
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, object] = {
+        name: main.pop(name) for name in ("__file__", "__spec__") if name in main
+    }
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)
 
 
 def _call(work: Work, payloads: list[object]) -> list[Failure]:

@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from fullpipe.errors import UserError
+from fullpipe.sweep.columns import column, empty
 from fullpipe.sweep.measures import SCHEMAS
 from fullpipe.sweep.store import Store
 
@@ -40,7 +41,7 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
             files = ", ".join(_text(f"{part}/{name}.parquet") for part in parts)
             connection.execute(f"create view {name}_rows as select * from read_parquet([{files}])")
         else:
-            connection.register(f"{name}_rows", schema.empty_table())
+            connection.register(f"{name}_rows", empty(schema))
         columns = "".join(
             f", r.{quoted(field.name)}" for field in schema if field.name not in ("key", "seed")
         )
@@ -75,7 +76,7 @@ def _asked(store: Store) -> pa.Table:
     """What all sweeps of a store ask for, with the columns of all."""
     tables = []
     for name, rows in store.sweeps().items():
-        tables.append(rows.append_column("sweep", pa.array([name] * rows.num_rows, pa.string())))
+        tables.append(rows.append_column("sweep", column([name] * rows.num_rows, pa.string())))
     if not tables:
         raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
     # A column that is text in one sweep and numbers in another is text.

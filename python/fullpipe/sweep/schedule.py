@@ -14,6 +14,9 @@ from typing import Any, Protocol
 
 #: Work is grouped up to this much, so that delivery costs little and a loss no more.
 GROUP_S = 1.0
+#: Groups become smaller towards the end, but not below this share of it where there is much work:
+#: storing costs a group some milliseconds.
+_LEAST = 0.05
 #: A payload whose process dies so often while nothing else runs is given up.
 _ATTEMPTS = 2
 
@@ -132,13 +135,14 @@ def grouped(items: Iterable[Item], width: int, group_s: float = GROUP_S) -> list
     ones, so that no executor waits long for another."""
     ordered = sorted(items, key=lambda item: -item.cost_s)
     left = sum(item.cost_s for item in ordered)
+    least_s = min(_LEAST * group_s, left / (8 * width))
     groups: list[Group] = []
     current: list[Item] = []
     filled = 0.0
     for item in ordered:
         current.append(item)
         filled += item.cost_s
-        if filled >= min(group_s, left / (4 * width)):
+        if filled >= min(group_s, max(left / (4 * width), least_s)):
             groups.append(Group(current))
             left -= filled
             current, filled = [], 0.0

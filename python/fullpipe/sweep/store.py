@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 import fullpipe
 from fullpipe.errors import UserError
+from fullpipe.sweep.columns import column, empty
 from fullpipe.sweep.measures import SCHEMAS
 
 FORMAT = 1
@@ -108,7 +109,7 @@ class Store:
         """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
         files = [part / f"{name}.parquet" for part in self.parts()]
         found = [read(file) for file in files if name in SCHEMAS or file.exists()]
-        return pa.concat_tables([{**SCHEMAS, **EXTRA}[name].empty_table(), *found])
+        return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *found])
 
     def read_part(self, part: Path) -> dict[str, pa.Table]:
         """The rows in a folder of another store. Raises UserError where they are no such rows."""
@@ -133,7 +134,7 @@ class Store:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.rmtree(place, ignore_errors=True)
                 recording.rename(place)
-            nothing = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
+            nothing = {name: empty(schema) for name, schema in SCHEMAS.items()}
             self._write_part({**nothing, **tables}, [])
 
     def recording(self, key: str) -> Path:
@@ -258,10 +259,13 @@ class Store:
 def read(file: Path, columns: list[str] | None = None) -> pa.Table:
     """A table of a store. Raises UserError naming a damaged file and what to do."""
     try:
-        # Without threads: workers are forked from processes that read.
-        return pq.read_table(
-            file, columns=columns, use_threads=False, pre_buffer=False, partitioning=None
-        )
+        # Without threads: workers are forked from processes that read. And not by
+        # pyarrow.parquet.read_table, which loads Pandas (columns.py).
+        with pq.ParquetFile(file, pre_buffer=False) as opened:
+            lacking = sorted(set(columns or []) - set(opened.schema_arrow.names))
+            if lacking:
+                raise ValueError(f"has no column {lacking[0]}")
+            return opened.read(columns, use_threads=False)
     except (OSError, pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
         place = file.parent if file.parent.parent.name == "parts" else file
@@ -273,9 +277,9 @@ def read(file: Path, columns: list[str] | None = None) -> pa.Table:
 def _settled(name: str, table: pa.Table) -> pa.Table:
     """Each run's rows once, in the order of keys."""
     same = _UNIQUE.get(name, ["key"])
-    ordered = table.sort_by([(column, "ascending") for column in same])
-    columns = [ordered.column(column).to_pylist() for column in same]
+    ordered = table.sort_by([(name, "ascending") for name in same])
+    columns = [ordered.column(name).to_pylist() for name in same]
     rows = list(zip(*columns, strict=True))
     keep = [index for index, row in enumerate(rows) if index == 0 or row != rows[index - 1]]
-    chosen = ordered if len(keep) == len(rows) else ordered.take(pa.array(keep, pa.int64()))
+    chosen = ordered if len(keep) == len(rows) else ordered.take(column(keep, pa.int64()))
     return chosen.combine_chunks()

@@ -7,7 +7,7 @@ A number stays a number, `"{path.rtt}"` is a field of an axis whose values are t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fullpipe.errors import UserError
@@ -41,31 +41,61 @@ def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
     """The template with its holes filled, tables, their keys and lists included.
 
     Raises UserError naming an unknown hole and the known ones."""
-    if isinstance(value, Mapping):
-        return {
-            str(fill(key, fields, source)): fill(item, fields, f"{source}.{key}")
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [fill(item, fields, f"{source}.{index}") for index, item in enumerate(value)]
-    if not isinstance(value, str) or "{" not in value:
-        return value
-    whole = _HOLE.fullmatch(value)
-    if whole:
-        return _filled(whole, fields, source)
-    return _HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
+    return _prepared(value, source)(fields)
+
+
+class Template:
+    """A scenario's document with holes, prepared once for the many points of a sweep.
+
+    `source` names it in errors."""
+
+    def __init__(self, document: Mapping[str, Any], source: str) -> None:
+        self._fill = _prepared(document, source)
+
+    def at(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The scenario's document; a flow whose count became 0 is left out.
+
+        Raises UserError naming an unknown hole and the known ones."""
+        document: dict[str, Any] = self._fill(fields)
+        flows = document.get("flow")
+        if isinstance(flows, list):
+            document["flow"] = [
+                flow for flow in flows if not isinstance(flow, Mapping) or flow.get("count") != 0
+            ]
+        return document
 
 
 def fill_scenario(template: Mapping[str, Any], fields: Mapping[str, Any], source: str) -> Any:
-    """The scenario's document; a flow whose count became 0 is left out."""
-    document = fill(template, fields, source)
-    if isinstance(document.get("flow"), list):
-        document["flow"] = [
-            flow
-            for flow in document["flow"]
-            if not isinstance(flow, Mapping) or flow.get("count") != 0
+    """The scenario's document at one point, as `Template.at` gives it."""
+    return Template(template, source).at(fields)
+
+
+#: Gives a value for the fields of a point.
+_Filler = Callable[[Mapping[str, Any]], Any]
+
+
+def _prepared(value: Any, source: str) -> _Filler:
+    if not holes(value):
+        return (lambda _fields: _copy(value)) if isinstance(value, dict | list) else lambda _: value
+    if isinstance(value, Mapping):
+        items = [
+            (_prepared(key, source), _prepared(item, f"{source}.{key}"))
+            for key, item in value.items()
         ]
-    return document
+        return lambda fields: {str(key(fields)): item(fields) for key, item in items}
+    if isinstance(value, list):
+        members = [_prepared(item, f"{source}.{index}") for index, item in enumerate(value)]
+        return lambda fields: [member(fields) for member in members]
+    whole = _HOLE.fullmatch(value)
+    if whole:
+        return lambda fields: _filled(whole, fields, source)
+    return lambda fields: _HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def _filled(hole: re.Match[str], fields: Mapping[str, Any], source: str) -> Any:
