@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 
 from fullpipe import trace_generators
+from fullpipe.cli import main
 from fullpipe.errors import UserError
+from fullpipe.metrics import View, summarise
 from fullpipe.plan import resolve
+from fullpipe.recording import Recording
 from fullpipe.scenario import load_scenario, make_scenario
 from fullpipe.trace_generators import KINDS, Shape
 from helpers import column, simulate
@@ -214,3 +218,44 @@ def test_a_wifi_link_that_cannot_be_is_refused(home: dict[str, Any], words: str)
     with pytest.raises(UserError) as caught:
         make_scenario(wifi_row(**home))
     assert words in str(caught.value)
+
+
+def test_each_link_is_summarised_by_its_name_in_json_table_and_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first link's rate changes, the second is the bottleneck, the third is a channel."""
+    document = {
+        "duration": "6s", "warmup": "2s",
+        "link": [
+            {"name": "core", "rate": "20mbit", "delay": "5ms", "rate_steps": [["3s", "30mbit"]]},
+            {"name": "access", "rate": "10mbit", "delay": "5ms", "buffer": "30KB"},
+            {"name": "home", "kind": "wifi", "wifi": {"standard": "n", "mcs": 7}},
+        ],
+        "flow": [{"cc": "cubic"}],
+    }  # fmt: skip
+    text = tomli_w.dumps(document)
+    (tmp_path / "row.toml").write_text(text)
+    folder = tmp_path / "r"
+    monkeypatch.setattr(
+        "sys.argv", ["fullpipe", "run", f"{tmp_path}/row.toml", "--out", str(folder)]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    summary = summarise(Recording.open(folder))
+    links = {(link["link"], link["way"]): link for link in summary["links"]}
+    ways = [("core", "forward"), ("access", "forward"), ("home", "forward"), ("home", "reverse")]
+    assert list(links) == ways
+    access, view = links["access", "forward"], View(Recording.open(folder))
+    assert access["dropped_packets"] == summary["path"]["drops"] > 0
+    waited = view.queue("access.forward")["queue_bytes"] * 8 / 10e6 * 1e3
+    assert access["queue_delay_ms"]["p50"] == pytest.approx(np.median(waited))
+    assert access["throughput_bps"] == pytest.approx(10e6, rel=0.02)
+    assert links["core", "forward"]["queue_delay_ms"]["p50"] is None
+    assert links["home", "reverse"]["rate_bps"] is None
+    assert links["home", "reverse"]["sent_packets"] > 0, "acknowledgements"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for name in ("core", "access", "home"):
+        assert any(name in line and "forward" in line for line in printed.splitlines()), name
+        assert f'<td class="text">{name}</td>' in page

@@ -155,6 +155,27 @@ def _slowdown(spread: Mapping[str, float | None]) -> list[str]:
     return [number(spread[key], 1, 2) for key in ("mean", "p50", "p95", "p99")]
 
 
+def link_table(summaries: list[dict[str, Any]]) -> Table:
+    """What each queue of a row of links did."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for title in ("seed", "link", "way", "Mbit/s", "passed", "queue kB p50", "max", "delay ms p50",
+                  "p95", "drops", "marks", "lost"):  # fmt: skip
+        table.add_column(title, justify="left" if title in ("link", "way") else "right")
+    for summary in summaries:
+        for position, link in enumerate(summary["links"]):
+            delay, backlog = link["queue_delay_ms"], link["queue_bytes"]
+            table.add_row(
+                "" if position else str(summary["seed"]), escape(link["link"]), link["way"],
+                number(link["rate_bps"], 1e6, 2), number(link["throughput_bps"], 1e6, 2),
+                number(backlog["p50"], 1e3, 1), number(backlog["max"], 1e3, 1),
+                number(delay["p50"], 1, 1), number(delay["p95"], 1, 1),
+                str(link["dropped_packets"]),
+                str(link["marked_packets"] + link["random_marked_packets"]),
+                str(link["random_lost_packets"]),
+            )  # fmt: skip
+    return table
+
+
 def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
     """Means with intervals, a row for each metric and group; `alarms`: group -> why not to trust
     it, empty where it is."""

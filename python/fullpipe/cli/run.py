@@ -15,6 +15,7 @@ from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import (
     comparison_table,
     console,
+    link_table,
     page_table,
     path_line,
     progress,
@@ -174,6 +175,11 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
             found = [summary for summary in summaries if key in summary]
             if found:
                 console.print(table(found))
+        from fullpipe.metrics import has_names
+
+        named = [summary for summary in summaries if has_names(summary["links"])]
+        if named:
+            console.print(link_table(named))
     for summary in summaries[:MAX_RUNS_OF_LINES]:
         console.print(path_line(summary))
     if len(summaries) > MAX_RUNS_OF_LINES:

@@ -22,6 +22,7 @@ from fullpipe.metrics.flows import (
 )
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
+from fullpipe.metrics.links import has_names, summarise_links
 from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
 from fullpipe.metrics.pages import PageLoads, page_loads
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
@@ -54,6 +55,7 @@ __all__ = [
     "flow_groups",
     "goodput_bps",
     "group_goodput_bps",
+    "has_names",
     "idle_latency_ms",
     "jain",
     "jain_over_time",
@@ -71,6 +73,7 @@ __all__ = [
     "retransmission_ratios",
     "slowdown",
     "summarise",
+    "summarise_links",
     "summarise_traffic",
     "throughput_over_time",
     "traffic_flows",

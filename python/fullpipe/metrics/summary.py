@@ -17,18 +17,19 @@ from fullpipe.metrics.flows import (
     quantiles,
 )
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
+from fullpipe.metrics.links import summarise_links
 from fullpipe.metrics.pages import summarise_pages
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.traffic import summarise_traffic
-from fullpipe.metrics.view import Floats, View, link_rates_bps, queue_name
+from fullpipe.metrics.view import Floats, View
 from fullpipe.recording import Recording
 
 
 def summarise(recording: Recording) -> dict[str, Any]:
     """Engine, seed, scenario, `health`, `flows`, `groups` (one an entry of the scenario's flows),
     `goodput_bps` (of all flows together, over the whole window), `path` (the first bottleneck),
-    `links` (every queue of the row), `ping_ms`, `jain` (over
-    the `jain_flows` flows of equal demand), and where there are any, `pages`, `streams` of
+    `links` (every queue of the row, see `summarise_links`), `ping_ms`, `jain` (over the
+    `jain_flows` flows of equal demand), and where there are any, `pages`, `streams` of
     datagrams and `traffic` (see `summarise_pages`, `summarise_streams`, `summarise_traffic`): all
     after the warm-up.
 
@@ -55,7 +56,7 @@ def summarise(recording: Recording) -> dict[str, Any]:
         "groups": [_group(view, group, rates, flows) for group in flow_groups(view)],
         "goodput_bps": finite(_total_bps(view)),
         "path": _path(view),
-        "links": _links(view),
+        "links": summarise_links(view),
         "ping_ms": _spread(ping_ms(view), ("p50", "p95", "p99", "max")),
         "jain": finite(jain(rates[fair])),
         "jain_flows": len(fair),
@@ -102,35 +103,6 @@ def _group(
         "completion_s": _spread(done, ("mean", "p50", "p95", "p99", "max")),
         "jain": finite(jain(rates[members])) if len(members) > 1 else None,
     }
-
-
-def _links(view: View) -> list[dict[str, Any]]:
-    """Of every queue of the row that has a rate: its link and way, drops, marks and what is lost by
-    chance over the window, and the backlog in bytes at the samples."""
-    found = []
-    for link in view.plan.get("links", []):
-        for way, rate_bps in zip(("forward", "reverse"), link_rates_bps(link), strict=True):
-            if not rate_bps:
-                continue
-            name = queue_name(link["name"], way)
-            totals = {
-                key: view.queue_counter(name, key, view.end_s)
-                - view.queue_counter(name, key, view.start_s)
-                for key in ("sent_bytes", "sent_packets", "dropped_packets", "marked_packets",
-                            "random_lost_packets", "random_marked_packets")
-            }  # fmt: skip
-            seconds = view.end_s - view.start_s
-            found.append(
-                {
-                    "link": link["name"],
-                    "way": way,
-                    "rate_bps": rate_bps,
-                    "throughput_bps": 8 * totals["sent_bytes"] / seconds if seconds > 0 else None,
-                    **{key: int(value) for key, value in totals.items()},
-                    "queue_bytes": _spread(view.queue(name)["queue_bytes"], ("p50", "p95", "max")),
-                }
-            )
-    return found
 
 
 def _total_bps(view: View) -> float:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from fullpipe import __version__
 from fullpipe.errors import UserError
+from fullpipe.metrics import has_names
 from fullpipe.recording import Recording
 from fullpipe.report import provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
@@ -107,6 +108,7 @@ def render(groups: Sequence[Group], title: str | None, library: Markup | None) -
         several=any(len(run.summary["groups"]) < len(run.ccs) for run in runs),
         each=runs[: max(1, MAX_FLOWS_LISTED // max(1, *(len(run.ccs) for run in runs)))],
         folded=len(runs) > MAX_RUNS_UNFOLDED,
+        with_links=[run for run in runs if has_names(run.summary["links"])],
         with_traffic=[run for run in runs if "traffic" in run.summary],
         comparison=_comparison(groups) if len(runs) > 1 else [],
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
