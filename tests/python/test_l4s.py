@@ -75,12 +75,22 @@ def test_bbr3_answers_early_marks_only_as_the_set_of_marking_routes() -> None:
     assert queue_us("bbr3-linux", "l4s") == queue_us("bbr3-ecn", "l4s")
 
 
+def on_kernels(*flows: dict[str, Any]) -> None:
+    """Asks the virtual machine whether it would run them over DualPI2."""
+    VmEngine().check(resolve(make_scenario({
+        "name": "l4s", "duration": "1s", "path": L4S, "flow": list(flows),
+    })))  # fmt: skip
+
+
 def test_kernel_engines_say_that_they_have_no_accurate_ecn() -> None:
-    plan = resolve(make_scenario({
-        "name": "l4s", "duration": "1s", "path": L4S, "flow": [{"cc": "prague"}],
-    }))  # fmt: skip
-    with pytest.raises(UserError, match=r"flow\.0\.ecn: 'l4s' needs accurate ECN .*RFC 9768"):
-        VmEngine().check(plan)
+    with pytest.raises(UserError, match=r"flow\.1\.ecn: 'l4s' needs accurate ECN .*RFC 9768"):
+        on_kernels({"cc": "prague"}, {"cc": "cubic"})
+
+
+def test_kernel_engines_let_nobody_but_prague_be_marked_over_dualpi2() -> None:
+    for flow in ({"cc": "cubic", "ecn": True}, {"cc": "dctcp", "ecn": False}):
+        with pytest.raises(UserError, match=r"flow\.1: over dualpi2 on vm only prague may use ECN"):
+            on_kernels({"cc": "prague"}, flow)
 
 
 def test_the_plan_of_classic_ecn_is_what_it_was() -> None:

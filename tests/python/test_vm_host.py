@@ -134,11 +134,15 @@ def test_a_kernel_that_was_built_here_is_found_by_its_name_with_its_modules(
     built[0x300:0x310] = b"7.3.4-own (me) \0"
     (tmp_path / "bzImage").write_bytes(built)
     (tmp_path / "sch_new.ko").write_bytes(b"new")
+    stock = tmp_path / "stock"
+    stock.mkdir()
+    for name in ("sch_new.ko.xz", "sch_fq.ko"):
+        (stock / name).write_bytes(b"Debian's")
     for _ in range(2):  # the second takes the place of the first
-        kernels.keep("own-7.3", tmp_path / "bzImage", [tmp_path / "sch_new.ko"])
+        kernels.keep("own-7.3", tmp_path / "bzImage", [stock, tmp_path / "sch_new.ko"])
     found = kernels.find("own-7.3", None)
     assert (found.release, found.image.read_bytes()) == ("7.3.4-own", bytes(built))
-    assert [path.name for path in found.modules.iterdir()] == ["sch_new.ko"]
+    assert sorted(path.name for path in found.modules.rglob("*.ko*")) == ["sch_fq.ko", "sch_new.ko"]
     assert kernels.own() == ["own-7.3"]
     with pytest.raises(
         UserError, match=r"--kernel mine: no such file; must be .*7\.3, own-7\.3 or"

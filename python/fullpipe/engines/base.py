@@ -45,14 +45,36 @@ class Engine(Protocol):
         """Runs the plan. Raises RunError where the engine itself fails with nothing recorded."""
 
 
+#: An algorithm that answers early marks in proportion, and the echo of each packet that it needs is
+#: DCTCP's between kernels (RFC 8257); sets whose packets are ECT whatever `ecn` says.
+_L4S, _ALWAYS_ECT = "prague", ("dctcp", "kernel:dctcp")
+
+
 def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
-    """Raises UserError for feedback that kernels before 7.0 do not negotiate."""
-    for index, flow in enumerate(plan["flows"]):
-        kind = flow.get("ecn_kind")
-        if kind:
+    """Raises UserError for feedback that kernels before 7.0 do not negotiate, and for what they
+    cannot tell DualPI2: their packets are ECT(0), so all that is marked goes to its L queue."""
+    wires = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
+    is_dual = any(
+        (wire.get("qdisc") or {}).get("aqm", {}).get("kind") == "dualpi2" for wire in wires
+    )
+    senders = [(f"flow.{index}", flow) for index, flow in enumerate(plan["flows"])]
+    for what in ("page", "traffic"):
+        groups = plan.get("pages" if what == "page" else what) or []
+        senders += [(f"{what} {group['name']}", group) for group in groups]
+    for where, sender in senders:
+        kind = sender.get("ecn_kind")
+        is_l4s = is_dual and sender["cc"]["algorithm"] == _L4S
+        if kind and not (is_l4s and kind == "l4s"):
             raise UserError(
-                f"flow.{index}.ecn: {kind!r} needs accurate ECN (RFC 9768) in the kernel; for "
-                f"--engine sim so far, {name} has true or 'classic'"
+                f"{where}.ecn: {kind!r} needs accurate ECN (RFC 9768) in the kernel; for "
+                f"--engine sim so far, {name} has true or 'classic', and 'l4s' for prague over "
+                "dualpi2 (with flow.ecn = false for the others)"
+            )
+        if is_dual and not is_l4s and (sender["ecn"] or sender["cc"]["name"] in _ALWAYS_ECT):
+            raise UserError(
+                f"{where}: over dualpi2 on {name} only prague may use ECN (stock kernels do not "
+                "send ECT(1), so all that is ECT goes to the L queue); set its ecn = false, or use "
+                "--engine sim"
             )
 
 

@@ -263,6 +263,10 @@ fn prio(qdisc: &Qdisc, bands: u8, default_band: u8, filters: &[(u8, u8)]) -> Res
     Ok(spec)
 }
 
+/// TC_DUALPI2_ECN_MASK_ANY_ECT. Stock TCP sends ECT(0) whatever the congestion control, so here every
+/// packet that can be marked is L4S's; the front end lets no others near it.
+const ANY_ECT: u8 = 3;
+
 /// TCA_DUALPI2_*
 fn dualpi2(packets: u32, aqm: &Aqm) -> Spec {
     let Aqm::Dualpi2 {
@@ -293,9 +297,10 @@ fn dualpi2(packets: u32, aqm: &Aqm) -> Spec {
     options.attribute(10, &byte(coupling));
     options.attribute(11, &[u8::from(drop_overload)]);
     options.attribute(13, &byte(classic_percent));
+    options.attribute(14, &[ANY_ECT]);
     let line = format!(
         "dualpi2 limit {packets} target {}us tupdate {}us alpha {alpha}/256 beta {beta}/256 \
-         step_thresh {}us coupling_factor {coupling} classic_protection {classic_percent}% {}",
+         step_thresh {}us coupling_factor {coupling} classic_protection {classic_percent}% any_ect {}",
         us(target_ns),
         us(update_ns),
         us(step_ns),

@@ -105,18 +105,19 @@ def own_name(name: str) -> str:
 
 
 def keep(name: str, image: Path, modules: Sequence[Path]) -> Kernel:
-    """Keeps a kernel that was built here for `find`, in place of one of that name. `modules`: their
-    files and folders, and the build's `modules.builtin`. Raises RunError where the image is
-    none."""
+    """Keeps a kernel that was built here for `find`, in place of one of that name. `modules`: files
+    and folders, where a file takes the place of one of its name in a folder. Raises RunError where
+    the image is none."""
     if not _is_image(image):
         raise RunError(f"{image}: is no x86 kernel image (bzImage)")
     target = _cache() / _OWN / own_name(name)
     made = Path(tempfile.mkdtemp(dir=_made(target.parent), prefix="."))
     shutil.copy(image, made / "vmlinuz")
     (made / "modules").mkdir()
+    others = shutil.ignore_patterns(*(f"{path.name}*" for path in modules if path.is_file()))
     for path in modules:
         if path.is_dir():
-            shutil.copytree(path, made / "modules" / path.name, symlinks=True)
+            shutil.copytree(path, made / "modules" / path.name, symlinks=True, ignore=others)
         else:
             shutil.copy(path, made / "modules")
     shutil.rmtree(target, ignore_errors=True)

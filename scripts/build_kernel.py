@@ -1,0 +1,192 @@
+"""A kernel for the virtual machine: Debian's own binary, and beside its modules one more, which
+Debian's source has and its configuration leaves out, or which a patch of the user's changes:
+
+    python scripts/build_kernel.py --module net/sched/sch_dualpi2 [--patch FILE]
+    fullpipe run scenario.toml --engine vm --kernel stock-7.3
+
+A minute and a half of one core; kept in the user's cache under a name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from fullpipe.engines.vm import kernels
+from fullpipe.engines.vm.debian import Archive
+from fullpipe.errors import RunError, UserError
+
+#: Commands and the Debian packages that bring them.
+_PROGRAMS = {
+    "make": "make", "gcc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc",
+    "tar": "tar", "xz": "xz-utils", "patch": "patch", "pahole": "dwarves",
+}  # fmt: skip
+#: objtool and resolve_btfids read ELF files.
+_HEADER = "#include <libelf.h>\n"
+_MODULE = re.compile(r"(?:\w+/)+[\w-]+")
+#: Whoever builds it, whenever: the same bytes.
+_NOBODY = {
+    "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
+    "KBUILD_BUILD_USER": "fullpipe",
+    "KBUILD_BUILD_HOST": "fullpipe",
+}
+_LOG_LINES = 15
+
+
+def build(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
+    """Kept under that name: Debian's newest kernel of the version, and the module."""
+    # Debian brings image, headers and source anew together, and lets the old ones go.
+    stock = kernels.fetch(given.version)
+    tree = _debians(given.version, work)
+    _apply(given.patch, tree, work)
+    code = tree / f"{given.module}.c"
+    makefile = code.parent / "Makefile"
+    goal = re.search(
+        rf"^obj-\$\((CONFIG_\w+)\)\s*\+?=.*\b{re.escape(code.stem)}\.o",
+        makefile.read_text() if makefile.is_file() else "",
+        re.MULTILINE,
+    )
+    if goal is None or not code.is_file():
+        raise UserError(
+            f"--module {given.module}: linux-source-{given.version} has no module of that file; "
+            "must be like net/sched/sch_dualpi2"
+        )
+    headers = _unpacked(f"linux-headers-{stock.release}", given.version, work)
+    configured = next(headers.rglob("Module.symvers")).parent
+    made = _folder(work / "made")
+    shutil.copy(configured / ".config", made)
+    # Its own signature the guest does not ask for; a program in Rust it is not.
+    change = ["-m", goal[1].removeprefix("CONFIG_"), "-d", "RUST", "-d", "MODULE_SIG_ALL"]
+    keys = ["--set-str", "MODULE_SIG_KEY", "", "--set-str", "SYSTEM_TRUSTED_KEYS", ""]
+    _run(["scripts/config", "--file", str(made / ".config"), *change, *keys], tree, work)
+    local = re.sub(r"^[0-9.]+", "", stock.release)
+    make = ["make", "-s", f"O={made}", f"-j{given.jobs}", f"LOCALVERSION={local}"]
+    _say(f"building {given.module} for {stock.release}")
+    _run([*make, "olddefconfig"], tree, work)
+    _run([*make, "modules_prepare"], tree, work)
+    shutil.copy(configured / "Module.symvers", made)
+    alone = _folder(work / "alone")
+    shutil.copy(code, alone)
+    (alone / "Makefile").write_text(f"obj-m := {code.stem}.o\n")
+    _run([*make, f"M={alone}", "modules"], tree, work)
+    _run(["strip", "--strip-debug", f"{code.stem}.ko"], alone, work)
+    return kernels.keep(name, stock.image, [stock.modules, alone / f"{code.stem}.ko"])
+
+
+def _apply(patches: Sequence[Path], tree: Path, work: Path) -> None:
+    for patch in patches:
+        _say(f"applying {patch}")
+        _run(["patch", "-p1", "--forward", "--batch", "-i", str(patch.resolve())], tree, work)
+
+
+def _debians(version: str, work: Path) -> Path:
+    """Debian's source of that version, its own patches in it, unpacked."""
+    package = f"linux-source-{version}"
+    files = _unpacked(package, version, work)
+    packed = next(files.rglob(f"{package}.tar.xz"), None)
+    if packed is None:
+        raise RunError(f"{package} has no {package}.tar.xz")
+    _say("unpacking it")
+    _run(["tar", "-xf", str(packed)], work, work)
+    packed.unlink()
+    return work / package
+
+
+def _unpacked(package: str, version: str, work: Path) -> Path:
+    """The files of one of Debian's packages."""
+    _say(f"downloading {package}")
+    folder = _folder(work / package.replace("linux-", "debian-"))
+    archive = Archive(folder, kernels.VERSIONS[version].suite)
+    if package not in archive.names(package):
+        archive.refresh()
+    archive.unpack([package], folder / "files")
+    return folder / "files"
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)
+
+
+def _run(command: list[str], folder: Path, work: Path) -> None:
+    """Raises RunError with the last lines of what the command said."""
+    log = work / "log"
+    with log.open("wb") as output:
+        done = subprocess.run(
+            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, env={**os.environ, **_NOBODY}, check=False,
+        )  # fmt: skip
+    if done.returncode != 0:
+        words = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        raise RunError(f"{command[0]} failed:\n  " + "\n  ".join(words))
+
+
+def _check_programs() -> None:
+    missing = [packages for name, packages in _PROGRAMS.items() if not shutil.which(name)]
+    compiler = shutil.which("gcc")
+    if compiler:
+        tried = subprocess.run(
+            [compiler, "-E", "-"], input=_HEADER, capture_output=True, text=True, check=False
+        )
+        missing += ["libelf-dev"] if tried.returncode != 0 else []
+    if missing:
+        raise UserError(
+            "missing; as root: apt-get install -y --no-install-recommends " + " ".join(missing)
+        )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--version", choices=list(kernels.VERSIONS), default="7.3", help="of Debian's; 7.3"
+    )
+    parser.add_argument(
+        "--module", metavar="PATH", required=True, help="like net/sched/sch_dualpi2"
+    )
+    parser.add_argument(
+        "--patch", type=Path, metavar="FILE", action="append", default=[], help="for patch -p1"
+    )
+    parser.add_argument("--name", help="for --kernel; stock-VERSION")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="all processors")
+    given = parser.parse_args()
+    for path in given.patch:
+        if not path.is_file():
+            raise UserError(f"--patch {path}: no such file")
+    if not _MODULE.fullmatch(given.module):
+        raise UserError(f"--module {given.module}: must be a path like net/sched/NAME")
+    return given
+
+
+def main() -> int:
+    """Builds, keeps, says how it is called."""
+    try:
+        given = _arguments()
+        name = kernels.own_name(given.name or f"stock-{given.version}")
+        _check_programs()
+        with tempfile.TemporaryDirectory(prefix="fullpipe-kernel-") as folder:
+            kernel = build(given, name, Path(folder))
+    except UserError as error:
+        print(f"build_kernel: {error}", file=sys.stderr)
+        return 2
+    except RunError as error:
+        print(f"build_kernel: {error}", file=sys.stderr)
+        return 1
+    print(f"built {kernel.release}; for the virtual machine: --kernel {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
