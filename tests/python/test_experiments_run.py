@@ -77,6 +77,43 @@ def test_what_is_measured_is_what_the_recording_holds(tmp_path: Path) -> None:
     assert run_entries([later], store, jobs=2).ran == 0
 
 
+def test_fields_of_an_axis_may_be_tables_and_lists(tmp_path: Path) -> None:
+    text = (
+        SMALL.split("[scenario]")[0]
+        + """
+[scenario]
+duration = "2s"
+path = "{place.path}"
+link = "{place.link}"
+flow = [{ cc = "reno" }]
+
+[[grid]]
+place = [
+    { label = "path", path = { rate = "1mbit", rtt = "20ms" }, link = [] },
+    { label = "row", path = {}, link = [{ name = "a", rate = "2mbit", delay = "10ms" }] },
+]
+
+[default]
+repetitions = 1
+
+[metric.rate]
+value = "goodput_mbps()"
+title = "goodput"
+
+[[claim]]
+id = "twice"
+text = "The row carries twice as much."
+check = "all(rate[place == 'row'] > 1.7 * rate[place == 'path'])"
+"""
+    )
+    entry, store = entry_of(tmp_path, text), Store(tmp_path / "store")
+    assert run_entries([entry], store, jobs=1).ran == 2
+    results = judge(entry, store).results
+    assert [point.axes["place"] for point in results.points] == ["path", "row"]
+    slow, fast = (float(values[0]) for values in results.values("rate"))
+    assert fast > 1.7 * slow
+
+
 def test_a_damaged_file_is_named_and_without_it_its_runs_are_run_again(tmp_path: Path) -> None:
     entry, store = entry_of(tmp_path), Store(tmp_path / "store")
     run_entries([entry], store, jobs=2)
