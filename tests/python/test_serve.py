@@ -16,7 +16,11 @@ pytest.importorskip("starlette", reason="the page needs fullpipe[serve]")
 
 from starlette.testclient import TestClient
 
+from experiment_entries import entry_of
+from fullpipe.experiments import Store as ExperimentStore
+from fullpipe.experiments import run_entries
 from fullpipe.serve.app import make_app
+from fullpipe.sweep.merging import merge
 from sweep_files import filled, sweep
 
 HOST = "127.0.0.1:8000"
@@ -104,6 +108,23 @@ def test_a_chart_and_a_cell_of_the_store(client: TestClient) -> None:
     assert client.get("/api/chart?y=share&x=nothing").status_code == 400
 
 
+def test_a_cell_of_an_experiment_has_its_scenario_and_is_run(tmp_path: Path) -> None:
+    entry, store = entry_of(tmp_path), ExperimentStore(tmp_path / "store")
+    run_entries([entry], store, repetitions=1, jobs=1)
+    for path in (store.folder, _merged(store.folder, tmp_path / "copy")):
+        client = TestClient(make_app(path, "secret", frozenset({HOST})), base_url=BASE)
+        client.get("/?token=secret")
+        cell = client.get("/api/cell?rate=4&rtt=20").json()
+        assert cell["document"]["path"] == {"rate": "4mbit", "rtt": "20ms", "buffer": "1bdp"}
+        drawn = client.post("/api/run", json={"cell": {"rate": "4", "rtt": "20"}}).json()
+        assert [flow["flow"] for flow in drawn["summary"]["flows"]] == ["one", "two"]
+
+
+def _merged(source: Path, target: Path) -> Path:
+    assert merge(target, [source]).missing == 0
+    return target
+
+
 @contextlib.contextmanager
 def _served(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-c", "from fullpipe.cli import main; main()", "serve", str(folder)]
@@ -137,6 +158,9 @@ def test_a_browser_moves_a_slider_and_sees_a_curve_change(folder: Path) -> None:
         wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#chart .heatmaplayer image"))
         assert "token" not in driver.current_url
         assert driver.find_element(By.ID, "count").text == "12 of 12 runs"
+        driver.find_element(By.CSS_SELECTOR, "#chart .nsewdrag").click()
+        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#cell table td"))
+        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#plot-queue .trace"))
         driver.find_element(By.ID, "tab-bench").click()
         wait.until(
             lambda d: (
@@ -157,8 +181,10 @@ def test_a_browser_moves_a_slider_and_sees_a_curve_change(folder: Path) -> None:
         slider.send_keys(Keys.PAGE_UP)
         wait.until(lambda d: curve() not in ("", before))
         driver.set_window_size(400, 800)
-        width = driver.execute_script("return document.documentElement.scrollWidth")
-        assert width <= driver.execute_script("return window.innerWidth")
+        for tab in ("tab-bench", "tab-sweep"):
+            driver.find_element(By.ID, tab).click()
+            width = driver.execute_script("return document.documentElement.scrollWidth")
+            assert width <= driver.execute_script("return window.innerWidth")
         unnamed = driver.execute_script(
             "return [...document.querySelectorAll('input, select, button')]"
             ".filter(e => !e.getAttribute('aria-label') && !e.textContent.trim()).length"

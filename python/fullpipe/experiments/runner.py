@@ -108,7 +108,8 @@ def run_entries(
                 for index in range(count)
             ]
             add = wanted is not None or bool(where)
-            store.ask(f"{entry.id}-{name}", _asked(picked, asked), add)
+            scenarios = [cell.document for _, cell, _ in picked]
+            store.ask(f"{entry.id}-{name}", _asked(picked, asked), scenarios, add)
             for job in asked:
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)

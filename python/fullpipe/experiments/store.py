@@ -92,9 +92,12 @@ class Store:
         kept = {run.key: run.recording.path for run in runs if run.keep}
         self._tables.write({**measured(raws), **extra}, kept)
 
-    def ask(self, name: str, cells: Sequence[Cell], add: bool) -> None:
-        """Says which runs belong to which cells of an experiment (`name`), so that `query` and
-        `plot` know its axes; `add`: besides those that it has."""
+    def ask(
+        self, name: str, cells: Sequence[Cell], scenarios: Sequence[Mapping[str, Any]], add: bool
+    ) -> None:
+        """Says which runs belong to which cells of an experiment (`name`), and what each cell's
+        scenario is, so that `query` and `plot` know its axes and `serve` what to run; `add`:
+        besides those that it has."""
         tables, rows = self._tables, asked(list(cells))
         before = tables.sweeps().get(name) if add else None
         if before is not None:
@@ -102,6 +105,8 @@ class Store:
             others = before.filter(pc.invert(pc.is_in(before.column("key"), known)))
             rows = pa.concat_tables([rows, others], promote_options="permissive")
         tables.write_sweep(name, rows, None)
+        numbers = (cell.index for cell in cells)
+        tables.write_scenarios(name, dict(zip(numbers, scenarios, strict=True)))
 
     def refresh(self) -> None:
         """Looks again at what other processes wrote; puts it together first."""

@@ -113,8 +113,8 @@ def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
     """The scenario of a cell; None where the store does not say (an older one)."""
     text = store.document(sweep)
     if text is None:
-        return None
-    found = read_sweep(tomllib.loads(text), "sweep")
-    planner = Planner(found, Path("unused"), {})
+        found = store.scenarios(sweep).get(str(cell))
+        return found if isinstance(found, dict) else None
+    planner = Planner(read_sweep(tomllib.loads(text), "sweep"), Path("unused"), {})
     one = next((one for one in planner.cells() if one.index == cell), None)
     return None if one is None else planner.scenario(one)[0]

@@ -205,13 +205,17 @@ async function openCell(point) {
   say("running the cell", "bench");
   try {
     const rows = await ask(`/api/cell?${new URLSearchParams(cell)}`);
-    const drawn = await ask("/api/run", { cell });
     const title = Object.entries(cell).map(([name, value]) => `${name} ${value}`).join(", ");
     const numbers = element("table");
     table(numbers, ["seed", "flow", "Mbit/s", "share"], rows.rows.map((row) => [
       String(row.seed), row.flow, shown(row.goodput_bps, 1e6, 2), shown(row.share, 1, 3),
     ]));
     $("cell").replaceChildren(element("h2", {}, `Cell ${rows.cell}: ${title}`), numbers);
+    if (!rows.document) {
+      say("this store does not say what its scenarios are; what was measured is below", "bench");
+      return;
+    }
+    const drawn = await ask("/api/run", { cell });
     show("bench");
     draw($("plots"), drawn);
     say(`cell ${rows.cell}: ${title}`, "bench");

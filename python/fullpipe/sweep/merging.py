@@ -41,6 +41,8 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
             known = result.sweeps().get(name)
             if known is None or known.num_rows < rows.num_rows:
                 result.write_sweep(name, rows, store.document(name))
+                if scenarios := store.scenarios(name):
+                    result.write_scenarios(name, {int(key): one for key, one in scenarios.items()})
         for part in store.parts():
             result.adopt(part)
         for recording in store.folder.glob("recordings/*/*"):

@@ -4,6 +4,7 @@
 store.json               format and program
 sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, seed, key
 sweeps/ID.toml           the sweep's file
+sweeps/ID.json           of experiments, which have none: their cells' scenarios, by number
 parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once;
                          what experiments measure besides (`values`, `distributions`)
 predictions/KEY.json     what models said of a plan that experiments asked them about
@@ -26,6 +27,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -172,6 +174,22 @@ class Store:
             return (self.folder / "sweeps" / f"{name}.toml").read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
+
+    def write_scenarios(self, name: str, scenarios: Mapping[int, Mapping[str, Any]]) -> None:
+        """The scenarios of a sweep's cells (number -> document), where it has no file; besides
+        those that are there."""
+        with self._writing():
+            every = {**self.scenarios(name), **{str(cell): one for cell, one in scenarios.items()}}
+            self.write_text(self.folder / "sweeps" / f"{name}.json", json.dumps(every) + "\n")
+
+    def scenarios(self, name: str) -> dict[str, Any]:
+        """The scenarios of a sweep's cells, by their numbers as text; those that were written."""
+        try:
+            text = (self.folder / "sweeps" / f"{name}.json").read_text(encoding="utf-8")
+            found = json.loads(text)
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def settle(self) -> None:
         """Makes one part of all, in the order of keys, each run once. Waits for nobody: where
