@@ -25,7 +25,7 @@
 extern const struct cc_algorithm cc_outside;
 
 #define CALLS 1000u        /* of a connection */
-#define LIMIT_S 5          /* of processor time, for CALLS calls */
+#define LIMIT_S 2          /* of processor time, for CALLS calls */
 #define CYCLES_OF_TIME 17u /* magnitudes of a pause: up to 2^30 us */
 
 enum kind { INIT, ON_ACK, ON_EVENT };

@@ -17,7 +17,7 @@ from fullpipe.outside.source import Source, keep
 
 #: Of 1,000 calls each.
 CONNECTIONS = 200
-#: The whole is ended after so long; 1,000 calls that take 5 s of processor time end by themselves.
+#: The whole is ended after so long; 1,000 calls that take 2 s of processor time end by themselves.
 TIMEOUT_S = 60.0
 
 _SANITIZED = (
@@ -102,7 +102,7 @@ def _explained(source: Source, answer: subprocess.CompletedProcess[str]) -> str:
             "was written"
         )
     elif "signal 27" in said:  # SIGPROF
-        what = "1,000 calls did not end within 5 s of processor time"
+        what = "1,000 calls did not end within 2 s of processor time"
     else:
         what = f"it ended the process ({', '.join(said[:-1]) or answer.returncode})"
     return f"{where}: {what}; {call}"
