@@ -71,6 +71,9 @@ def build(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
     _say(f"building {given.module} for {stock.release}")
     _run([*make, "olddefconfig"], tree, work)
     _run([*make, "modules_prepare"], tree, work)
+    release = (made / "include/config/kernel.release").read_text().strip()
+    if release != stock.release:
+        raise RunError(f"Debian's source calls itself {release}, its binary {stock.release}")
     shutil.copy(configured / "Module.symvers", made)
     alone = _folder(work / "alone")
     shutil.copy(code, alone)

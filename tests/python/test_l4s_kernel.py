@@ -1,4 +1,5 @@
-"""DCTCP in the virtual machine: ours beside the kernel's own module, and the simulator's."""
+"""DCTCP in the virtual machine: ours beside the kernel's own module, and the simulator's;
+and Prague over the kernel's DualPI2."""
 
 from __future__ import annotations
 
@@ -51,3 +52,25 @@ def test_dctcp_is_the_kernels_twin_and_the_simulators() -> None:
         assert ours["delivered"] == pytest.approx(kernels_own["delivered"], rel=0.01)
         assert ours["marked"] == pytest.approx(kernels_own["marked"], rel=0.2)
     assert 0.02 < kernels_own["marked"] < 0.2
+
+
+@pytest.mark.skipif(
+    "stock-7.3" not in kernels.own(),
+    reason="no kernel with DualPI2 here: scripts/build_kernel.py --module net/sched/sch_dualpi2",
+)
+def test_over_the_kernels_dualpi2_prague_is_marked_and_does_not_wait_for_cubic() -> None:
+    path = {"rate": "40mbit", "rtt": "20ms", "qdisc": "dualpi2", "ecn": "l4s"}
+    plan = resolve(make_scenario({
+        "name": "dualpi2", "duration": "4s", "seed": 7, "sample_interval": "10ms", "path": path,
+        "flow": [{"cc": "prague"}, {"cc": "cubic", "ecn": False}],
+    }))  # fmt: skip
+    run = VmEngine().run(plan, lambda _done: True, {"kernel": "stock-7.3"})
+    assert run.failure is None
+    prague, cubic = run.tables["flows"].to_pylist()
+    assert prague["packets_lost"] == 0 and prague["packets_delivered_ce"] > 20
+    assert cubic["packets_lost"] > 0 and cubic["packets_delivered_ce"] == 0
+    samples = run.tables["flow_samples"].to_pydict()
+    rtt_us, late = np.array(samples["srtt_us"]), np.array(samples["t_us"]) > 2_000_000
+    l_us, c_us = (rtt_us[late & (np.array(samples["flow_id"]) == n)] - 20_000 for n in (0, 1))
+    assert np.percentile(l_us, 99) < 2000
+    assert c_us.mean() > 5000
