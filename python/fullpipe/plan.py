@@ -88,6 +88,8 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
             "initial_cwnd_packets": host.initial_cwnd,
             "access_rate_bps": host.access_rate or 0,
             "arp": host.arp,
+            **({"work": {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}}
+               if host.packet_cost or host.ack_cost else {}),
         },
     }  # fmt: skip
     if pages:

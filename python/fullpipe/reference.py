@@ -44,6 +44,8 @@ ENGINES: dict[str, str] = {
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",
     "host.receive_aggregation": "sim; vm, live: 0",
+    "host.packet_cost": "sim; vm, live: 0",
+    "host.ack_cost": "sim; vm, live: 0",
 }
 #: Examples that say more than a default or a type.
 EXAMPLES: dict[str, Any] = {

@@ -416,6 +416,13 @@ class Host(Part):
     initial_cwnd: int = Field(10, ge=1, le=1000, description="packets (RFC 6928)")
     access_rate: Rate | None = Field(None, description="each sender's own link; not limited")
     arp: bool = Field(False, description="first packets pay an address resolution")
+    packet_cost: Time = Field(
+        0, le=10**9, description="work of a receiving host for a data packet; what its one "
+        "processor cannot do at once waits"
+    )  # fmt: skip
+    ack_cost: Time = Field(
+        0, le=10**9, description="work for an ACK, of the host that makes it and the one it reaches"
+    )
 
 
 class CcTable(BaseModel):

@@ -30,6 +30,12 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
+    if host.work.is_some() {
+        return bad(
+            "host.packet_cost, host.ack_cost: a kernel's work costs what it costs; for engine sim"
+                .into(),
+        );
+    }
     if host.receive_aggregation_ns > 0 {
         return bad(
             "host.receive_aggregation: the receivers' ports have no GRO; values above 0 are for \

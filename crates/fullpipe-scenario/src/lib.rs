@@ -21,7 +21,8 @@ pub use damage::{Chance, Damage, GilbertElliott, Hold, Policer, Reorder};
 pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction,
-    EcnKind, Flow, HostOptions, Jitter, JitterShape, Loss, Pacing, Plan, Probe, ProbeKind, Qdisc,
+    EcnKind, Flow, HostOptions, HostWork, Jitter, JitterShape, Loss, Pacing, Plan, Probe,
+    ProbeKind, Qdisc,
 };
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,

@@ -505,6 +505,19 @@ pub struct HostOptions {
     /// The first packets pay an address resolution over the delayed path, as in a testbed without
     /// static neighbours; the first RTT sample is then twice the base RTT.
     pub arp: bool,
+    /// What packets cost those that receive them; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<HostWork>,
+}
+
+/// Work of a host's one processor for what TCP receives; what it cannot do at once waits.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct HostWork {
+    /// A data packet, for the host that receives it.
+    pub packet_ns: u64,
+    /// An ACK, for the host that makes it and for the one that receives it.
+    pub ack_ns: u64,
 }
 
 /// Who spaces packets out.

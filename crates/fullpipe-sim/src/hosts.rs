@@ -265,7 +265,7 @@ impl Simulation<'_> {
         let line = &mut self.lines[index];
         let due_ns = line.due_ns(enters_ns);
         if due_ns <= self.now_ns && line.packets.is_empty() {
-            self.deliver(way, packet);
+            self.reach(way, packet);
         } else if line.packets.push(due_ns, packet).is_some() {
             self.await_head(index);
         }
@@ -278,7 +278,7 @@ impl Simulation<'_> {
         self.lines[index].awaited_ns = None;
         while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
             // Whatever this sets off may come back to this very line.
-            self.deliver(Way::BOTH[index % 2], packet);
+            self.reach(Way::BOTH[index % 2], packet);
         }
         self.await_head(index);
     }
@@ -292,8 +292,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A packet arrives at the end of its way.
-    fn deliver(&mut self, way: Way, packet: Travelling) {
+    /// A host handles a packet that has reached it.
+    pub(crate) fn deliver(&mut self, way: Way, packet: Travelling) {
         match packet.body {
             Body::Data(data) => {
                 let flow = self.place(packet.owner);
@@ -363,6 +363,7 @@ impl Simulation<'_> {
 
     fn send_ack(&mut self, flow: usize, ack: Ack) {
         let way = self.connections[flow].data_way.back();
+        self.makes_ack(self.owner(flow), way.back());
         let mut packet = self.packet(flow, way, Body::Ack(ack));
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;

@@ -15,6 +15,7 @@ mod recorder;
 mod run;
 mod stepping;
 mod traffic;
+mod work;
 
 pub use pcap::PcapWriter;
 pub use run::{run, BadPlan, Counts, Inputs, Outcome};

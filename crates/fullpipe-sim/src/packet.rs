@@ -87,6 +87,16 @@ impl Label {
         Self(self.0 & !(1 << 30) | (way as u32) << 30)
     }
 
+    /// Number of the host at the end of this way, among all hosts.
+    pub(crate) fn end(self, way: Way) -> usize {
+        let shift = match way {
+            Way::Forward => 12,
+            Way::Reverse => 0,
+        };
+        let host = self.0 >> shift & (u32::from(MAX_HOSTS) - 1);
+        host as usize * 2 + way.index()
+    }
+
     /// Of an owner whose packets are those of the connection before it.
     pub(crate) fn second(self) -> Self {
         Self(self.0 | 1 << 31)

@@ -17,6 +17,7 @@ use crate::packet::{Label, MAX_HOSTS};
 use crate::pcap::PcapWriter;
 use crate::recorder;
 use crate::traffic::{Crowd, Traces};
+use crate::work::Processors;
 
 /// Most links in a row.
 const MAX_LINKS: usize = 64;
@@ -102,6 +103,8 @@ pub(crate) struct Simulation<'a> {
     pub(crate) connections: Vec<Connection>,
     pub(crate) network: Network,
     pub(crate) egress: Egress,
+    /// Where packets cost the hosts something.
+    pub(crate) processors: Option<Processors>,
     /// By owner * 2 + way.
     pub(crate) lines: Vec<Line>,
     /// By owner.
@@ -172,6 +175,7 @@ impl<'a> Simulation<'a> {
             connections,
             network,
             egress: Egress::new(plan),
+            processors: Processors::new(plan),
             lines: all_lines,
             labels,
             tables,
@@ -230,6 +234,7 @@ impl<'a> Simulation<'a> {
             Event::Page(page) => self.page_timer(page),
             Event::Datagram(stream) => self.datagram(stream),
             Event::Arrive(group) => self.arrive(group as usize),
+            Event::Work(host) => self.work(host as usize),
             Event::Sample => self.sample(),
         }
     }

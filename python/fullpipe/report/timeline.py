@@ -106,7 +106,7 @@ def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
     if len(view.flows["flow"]) > 1 and ends.size:
         x, y = thin(ends, rates.sum(axis=0) / 1e6)
         traces.append(Trace("all flows", style.NEUTRAL, x, y, width=1.0, shape="before"))
-    if not math.isnan(view.rate_bps):
+    if traces and not math.isnan(view.rate_bps):
         traces.append(_reference("bottleneck rate", view, view.rate_bps / 1e6))
     return Plot(
         "throughput", "Throughput", "time (s)", "goodput (Mbit/s)", traces, over_time=True,

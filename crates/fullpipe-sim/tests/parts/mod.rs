@@ -68,5 +68,6 @@ pub(crate) fn host() -> HostOptions {
         initial_cwnd_packets: 10,
         access_rate_bps: 0,
         arp: false,
+        work: None,
     }
 }

@@ -1,0 +1,106 @@
+//! What packets cost the hosts that they reach, where the plan says so: each host has one processor
+//! for what TCP receives, and what it cannot do at once waits. Never what a packet is for.
+
+use std::collections::VecDeque;
+
+use fullpipe_net::Way;
+use fullpipe_scenario::{HostWork, Plan};
+
+use crate::events::Event;
+use crate::packet::{Body, Travelling};
+use crate::run::Simulation;
+
+/// The processors of all hosts.
+pub(crate) struct Processors {
+    costs: HostWork,
+    /// By `Label::end()`.
+    hosts: Vec<Processor>,
+}
+
+#[derive(Default)]
+struct Processor {
+    /// The first is being handled.
+    waiting: VecDeque<Travelling>,
+    free_ns: u64,
+}
+
+impl Processors {
+    pub(crate) fn new(plan: &Plan) -> Option<Self> {
+        Some(Self {
+            costs: plan.host.work.clone()?,
+            hosts: Vec::new(),
+        })
+    }
+
+    /// None: not TCP's, and never in the way of what is.
+    fn cost_ns(&self, body: &Body) -> Option<u64> {
+        match body {
+            Body::Data(_) => Some(self.costs.packet_ns),
+            Body::Ack(_) => Some(self.costs.ack_ns),
+            _ => None,
+        }
+    }
+
+    fn of(&mut self, index: usize) -> &mut Processor {
+        if index >= self.hosts.len() {
+            self.hosts.resize_with(index + 1, Processor::default);
+        }
+        &mut self.hosts[index]
+    }
+}
+
+impl Processor {
+    /// Work is done behind what is under way.
+    fn take(&mut self, now_ns: u64, cost_ns: u64) -> u64 {
+        self.free_ns = self.free_ns.max(now_ns) + cost_ns;
+        self.free_ns
+    }
+}
+
+impl Simulation<'_> {
+    /// A packet reaches the host at the end of its way.
+    pub(crate) fn reach(&mut self, way: Way, packet: Travelling) {
+        let now_ns = self.now_ns;
+        let Some(processors) = &mut self.processors else {
+            return self.deliver(way, packet);
+        };
+        let Some(cost_ns) = processors.cost_ns(&packet.body) else {
+            return self.deliver(way, packet);
+        };
+        let index = packet.label.end(way);
+        let processor = processors.of(index);
+        processor.waiting.push_back(packet);
+        if processor.waiting.len() == 1 {
+            let done_ns = processor.take(now_ns, cost_ns);
+            self.agenda.schedule(done_ns, Event::Work(index as u32));
+        }
+    }
+
+    /// A host is done with a packet, and begins with the next.
+    pub(crate) fn work(&mut self, index: usize) {
+        let first = |processors: &mut Processors| processors.of(index).waiting.front().copied();
+        let Some(packet) = self.processors.as_mut().and_then(first) else {
+            return;
+        };
+        // It stays at the head meanwhile: what it sets off may reach this very host.
+        self.deliver(Way::BOTH[index % 2], packet);
+        let Some(processors) = &mut self.processors else {
+            return;
+        };
+        processors.of(index).waiting.pop_front();
+        if let Some(next) = first(processors) {
+            let cost_ns = processors.cost_ns(&next.body).unwrap_or(0);
+            let done_ns = processors.of(index).take(self.now_ns, cost_ns);
+            self.agenda.schedule(done_ns, Event::Work(index as u32));
+        }
+    }
+
+    /// The host that packets of an owner reach on this way makes an ACK.
+    pub(crate) fn makes_ack(&mut self, owner: usize, way: Way) {
+        if let Some(processors) = &mut self.processors {
+            let cost_ns = processors.costs.ack_ns;
+            let index = self.labels[owner].end(way);
+            processors.of(index).take(self.now_ns, cost_ns);
+        }
+    }
+}

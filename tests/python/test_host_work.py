@@ -1,0 +1,72 @@
+"""What packets cost the hosts that receive them, against the rates that a processor allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe.engines import run_scenario
+from fullpipe.errors import UserError
+from fullpipe.metrics import summarise
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+
+#: A full packet takes 121 us of the wire.
+PATH = {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}
+
+
+def goodputs_mbps(folder: Path, host: dict[str, Any], *flows: dict[str, Any]) -> list[float]:
+    scenario = make_scenario({
+        "duration": "5s", "warmup": "1s", "path": PATH, "host": host,
+        "flow": list(flows),
+    })  # fmt: skip
+    recording = run_scenario(scenario, "", [folder / "run"]).recordings[0]
+    return [flow["goodput_bps"] / 1e6 for flow in summarise(recording)["flows"]]
+
+
+@pytest.mark.parametrize(
+    ("host", "packet_us"),
+    [
+        ({"packet_cost": "200us"}, 200),
+        # An ACK for every packet, made by the host that handles the packet.
+        ({"packet_cost": "150us", "ack_cost": "50us", "ack_policy": "every_packet"}, 200),
+        # ... and for every second one.
+        ({"packet_cost": "150us", "ack_cost": "100us", "ack_policy": "every_second"}, 200),
+        # ACKs alone, of which sender and receiver have as many.
+        ({"ack_cost": "200us", "ack_policy": "every_packet"}, 200),
+    ],
+)
+def test_a_processor_that_is_the_limit_decides_the_goodput(
+    tmp_path: Path, host: dict[str, Any], packet_us: float
+) -> None:
+    # A window that does not grow: what waits at a sender has been received already.
+    [goodput] = goodputs_mbps(tmp_path, host, {"cc": "cubic", "receive_window": "256KB"})
+    assert goodput == pytest.approx(1448 * 8 / packet_us, rel=0.01)
+
+
+def test_flows_to_one_host_share_its_processor_and_flows_to_two_do_not(tmp_path: Path) -> None:
+    host = {"packet_cost": "200us"}
+    both = goodputs_mbps(tmp_path / "one", host, {"cc": "cubic"}, {"cc": "cubic"})
+    assert sum(both) == pytest.approx(1448 * 8 / 200, rel=0.01)
+    apart = [{"cc": "cubic"}, {"cc": "cubic", "far_host": 1}]
+    assert sum(goodputs_mbps(tmp_path / "two", host, *apart)) > 90
+
+
+def test_a_processor_that_keeps_up_costs_no_goodput(tmp_path: Path) -> None:
+    flow = {"cc": "cubic"}
+    free = goodputs_mbps(tmp_path / "free", {}, flow)
+    busy = goodputs_mbps(tmp_path / "busy", {"packet_cost": "80us", "ack_cost": "10us"}, flow)
+    assert busy == pytest.approx(free, rel=0.005)
+
+
+def test_hosts_cost_nothing_unless_told_and_a_cost_is_a_time() -> None:
+    flows = [{"cc": "cubic"}]
+    document = {"duration": "5s", "path": PATH, "flow": flows}
+    assert "work" not in resolve(make_scenario(document))["host"]
+    told = resolve(make_scenario({**document, "host": {"ack_cost": "500ns"}}))
+    assert told["host"]["work"] == {"packet_ns": 0, "ack_ns": 500}
+    for wrong in ("-1us", "2s", "fast"):
+        with pytest.raises(UserError, match="packet_cost"):
+            make_scenario({**document, "host": {"packet_cost": wrong}})
