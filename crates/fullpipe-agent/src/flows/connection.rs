@@ -74,6 +74,8 @@ pub(crate) struct Connection {
     pub(crate) is_started: bool,
     pub(crate) is_established: bool,
     is_closing: bool,
+    /// The receiver has closed its side too.
+    has_answered: bool,
     pub(crate) is_over: bool,
 }
 
@@ -162,6 +164,7 @@ impl Connection {
             is_started: false,
             is_established: false,
             is_closing: false,
+            has_answered: false,
             is_over: false,
         }
     }
@@ -404,11 +407,13 @@ impl Connection {
                 read = socket::discard(receiver)?;
             }
         }
-        if read == Some(0) {
+        // Once: shutdown() wakes whoever waits for the socket (inet_shutdown()), which would come here
+        // again and again until the last ACK.
+        if read == Some(0) && !self.has_answered {
             // The sender has closed: closing this side too tells it that all has arrived. Where its last
             // ACK was quick, both are closed already when a further event comes.
             match shutdown(receiver.as_raw_fd(), Shutdown::Both) {
-                Ok(()) | Err(Errno::ENOTCONN) => {}
+                Ok(()) | Err(Errno::ENOTCONN) => self.has_answered = true,
                 Err(error) => return Err(error.into()),
             }
         }
