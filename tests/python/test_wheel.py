@@ -8,8 +8,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import urllib.parse
+import urllib.request
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +32,16 @@ rtt = "20ms"
 buffer = "1bdp"
 [[flow]]
 cc = "bbr3"
+"""
+
+
+SWEEP = """
+[scenario]
+duration = "2s"
+path = { rate = "10mbit", rtt = "{rtt}", buffer = "1bdp" }
+flow = [{ cc = "bbr3" }]
+[axis]
+rtt = ["10ms", "20ms"]
 """
 
 
@@ -53,15 +67,28 @@ class Installed:
         user may have none."""
         unshare = shutil.which("unshare") if os.geteuid() == 0 else None
         alone = [unshare, "--net"] if unshare else []
-        python = str(self.folder / "venv" / "bin" / "python")
-        code = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
         done = subprocess.run(
-            [*alone, python, "-c", code, *words],
-            capture_output=True, text=True, check=False, cwd=self.folder,
-            env={"PATH": str(self.programs), "HOME": os.environ.get("HOME", "/")},
+            [*alone, *self._command(words)],
+            capture_output=True, text=True, check=False, **self._where,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """The same under way, and with the loopback device, which a server needs."""
+        return subprocess.Popen(
+            self._command(words), stderr=subprocess.PIPE, text=True, **self._where
+        )
+
+    def _command(self, words: Sequence[str]) -> list[str]:
+        python = str(self.folder / "venv" / "bin" / "python")
+        code = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
+        return [python, "-c", code, *words]
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        env = {"PATH": str(self.programs), "HOME": os.environ.get("HOME", "/")}
+        return {"cwd": self.folder, "env": env}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +131,32 @@ def test_a_file_of_ones_own_is_written_run_and_checked_from_it(installed: Instal
     assert '"mine.h": "/* SPDX' in (installed.folder / "own" / "metadata.json").read_text()
     said = installed.run("cc", "check", "./mine.h", "--kernels", "")
     assert "holds     undefined behaviour" in said and "holds     compiles for eBPF" in said
+
+
+def test_a_sweep_and_an_experiment_run_from_it(installed: Installed) -> None:
+    (installed.folder / "sweep.toml").write_text(SWEEP)
+    installed.run("sweep", "sweep.toml", "--jobs", "2", "--out", "store")
+    answer = installed.run("query", "store", "select count(*) as n from runs where goodput_bps > 0")
+    assert "2" in answer.split()
+    name = "seed000_ecn_threshold"
+    words = ["--repeat", "1", "--once", "--store", "runs", "--out", "verdicts.html"]
+    assert name in installed.run("experiment", "run", name, *words)
+    assert (installed.folder / "verdicts.html").is_file()
+
+
+def test_the_page_is_served_from_it(installed: Installed) -> None:
+    pytest.importorskip("uvicorn", reason="the page needs fullpipe[serve]")
+    process = installed.start("serve")
+    try:
+        assert process.stderr is not None
+        link = process.stderr.readline().split()[-1]
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        assert b"<title>fullpipe" in opener.open(link, timeout=120).read()
+        script = urllib.parse.urljoin(link, "/files/page.js")
+        assert b"/api/run" in opener.open(script, timeout=120).read()
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:

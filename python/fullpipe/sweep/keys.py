@@ -29,8 +29,8 @@ _ALGORITHM = re.compile(rb'"algorithm":"([a-z0-9_]+)"')
 _KIND = re.compile(rb'"kind":"([a-z0-9_]+)"')
 
 
-#: Where a trace lies does not matter; what it holds does.
-_TRACE_PATH = re.compile(rb'"path":"(?:[^"\\]|\\.)*",(?="sha256")')
+#: Where a trace of a link or of traffic lies does not matter; what it holds does.
+_TRACE_PATH = re.compile(rb'"(?:path|file)":"(?:[^"\\]|\\.)*",(?="sha256")')
 
 
 def run_key(

@@ -208,7 +208,7 @@ class _Chunk:
             "key": [facts.key for facts in self.facts],
             "seed": [facts.seed for facts in self.facts],
             "engine": [facts.engine for facts in self.facts],
-            "goodput_bps": total,
+            "goodput_bps": np.where(self.flow_counts > 0, total, np.nan),
             "jain": _ratio(total**2, square),
             "retransmit_ratio": _ratio(*grown),
             "ping_p50_ms": ping[0],
