@@ -257,6 +257,29 @@ def test_a_full_disk_is_said_and_what_was_there_stays_whole(tmp_path: Path) -> N
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+@pytest.mark.root
+def test_a_read_only_store_is_said_before_anything_runs_and_answers_all_the_same(
+    tmp_path: Path,
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    mounted = subprocess.run(mount, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount here: {mounted.stderr.decode().strip()}")
+    try:
+        filled(disk / "store", sweep())
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with pytest.raises(UserError, match="cannot be written: Read-only file system"):
+            Store(disk / "store", create=True)
+        (answer,) = ask(Store(disk / "store"), "select count(*) as n from runs").to_pylist()
+        assert answer == {"n": 12}
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
 def test_a_full_disk_in_a_worker_is_a_failure_with_its_reason(tmp_path: Path) -> None:
     """The executor of this process stands for a worker: what it raises the scheduler reports."""
 
