@@ -205,6 +205,7 @@ impl Sender {
         if flags & SACKED != 0 {
             return;
         }
+        self.advance_rack(number);
         self.deliver(number, incoming);
         if flags & LOST != 0 {
             self.lost_out -= 1;
@@ -252,6 +253,13 @@ impl Sender {
             if flags & SACKED != 0 {
                 self.sacked_out -= 1;
             } else {
+                // tcp_skb_spurious_retrans(): the echo is older than the retransmission, which
+                // says nothing of it then.
+                let is_spurious =
+                    flags & EVER_RETRANS != 0 && echoes_before(incoming.echo_ns, at_ns);
+                if !is_spurious {
+                    self.advance_rack(number);
+                }
                 self.deliver(number, incoming);
             }
             if flags & RETRANS != 0 {
@@ -268,7 +276,6 @@ impl Sender {
 
     fn deliver(&mut self, number: u32, incoming: &mut Incoming) {
         self.rate.delivered = self.rate.delivered.wrapping_add(1);
-        self.advance_rack(number);
         let record = self.board.get_mut(number);
         self.rate
             .packet_delivered(&mut incoming.sample, record, number);
@@ -728,7 +735,7 @@ impl Sender {
     /// tcp_packet_delayed(): the ACK answers what was sent before the first retransmission (Eifel,
     /// RFC 3522, by timestamps of 1 ms), or nothing was sent again yet.
     fn is_delayed(&self, echo_ns: u64) -> bool {
-        self.retrans_ns == 0 || echo_ns > 0 && echo_ns / NS_PER_MS < self.retrans_ns / NS_PER_MS
+        self.retrans_ns == 0 || echoes_before(echo_ns, self.retrans_ns)
     }
 
     /// tcp_may_undo(): that, or every retransmission was reported as a duplicate.
@@ -839,4 +846,9 @@ impl Sender {
         send = send.max(i64::from(self.prr_out == 0));
         self.ctl.cwnd = inflight + send.max(0) as u32;
     }
+}
+
+/// tcp_tsopt_ecr_before(): the ACK answers what was sent before that. Timestamps count milliseconds.
+fn echoes_before(echo_ns: u64, at_ns: u64) -> bool {
+    echo_ns > 0 && echo_ns / NS_PER_MS < at_ns / NS_PER_MS
 }

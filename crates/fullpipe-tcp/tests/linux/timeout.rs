@@ -104,6 +104,20 @@ fn the_late_ack_of_a_first_sending_undoes_a_timeout_by_its_timestamp() {
 }
 
 #[test]
+fn what_was_out_during_an_outage_is_not_lost_again_by_its_first_answer() {
+    // tcp_skb_spurious_retrans(): the echo says that the first sending arrived, however long ago
+    // the retransmission was; RACK learns nothing of what was sent before the latter.
+    let (mut sender, at_ns) = late();
+    let now_ns = at_ns + 3 * RTT;
+    sender.on_ack(now_ns, &ack(1, START));
+    assert_eq!(sender.totals().undos, 1);
+    assert_eq!(sender.ca_state(), CaState::Open);
+    assert!(sends(&mut sender, now_ns)
+        .iter()
+        .all(|packet| !packet.is_retransmission));
+}
+
+#[test]
 fn without_timestamps_f_rto_takes_the_delivery_of_a_first_sending_as_proof() {
     // RFC 5682 section 3.1 (SACK-enhanced): packets that were not sent again are acknowledged.
     let (mut sender, at_ns) = late();
