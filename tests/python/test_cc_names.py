@@ -3,6 +3,7 @@ it, from any folder."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,23 @@ def test_a_sweep_names_a_file_relative_to_its_own(folder: Path) -> None:
     found = dict(zip(rows["cc"], rows["goodput_bps"], strict=True))
     assert set(found) == {"mine", "mine[beta=0.85]", "reno"}
     assert found["mine"] == found["reno"]
+
+
+def test_workers_look_where_the_caches_are_now(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (folder / "mine.h").open("a") as file:
+        file.write("/* not what another test has compiled */\n")
+    sweep = {
+        "scenario": {"duration": "6s", "path": {"rate": "5mbit", "rtt": "{rtt}"},
+                     "flow": [{"cc": str(folder / "mine.h")}]},
+        "axis": {"rtt": ["10ms", "20ms"]},
+    }  # fmt: skip
+    for name in ("cache", "another"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+        store = fullpipe.run_sweep(sweep, out=name, jobs=2)
+        assert store.query("select count(*) as n from flows").to_pydict() == {"n": [2]}
+        shutil.rmtree(tmp_path / name)
 
 
 def test_an_experiment_names_a_file_relative_to_its_own(folder: Path) -> None:

@@ -68,16 +68,22 @@ def _answer(program: Path, seed: int, connections: int) -> subprocess.CompletedP
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:allocator_may_return_null=1",
     }  # fmt: skip
-    try:
-        return subprocess.run(
-            [str(program), str(seed), str(connections)], capture_output=True, text=True,
-            errors="replace", timeout=TIMEOUT_S, check=False, env=environment,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise UserError(
-            f"{connections} connections of 1,000 calls took more than {TIMEOUT_S:g} s; a call is "
-            "too long for a kernel"
-        ) from None
+    program_and_words = [str(program), str(seed), str(connections)]
+    with subprocess.Popen(
+        program_and_words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace", env=environment,
+    ) as process:  # fmt: skip
+        try:
+            said, errors = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            # Until the process that makes the calls, which dies with it, has let go of its end.
+            process.communicate()
+            raise UserError(
+                f"{connections} connections of 1,000 calls took more than {TIMEOUT_S:g} s; a call "
+                "is too long for a kernel"
+            ) from None
+    return subprocess.CompletedProcess(program_and_words, process.returncode, said, errors)
 
 
 def _explained(source: Source, answer: subprocess.CompletedProcess[str]) -> str:

@@ -87,8 +87,9 @@ class Pool:
 
     def _made(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
-            self.width, mp_context=_context(self._preload), initializer=_begin
-        )
+            self.width, mp_context=_context(self._preload), initializer=_begin,
+            initargs=(dict(os.environ),),
+        )  # fmt: skip
 
 
 class Here:
@@ -133,11 +134,15 @@ def _call(work: Work, payloads: list[object]) -> list[Failure]:
     return work(payloads)
 
 
-def _begin() -> None:
-    """In a worker: Ctrl-C is the parent's to answer, and nobody runs on for a parent that died.
+def _begin(environment: dict[str, str]) -> None:
+    """In a worker: the environment is the parent's of now, which says where caches are; the fork
+    server has that of its first use. Ctrl-C is the parent's to answer, and nobody runs on for a
+    parent that died.
 
     The fork server would live as long as its workers do, so its end says nothing of the parent's;
     the sentinel is a pipe that only the parent holds open."""
+    os.environ.clear()
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
