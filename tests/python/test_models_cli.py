@@ -16,8 +16,9 @@ import pytest
 from fullpipe.cli import main
 from fullpipe.models import predict
 from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario import load_document, make_scenario
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SHARE = ["share", "--cc", "bbr1", "--n", "8", "--against", "cubic", "--rate", "10mbit"]
 SHARE += ["--rtt", "40ms", "--buffer", "8bdp"]
 
@@ -80,6 +81,15 @@ def test_every_model_can_be_asked_by_name() -> None:
     for cc, name in (("bbr3", "steady"), ("bbr1", "fluid"), ("bbr2", "fluid")):
         found = document(*changed(cc=cc, n="1"), "--model", name, "--json")
         assert 0 < found["share"] < 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["parking-lot", "wifi", "leo", "changing-rate", "cellular", "page-small", "call-and-video"],
+)
+def test_what_is_more_than_flows_over_one_steady_wire_is_predicted_by_none(name: str) -> None:
+    document = load_document(SCENARIOS / f"{name}.toml")
+    assert predict(resolve(make_scenario(document))) == []
 
 
 def test_a_violated_assumption_is_named_on_screen_and_in_json() -> None:

@@ -17,6 +17,10 @@ Plan = dict[str, Any]
 
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
+#: A plan's senders beside its flows -> their section in a scenario.
+_OTHER_SENDERS = {"traffic": "traffic", "pages": "page", "datagrams": "udp"}
+#: What a wire says that neither changes nor damages; `loss` has words of its own.
+_OF_A_STEADY_WIRE = {"rate_bps", "delay_ns", "qdisc", "loss"}
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,10 @@ def read_plan(plan: Plan) -> Reading:
     """The plan as the fluid models see it.
 
     Raises UserError, naming the key, where no model can represent it."""
-    if plan.get("traffic"):
-        raise UserError("traffic: the models know no flows that come and go")
+    for key, what in _OTHER_SENDERS.items():
+        if plan.get(key):
+            raise UserError(f"{what}: the models know no senders but flows")
+    _check_one_steady_wire(plan["links"])
     path = plan["path"]
     kind = path["qdisc"]["aqm"]["kind"]
     if kind not in ("fifo", "red"):
@@ -67,6 +73,22 @@ def read_plan(plan: Plan) -> Reading:
         seed=plan["seed"],
         cautions=tuple(_cautions(plan, kind)),
     )
+
+
+def _check_one_steady_wire(links: list[dict[str, Any]]) -> None:
+    if len(links) > 1:
+        raise UserError(f"link: the models know one bottleneck, not a row of {len(links)} links")
+    medium = links[0]["medium"]
+    if medium["kind"] != "wire":
+        raise UserError(
+            f"link.{links[0]['name']}.kind: the models know wires, not {medium['kind']}"
+        )
+    for way in ("forward", "reverse"):
+        for key in sorted(medium[way].keys() - _OF_A_STEADY_WIRE):
+            if medium[way][key]:
+                raise UserError(
+                    f"link.{links[0]['name']}: the models know no {key.replace('_', ' ')}"
+                )
 
 
 def _model_name(cc: str) -> str:
@@ -100,7 +122,7 @@ def _rtt_s(path: dict[str, Any], flow: dict[str, Any]) -> float:
 def _cautions(plan: Plan, kind: str) -> list[Caution]:
     path, flows, found = plan["path"], plan["flows"], []
     greedy = ("stop_ns", "amount_bytes", "app_rate_bps", "receive_window_bytes")
-    if any(flow[key] is not None for flow in flows for key in greedy):
+    if any(flow.get(key) is not None for flow in flows for key in (*greedy, "pattern")):
         found.append(Caution(
             "greedy_flows", "the models let every flow send as much as its congestion control "
             "allows; amounts, application rates, ends and receive windows are ignored",
