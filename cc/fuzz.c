@@ -353,9 +353,8 @@ static void print_call(int status)
 	else if (call->kind == ON_EVENT)
 		printf("on_event, %s: value %u packets %u", events[call->event.kind],
 		       call->event.value, call->event.packets);
-	else
+	else {
 		printf("on_ack:");
-	if (call->kind == ON_ACK) {
 		SHOW(call->ack, acked_sacked);
 		SHOW(call->ack, delivered);
 		SHOW(call->ack, interval_us);

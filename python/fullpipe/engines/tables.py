@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fullpipe.columns import column
 from fullpipe.recording import OPTIONAL_TABLES, TABLES
 
 
@@ -28,11 +29,7 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
 
 def _array(kind: str, values: Any) -> pa.Array:
     if kind == "text":
-        encoded = [text.encode() for text in values]
-        offsets = np.zeros(len(encoded) + 1, np.int32)
-        np.cumsum([len(text) for text in encoded], out=offsets[1:])
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-        return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+        return column(values, pa.string())
     if kind == "opt_u64":
         data, valid = values
         bits = np.packbits(np.frombuffer(valid, np.uint8), bitorder="little")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.metrics.pages import spread
+from fullpipe.metrics.flows import finite, spread
+from fullpipe.metrics.pages import SPREAD
 from fullpipe.metrics.view import Floats, View
 
 
@@ -94,13 +95,9 @@ def summarise_streams(view: View) -> list[dict[str, Any]]:
         is_video = view.plan["datagrams"][index]["frame_bytes"] is not None
         found.append({
             "stream": stream.name, "sent": int(stream.sent_s.size),
-            "loss_ratio": _finite(stream.loss_ratio), "delay_s": spread(stream.delay_s),
-            "jitter_s": _finite(stream.jitter_s),
+            "loss_ratio": finite(stream.loss_ratio), "delay_s": spread(stream.delay_s, SPREAD),
+            "jitter_s": finite(stream.jitter_s),
             "frames": frames if is_video else None,
             "frames_in_time": in_time / frames if is_video and frames else None,
         })  # fmt: skip
     return found
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from fullpipe.metrics.view import Floats, View
+
+_QUANTILES = {"min": 0.0, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def delivered_bytes(view: View) -> Floats:
@@ -77,6 +80,18 @@ def quantiles(values: Floats, which: tuple[float, ...]) -> list[float | None]:
     if not known.size:
         return [None for _ in which]
     return [float(value) for value in np.quantile(known, which)]
+
+
+def spread(values: Floats, keys: Sequence[str]) -> dict[str, float | None]:
+    """What the keys name ("mean", "min", "p5", "p50", "p95", "p99", "max") of the values that are
+    not NaN; None where there are none."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return dict.fromkeys(keys)
+    points = [key for key in keys if key != "mean"]
+    found = np.quantile(known, [_QUANTILES[key] for key in points])
+    figures = {"mean": float(known.mean()), **dict(zip(points, map(float, found), strict=True))}
+    return {key: figures[key] for key in keys}
 
 
 def mean(values: Floats) -> float | None:

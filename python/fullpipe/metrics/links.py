@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.metrics.view import Floats, View, link_rates_bps, queue_name
+from fullpipe.metrics.flows import spread
+from fullpipe.metrics.view import View, link_rates_bps, queue_name
 
 _COUNTERS = (
     "sent_bytes", "sent_packets", "dropped_packets", "marked_packets", "random_lost_packets",
     "random_marked_packets",
 )  # fmt: skip
 _WAYS = ("forward", "reverse")
+_SPREAD = ("p50", "p95", "max")
 
 
 def summarise_links(view: View) -> list[dict[str, Any]]:
@@ -58,14 +60,6 @@ def _queue(
         "rate_bps": rate_bps,
         "throughput_bps": 8 * totals["sent_bytes"] / seconds if seconds > 0 else None,
         **{key: int(value) for key, value in totals.items()},
-        "queue_bytes": _spread(backlog),
-        "queue_delay_ms": _spread(delay_ms),
+        "queue_bytes": spread(backlog, _SPREAD),
+        "queue_delay_ms": spread(delay_ms, _SPREAD),
     }
-
-
-def _spread(values: Floats) -> dict[str, float | None]:
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return dict.fromkeys(("p50", "p95", "max"))
-    p50, p95, most = np.quantile(known, (0.5, 0.95, 1.0))
-    return {"p50": float(p50), "p95": float(p95), "max": float(most)}

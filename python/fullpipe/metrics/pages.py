@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe.metrics.flows import spread
 from fullpipe.metrics.view import Floats, View
 
-_PERCENTILES = (50, 95, 99)
+SPREAD = ("mean", "min", "p50", "p95", "p99", "max")
 
 
 @dataclass(frozen=True)
@@ -65,22 +66,11 @@ def summarise_pages(view: View) -> list[dict[str, Any]]:
         {
             "page": loads.name, "cc": loads.cc, "bytes": loads.bytes,
             "loads": int(loads.time_s.size), "finished": int((~np.isnan(loads.time_s)).sum()),
-            "time_s": spread(loads.time_s),
+            "time_s": spread(loads.time_s, SPREAD),
             "objects": [
-                {"bytes": float(size), "time_s": spread(loads.objects_s[:, index])}
+                {"bytes": float(size), "time_s": spread(loads.objects_s[:, index], SPREAD)}
                 for index, size in enumerate(loads.object_bytes)
             ],
         }
         for loads in page_loads(view)
     ]  # fmt: skip
-
-
-def spread(values: Floats) -> dict[str, float | None]:
-    """Mean, min, percentiles and max of what is there; None where nothing is."""
-    known = values[~np.isnan(values)]
-    keys = ("mean", "min", *(f"p{p}" for p in _PERCENTILES), "max")
-    if not known.size:
-        return dict.fromkeys(keys)
-    percentiles = np.percentile(known, _PERCENTILES)
-    figures = (known.mean(), known.min(), *percentiles, known.max())
-    return {key: float(value) for key, value in zip(keys, figures, strict=True)}

@@ -15,6 +15,7 @@ from fullpipe.metrics.flows import (
     goodput_bps,
     mean,
     quantiles,
+    spread,
 )
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.links import summarise_links
@@ -57,7 +58,7 @@ def summarise(recording: Recording) -> dict[str, Any]:
         "goodput_bps": finite(_total_bps(view)),
         "path": _path(view),
         "links": summarise_links(view),
-        "ping_ms": _spread(ping_ms(view), ("p50", "p95", "p99", "max")),
+        "ping_ms": spread(ping_ms(view), ("p50", "p95", "p99", "max")),
         "jain": finite(jain(rates[fair])),
         "jain_flows": len(fair),
         **{key: found for key, found in applications.items() if found},
@@ -94,13 +95,13 @@ def _group(
         "group": group.name,
         "cc": mine[0]["cc"],
         "flows": len(members),
-        "goodput_bps": _spread(rates[members], keys),
+        "goodput_bps": spread(rates[members], keys),
         "share": None if None in shares else sum(shares),
         "retransmit_ratio": _ratio(view, group.members),
         "rtt_us": _rtt(view, group.members),
         "cwnd_packets": _cwnd(view, group.members),
         "finished": int(np.count_nonzero(~np.isnan(done))),
-        "completion_s": _spread(done, ("mean", "p50", "p95", "p99", "max")),
+        "completion_s": spread(done, ("mean", "p50", "p95", "p99", "max")),
         "jain": finite(jain(rates[members])) if len(members) > 1 else None,
     }
 
@@ -155,20 +156,9 @@ def _path(view: View) -> dict[str, Any]:
     seen = view.queue(queue)["t_us"].size > 0
     return {
         "utilisation": finite(8 * sent / (view.rate_bps * seconds)) if seen else None,
-        "queue_delay_rttmin": _spread(queue_delay_rttmin(view), keys),
-        "queue_bytes": _spread(queue_bytes(view), keys),
+        "queue_delay_rttmin": spread(queue_delay_rttmin(view), keys),
+        "queue_bytes": spread(queue_bytes(view), keys),
         "drops": drops if seen else None,
         "marks": marks + random_marks if seen else None,
         "loss_ratio": (drops + lost) / offered if offered > 0 else None,
-    }
-
-
-def _spread(values: Floats, keys: tuple[str, ...]) -> dict[str, float | None]:
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return dict.fromkeys(keys)
-    points = {"p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    return {
-        key: float(known.mean()) if key == "mean" else float(np.quantile(known, points[key]))
-        for key in keys
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
 
 #: Upper bounds of size classes in bytes, and what they are called.
@@ -19,6 +20,7 @@ SIZE_CLASSES = (
 )  # fmt: skip
 #: Ethernet, IPv4 and TCP with timestamps: what a packet has beside its payload.
 _FRAME_BYTES = 66
+_SPREAD = ("mean", "p50", "p95", "p99")
 
 
 @dataclass(frozen=True)
@@ -141,17 +143,17 @@ def summarise_traffic(view: View) -> list[dict[str, Any]]:
         found.append({
             "group": flows.name, "cc": flows.cc, "flows": int(done.size),
             "finished": int(done.sum()), "bytes": float(flows.size_bytes.sum()),
-            "goodput_bps": _finite(
+            "goodput_bps": finite(
                 8 * float(flows.size_bytes[done].sum()) / max(until_s - view.start_s, 1e-9)
             ),
             "retransmit_ratio": float(flows.packets_retransmitted.sum()) / sent if sent else None,
             "timeouts": int(flows.timeouts.sum()),
-            "completion_s": _spread(flows.completion_s),
-            "slowdown": _spread(flows.slowdown),
-            "slowdown_connected": _spread(flows.slowdown_connected),
+            "completion_s": spread(flows.completion_s, _SPREAD),
+            "slowdown": spread(flows.slowdown, _SPREAD),
+            "slowdown_connected": spread(flows.slowdown_connected, _SPREAD),
             "classes": _classes(flows),
             "at_once": {
-                "mean": _finite(mean_at_once(flows, view.start_s, until_s)),
+                "mean": finite(mean_at_once(flows, view.start_s, until_s)),
                 "max": int(count.max()) if count.size else 0,
             },
             "yardsticks": {
@@ -166,23 +168,11 @@ def _classes(flows: TrafficFlows) -> list[dict[str, Any]]:
     for high, name in SIZE_CLASSES:
         mine = (flows.size_bytes > low) & (flows.size_bytes <= high)
         if mine.any():
-            spread = _spread(flows.slowdown[mine])
-            found.append({"sizes": name, "flows": int(mine.sum()), "slowdown": spread})
+            slowdown = spread(flows.slowdown[mine], _SPREAD)
+            found.append({"sizes": name, "flows": int(mine.sum()), "slowdown": slowdown})
         low = high
     return found
 
 
-def _spread(values: Floats) -> dict[str, float | None]:
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return dict.fromkeys(("mean", "p50", "p95", "p99"))
-    p50, p95, p99 = (float(value) for value in np.quantile(known, (0.5, 0.95, 0.99)))
-    return {"mean": float(known.mean()), "p50": p50, "p95": p95, "p99": p99}
-
-
 def _mean(values: Floats) -> float | None:
     return float(values.mean()) if values.size else None
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -16,10 +16,10 @@ import pyarrow as pa
 import tomli_w
 from pydantic_core import to_json
 
+from fullpipe.columns import column
 from fullpipe.plan import resolve
 from fullpipe.scenario import Scenario, find_files, make_scenario
 from fullpipe.sweep.axes import Point
-from fullpipe.sweep.columns import column
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import parts_of, run_key
 from fullpipe.sweep.measures import facts_of

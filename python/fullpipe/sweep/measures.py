@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fullpipe.columns import column
 from fullpipe.recording import Recording
-from fullpipe.sweep.columns import column
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -19,8 +19,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from fullpipe.columns import column, empty
 from fullpipe.errors import UserError
-from fullpipe.sweep.columns import column, empty
 from fullpipe.sweep.measures import SCHEMAS
 from fullpipe.sweep.store import Store
 

@@ -33,8 +33,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fullpipe
+from fullpipe.columns import column, empty
 from fullpipe.errors import UserError
-from fullpipe.sweep.columns import column, empty
 from fullpipe.sweep.measures import SCHEMAS
 
 FORMAT = 1

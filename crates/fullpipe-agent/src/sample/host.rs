@@ -3,21 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 
 use fullpipe_scenario::stream::Frame;
 use fullpipe_scenario::{CpuRow, NicRow, TcpMemoryRow};
 
 use super::cpu::{processor_times, Times};
+use super::proc_file::read_proc;
 use crate::net::{Node, Topology};
 
 /// From one look to the next: CPUnetLOG's 10 Hz.
 pub(crate) const HOST_INTERVAL_NS: u64 = 100_000_000;
 /// Hosts whose ports are read: each look at one costs the machine that is measured.
 const MAX_HOSTS: usize = 64;
-/// More than any list of ports that fits a screen.
-const FILE_BYTES: usize = 1 << 14;
 
 /// Counters of one port: bytes and packets, received and sent.
 type Counters = [u64; 4];
@@ -117,7 +114,7 @@ impl HostMeter {
                 }));
             }
         }
-        let told = self.sockstat.as_ref().map(read);
+        let told = self.sockstat.as_ref().map(read_proc);
         if let Some([sockets, orphans, pages]) = told.and_then(|text| sockets(&text.ok()?)) {
             put(Frame::TcpMemory(TcpMemoryRow {
                 t_us,
@@ -142,7 +139,7 @@ impl Ports {
     }
 
     fn read(&self) -> Vec<(String, Counters)> {
-        read(&self.file).map_or_else(|_| Vec::new(), |text| counters(&text))
+        read_proc(&self.file).map_or_else(|_| Vec::new(), |text| counters(&text))
     }
 }
 
@@ -173,21 +170,6 @@ fn sockets(text: &str) -> Option<[u64; 3]> {
         words.nth(1)?.parse().ok()
     };
     Some([value("alloc")?, value("orphan")?, value("mem")?])
-}
-
-/// A file of /proc from its beginning.
-fn read(file: &File) -> io::Result<String> {
-    let mut text = vec![0; FILE_BYTES];
-    let mut count = 0;
-    loop {
-        let got = file.read_at(&mut text[count..], count as u64)?;
-        count += got;
-        if got == 0 || count == text.len() {
-            break;
-        }
-    }
-    text.truncate(count);
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn page_bytes() -> u64 {

@@ -4,6 +4,7 @@ mod cpu;
 mod flow;
 mod host;
 mod kernel_info;
+mod proc_file;
 mod queue;
 mod tcp_info;
 

@@ -3,10 +3,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use fullpipe_scenario::QueueRow;
 
+use super::proc_file::read_proc;
 use crate::net::netlink::{attribute, u32_at, Message, ECHO};
 use crate::net::qdisc::tcmsg;
 use crate::net::{Node, Place, Topology, WayQueue};
@@ -147,16 +147,7 @@ fn marks(kind: &[u8], app: &[u8]) -> u64 {
 
 /// InCEPkts of the IpExt lines: a line of names and a line of values.
 fn ce_packets(file: &File) -> io::Result<u64> {
-    let mut text = vec![0; 1 << 14];
-    let mut count = 0;
-    loop {
-        let got = file.read_at(&mut text[count..], count as u64)?;
-        count += got;
-        if got == 0 || count == text.len() {
-            break;
-        }
-    }
-    let text = String::from_utf8_lossy(&text[..count]);
+    let text = read_proc(file)?;
     let mut lines = text.lines().filter(|line| line.starts_with("IpExt:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
         return Ok(0);
