@@ -8,13 +8,14 @@ import os
 import random
 import struct
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from fullpipe.engines.child import be_as_nice_as_the_parent
+from fullpipe.engines.child import autogroup_nice
 from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.vmlinux import unpacked
@@ -52,19 +53,36 @@ def test_a_confined_process_stays_on_its_core_as_a_batch_job() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="no autogroups here")
+_A_SESSION_THAT_IS_NICE = """
+import subprocess
+from pathlib import Path
+from fullpipe.engines.child import be_as_nice_as_the_parent
+
+own = Path("/proc/self/autogroup")
+if own.exists() and own.read_text():
+    own.write_text("7")
+    subprocess.run(
+        ["cat", own], start_new_session=True, check=True, preexec_fn=be_as_nice_as_the_parent
+    )
+"""
+
+
 def test_a_machine_in_a_session_of_its_own_is_as_nice_as_who_started_it() -> None:
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        Path("/proc/self/autogroup").write_text("7")
-        command = ["cat", "/proc/self/autogroup"]
-        said = subprocess.run(
-            command, capture_output=True, start_new_session=True, check=True,
-            preexec_fn=be_as_nice_as_the_parent,
-        )  # fmt: skip
-        os._exit(0 if said.stdout.split()[-1] == b"7" else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    said = subprocess.run(
+        [sys.executable, "-c", _A_SESSION_THAT_IS_NICE],
+        capture_output=True, start_new_session=True, check=True,
+    ).stdout  # fmt: skip
+    if not said:
+        pytest.skip("no autogroups here")
+    assert said.split()[-1] == b"7"
+
+
+@pytest.mark.parametrize(
+    ("told", "nice"),
+    [("/autogroup-25 nice 5\n", 5), ("/autogroup-4879 nice -20\n", -20), ("", None)],
+)
+def test_the_autogroups_file_is_read_also_where_it_is_empty(told: str, nice: int | None) -> None:
+    assert autogroup_nice(told) == nice
 
 
 def elf(note: tuple[bytes, int]) -> bytes:

@@ -21,9 +21,19 @@ def die_with_parent() -> None:
 def be_as_nice_as_the_parent() -> None:
     """For `preexec_fn`: a session of its own would compete as one that nobody made nice (sched(7),
     autogroup)."""
-    with suppress(OSError, ValueError):  # a kernel without autogroups, or a parent that is gone
+    with suppress(OSError):  # a kernel without autogroups, or a parent that is gone
         told = Path(f"/proc/{os.getppid()}/autogroup").read_text(encoding="ascii")
-        Path("/proc/self/autogroup").write_text(str(int(told.split()[-1])), encoding="ascii")
+        nice = autogroup_nice(told)
+        if nice is not None:
+            Path("/proc/self/autogroup").write_text(str(nice), encoding="ascii")
+
+
+def autogroup_nice(told: str) -> int | None:
+    """The nice value in what /proc/PID/autogroup tells ("/autogroup-25 nice 5", proc(5)). None for
+    a process of no autogroup: the file is empty there, as for services started before any session
+    (kernel/sched/autogroup.c, proc_sched_autogroup_show_task())."""
+    last = told.split()[-1:]
+    return int(last[0]) if last else None
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
