@@ -145,7 +145,11 @@ def run(
         typer.Option("--confirm", help="what the simulator contradicts runs on a kernel too (vm)"),
     ] = False,
     packets: Annotated[
-        float, typer.Option(help="--confirm: only cells of at most so many million packets")
+        float,
+        typer.Option(
+            help="--confirm: of claims that differ or hold in part, only cells of at most so many "
+            "million packets"
+        ),
     ] = 1.0,
     out: Annotated[Path | None, typer.Option(help="the page; recordings/NAME.html")] = None,
 ) -> int:
