@@ -7,7 +7,8 @@ bytes and a flow's name is made.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fullpipe import traces, units
@@ -27,9 +28,58 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     """The plan of one run; `seed` replaces the scenario's.
 
     Raises UserError where two keys contradict each other."""
+    tables = scenario.cc_tables
+    choices = [choose(flow.cc, tables) for flow in scenario.flow]
+    return skeleton(scenario).plan(choices, scenario.seed if seed is None else seed)
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """A plan but for its seed, what that draws, and which congestion control each `[[flow]]` has.
+
+    `entries`: of each `[[flow]]`, the name that it gives and its count."""
+
+    document: Mapping[str, Any]
+    entries: Sequence[tuple[str | None, int]]
+    start_spread_ns: int
+
+    def plan(self, choices: Sequence[Choice], seed: int) -> dict[str, Any]:
+        """The plan with these congestion controls, one for each `[[flow]]`, and this seed.
+
+        Raises UserError where two flows then have one name."""
+        return {**self.document, "seed": seed, "flows": self.flows(choices, seed)}
+
+    def flows(self, choices: Sequence[Choice], seed: int) -> list[dict[str, Any]]:
+        """The flows of `plan`."""
+        rest = iter(self.document["flows"])
+        flows: list[dict[str, Any]] = []
+        numbers: dict[str, int] = {}
+        for (given, count), cc in zip(self.entries, choices, strict=True):
+            for position in range(count):
+                numbers[cc.name] = numbers.get(cc.name, 0) + 1
+                name = f"{cc.name}.{numbers[cc.name]}"
+                if given:
+                    name = given if count == 1 else f"{given}.{position + 1}"
+                flow = {"name": name, "cc": _cc(cc), **next(rest)}
+                flow["start_ns"] += _start_offset_ns(self.start_spread_ns, seed, len(flows))
+                flows.append(flow)
+        names = [flow["name"] for flow in flows]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UserError(f"flow: two flows are called {twice!r}; names must differ")
+        return flows
+
+
+def skeleton(scenario: Scenario) -> Skeleton:
+    """What plans of this scenario have in common; asks no flow for its congestion control.
+
+    Raises UserError where two keys contradict each other."""
     path = scenario.path
-    seed = scenario.seed if seed is None else seed
-    flows = _flows(scenario, seed)
+    flows = [
+        _flow(scenario, flow, index, position)
+        for index, flow in enumerate(scenario.flow)
+        for position in range(flow.count)
+    ]
     pages, datagrams, traffic = _pages(scenario), _datagrams(scenario), _traffic(scenario)
     # Pages come down, and ask up.
     both = [{**page, "direction": "down"} for page in pages]
@@ -60,7 +110,7 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     host = scenario.host
     plan = {
         "name": scenario.name,
-        "seed": seed,
+        "seed": None,
         "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval,
         "links": [_link(scenario, link, senders) for link in scenario.link]
@@ -103,7 +153,8 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     if any(link.channel for link in scenario.link):
         _put_channels(plan, scenario)
     _put_on_hosts(plan)
-    return plan
+    entries = [(flow.name, flow.count) for flow in scenario.flow]
+    return Skeleton(plan, entries, scenario.start_spread or 0)
 
 
 def _put_behind_wifi(plan: dict[str, Any], scenario: Scenario, wifi: WifiOptions) -> None:
@@ -154,27 +205,6 @@ def _one_way(name: str, forward: dict[str, Any], reverse: dict[str, Any]) -> dic
 
 def _unlimited(wire: dict[str, Any]) -> dict[str, Any]:
     return {**wire, "rate_bps": None}
-
-
-def _flows(scenario: Scenario, seed: int) -> list[dict[str, Any]]:
-    flows: list[dict[str, Any]] = []
-    numbers: dict[str, int] = {}
-    tables = scenario.cc_tables
-    for index, flow in enumerate(scenario.flow):
-        cc = choose(flow.cc, tables)
-        for position in range(flow.count):
-            numbers[cc.name] = numbers.get(cc.name, 0) + 1
-            name = f"{cc.name}.{numbers[cc.name]}"
-            if flow.name:
-                name = flow.name if flow.count == 1 else f"{flow.name}.{position + 1}"
-            flows.append({"name": name, "cc": _cc(cc), **_flow(scenario, flow, index, position)})
-    for index, planned in enumerate(flows):
-        planned["start_ns"] += _start_offset_ns(scenario.start_spread or 0, seed, index)
-    names = [flow["name"] for flow in flows]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"flow: two flows are called {name!r}; names must differ")
-    return flows
 
 
 def without_seed(plan: Mapping[str, Any], start_spread_ns: int) -> dict[str, Any]:

@@ -58,6 +58,12 @@ TABLES: dict[str, pa.Schema] = {
     "events": pa.schema([("t_us", _U), ("flow_id", _U), ("event", _T), ("value", _U)]),
 }  # fmt: skip
 
+#: Columns of `queue_samples` that count from a run's start.
+QUEUE_COUNTERS = tuple(
+    name for name in TABLES["queue_samples"].names
+    if name not in ("t_us", "queue", "queue_bytes", "queue_packets")
+)  # fmt: skip
+
 #: Tables that only some recordings have: those of runs with what they are about.
 OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "page_loads": pa.schema([

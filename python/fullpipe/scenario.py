@@ -719,8 +719,12 @@ def load_document(path: FilePath | str) -> dict[str, Any]:
 def find_files(document: dict[str, Any], folder: FilePath) -> None:
     """Files of congestion controls, sizes and traces are named relative to the scenario's folder;
     where that is not this one, the document then names them whole."""
-    if folder.resolve() == FilePath.cwd():
-        return
+    if folder.resolve() != FilePath.cwd():
+        name_whole(document, folder.resolve())
+
+
+def name_whole(document: dict[str, Any], folder: FilePath) -> None:
+    """As `find_files`, of a folder that is whole itself and not this one."""
     from fullpipe.outside import is_file_name  # loads what is compiled: only when needed
 
     tables = document.get("cc")
@@ -730,19 +734,19 @@ def find_files(document: dict[str, Any], folder: FilePath) -> None:
         for key in ("sizes", "trace"):
             name = item.get(key) if isinstance(item, dict) else None
             if isinstance(name, str) and (name != MAWI if key == "trace" else is_file(name)):
-                item[key] = str(folder.resolve() / name)
+                item[key] = str(folder / name)
     items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
     for item, key in items:
         name = item.get(key) if isinstance(item, dict) else None
         if isinstance(name, str) and is_file_name(name.split("[")[0]):
-            item[key] = str(folder.resolve() / name)
+            item[key] = str(folder / name)
     links = document.get("link")
     ways = [link for link in links if isinstance(link, dict)] if isinstance(links, list) else []
     ways += [link["reverse"] for link in ways if isinstance(link.get("reverse"), dict)]
     for way in ways:
         for key in ("rate_trace", "delay_trace"):
             if isinstance(way.get(key), str):
-                way[key] = str(folder.resolve() / way[key])
+                way[key] = str(folder / way[key])
 
 
 def make_scenario(

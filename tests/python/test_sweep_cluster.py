@@ -29,7 +29,7 @@ def test_a_group_run_elsewhere_is_the_group_run_here(tmp_path: Path, keep: str) 
     here, _ = filled(tmp_path / "here", found)
     there = Store(tmp_path / "there", create=True)
     planner = Planner(found, tmp_path / "plans", deciding_options(found))
-    runs = [planned.run for cell in planner.cells() for planned in planner.plan(cell, 1)]
+    runs = [planned.run for planned in planner.plan(list(planner.cells()), 1)]
     cells = Cells(there.folder, planner.spool, "sim", {}, keep == "recordings")
     for group in (runs[:2], runs[2:]):
         assert accept(cells, execute(pack(cells, group))) == []

@@ -66,7 +66,8 @@ def test_a_chunk_gives_each_run_what_it_gives_alone(tmp_path: Path) -> None:
     for key in sorted(store.known()):
         recording = Recording.open(store.recording(key))
         metadata = recording.metadata
-        facts = facts_of(key, metadata["plan"], "sim", metadata["warmup_ns"])
+        plan = metadata["plan"]
+        facts = facts_of(key, plan, plan["seed"], "sim", metadata["warmup_ns"])
         pairs.append((facts, raw_of({name: recording.table(name) for name in TABLES})))
     together = measured(pairs)
     for index, pair in enumerate(pairs):

@@ -195,7 +195,7 @@ def test_keys_change_with_the_code_that_a_plan_uses_and_with_no_other(
         keys._simulated.cache_clear()
         found = sweep(axis={"rtt": ["10ms"], "buffer": [1], "cc": ["reno"]})
         planner = Planner(found, tmp_path / changed.replace(":", "-"), deciding_options(found))
-        return [planner.plan(cell, 1)[0].run.facts.key for cell in planner.cells()]
+        return [one.run.facts.key for one in planner.plan(list(planner.cells()), 1)]
 
     try:
         usual = made("cc:nobody")

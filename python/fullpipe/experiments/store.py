@@ -66,7 +66,7 @@ class Store:
         bare = {**plan, "name": ""}  # the name is no part of what is run
         warmup_ns = bare.pop("warmup")
         text = to_json(bare)
-        return run_key(text, parts_of(text, engine_name), engine_name, warmup_ns, {})
+        return run_key([text], parts_of([text], engine_name), engine_name, warmup_ns, {})
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
         """The run with these expressions, measured again from a kept recording where the stored

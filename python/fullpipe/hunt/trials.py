@@ -61,7 +61,7 @@ def run_trials(sweep: Sweep, jobs: int | None) -> list[Tables | None]:
             for flow in plan["flows"]:
                 if outside.is_outside(flow["cc"]["algorithm"]):
                     outside.load(flow["cc"]["algorithm"])
-            facts = facts_of(str(cell.index), plan, "sim", scenario.warmup)
+            facts = facts_of(str(cell.index), plan, plan["seed"], "sim", scenario.warmup)
             items.append(Item((facts, to_json(plan).decode()), cost_s(plan, "sim")))
     found: list[Tables | None] = [None] * len(items)
 

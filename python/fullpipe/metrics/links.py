@@ -10,11 +10,8 @@ import numpy as np
 
 from fullpipe.metrics.flows import spread
 from fullpipe.metrics.view import View, link_rates_bps, queue_name
+from fullpipe.recording import QUEUE_COUNTERS
 
-_COUNTERS = (
-    "sent_bytes", "sent_packets", "dropped_packets", "marked_packets", "random_lost_packets",
-    "random_marked_packets",
-)  # fmt: skip
 _WAYS = ("forward", "reverse")
 _SPREAD = ("p50", "p95", "max")
 
@@ -50,7 +47,7 @@ def _queue(
     name, seconds = queue_name(link, way), view.end_s - view.start_s
     totals = {
         key: view.queue_counter(name, key, view.end_s) - view.queue_counter(name, key, view.start_s)
-        for key in _COUNTERS
+        for key in QUEUE_COUNTERS
     }
     backlog = view.queue(name)["queue_bytes"]
     delay_ms = backlog * 8e3 / (steady_bps or np.nan)

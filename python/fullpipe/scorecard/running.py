@@ -58,14 +58,13 @@ def run_together(
             planner = Planner(sweep, work / _SPOOLS[_keeps(sweep)], deciding_options(sweep))
             cells = list(planner.cells())
             engine(sweep.options.engine).check(resolve(planner.scenario(cells[0])[1]))
-            for cell in cells:
-                for planned in planner.plan(cell, sweep.seeds.least):
-                    key = planned.run.facts.key
-                    ran.runs += 1
-                    if _is_there(store, key, known, _keeps(sweep)):
-                        ran.reused += 1
-                    else:
-                        todo[_keeps(sweep)][key] = planned
+            for planned in planner.plan(cells, sweep.seeds.least):
+                key = planned.run.facts.key
+                ran.runs += 1
+                if _is_there(store, key, known, _keeps(sweep)):
+                    ran.reused += 1
+                else:
+                    todo[_keeps(sweep)][key] = planned
             ran.cells.append(cells)
             store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
         for keep, lacking in todo.items():

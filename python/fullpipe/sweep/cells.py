@@ -6,8 +6,10 @@ Plans go to a spool, a file: a hundred thousand of them are not kept in memory. 
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,14 +19,14 @@ import tomli_w
 from pydantic_core import to_json
 
 from fullpipe.columns import column
-from fullpipe.plan import resolve
-from fullpipe.scenario import Scenario, find_files, make_scenario
+from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import parts_of, run_key
 from fullpipe.sweep.measures import facts_of
+from fullpipe.sweep.plans import Kin, Place, Plans
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
-from fullpipe.sweep.templates import Template, fields_of
+from fullpipe.sweep.templates import fields_of
 from fullpipe.sweep.worker import Run
 
 #: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
@@ -64,8 +66,7 @@ class Planner:
         self._offset = spool.stat().st_size if spool.exists() else 0
         self._file: BinaryIO | None = None
         self._keep = sweep.options.keep == "recordings"
-        self._source = f"{sweep.source}: scenario"
-        self._template = Template(sweep.template, self._source)
+        self._plans = Plans(sweep.template, f"{sweep.source}: scenario", sweep.folder)
 
     def cells(self) -> Iterator[Cell]:
         """The cells, without plans."""
@@ -76,43 +77,68 @@ class Planner:
         """The scenario of a cell, as a document and read.
 
         Raises UserError naming file, cell and key."""
-        fields = fields_of(cell.point)
-        document = self._template.at(fields)
-        find_files(document, self.sweep.folder)
-        where = ", ".join(f"{name} {value}" for name, value in fields.items())
-        scenario = make_scenario(document, f"{self._source} at {where}").repeated()
+        document = self._plans.document(cell.point)
+        scenario = self._plans.scenario(cell.point)
         return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
 
-    def plan(self, cell: Cell, count: int) -> list[Planned]:
-        """Runs of a cell with so many seeds after those that it has; their plans are spooled.
+    def plan(self, cells: Sequence[Cell], count: int) -> list[Planned]:
+        """Runs of cells, each with so many seeds after those that it has, cell by cell; their plans
+        are spooled.
 
-        Raises UserError where the cell is no scenario."""
-        document, scenario = self.scenario(cell)
-        engine = self.sweep.options.engine
-        cell.first_seed = scenario.seed
-        found = []
-        first = scenario.seed + len(cell.keys)
+        Raises UserError where a cell is no scenario."""
         if self._file is None:
             self._file = self.spool.open("ab")
-        with _flushed(self._file) as spool:
-            for seed in range(first, first + count):
-                plan = resolve(scenario, seed)
-                plan["name"] = ""  # no part of what is run
-                text = to_json(plan)
-                parts = parts_of(text, engine)
-                key = run_key(text, parts, engine, scenario.warmup, self.options)
-                cell.keys.append(key)
-                toml = b""
-                if self._keep:
-                    text = to_json({**plan, "name": scenario.name})
-                    toml = tomli_w.dumps({**document, "seed": seed}).encode()
-                facts = facts_of(key, plan, engine, scenario.warmup)
-                run = Run(facts, self._offset, len(text), len(toml))
-                spool.write(text)
-                spool.write(toml)
-                self._offset += len(text) + len(toml)
-                found.append(Planned(cell, run, cost_s(plan, engine)))
+        # Cells of one kin come one after another, so that only one is kept.
+        kins: dict[str, list[tuple[Cell, Place]]] = {}
+        for cell in cells:
+            place = self._plans.place(cell.point)
+            kins.setdefault(place.kin, []).append((cell, place))
+        planned: dict[int, list[Planned]] = {}
+        with _flushed(self._file), _without_collector():
+            for members in kins.values():
+                kin = None
+                for cell, place in members:
+                    kin = self._plans.at(place, kin)
+                    planned[cell.index] = self._runs(cell, kin, count)
+        return [one for cell in cells for one in planned[cell.index]]
+
+    def _runs(self, cell: Cell, kin: Kin, count: int) -> list[Planned]:
+        assert self._file is not None
+        engine = self.sweep.options.engine
+        scenario = kin.scenario
+        cell.first_seed = scenario.seed
+        first = scenario.seed + len(cell.keys)
+        warmup_ns, plan = scenario.warmup, kin.skeleton.document
+        cost = cost_s(plan, engine)
+        found = []
+        for seed in range(first, first + count):
+            pieces = kin.pieces(seed)
+            key = run_key(pieces, parts_of(pieces, engine), engine, warmup_ns, self.options)
+            cell.keys.append(key)
+            text, toml = b"".join(pieces), b""
+            if self._keep:
+                document, scenario = self.scenario(cell)
+                text = to_json({**json.loads(text), "name": scenario.name})
+                toml = tomli_w.dumps({**document, "seed": seed}).encode()
+            facts = facts_of(key, plan, seed, engine, warmup_ns)
+            run = Run(facts, self._offset, len(text), len(toml))
+            self._file.write(text)
+            self._file.write(toml)
+            self._offset += len(text) + len(toml)
+            found.append(Planned(cell, run, cost))
         return found
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing that planning makes is a cycle; looking for some takes a tenth of its time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 @contextlib.contextmanager
@@ -159,14 +185,24 @@ def asked(cells: list[Cell]) -> pa.Table:
     }
     points = [fields_of(cell.point) for cell in cells]
     for name in dict.fromkeys(name for fields in points for name in fields):
-        values = [fields.get(name) for fields in points]
+        # An axis has few values and a sweep many cells: each value is read once. 1 and True are
+        # equal and not the same.
+        places: dict[tuple[type, Any], int] = {}
+        which = column(
+            [
+                places.setdefault((type(value), value), len(places))
+                for value in (fields.get(name) for fields in points)
+            ],
+            pa.int64(),
+        ).take(rows)
+        values = [value for _, value in places]
         written = name.replace(".", "_")
-        columns[written] = _column(values).take(rows)
+        columns[written] = _column(values).take(which)
         numbers = [quantity(value) for value in values]
         kinds = {found.kind for found in numbers if found is not None}
         if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
             base = column([found.value for found in numbers if found], pa.float64())
-            columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base.take(rows))
+            columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base.take(which))
     return pa.table(columns)
 
 

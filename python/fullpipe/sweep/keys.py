@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from fullpipe import _native
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
-#: Raised where the meaning of a stored column changes.
+#: Raised where the meaning of a stored column changes. Runs without flows have their own since
+#: their goodput is null: what an older build stored of them, 0, is not taken over.
 MEASURES_VERSION = 1
+_MEASURES_VERSION_FLOWLESS = 2
 
 #: Algorithms of flows, and every `kind` at any depth: queue disciplines, links, jitter.
 _ALGORITHM = re.compile(rb'"algorithm":"([a-z0-9_]+)"')
@@ -34,22 +37,47 @@ _TRACE_PATH = re.compile(rb'"(?:path|file)":"(?:[^"\\]|\\.)*",(?="sha256")')
 
 
 def run_key(
-    plan_json: bytes, parts: str, engine_name: str, warmup_ns: int, options: Mapping[str, str]
-) -> str:
-    """The key of the run of a plan (its JSON without a name) by code with these `parts`."""
-    facts = hashlib.sha256(_TRACE_PATH.sub(b"", plan_json))
-    facts.update(f"|{parts}|{engine_name}|{warmup_ns}|{MEASURES_VERSION}|".encode())
+    plan_json: Sequence[bytes], parts: str, engine_name: str, warmup_ns: int,
+    options: Mapping[str, str],
+) -> str:  # fmt: skip
+    """The key of the run of a plan (its JSON without a name, in one piece or several) by code with
+    these `parts`."""
+    text = b"".join(_piece(piece).without_places for piece in plan_json)
+    version = _MEASURES_VERSION_FLOWLESS if b'"flows":[]' in text else MEASURES_VERSION
+    facts = hashlib.sha256(text)
+    facts.update(f"|{parts}|{engine_name}|{warmup_ns}|{version}|".encode())
     facts.update(to_json(dict(sorted(options.items()))))
     return facts.hexdigest()[:32]
 
 
-def parts_of(plan_json: bytes, engine_name: str) -> str:
-    """A hash of the code that decides the result of this plan (its JSON) on this engine."""
-    # Found in the text: walking the plan would take longer than making it.
-    algorithms = frozenset(found.decode() for found in _ALGORITHM.findall(plan_json))
+def parts_of(plan_json: Sequence[bytes], engine_name: str) -> str:
+    """A hash of the code that decides the result of this plan (its JSON, in one piece or several)
+    on this engine."""
+    found = [_piece(piece) for piece in plan_json]
+    algorithms = frozenset[str]().union(*(piece.algorithms for piece in found))
     if engine_name == "sim":
-        return _simulated(algorithms, frozenset(k.decode() for k in _KIND.findall(plan_json)))
+        kinds = frozenset[str]().union(*(piece.kinds for piece in found))
+        return _simulated(algorithms, kinds)
     return _measured(algorithms, engine_name)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What a piece of a plan's JSON says. Pieces end between keys of the plan."""
+
+    algorithms: frozenset[str]
+    kinds: frozenset[str]
+    without_places: bytes
+
+
+@functools.lru_cache(maxsize=64)
+def _piece(text: bytes) -> _Piece:
+    # Found in the text: walking the plan would take longer than making it.
+    return _Piece(
+        frozenset(found.decode() for found in _ALGORITHM.findall(text)),
+        frozenset(found.decode() for found in _KIND.findall(text)),
+        _TRACE_PATH.sub(b"", text),
+    )
 
 
 @functools.cache

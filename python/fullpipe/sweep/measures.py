@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fullpipe.columns import column
-from fullpipe.recording import Recording
+from fullpipe.recording import QUEUE_COUNTERS, Recording
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,10 +25,8 @@ Ints = npt.NDArray[np.int64]
 Raw = Mapping[str, Mapping[str, Any]]
 
 _FLOW_COUNTERS = ("bytes_delivered", "packets_sent", "packets_retransmitted")
-_QUEUE_COUNTERS = (
-    "sent_bytes", "sent_packets", "dropped_packets", "marked_packets", "random_lost_packets",
-    "random_marked_packets",
-)  # fmt: skip
+#: A matrix of groups of unequal lengths may be so many times as large as their values.
+_MOST_PADDING = 4
 #: The tables of a recording that these metrics read.
 _MEASURED = ("flows", "flow_samples", "queue_samples", "ping_samples")
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
@@ -71,11 +70,11 @@ class Facts:
     interrupted: bool = False
 
 
-def facts_of(key: str, plan: Mapping[str, Any], engine: str, warmup_ns: int) -> Facts:
-    """The facts of a plan."""
+def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_ns: int) -> Facts:
+    """The facts of a plan with this seed."""
     path = plan["path"]
     return Facts(
-        key, plan["seed"], engine, warmup_ns, plan["duration_ns"], path["rate_bps"],
+        key, seed, engine, warmup_ns, plan["duration_ns"], path["rate_bps"],
         path["reverse_rate_bps"], path["forward_delay_ns"] + path["reverse_delay_ns"],
     )  # fmt: skip
 
@@ -83,7 +82,7 @@ def facts_of(key: str, plan: Mapping[str, Any], engine: str, warmup_ns: int) -> 
 def measured(runs: Sequence[tuple[Facts, Raw]]) -> dict[str, pa.Table]:
     """The rows of every table of SCHEMAS for these runs, in their order."""
     chunk = _Chunk(runs)
-    tables = {"runs": chunk.runs(), "flows": chunk.flows(), "path": chunk.path()}
+    tables = {"runs": chunk.runs(), "flows": chunk.flows, "path": chunk.path()}
     return {
         name: pa.table([column(tables[name][c.name], c.type) for c in schema], schema=schema)
         for name, schema in SCHEMAS.items()
@@ -128,27 +127,29 @@ class _Chunk:
     def _window(self, run: Ints, seconds: Floats) -> npt.NDArray[np.bool_]:
         return (seconds > self.start_s[run] + 1e-9) & (seconds <= self.end_s[run] + 1e-9)
 
-    def _grown(
-        self, values: Floats, group: Ints, groups: int, run: Ints, seconds: Floats
-    ) -> Floats:
-        """How much a counter grew within the window; its rows are in the order of time."""
+    def _ends_of(self, group: Ints, groups: int, run: Ints, seconds: Floats) -> tuple[Ints, Ints]:
+        """Of each group, its last row before the window begins and before it ends, -1 for none;
+        rows are in the order of time."""
         ends = []
         for limit in (self.start_s, self.end_s):
             before = np.flatnonzero(seconds * 1e6 <= limit[run] * 1e6 + 1)
             last = np.full(groups, -1, dtype=np.int64)
             last[group[before]] = before
-            ends.append(np.where(last >= 0, values[last], 0.0) if values.size else 0.0 * last)
-        return np.asarray(ends[1] - ends[0])
+            ends.append(last)
+        return ends[0], ends[1]
 
-    def flows(self) -> dict[str, Any]:
+    @cached_property
+    def grown(self) -> dict[str, Floats]:
+        """How much each flow's counters grew within the window."""
         count = len(self.flow_run)
-        grown = {
-            name: self._grown(
-                self.column("flow_samples", name), self.sample_flow, count, self.sample_run,
-                self.sample_s,
-            )
-            for name in _FLOW_COUNTERS
-        }  # fmt: skip
+        ends = self._ends_of(self.sample_flow, count, self.sample_run, self.sample_s)
+        return {name: _grown(self.column("flow_samples", name), ends) for name in _FLOW_COUNTERS}
+
+    @cached_property
+    def flows(self) -> dict[str, Any]:
+        """The columns of `flows`."""
+        count = len(self.flow_run)
+        grown = self.grown
         start = self.column("flows", "start_us") / 1e6
         done = self.column("flows", "completion_us") / 1e6
         begin = np.maximum(self.start_s[self.flow_run], start)
@@ -183,21 +184,15 @@ class _Chunk:
         }
 
     def runs(self) -> dict[str, Any]:
-        count, flows = len(self.facts), self.flows()
-        rate = flows["goodput_bps"]
+        """The columns of `runs`."""
+        count = len(self.facts)
+        rate = self.flows["goodput_bps"]
         total = np.bincount(self.flow_run, rate, count)
         square = self.flow_counts * np.bincount(self.flow_run, rate**2, count)
         grown = [
-            np.bincount(
-                self.flow_run,
-                self._grown(
-                    self.column("flow_samples", name), self.sample_flow, len(self.flow_run),
-                    self.sample_run, self.sample_s,
-                ),
-                count,
-            )
+            np.bincount(self.flow_run, self.grown[name], count)
             for name in ("packets_retransmitted", "packets_sent")
-        ]  # fmt: skip
+        ]
         ping_run = self._runs_of("ping_samples", "t_us")
         inside = self._window(ping_run, self.column("ping_samples", "t_us") / 1e6)
         ping = _quantiles(
@@ -236,9 +231,9 @@ class _Chunk:
         names = self.texts("queue_samples", "queue")
         mine = np.array([name == queues[r] for name, r in zip(names, run, strict=True)], bool)
         run, seconds = run[mine], self.column("queue_samples", "t_us")[mine] / 1e6
+        ends = self._ends_of(run, count, run, seconds)
         grown = {
-            name: self._grown(self.column("queue_samples", name)[mine], run, count, run, seconds)
-            for name in _QUEUE_COUNTERS
+            name: _grown(self.column("queue_samples", name)[mine], ends) for name in QUEUE_COUNTERS
         }
         inside = self._window(run, seconds)
         waiting = self.column("queue_samples", "queue_bytes")[mine][inside]
@@ -271,8 +266,9 @@ class _Chunk:
 def recorded(key: str, recording: Recording) -> tuple[Facts, Raw]:
     """A run as `measured` takes it, from its recording."""
     about = recording.metadata
+    plan = about["plan"]
     facts = replace(
-        facts_of(key, about["plan"], about["engine"], about["warmup_ns"]),
+        facts_of(key, plan, plan["seed"], about["engine"], about["warmup_ns"]),
         problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted")),
     )  # fmt: skip
     return facts, raw_of({name: recording.table(name) for name in _MEASURED})
@@ -311,6 +307,14 @@ def _rows(column: tuple[str, Any]) -> int:
     return len(values) if kind in ("array", "text") else len(values) // 8
 
 
+def _grown(values: Floats, ends: tuple[Ints, Ints]) -> Floats:
+    """How much a counter grew between these rows; it begins with 0."""
+    if not values.size:
+        return np.zeros(len(ends[0]))
+    first, last = (np.where(end >= 0, values[end], 0.0) for end in ends)
+    return np.asarray(last - first)
+
+
 def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
     """NaN where there is nothing below."""
     nothing = np.full(np.shape(below), np.nan)
@@ -326,10 +330,9 @@ def _means(values: Floats, group: Ints, groups: int) -> Floats:
 def _quantiles(values: Floats, group: Ints, groups: int, which: tuple[float, ...]) -> list[Floats]:
     """Of each group's values that are not NaN, with NumPy's linear interpolation; NaN for none."""
     known = np.flatnonzero(~np.isnan(values))
-    order = known[np.lexsort((values[known], group[known]))]
-    ordered = values[order]
-    counts = np.bincount(group[order], minlength=groups)
+    counts = np.bincount(group[known], minlength=groups)
     first = np.cumsum(counts) - counts
+    ordered = _ordered(values[known], group[known], counts, first)
     some = counts > 0
     found = []
     for share in which:
@@ -341,3 +344,17 @@ def _quantiles(values: Floats, group: Ints, groups: int, which: tuple[float, ...
         result[some] = a + (b - a) * (place - low)
         found.append(result)
     return found
+
+
+def _ordered(values: Floats, group: Ints, counts: Ints, first: Ints) -> Floats:
+    """The values, groups one after another, and in each from the least up."""
+    width = int(counts.max(initial=0))
+    if width * len(counts) > _MOST_PADDING * max(len(values), 1):
+        return values[np.lexsort((values, group))]
+    # Groups of one length or nearly: rows of a matrix, which are sorted several times as fast.
+    by_group = np.argsort(group, kind="stable")
+    rows = np.full((len(counts), width), np.inf)
+    sorted_group = group[by_group]
+    rows[sorted_group, np.arange(len(values)) - first[sorted_group]] = values[by_group]
+    rows.sort(axis=1)
+    return rows[np.arange(width) < counts[:, None]]

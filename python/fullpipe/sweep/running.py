@@ -78,7 +78,7 @@ def run_sweep(
         outcome.cells = len(cells)
         _check_engine(planner, cells)
         known = store.known()
-        todo = _planned(planner, cells, sweep.seeds.least)
+        todo = planner.plan(cells, sweep.seeds.least)
         while True:
             store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
             _run(todo, known, planner, store, work, executor, shard, on_progress, outcome)
@@ -103,12 +103,8 @@ def missing(sweep: Sweep, store: Store | None, planner: Planner) -> tuple[list[P
     """(runs that are not there, cells, all runs): what `run_sweep` would begin with."""
     cells = list(planner.cells())
     known = store.known() if store else set()
-    planned = _planned(planner, cells, sweep.seeds.least)
+    planned = planner.plan(cells, sweep.seeds.least)
     return [one for one in planned if one.run.facts.key not in known], len(cells), len(planned)
-
-
-def _planned(planner: Planner, cells: list[Cell], count: int) -> list[Planned]:
-    return [planned for cell in cells for planned in planner.plan(cell, count)]
 
 
 def _check_engine(planner: Planner, cells: list[Cell]) -> None:
@@ -162,5 +158,5 @@ def _more(
     for cell in cells:
         count = len(cell.keys)
         if found[cell.index] >= limit and count < most:
-            planned += planner.plan(cell, min(max(1, round(count * _GROWTH)), most - count))
+            planned += planner.plan([cell], min(max(1, round(count * _GROWTH)), most - count))
     return planned

@@ -51,6 +51,11 @@ class Template:
 
     def __init__(self, document: Mapping[str, Any], source: str) -> None:
         self._fill = _prepared(document, source)
+        flows = document.get("flow")
+        self._counts = [
+            _prepared(flow.get("count") if isinstance(flow, Mapping) else None, source)
+            for flow in (flows if isinstance(flows, list) else [])
+        ]
 
     def at(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The scenario's document; a flow whose count became 0 is left out.
@@ -59,10 +64,16 @@ class Template:
         document: dict[str, Any] = self._fill(fields)
         flows = document.get("flow")
         if isinstance(flows, list):
-            document["flow"] = [
-                flow for flow in flows if not isinstance(flow, Mapping) or flow.get("count") != 0
-            ]
+            document["flow"] = [flow for flow in flows if not _is_absent(flow)]
         return document
+
+    def present_flows(self, fields: Mapping[str, Any]) -> list[int]:
+        """Which of the template's flows `at` gives."""
+        return [index for index, count in enumerate(self._counts) if count(fields) != 0]
+
+
+def _is_absent(flow: Any) -> bool:
+    return isinstance(flow, Mapping) and flow.get("count") == 0
 
 
 def fill_scenario(template: Mapping[str, Any], fields: Mapping[str, Any], source: str) -> Any:

@@ -1,0 +1,96 @@
+"""Plans that cells share are those that each cell would have alone, byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_core import to_json
+
+from fullpipe.errors import UserError
+from fullpipe.plan import resolve
+from fullpipe.scenario import make_scenario
+from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.file import read_sweep
+from fullpipe.sweep.keys import parts_of, run_key
+from fullpipe.sweep.templates import fields_of, fill_scenario
+
+PATH = {"rate": "10mbit", "rtt": "{rtt}", "buffer": "{buffer}bdp"}
+GRID = {"rtt": ["20ms", "40ms"], "buffer": [0.5, 1, 1.0001], "cc": ["bbr3", "reno"]}
+SCENARIOS: dict[str, dict[str, Any]] = {
+    "one open flow": {"path": PATH, "flow": [{"cc": "{cc}"}, {"cc": "cubic"}]},
+    "several of one kind, named, some of them absent": {
+        "path": {**PATH, "buffer": "1bdp"}, "start_spread": "3ms",
+        "flow": [{"cc": "{cc}", "count": "{buffer}"}, {"cc": "{cc}", "name": "mine", "count": 2},
+                 {"cc": "cubic", "rtt": "50ms", "direction": "down"}],
+    },
+    "constants of a name": {
+        "path": PATH, "flow": [{"cc": "{cc}"}, {"cc": "bbr3"}], "cc": {"bbr3": {"beta": 0.8}},
+    },
+    "more than a name": {
+        "path": PATH, "flow": [{"cc": "{cc}"}, {"cc": "cubic[beta=0.8]"}],
+    },
+    "a row of links, a probe, a page": {
+        "link": [{"name": "a", "rate": "10mbit", "delay": "{rtt}", "buffer": "{buffer}bdp"},
+                 {"name": "b", "rate": "20mbit", "delay": "1ms"}],
+        "flow": [{"cc": "{cc}", "enter": "a"}], "probe": [{"kind": "ping"}],
+        "page": [{"cc": "{cc}", "levels": [["10kB"]]}],
+    },
+    "nothing but datagrams": {
+        "path": {**PATH, "ecn": True}, "name": "{cc}",
+        "udp": [{"rate": "1mbit", "payload": "1000B"}],
+    },
+}  # fmt: skip
+#: Where a scenario needs other values than those of GRID.
+AXES: dict[str, dict[str, Any]] = {
+    "several of one kind, named, some of them absent": {**GRID, "rtt": ["20ms"], "buffer": [0, 2]},
+    "more than a name": {**GRID, "cc": ["reno", "cubic[beta=0.9]", "kernel:cubic"]},
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_cells_have_the_plans_that_each_has_alone(name: str, tmp_path: Path) -> None:
+    template = {"duration": "2s", "warmup": "500ms", **SCENARIOS[name]}
+    axes = AXES.get(name, GRID)
+    if name.startswith("several"):
+        template["path"] = {**PATH, "buffer": "1bdp"}
+    document = {"scenario": template, "axis": axes, "sweep": {"seeds": 2}}
+    found = read_sweep(document, "sweep.toml", tmp_path)
+    planner = Planner(found, tmp_path / "plans", {})
+    cells = list(planner.cells())
+    planned = planner.plan(cells, 2)
+    assert len(planned) == 2 * len(cells) == 2 * len(list(found.points()))
+    spool = (tmp_path / "plans").read_bytes()
+    for index, one in enumerate(planned):
+        point = one.cell.point
+        scenario = make_scenario(fill_scenario(template, fields_of(point), "alone")).repeated()
+        alone = {**resolve(scenario, scenario.seed + index % 2), "name": ""}
+        text = to_json(alone)
+        assert spool[one.run.offset :][: one.run.plan_bytes] == text
+        key = run_key([text], parts_of([text], "sim"), "sim", scenario.warmup, {})
+        assert one.run.facts.key == key == one.cell.keys[index % 2]
+        assert one.run.facts.seed == alone["seed"]
+
+
+def test_a_cell_that_is_no_scenario_is_named_whichever_of_its_kin_it_is(tmp_path: Path) -> None:
+    template = {"duration": "2s", "path": PATH, "flow": [{"cc": "{cc}"}]}
+    for axes, reason in (
+        ({**GRID, "cc": ["reno", "renoo"]}, "at rtt 20ms, buffer 0.5, cc renoo: .*renoo"),
+        ({**GRID, "rtt": ["20ms", "never"]}, "at rtt never, buffer 0.5, cc bbr3: path.rtt"),
+        ({**GRID, "cc": ["reno", 7]}, "cc 7: flow.0.cc"),
+    ):
+        found = read_sweep({"scenario": template, "axis": axes}, "sweep.toml", tmp_path)
+        planner = Planner(found, tmp_path / "plans", {})
+        with pytest.raises(UserError, match=reason):
+            planner.plan(list(planner.cells()), 1)
+
+
+def test_what_an_older_build_stored_of_runs_without_flows_is_run_again() -> None:
+    """Their goodput was stored as 0 and is null now; all other keys are as they were."""
+    keys = [run_key([text], "", "sim", 0, {}) for text in (b'{"flows":[{}]}', b'{"flows":[]}')]
+    # SHA-256 of `PLAN||sim|0|1|{}`, as builds made them that knew one version.
+    assert keys[0] == "38188c94edf38612e1ab75dd4caf3f82"
+    split = run_key([b'{"seed":1,"flows":', b"[]", b',"host":{}}'], "", "sim", 0, {})
+    assert split == run_key([b'{"seed":1,"flows":[],"host":{}}'], "", "sim", 0, {})
+    assert keys[1] != "225a61d50b836a0bae40d09ccf3fc101"
