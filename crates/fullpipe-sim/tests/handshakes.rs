@@ -114,6 +114,23 @@ fn a_short_flow_costs_the_bytes_of_all_its_packets() {
 }
 
 #[test]
+fn a_fin_waits_for_the_window_as_data_do() {
+    // tcp_cwnd_test() since Linux 6.10. The first ACK returns 80 ms after the start, which is 144 ms.
+    for (packets, beside) in [(9, 3), (10, 2)] {
+        let done = outcome(&plan(vec![short(0, Direction::Up, packets)], 100));
+        let sent_by = |t_us| {
+            let mut rows = done.tables.queue_samples.iter();
+            let row = rows.find(|row| row.queue == "forward" && row.t_us == t_us);
+            row.expect("it is sampled").sent_packets
+        };
+        // SYN, the handshake's ACK, data, and with room in the window the FIN.
+        assert_eq!(sent_by(140_000), packets + beside);
+        // At the end the FIN and the ACK of the peer's.
+        assert_eq!(sent_by(1_000_000), packets + 4);
+    }
+}
+
+#[test]
 fn a_lost_syn_costs_linuxs_second_and_its_wheel() {
     let mut seen = [0; 3];
     for seed in 0..40 {

@@ -167,15 +167,15 @@ impl Sender {
             if self.must_wait() {
                 break;
             }
-            // The window is not asked for the last FIN (tcp_cwnd_test()).
-            if self.lone_fin == Some(self.snd_nxt) {
-                self.send_burst(self.snd_nxt, 1, false, out);
-                sent += 1;
-                break;
-            }
             let inflight = self.inflight();
             if inflight >= self.ctl.cwnd {
                 limited = true;
+                break;
+            }
+            // The congestion window counts for a FIN too since Linux 6.10 (tcp_cwnd_test()).
+            if self.lone_fin == Some(self.snd_nxt) {
+                self.send_burst(self.snd_nxt, 1, false, out);
+                sent += 1;
                 break;
             }
             let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);

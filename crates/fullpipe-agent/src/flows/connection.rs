@@ -25,6 +25,8 @@ pub(super) const MAX_FLOWS: usize = 10_000;
 /// A flow that stops before the run ends keeps no more than this unsent, because TCP sends what is
 /// in its buffer although its application has stopped.
 const UNSENT_BYTES: u32 = 128 * 1024;
+/// When so much is left to write, the kernel is asked to tell when the end is acknowledged.
+const LAST_BYTES: u64 = 1 << 20;
 
 /// include/net/tcp_states.h
 const TCP_CLOSE: u8 = 7;
@@ -76,7 +78,9 @@ pub(crate) struct Connection {
     is_closing: bool,
     /// The receiver has closed its side too.
     has_answered: bool,
-    pub(crate) is_over: bool,
+    /// All data were acknowledged.
+    has_finished: bool,
+    is_over: bool,
 }
 
 impl Connection {
@@ -165,6 +169,7 @@ impl Connection {
             is_established: false,
             is_closing: false,
             has_answered: false,
+            has_finished: false,
             is_over: false,
         }
     }
@@ -321,9 +326,16 @@ impl Connection {
         if let Some(error) = self.sender().and_then(socket::pending_error) {
             return Err(error);
         }
-        if self.is_closing && flags.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP) {
-            self.is_over = true;
-            return Ok(Some(Happening::Finished));
+        let told = match self.sender() {
+            Some(sender) if flags.contains(EpollFlags::EPOLLERR) => socket::forget_stamps(sender)?,
+            _ => false,
+        };
+        if self.is_closing {
+            // The peer's FIN says it too, where the application stopped before its amount was sent.
+            self.is_over = flags.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP);
+            let is_finished = self.is_over || told && self.is_acknowledged()?;
+            let is_new = is_finished && !std::mem::replace(&mut self.has_finished, is_finished);
+            return Ok(is_new.then_some(Happening::Finished));
         }
         let mut happening = None;
         if !self.is_established && flags.contains(EpollFlags::EPOLLOUT) {
@@ -334,6 +346,15 @@ impl Connection {
             self.pump(payload)?;
         }
         Ok(happening)
+    }
+
+    /// Every byte of a flow with an amount has been acknowledged.
+    fn is_acknowledged(&self) -> io::Result<bool> {
+        let (Some(0), Some(sender)) = (self.left_bytes, self.sender()) else {
+            return Ok(false);
+        };
+        let acked = TcpInfo::of(sender)?.bytes_acked;
+        Ok(acked >= self.acked_offset() + self.written_bytes)
     }
 
     /// Writes as much as the application has and the socket takes; closes behind the last byte.
@@ -347,10 +368,13 @@ impl Connection {
             if wanted == 0 {
                 break;
             }
-            let sent = self
-                .sender()
-                .map_or(Ok(None), |sender| payload.send(sender, wanted))?;
-            let Some(sent) = sent else { break };
+            let Some(sender) = self.sender() else { break };
+            if self.left_bytes.is_some_and(|left| left <= LAST_BYTES) {
+                socket::ask_for_acknowledgement(sender)?;
+            }
+            let Some(sent) = payload.send(sender, wanted)? else {
+                break;
+            };
             self.written_bytes += sent;
             for budget in [&mut self.left_bytes, &mut self.credit_bytes] {
                 *budget = budget.map(|bytes| bytes - sent);

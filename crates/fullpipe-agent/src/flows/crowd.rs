@@ -192,15 +192,15 @@ impl Crowd {
     ) -> Option<TrafficRow> {
         let place = slot - self.first;
         let visit = self.visits.get_mut(place)?.as_mut()?;
+        let happening = visit
+            .connection
+            .handle(role, flags, means.poller, means.payload);
         if visit.is_over {
             if visit.connection.is_gone() {
                 self.leave(place);
             }
             return None;
         }
-        let happening = visit
-            .connection
-            .handle(role, flags, means.poller, means.payload);
         match happening {
             Some(Happening::Finished) => {
                 visit.is_over = true;

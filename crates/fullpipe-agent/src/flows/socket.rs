@@ -83,6 +83,34 @@ pub(crate) fn set_low_water(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
+/// From now on the kernel tells (EPOLLERR) when the last byte of what a call of send() handed over has
+/// been acknowledged (Documentation/networking/timestamping.rst). No packet is another for it.
+pub(crate) fn ask_for_acknowledgement(socket: &OwnedFd) -> io::Result<()> {
+    let flags = libc::SOF_TIMESTAMPING_TX_ACK | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
+}
+
+/// Throws away what the kernel has told of acknowledgements; whether there was anything.
+pub(crate) fn forget_stamps(socket: &OwnedFd) -> io::Result<bool> {
+    let mut has_told = false;
+    loop {
+        // SAFETY: a null buffer of no bytes; recv() writes nothing.
+        let got = unsafe {
+            libc::recv(
+                socket.as_raw_fd(),
+                std::ptr::null_mut(),
+                0,
+                libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+            )
+        };
+        match nix::errno::Errno::result(got) {
+            Ok(_) => has_told = true,
+            Err(nix::Error::EAGAIN) => return Ok(has_told),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Gives a socket a receive buffer that autotuning leaves alone, large enough for `bytes` of window
 /// in whatever packets they come, and limits the window itself.
 pub(crate) fn fix_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
