@@ -4,8 +4,8 @@ Prints mean and 99th percentile of the slowdown of a few hundred flows that come
 paths of 20 Mbit/s (targets: within 5 and 15 %; the simulator's over runs that begin microseconds
 apart, since single runs of the same arrivals differ by chance); the page times of three pages
 (target: within 5 %); and the shares and pings of RRUL's four classes through CAKE diffserv4 at 20
-Mbit/s both ways (target: within 10 %). Both engines see the same arrivals. `--only PART` runs what has PART in its
-name, `--seeds N` so many seeds of traffic. Exit status 1 where a target is missed.
+Mbit/s both ways (target: within 10 %). Both engines see the same arrivals. `--only PART` runs what
+has PART in its name, `--seeds N` so many seeds of traffic. Exit status 1 where a target is missed.
 """
 
 from __future__ import annotations
