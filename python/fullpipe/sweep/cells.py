@@ -6,7 +6,6 @@ Plans go to a spool, a file: a hundred thousand of them are not kept in memory. 
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from pydantic_core import to_json
 from fullpipe.columns import column
 from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
+from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import parts_of, run_key
 from fullpipe.sweep.measures import facts_of
@@ -94,7 +94,7 @@ class Planner:
             place = self._plans.place(cell.point)
             kins.setdefault(place.kin, []).append((cell, place))
         planned: dict[int, list[Planned]] = {}
-        with _flushed(self._file), _without_collector():
+        with _flushed(self._file), without_collector():
             for members in kins.values():
                 kin = None
                 for cell, place in members:
@@ -112,7 +112,7 @@ class Planner:
         cost = cost_s(plan, engine)
         found = []
         for seed in range(first, first + count):
-            pieces = kin.pieces(seed)
+            pieces = self._plans.pieces(kin, seed)
             key = run_key(pieces, parts_of(pieces, engine), engine, warmup_ns, self.options)
             cell.keys.append(key)
             text, toml = b"".join(pieces), b""
@@ -127,18 +127,6 @@ class Planner:
             self._offset += len(text) + len(toml)
             found.append(Planned(cell, run, cost))
         return found
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Nothing that planning makes is a cycle; looking for some takes a tenth of its time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 @contextlib.contextmanager

@@ -22,23 +22,20 @@ from fullpipe.sweep.axes import Point
 from fullpipe.sweep.templates import Template, fields_of, holes
 
 _STAND_IN = "reno"
+_FLOWS_KEPT = 4096
 
 
 @dataclass(frozen=True)
 class Kin:
     """What the plans of a cell have in common, and the text of their JSON before and behind the
-    flows, from the seed on."""
+    flows, from the seed on. `rest`: all of the flows but what they draw and choose, as text."""
 
     scenario: Scenario
     skeleton: Skeleton
     choices: tuple[Choice, ...]
     before: bytes
     behind: bytes
-
-    def pieces(self, seed: int) -> tuple[bytes, bytes, bytes]:
-        """The JSON of the plan with this seed, without a name, in three parts."""
-        flows = to_json(self.skeleton.flows(self.choices, seed))
-        return b'{"name":"","seed":%d,%s,"flows":' % (seed, self.before), flows, self.behind
+    rest: bytes
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,8 @@ class Plans:
     def __init__(self, template: Mapping[str, Any], source: str, folder: Path) -> None:
         self._source = source
         self._elsewhere = None if folder.resolve() == Path.cwd() else folder.resolve()
+        # What flows are on one path they mostly are on another: their JSON, by what decides it.
+        self._flows: dict[tuple[Any, ...], tuple[tuple[Choice, ...], bytes]] = {}
         self._whole = Template(template, source)
         self._ccs = _open_ccs(template)
         flows = [
@@ -98,6 +97,18 @@ class Plans:
             return _kin(scenario, self._choices(scenario, place.fields, place.ccs))
         tables = scenario.cc_tables
         return _kin(scenario, tuple(choose(flow.cc, tables) for flow in scenario.flow))
+
+    def pieces(self, kin: Kin, seed: int) -> tuple[bytes, bytes, bytes]:
+        """The JSON of the plan with this seed, without a name, in three parts."""
+        place = (kin.rest, seed, *map(id, kin.choices))
+        known = self._flows.get(place)
+        if known is None:
+            if len(self._flows) >= _FLOWS_KEPT:
+                self._flows.clear()
+            # The choices are kept too: an id belongs to nothing else as long as its object lives.
+            known = kin.choices, to_json(kin.skeleton.flows(kin.choices, seed))
+            self._flows[place] = known
+        return b'{"name":"","seed":%d,%s,"flows":' % (seed, kin.before), known[1], kin.behind
 
     def _named(self, document: dict[str, Any]) -> dict[str, Any]:
         if self._elsewhere is not None:
@@ -148,4 +159,5 @@ def _kin(scenario: Scenario, choices: tuple[Choice, ...]) -> Kin:
         to_json({name: made.document[name] for name in some})
         for some in (names[2:place], names[place + 1 :])  # name and seed come first
     )
-    return Kin(scenario, made, choices, before[1:-1], b"," + behind[1:])
+    rest = to_json([made.document["flows"], made.entries, made.start_spread_ns])
+    return Kin(scenario, made, choices, before[1:-1], b"," + behind[1:], rest)

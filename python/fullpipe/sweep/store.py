@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -295,9 +296,14 @@ def read(file: Path, columns: list[str] | None = None) -> pa.Table:
 def _settled(name: str, table: pa.Table) -> pa.Table:
     """Each run's rows once, in the order of keys."""
     same = _UNIQUE.get(name, ["key"])
-    ordered = table.sort_by([(name, "ascending") for name in same])
-    columns = [ordered.column(name).to_pylist() for name in same]
-    rows = list(zip(*columns, strict=True))
-    keep = [index for index, row in enumerate(rows) if index == 0 or row != rows[index - 1]]
-    chosen = ordered if len(keep) == len(rows) else ordered.take(column(keep, pa.int64()))
-    return chosen.combine_chunks()
+    import pyarrow.compute as pc  # takes a while to load, and sorting has loaded it
+
+    ordered = table.sort_by([(name, "ascending") for name in same]).combine_chunks()
+    if ordered.num_rows < 2:
+        return ordered
+    repeats = [
+        np.asarray(pc.equal(values.slice(1), values.slice(0, ordered.num_rows - 1)))
+        for values in (ordered.column(name) for name in same)
+    ]
+    new = np.concatenate([[True], ~np.logical_and.reduce(repeats)])
+    return ordered if new.all() else ordered.filter(column(new, pa.bool_())).combine_chunks()

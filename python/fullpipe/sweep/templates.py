@@ -51,11 +51,15 @@ class Template:
 
     def __init__(self, document: Mapping[str, Any], source: str) -> None:
         self._fill = _prepared(document, source)
+        self._present: list[int] | None = None
         flows = document.get("flow")
-        self._counts = [
-            _prepared(flow.get("count") if isinstance(flow, Mapping) else None, source)
+        counts = [
+            flow.get("count") if isinstance(flow, Mapping) else None
             for flow in (flows if isinstance(flows, list) else [])
         ]
+        self._counts = [_prepared(count, source) for count in counts]
+        open_ = any(holes(count) for count in counts)
+        self._present = None if open_ else self.present_flows({})
 
     def at(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The scenario's document; a flow whose count became 0 is left out.
@@ -69,6 +73,8 @@ class Template:
 
     def present_flows(self, fields: Mapping[str, Any]) -> list[int]:
         """Which of the template's flows `at` gives."""
+        if self._present is not None:
+            return self._present
         return [index for index, count in enumerate(self._counts) if count(fields) != 0]
 
 

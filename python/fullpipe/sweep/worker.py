@@ -6,6 +6,7 @@ It loads no more than that needs: a cell may take a millisecond. Must never know
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.errors import RunError, UserError
+from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.measures import Facts, Raw, measured, raw_of
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
@@ -51,11 +53,11 @@ class Cells:
         kept: dict[str, Path] = {}
         failures: list[Failure] = []
         fast = self.engine == "sim" and not self.keep_recordings
-        with self.spool.open("rb") as spool:
+        with self.spool.open("rb") as spool, without_collector():
             for index, run in enumerate(runs):
-                spool.seek(run.offset)
-                text = spool.read(run.plan_bytes).decode()
-                document = spool.read(run.document_bytes).decode()
+                both = os.pread(spool.fileno(), run.plan_bytes + run.document_bytes, run.offset)
+                text = both[: run.plan_bytes].decode()
+                document = both[run.plan_bytes :].decode()
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
                     if fast and '"traffic":' not in text:
@@ -94,7 +96,7 @@ class Cells:
 
 def _know(plan_json: str) -> None:
     """Loads the algorithms of files that a plan names."""
-    names = set(_OUTSIDE.findall(plan_json))
+    names = set(_OUTSIDE.findall(plan_json)) if "@" in plan_json else None
     if names:
         from fullpipe import outside  # what only these runs need
 
