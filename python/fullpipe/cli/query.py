@@ -53,15 +53,39 @@ def query(
 
 
 def _print_table(answer: pa.Table) -> None:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for field in answer.schema:
-        numeric = str(field.type) in ("double", "float") or "int" in str(field.type)
-        table.add_column(escape(field.name), justify="right" if numeric else "left")
-    for row in answer.slice(0, _ROWS).to_pylist():
-        table.add_row(*(escape(_shown(value)) for value in row.values()))
-    console.print(table)
+    numeric = [
+        str(field.type) in ("double", "float") or "int" in str(field.type)
+        for field in answer.schema
+    ]
+    rows = [[_shown(value) for value in row.values()] for row in answer.slice(0, _ROWS).to_pylist()]
+    lines = _aligned([answer.column_names, *rows], numeric)
+    if len(lines[0]) <= console.width and all(line.isascii() for line in lines):
+        # Laid out here: Rich takes as long for two hundred rows as the question itself.
+        console.print(lines[0], style="bold", markup=False, soft_wrap=True)
+        console.out("\n".join(lines[1:]), end="\n" if rows else "", highlight=False)
+    else:
+        table = Table(box=None, padding=(0, 1), header_style="bold")
+        for name, is_number in zip(answer.column_names, numeric, strict=True):
+            table.add_column(escape(name), justify="right" if is_number else "left")
+        for row in rows:
+            table.add_row(*(escape(value) for value in row))
+        console.print(table)
     if answer.num_rows > _ROWS:
         say(f"{answer.num_rows} rows, of which {_ROWS} are shown; --to FILE.csv has all")
+
+
+def _aligned(rows: list[list[str]], right: list[bool]) -> list[str]:
+    """Rows as lines with a space before and two between their columns."""
+    widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
+    return [
+        " "
+        + "  ".join(
+            text.rjust(width) if to_right else text.ljust(width)
+            for text, width, to_right in zip(row, widths, right, strict=True)
+        )
+        + " "
+        for row in rows
+    ]
 
 
 def _print_upright(answer: pa.Table) -> None:

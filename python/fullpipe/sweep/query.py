@@ -14,15 +14,16 @@ An axis whose values have units stands there as written and as a number in base 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from fullpipe.columns import column, empty
+from fullpipe.columns import empty
 from fullpipe.errors import UserError
 from fullpipe.sweep.measures import SCHEMAS
-from fullpipe.sweep.store import Store
+from fullpipe.sweep.store import Store, schema_of
 
 VIEWS = ("cells", "runs", "flows", "path")
 
@@ -32,9 +33,12 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
 
     Raises UserError where a file of the store is damaged or it holds no sweep."""
     connection = duckdb.connect()
-    asked = _asked(store)
-    connection.register("asked", asked)
-    axes = [name for name in asked.column_names if name not in ("sweep", "cell", "seed", "key")]
+    sweeps = {name: schema_of(file) for name, file in store.sweep_files().items()}
+    if not sweeps:
+        raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
+    connection.execute(f"create view asked as {_asked(store, sweeps)}")
+    names = dict.fromkeys(name for schema in sweeps.values() for name in schema.names)
+    axes = [name for name in names if name not in ("cell", "seed", "key")]
     parts = [str(part) for part in store.parts()]
     for name, schema in SCHEMAS.items():
         if parts:
@@ -72,30 +76,25 @@ def ask(store: Store, sql: str) -> pa.Table:
         connection.close()
 
 
-def _asked(store: Store) -> pa.Table:
-    """What all sweeps of a store ask for, with the columns of all."""
-    tables = []
-    for name, rows in store.sweeps().items():
-        tables.append(rows.append_column("sweep", column([name] * rows.num_rows, pa.string())))
-    if not tables:
-        raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
-    # A column that is text in one sweep and numbers in another is text.
+def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
+    """A SELECT of what all sweeps of a store ask for, with the columns of all: DuckDB reads of them
+    what a question needs. A column that is text in one sweep and numbers in another is text."""
     kinds: dict[str, set[pa.DataType]] = {}
-    for table in tables:
-        for field in table.schema:
+    for schema in sweeps.values():
+        for field in schema:
             kinds.setdefault(field.name, set()).add(field.type)
-    mixed = {name for name, types in kinds.items() if len(types) > 1}
-    return pa.concat_tables(
-        [_as_text(table, mixed & set(table.column_names)) for table in tables],
-        promote_options="default",
+    files = store.sweep_files()
+    return " union all by name ".join(
+        f"select {_text(name)} as sweep, "
+        + ", ".join(
+            f"cast({quoted(column)} as varchar) as {quoted(column)}"
+            if len(kinds[column]) > 1
+            else quoted(column)
+            for column in schema.names
+        )
+        + f" from read_parquet({_text(str(files[name]))})"
+        for name, schema in sweeps.items()
     )
-
-
-def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
-    for name in names:
-        index = table.column_names.index(name)
-        table = table.set_column(index, name, table.column(name).cast(pa.string()))
-    return table
 
 
 def _axes(axes: list[str], taken: list[str]) -> str:

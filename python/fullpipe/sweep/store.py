@@ -165,9 +165,12 @@ class Store:
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
-        return {
-            path.stem: read(path) for path in sorted((self.folder / "sweeps").glob("[!.]*.parquet"))
-        }
+        return {name: read(file) for name, file in self.sweep_files().items()}
+
+    def sweep_files(self) -> dict[str, Path]:
+        """Where it stands what each sweep asks for."""
+        found = sorted((self.folder / "sweeps").glob("[!.]*.parquet"))
+        return {file.stem: file for file in found}
 
     def document(self, name: str) -> str | None:
         """The file of a sweep as TOML; None where it is not there."""
@@ -275,16 +278,28 @@ class Store:
             place.rmdir()
 
 
+def schema_of(file: Path) -> pa.Schema:
+    """The columns of a table of a store. Raises UserError as `read`."""
+    with _opened(file) as opened:
+        return opened.schema_arrow
+
+
 def read(file: Path, columns: list[str] | None = None) -> pa.Table:
     """A table of a store. Raises UserError naming a damaged file and what to do."""
+    with _opened(file) as opened:
+        lacking = sorted(set(columns or []) - set(opened.schema_arrow.names))
+        if lacking:
+            raise ValueError(f"has no column {lacking[0]}")
+        # Without threads: workers are forked from processes that read.
+        return opened.read(columns, use_threads=False)
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[pq.ParquetFile]:
+    """Not by pyarrow.parquet.read_table, which loads Pandas (columns.py)."""
     try:
-        # Without threads: workers are forked from processes that read. And not by
-        # pyarrow.parquet.read_table, which loads Pandas (columns.py).
         with pq.ParquetFile(file, pre_buffer=False) as opened:
-            lacking = sorted(set(columns or []) - set(opened.schema_arrow.names))
-            if lacking:
-                raise ValueError(f"has no column {lacking[0]}")
-            return opened.read(columns, use_threads=False)
+            yield opened
     except (OSError, pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
         place = file.parent if file.parent.parent.name == "parts" else file
