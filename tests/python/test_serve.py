@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ import pytest
 
 pytest.importorskip("starlette", reason="the page needs fullpipe[serve]")
 
+import anyio
 from starlette.testclient import TestClient
 
 from experiment_entries import entry_of
 from fullpipe.experiments import Store as ExperimentStore
 from fullpipe.experiments import run_entries
+from fullpipe.serve import cells
 from fullpipe.serve.app import make_app
 from fullpipe.sweep.merging import merge
 from sweep_files import filled, sweep
@@ -106,6 +110,77 @@ def test_a_chart_and_a_cell_of_the_store(client: TestClient) -> None:
     for shown in ("rtt=40ms&buffer=4", "rtt=0.04&buffer=4.0"):
         assert client.get(f"/api/cell?{shown}").json()["cell"] == cell["cell"]
     assert client.get("/api/chart?y=share&x=nothing").status_code == 400
+
+
+def test_ten_streams_and_pages_cost_one_computation_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the progress and of a chart; and all are told of the change."""
+    store = tmp_path / "store"
+    few = {"rtt": ["20ms"], "buffer": [1], "cc": ["bbr3"]}
+    filled(store, sweep(axis=few))
+    counted: Counter[str] = Counter()
+
+    def counting(name: str) -> None:
+        work = getattr(cells, name)
+
+        def counted_work(*given: Any) -> Any:
+            counted[name] += 1
+            return work(*given)
+
+        monkeypatch.setattr(cells, name, counted_work)
+
+    counting("state")
+    counting("chart")
+    app = make_app(store, "secret", frozenset({HOST}))
+    told = anyio.run(_streams, app, 10, lambda: filled(store, sweep(axis={**few, "buffer": [4]})))
+    first = [json.loads(events[0]) for events in told]
+    last = [json.loads(events[-1]) for events in told]
+    assert {state["done"] for state in first} == {2} and {state["done"] for state in last} == {4}
+    # The change comes in steps: what the sweep asks for, its rows, and those settled.
+    assert counted["state"] <= 4
+    client = TestClient(app, base_url=BASE)
+    client.get("/?token=secret")
+    charts = {client.get("/api/chart?y=share&x=rtt&by=buffer").text for _ in range(3)}
+    assert len(charts) == 1 and counted["chart"] == 1
+
+
+async def _streams(app: Any, count: int, change: Callable[[], Any]) -> list[list[str]]:
+    """What so many streams of events are told until every one has seen the end of the change."""
+    headers = [(b"host", HOST.encode()), (b"cookie", b"fullpipe=secret")]
+    scope = {"type": "http", "method": "GET", "path": "/events", "raw_path": b"/events",
+             "query_string": b"", "headers": headers, "http_version": "1.1"}  # fmt: skip
+    told: list[list[str]] = [[] for _ in range(count)]
+    all_began, ended = anyio.Event(), anyio.Event()
+
+    async def stream(events: list[str]) -> None:
+        asked = False
+
+        async def receive() -> dict[str, Any]:
+            nonlocal asked
+            if asked:
+                await ended.wait()
+                return {"type": "http.disconnect"}
+            asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            if text := message.get("body", b"").decode():
+                events.append(text.removeprefix("data: "))
+            if all(told):
+                all_began.set()
+            if all(many and '"done": 4' in many[-1] for many in told):
+                ended.set()
+
+        await app(dict(scope), receive, send)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for events in told:
+                group.start_soon(stream, events)
+            await all_began.wait()
+            await anyio.to_thread.run_sync(change)
+    return told
 
 
 def test_a_cell_of_an_experiment_has_its_scenario_and_is_run(tmp_path: Path) -> None:

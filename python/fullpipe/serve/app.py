@@ -20,7 +20,6 @@ import anyio
 # Plotly and Arrow load it at their first use and take what another thread has half loaded.
 import pandas  # noqa: F401
 import plotly.offline
-from plotly.utils import PlotlyJSONEncoder
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -31,6 +30,7 @@ from starlette.routing import Route
 from fullpipe.cc_sets import cc_sets
 from fullpipe.errors import RunError, UserError
 from fullpipe.serve import bench, cells
+from fullpipe.serve.shared import Shared, as_json
 
 COOKIE = "fullpipe"
 _MAX_BODY_BYTES = 1 << 16
@@ -48,6 +48,7 @@ def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlett
     """The application. `folder`: the store that it shows; None for the bench alone. `hosts`: what
     a Host header may say."""
     limiter = anyio.Semaphore(_RUNS_AT_ONCE)
+    shared = None if folder is None else Shared(folder)
 
     async def index(_request: Request) -> Response:
         text = files("fullpipe.serve").joinpath("page.html").read_text(encoding="utf-8")
@@ -64,34 +65,32 @@ def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlett
         return Response(text, media_type=_FILES[name])
 
     async def about(_request: Request) -> Response:
-        return await _answer(lambda: {
+        return await _answer(lambda: as_json({
             "ccs": list(cc_sets()), "qdiscs": list(bench.QDISCS), "max_flows": bench.MAX_FLOWS,
             "sweep": folder is not None,
-        })  # fmt: skip
+        }))  # fmt: skip
 
     async def sweep(_request: Request) -> Response:
-        return await _answer(functools.partial(cells.state, _store(folder)))
+        return await _answer(lambda: _told(shared, "state"))
 
     async def chart(request: Request) -> Response:
-        wanted = dict(request.query_params)
-        return await _answer(lambda: cells.chart(_store(folder), wanted))
+        return await _answer(lambda: _told(shared, "chart", dict(request.query_params)))
 
     async def one_cell(request: Request) -> Response:
-        wanted = dict(request.query_params)
-        return await _answer(lambda: cells.cell(_store(folder), wanted))
+        return await _answer(lambda: _told(shared, "cell", dict(request.query_params)))
 
     async def run(request: Request) -> Response:
         body = await _body(request)
         async with limiter:
-            return await _answer(lambda: _drawn(body, folder))
+            return await _answer(lambda: as_json(_drawn(body, folder)))
 
     async def events(request: Request) -> Response:
         async def stream() -> AsyncIterator[str]:
             before = None
             while not await request.is_disconnected():
-                now = await anyio.to_thread.run_sync(_state_or_error, folder)
+                now = await anyio.to_thread.run_sync(_state_or_error, shared)
                 if now != before:
-                    yield f"data: {json.dumps(now)}\n\n"
+                    yield f"data: {now}\n\n"
                     before = now
                 await asyncio.sleep(_EVENT_S)
 
@@ -132,14 +131,13 @@ async def _guard(
     return answer
 
 
-async def _answer(work: Callable[[], Any]) -> Response:
-    """What a function gives, as JSON; its user's error as status 400 with the reason."""
+async def _answer(work: Callable[[], str]) -> Response:
+    """The JSON that a function gives; its user's error as status 400 with the reason."""
     try:
         found = await anyio.to_thread.run_sync(work)
     except (UserError, RunError) as error:
         return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
-    text = json.dumps(found, cls=PlotlyJSONEncoder)
-    return Response(text, media_type="application/json")
+    return Response(found, media_type="application/json")
 
 
 async def _body(request: Request) -> Any:
@@ -177,11 +175,22 @@ def _store(folder: Path | None) -> Path:
     return folder
 
 
-def _state_or_error(folder: Path | None) -> dict[str, Any]:
+def _told(shared: Shared | None, kind: str, wanted: dict[str, str] | None = None) -> str:
+    """What all pages are told that ask for this of the store."""
+    folder = _store(None if shared is None else shared.folder)
+    assert shared is not None
+    if wanted is None:
+        return shared.answer(kind, lambda: cells.state(folder))
+    work = {"chart": cells.chart, "cell": cells.cell}[kind]
+    question = (kind, *sorted(wanted.items()))
+    return shared.answer(question, lambda: work(folder, wanted))
+
+
+def _state_or_error(shared: Shared | None) -> str:
     try:
-        return cells.state(_store(folder))
+        return _told(shared, "state")
     except UserError as error:
-        return {"error": str(error)}
+        return json.dumps({"error": str(error)})
 
 
 @functools.cache

@@ -1,0 +1,77 @@
+"""What pages are told of a store, as JSON: made once for each change of the store, whoever asks.
+
+Ten pages that watch one sweep cost what one does. Must never know what an answer says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from plotly.utils import PlotlyJSONEncoder
+
+#: Answers that are kept of one state of the store.
+_KEPT = 64
+#: What is there of a store: names, times and sizes of its files.
+_Version = tuple[Hashable, ...]
+
+
+def as_json(value: Any) -> str:
+    """Figures included, which hold arrays."""
+    return json.dumps(value, cls=PlotlyJSONEncoder)
+
+
+class Shared:
+    """The answers about one store. `folder` may be no store, and become one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._version: _Version = ()
+        self._answers: dict[Hashable, Future[str]] = {}
+
+    def answer(self, question: Hashable, work: Callable[[], Any]) -> str:
+        """What `work` gives for this question, as JSON. Who asks meanwhile waits for the same
+        answer; one that raised is not kept."""
+        version = _version(self.folder)
+        with self._lock:
+            if version != self._version or len(self._answers) >= _KEPT:
+                self._version, self._answers = version, {}
+            known = self._answers.get(question)
+            if known is None:
+                mine: Future[str] = Future()
+                self._answers[question] = mine
+        if known is not None:
+            return known.result()
+        try:
+            text = as_json(work())
+        except BaseException as error:
+            with self._lock:
+                if self._answers.get(question) is mine:
+                    del self._answers[question]
+            mine.set_exception(error)
+            raise
+        mine.set_result(text)
+        return text
+
+
+def _version(folder: Path) -> _Version:
+    """Parts are written aside and renamed, so their names tell; what sweeps ask for is replaced."""
+    found: list[Hashable] = []
+    for name in ("store.json", "sweeps", "parts"):
+        try:
+            with os.scandir(folder / name) as entries:
+                for entry in entries:
+                    about = entry.stat() if name == "sweeps" else None
+                    facts = (about.st_mtime_ns, about.st_size) if about else ()
+                    found.append((name, entry.name, *facts))
+        except NotADirectoryError:
+            found.append((name, (folder / name).stat().st_mtime_ns))
+        except OSError as error:
+            found.append((name, error.errno))
+    return tuple(sorted(found, key=repr))
