@@ -52,6 +52,8 @@ class Path:
             "duration": f"{self.seconds}s",
             "warmup": f"{WARMUP_S}s",
             "sample_interval": "20ms",
+            # Seeds draw from the contest, not from one start.
+            "start_spread": "100ms",
             "path": {"rate": "10mbit", "rtt": "40ms", **self.path},
             # Started together they would do everything together.
             "flow": [{"start": f"{207 * n}ms", **flow} for n, flow in enumerate(self.flows)],

@@ -242,10 +242,17 @@ class LinkWay(DamageKeys):
             times = [step[0] for step in getattr(self, key)]
             for before, after in pairwise(times):
                 if after <= before:
-                    at = units.format_time(after)
-                    raise ValueError(f"{key}: the step at {at} must be after the one before it")
+                    at, last = units.format_time(after), units.format_time(before)
+                    raise ValueError(f"{key}: the one at {at} must come after the one at {last}")
             if key != "delay_steps" and times and self.rate is None:
                 raise ValueError(f"{key}: needs a rate")
+        if self.qdisc == "tbf" or (self.qdisc == "cake" and self.qdisc_options.bandwidth == "path"):
+            for key in ("rate_steps", "outage", "rate_trace"):
+                if getattr(self, key):
+                    raise ValueError(
+                        f"{key}: {self.qdisc} keeps the rate itself, and keeps one; let a link "
+                        'behind it change, or write qdisc_options.bandwidth = "unlimited" (cake)'
+                    )
         for key, read in (("rate", traces.rate_trace), ("delay", traces.delay_trace)):
             name = getattr(self, f"{key}_trace")
             if name is None:
@@ -260,7 +267,11 @@ class LinkWay(DamageKeys):
             raise ValueError("gemodel: and loss: one of them decides what is lost")
         for (start, length), (after, _) in pairwise(self.outage):
             if start + length > after:
-                raise ValueError("outage: one must end before the next begins")
+                end, begin = units.format_time(start + length), units.format_time(after)
+                raise ValueError(
+                    f"outage: one lasts until {end} and the next begins at {begin}; "
+                    "one must end before the next begins"
+                )
         if self.loss_correlation and not self.loss:
             raise ValueError("loss_correlation: needs loss above 0")
         return self
@@ -632,7 +643,10 @@ class Scenario(Part):
                     passed |= {*range(first, last + 1)}
         unused = [name for index, name in enumerate(names) if index not in passed]
         if unused:
-            raise ValueError(f"link.{names.index(unused[0])}.name: no flow passes this link")
+            raise ValueError(
+                f"link.{names.index(unused[0])}.name: no flow passes this link; leave the link "
+                "out, or let it lie between a flow's enter and leave"
+            )
 
     def route(self, one: _Routed) -> tuple[int, int]:
         """Positions of the first and the last link that it passes."""

@@ -142,13 +142,18 @@ class WifiOptions(Part):
             if not 0 <= mcs <= most:
                 raise ValueError(f"{key}: 802.11{self.standard} has 0 to {most}")
             if self.standard == "n":
-                streams.add(mcs // 8 + 1)
-                if len(streams) > 1:
-                    raise ValueError(f"{key}: the MCS of all stations must have one of `streams`")
+                streams = streams or {mcs // 8 + 1}
+                first = 8 * min(streams) - 8
+                if not first <= mcs < first + 8:
+                    raise ValueError(
+                        f"{key}: with {min(streams)} streams, one number for all stations, "
+                        f"802.11n has {first} to {first + 7}"
+                    )
             elif not vht_mode_exists(self.width, self.streams or 1, mcs):
+                exist = [n for n in range(10) if vht_mode_exists(self.width, self.streams or 1, n)]
                 raise ValueError(
-                    f"{key}: {mcs} does not exist at {self.width} MHz with {self.streams or 1} "
-                    "streams (802.11 tables 21-30 to 21-61)"
+                    f"{key}: does not exist at {self.width} MHz with {self.streams or 1} streams; "
+                    f"those that do are {', '.join(map(str, exist))} (802.11-2020, 21.5)"
                 )
         if sum(station.count for station in self.station) > MAX_STATIONS:
             raise ValueError(f"station: at most {MAX_STATIONS} in all")

@@ -92,7 +92,7 @@ BAD = {
     "constant of an unused cc": (GOOD + "[cc.bbr1]\nhigh_gain = 3.0\n", "no flow uses it"),
     "kernel name in sim": (GOOD.replace("cubic", "kernel:cubic"), "--engine vm"),
     "link that no flow passes": (
-        ROW + '[[flow]]\ncc = "reno"\nleave = "a"\n', "link.1.name", "'b'",
+        ROW + '[[flow]]\ncc = "reno"\nleave = "a"\n', "link.1.name", "'b'", "enter and leave",
     ),
     "leave before enter": (
         ROW + '[[flow]]\ncc = "reno"\nenter = "b"\nleave = "a"\n',
@@ -108,10 +108,23 @@ BAD = {
     ),
     "steps out of order": (
         ROW + 'rate_steps = [["2s", "1mbit"], ["1s", "2mbit"]]\n[[flow]]\ncc = "reno"\n',
-        "link.1.rate_steps", "1 s",
+        "link.1.rate_steps", "1 s", "after the one at 2 s",
     ),
     "outages that overlap": (
-        ROW + 'outage = [["1s", "2s"], ["2s", "1s"]]\n[[flow]]\ncc = "reno"\n', "link.1.outage",
+        ROW + 'outage = [["1s", "2s"], ["2s", "1s"]]\n[[flow]]\ncc = "reno"\n',
+        "link.1.outage", "until 3 s", "begins at 2 s",
+    ),
+    "steps below a discipline that keeps one rate": (
+        ROW + 'qdisc = "cake"\nrate_steps = [["1s", "1mbit"]]\n[[flow]]\ncc = "reno"\n',
+        "link.1.rate_steps", "cake keeps the rate itself", "bandwidth",
+    ),
+    "an MCS that the width lacks": (
+        GOOD + '[wifi]\nstandard = "ac"\nwidth = 20\nmcs = 9\n',
+        "wifi.mcs", "9 does not exist at 20 MHz", "6, 7, 8 ",
+    ),
+    "an MCS of other streams": (
+        GOOD + '[wifi]\nstandard = "n"\nwidth = 40\nstreams = 1\nmcs = 8\n',
+        "wifi.mcs", "8 with 1 streams", "0 to 7",
     ),
     "a path beside a row": (ROW + '[[flow]]\ncc = "reno"\n[path]\nrate = "1mbit"\n', "path.rate"),
     "reordering without a delay": (

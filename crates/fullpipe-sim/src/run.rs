@@ -280,13 +280,15 @@ impl<'a> Simulation<'a> {
         if let Some(pcap) = &mut self.pcap {
             self.pcap_error = pcap.finish().err();
         }
+        let gone = self.delivered + self.lost;
+        debug_assert!(gone <= self.sent, "{gone} packets of {} ended", self.sent);
         Outcome {
             tables: self.tables,
             interrupted,
             events: self.agenda.handled(),
             packets_delivered: self.delivered,
             packets_lost: self.lost,
-            packets_travelling: self.sent - self.delivered - self.lost,
+            packets_travelling: self.sent.saturating_sub(gone),
             control: self.control,
             traffic_flows: self.crowd.flows(),
             traffic_connections: self.crowd.connections(),

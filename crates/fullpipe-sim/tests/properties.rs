@@ -1,11 +1,11 @@
-//! What must hold in every run: nothing is lost without being counted, queues keep their limits,
+//! What must hold in every run: nothing is lost or copied without being counted, queues keep their limits,
 //! links their rates, windows at least one packet, and runs repeat.
 
 mod parts;
 
 use fullpipe_scenario::{
-    Ends, HostOptions, Hosts, Jitter, JitterShape, Link, Loss, Medium, Pacing, Plan, Probe,
-    ProbeKind, Route, Wire,
+    Chance, Damage, Ends, GilbertElliott, Hold, HostOptions, Hosts, Jitter, JitterShape, Link,
+    Loss, Medium, Pacing, Plan, Policer, Probe, ProbeKind, Reorder, Route, Wire,
 };
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
@@ -15,6 +15,29 @@ fn forward(plan: &Plan) -> &Wire {
     match &plan.links[0].medium {
         Medium::Wire { forward, .. } => forward,
         Medium::Wifi { .. } => panic!("these plans have wires"),
+    }
+}
+
+prop_compose! {
+    fn damages()(
+        elements in prop::collection::vec(any::<bool>(), 5),
+        often_ppm in 1u32..200_000,
+        packets in 2u32..20,
+    ) -> Damage {
+        let chance = || Chance { probability_ppm: often_ppm, correlation_ppm: 0 };
+        Damage {
+            gemodel: elements[0].then_some(GilbertElliott {
+                to_bad_ppm: often_ppm / 4,
+                to_good_ppm: 300_000,
+                loss_bad_ppm: 1_000_000,
+                loss_good_ppm: 0,
+            }),
+            duplicate: elements[1].then(chance),
+            policer: elements[2].then_some(Policer { rate_bps: 5_000_000, burst_bytes: 20_000 }),
+            hold: elements[3].then_some(Hold { time_ns: 20_000_000, packets: Some(packets) }),
+            wifi_jitter_ns: None,
+            reorder: elements[4].then(|| Reorder { chance: chance(), gap: packets }),
+        }
     }
 }
 
@@ -117,6 +140,30 @@ proptest! {
             prop_assert!(flow.packets_retransmitted <= flow.packets_sent);
             prop_assert!(flow.bytes_acked <= flow.bytes_delivered);
         }
+    }
+
+    #[test]
+    fn packets_are_conserved_on_a_way_that_copies_drops_holds_and_reorders(
+        plan in plans(),
+        damage in damages(),
+        steps in any::<bool>(),
+    ) {
+        let mut plan = plan;
+        let copies = damage.duplicate.is_some();
+        if let Medium::Wire { forward, .. } = &mut plan.links[0].medium {
+            forward.delay_ns = 20_000_000;
+            forward.damage = Some(damage);
+            if steps {
+                forward.rate_steps = vec![(1_000_000_000, 0), (1_500_000_000, 3_000_000)];
+                forward.delay_steps = vec![(1_200_000_000, 1_000_000), (2_000_000_000, 90_000_000)];
+            }
+        }
+        let done = outcome(&plan);
+        let sent: u64 = done.tables.flows.iter().map(|flow| flow.packets_sent).sum();
+        let found = done.packets_delivered + done.packets_lost + done.packets_travelling;
+        prop_assert!(found == sent || copies && found > sent, "{found} of {sent}");
+        // On their way are no more than windows: a difference below zero would be 2^64.
+        prop_assert!(done.packets_travelling <= sent);
     }
 
     #[test]
