@@ -11,6 +11,8 @@ import pytest
 import fullpipe
 from fullpipe.experiments.catalogue import load_entry
 from fullpipe.hunt.hunting import Hunt
+from fullpipe.hunt.leaving import leave
+from fullpipe.scenario import load_scenario
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.items import items
 from fullpipe.sweep.store import Store
@@ -70,7 +72,7 @@ def test_an_experiment_names_a_file_relative_to_its_own(folder: Path) -> None:
     assert cells[0].scenario.flow[0].cc == str(folder / "mine.h")
 
 
-def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path) -> None:
+def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path, tmp_path: Path) -> None:
     mine, plain = "../files/mine.h[beta=0.85]", "../files/mine.h"
     chosen = [item for item in items() if item.id == "rfc9743-5.1.2"]
     card = run_card(mine, [plain, "reno"], chosen, Store(Path("store"), create=True), quick=True)
@@ -78,7 +80,8 @@ def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path) -> None:
              card["items"][0]["measures"][0]["subjects"].items()}  # fmt: skip
     assert delay[plain] == delay["reno"] < delay[mine]
     (found, *_) = Hunt(mine, "loss", 1, 100_000).run(["reno"])
-    assert f'cc = "{mine}"' in found.toml
+    left = leave(tmp_path, "found", mine, "loss", found, "Found")
+    assert load_scenario(left).flow[0].cc == f"{folder}/mine.h[beta=0.85]"
 
 
 def test_python_takes_a_path_or_a_name(folder: Path) -> None:

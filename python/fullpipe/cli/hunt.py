@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from fullpipe.hunt.hunting import Finding
 
 _OTHERS = ("cubic", "reno", "bbr1", "bbr3")
+_INGREDIENTS = {
+    "trace": "the trace", "loss_percent": "loss", "jitter_ms": "jitter",
+    "jitter_of_one_ms": "jitter of one", "rtt_ratio": "the ratio of RTTs",
+}  # fmt: skip
 
 
 def hunt(
@@ -31,14 +35,15 @@ def hunt(
     json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="threads; all cores")] = None,
 ) -> int:
-    """Searches rates, delays, buffers, loss and jitter for the path on which it does worst, makes
-    it simple, and leaves a scenario for `fullpipe run`.
+    """Searches rates, traces, delays, buffers, loss and jitter for the path on which it does worst,
+    makes it simple, and leaves a scenario for `fullpipe run`.
 
     A hunt goes on without the ingredients that it found to matter, and so may find several
     causes. The same seed and budget find the same."""
     from fullpipe.cc_sets import cc_set
     from fullpipe.cli.output import progress
     from fullpipe.hunt.hunting import PACKETS_A_SECOND, Hunt
+    from fullpipe.hunt.leaving import leave
     from fullpipe.hunt.space import SHOWN, Worst
 
     known = get_args(Worst)
@@ -49,7 +54,10 @@ def hunt(
     with progress(f"hunt {worst}", 0.0) as update:
         hunting = Hunt(cc, worst, seed, packets, jobs, update)  # type: ignore[arg-type]
         findings = hunting.run(_OTHERS)
-    files = [_written(out, cc, worst, index, found) for index, found in enumerate(findings)]
+    files = [
+        leave(out, _stem(cc, worst, index), cc, hunting.worst, found, _origin(cc, worst, found))
+        for index, found in enumerate(findings)
+    ]
     if json_:
         print(json.dumps({
             "cc": cc, "worst": worst, "seed": seed, "trials": hunting.count,
@@ -77,37 +85,35 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _written(out: Path, cc: str, worst: str, index: int, found: Finding) -> Path:
+def _stem(cc: str, worst: str, index: int) -> str:
     name = "".join(
         letter if letter.isalnum() or letter in "-_" else "-" for letter in Path(cc).name
     )
-    number = f"-{index + 1}" if index else ""
-    path = out / f"{name}-{worst}{number}.toml"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            f"# Found by `fullpipe hunt {cc} --worst {worst}`: {_needs(found)}; measured "
-            f"{found.value:.3g}.\n{found.toml}",
-            encoding="utf-8",
-        )
-    except OSError as error:
-        raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
-    return path
+    return f"{name}-{worst}" + (f"-{index + 1}" if index else "")
+
+
+def _origin(cc: str, worst: str, found: Finding) -> str:
+    return (
+        f"Found by `fullpipe hunt {cc} --worst {worst}`: {_needs(found)}; measured "
+        f"{found.value:.3g}."
+    )
 
 
 def _needs(found: Finding) -> str:
     return (
-        ", ".join(f"{name.rpartition('_')[0].replace('_', ' ')} matters" for name in found.needs)
+        ", ".join(f"{_INGREDIENTS[name]} matters" for name in found.needs)
         or "the plain path suffices"
     )
 
 
 def _print(cc: str, shown: str, found: Finding, path: Path) -> None:
-    numbers = ", ".join(f"{name} {value:g}" for name, value in found.path.items())
+    from fullpipe.hunt.space import said
+
+    numbers = ", ".join(f"{name} {_text(value)}" for name, value in said(found.path).items())
     console.print(f"\n{shown}: {found.value:.3g} ({_needs(found)})", style="bold")
     console.print(f"  path: {numbers}")
     for name, profile in found.profile.items():
-        texts = [f"{value:g}: {measured:.3g}" for value, measured in profile.items()]
+        texts = [f"{_text(value)}: {measured:.3g}" for value, measured in _profile(name, profile)]
         console.print(f"  by {name}: {', '.join(texts)}")
     if found.others:
         beside = [f"{name} {value:.3g}" for name, value in found.others.items()]
@@ -115,12 +121,27 @@ def _print(cc: str, shown: str, found: Finding, path: Path) -> None:
     say(f"  fullpipe run {path}")
 
 
+def _profile(name: str, profile: dict[float, float]) -> list[tuple[float | str, float]]:
+    from fullpipe.hunt.space import TRACE
+
+    return [
+        (TRACE.said(value) if name == TRACE.name else value, measured)
+        for value, measured in profile.items()
+    ]
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def _document(found: Finding, path: Path) -> dict[str, Any]:
+    from fullpipe.hunt.space import said
+
     return {
         "value": _plain(found.value), "found": _plain(found.found), "needs": list(found.needs),
-        "path": found.path, "scenario": str(path),
+        "path": said(found.path), "scenario": str(path),
         "profile": {
-            name: [[value, _plain(measured)] for value, measured in profile.items()]
+            name: [[value, _plain(measured)] for value, measured in _profile(name, profile)]
             for name, profile in found.profile.items()
         },
         "others": {name: _plain(value) for name, value in found.others.items()},

@@ -14,13 +14,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import tomli_w
 from scipy.optimize import differential_evolution
 
 from fullpipe.engines.scratch import scratch
-from fullpipe.hunt.space import BUFFER, KNOBS, Knob, Path, Worst, badness, packets_of, trials
+from fullpipe.hunt.rates import Rates
+from fullpipe.hunt.space import (
+    BUFFER,
+    KNOBS,
+    TRACE,
+    Knob,
+    Path,
+    Worst,
+    badness,
+    document,
+    matters,
+    packets_of,
+    plain,
+)
 from fullpipe.hunt.trials import run_trials
-from fullpipe.sweep.cells import Planner
 
 #: Packets that a second of budget stands for: about half of what two cores of 2020 simulate.
 PACKETS_A_SECOND = 500_000
@@ -34,7 +45,7 @@ _STILL, _WITHOUT = 0.8, 0.6
 #: Share of the budget left that a search may take: later ones get theirs.
 _SHARE = 0.4
 #: Searches at most: with everything, and then without what was found.
-_ROUNDS = 4
+_ROUNDS = 5
 #: Less bad than this is no finding: utilisation and fairness of 85 %, one RTT, 2 % of loss.
 _NOTABLE: dict[Worst, float] = {"utilisation": 0.15, "starvation": 0.4, "delay": 1.0, "loss": 0.02}
 
@@ -50,7 +61,6 @@ class Finding:
     needs: tuple[str, ...]
     profile: dict[str, dict[float, float]]
     others: dict[str, float]
-    toml: str
 
 
 @dataclass
@@ -66,9 +76,15 @@ class Hunt:
     spent: float = 0.0
     count: int = 0
     known: dict[tuple[str, tuple[float, ...]], float] = field(default_factory=dict)
+    rates: Rates = field(init=False)
 
     def run(self, others: Sequence[str] = ()) -> list[Finding]:
         """The findings, the worst first to be found. Raises UserError for an unknown name."""
+        with scratch("fullpipe-hunt-") as folder:
+            self.rates = Rates(folder)
+            return self._run(others)
+
+    def _run(self, others: Sequence[str]) -> list[Finding]:
         left = list(KNOBS[self.worst])
         findings: list[Finding] = []
         for _ in range(_ROUNDS):
@@ -78,10 +94,13 @@ class Hunt:
                 break
             finding = self._finding(best, left, others)
             findings.append(finding)
-            # Where the plain path suffices, its buffer is what is left to blame.
-            # Of several ingredients that matter together, each may matter alone: one goes.
-            blamed = finding.needs[-1] if finding.needs else BUFFER.name
-            left = [knob for knob in left if knob.name != blamed]
+            # Where the plain path suffices, its buffer is what is left to blame. Of several
+            # ingredients that matter together, each may matter alone: one goes, a trace first,
+            # since it makes all others worse.
+            name = finding.needs[-1] if finding.needs else BUFFER.name
+            name = TRACE.name if TRACE.name in finding.needs else name
+            blamed = next(knob for knob in left if knob.name == name)
+            left = [knob for knob in left if knob.name not in (name, *blamed.parts)]
             if self.spent >= self.budget:
                 break
         self.on_progress(1.0)
@@ -109,9 +128,8 @@ class Hunt:
 
     def _path(self, knobs: Sequence[Knob], shares: Sequence[float]) -> dict[str, float]:
         path = {knob.name: knob.usual for knob in KNOBS[self.worst]}
-        return path | {
-            knob.name: knob.at(float(share)) for knob, share in zip(knobs, shares, strict=True)
-        }
+        found = zip(knobs, shares, strict=True)
+        return plain(path | {knob.name: knob.at(float(share)) for knob, share in found})
 
     def _finding(
         self, path: dict[str, float], knobs: Sequence[Knob], others: Sequence[str]
@@ -119,41 +137,46 @@ class Hunt:
         found = self._measure(path)
         simple = self._simplified(path, knobs, badness(self.worst, found))
         needs = tuple(k.name for k in knobs if k.off is not None and simple[k.name] != k.off)
-        profile = {knob.name: self._profile(simple, knob) for knob in knobs if knob.name in needs}
+        parts = [name for knob in knobs if knob.name in needs for name in knob.parts]
+        profile = {
+            knob.name: self._profile(simple, knob)
+            for knob in knobs
+            if knob.name in needs or (knob.name in parts and matters(knob, simple))
+        }
         if not needs:
             profile[BUFFER.name] = self._profile(simple, BUFFER)
         beside = {name: self._measured([simple], name)[0] for name in others if name != self.cc}
-        return Finding(
-            simple, self._measure(simple), found, needs, profile, beside, self._toml(simple)
-        )
+        return Finding(simple, self._measure(simple), found, needs, profile, beside)
 
     def _simplified(
         self, path: dict[str, float], knobs: Sequence[Knob], bad: float
     ) -> dict[str, float]:
         """The path with ingredients left out, then with its numbers usual or round, as long as it
-        is about as bad as what was found; of ingredients the least that is."""
-        for knob in sorted(knobs, key=lambda knob: knob.off is None):
+        is about as bad as what was found; of ingredients the least that is. Twice: with other
+        numbers it may need less."""
+        for knob in 2 * sorted(knobs, key=lambda knob: knob.off is None):
             if knob.off is not None:
                 choices = [knob.off, *(value for value in knob.nice if value < path[knob.name])]
             else:
                 near = sorted(knob.nice, key=lambda v: abs(math.log(v / path[knob.name])))
                 choices = [knob.usual, *near[:2]]
-            variants: list[Path] = [path | {knob.name: value} for value in choices]
-            values = self._measured(variants)
-            path = next(
-                (
-                    dict(variant)
-                    for variant, value in zip(variants, values, strict=True)
-                    if badness(self.worst, value)
-                    >= bad * (_WITHOUT if variant[knob.name] == knob.off else _STILL)
-                ),
-                path,
-            )
+            # What is hoped for is asked first: most often the rest need not run.
+            simpler = self._first(path, knob, choices[:1], bad)
+            path = simpler or self._first(path, knob, choices[1:], bad) or path
         return path
+
+    def _first(
+        self, path: dict[str, float], knob: Knob, choices: Sequence[float], bad: float
+    ) -> dict[str, float] | None:
+        """The path with the first of these values with which it is about as bad."""
+        variants = [plain(path | {knob.name: value}) for value in choices]
+        enough = [bad * (_WITHOUT if value == knob.off else _STILL) for value in choices]
+        found = zip(variants, self._measured(variants), enough, strict=True)
+        return next((v for v, value, least in found if badness(self.worst, value) >= least), None)
 
     def _profile(self, path: Path, knob: Knob) -> dict[float, float]:
         values = ([] if knob.off is None else [knob.off]) + list(knob.nice)
-        found = self._measured([{**path, knob.name: value} for value in values])
+        found = self._measured([plain({**path, knob.name: value}) for value in values])
         return dict(zip(values, found, strict=True))
 
     def _measure(self, path: Path) -> float:
@@ -165,20 +188,16 @@ class Hunt:
         keys = [(name, tuple(path.values())) for path in paths]
         fresh = {key: path for key, path in zip(keys, paths, strict=True) if key not in self.known}
         if fresh:
-            values = run_trials(trials(name, self.worst, list(fresh.values())), self.jobs)
+            documents = [
+                document(name, self.worst, path, self.rates.file(path)) for path in fresh.values()
+            ]
+            values = run_trials(documents, self.jobs)
             for key, tables in zip(fresh, values, strict=True):
                 self.known[key] = _value(self.worst, tables)
             self.count += len(fresh)
             self.spent += sum(TRIAL_PACKETS + packets_of(path) for path in fresh.values())
             self.on_progress(min(self.spent / self.budget, 1.0))
         return [self.known[key] for key in keys]
-
-    def _toml(self, path: Path) -> str:
-        with scratch("fullpipe-hunt-") as folder:
-            planner = Planner(trials(self.cc, self.worst, [path]), folder / "plans", {})
-            (cell,) = planner.cells()
-            document, scenario = planner.scenario(cell)
-        return tomli_w.dumps({**document, "seed": scenario.seed})
 
 
 def _value(worst: Worst, tables: Mapping[str, pa.Table] | None) -> float:

@@ -1,21 +1,21 @@
-"""Trials in this process: the cells of a sweep through the scheduler of sweeps, on threads (the
-simulator runs without Python's lock), measured as any sweep's runs are.
+"""Trials in this process: scenarios through the scheduler of sweeps, on threads (the simulator runs
+without Python's lock), measured as any sweep's runs are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 from pydantic_core import to_json
 
 from fullpipe import _native, outside
-from fullpipe.engines.scratch import scratch
 from fullpipe.plan import resolve
-from fullpipe.sweep.cells import Planner, cost_s
-from fullpipe.sweep.file import Sweep
+from fullpipe.scenario import make_scenario
+from fullpipe.sweep.cells import cost_s
 from fullpipe.sweep.measures import Facts, facts_of, measured
 from fullpipe.sweep.pool import cores
 from fullpipe.sweep.schedule import Failure, Group, Item, LostError, Work, run_all
@@ -48,21 +48,19 @@ class Threads:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_trials(sweep: Sweep, jobs: int | None) -> list[Tables | None]:
-    """The rows of each cell's one run (sweep.measures.SCHEMAS); None where it failed.
+def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list[Tables | None]:
+    """The rows of each scenario's one run (sweep.measures.SCHEMAS); None where it failed.
 
-    Raises UserError where a cell is no scenario."""
+    Raises UserError where one is no scenario."""
     items: list[Item] = []
-    with scratch("fullpipe-trials-") as folder:
-        planner = Planner(sweep, folder / "plans", {})
-        for cell in planner.cells():
-            _, scenario = planner.scenario(cell)
-            plan = resolve(scenario)
-            for flow in plan["flows"]:
-                if outside.is_outside(flow["cc"]["algorithm"]):
-                    outside.load(flow["cc"]["algorithm"])
-            facts = facts_of(str(cell.index), plan, plan["seed"], "sim", scenario.warmup)
-            items.append(Item((facts, to_json(plan).decode()), cost_s(plan, "sim")))
+    for index, document in enumerate(documents):
+        scenario = make_scenario(document, f"trial {index}")
+        plan = resolve(scenario)
+        for flow in plan["flows"]:
+            if outside.is_outside(flow["cc"]["algorithm"]):
+                outside.load(flow["cc"]["algorithm"])
+        facts = facts_of(str(index), plan, plan["seed"], "sim", scenario.warmup)
+        items.append(Item((facts, to_json(plan).decode()), cost_s(plan, "sim")))
     found: list[Tables | None] = [None] * len(items)
 
     def work(payloads: Sequence[tuple[Facts, str]]) -> list[Failure]:

@@ -1,0 +1,44 @@
+"""What a hunt leaves: a scenario that anybody can run, and the trace that its rate follows."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import tomli_w
+
+from fullpipe.errors import UserError
+from fullpipe.hunt.hunting import Finding
+from fullpipe.hunt.rates import text_of, words_of
+from fullpipe.hunt.space import TRACE, Worst, document
+from fullpipe.outside import is_file_name
+
+
+def leave(out: Path, stem: str, cc: str, worst: Worst, found: Finding, words: str) -> Path:
+    """Writes STEM.toml, and STEM.trace where the rate is not constant, into a folder; `words` begin
+    the scenario. Raises UserError where that is not possible."""
+    path, trace = out / f"{stem}.toml", None
+    comment = [words]
+    if found.path[TRACE.name] != TRACE.off:
+        trace = out / f"{stem}.trace"
+        comment.append(f"The rate is what `{shlex.join(words_of(found.path, trace.name))}` writes.")
+    name = None if trace is None else trace.name
+    toml = tomli_w.dumps(document(_seen_from(out, cc), worst, found.path, name))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if trace is not None:
+            trace.write_text(text_of(found.path), encoding="ascii")
+        lines = "".join(f"# {line}\n" for line in comment)
+        path.write_text(lines + toml, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def _seen_from(folder: Path, cc: str) -> str:
+    """A congestion control as a scenario in that folder names it."""
+    name, bracket, constants = cc.partition("[")
+    if not is_file_name(name) or Path(name).is_absolute():
+        return cc
+    return os.path.relpath(name, folder) + bracket + constants
