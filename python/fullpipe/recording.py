@@ -129,7 +129,7 @@ class Recording:
         if version != FORMAT_VERSION:
             raise RecordingError(
                 f"{path}/metadata.json: format_version is {version!r}, this program reads "
-                f"{FORMAT_VERSION}"
+                f"{FORMAT_VERSION}; a newer fullpipe may have written it"
             )
         for name in TABLES:
             if not (path / f"{name}.parquet").is_file():
