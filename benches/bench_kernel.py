@@ -6,7 +6,8 @@
 `cost`    guest instructions an ACK: fp_bbr3 against the kernel's bbr, and fp_cubic against cubic
 `speed`   simulated over CPU time, one flow at 100 Mbit/s and two at 10 Mbit/s
 
-Usage: `.venv/bin/python benches/bench_kernel.py WHAT [--kernel 6.12] [--jobs 2]`.
+Usage: `.venv/bin/python benches/bench_kernel.py WHAT [--kernel 6.12] [--jobs 2]
+[--paths 2,3] [--seconds 12]`; the last two are of the twins.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import argparse
 import csv
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +58,10 @@ def document(
     }
 
 
-def twins(run: Run) -> None:
-    """Goodput, mean cwnd and loss episodes of each pair."""
-    cells = [(path, pair) for path in PATHS for pair in TWINS]
+def twins(run: Run, numbers: Sequence[int], seconds: int | None) -> None:
+    """Goodput, mean cwnd and loss episodes of each pair, on paths by number, from 1 on."""
+    paths = [PATHS[number - 1] for number in numbers]
+    cells = [((*path[:3], seconds or path[3]), pair) for path in paths for pair in TWINS]
     # Recoveries are seen when a sample is taken in one, so samples come faster than round trips.
     made = run(
         [document(path, {"cc": cc}, sample_interval="5ms") for path, pair in cells for cc in pair]
@@ -180,14 +183,20 @@ def _percent(pair: tuple[float, float]) -> str:
 
 def main() -> None:
     """Runs one of the checks."""
-    checks = {"twins": twins, "shares": shares, "many": many, "cost": cost, "speed": speed}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=list(checks))
-    parser.add_argument("--kernel", default="6.12", help="6.12 or 6.1")
+    parser.add_argument("what", choices=["twins", "shares", "many", "cost", "speed"])
+    parser.add_argument("--kernel", default="6.12", help="as `fullpipe run` takes it")
+    parser.add_argument("--paths", default="1,2,3,4,5", help="numbers; all")
+    parser.add_argument("--seconds", type=int, help="of each run; 30 to 60")
     parser.add_argument("--jobs", type=int, default=2, help="machines at once")
     options = parser.parse_args()
+    numbers = [int(number) for number in options.paths.split(",")]
+    checks: dict[str, Callable[[Run], None]] = {
+        "twins": partial(twins, numbers=numbers, seconds=options.seconds),
+        "shares": shares, "many": many, "cost": cost, "speed": speed,
+    }  # fmt: skip
     checks[options.what](
         lambda documents: recordings(documents, "vm", options.jobs, kernel=options.kernel)
     )

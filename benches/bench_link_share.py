@@ -2,7 +2,7 @@
 
 Prints the mean squared error of each panel of `link_share_observed.csv` (seed 003's artifact; how
 it was measured: ../shared/data/README.md) beside the theory's. Usage:
-`.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N]`.
+`.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2]`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def simulated_share(row: dict[str, str], seed: int) -> float:
         "duration": f"{DURATION_S}s",
         "seed": seed,
         "sample_interval": f"{LAST_S // 2}s",
+        # Else all seeds repeat one contest until the first loss, and longer.
+        "start_spread": "5ms",
         "path": {"rate": f"{rate_mbps:g}mbit", "rtt": f"{rtt_ms:g}ms", "buffer": f"{limit}B"},
         "flow": [{"cc": CC[row["bbr_version"]], "count": count}, {"cc": row["loss_cca"]}],
     }
@@ -59,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--seeds", type=int, default=1, help="runs of each point")
+    parser.add_argument("--jobs", type=int, help="processes; one a core")
     parser.add_argument("--points", action="store_true", help="print every point")
     options = parser.parse_args()
     if not options.file.is_file():
@@ -66,7 +69,7 @@ def main() -> None:
     with options.file.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     seeds = range(1, options.seeds + 1)
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(options.jobs) as pool:
         work = [(row, seed) for row in rows for seed in seeds]
         shares = list(pool.map(simulated_share, *zip(*work, strict=True)))
     means = np.array(shares).reshape(len(rows), options.seeds).mean(axis=1)

@@ -1,10 +1,15 @@
-"""A kernel for the virtual machine: Debian's own binary, and beside its modules one more, which
-Debian's source has and its configuration leaves out, or which a patch of the user's changes:
+"""A kernel for the virtual machine, kept in the user's cache under a name. Debian's own binary, and
+beside its modules one more, which Debian's source has and its configuration leaves out, or which a
+patch of the user's changes (a minute and a half of one core):
 
     python scripts/build_kernel.py --module net/sched/sch_dualpi2 [--patch FILE]
     fullpipe run scenario.toml --engine vm --kernel stock-7.3
 
-A minute and a half of one core; kept in the user's cache under a name.
+Or a whole one with what the machine needs and nothing else (qemu/kernel.config), of Debian's source
+or of a tree of the user's:
+
+    python scripts/build_kernel.py --whole [--patch FILE] [--config FILE] [--source DIR]
+    fullpipe run scenario.toml --engine vm --kernel slim-7.3
 """
 
 from __future__ import annotations
@@ -31,6 +36,13 @@ _PROGRAMS = {
 #: objtool and resolve_btfids read ELF files.
 _HEADER = "#include <libelf.h>\n"
 _MODULE = re.compile(r"(?:\w+/)+[\w-]+")
+#: What a whole kernel has.
+_OPTIONS = Path(__file__).resolve().parents[1] / "qemu/kernel.config"
+_OPTION = re.compile(r"CONFIG_(\w+)=.+")
+#: A file that `patch` reads has these.
+_DIFF = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
+#: Of what `uname -r` says beyond the version.
+_LOCAL_BYTES_MAX = 40
 #: Whoever builds it, whenever: the same bytes.
 _NOBODY = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
@@ -40,12 +52,12 @@ _NOBODY = {
 _LOG_LINES = 15
 
 
-def build(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
+def with_module(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
     """Kept under that name: Debian's newest kernel of the version, and the module."""
     # Debian brings image, headers and source anew together, and lets the old ones go.
     stock = kernels.fetch(given.version)
     tree = _debians(given.version, work)
-    _apply(given.patch, tree, work)
+    apply(given.patch, tree, work)
     code = tree / f"{given.module}.c"
     makefile = code.parent / "Makefile"
     goal = re.search(
@@ -83,10 +95,59 @@ def build(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
     return kernels.keep(name, stock.image, [stock.modules, alone / f"{code.stem}.ko"])
 
 
-def _apply(patches: Sequence[Path], tree: Path, work: Path) -> None:
+def whole(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
+    """Kept under that name: a kernel with all that the machine needs built in, and no modules."""
+    tree = given.source.resolve() if given.source else _debians(given.version, work)
+    apply(given.patch, tree, work)
+    made = _folder(work / "made")
+    files = [_OPTIONS, *([given.config] if given.config else [])]
+    wanted = work / "options"
+    wanted.write_text("\n".join(path.read_text(encoding="utf-8") for path in files))
+    make = ["make", "-s", f"O={made}", f"-j{given.jobs}"]
+    make += [f"LOCALVERSION=-{name[:_LOCAL_BYTES_MAX]}"]
+    _run([*make, f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig"], tree, work)
+    for path in files:
+        unknown, refused = left_out(path, made / ".config", tree)
+        # What is ours covers several versions; what is the user's is for this one.
+        if refused or (unknown and path != _OPTIONS):
+            raise UserError(
+                f"{path}: this source does not take {', '.join([*refused, *unknown])}; must be "
+                "options of it, with those that they depend on"
+            )
+        if unknown:
+            _say(f"without {', '.join(unknown)}, which this source has not")
+    _say("building the kernel")
+    _run([*make, "bzImage"], tree, work)
+    return kernels.keep(name, made / "arch/x86/boot/bzImage", [made / "modules.builtin"])
+
+
+def left_out(wanted: Path, config: Path, tree: Path) -> tuple[list[str], list[str]]:
+    """Options of a file that a configuration made of it does not have: those that no Kconfig of the
+    tree knows, and those that it knows and refuses."""
+    have = set(config.read_text(encoding="utf-8").split("\n"))
+    lines = wanted.read_text(encoding="utf-8").split("\n")
+    missing = [match for match in map(_OPTION.fullmatch, lines) if match and match[0] not in have]
+    if not missing:
+        return [], []
+    known: set[str] = set()
+    for path in tree.rglob("Kconfig*"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        known.update(re.findall(r"^\s*(?:menu)?config\s+(\w+)", text, re.MULTILINE))
+    unknown = [match[0] for match in missing if match[1] not in known]
+    return unknown, [match[0] for match in missing if match[1] in known]
+
+
+def apply(patches: Sequence[Path], tree: Path, work: Path) -> None:
+    """Changes the tree. Raises UserError where a patch is not of it."""
     for patch in patches:
         _say(f"applying {patch}")
-        _run(["patch", "-p1", "--forward", "--batch", "-i", str(patch.resolve())], tree, work)
+        try:
+            _run(["patch", "-p1", "--forward", "--batch", "-i", str(patch.resolve())], tree, work)
+        except RunError as error:
+            raise UserError(
+                f"--patch {patch}: does not fit {tree.name}; must be a diff of it as `git diff` "
+                f"writes one (a/net/..., b/net/...)\n{error}"
+            ) from None
 
 
 def _debians(version: str, work: Path) -> Path:
@@ -156,28 +217,49 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--version", choices=list(kernels.VERSIONS), default="7.3", help="of Debian's; 7.3"
     )
-    parser.add_argument(
-        "--module", metavar="PATH", required=True, help="like net/sched/sch_dualpi2"
-    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--module", metavar="PATH", help="like net/sched/sch_dualpi2")
+    what.add_argument("--whole", action="store_true", help="a small kernel without modules")
     parser.add_argument(
         "--patch", type=Path, metavar="FILE", action="append", default=[], help="for patch -p1"
     )
-    parser.add_argument("--name", help="for --kernel; stock-VERSION")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="more options, CONFIG_X=y")
+    parser.add_argument("--source", type=Path, metavar="DIR", help="a tree; else Debian's")
+    parser.add_argument("--name", help="for --kernel; stock-VERSION or slim-VERSION")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="all processors")
     given = parser.parse_args()
+    _check(given)
+    return given
+
+
+def _check(given: argparse.Namespace) -> None:
     for path in given.patch:
         if not path.is_file():
             raise UserError(f"--patch {path}: no such file")
-    if not _MODULE.fullmatch(given.module):
+        if not _DIFF.search(path.read_text(encoding="utf-8", errors="replace")):
+            raise UserError(f"--patch {path}: is no patch; must be what `git diff` writes")
+    if given.module and not _MODULE.fullmatch(given.module):
         raise UserError(f"--module {given.module}: must be a path like net/sched/NAME")
-    return given
+    if given.module and (given.config or given.source):
+        raise UserError("--config, --source: only with --whole")
+    if given.config and not given.config.is_file():
+        raise UserError(f"--config {given.config}: no such file")
+    if given.source and not given.name:
+        raise UserError("--source: needs --name NAME, by which --kernel knows what is built of it")
+    if given.source and given.patch:
+        raise UserError("--patch: not with --source, which stays as it is; apply it there")
+    if given.source and not (given.source / "arch/x86/Kconfig").is_file():
+        raise UserError(f"--source {given.source}: must be the folder of a kernel's source")
+    if given.source and (given.source / ".config").exists():
+        raise UserError(f"--source {given.source}: was built in; `make mrproper` there first")
 
 
 def main() -> int:
     """Builds, keeps, says how it is called."""
     try:
         given = _arguments()
-        name = kernels.own_name(given.name or f"stock-{given.version}")
+        build, kind = (whole, "slim") if given.whole else (with_module, "stock")
+        name = kernels.own_name(given.name or f"{kind}-{given.version}")
         _check_programs()
         with tempfile.TemporaryDirectory(prefix="fullpipe-kernel-") as folder:
             kernel = build(given, name, Path(folder))
