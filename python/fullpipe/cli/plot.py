@@ -70,6 +70,6 @@ def effects(
               for value in (effect.f, effect.p_value, effect.eta_squared,
                             effect.partial_eta_squared)),
         )  # fmt: skip
-    console.print(f"{y}, {len(values)} runs; type II sums of squares")
+    console.print(f"{y}, {len(values)} values, one a run and group; type II sums of squares")
     console.print(table)
     return 0

@@ -2,7 +2,9 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const CONFIG = { displaylogo: false, responsive: true };
+const NARROW = 700;
+const config = () => ({ displaylogo: false, responsive: true,
+  ...(innerWidth < NARROW ? { displayModeBar: false } : {}) });
 const FLOWS_AT_FIRST = ["bbr3", "cubic"];
 
 // Sliders: value = least * (most / least) ^ position, or linear where `least` is 0.
@@ -46,12 +48,14 @@ function element(tag, attributes = {}, ...children) {
 function colours(layout) {
   const style = getComputedStyle(document.body);
   const ink = style.getPropertyValue("--ink");
-  const narrow = innerWidth < 700;
+  const narrow = innerWidth < NARROW;
+  const top = layout.title && layout.title.text ? 72 : 30;
   return {
     ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { ...layout.font, color: ink }, autosize: true, width: undefined,
     legend: { orientation: "h", y: -0.25 },
-    margin: narrow ? { l: 48, r: 8, t: 30, b: 40 } : { l: 64, r: 16, t: 30, b: 48 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: ink },
+    margin: narrow ? { l: 48, r: 8, t: top, b: 40 } : { l: 64, r: 16, t: top, b: 48 },
   };
 }
 
@@ -143,7 +147,7 @@ function draw(place, found) {
       place.append(element("div", {}, element("h2", {}, figure.title), box));
     }
     box.setAttribute("aria-label", `${figure.title} over time`);
-    Plotly.react(box, figure.data, colours(figure.layout), CONFIG);
+    Plotly.react(box, figure.data, colours(figure.layout), config());
   }
 }
 
@@ -189,7 +193,7 @@ async function chart() {
   try {
     const figure = await ask(`/api/chart?${wanted}`);
     const box = $("chart");
-    await Plotly.react(box, figure.data, colours(figure.layout), CONFIG);
+    await Plotly.react(box, figure.data, colours(figure.layout), config());
     box.removeAllListeners && box.removeAllListeners("plotly_click");
     box.on("plotly_click", (event) => openCell(event.points[0]));
     say("", "chart");
@@ -252,10 +256,13 @@ function show(name) {
 
 async function begin() {
   const about = await ask("/api/about");
-  for (const name of ["sweep", "bench"]) $(`tab-${name}`).addEventListener("click", () => show(name));
+  $("tab-sweep").addEventListener("click", () => { show("sweep"); say("", "bench"); });
+  $("tab-bench").addEventListener("click", () => { show("bench"); if (!toml) run(); });
   $("copy").addEventListener("click", copy);
   makeSliders(about);
-  if (about.sweep) { show("sweep"); follow(); } else { $("tab-sweep").disabled = true; }
+  // Who came to watch a sweep has not asked for a run.
+  if (about.sweep) { show("sweep"); follow(); return; }
+  $("tab-sweep").disabled = true;
   await run();
 }
 
