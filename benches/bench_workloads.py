@@ -3,7 +3,8 @@
 Prints mean and 99th percentile of the slowdown of a few hundred flows that come and go, on four
 paths of 20 Mbit/s (targets: within 5 and 15 %; the simulator's over runs that begin microseconds
 apart, since single runs of the same arrivals differ by chance); the page times of three pages
-(target: within 5 %); and the shares and pings of RRUL's four classes through CAKE diffserv4 at 20
+(target: within 5 %); those of this host's curl and lighttpd in the machine against the agent's own
+(target: within 3 %); and the shares and pings of RRUL's four classes through CAKE diffserv4 at 20
 Mbit/s both ways (target: within 10 %). Both engines see the same arrivals. `--only PART` runs what
 has PART in its name, `--seeds N` so many seeds of traffic. Exit status 1 where a target is missed.
 """
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fullpipe.engines import run_scenario
+from fullpipe.engines.vm import web
 from fullpipe.flent.templates import scenario_of, template
 from fullpipe.metrics import View, goodput_bps, traffic_flows
 from fullpipe.metrics.pages import page_loads
@@ -59,14 +61,25 @@ PAGES: dict[str, tuple[tuple[tuple[int, ...], ...], str, int]] = {
     "page of 9 objects, http2": (NINE, "http2", 8),
     "page of one object of 1 MB": (((1000,),), "http1", 8),
 }
+#: Objects in kB of pages that curl loads with four workers, the queue, pages of about these sizes,
+#: loads of each. A queue of 1 BDP overflows, and then chance needs many pages.
+CURL: dict[str, tuple[tuple[int, ...], str, int, int]] = {
+    "curl, one object of 1 MB": ((1000,), "4bdp", 1, 12),
+    "curl, 9 objects of 0.5 MB in all": ((60, 200, 20, 20, 50, 30, 5, 5, 100), "4bdp", 1, 12),
+    "curl, 9 objects, 1 BDP": ((60, 200, 20, 20, 50, 30, 5, 5, 100), "1bdp", 16, 4),
+}
 RRUL = "rrul"
 
 
-def recorded(document: dict[str, Any], engine: str, seed: int, folder: str) -> Recording:
+def recorded(
+    document: dict[str, Any], engine: str, seed: int, folder: str, web_programs: bool = False
+) -> Recording:
     """A run of the scenario."""
     scenario = make_scenario({**document, "seed": seed})
     out = Path(folder) / f"{engine}{seed}"
-    (recording,) = run_scenario(scenario, "", [out], engine, seeds=[seed]).recordings
+    (recording,) = run_scenario(
+        scenario, "", [out], engine, {"web": True} if web_programs else {}, seeds=[seed]
+    ).recordings
     for warning in recording.warnings:
         print(f"  {engine}: {warning}")
     return recording
@@ -104,6 +117,24 @@ def pages_of(levels: Any, protocol: str, count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def stock_pages_of(sizes: tuple[int, ...], buffer: str, count: int, loads: int) -> dict[str, Any]:
+    """Pages in turns, with requests like curl's. What is loaded first warms the server up."""
+    rng = np.random.default_rng(2)
+    return {
+        "duration": f"{count * (loads + 1) + 2}s", "sample_interval": "1s",
+        "path": {**PATH, "buffer": buffer},
+        "page": [
+            {
+                "cc": "cubic", "name": f"page{number}", "start": f"{number + 1}s",
+                "interval": f"{count}s", "loads": loads + 1, "lookup": "none",
+                "request": f"{web.REQUEST_BYTES}B",
+                "levels": [[f"{int(1000 * size * rng.uniform(0.9, 1.1))}B" for size in sizes]],
+            }
+            for number in range(count)
+        ],
+    }  # fmt: skip
+
+
 def rrul_figures(recording: Recording) -> dict[str, float]:
     """Mean goodput in Mbit/s of each class both ways, and the median of each probe in ms, while all
     streams run."""
@@ -127,10 +158,14 @@ def main() -> None:
     options = parser.parse_args()
     missed = []
 
-    def hold(what: str, simulated: float, machine: float, unit: str, most: float) -> None:
+    def hold(
+        what: str, simulated: float, machine: float, unit: str, most: float, who: Any = ENGINES
+    ) -> None:
         off = simulated / machine - 1
         is_met = abs(off) <= most
-        text = f"{what}: sim {simulated:.4g}, vm {machine:.4g} {unit} ({100 * off:+.1f} %)"
+        text = (
+            f"{what}: {who[0]} {simulated:.4g}, {who[1]} {machine:.4g} {unit} ({100 * off:+.1f} %)"
+        )
         print(text if is_met else f"{text}  MISSED", flush=True)
         if not is_met:
             missed.append(text)
@@ -164,6 +199,20 @@ def main() -> None:
                     for engine in ENGINES
                 ]  # fmt: skip
                 hold(name, *(1e3 * float(np.mean(one)) for one in times), "ms", 0.05)
+        for name, stock in CURL.items():
+            if options.only in name:
+                document = stock_pages_of(*stock)
+                curl, agent = (
+                    np.concatenate([
+                        loads.time_s[1:]
+                        for loads in page_loads(View(recorded(
+                            document, "vm", 1, f"{folder}/{name.replace(' ', '_')}{given}",
+                            given), 0.0))
+                    ])
+                    for given in (True, False)
+                )  # fmt: skip
+                means = (1e3 * float(np.mean(times)) for times in (curl, agent))
+                hold(f"{name}, {curl.size} loads", *means, "ms", 0.03, ("curl", "agent"))
         if options.only in RRUL:
             path = {
                 "path": {

@@ -39,7 +39,7 @@ ENGINES: dict[str, str] = {
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
     "flow.jitter": "all but two hosts",
-    "traffic.configuration": "all but two hosts; replay: sim",
+    "traffic.configuration": "all but two hosts",
     "probe.kind": "all; between two hosts: ping",
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",

@@ -16,6 +16,8 @@ from fullpipe.errors import UserError
 from fullpipe.metrics import View
 from fullpipe.metrics.datagrams import Stream, streams
 from fullpipe.metrics.pages import page_loads
+from fullpipe.report import write_report
+from fullpipe.report.pages import page_plots
 from fullpipe.scenario import load_scenario, make_scenario
 
 PATH = {"rate": "10mbit", "reverse_rate": "10mbit", "rtt": "40ms", "forward_delay": "20ms"}
@@ -152,3 +154,18 @@ def test_the_pages_of_seed_002_have_its_sums(name: str, objects: int, size: floa
     (page,) = load_scenario(SCENARIOS / f"page-{name}.toml").page
     sizes = [one for level in page.levels for one in level]
     assert (len(sizes), sum(sizes)) == (objects, size)
+
+
+def test_the_report_draws_page_times_and_the_objects_of_the_median_load(tmp_path: Path) -> None:
+    page = {"cc": "cubic", "levels": [["2KB"], ["90KB", "30KB"]], "name": "a-b"}
+    view = run(tmp_path, page=[page], flow=[{"cc": "reno", "start": "2s"}])
+    (loads,) = page_loads(view)
+    course, waterfall = page_plots(view)
+    assert course.traces[0].y == pytest.approx(1e3 * loads.time_s, nan_ok=True)
+    times = np.sort(loads.time_s[~np.isnan(loads.time_s)])
+    first, last = waterfall.spans
+    assert last.ends.max() == pytest.approx(1e3 * times[(times.size - 1) // 2])
+    assert (first.starts < first.ends).all() and (first.ends == last.starts).all()
+    assert waterfall.rows == ("1: 2 kB", "2: 92 kB", "3: 31 kB")
+    report = write_report([view.recording], tmp_path / "report.html", light=True).read_text()
+    assert "Page time: distribution" in report and "Objects of a-b" in report

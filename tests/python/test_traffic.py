@@ -170,16 +170,6 @@ def test_a_bad_trace_ends_a_run_with_status_2(tmp_path: Path) -> None:
     assert done.returncode == 2 and "flows.csv: holds no flow" in done.stderr
 
 
-def test_kernel_engines_refuse_flows_that_pause_and_say_so(tmp_path: Path) -> None:
-    scenario = tmp_path / "scenario.toml"
-    scenario.write_text(
-        'duration = "2s"\n[path]\nrate = "10mbit"\nrtt = "10ms"\n'
-        '[[traffic]]\ncc = "cubic"\ntrace = "mawi"\ntrace_length = "2s"\n'
-    )
-    done = cli("run", scenario, "--engine", "vm", "--out", tmp_path / "out")
-    assert done.returncode == 2 and "configuration: replay" in done.stderr
-
-
 def test_means_of_distributions_are_those_of_their_draws() -> None:
     # 1.71 and 12.7 MB: the published means of the two workloads.
     for name, wanted in (("websearch", 1.71e6), ("vl2", 12.66e6)):

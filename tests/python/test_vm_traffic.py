@@ -3,6 +3,7 @@ itself, and what it cannot run is refused."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fullpipe.engines import run_scenario
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.sim import SimEngine
-from fullpipe.engines.vm import VmEngine, hardware, kernels
+from fullpipe.engines.vm import VmEngine, hardware, kernels, web
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
@@ -42,14 +43,73 @@ def test_flows_that_were_listed_are_the_flows_that_were_drawn(tmp_path: Path) ->
 
 
 def test_what_a_kernel_cannot_run_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
-    trace = tmp_path / "flows.csv"
-    trace.write_text("flow,start_us,pause_us,bytes\n0,0,0,900\n")
-    replay = {"cc": "reno", "trace": str(trace), "configuration": "replay"}
-    with pytest.raises(UserError, match=r"traffic\.0\.configuration: replay"):
-        VmEngine().check(plan_of(traffic=[replay]))
+    replay = {"cc": "reno", "trace": pausing(tmp_path)}
+    monkeypatch.setattr("fullpipe.engines.arrivals.MAX_CHUNKS", 5)
+    with pytest.raises(UserError, match=r"traffic\.0: 6 chunks; engines with a kernel take 5"):
+        with_arrivals(plan_of(traffic=[replay]))
     monkeypatch.setattr("fullpipe.engines.arrivals.MAX_FLOWS", 10)
     with pytest.raises(UserError, match=r"traffic\.0: more than 10 flows"):
         with_arrivals(plan_of())
+    with pytest.raises(UserError, match=r"page p\.levels: curl and lighttpd load one level"):
+        web.refuse_pages(
+            plan_of(page=[{"cc": "cubic", "name": "p", "levels": [["1KB"]] * 2, "lookup": "none"}])
+        )
+
+
+def pausing(folder: Path) -> str:
+    """A trace of three flows, one second apart, two of which pause."""
+    trace = folder / "pauses.csv"
+    trace.write_text(
+        "flow,start_us,pause_us,bytes\n0,0,0,900\n"
+        "1,1000000,0,20000\n1,1000000,150000,100\n1,1000000,120000,60000\n"
+        "2,2000000,0,1448\n2,2000000,130000,1448\n"
+    )
+    return str(trace)
+
+
+@pytest.mark.vm
+@pytest.mark.skipif(
+    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
+    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
+)
+def test_flows_pause_in_the_machine_as_in_the_simulator(tmp_path: Path) -> None:
+    traced = [{"cc": "cubic", "trace": pausing(tmp_path), "start": "100ms"}]
+    plan = plan_of(traffic=traced)
+    simulated = run(SimEngine(), plan).tables["traffic"].to_pydict()
+    given = run(SimEngine(), with_arrivals(plan)).tables["traffic"].to_pydict()
+    assert simulated == given
+    measured = run(VmEngine(), plan).tables["traffic"].to_pydict()
+    for column in ("number", "chunks", "pause_us", "size_bytes", "bytes_acked", "packets_sent"):
+        assert measured[column] == simulated[column], column
+    took = [
+        np.array(table["completion_us"]) - np.array(table["start_us"])
+        for table in (measured, simulated)
+    ]
+    assert took[0] == pytest.approx(took[1], abs=1000)
+
+
+@pytest.mark.vm
+@pytest.mark.skipif(
+    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
+    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
+)
+@pytest.mark.skipif(
+    not all(shutil.which(name, path="/usr/bin:/usr/sbin") for name in ("curl", "lighttpd")),
+    reason="no curl or no lighttpd here: apt-get install curl lighttpd",
+)
+def test_curl_and_lighttpd_take_as_long_as_the_agent() -> None:
+    page = {"cc": "cubic", "levels": [["20000B"] * 3], "lookup": "none", "interval": "500ms",
+            "start": "500ms", "loads": 4, "request": f"{web.REQUEST_BYTES}B"}  # fmt: skip
+    plan = plan_of(page=[page], traffic=[])
+    took = []
+    for options in ({}, {"web": True}):
+        ended = VmEngine().run(plan, lambda _done: True, options)
+        assert ended.failure is None and ended.health["problems"] == []
+        loads = ended.tables["page_loads"].to_pydict()
+        assert len(loads["load"]) == 4
+        took.append(np.array(loads["done_us"]) - np.array(loads["start_us"]))
+    # A server's first load is not yet in its caches.
+    assert took[1][1:] == pytest.approx(took[0][1:], rel=0.03)
 
 
 @pytest.mark.vm

@@ -30,6 +30,8 @@ pub(crate) enum Task {
     Datagram(usize),
     /// A flow of a group of traffic comes.
     Arrive(usize),
+    /// The flow of traffic that came as this one, at this place, writes its next chunk.
+    Chunk(usize, u64),
     /// Read what the machine had to do.
     Host,
     /// The run is over.

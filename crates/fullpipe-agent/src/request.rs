@@ -18,8 +18,23 @@ pub(crate) struct Request {
     /// Short processes that something else on the measured host starts every 100 ms, as a script does
     /// that reads its queues with tc.
     pub(crate) background_processes: u32,
+    /// Programs that load the pages; `None`: the agent does.
+    pub(crate) web: Option<Web>,
     /// The far end of a real network; `None`: the path is built of namespaces.
     pub(crate) peer: Option<Peer>,
+}
+
+/// A web server and its client as command lines, in which `{address}`, `{page}`, `{last}` (object) and
+/// `{connections}` stand for themselves.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Web {
+    /// Serves the folder `/run/web`.
+    pub(crate) server: Vec<String>,
+    /// Loads a page's objects, and tells of it as curl does.
+    pub(crate) client: Vec<String>,
+    /// What the server puts before an object.
+    pub(crate) header_bytes: u64,
 }
 
 /// An agent on another host.

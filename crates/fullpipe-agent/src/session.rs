@@ -15,7 +15,9 @@ use crate::agenda::{Agenda, Task};
 use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
-use crate::flows::{Connection, Crowd, Happening, Means, PageFlow, Payload, ProbeFlow, StreamFlow};
+use crate::flows::{
+    AnyPage, Connection, Crowd, Happening, Means, PageFlow, Payload, ProbeFlow, StreamFlow, WebFlow,
+};
 use crate::health::Health;
 use crate::kernel_cc::kernel_release;
 use crate::net::{Home, Topology};
@@ -94,7 +96,7 @@ pub(crate) struct Session<'a> {
     congestion: Congestion,
     flows: Vec<FlowState>,
     probes: Vec<ProbeFlow>,
-    pages: Vec<PageFlow>,
+    pages: Vec<AnyPage>,
     streams: Vec<StreamFlow>,
     crowd: Crowd,
     writers: Vec<Option<Writer>>,
@@ -182,9 +184,14 @@ impl<'a> Session<'a> {
             let name = congestion.name(plan.flows.len() + index as usize);
             let token = PAGE_TOKENS | u64::from(index) << PAGE_SHIFT;
             let nodes = &topology.nodes;
-            pages.push(PageFlow::open(
-                page, index, name, nodes, ends, &poller, token,
-            )?);
+            pages.push(match &request.web {
+                None => AnyPage::Own(Box::new(PageFlow::open(
+                    page, index, name, nodes, ends, &poller, token,
+                )?)),
+                Some(web) => {
+                    AnyPage::Programs(WebFlow::open(page, index, web, name, nodes, ends, token)?)
+                }
+            });
         }
         for (index, stream) in (0..).zip(&plan.datagrams) {
             let Some(&ends) = ends.next() else { break };
@@ -357,6 +364,10 @@ impl<'a> Session<'a> {
             if let Some(row) = self.crowd.handle(flow, role, flags, &means) {
                 sink.put(&Frame::Traffic(row));
             }
+            for (at_ns, place, came) in self.crowd.take_due() {
+                self.agenda
+                    .add(self.start_ns + at_ns, Task::Chunk(place, came));
+            }
             return;
         }
         let connection = &mut self.flows[flow].connection;
@@ -370,7 +381,7 @@ impl<'a> Session<'a> {
     fn with_page(
         &mut self,
         index: usize,
-        work: impl FnOnce(&mut PageFlow, &Means) -> io::Result<()>,
+        work: impl FnOnce(&mut AnyPage, &Means) -> io::Result<()>,
     ) {
         let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
         let page = &mut self.pages[index];
@@ -439,7 +450,7 @@ impl<'a> Session<'a> {
                 state.completion_us = Some(t_us);
                 ("finish", state.meter.acked_bytes(&state.connection))
             }
-            Happening::Broken(_) => return,
+            Happening::Broken(_) | Happening::Drained => return,
         };
         put_event(sink, t_us, flow, event, value);
     }
@@ -508,6 +519,10 @@ impl<'a> Session<'a> {
                 if let Some(at_ns) = self.crowd.next_ns(group) {
                     self.agenda.add(self.start_ns + at_ns, Task::Arrive(group));
                 }
+            }
+            Task::Chunk(place, came) => {
+                let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+                self.crowd.write_chunk(place, came, &means);
             }
             Task::Host => {
                 if due_ns == self.start_ns {

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -113,6 +114,9 @@ fn run(memory: &'static mut [u8], modules: &Modules) -> Result<(), String> {
         let (content, rest) = files.split_at_checked(*bytes).ok_or_else(bad)?;
         let path = format!("{}/{name}", errand.request.objects);
         fs::write(&path, content).map_err(|error| format!("{path}: {error}"))?;
+        // Some are programs.
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&path, mode).map_err(|error| format!("{path}: {error}"))?;
         files = rest;
     }
     let mut sink = MemorySink::new(stream);

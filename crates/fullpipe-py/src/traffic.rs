@@ -86,8 +86,12 @@ fn generate(py: Python<'_>, seed: u64, duration_ns: u64, rate_bps: u64) -> PyRes
     Ok(PyTrace(Arc::new(made.map_err(PyValueError::new_err)?)))
 }
 
-/// The flows that a group of a plan's traffic will see, as (ns since the group began, payload), up to
-/// its end or the run's; `trace` holds those of its file. For `replay` they have no pauses.
+/// A flow: when it comes (ns since its group began), its payload, and the chunks in which it is sent, as
+/// (pause before it in ns, payload), where they are several.
+type Arrival = (u64, u64, Vec<(u64, u64)>);
+
+/// The flows that a group of a plan's traffic will see, up to its end or the run's; `trace` holds those
+/// of its file.
 ///
 /// Raises ValueError where the plan has no such group, or more than `most` flows would come.
 #[pyfunction]
@@ -97,7 +101,7 @@ fn arrivals(
     group: u32,
     trace: Option<Py<PyTrace>>,
     most: usize,
-) -> PyResult<Vec<(u64, u64)>> {
+) -> PyResult<Vec<Arrival>> {
     let bad = PyValueError::new_err::<String>;
     let plan: Plan = serde_json::from_str(plan_json).map_err(|error| bad(error.to_string()))?;
     let traffic = plan
@@ -117,9 +121,22 @@ fn arrivals(
         };
         let end_ns = traffic.stop_ns.unwrap_or(u64::MAX).min(plan.duration_ns);
         let seed = derive_seed(plan.seed, purpose::TRAFFIC, group);
-        let found: Vec<(u64, u64)> = Flows::new(&traffic.source, trace, seed)?
+        let chunks_of = |range: std::ops::Range<usize>| match &trace {
+            Some(trace) => range
+                .map(|place| trace.chunk(place))
+                .map(|chunk| (chunk.pause_ns, chunk.bytes))
+                .collect(),
+            None => Vec::new(),
+        };
+        let found: Vec<Arrival> = Flows::new(&traffic.source, trace.clone(), seed)?
             .take_while(|flow| flow.at_ns.saturating_add(traffic.start_ns) < end_ns)
-            .map(|flow| (flow.at_ns, flow.bytes))
+            .map(|flow| {
+                (
+                    flow.at_ns,
+                    flow.bytes,
+                    flow.chunks.map_or(Vec::new(), chunks_of),
+                )
+            })
             .take(most + 1)
             .collect();
         match found.len() > most {

@@ -87,6 +87,9 @@ pub enum TrafficSource {
     Listed {
         /// In the order of their coming.
         flows: Vec<(u64, u64)>,
+        /// The chunks of each, where flows pause: the pause before it, and its payload.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        chunks: Vec<Vec<(u64, u64)>>,
     },
     /// Flows of a file, which whoever runs the plan brings along.
     File {

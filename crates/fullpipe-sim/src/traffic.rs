@@ -31,8 +31,6 @@ pub(crate) struct Visit {
     /// Chunks of the group's trace that are not written yet.
     chunks: Range<usize>,
     chunk_count: u64,
-    /// Bytes written, where there are chunks.
-    written_bytes: u64,
     pause_ns: u64,
     /// The application pauses.
     is_waiting: bool,
@@ -98,7 +96,10 @@ impl Crowd {
 impl Group {
     fn new(plan: &Plan, traffic: &Traffic, index: u32, traces: &Traces) -> Result<Self, BadPlan> {
         let trace = match &traffic.source {
-            TrafficSource::Drawn { .. } | TrafficSource::Listed { .. } => None,
+            TrafficSource::Drawn { .. } => None,
+            list @ TrafficSource::Listed { .. } => {
+                Trace::of_list(list).map_err(BadPlan)?.map(Arc::new)
+            }
             TrafficSource::File { sha256, .. } => traces.get(sha256).cloned(),
             &TrafficSource::Backbone {
                 seed,
@@ -164,7 +165,6 @@ impl Simulation<'_> {
             bytes: new.bytes,
             chunk_count: chunks.len().max(1) as u64,
             chunks,
-            written_bytes: 0,
             pause_ns: 0,
             is_waiting: false,
             is_over: false,
@@ -218,19 +218,11 @@ impl Simulation<'_> {
         let (Some(trace), Some(position)) = (trace, visit.chunks.next()) else {
             return; // all was written at the start
         };
-        let mss = u64::from(connection.sender.mss_bytes());
-        let packets_before = visit.written_bytes.div_ceil(mss);
-        visit.written_bytes += trace.chunk(position).bytes;
-        // A packet that a chunk does not fill takes the first bytes of the next one along.
-        let packets = visit.written_bytes.div_ceil(mss);
-        let new = u32::try_from(packets - packets_before).unwrap_or(u32::MAX);
-        if visit.chunks.is_empty() {
-            let last = visit.bytes - (packets - 1) * mss;
-            connection.sender.write_last(new, last as u32);
-        } else {
-            connection.sender.write(new);
+        let bytes = trace.chunk(position).bytes;
+        match visit.chunks.is_empty() {
+            true => connection.sender.write_last(bytes),
+            false => connection.sender.write_bytes(bytes),
         }
-        self.continue_visit(flow);
     }
 
     /// All that was written may have been acknowledged: the application pauses, or is done.

@@ -348,13 +348,14 @@ impl Sender {
         (self.bytes_before(number + 1) - self.bytes_before(number)) as u32
     }
 
-    /// The application hands over its last packets, the last of them of so much payload, and closes.
-    pub fn write_last(&mut self, packets: u32, last_payload_bytes: u32) {
-        self.write(packets);
+    /// The application hands over its last bytes, at least one, and closes.
+    pub fn write_last(&mut self, bytes: u64) {
+        self.write_bytes(bytes);
+        self.last_payload = self.full_or_short(self.written - 1);
         self.closed = true;
-        match packets {
-            0 => self.close_alone(),
-            _ => self.last_payload = last_payload_bytes,
+        if self.written - self.snd_nxt <= self.ctl.cwnd.saturating_sub(self.inflight()) {
+            // All of it has left when the application closes.
+            self.close_alone();
         }
     }
 

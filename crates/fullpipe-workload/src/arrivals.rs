@@ -40,8 +40,8 @@ enum Kind {
 }
 
 impl Flows {
-    /// The flows of a source; `trace` is what its file or generator holds. The seed is the group's
-    /// own.
+    /// The flows of a source; `trace` is what its file, its generator or its list with pauses holds. The
+    /// seed is the group's own.
     pub fn new(
         source: &TrafficSource,
         trace: Option<Arc<Trace>>,
@@ -68,7 +68,10 @@ impl Flows {
                 }
                 Kind::Drawn(arrivals.clone(), *mean_interval_ps as f64, sizes.clone())
             }
-            TrafficSource::Listed { flows } => {
+            TrafficSource::Listed { chunks, .. } if !chunks.is_empty() => {
+                of_trace(&Configuration::Replay)?
+            }
+            TrafficSource::Listed { flows, .. } => {
                 let in_order = flows.windows(2).all(|pair| pair[0].0 <= pair[1].0);
                 if !in_order || flows.iter().any(|&(_, bytes)| bytes == 0) {
                     return Err("flows: out of order, or without bytes".to_owned());
@@ -185,7 +188,8 @@ mod tests {
     fn a_list_of_drawn_flows_is_the_same_flows() {
         let flows: Vec<NewFlow> = drawn(Intervals::Poisson).drain(..100).collect();
         let listed = |flows: Vec<(u64, u64)>| {
-            let source = TrafficSource::Listed { flows };
+            let chunks = Vec::new();
+            let source = TrafficSource::Listed { flows, chunks };
             Flows::new(&source, None, 1).map(Iterator::collect::<Vec<_>>)
         };
         let pairs = flows.iter().map(|flow| (flow.at_ns, flow.bytes));

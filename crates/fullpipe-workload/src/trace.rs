@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use fullpipe_scenario::TrafficSource;
+
 /// What was sent without a pause, and the pause before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
@@ -46,6 +48,34 @@ impl Trace {
             true => Ok(trace),
             false => Err("trace: flows out of order, or without bytes".to_owned()),
         }
+    }
+
+    /// The trace that a list of flows with pauses is; `None`: they have none.
+    pub fn of_list(source: &TrafficSource) -> Result<Option<Self>, String> {
+        let TrafficSource::Listed { flows, chunks } = source else {
+            return Ok(None);
+        };
+        if chunks.is_empty() {
+            return Ok(None);
+        }
+        let whole = |of: &[(u64, u64)]| of.iter().map(|chunk| chunk.1).sum::<u64>();
+        let mut pairs = flows.iter().zip(chunks);
+        if flows.len() != chunks.len() || pairs.any(|(flow, of)| flow.1 != whole(of)) {
+            return Err("flows: chunks that are not theirs".to_owned());
+        }
+        let mut first_chunk = 0;
+        let starts = flows.iter().zip(chunks).map(|(&(start_ns, _), of)| {
+            let flow = TraceFlow {
+                start_ns,
+                first_chunk,
+            };
+            first_chunk += of.len() as u32;
+            flow
+        });
+        let starts = starts.collect();
+        let chunks = chunks.iter().flatten();
+        let chunks = chunks.map(|&(pause_ns, bytes)| Chunk { pause_ns, bytes });
+        Self::new(starts, chunks.collect()).map(Some)
     }
 
     /// How many flows there are.

@@ -14,16 +14,8 @@ from fullpipe.traffic.traces import traces_of
 
 #: Of one group. Each costs a kernel two sockets; more belong in the simulator.
 MAX_FLOWS = 200_000
-
-
-def refuse_traffic(plan: Mapping[str, Any], engine: str) -> None:
-    """Raises UserError for traffic whose flows pause."""
-    for index, group in enumerate(plan.get("traffic", [])):
-        if group["source"].get("configuration") == "replay":
-            raise UserError(
-                f"traffic.{index}.configuration: replay, with its pauses, is for --engine sim so "
-                f"far; {engine} runs collapsed and synthetic"
-            )
+#: Of one group, where its flows pause.
+MAX_CHUNKS = 1_000_000
 
 
 def with_arrivals(plan: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -37,8 +29,18 @@ def with_arrivals(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     for index, group in enumerate(plan["traffic"]):
         trace = traces.get(group["source"].get("sha256"))
         try:
-            flows = _native.traffic.arrivals(text, index, trace, MAX_FLOWS)
+            found = _native.traffic.arrivals(text, index, trace, MAX_FLOWS)
         except ValueError as error:
             raise UserError(f"traffic.{index}: {error}; engines with a kernel take fewer") from None
-        groups.append({**group, "source": {"kind": "listed", "flows": flows}})
+        source: dict[str, Any] = {
+            "kind": "listed",
+            "flows": [(at_ns, size) for at_ns, size, _ in found],
+        }
+        if any(chunks for _, _, chunks in found):
+            source["chunks"] = [chunks or [(0, size)] for _, size, chunks in found]
+            if (count := sum(map(len, source["chunks"]))) > MAX_CHUNKS:
+                raise UserError(
+                    f"traffic.{index}: {count} chunks; engines with a kernel take {MAX_CHUNKS}"
+                )
+        groups.append({**group, "source": source})
     return {**plan, "traffic": groups}

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.engines import assets
-from fullpipe.engines.arrivals import refuse_traffic, with_arrivals
+from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult, refuse_applications, refuse_ecn
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
@@ -42,7 +42,6 @@ class LiveEngine:
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_applications(plan, self.name)
-        refuse_traffic(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.agent()
         for algorithm in assets.algorithms(plan):

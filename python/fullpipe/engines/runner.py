@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fullpipe.scenario import Scenario
 
 #: Options of an engine that decide what is recorded; a repetition needs them as much as the plan.
-_DECIDING = ("kernel", "modules", "background_processes", "peer")
+_DECIDING = ("kernel", "modules", "background_processes", "peer", "web")
 
 
 #: The algorithm of flows that are decided about from outside (crates/fullpipe-sim, stepping.rs).

@@ -8,6 +8,7 @@ import numpy as np
 
 from fullpipe.metrics.view import Floats
 from fullpipe.report import style
+from fullpipe.report.pages import page_cdfs
 from fullpipe.report.plots import Box, Plot, Trace, cdf
 from fullpipe.report.runs import Group, Run
 from fullpipe.report.traffic import traffic_cdfs
@@ -26,8 +27,8 @@ _WHISKERS = "box: quartiles and median; whiskers: 5th and 95th percentile"
 
 
 def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
-    """Distribution functions: of the samples of all runs of a group, of flows' goodput and of
-    traffic's slowdown."""
+    """Distribution functions: of the samples of all runs of a group, of flows' goodput, of
+    traffic's slowdown and of page times."""
     plots = []
     for key, title, x_title, values in _SAMPLED:
         lines = _Lines()
@@ -51,7 +52,7 @@ def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
             lines.traces, note="one value for each flow of each run, after the warm-up",
         )
     )  # fmt: skip
-    plots += traffic_cdfs(groups)
+    plots += traffic_cdfs(groups) + page_cdfs(groups)
     return [plot for plot in plots if not plot.empty]
 
 

@@ -111,7 +111,8 @@ def _scale(figure: go.Figure, plot: Plot) -> None:
         figure.update_layout(margin={"r": 20, "autoexpand": True})
     elif plot.rows:
         if not plot.over_time:  # marks at the very end are not cut in half
-            right = [float(np.nanmax(trace.x)) for trace in plot.traces if trace.x.size]
+            ends = [trace.x for trace in plot.traces] + [spans.ends for spans in plot.spans]
+            right = [float(np.nanmax(values)) for values in ends if values.size]
             figure.update_xaxes(range=[0, 1.05 * max(right, default=1.0) or 1.0])
         ticks, names = list(range(len(plot.rows))), [_plain(row) for row in plot.rows]
         figure.update_yaxes(

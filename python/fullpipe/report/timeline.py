@@ -13,6 +13,7 @@ from fullpipe.metrics import View, throughput_over_time
 from fullpipe.metrics.view import Columns, Floats
 from fullpipe.report import style
 from fullpipe.report.hosts import host_plots
+from fullpipe.report.pages import page_plots
 from fullpipe.report.plots import MAX_POINTS, Plot, Spans, Trace, thin
 from fullpipe.report.runs import Run
 from fullpipe.report.traffic import flows_at_once
@@ -60,7 +61,7 @@ def time_plots(run: Run) -> list[Plot]:
     plots = [
         _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
         _rates(view, flows), _phases(view, flows), _ping(view), flows_at_once(run, view),
-        *host_plots(view),
+        *page_plots(view), *host_plots(view),
     ]  # fmt: skip
     return [plot for plot in plots if not plot.empty]
 

@@ -43,6 +43,8 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) enum Happening {
     Established,
+    /// All that was written is acknowledged, and more will be ([`Connection::write_in_chunks`]).
+    Drained,
     Finished,
     Broken(String),
 }
@@ -70,8 +72,10 @@ pub(crate) struct Connection {
     stops_early: bool,
     /// What the application has yet to write; `None`: without end.
     left_bytes: Option<u64>,
-    /// What it may write now, where it writes at a rate.
+    /// What it may write now, where it writes at a rate or in chunks.
     credit_bytes: Option<u64>,
+    /// It waits for the acknowledgement of each chunk.
+    has_chunks: bool,
     pub(crate) written_bytes: u64,
     pub(crate) is_started: bool,
     pub(crate) is_established: bool,
@@ -164,6 +168,7 @@ impl Connection {
             stops_early,
             left_bytes: flow.amount_bytes,
             credit_bytes: (flow.app_rate_bps.is_some() || flow.pattern.is_some()).then_some(0),
+            has_chunks: false,
             written_bytes: 0,
             is_started: false,
             is_established: false,
@@ -172,6 +177,13 @@ impl Connection {
             has_finished: false,
             is_over: false,
         }
+    }
+
+    /// From now on it writes only what [`Connection::add_credit`] hands over, and tells when that has
+    /// been acknowledged.
+    pub(crate) fn write_in_chunks(&mut self) {
+        self.credit_bytes = Some(0);
+        self.has_chunks = true;
     }
 
     /// Calls connect().
@@ -333,9 +345,12 @@ impl Connection {
         if self.is_closing {
             // The peer's FIN says it too, where the application stopped before its amount was sent.
             self.is_over = flags.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP);
-            let is_finished = self.is_over || told && self.is_acknowledged()?;
+            let is_finished = self.is_over || told && self.is_drained()?;
             let is_new = is_finished && !std::mem::replace(&mut self.has_finished, is_finished);
             return Ok(is_new.then_some(Happening::Finished));
+        }
+        if self.has_chunks && told && self.is_drained()? {
+            return Ok(Some(Happening::Drained));
         }
         let mut happening = None;
         if !self.is_established && flags.contains(EpollFlags::EPOLLOUT) {
@@ -348,9 +363,12 @@ impl Connection {
         Ok(happening)
     }
 
-    /// Every byte of a flow with an amount has been acknowledged.
-    fn is_acknowledged(&self) -> io::Result<bool> {
-        let (Some(0), Some(sender)) = (self.left_bytes, self.sender()) else {
+    /// Every byte that the application of a flow with an amount may write has been acknowledged.
+    fn is_drained(&self) -> io::Result<bool> {
+        let may = self
+            .left_bytes
+            .map(|left| left.min(self.credit_bytes.unwrap_or(left)));
+        let (Some(0), Some(sender)) = (may, self.sender()) else {
             return Ok(false);
         };
         let acked = TcpInfo::of(sender)?.bytes_acked;
@@ -369,7 +387,7 @@ impl Connection {
                 break;
             }
             let Some(sender) = self.sender() else { break };
-            if self.left_bytes.is_some_and(|left| left <= LAST_BYTES) {
+            if self.has_chunks || self.left_bytes.is_some_and(|left| left <= LAST_BYTES) {
                 socket::ask_for_acknowledgement(sender)?;
             }
             let Some(sent) = payload.send(sender, wanted)? else {

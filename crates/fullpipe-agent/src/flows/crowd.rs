@@ -5,10 +5,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::Ipv4Addr;
+use std::ops::Range;
+use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{Flow, Plan, TrafficRow};
-use fullpipe_workload::{Flows, NewFlow};
+use fullpipe_workload::{Flows, NewFlow, Trace};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::resource::{setrlimit, Resource};
 
@@ -27,11 +29,17 @@ pub(crate) struct Crowd {
     visits: Vec<Option<Visit>>,
     /// Places of `visits` that are free, the one that has been so for longest first.
     free: VecDeque<usize>,
+    /// Flows that came, of all groups.
+    came: u64,
+    /// When the flow at a place that came as this one writes its next chunk, since the run's start.
+    due: Vec<(u64, usize, u64)>,
 }
 
 struct Group {
     name: String,
     flows: Flows,
+    /// Where its flows pause.
+    trace: Option<Arc<Trace>>,
     next: Option<NewFlow>,
     came: u64,
     start_ns: u64,
@@ -57,6 +65,10 @@ struct Visit {
     connection: Connection,
     meter: FlowMeter,
     row: TrafficRow,
+    /// As which one it came.
+    came: u64,
+    /// Chunks of its group's trace that it has not written.
+    chunks: Range<usize>,
     /// Its row has been given out.
     is_over: bool,
 }
@@ -78,7 +90,10 @@ impl Crowd {
         for (index, traffic) in plan.traffic.iter().enumerate() {
             let seed = derive_seed(plan.seed, purpose::TRAFFIC, index as u32);
             let place = |error| format!("traffic {}: {error}", traffic.name);
-            let mut flows = Flows::new(&traffic.source, None, seed).map_err(place)?;
+            let trace = Trace::of_list(&traffic.source)
+                .map_err(place)?
+                .map(Arc::new);
+            let mut flows = Flows::new(&traffic.source, trace.clone(), seed).map_err(place)?;
             let members: Vec<_> = (0..traffic.senders.len())
                 .map(|sender| traffic.member(sender))
                 .zip(ends.by_ref())
@@ -95,6 +110,7 @@ impl Crowd {
                 name: traffic.name.clone(),
                 next: flows.next(),
                 flows,
+                trace,
                 came: 0,
                 start_ns: traffic.start_ns,
                 stop_ns: traffic.stop_ns.unwrap_or(u64::MAX),
@@ -109,6 +125,8 @@ impl Crowd {
             first: plan.flows.len(),
             visits: Vec::new(),
             free: VecDeque::new(),
+            came: 0,
+            due: Vec::new(),
         })
     }
 
@@ -162,9 +180,12 @@ impl Crowd {
             base_rtt_us: member.base_rtt_us,
             start_us: means.t_ns / 1000,
             size_bytes: new.bytes,
-            chunks: 1,
+            chunks: new.chunks.as_ref().map_or(1, |chunks| chunks.len() as u64),
             ..TrafficRow::default()
         };
+        if new.chunks.is_some() {
+            connection.write_in_chunks();
+        }
         connection
             .start(means.poller)
             .map_err(|error| format!("traffic {}, flow {number}: {error}", group.name))?;
@@ -172,8 +193,11 @@ impl Crowd {
             connection,
             meter: FlowMeter::new(slot as u64, false),
             row,
+            came: self.came,
+            chunks: new.chunks.unwrap_or(0..0),
             is_over: false,
         };
+        self.came += 1;
         if place == self.visits.len() {
             self.visits.push(Some(visit));
         } else {
@@ -219,7 +243,38 @@ impl Crowd {
                 self.leave(place);
                 Some(row)
             }
-            Some(Happening::Established) | None => None,
+            Some(Happening::Established | Happening::Drained) => {
+                let trace = &self.groups[visit.row.group_id as usize].trace;
+                if let (Some(trace), false) = (trace, visit.chunks.is_empty()) {
+                    let pause_ns = trace.chunk(visit.chunks.start).pause_ns;
+                    visit.row.pause_us += pause_ns / 1000;
+                    self.due.push((means.t_ns + pause_ns, place, visit.came));
+                }
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// Flows that will write a chunk, which nobody has been told of yet: when, where, which one.
+    pub(crate) fn take_due(&mut self) -> std::vec::Drain<'_, (u64, usize, u64)> {
+        self.due.drain(..)
+    }
+
+    /// The flow that came as this one writes its next chunk if it is still there.
+    pub(crate) fn write_chunk(&mut self, place: usize, came: u64, means: &Means) {
+        let visit = self.visits.get_mut(place).and_then(Option::as_mut);
+        let Some(visit) = visit.filter(|visit| visit.came == came) else {
+            return;
+        };
+        let group = &mut self.groups[visit.row.group_id as usize];
+        let (Some(trace), Some(position)) = (&group.trace, visit.chunks.next()) else {
+            return;
+        };
+        let bytes = trace.chunk(position).bytes;
+        if let Err(error) = visit.connection.add_credit(bytes, means.payload) {
+            let sentence = format!("traffic {}, flow {}: {error}", group.name, visit.row.number);
+            group.problem.get_or_insert(sentence);
         }
     }
 

@@ -110,6 +110,7 @@ impl Server {
 
     fn run(&self, mut control: TcpStream, plan: Plan, meeting: Meeting) -> io::Result<()> {
         let request = Request {
+            web: None,
             plan,
             clock: Clock::Wall,
             objects: self.objects.clone(),

@@ -190,20 +190,64 @@ fn at_once() -> Opened {
 
 #[test]
 fn a_flow_that_fits_the_first_window_closes_with_a_packet_of_its_own() {
-    // The application closes behind its write, all of which has left (tcp_send_fin()); the window is
-    // not asked.
-    let mut sender = sender_of(10, &at_once());
+    // The application closes behind its write, all of which has left (tcp_send_fin()).
+    let mut sender = sender_of(9, &at_once());
     let out = sends(&mut sender, START);
     let told: Vec<_> = out
         .iter()
         .map(|data| (data.payload_bytes, data.fin))
         .collect();
-    assert_eq!(told[8..], [(MSS, false), (1000, false), (0, true)]);
-    assert_eq!(sender.totals().packets_sent, 10);
-    sender.on_ack(START + RTT, &ack(10, START));
+    assert_eq!(told[7..], [(MSS, false), (1000, false), (0, true)]);
+    assert_eq!(sender.totals().packets_sent, 9);
+    sender.on_ack(START + RTT, &ack(9, START));
     assert!(sender.is_finished() && !sender.is_over());
-    assert_eq!(sender.acked_bytes(), 10 * u64::from(MSS) - 448);
-    assert_eq!(sender.sequence_bytes(11), sender.acked_bytes() + 1);
+    assert_eq!(sender.acked_bytes(), 9 * u64::from(MSS) - 448);
+    assert_eq!(sender.sequence_bytes(10), sender.acked_bytes() + 1);
+}
+
+#[test]
+fn a_fin_behind_a_full_window_waits_for_room_in_it() {
+    // tcp_cwnd_test() since Linux 6.10.
+    let mut sender = sender_of(10, &at_once());
+    let out = sends(&mut sender, START);
+    assert!(out.len() == 10 && out.iter().all(|data| !data.fin));
+    sender.on_ack(START + RTT, &ack(2, START));
+    let out = sends(&mut sender, START + RTT);
+    assert_eq!((numbers(&out), out[0].fin), (vec![10], true));
+}
+
+#[test]
+fn a_last_write_closes_with_its_data_or_behind_them() {
+    // What the window takes has left when the application closes; of more, the last packet has the FIN.
+    for (packets, fin_alone) in [(3, true), (14, false)] {
+        let mut sender = Sender::new(
+            SenderConfig {
+                written_by_application: true,
+                ..config()
+            },
+            Controller::new(algorithm("reno").unwrap(), &set("reno").unwrap().values).unwrap(),
+        );
+        sender.establish(START, &at_once());
+        sender.write_bytes(100);
+        assert_eq!(sends(&mut sender, START)[0].payload_bytes, 100);
+        sender.on_ack(START + RTT, &ack(1, START));
+        assert!(sender.is_drained());
+        sender.write_last((packets - 1) * u64::from(MSS) + 7);
+        let mut out = sends(&mut sender, START + RTT);
+        let sent = 1 + out.len() as u32 - u32::from(fin_alone);
+        sender.on_ack(START + 2 * RTT, &ack(sent, START + RTT));
+        out.append(&mut sends(&mut sender, START + 2 * RTT));
+        let last: Vec<_> = out
+            .iter()
+            .rev()
+            .take(2)
+            .map(|data| (data.payload_bytes, data.fin))
+            .collect();
+        match fin_alone {
+            true => assert_eq!(last, [(0, true), (7, false)]),
+            false => assert_eq!(last, [(7, true), (MSS, false)]),
+        }
+    }
 }
 
 #[test]

@@ -12,12 +12,12 @@ from fullpipe import _native
 from fullpipe.cache import user_cache
 from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines import assets
-from fullpipe.engines.arrivals import refuse_traffic, with_arrivals
+from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult, refuse_applications, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux
+from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux, web
 from fullpipe.engines.vm.hardware import Hardware, memory_mib
 from fullpipe.engines.vm.shared import Errand
 from fullpipe.errors import RunError, UserError
@@ -55,7 +55,6 @@ class VmEngine:
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_applications(plan, self.name)
-        refuse_traffic(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_classes(plan)
         if hardware.version() is None:
@@ -69,8 +68,13 @@ class VmEngine:
         """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
         `background_processes` (started on the measured host every 100 ms), `from_snapshot` (False:
-        boot, as where no snapshot can be kept)."""
+        boot, as where no snapshot can be kept), `web` (True: pages are loaded by this host's curl
+        from its lighttpd)."""
         self.check(plan)
+        stock = {}
+        if options.get("web"):
+            web.refuse_pages(plan)
+            stock = web.programs()
         trace = options.get("cc_trace")
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
         trace_mib = _trace_mib(plan) if trace else 0
@@ -81,9 +85,11 @@ class VmEngine:
             "objects": "/bpf",
             "cc_trace": _TRACE_IN_GUEST if trace else None,
             "background_processes": int(options.get("background_processes", 0)),
+            "web": web.request(stock) if stock else None,
             "peer": None,
         }
-        errand = Errand(request, image.modules(plan, kernel), image.objects(plan))
+        objects = image.objects(plan) | stock
+        errand = Errand(request, image.modules(plan, kernel), objects)
         initramfs = image.build(kernel, user_cache() / "initramfs")
         built = Hardware(
             vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),

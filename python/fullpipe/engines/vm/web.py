@@ -1,0 +1,87 @@
+"""curl and lighttpd of this host for pages in the virtual machine, in the place of the agent's own
+client and server: two programs with the libraries they need, handed over with the errand.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fullpipe.errors import UserError
+
+#: Where the guest has the errand's files; the root of what is served is the agent's
+#: (crates/fullpipe-agent/src/flows/web.rs).
+_FOLDER, _ROOT = "/bpf", "/run/web"
+_PORT = 8080
+_CONFIGURATION = "lighttpd.conf"
+#: What lighttpd 1.4.69 puts before a file of 10 to 99 kB (a byte more for each digit of its size),
+#: and what a request of curl 7.88 has: for plans that are to be alike.
+HEADER_BYTES, REQUEST_BYTES = 167, 82
+
+
+def programs() -> dict[str, bytes]:
+    """Files of both programs by name. Raises UserError where one is not installed."""
+    found = {_CONFIGURATION: _configuration().encode()}
+    for name in ("curl", "lighttpd"):
+        path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin")
+        if path is None:
+            raise UserError(f"option web: needs {name}: apt-get install {name}")
+        for file in (path, *_libraries(path)):
+            found[Path(file).name] = Path(file).read_bytes()
+    return found
+
+
+def request(files: Mapping[str, bytes]) -> dict[str, Any]:
+    """What the agent is asked for (crates/fullpipe-agent/src/request.rs, Web)."""
+    loader = next(name for name in files if name.startswith("ld-linux"))
+    run = [f"{_FOLDER}/{loader}", "--library-path", _FOLDER]
+    fetch = (
+        "-q --silent --no-progress-meter --verbose --trace-time --http1.1 --parallel "
+        "--parallel-immediate --parallel-max {connections} --output /dev/null"
+    )
+    url = f"http://{{address}}:{_PORT}/{{page}}/[0-{{last}}]"
+    return {
+        "server": [*run, f"{_FOLDER}/lighttpd", "-D", "-f", f"{_FOLDER}/{_CONFIGURATION}"],
+        "client": [*run, f"{_FOLDER}/curl", *fetch.split(), url],
+        "header_bytes": HEADER_BYTES,
+    }
+
+
+def refuse_pages(plan: Mapping[str, Any]) -> None:
+    """Raises UserError for pages that these programs cannot load as the plan says."""
+    pages = plan.get("pages", [])
+    if not pages:
+        raise UserError("option web: the scenario has no page")
+    for page in pages:
+        for key, lacks in (
+            ("protocol", page["protocol"] != "http1"),
+            ("lookup", page["lookup"] != "none"),
+            ("levels", len({item["level"] for item in page["objects"]}) > 1),
+            ("keep_connections", page["keeps_connections"]),
+            ("think", page["think_ns"] > 0),
+            ("dscp", page["dscp"] > 0),
+        ):
+            if lacks:
+                raise UserError(
+                    f"page {page['name']}.{key}: curl and lighttpd load one level of objects by "
+                    "http1, without a look-up, thinking, a DSCP or connections that are kept"
+                )
+    servers = [page["hosts"]["far"] for page in pages]
+    if len(set(servers)) < len(servers):
+        raise UserError("option web: each page needs a server of its own")
+
+
+def _configuration() -> str:
+    return f"""server.document-root = "{_ROOT}"
+server.bind = "0.0.0.0"
+server.port = {_PORT}
+"""
+
+
+def _libraries(program: str) -> list[str]:
+    told = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", told)
