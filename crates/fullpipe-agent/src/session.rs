@@ -188,9 +188,9 @@ impl<'a> Session<'a> {
                 None => AnyPage::Own(Box::new(PageFlow::open(
                     page, index, name, nodes, ends, &poller, token,
                 )?)),
-                Some(web) => {
-                    AnyPage::Programs(WebFlow::open(page, index, web, name, nodes, ends, token)?)
-                }
+                Some(web) => AnyPage::Programs(Box::new(WebFlow::open(
+                    page, index, web, name, nodes, ends, token,
+                )?)),
             });
         }
         for (index, stream) in (0..).zip(&plan.datagrams) {
