@@ -33,9 +33,11 @@ proptest! {
         let set = &sets()[set];
         let owns_cwnd = fullpipe_cc::algorithm(set.algorithm).unwrap().flags() & flags::OWNS_CWND != 0;
         let mut flow = Flow::new(set.name, path, &[], seed);
-        // 60 round trips, and on a slow path with a short one as many packets as bring 20 ACKs.
+        // 60 round trips; on a slow path with a short one as many packets as bring 20 ACKs; and
+        // what timeouts of 200 ms leave time for, as the first window may be lost but for some.
         let packets_s = 100.0 * 1500.0 * 8.0 / path.rate_bps as f64;
-        let rows = flow.run((path.rtt_us as f64 / 1e6 * 60.0).min(4.0).max(packets_s)).to_vec();
+        let seconds = (path.rtt_us as f64 / 1e6 * 60.0).min(4.0).max(packets_s).max(1.0);
+        let rows = flow.run(seconds).to_vec();
         prop_assert!(rows.len() > 20, "{}: {} ACKs", set.name, rows.len());
         let link_bytes_per_s = path.rate_bps / 8;
         for row in &rows {
