@@ -61,7 +61,7 @@ def everything() -> list[dict[str, Any]]:
 def in_debug(plans: Sequence[str]) -> list[Any]:
     """Events and tables of each plan, from the simulator built without optimisation and with its
     checks of overflow."""
-    # Named by its program: of one package the crates that Rust's tests have built would be built anew.
+    # By its program: of one package, the crates that Rust's tests have built would be built anew.
     command = ["cargo", "run", "--quiet", "--locked", "--bin", "fullpipe-tables"]
     done = subprocess.run(
         command, cwd=ROOT, input="\n".join(plans), capture_output=True, text=True, check=False
