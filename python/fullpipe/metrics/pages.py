@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fullpipe.metrics.flows import spread
-from fullpipe.metrics.view import Floats, View
+from fullpipe.metrics.view import Columns, Floats, View
 
 SPREAD = ("mean", "min", "p50", "p95", "p99", "max")
 
@@ -35,7 +35,7 @@ def page_loads(view: View) -> list[PageLoads]:
     """The pages of a recording, in the order of the scenario."""
     if not view.recording.has("page_loads"):
         return []
-    loads, objects = view._all("page_loads"), view._all("page_objects")
+    loads, objects = view._all("page_loads"), page_objects(view)
     found = []
     for index, page in enumerate(view.plan.get("pages", [])):
         mine = (loads["page_id"] == index) & (loads["start_us"] >= view.start_s * 1e6)
@@ -57,6 +57,14 @@ def page_loads(view: View) -> list[PageLoads]:
             )
         )  # fmt: skip
     return found
+
+
+def page_objects(view: View) -> Columns:
+    """The table of objects; without rows where programs loaded the pages, which tell of none."""
+    if view.recording.has("page_objects"):
+        return view._all("page_objects")
+    names = ("page_id", "load", "object", "asked_us", "first_byte_us", "done_us")
+    return {name: np.empty(0) for name in names}
 
 
 def summarise_pages(view: View) -> list[dict[str, Any]]:

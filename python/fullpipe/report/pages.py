@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fullpipe.metrics import View
-from fullpipe.metrics.pages import PageLoads, page_loads
+from fullpipe.metrics.pages import PageLoads, page_loads, page_objects
 from fullpipe.report import style
 from fullpipe.report.plots import Plot, Spans, Trace, cdf, thin
 from fullpipe.report.runs import Group
@@ -56,7 +56,7 @@ def _waterfall(view: View, index: int, loads: PageLoads) -> Plot:
     if not shown.size:
         return Plot(f"waterfall{index}", title, "", "")
     middle = shown[np.argsort(loads.time_s[shown], kind="stable")[(shown.size - 1) // 2]]
-    every, objects = view._all("page_loads"), view._all("page_objects")
+    every, objects = view._all("page_loads"), page_objects(view)
     mine = (every["page_id"] == index) & (every["start_us"] == round(loads.start_s[middle] * 1e6))
     number, start_us = every["load"][mine][0], every["start_us"][mine][0]
     of_load = (objects["page_id"] == index) & (objects["load"] == number)
