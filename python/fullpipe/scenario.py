@@ -576,8 +576,8 @@ class Scenario(Part):
                 )
 
     def _check_traffic(self) -> None:
-        if self.traffic and self.wifi:
-            raise ValueError("traffic: not with [wifi] so far; flow, page, udp and probe are")
+        if self.traffic and self.channels:
+            raise ValueError("traffic: not over Wi-Fi so far; flow, page, udp and probe are")
         names = [traffic.name for traffic in self.traffic if traffic.name]
         for index, traffic in enumerate(self.traffic):
             if traffic.name and names.count(traffic.name) > 1:
