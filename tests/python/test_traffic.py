@@ -114,7 +114,10 @@ def test_what_makes_no_sense_is_refused_by_its_key(changes: dict[str, object], s
 
 @pytest.mark.parametrize(
     "network",
-    [{"path": PATH, "wifi": {}}, {"link": [{"name": "r", "kind": "wifi"}]}],
+    [
+        {"path": PATH, "wifi": {}},
+        {"link": [{"name": "r", "kind": "wifi"}, {"name": "b", "rate": "20mbit"}]},
+    ],
 )
 def test_traffic_over_wifi_is_refused_and_what_may_cross_it_is_named(
     network: dict[str, object],
