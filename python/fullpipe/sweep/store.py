@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import secrets
@@ -29,7 +30,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -310,15 +310,22 @@ def _opened(file: Path) -> Iterator[pq.ParquetFile]:
 
 def _settled(name: str, table: pa.Table) -> pa.Table:
     """Each run's rows once, in the order of keys."""
-    same = _UNIQUE.get(name, ["key"])
-    import pyarrow.compute as pc  # takes a while to load, and sorting has loaded it
+    import pyarrow.compute as pc  # takes a while to load, and sorting loads it
 
+    same = _UNIQUE.get(name, ["key"])
     ordered = table.sort_by([(name, "ascending") for name in same]).combine_chunks()
-    if ordered.num_rows < 2:
+    count = ordered.num_rows
+    if count < 2:
         return ordered
-    repeats = [
-        np.asarray(pc.equal(values.slice(1), values.slice(0, ordered.num_rows - 1)))
-        for values in (ordered.column(name) for name in same)
-    ]
-    new = np.concatenate([[True], ~np.logical_and.reduce(repeats)])
-    return ordered if new.all() else ordered.filter(column(new, pa.bool_())).combine_chunks()
+    # As numbers of NumPy they would load Pandas (columns.py).
+    repeats = functools.reduce(
+        pc.and_,
+        (
+            pc.equal(known.slice(1), known.slice(0, count - 1))
+            for known in map(ordered.column, same)
+        ),
+    )
+    if not pc.any(repeats).as_py():
+        return ordered
+    new = pa.chunked_array([column([True], pa.bool_()), *pc.invert(repeats).chunks])
+    return ordered.filter(new).combine_chunks()
