@@ -1,6 +1,6 @@
 """Types of the compiled module (crates/fullpipe-py)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 __version__: str
@@ -108,7 +108,11 @@ class _Controller:
         make: Callable[[list[int], Conn, Ctl], list[Any]],
     ) -> None: ...
 
+class _Columns:
+    def __new__(cls, tables: Mapping[str, Set[str]]) -> _Columns: ...
+
 class _Sim:
+    Columns: type[_Columns]
     def run(
         self,
         plan_json: str,
@@ -116,6 +120,7 @@ class _Sim:
         pcap: str | None = None,
         traces: dict[str, Trace] | None = None,
         rows: Callable[[dict[str, Any]], None] | None = None,
+        columns: _Columns | None = None,
     ) -> dict[str, Any]: ...
     def components(self) -> dict[str, str]: ...
 

@@ -22,6 +22,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let sim = PyModule::new(module.py(), "sim")?;
     sim.add_function(wrap_pyfunction!(run, &sim)?)?;
     sim.add_function(wrap_pyfunction!(components, &sim)?)?;
+    sim.add_class::<tables::PyColumns>()?;
     module.add_submodule(&sim)
 }
 
@@ -38,13 +39,14 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
 /// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes columns of `traffic`
-/// while they come, and what it did not get is in the table.
+/// while they come, and what it did not get is in the table. `columns` says which tables and columns
+/// are wanted; the others are not made.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
 /// be stopped (with `details`: algorithm, (file, line) or None, offset; or `algorithm`, and what its
 /// class raised as the cause), OSError where the capture cannot be written.
 #[pyfunction]
-#[pyo3(signature = (plan_json, progress=None, pcap=None, traces=None, rows=None))]
+#[pyo3(signature = (plan_json, progress=None, pcap=None, traces=None, rows=None, columns=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
@@ -52,6 +54,7 @@ fn run<'py>(
     pcap: Option<&str>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
+    columns: Option<Py<tables::PyColumns>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan: Plan = serde_json::from_str(plan_json)
         .map_err(|error| PyValueError::new_err(format!("plan: {error}")))?;
@@ -149,7 +152,7 @@ fn run<'py>(
     if let Some(error) = outcome.pcap_error {
         return Err(PyOSError::new_err(error.to_string()));
     }
-    let result = tables::to_dict(py, outcome.tables)?;
+    let result = tables::to_dict(py, outcome.tables, columns.as_ref().map(Py::get))?;
     let health = PyDict::new(py);
     health.set_item("events", outcome.events)?;
     health.set_item("packets_delivered", outcome.packets_delivered)?;

@@ -27,8 +27,15 @@ Raw = Mapping[str, Mapping[str, Any]]
 _FLOW_COUNTERS = ("bytes_delivered", "packets_sent", "packets_retransmitted")
 #: A matrix of groups of unequal lengths may be so many times as large as their values.
 _MOST_PADDING = 4
-#: The tables of a recording that these metrics read.
-_MEASURED = ("flows", "flow_samples", "queue_samples", "ping_samples")
+#: What of a recording's tables these metrics read.
+COLUMNS: dict[str, set[str]] = {
+    "flows": {"flow", "cc", "direction", "start_us", "completion_us"},
+    "flow_samples": {
+        "t_us", "flow_id", "srtt_us", "min_rtt_us", "cwnd_packets", *_FLOW_COUNTERS,
+    },
+    "queue_samples": {"t_us", "queue", "queue_bytes", *QUEUE_COUNTERS},
+    "ping_samples": {"t_us", "rtt_us"},
+}  # fmt: skip
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
 
 #: The tables of a store; `key` names the run. Shares and goodput count payload after the warm-up.
@@ -271,7 +278,7 @@ def recorded(key: str, recording: Recording) -> tuple[Facts, Raw]:
         facts_of(key, plan, plan["seed"], about["engine"], about["warmup_ns"]),
         problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted")),
     )  # fmt: skip
-    return facts, raw_of({name: recording.table(name) for name in _MEASURED})
+    return facts, raw_of({name: recording.table(name) for name in COLUMNS})
 
 
 def raw_of(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:

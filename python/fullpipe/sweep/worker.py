@@ -17,10 +17,12 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.errors import RunError, UserError
 from fullpipe.sweep.collector import without_collector
-from fullpipe.sweep.measures import Facts, Raw, measured, raw_of
+from fullpipe.sweep.measures import COLUMNS, Facts, Raw, measured, raw_of
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
 
+#: All other columns would be made for nothing.
+_WANTED = _native.sim.Columns(COLUMNS)
 #: An algorithm from a file, in a plan's JSON.
 _OUTSIDE = re.compile(r'"algorithm":"([^"]*@[^"]*)"')
 
@@ -62,7 +64,7 @@ class Cells:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
                     if fast and '"traffic":' not in text:
                         _know(text)
-                        done.append((run.facts, _native.sim.run(text)))
+                        done.append((run.facts, _native.sim.run(text, columns=_WANTED)))
                     else:
                         done.append(self._recorded(store, run, text, document, kept))
                 except (RunError, UserError, ValueError, RuntimeError) as error:
