@@ -54,6 +54,7 @@ KILLS = 5
 PAGES = 10
 #: What pages ask for, as often one as the other.
 KINDS = ("light", "chart", "cell", "bench")
+METRICS = ("share", "goodput_bps", "rtt_p50_us", "utilisation")
 QUERY = (
     "select cc, rtt_s, buffer, avg(share), avg(goodput_bps) from flows group by all order by all"
 )
@@ -240,7 +241,7 @@ class Page(threading.Thread):
             else:
                 self._ask("GET", {
                     "light": "/api/about",
-                    "chart": "/api/chart?y=share&x=rtt&by=buffer&kind=heat",
+                    "chart": f"/api/chart?y={self.draw.choice(METRICS)}&x=rtt&by=buffer&kind=heat",
                     "cell": "/api/cell?buffer=1&cc=bbr3",
                 }[kind], kind)  # fmt: skip
         stream.close()

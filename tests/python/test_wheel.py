@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import urllib.parse
 import urllib.request
 import zipfile
@@ -96,6 +97,25 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     made = Installed(tmp_path_factory.mktemp("elsewhere"))
     (made.folder / "scenario.toml").write_text(SCENARIO)
     return made
+
+
+def test_the_source_distribution_holds_what_it_is_built_from_and_nothing_built() -> None:
+    (file,) = (ROOT / "dist").glob("fullpipe-*.tar.gz")
+    with tarfile.open(file) as opened:
+        top, names = "", set[str]()
+        for member in opened:
+            top, _, name = member.name.partition("/")
+            names.add(name)
+    assert top == file.name.removesuffix(".tar.gz")
+    needed = {"pyproject.toml", "Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT",
+              "README.md", "cc/cc.h", "cc/registry.h", "cc/LICENSE-BSD-3-Clause",
+              "python/fullpipe/serve/page.js", "python/fullpipe/assets/cc/bbr3.h"}  # fmt: skip
+    crates = [path for path in (ROOT / "crates").glob("*/") if path.name != "fullpipe-agent"]
+    needed |= {f"crates/{path.name}/Cargo.toml" for path in crates}
+    needed |= {f"python/fullpipe/assets/experiments/{path.name}"
+               for path in (ROOT / "experiments").glob("*.toml")}  # fmt: skip
+    assert needed <= names, sorted(needed - names)
+    assert not [name for name in names if name.endswith((".so", ".o", ".whl", "fullpipe-agent"))]
 
 
 def test_a_run_and_its_report_need_nothing_else(installed: Installed) -> None:
