@@ -70,9 +70,6 @@ CURL: dict[str, tuple[tuple[int, ...], int]] = {
         (18, 213, 36, 416, 70, 812, 136, 23, 266, 45, 519, 87, 1015, 170, 29, 332, 56, 649, 109), 4,
     ),
 }  # fmt: skip
-#: Pages of 9 objects that overfill a queue of 1 BDP, each of its own sizes, loaded once: without a
-#: target, since chance parts the means of so many by some 4 %.
-CURL_LOSSES, CURL_LOSSES_PAGES = "curl, losses", 48
 RRUL = "rrul"
 
 
@@ -122,33 +119,28 @@ def pages_of(levels: Any, protocol: str, count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stock_pages_of(sizes: tuple[int, ...], buffer: str, count: int, loads: int) -> dict[str, Any]:
-    """Pages in turns, with requests like curl's. What is loaded first warms the server up."""
-    rng = np.random.default_rng(2)
+def stock_page(sizes: tuple[int, ...], loads: int) -> dict[str, Any]:
+    """A page with requests like curl's, loaded once more, before, to warm the server up."""
     return {
-        "duration": f"{3 * (count * (loads + 1) + 1)}s", "sample_interval": "1s",
-        "path": {**PATH, "reverse_buffer": buffer},
+        "duration": f"{3 * (loads + 2)}s", "sample_interval": "1s",
+        "path": {**PATH, "reverse_buffer": "8bdp"},
         "page": [
             {
-                "cc": "cubic", "name": f"page{number}", "start": f"{3 * number + 1}s",
-                "interval": f"{3 * count}s", "loads": loads + 1, "lookup": "none",
-                "request": f"{web.REQUEST_BYTES}B",
-                "levels": [[f"{int(1000 * size * rng.uniform(0.9, 1.1))}B" for size in sizes]],
+                "cc": "cubic", "start": "1s", "interval": "3s", "loads": loads + 1,
+                "lookup": "none", "request": f"{web.REQUEST_BYTES}B",
+                "levels": [[f"{1000 * size}B" for size in sizes]],
             }
-            for number in range(count)
         ],
     }  # fmt: skip
 
 
-def stock_times(document: dict[str, Any], folder: str) -> list[Any]:
-    """Page times in ms by curl and by the agent, without each page's first load."""
-    return [
-        1e3 * np.concatenate([
-            loads.time_s[1:]
-            for loads in page_loads(View(recorded(document, "vm", 1, f"{folder}{by}", by), 0.0))
-        ])
-        for by in (True, False)
-    ]  # fmt: skip
+def stock_times(document: dict[str, Any], folder: str) -> list[float]:
+    """Mean page time in ms by curl and by the agent, without the first load."""
+    means = []
+    for by in (True, False):
+        (loads,) = page_loads(View(recorded(document, "vm", 1, f"{folder}{by}", by), 0.0))
+        means.append(1e3 * float(np.mean(loads.time_s[1:])))
+    return means
 
 
 def rrul_figures(recording: Recording) -> dict[str, float]:
@@ -217,19 +209,8 @@ def main() -> None:
                 hold(name, *(1e3 * float(np.mean(one)) for one in times), "ms", 0.05)
         for name, (sizes, loads) in CURL.items():
             if options.only in name:
-                times = stock_times(
-                    stock_pages_of(sizes, "8bdp", 1, loads), f"{folder}/{len(sizes)}"
-                )
-                means = (float(np.mean(of)) for of in times)
+                means = stock_times(stock_page(sizes, loads), f"{folder}/{len(sizes)}")
                 hold(f"{name}, {loads} loads", *means, "ms", 0.03, ("curl", "agent"))
-        if options.only in CURL_LOSSES:
-            sizes = CURL["curl, 9 objects of 0.5 MB in all"][0]
-            pages = stock_pages_of(sizes, "1bdp", CURL_LOSSES_PAGES, 1)
-            told = [
-                f"{np.mean(of):.0f} ms, standard error {np.std(of) / np.sqrt(of.size):.0f}"
-                for of in stock_times(pages, f"{folder}/losses")
-            ]
-            print(f"{CURL_LOSSES}, {CURL_LOSSES_PAGES} pages: curl {told[0]}; agent {told[1]}")
         if options.only in RRUL:
             path = {
                 "path": {
