@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles every algorithm of cc/registry.h into OUTDIR as ALGORITHM.bpf.o. Needs clang and libbpf's
+# Compiles every algorithm of cc/registry.h into OUTDIR as ALGORITHM.bpf.o, and kernel-cubic.o. Needs clang and libbpf's
 # headers.
 set -eu
 [ $# -eq 1 ] || {
@@ -19,3 +19,7 @@ for algorithm in $(sed -n 's/^\tALGORITHM(\([a-z0-9_]*\),.*/\1/p' ../cc/registry
 		-DFP_SOURCE="\"../cc/$algorithm.h\"" -c algorithm.bpf.c -o "$out/$object.$$"
 	mv "$out/$object.$$" "$out/$object"
 done
+
+${CLANG:-clang} -g -O2 -target bpf -mcpu=v3 -Wall -Werror \
+	-I"/usr/include/$machine" -c kernel_cubic.c -o "$out/kernel-cubic.o.$$"
+mv "$out/kernel-cubic.o.$$" "$out/kernel-cubic.o"

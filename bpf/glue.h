@@ -25,6 +25,7 @@
 
 #include "../cc/defaults.h"
 #include "../cc/ring.h"
+#include "settings.h"
 
 #define FP_PASTE2(a, b) a##b
 #define FP_PASTE(a, b) FP_PASTE2(a, b)
@@ -88,18 +89,10 @@ struct {
 #define FP_TEXT2(text) #text
 #define FP_TEXT(text) FP_TEXT2(text)
 
-/* What a loader sets before the load (all of .rodata, in this layout), but for the first and the
- * last member's size. Constants to the verifier too, which drops the code that they switch off. */
+/* What a loader sets before the load (all of .rodata). Constants to the verifier too, which drops
+ * the code that they switch off. */
 const volatile struct {
-	char algorithm[32]; /* as the front end names it */
-	char kernel_name[16];
-	u32 is_traced;
-	u32 tick_us;           /* of jiffies */
-	u32 cong_control_args; /* 2 before Linux 6.10 */
-	u32 seed;              /* of the algorithm's random numbers; 0: the kernel's */
-	u32 flags;             /* of the algorithm */
-	u32 state_bytes;       /* of its state, with which a struct fp_socket begins */
-	u32 param_count;
+	FP_SETTINGS
 	struct FP_CC(_params) params;
 } fp_settings = {
     .algorithm = FP_TEXT(FP_ALGORITHM),

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fullpipe import kernel, outside
+from fullpipe.cc_cost import Cost, costs, words_of
 from fullpipe.cc_sets import cc_set
 from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.scratch import scratch
+from fullpipe.engines.vm import hardware
+from fullpipe.engines.vm.kernels import find as find_kernel
 from fullpipe.errors import RunError, UserError
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
@@ -40,9 +43,6 @@ _DURATION = "5s"
 SEEDS = 20
 AGREES = 0.15
 _BY_CHANCE = 1.005
-#: The path on which costs are measured, and beside whom.
-_COST = {"path": {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}, "duration": "5s"}
-_BESIDE = ("kernel:cubic", "bbr3")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Step:
     #: None: it could not be asked here, for the reason in `words`.
     holds: bool | None
     words: str
+    costs: tuple[Cost, ...] = ()
 
 
 def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
@@ -76,9 +77,23 @@ def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
         yield Step("this kernel", None, "needs root")
     carried: dict[str, list[int]] = {}
     for release in kernels:
+        try:
+            machine_for(release)
+        except UserError as error:
+            yield Step(f"vm {release}", None, str(error))
+            continue
         for name in PATHS:
             yield _step(f"vm {release}, {name}", partial(_agrees, path, name, release, carried))
-        yield _step(f"vm {release}, cost", partial(_cost, path, release))
+        yield _costed(path, release)
+
+
+def machine_for(release: str) -> None:
+    """Raises UserError where there is no virtual machine for a kernel, with what brings it."""
+    find_kernel(release, None)
+    if hardware.version() is None:
+        raise UserError(
+            f"--kernels {release}: needs {hardware.PROGRAM}; `fullpipe doctor --mend` installs it"
+        )
 
 
 def _step(name: str, ask: Callable[[], str]) -> Step:
@@ -88,6 +103,16 @@ def _step(name: str, ask: Callable[[], str]) -> Step:
         return Step(name, None, str(error))
     except (UserError, RunError) as error:
         return Step(name, False, str(error))
+
+
+def _costed(path: str, release: str) -> Step:
+    found: list[Cost] = []
+
+    def ask() -> str:
+        found.extend(costs(path, release))
+        return words_of(found)
+
+    return replace(_step(f"vm {release}, cost", ask), costs=tuple(found))
 
 
 def _native(path: str) -> str:
@@ -149,20 +174,6 @@ def _replayed(path: str, name: str, release: str, seed: int) -> tuple[int, int]:
             "natively"
         )
     return replayed.calls, _delivered(result)
-
-
-def _cost(path: str, release: str) -> str:
-    """Instructions of the whole guest for each packet: its clock counts them."""
-    costs = {}
-    for name in (path, *_BESIDE):
-        plan = resolve(make_scenario({**_COST, "flow": [{"cc": name}]}, Path(path).name))
-        result = _run("vm", plan, {"kernel": release})
-        packets = sum(result.tables["flows"]["packets_delivered"].to_pylist())
-        seconds = plan["duration_ns"] / 1e9
-        costs[name] = result.health["cpu_busy_mean"] * 1e9 * seconds / packets
-    mine = costs.pop(path)
-    beside = ", ".join(f"{name} {cost:,.0f}" for name, cost in costs.items())
-    return f"{mine:,.0f} instructions a packet in the whole guest; {beside}"
 
 
 def _plan(path: str, name: str, seed: int) -> dict[str, Any]:

@@ -3,12 +3,15 @@ there; what is sound is not accused."""
 
 from __future__ import annotations
 
+import json
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from fullpipe import cc_check, outside
+from fullpipe import cc_check, cli, outside
+from fullpipe.cc_cost import Cost
 from fullpipe.errors import UserError
 from fullpipe.outside.new import write_new
 from outside_files import GROW, changed, works
@@ -89,3 +92,53 @@ def test_a_fuzz_that_takes_too_long_leaves_no_process(
         with suppress(OSError):
             running.append(file.read_bytes().split(b"\0"))
     assert not [words for words in running if words[-3:] == [b"1", b"7919", b""]]
+
+
+def test_what_it_costs_is_shown_as_a_table_and_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = Cost("./mine.h", 21000.4, 27.3, 216.0, 8146, {"fp_cong_avoid": (8146, 242.0)})
+    theirs = Cost("kernel:cubic", 21990.0, 76.2, None, 9081, {"fp_cong_avoid": (9081, 54.0)})
+    step = cc_check.Step("vm 6.12, cost", True, "words", (mine, theirs))
+    monkeypatch.setattr(cc_check, "check", lambda _file, _kernels: iter([step]))
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    for option in ([], ["--json"]):
+        monkeypatch.setattr(sys, "argv", ["fullpipe", "cc", "check", "./mine.h", *option])
+        with suppress(SystemExit):
+            cli.main()
+        shown.append(capsys.readouterr().out)
+    rows = [line.split() for line in shown[0].splitlines()]
+    assert ["./mine.h", "27", "216", "21,000", "8,146"] in rows
+    assert ["kernel:cubic", "76", "-", "21,990", "9,081"] in rows
+    (told,) = json.loads(shown[1])["steps"]
+    assert [one["own_an_ack"] for one in told["costs"]] == [27, 76]
+    assert told["costs"][1]["glue_an_ack"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["./mine.h[beta=0.8]"], "leave out [...]"),
+        (["./mine.h", "--kernels", "5.4"], "--kernel 5.4: no such file"),
+        (["mine"], "name a file, such as ./mine.h"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_before_any_step(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fullpipe", "cc", "check", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    answer = capsys.readouterr()
+    assert ended.value.code == 2 and said in answer.err and not answer.out
+
+
+def test_a_kernel_that_is_not_here_leaves_its_steps_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("warnings", "fuzz"):
+        monkeypatch.setattr(outside, name, lambda _source: "not asked here")
+    monkeypatch.setattr(cc_check, "PATHS", {})
+    (*_, step) = cc_check.check(str(works(tmp_path)), ["5.4"], seeds=1)
+    assert step.holds is None and "5.4" in step.words

@@ -3,12 +3,18 @@ it, from any folder."""
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import fullpipe
+from fullpipe import cli
+from fullpipe.cc_sets import cc_set
+from fullpipe.errors import UserError
 from fullpipe.experiments.catalogue import load_entry
 from fullpipe.hunt.hunting import Hunt
 from fullpipe.hunt.leaving import leave
@@ -91,3 +97,29 @@ def test_python_takes_a_path_or_a_name(folder: Path) -> None:
     })  # fmt: skip
     goodputs = runs.metrics("flows")["goodput_bps"].to_pylist()
     assert len(goodputs) == 2 and min(goodputs) > 1e6
+
+
+def test_two_files_of_one_name_stand_side_by_side_in_a_comparison(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folder, "other")
+    mine = Path("other/mine.h")
+    mine.write_text(mine.read_text().replace("CC_RATIO(1, 2)", "CC_RATIO(9, 10)"))
+    words = ["compare", "../files/mine.h", "other/mine.h", "--rate", "5mbit", "--rtt", "20ms"]
+    words += ["--duration", "12s", "--warmup", "4s", "--repeat", "1", "--out", "out", "--json"]
+    monkeypatch.setattr(sys, "argv", ["fullpipe", *words])
+    with suppress(SystemExit):
+        cli.main()
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    first, second = (runs[name][0]["path"] for name in ("../files/mine.h", "other/mine.h"))
+    assert first["queue_delay_mean_rttmin"] < second["queue_delay_mean_rttmin"]
+    assert len([place for place in Path("out").iterdir() if place.is_dir()]) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(UserError, match=r"file/fullpipe/cc: .*mine\.h.*XDG_CACHE_HOME"):
+        cc_set(str(folder / "mine.h"))

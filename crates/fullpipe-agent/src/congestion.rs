@@ -10,7 +10,7 @@ use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::stream::Frame;
 use fullpipe_scenario::{CcChoice, Flow};
 
-use crate::kernel_cc::{load, Loaded, Tracer, Wanted};
+use crate::kernel_cc::{costs, count, load, Loaded, Tracer, Wanted};
 use crate::request::Request;
 use crate::sample::{kernel_row, FlowMeter};
 
@@ -21,7 +21,13 @@ pub(crate) struct Congestion {
     /// Of each flow, then each page, then each group of traffic: the kernel's name, and the place in `loaded`.
     flows: Vec<(String, Option<usize>)>,
     tracer: Option<Tracer>,
+    /// The kernel's own, called from programs that the kernel counts.
+    counted: Option<Loaded>,
+    is_counting: bool,
 }
+
+/// The kernel's own that can be counted, and the object that calls it.
+const COUNTED: (&str, &str) = ("cubic", "kernel-cubic.o");
 
 impl Congestion {
     /// Loads what the flows that are sent from here need, under names that no other run on this
@@ -35,7 +41,12 @@ impl Congestion {
             loaded: Vec::new(),
             flows: Vec::new(),
             tracer: None,
+            counted: None,
+            is_counting: request.cc_cost,
         };
+        if request.cc_cost {
+            count()?;
+        }
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
         let traffic = request.plan.traffic.iter().map(|group| (&group.cc, true));
@@ -47,7 +58,11 @@ impl Congestion {
             let algorithm = cc.algorithm.as_ref().filter(|_| is_here);
             let Some(algorithm) = algorithm else {
                 let name = cc.name.strip_prefix("kernel:").unwrap_or(&cc.name);
-                congestion.flows.push((name.to_owned(), None));
+                let name = match request.cc_cost && name == COUNTED.0 {
+                    true => congestion.counted(request)?,
+                    false => name.to_owned(),
+                };
+                congestion.flows.push((name, None));
                 continue;
             };
             let is_same =
@@ -70,6 +85,24 @@ impl Congestion {
             congestion.tracer = Some(congestion.trace(path)?);
         }
         Ok(congestion)
+    }
+
+    /// The name under which the kernel's own is called from programs.
+    fn counted(&mut self, request: &Request) -> Result<String, String> {
+        if self.counted.is_none() {
+            let path = format!("{}/{}", request.objects, COUNTED.1);
+            let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+            self.counted = Some(load(&Wanted {
+                object: &object,
+                algorithm: COUNTED.0,
+                kernel_name: &format!("counted_{}", std::process::id()),
+                params: &[],
+                seed: 1,
+                is_traced: false,
+            })?);
+        }
+        let name = self.counted.as_ref().map(Loaded::kernel_name);
+        Ok(name.unwrap_or_default().to_owned())
     }
 
     fn trace(&self, path: &str) -> Result<Tracer, String> {
@@ -132,6 +165,13 @@ impl Congestion {
         }
         let row = kernel_row(socket, meter.sender(), t_us, flow_id);
         Ok(Frame::Cc(row))
+    }
+
+    /// What each program took, as JSON, where that was counted.
+    pub(crate) fn cost(&self) -> Option<Frame> {
+        let text = serde_json::to_string(&costs()).unwrap_or_default();
+        self.is_counting
+            .then(|| Frame::Fact("cc_cost".into(), text))
     }
 
     /// Ends the trace; its sockets must have been closed before.

@@ -15,6 +15,10 @@ pub(crate) struct Request {
     pub(crate) objects: String,
     /// Where every call of every algorithm is logged for replay; `None`: nowhere.
     pub(crate) cc_trace: Option<String>,
+    /// Count what each program of the congestion controls takes; the kernel's own CUBIC is then called
+    /// from programs too (bpf/kernel_cubic.c).
+    #[serde(default)]
+    pub(crate) cc_cost: bool,
     /// Short processes that something else on the measured host starts every 100 ms, as a script does
     /// that reads its queues with tc.
     pub(crate) background_processes: u32,

@@ -665,6 +665,9 @@ impl<'a> Session<'a> {
         self.flows.clear();
         self.pages.clear();
         self.congestion.finish()?;
+        if let Some(cost) = self.congestion.cost() {
+            sink.put(&cost);
+        }
         sink.put(&Frame::Progress(now - self.start_ns));
         self.health.report(self.request.clock, sink);
         Ok(())

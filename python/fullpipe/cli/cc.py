@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -16,6 +17,9 @@ from fullpipe.cli.output import console, say
 from fullpipe.errors import UserError
 from fullpipe.outside import is_file_name
 from fullpipe.outside.new import LIKE, write_new
+
+if TYPE_CHECKING:
+    from fullpipe.cc_cost import Cost
 
 app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
 
@@ -80,23 +84,58 @@ def new(
 def check(
     file: Annotated[str, typer.Argument(help="a congestion control's file, such as ./mine.h")],
     kernels: Annotated[
-        str, typer.Option(help="kernels of --engine vm, such as 6.1,6.12; empty: none")
-    ] = "6.12",
+        str | None,
+        typer.Option(
+            help="kernels of --engine vm, such as 6.1,6.12; empty: none", show_default="6.12"
+        ),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
     """Tries a congestion control's file: warnings, hostile paths in the simulator, eBPF, the
     verifiers of the kernels at hand, every call of a kernel replayed natively, simulator beside
-    kernel. Exit status 2: something does not hold."""
+    kernel, what it costs an ACK. Exit status 2: something does not hold."""
     from fullpipe.cc_check import check as steps  # engines are slow to load
+    from fullpipe.cc_check import machine_for
     from fullpipe.outside.classes import is_class_name
 
+    if "[" in file:
+        raise UserError(f"{file}: checks are of a file as it stands; leave out [...]")
     if not is_file_name(file):
         raise UserError(f"{file}: name a file, such as ./{file}.h")
     if is_class_name(file):
         raise UserError(f"{file}: checks are for files of C; a class runs in the simulator alone")
-    failed = 0
-    for step in steps(file, [name for name in kernels.split(",") if name]):
+    releases = [name.strip() for name in (kernels or "").split(",") if name.strip()]
+    for release in releases:
+        machine_for(release)
+    taken = []
+    for step in steps(file, ["6.12"] if kernels is None else releases):
+        taken.append(step)
+        if json_:
+            continue
         mark = {True: "holds", False: "FAILS", None: "not asked"}[step.holds]
         console.print(f"{mark:9} {step.name}: {step.words}", markup=False, highlight=False)
-        failed += step.holds is False
+        if step.costs:
+            console.print(_cost_table(step.costs))
+    if json_:
+        print(json.dumps({"file": file, "steps": [
+            {"name": step.name, "holds": step.holds, "words": step.words}
+            | ({"costs": [cost.document() for cost in step.costs]} if step.costs else {})
+            for step in taken
+        ]}))  # fmt: skip
+    failed = sum(step.holds is False for step in taken)
     if failed:
         fail(f"{file}: {failed} of its checks do not hold", 2)
+
+
+def _cost_table(costs: Sequence[Cost]) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold", title="instructions")
+    table.add_column("")
+    for title in ("algorithm, an ACK", "glue, an ACK", "whole guest, a packet", "ACKs"):
+        table.add_column(title, justify="right")
+    for cost in costs:
+        glue = "-" if cost.glue_an_ack is None else f"{cost.glue_an_ack:,.0f}"
+        table.add_row(
+            cost.name, f"{cost.own_an_ack:,.0f}", glue, f"{cost.guest_a_packet:,.0f}",
+            f"{cost.acks:,}",
+        )  # fmt: skip
+    return table

@@ -132,14 +132,20 @@ def compare(
 def _groups(
     names: list[str], flows: int, together: bool, harm_to: str | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Label -> the flows of a scenario."""
+    """Label -> the flows of a scenario. Files that show by the same name are told apart by their
+    paths."""
     from fullpipe.cc_sets import choose
     from fullpipe.report.comparison import OTHERS
 
     if together:
         label = " + ".join(choose(name, {}).name for name in names)
         return {label: [{"cc": name, "count": flows} for name in names]}
-    each = {choose(name, {}).name: {"cc": name, "count": flows} for name in names}
+    shown = {name: choose(name, {}).name for name in names}
+    called = [*shown.values()]
+    each = {
+        label if called.count(label) == 1 else name: {"cc": name, "count": flows}
+        for name, label in shown.items()
+    }
     if harm_to is None:
         return {label: [flow] for label, flow in each.items()}
     others = {"cc": harm_to, "count": flows, "name": OTHERS}
@@ -160,7 +166,7 @@ def _run(
 ) -> list[Recording]:
     from fullpipe.engines import run_scenario
 
-    folder = base / label.replace(" ", "").replace(":", "_")
+    folder = base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
     folders = [folder / f"run-{index:03d}" for index in range(repeat)]
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
         outcome = run_scenario(scenario, toml, folders, engine, {}, update)

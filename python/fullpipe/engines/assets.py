@@ -24,6 +24,11 @@ def bpf_object(algorithm: str) -> Path:
     return _built(f"{algorithm}.bpf.o")
 
 
+def kernel_cubic() -> Path:
+    """The object that calls the kernel's own CUBIC. Raises UserError where it was not built."""
+    return _built("kernel-cubic.o")
+
+
 def turnstile() -> Path:
     """The library that QEMU preloads. Raises UserError where it was not built."""
     return _built("turnstile.so")

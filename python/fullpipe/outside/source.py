@@ -155,10 +155,22 @@ def source_of(identity: str) -> Source:
 
 
 def keep(source: Source) -> Path:
-    """Puts the files into the cache, where compilers read them; returns the folder."""
+    """Puts the files into the cache, where compilers read them; returns the folder. Raises
+    UserError where the cache cannot be written."""
     folder = folder_of(source.id)
     if (folder / "about.json").is_file():
         return folder
+    try:
+        _put(source, folder)
+    except OSError as error:
+        raise UserError(
+            f"{folder.parent}: what is compiled of {source.path} cannot be kept there: "
+            f"{error.strerror}; XDG_CACHE_HOME names another place for caches"
+        ) from None
+    return folder
+
+
+def _put(source: Source, folder: Path) -> None:
     partial = folder.with_name(f".{folder.name}.{os.getpid()}")
     (partial / "source").mkdir(parents=True, exist_ok=True)
     for name, text in source.files.items():
@@ -176,7 +188,6 @@ def keep(source: Source) -> Path:
         partial.rename(folder)
     except OSError:  # another process was first
         shutil.rmtree(partial, ignore_errors=True)
-    return folder
 
 
 def folder_of(identity: str) -> Path:

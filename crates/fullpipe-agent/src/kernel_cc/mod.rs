@@ -2,6 +2,7 @@
 //! registers it under a name, reads what the algorithm knows of a socket, keeps it beyond the
 //! process, lists and removes it. It must never know a scenario, nor what any constant means.
 
+mod cost;
 mod features;
 mod load;
 mod pins;
@@ -9,6 +10,7 @@ mod trace;
 mod users;
 mod verifier;
 
+pub(crate) use cost::{costs, count};
 pub(crate) use features::kernel_release;
 pub(crate) use load::{load, warm_up, Loaded, Wanted};
 pub(crate) use pins::{ensure_mounted, list, unload};

@@ -115,6 +115,7 @@ impl Server {
             clock: Clock::Wall,
             objects: self.objects.clone(),
             cc_trace: None,
+            cc_cost: false,
             background_processes: 0,
             peer: None,
         };

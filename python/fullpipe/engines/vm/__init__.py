@@ -67,9 +67,10 @@ class VmEngine:
     ) -> RunResult:
         """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
-        `background_processes` (started on the measured host every 100 ms), `from_snapshot` (False:
-        boot, as where no snapshot can be kept), `web` (True: pages are loaded by this host's curl
-        from its lighttpd)."""
+        `cc_cost` (the kernel counts what our programs take, and its own CUBIC is called from such:
+        `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the measured host
+        every 100 ms), `from_snapshot` (False: boot, as where no snapshot can be kept), `web` (True:
+        pages are loaded by this host's curl from its lighttpd)."""
         self.check(plan)
         stock = {}
         if options.get("web"):
@@ -89,6 +90,9 @@ class VmEngine:
             "peer": None,
         }
         objects = image.objects(plan) | stock
+        if options.get("cc_cost"):
+            request["cc_cost"] = True
+            objects |= image.counted(plan)
         errand = Errand(request, image.modules(plan, kernel), objects)
         initramfs = image.build(kernel, user_cache() / "initramfs")
         built = Hardware(

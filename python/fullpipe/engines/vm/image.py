@@ -90,6 +90,13 @@ def objects(plan: Mapping[str, Any]) -> dict[str, bytes]:
     }
 
 
+def counted(plan: Mapping[str, Any]) -> dict[str, bytes]:
+    """The object that counting what the kernel's own CUBIC takes needs (bpf/kernel_cubic.c)."""
+    if "cubic" not in kernel_ccs(plan):
+        return {}
+    return {assets.kernel_cubic().name: assets.kernel_cubic().read_bytes()}
+
+
 def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
     """Of all that a guest runs beside its kernel."""
     whole = hashlib.sha256(initramfs.name.partition("-")[2].encode())

@@ -1,0 +1,49 @@
+"""What a congestion control costs an ACK: the guest counts what was put there, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fullpipe import cc_cost
+from outside_files import GROW, works
+
+#: Steps that no compiler folds: each multiplies, adds and folds again.
+LOOP = """
+	u32 work = left;
+	for (u32 i = 0; i < STEPS; i++)
+		work = work * 1664525u + (work >> 7);
+	ctl->cwnd_cnt += work == 12345;
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def ack_cost(folder: Path, steps: int) -> float:
+    (folder / str(steps)).mkdir()
+    path = works(folder / str(steps))
+    path.write_text(path.read_text().replace(GROW, GROW + LOOP.replace("STEPS", str(steps))))
+    programs = cc_cost.counted(str(path), "6.12")
+    assert programs["fp_cong_avoid"][0] > 1000
+    return programs["fp_cong_avoid"][1]
+
+
+@pytest.mark.vm
+def test_twice_the_steps_an_ack_cost_twice_the_instructions(folder: Path) -> None:
+    none, some, twice = (ack_cost(folder, steps) for steps in (0, 100, 200))
+    # A step is four to eight instructions: multiply, copy, shift, add, count, compare, jump.
+    assert 400 <= some - none <= 800
+    assert twice - none == pytest.approx(2 * (some - none), rel=0.03)
+
+
+@pytest.mark.vm
+def test_a_program_that_does_nothing_takes_less_than_any_that_calls_the_kernels_cubic() -> None:
+    programs = cc_cost.counted("kernel:cubic", "6.12")
+    nothing = programs.pop("fp_min_tso_segs")[1]
+    assert {"fp_cong_avoid", "fp_pkts_acked"} <= {*programs}
+    assert 10 < nothing < min(each for _, each in programs.values())
