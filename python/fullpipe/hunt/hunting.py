@@ -65,7 +65,8 @@ class Finding:
 
 @dataclass
 class Hunt:
-    """A hunt under way. `budget`: packets; `spent` never exceeds it by more than a generation."""
+    """A hunt under way. `budget`: packets; no search begins beyond it, and what was found is still
+    made simple."""
 
     cc: str
     worst: Worst
