@@ -18,12 +18,6 @@ LOOP = """
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
-
-
 def ack_cost(folder: Path, steps: int) -> float:
     (folder / str(steps)).mkdir()
     path = works(folder / str(steps))
@@ -34,12 +28,11 @@ def ack_cost(folder: Path, steps: int) -> float:
 
 
 @pytest.mark.vm
-def test_twice_the_steps_an_ack_cost_twice_the_instructions(folder: Path) -> None:
-    none, some, twice = (ack_cost(folder, steps) for steps in (0, 100, 200))
+def test_two_hundred_steps_cost_the_instructions_that_they_are_compiled_to(tmp_path: Path) -> None:
+    none, some = (ack_cost(tmp_path, steps) for steps in (0, 200))
     # A step is seven instructions of eBPF (copy, shift, multiply, add, count, a branch, a jump), of
     # which x86 makes two of the branch.
-    assert 7 <= (some - none) / 100 <= 9
-    assert twice - none == pytest.approx(2 * (some - none), rel=0.03)
+    assert 7 <= (some - none) / 200 <= 9
 
 
 @pytest.mark.vm
