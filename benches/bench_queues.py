@@ -7,9 +7,10 @@ samples, above their base RTT), drops and marks of the queue that matters. Exit 
 target is missed.
 
 Where disciplines draw random numbers, or flows share one queue, one run says little: the
-simulator's figures are means over `--seeds` runs, the machine's over `--vm-seeds`.
+simulator's figures are means over `--seeds` runs, the machine's over `--vm-seeds`, both over more
+where a path says so.
 
-Usage: `.venv/bin/python benches/bench_queues.py [--only PART] [--seeds 5] [--vm-seeds 1]`.
+Usage: `.venv/bin/python benches/bench_queues.py [--only PART] [--seeds 8] [--vm-seeds 1]`.
 """
 
 from __future__ import annotations
@@ -36,13 +37,15 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Path:
-    """One path: a name, keys of `[path]`, its flows, and the queue whose counters are compared."""
+    """One path: a name, keys of `[path]`, its flows, the queue whose counters are compared, and the
+    runs of the machine that its spread asks for (of the simulator twice as many)."""
 
     name: str
     path: dict[str, Any]
     flows: Sequence[dict[str, Any]]
     queue: str = "forward"
     seconds: int = 12
+    vm_seeds: int = 1
 
     def document(self, seed: int) -> dict[str, Any]:
         """The scenario."""
@@ -102,6 +105,7 @@ PATHS = (
         asymmetric("10mbit", "500kbit", ack_filter="filter"),
         [*cc("cubic", "reno"), {"cc": "cubic", "direction": "down"}],
         "reverse",
+        vm_seeds=4,
     ),
     Path(
         "cake aggressive 20:1 atm",
@@ -116,15 +120,16 @@ PATHS = (
     Path("cake precedence", cake(tins="precedence"), classes(*4 * ("cubic",))),
     Path("cake dual-srchost 1 + 8", cake(isolation="dual-srchost"), hosts(far=False)),
     Path("cake triple-isolate 1 + 8", cake(isolation="triple-isolate"), hosts(far=True)),
-    Path("pie, 4 mixed", {"qdisc": "pie", "rtt": "20ms"}, cc(*MIXED), seconds=20),
+    Path("pie, 4 mixed", {"qdisc": "pie", "rtt": "20ms"}, cc(*MIXED), seconds=20, vm_seeds=4),
     Path(
         "pie, 4 reno, ecn",
         {"qdisc": "pie", "ecn": True, "rtt": "20ms"},
         cc(*4 * ("reno",)),
         seconds=20,
+        vm_seeds=4,
     ),
     Path("fq_pie, 4 mixed", {"qdisc": "fq_pie"}, cc(*MIXED)),
-    Path("sfq, 4 mixed", {"qdisc": "sfq"}, cc(*MIXED)),
+    Path("sfq, 4 mixed", {"qdisc": "sfq"}, cc(*MIXED), vm_seeds=4),
     Path("fq_codel, 8 mixed", {"qdisc": "fq_codel", "rate": "20mbit"}, cc(*MIXED, *MIXED)),
     Path(
         "prio, EF 3 Mbit/s + 1 cubic",
@@ -132,7 +137,9 @@ PATHS = (
         [{"cc": "cubic", "dscp": "EF", "app_rate": "3mbit"}, *cc("cubic")],
     ),
     # Two CUBIC flows of one queue would share by who left slow start when, not by the discipline.
-    Path("tbf, 4 reno", {"qdisc": "tbf", "rtt": "10ms"}, cc(*4 * ("reno",)), seconds=20),
+    Path(
+        "tbf, 4 reno", {"qdisc": "tbf", "rtt": "10ms"}, cc(*4 * ("reno",)), seconds=20, vm_seeds=12
+    ),
 )
 
 
@@ -186,7 +193,7 @@ def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="paths whose names contain this")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--vm-seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
@@ -195,9 +202,10 @@ def main() -> None:
     )
     failed = 0
     for path in (path for path in PATHS if options.only in path.name):
+        seeds = max(options.seeds, 2 * path.vm_seeds), max(options.vm_seeds, path.vm_seeds)
         made = [
             recordings([path.document(seed + 1) for seed in range(count)], engine, options.jobs)
-            for engine, count in (("sim", options.seeds), ("vm", options.vm_seeds))
+            for engine, count in zip(("sim", "vm"), seeds, strict=True)
         ]
         sim, vm = (figures(path, one) for one in made)
         worst = int(np.abs(sim.shares - vm.shares).argmax())
