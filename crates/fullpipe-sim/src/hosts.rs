@@ -91,6 +91,14 @@ impl Simulation<'_> {
             self.transmit(flow);
             return;
         }
+        let amount_bytes = self.plan.flows.get(flow).and_then(|flow| flow.amount_bytes);
+        let left_bytes = amount_bytes.map(|amount| amount - connection.sender.written_bytes());
+        if let Some(last) = left_bytes.filter(|&left| left <= connection.sender.mss_bytes().into())
+        {
+            connection.sender.write_last(last);
+            self.transmit(flow);
+            return;
+        }
         connection.sender.write(1);
         let next_ns = self.now_ns + connection.write_interval_ns;
         self.agenda.schedule(next_ns, Event::Write(flow as u32));

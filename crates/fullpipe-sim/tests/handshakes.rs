@@ -131,6 +131,18 @@ fn a_fin_waits_for_the_window_as_data_do() {
 }
 
 #[test]
+fn an_application_with_a_rate_and_an_amount_ends() {
+    // A packet each 10 ms from the handshake's end on; the last is short.
+    let mut paced = short(0, Direction::Up, 5);
+    paced.amount_bytes = Some(4 * 1448 + 100);
+    paced.app_rate_bps = Some(1448 * 8 * 100);
+    let done = outcome(&plan(vec![paced], 100));
+    let finish_ns = when(&done, 0, "finish").expect("it ends");
+    assert_eq!(finish_ns, START_NS + 4 * HALF_NS + 40 * MS);
+    assert_eq!(done.tables.flows[0].bytes_acked, 4 * 1448 + 100);
+}
+
+#[test]
 fn a_lost_syn_costs_linuxs_second_and_its_wheel() {
     let mut seen = [0; 3];
     for seed in 0..40 {

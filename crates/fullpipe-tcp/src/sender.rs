@@ -328,6 +328,11 @@ impl Sender {
         self.written = if is_endless { u32::MAX } else { self.snd_nxt };
     }
 
+    /// Payload that the application has handed over so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.bytes_before(self.written)
+    }
+
     /// Written, and not sent once.
     pub fn unsent_bytes(&self) -> u64 {
         self.bytes_before(self.written) - self.bytes_before(self.snd_nxt)
