@@ -330,7 +330,7 @@ def _traffic(scenario: Scenario) -> list[dict[str, Any]]:
             "name": name, "cc": _cc(cc), "direction": traffic.direction,
             "route": {"enter": enter, "leave": leave}, "dscp": traffic.dscp, "ecn": ecn,
             "start_ns": traffic.start, "stop_ns": traffic.stop, "senders": senders,
-            "source": source,
+            "source": source, **({"samples": traffic.samples} if traffic.samples else {}),
         })  # fmt: skip
     return groups
 

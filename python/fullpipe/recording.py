@@ -86,6 +86,13 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
             "packets_retransmitted", "timeouts",
         )
     ]),
+    "traffic_samples": pa.schema([
+        (name, _U) for name in (
+            "t_us", "group_id", "number", "bytes_acked", "cwnd_packets", "ssthresh_packets",
+            "inflight_packets", "srtt_us", "pacing_rate_bps", "delivery_rate_bps", "packets_sent",
+            "packets_retransmitted", "packets_lost", "ca_state",
+        )
+    ]),
     "cpu_samples": pa.schema([
         ("t_us", _U), ("machine", _T), ("cpu", _U), ("user_us", _U), ("system_us", _U),
         ("irq_us", _U), ("softirq_us", _U), ("steal_us", _U), ("idle_us", _U),

@@ -93,6 +93,35 @@ def test_flows_pause_in_the_machine_as_in_the_simulator(tmp_path: Path) -> None:
     hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
     reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
 )
+def test_flows_that_are_asked_for_are_sampled_alike_in_both_engines() -> None:
+    """Flow 0 and 3 are alone on the path, so the kernel's windows are known."""
+    alone = {"cc": "cubic", "flows_per_s": 2, "sizes": "300KB", "samples": [0, 3, 999]}
+    plan = plan_of(traffic=[alone])
+    seen = []
+    for engine in (SimEngine(), VmEngine()):
+        tables = run(engine, plan).tables
+        assert set(tables["traffic_samples"]["number"].to_pylist()) == {0, 3}
+        flows = {row["number"]: row for row in tables["traffic"].to_pylist()}
+        for number in (0, 3):
+            rows = [r for r in tables["traffic_samples"].to_pylist() if r["number"] == number]
+            last, flow = rows[-1], flows[number]
+            assert (last["t_us"], last["bytes_acked"]) == (flow["completion_us"], 300 * 1024)
+            seen.append([row["cwnd_packets"] for row in rows])
+    for simulated, measured in zip(seen[:2], seen[2:], strict=True):
+        assert len(simulated) == len(measured)
+        assert max(simulated) == pytest.approx(max(measured), abs=2)
+
+
+def test_numbers_that_no_flow_can_have_are_refused() -> None:
+    with pytest.raises(UserError, match=r"traffic\.0\.samples\.0"):
+        plan_of(traffic=[{**DRAWN, "samples": [-1]}])
+
+
+@pytest.mark.vm
+@pytest.mark.skipif(
+    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
+    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
+)
 @pytest.mark.skipif(
     not all(shutil.which(name, path="/usr/bin:/usr/sbin") for name in ("curl", "lighttpd")),
     reason="no curl or no lighttpd here: apt-get install curl lighttpd",

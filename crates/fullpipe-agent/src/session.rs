@@ -16,7 +16,8 @@ use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
 use crate::flows::{
-    AnyPage, Connection, Crowd, Happening, Means, PageFlow, Payload, ProbeFlow, StreamFlow, WebFlow,
+    AnyPage, Connection, Control, Crowd, Happening, Means, PageFlow, Payload, ProbeFlow,
+    StreamFlow, WebFlow,
 };
 use crate::health::Health;
 use crate::kernel_cc::kernel_release;
@@ -209,8 +210,12 @@ impl<'a> Session<'a> {
         }
         let before = plan.flows.len() + plan.pages.len();
         let crowd = Crowd::new(plan, &topology.traffic_ends, |group| {
-            let name = congestion.name(before + group).to_owned();
-            (name, congestion.is_at_both_ends(before + group))
+            let group = before + group;
+            Control {
+                name: congestion.name(group).to_owned(),
+                is_at_both_ends: congestion.is_at_both_ends(group),
+                is_paced: plan.host.pacing == Pacing::Fq || congestion.paces(group),
+            }
         })?;
         let queues = QueueMeter::new(&topology)?;
         let machine = match &meeting {
@@ -600,6 +605,8 @@ impl<'a> Session<'a> {
             let row = state.meter.sample(&state.connection, t_us);
             sink.put(&Frame::FlowSample(row));
         }
+        self.crowd.sample(t_us);
+        self.put_traffic_samples(sink);
         self.queues.rows(&mut self.topology.nodes, t_us, |row| {
             sink.put(&Frame::Queue(row));
         })?;
@@ -614,6 +621,12 @@ impl<'a> Session<'a> {
             .meter
             .look(&state.connection, t_us, |row| sink.put(&Frame::Event(row)));
         self.broken(flow, looked);
+    }
+
+    fn put_traffic_samples(&mut self, sink: &mut dyn Sink) {
+        for row in self.crowd.take_samples() {
+            sink.put(&Frame::TrafficSample(row));
+        }
     }
 
     fn put_probes(&mut self, is_end: bool, sink: &mut dyn Sink) {
@@ -656,6 +669,7 @@ impl<'a> Session<'a> {
                 ));
             }
         }
+        self.put_traffic_samples(sink);
         for row in self.crowd.end() {
             sink.put(&Frame::Traffic(row));
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tables::{
     CcRow, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow, PageRow,
-    PingRow, QueueRow, Tables, TcpMemoryRow, TrafficRow,
+    PingRow, QueueRow, Tables, TcpMemoryRow, TrafficRow, TrafficSampleRow,
 };
 
 /// No frame is longer; a longer one is damage.
@@ -79,6 +79,8 @@ pub enum Frame {
     TcpMemory(TcpMemoryRow),
     /// A row of `traffic`.
     Traffic(TrafficRow),
+    /// A row of `traffic_samples`.
+    TrafficSample(TrafficSampleRow),
 }
 
 /// Appends one frame to `out`.
@@ -176,6 +178,10 @@ impl Received {
                 rows.get_or_insert_default().push(row);
             }
             Frame::Traffic(row) => self.tables.traffic.get_or_insert_default().push(row),
+            Frame::TrafficSample(row) => {
+                let rows = &mut self.tables.traffic_samples;
+                rows.get_or_insert_default().push(row);
+            }
             Frame::Progress(ns) => self.progress_ns = self.progress_ns.max(ns),
             Frame::Fact(name, value) => self.facts.push((name, value)),
             Frame::Figure(name, value) => self.figures.push((name, value)),

@@ -261,6 +261,62 @@ row! {
 }
 
 row! {
+    /// A flow of traffic as seen at a sampling time, and at its end; see `FlowSampleRow`.
+    TrafficSampleRow, "traffic_samples", {
+        /// Since the start of the run.
+        t_us: U64,
+        /// Position of its group in the plan.
+        group_id: U64,
+        /// Its number within the group.
+        number: U64,
+        /// Payload acknowledged.
+        bytes_acked: U64,
+        /// Congestion window.
+        cwnd_packets: U64,
+        /// Slow-start threshold; null: not set yet.
+        ssthresh_packets: OptU64,
+        /// In the network.
+        inflight_packets: U64,
+        /// Smoothed RTT; null: no sample yet.
+        srtt_us: OptU64,
+        /// Pacing rate; null: not paced.
+        pacing_rate_bps: OptU64,
+        /// Latest delivery-rate sample.
+        delivery_rate_bps: U64,
+        /// Data packets sent.
+        packets_sent: U64,
+        /// Of those, retransmissions.
+        packets_retransmitted: U64,
+        /// Marked lost so far.
+        packets_lost: U64,
+        /// Linux tcp_ca_state.
+        ca_state: U64,
+    }
+}
+
+impl TrafficSampleRow {
+    /// What a sample says of a flow, by its group and number.
+    pub fn of(group_id: u64, number: u64, sample: &FlowSampleRow) -> Self {
+        Self {
+            t_us: sample.t_us,
+            group_id,
+            number,
+            bytes_acked: sample.bytes_acked,
+            cwnd_packets: sample.cwnd_packets,
+            ssthresh_packets: sample.ssthresh_packets,
+            inflight_packets: sample.inflight_packets,
+            srtt_us: sample.srtt_us,
+            pacing_rate_bps: sample.pacing_rate_bps,
+            delivery_rate_bps: sample.delivery_rate_bps,
+            packets_sent: sample.packets_sent,
+            packets_retransmitted: sample.packets_retransmitted,
+            packets_lost: sample.packets_lost,
+            ca_state: sample.ca_state,
+        }
+    }
+}
+
+row! {
     /// One load of a page.
     PageRow, "page_loads", {
         /// Position in the plan.
@@ -399,6 +455,8 @@ pub struct Tables {
     pub events: Vec<EventRow>,
     /// Flows of traffic in the order of their ends; `None`: the plan has no traffic.
     pub traffic: Option<Vec<TrafficRow>>,
+    /// Samples of those of them that were asked for, in the order of time; `None`: of none.
+    pub traffic_samples: Option<Vec<TrafficSampleRow>>,
     /// Loads of pages in the order of their ends; `None`: the plan has no page.
     pub page_loads: Option<Vec<PageRow>>,
     /// Their objects; `None`: the plan has no page.
@@ -424,6 +482,7 @@ impl Tables {
             cc_samples,
             events,
             traffic,
+            traffic_samples,
             page_loads,
             page_objects,
             datagrams,
@@ -441,6 +500,7 @@ impl Tables {
         ];
         let own = [
             traffic.map(|rows| TrafficRow::table(&rows)),
+            traffic_samples.map(|rows| TrafficSampleRow::table(&rows)),
             page_loads.map(|rows| PageRow::table(&rows)),
             page_objects.map(|rows| ObjectRow::table(&rows)),
             datagrams.map(|rows| DatagramRow::table(&rows)),

@@ -30,6 +30,9 @@ pub struct Traffic {
     pub senders: Vec<TrafficSender>,
     /// When flows come, and what they send.
     pub source: TrafficSource,
+    /// Numbers of its flows that are sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<u64>,
 }
 
 impl Traffic {

@@ -166,6 +166,8 @@ impl<'a> Simulation<'a> {
         }
         let tables = Tables {
             traffic: (!plan.traffic.is_empty()).then(Vec::new),
+            traffic_samples: (plan.traffic.iter().any(|group| !group.samples.is_empty()))
+                .then(Vec::new),
             ..Tables::default()
         };
         let mut made = Self {
@@ -253,6 +255,7 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
+        self.sample_visits();
         let mut egress = Some(&self.egress);
         for (names, link) in self.queue_names.iter().zip(&self.network.links) {
             let rows = recorder::queue_samples(t_us, names, link, egress.take());

@@ -2,18 +2,19 @@
 //! left the network, is used again, so memory follows the flows that live at once. Who sends what
 //! and when is the workload's; here are its flows' connections.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Flow, Plan, Traffic, TrafficRow, TrafficSource};
+use fullpipe_scenario::{Flow, Plan, Traffic, TrafficRow, TrafficSampleRow, TrafficSource};
 use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 
 use crate::ends::lines;
 use crate::events::Event;
 use crate::hosts::{connection, Connection, Seeds};
 use crate::packet::{Label, Travelling};
+use crate::recorder::flow_sample;
 use crate::run::{BadPlan, Simulation};
 
 /// Rows that are handed over at a time.
@@ -45,6 +46,8 @@ pub(crate) struct Crowd {
     groups: Vec<Group>,
     /// Connections without a flow.
     free: Vec<u32>,
+    /// Connections whose flows are sampled.
+    watched: Vec<u32>,
     made: u64,
 }
 
@@ -57,6 +60,8 @@ struct Group {
     stop_ns: u64,
     /// A flow of each sender.
     members: Vec<Flow>,
+    /// Numbers of flows that are sampled.
+    samples: HashSet<u64>,
 }
 
 impl Crowd {
@@ -71,6 +76,7 @@ impl Crowd {
         Ok(Self {
             groups,
             free: Vec::new(),
+            watched: Vec::new(),
             made: 0,
         })
     }
@@ -128,6 +134,7 @@ impl Group {
             start_ns: traffic.start_ns,
             stop_ns: traffic.stop_ns.unwrap_or(u64::MAX),
             members,
+            samples: traffic.samples.iter().copied().collect(),
         })
     }
 
@@ -170,12 +177,16 @@ impl Simulation<'_> {
             is_over: false,
             has_failed: false,
         }));
+        let is_watched = group.samples.contains(&group.came);
         group.came += 1;
         group.next = group.flows.next();
         if let Some(at_ns) = group.next_ns() {
             self.agenda.schedule(at_ns, Event::Arrive(index as u32));
         }
         let flow = self.take_in(made, index, sender);
+        if is_watched {
+            self.crowd.watched.push(flow as u32);
+        }
         self.start(flow);
     }
 
@@ -262,6 +273,30 @@ impl Simulation<'_> {
         visit.has_failed = completion_ns.is_none();
         let row = row(connection, completion_ns);
         self.keep(row);
+        let place = |&watched: &u32| watched as usize == flow;
+        if let Some(place) = self.crowd.watched.iter().position(place) {
+            self.crowd.watched.remove(place);
+            self.sample_visit(flow);
+        }
+    }
+
+    /// Samples the flows of which that was asked for.
+    pub(crate) fn sample_visits(&mut self) {
+        for place in 0..self.crowd.watched.len() {
+            self.sample_visit(self.crowd.watched[place] as usize);
+        }
+    }
+
+    fn sample_visit(&mut self, flow: usize) {
+        let connection = &self.connections[flow];
+        let Some(visit) = &connection.visit else {
+            return;
+        };
+        let (sender, receiver) = (&connection.sender, &connection.receiver);
+        let sample = flow_sample(self.now_ns / 1000, 0, sender, receiver);
+        let row = TrafficSampleRow::of(u64::from(visit.group), visit.number, &sample);
+        let rows = &mut self.tables.traffic_samples;
+        rows.get_or_insert_with(Vec::new).push(row);
     }
 
     fn keep(&mut self, row: TrafficRow) {

@@ -1,6 +1,7 @@
 //! Flows that come and go: nothing is lost without being counted, each has one row, runs repeat, and
 //! memory follows the flows that live at once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fullpipe_cc::sets;
@@ -73,6 +74,7 @@ fn plan(seconds: u64, aqm: serde_json::Value, source: TrafficSource) -> Plan {
         stop_ns: Some((seconds - 1) * SECOND_NS),
         senders: vec![sender(None), sender(Some(30_000_000))],
         source,
+        samples: Vec::new(),
     }];
     plan
 }
@@ -212,4 +214,37 @@ fn what_cannot_run_is_refused_with_its_group() {
     bad.traffic[0].senders.clear();
     let error = run(&bad, Inputs::default(), &mut |_| true).unwrap_err();
     assert_eq!(error.0, "traffic.0: senders: there must be at least one");
+}
+
+#[test]
+fn flows_that_are_asked_for_are_sampled_until_and_at_their_end() {
+    let mut plan = plan(6, json!({"kind": "fifo"}), drawn(20));
+    plan.traffic[0].samples = vec![3, 40, 1_000_000];
+    let done = outcome(&plan, Inputs::default());
+    let samples = done.tables.traffic_samples.as_deref().expect("asked for");
+    let numbers: BTreeSet<u64> = samples.iter().map(|sample| sample.number).collect();
+    assert_eq!(numbers, [3, 40].into());
+    assert!(samples.windows(2).all(|two| two[0].t_us <= two[1].t_us));
+    for row in rows(&done)
+        .iter()
+        .filter(|row| numbers.contains(&row.number))
+    {
+        let own = samples.iter().filter(|sample| sample.number == row.number);
+        let last = own.clone().next_back().expect("there is one");
+        assert_eq!(Some(last.t_us), row.completion_us);
+        assert_eq!(
+            (last.bytes_acked, last.packets_sent),
+            (row.size_bytes, row.packets_sent)
+        );
+        let (begin, every_us) = (row.start_us, plan.sample_interval_ns / 1000);
+        let due = last.t_us / every_us - begin / every_us;
+        assert_eq!(own.count() as u64, due + 1);
+    }
+    // Who samples changes nothing.
+    plan.traffic[0].samples.clear();
+    let same = outcome(&plan, Inputs::default());
+    assert_eq!(
+        (rows(&same), same.tables.traffic_samples.is_none()),
+        (rows(&done), true)
+    );
 }

@@ -16,7 +16,7 @@ from fullpipe.report.hosts import host_plots
 from fullpipe.report.pages import page_plots
 from fullpipe.report.plots import MAX_POINTS, Plot, Spans, Trace, thin
 from fullpipe.report.runs import Run
-from fullpipe.report.traffic import flows_at_once
+from fullpipe.report.traffic import flows_at_once, sampled_windows
 
 #: More flows than this in one plot cannot be told apart.
 MAX_FLOWS = 16
@@ -61,6 +61,7 @@ def time_plots(run: Run) -> list[Plot]:
     plots = [
         _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
         _rates(view, flows), _phases(view, flows), _ping(view), flows_at_once(run, view),
+        sampled_windows(view),
         *page_plots(view), *host_plots(view),
     ]  # fmt: skip
     return [plot for plot in plots if not plot.empty]

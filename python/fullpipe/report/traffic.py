@@ -14,6 +14,8 @@ from fullpipe.report.runs import Group, Run
 
 #: Points of a line of slowdown over size: so many flows each, at least.
 MIN_FLOWS_A_POINT, MAX_POINTS = 20, 30
+#: More windows than this in one plot cannot be told apart.
+MAX_SAMPLED = 16
 
 
 def traffic_cdfs(groups: Sequence[Group]) -> list[Plot]:
@@ -57,6 +59,22 @@ def flows_at_once(run: Run, view: View) -> Plot:
         traces.append(Trace(flows.name, colour, x, y, style.dash(position), 1.2, shape="after"))
     return Plot("at_once", "Flows at once", "time (s)", "flows", traces, over_time=True,
                 note="from the call to connect to the last acknowledged byte")  # fmt: skip
+
+
+def sampled_windows(view: View) -> Plot:
+    """Windows of the flows of traffic that were sampled."""
+    traces = []
+    if view.recording.has("traffic_samples"):
+        columns = view._all("traffic_samples")
+        asked = np.unique(np.stack((columns["group_id"], columns["number"]), axis=1), axis=0)
+        for position, (index, number) in enumerate(asked[:MAX_SAMPLED]):
+            group = view.plan["traffic"][int(index)]
+            mine = (columns["group_id"] == index) & (columns["number"] == number)
+            x, y = thin(columns["t_us"][mine] / 1e6, columns["cwnd_packets"][mine])
+            colour, dash = style.cc_colour(group["cc"]["name"]), style.dash(position)
+            traces.append(Trace(f"{group['name']} flow {number:.0f}", colour, x, y, dash, 1.2))
+    return Plot("traffic_cwnd", "Windows of sampled flows", "time (s)", "packets", traces,
+                over_time=True, note=f"the first {MAX_SAMPLED} of traffic.samples")  # fmt: skip
 
 
 def _steps(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -23,6 +23,8 @@ MAWI = "mawi"
 MAX_SENDERS = 256
 #: A trace is held in memory while it runs.
 MAX_ARRIVALS_PER_S = 10**7
+#: Of one group; each has a row every `sample_interval`.
+MAX_SAMPLED = 1000
 
 
 class Traffic(BaseModel):
@@ -87,6 +89,10 @@ class Traffic(BaseModel):
     dscp: Dscp = Field(0, description="DSCP of their packets, ACKs included")
     enter: str | None = Field(None, description="the link where their route begins; the first")
     leave: str | None = Field(None, description="the link where their route ends; the last")
+    samples: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        default=[], max_length=MAX_SAMPLED, description="numbers of flows (0: the first to come) "
+        "whose window, RTT and progress are sampled, as those of [[flow]] are"
+    )  # fmt: skip
 
     @field_validator("sizes")
     @classmethod

@@ -2,14 +2,14 @@
 //! When a flow comes and what it sends was made before; here it is done. A connection's place, and
 //! with it its ports, is free again when both ends are closed.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Flow, Plan, TrafficRow};
+use fullpipe_scenario::{Flow, Plan, TrafficRow, TrafficSampleRow};
 use fullpipe_workload::{Flows, NewFlow, Trace};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::resource::{setrlimit, Resource};
@@ -33,6 +33,10 @@ pub(crate) struct Crowd {
     came: u64,
     /// When the flow at a place that came as this one writes its next chunk, since the run's start.
     due: Vec<(u64, usize, u64)>,
+    /// Flows that are sampled and not over.
+    watched: usize,
+    /// Rows of theirs that nobody has taken.
+    samples: Vec<TrafficSampleRow>,
 }
 
 struct Group {
@@ -46,10 +50,21 @@ struct Group {
     stop_ns: u64,
     members: Vec<Member>,
     low_water_bytes: u32,
-    /// The kernel's name of its congestion control, and whether receivers have it too.
-    congestion: (String, bool),
+    control: Control,
+    /// Numbers of flows that are sampled.
+    samples: HashSet<u64>,
     /// Why its first connection broke that did.
     problem: Option<String>,
+}
+
+/// The congestion control of a group.
+pub(crate) struct Control {
+    /// As the kernel calls it.
+    pub(crate) name: String,
+    /// Receivers have it too.
+    pub(crate) is_at_both_ends: bool,
+    /// It paces, or its host does.
+    pub(crate) is_paced: bool,
 }
 
 /// A sender.
@@ -69,17 +84,18 @@ struct Visit {
     came: u64,
     /// Chunks of its group's trace that it has not written.
     chunks: Range<usize>,
+    /// It is sampled.
+    is_watched: bool,
     /// Its row has been given out.
     is_over: bool,
 }
 
 impl Crowd {
-    /// Groups that wait; `ends` holds those of the senders of all groups, `congestion` the name of
-    /// each group's and whether it is at both ends.
+    /// Groups that wait; `ends` holds those of the senders of all groups.
     pub(crate) fn new(
         plan: &Plan,
         ends: &[[(usize, Ipv4Addr); 2]],
-        congestion: impl Fn(usize) -> (String, bool),
+        control: impl Fn(usize) -> Control,
     ) -> Result<Self, String> {
         if !plan.traffic.is_empty() {
             // Who may not raise it has what it has: a connection that finds none left says so.
@@ -116,7 +132,8 @@ impl Crowd {
                 stop_ns: traffic.stop_ns.unwrap_or(u64::MAX),
                 low_water_bytes: plan.low_water_bytes(&first.flow),
                 members,
-                congestion: congestion(index),
+                control: control(index),
+                samples: traffic.samples.iter().copied().collect(),
                 problem: None,
             });
         }
@@ -127,6 +144,8 @@ impl Crowd {
             free: VecDeque::new(),
             came: 0,
             due: Vec::new(),
+            watched: 0,
+            samples: Vec::new(),
         })
     }
 
@@ -166,7 +185,7 @@ impl Crowd {
         let mut connection = Connection::open(
             &member.flow,
             slot,
-            (&group.congestion.0, group.congestion.1),
+            (&group.control.name, group.control.is_at_both_ends),
             means.nodes,
             member.ends,
             group.low_water_bytes,
@@ -189,12 +208,15 @@ impl Crowd {
         connection
             .start(means.poller)
             .map_err(|error| format!("traffic {}, flow {number}: {error}", group.name))?;
+        let is_watched = group.samples.contains(&number);
+        self.watched += usize::from(is_watched);
         let visit = Visit {
             connection,
-            meter: FlowMeter::new(slot as u64, false),
+            meter: FlowMeter::new(slot as u64, group.control.is_paced),
             row,
             came: self.came,
             chunks: new.chunks.unwrap_or(0..0),
+            is_watched,
             is_over: false,
         };
         self.came += 1;
@@ -230,6 +252,10 @@ impl Crowd {
                 visit.is_over = true;
                 visit.row.completion_us = Some(means.t_ns / 1000);
                 let row = visit.row();
+                if visit.is_watched {
+                    self.watched -= 1;
+                    self.samples.push(visit.sample(means.t_ns / 1000));
+                }
                 if visit.connection.is_gone() {
                     self.leave(place);
                 }
@@ -237,6 +263,7 @@ impl Crowd {
             }
             Some(Happening::Broken(error)) => {
                 let row = visit.row();
+                self.watched -= usize::from(visit.is_watched);
                 let group = &mut self.groups[row.group_id as usize];
                 let sentence = format!("traffic {}, flow {}: {error}", group.name, row.number);
                 group.problem.get_or_insert(sentence);
@@ -278,6 +305,21 @@ impl Crowd {
         }
     }
 
+    /// Samples the flows of which that was asked for.
+    pub(crate) fn sample(&mut self, t_us: u64) {
+        let visits = self.visits.iter_mut().flatten();
+        let watched = visits.filter(|visit| visit.is_watched && !visit.is_over);
+        for visit in watched.take(self.watched) {
+            visit.look();
+            self.samples.push(visit.sample(t_us));
+        }
+    }
+
+    /// Their rows since this was last asked.
+    pub(crate) fn take_samples(&mut self) -> std::vec::Drain<'_, TrafficSampleRow> {
+        self.samples.drain(..)
+    }
+
     /// The place is free.
     fn leave(&mut self, place: usize) {
         self.visits[place] = None;
@@ -301,10 +343,20 @@ impl Crowd {
 }
 
 impl Visit {
-    /// What the kernel says of the flow now.
-    fn row(&mut self) -> TrafficRow {
+    fn look(&mut self) {
         // A sender that the kernel has nothing to say of has sent nothing that counts.
         let _: io::Result<()> = self.meter.look(&self.connection, 0, |_| ());
+    }
+
+    /// The row of a sample by the last look.
+    fn sample(&self, t_us: u64) -> TrafficSampleRow {
+        let sample = self.meter.sample(&self.connection, t_us);
+        TrafficSampleRow::of(self.row.group_id, self.row.number, &sample)
+    }
+
+    /// What the kernel says of the flow now.
+    fn row(&mut self) -> TrafficRow {
+        self.look();
         TrafficRow {
             bytes_acked: self.meter.acked_bytes(&self.connection),
             packets_sent: u64::from(self.meter.sender().data_segs_out),
