@@ -18,11 +18,14 @@
  * that it waits in pthread_cond_wait() and the main loop in ppoll(). A QEMU that does not export
  * these functions moves the clock in its main loop, as ever.
  *
- * It also stops a machine that is to be kept as it is (FULLPIPE_HOLD names the memory that it
- * shares with the guest): the guest says there that it is ready and sleeps, and the next time that
- * the processor waits the clock stands still and QEMU is asked to pause. Whether the main loop
- * moves the clock once more before it does makes no difference: that is what comes next anyway, and
- * the guest sleeps for many such steps.
+ * It tells the guest for how long the processor has idled, in the memory that both share
+ * (FULLPIPE_SHARED names it): what the clock has moved on beyond the instructions that were
+ * executed. No kernel knows it so well, and some do not know it at all.
+ *
+ * It also stops a machine that is to be kept as it is (FULLPIPE_HOLD): the guest says in that
+ * memory that it is ready and sleeps, and the next time that the processor waits the clock stands
+ * still and QEMU is asked to pause. Whether the main loop moves the clock once more before it does
+ * makes no difference: that is what comes next anyway, and the guest sleeps for many such steps.
  *
  * It must never know what else the guest does.
  */
@@ -97,17 +100,23 @@ static struct {
 	int (*qemu_reset_requested_get)(void);
 	void (*qemu_system_vmstop_request_prepare)(void);
 	void (*qemu_system_vmstop_request)(int state);
+	int64_t (*icount_get)(void);
+	int64_t (*icount_get_raw)(void);
 	/* This QEMU exports all of them. */
 	bool found;
 } qemu;
 
 /* RunState of qapi/run-state.json. */
 #define RUN_STATE_PAUSED 4
-/* The guest's word in the shared memory (struct Header of crates/fullpipe-agent/src/vm.rs). */
+/* Words in the shared memory (struct Header of crates/fullpipe-agent/src/vm.rs): the guest's, and
+ * the one for it. */
 #define READY_OFFSET 24
+#define IDLE_OFFSET 32
 
 /* Not zero: the guest is ready. NULL: nobody wants to know. */
 static _Atomic(uint32_t) *is_ready;
+/* NULL: there is no such memory. */
+static _Atomic(int64_t) *idle_ns;
 
 __attribute__((constructor)) static void find_qemu(void)
 {
@@ -116,22 +125,40 @@ __attribute__((constructor)) static void find_qemu(void)
 		     FIND(qemu_clock_deadline_ns_all) && FIND(icount_start_warp_timer) &&
 		     FIND(qemu_clock_run_timers) && FIND(qemu_shutdown_requested_get) &&
 		     FIND(qemu_reset_requested_get) && FIND(qemu_system_vmstop_request_prepare) &&
-		     FIND(qemu_system_vmstop_request);
+		     FIND(qemu_system_vmstop_request) && FIND(icount_get) && FIND(icount_get_raw);
 #undef FIND
 }
 
 __attribute__((constructor)) static void find_guest(void)
 {
-	const char *path = getenv("FULLPIPE_HOLD");
+	const char *path = getenv("FULLPIPE_SHARED");
 	int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	char *memory;
 
 	if (file < 0)
 		return;
-	memory = mmap(NULL, READY_OFFSET + sizeof(*is_ready), PROT_READ, MAP_SHARED, file, 0);
+	memory =
+	    mmap(NULL, IDLE_OFFSET + sizeof(*idle_ns), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);
-	if (memory != MAP_FAILED)
+	if (memory == MAP_FAILED)
+		return;
+	idle_ns = (void *)(memory + IDLE_OFFSET);
+	if (getenv("FULLPIPE_HOLD"))
 		is_ready = (void *)(memory + READY_OFFSET);
+}
+
+/* The processor has nothing to do. It holds QEMU's lock here. */
+static bool idles(void)
+{
+	return qemu.found && qemu.runstate_is_running() && qemu.all_cpu_threads_idle();
+}
+
+/* The processor, which had nothing to do, is about to go on. With shift=0 an instruction is a
+ * nanosecond. */
+static void tell_idle_time(void)
+{
+	if (idle_ns)
+		atomic_store(idle_ns, qemu.icount_get() - qemu.icount_get_raw());
 }
 
 /* The guest is to stay as it is. The processor holds QEMU's lock here. */
@@ -161,7 +188,7 @@ static bool moved_the_clock(void)
 		turns = 0;
 		return false;
 	}
-	if (!qemu.runstate_is_running() || !qemu.all_cpu_threads_idle() ||
+	if (!idles() ||
 	    qemu.qemu_clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, ~QEMU_TIMER_ATTR_EXTERNAL) < 0)
 		return false;
 	qemu.icount_start_warp_timer();
@@ -172,20 +199,26 @@ static bool moved_the_clock(void)
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
 	static int (*wait)(pthread_cond_t *, pthread_mutex_t *);
+	bool has_idled;
 	int error;
 
 	if (!wait)
 		wait = next("pthread_cond_wait", "GLIBC_2.3.2");
 	if (!is_processor)
 		return wait(condition, mutex);
-	if (!holds() && moved_the_clock())
+	if (!holds() && moved_the_clock()) {
+		tell_idle_time();
 		return 0;
+	}
 	atomic_store(&waits_for, condition);
 	atomic_store(&processor, WAITS);
 	if (atomic_load(&main_loop) != CONTENT)
 		syscall(SYS_futex, &processor, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	has_idled = idles();
 	error = wait(condition, mutex);
 	atomic_store(&processor, RUNS);
+	if (has_idled)
+		tell_idle_time();
 	return error;
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use fullpipe_scenario::stream::Frame;
 
 use crate::request::Clock;
-use crate::sample::CpuMeter;
+use crate::sample::{CpuMeter, Processors};
 use crate::sink::Sink;
 
 /// A processor busier than this in any second had no time to spare: what was measured is the host.
@@ -25,9 +25,9 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub(crate) fn start(now_ns: u64, interval_ns: u64) -> Self {
+    pub(crate) fn start(processors: Processors, now_ns: u64, interval_ns: u64) -> Self {
         Self {
-            cpu: CpuMeter::start(now_ns),
+            cpu: CpuMeter::start(processors, now_ns),
             interval_ns,
             samples: 0,
             late_samples: 0,

@@ -24,7 +24,7 @@ use crate::kernel_cc::kernel_release;
 use crate::net::{Home, Topology};
 use crate::peer::{self, Meeting};
 use crate::request::Request;
-use crate::sample::{counters, CpuMeter, FlowMeter, HostMeter, QueueMeter, HOST_INTERVAL_NS};
+use crate::sample::{counters, FlowMeter, HostMeter, Processors, QueueMeter, HOST_INTERVAL_NS};
 use crate::sink::Sink;
 
 /// The run begins at a whole multiple of this, so that what came before does not shift it against
@@ -46,15 +46,16 @@ const END_TOKEN: u64 = u64::MAX;
 /// Bytes of IPv4 and TCP headers with timestamps.
 const HEADER_BYTES: u32 = 52;
 
-/// Runs the request and puts everything worth knowing into `sink`; an error is a frame too.
-pub(crate) fn run(request: &Request, sink: &mut dyn Sink) {
+/// Runs the request on a machine of these processors and puts everything worth knowing into `sink`; an
+/// error is a frame too.
+pub(crate) fn run(request: &Request, processors: Processors, sink: &mut dyn Sink) {
     sink.put(&kernel_fact());
     if request.background_processes > 0 {
         let count = request.background_processes.to_string();
         sink.put(&Frame::Fact("background_processes".into(), count));
     }
     let done = match &request.peer {
-        None => run_here(request, sink),
+        None => run_here(request, processors, sink),
         Some(peer) => peer::run(request, peer, sink),
     };
     match done {
@@ -63,13 +64,13 @@ pub(crate) fn run(request: &Request, sink: &mut dyn Sink) {
     }
 }
 
-fn run_here(request: &Request, sink: &mut dyn Sink) -> Result<(), String> {
+fn run_here(request: &Request, processors: Processors, sink: &mut dyn Sink) -> Result<(), String> {
     check(&request.plan)?;
     let _home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
     let congestion = Congestion::load(request, |_| true)?;
     let topology = Topology::build(&request.plan)?;
     sink.put(&Frame::Fact("qdiscs".into(), topology.lines.join("\n")));
-    let mut session = Session::open(request, topology, congestion, None)?;
+    let mut session = Session::open(request, topology, congestion, processors, None)?;
     let start_ns = (now_ns() + START_GRID_NS / 10).next_multiple_of(START_GRID_NS);
     session.run_from(start_ns, sink)?;
     session.finish(sink)
@@ -117,7 +118,8 @@ impl<'a> Session<'a> {
     pub(crate) fn with_peer(request: &'a Request, meeting: Meeting) -> Result<Self, String> {
         let congestion = Congestion::load(request, |flow| meeting.sends(flow))?;
         let topology = Topology::beyond_our_control(meeting.address(), request.plan.probes.len());
-        Self::open(request, topology, congestion, Some(meeting))
+        let processors = Processors::default();
+        Self::open(request, topology, congestion, processors, Some(meeting))
     }
 
     /// Everything made, nothing started.
@@ -125,6 +127,7 @@ impl<'a> Session<'a> {
         request: &'a Request,
         topology: Topology,
         congestion: Congestion,
+        processors: Processors,
         meeting: Option<Meeting>,
     ) -> Result<Self, String> {
         let plan = &request.plan;
@@ -223,7 +226,7 @@ impl<'a> Session<'a> {
             Some(meeting) if meeting.is_near() => "near",
             Some(_) => "far",
         };
-        let host = HostMeter::new(machine, &topology)?;
+        let host = HostMeter::new(machine, processors, &topology)?;
         Ok(Self {
             request,
             plan,
@@ -241,7 +244,7 @@ impl<'a> Session<'a> {
             poller,
             payload,
             agenda: Agenda::default(),
-            health: Health::start(now_ns(), plan.sample_interval_ns),
+            health: Health::start(processors, now_ns(), plan.sample_interval_ns),
             start_ns: 0,
             _requests_to_end: requests_to_end,
             is_asked_to_end: false,
@@ -302,7 +305,7 @@ impl<'a> Session<'a> {
             }
         }
         self.start_ns = start_ns;
-        self.health.cpu = CpuMeter::start(start_ns);
+        self.health.cpu.begin(start_ns);
         self.fill_agenda();
         while let Some(next_ns) = self.agenda.next_ns() {
             let count = self

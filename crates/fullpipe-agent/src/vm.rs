@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use fullpipe_scenario::stream::Frame;
 use nix::mount::{mount, MsFlags};
@@ -26,6 +26,7 @@ use serde::Deserialize;
 use crate::clock::{now_ns, sleep_until};
 use crate::kernel_cc;
 use crate::request::Request;
+use crate::sample::Processors;
 use crate::session;
 use crate::sink::{MemorySink, Sink};
 
@@ -49,6 +50,8 @@ struct Header {
     /// Not zero: the guest sleeps until it reads its errand (qemu/turnstile.c). Written by the guest,
     /// all else by the host.
     ready: AtomicU32,
+    /// For how long the processor has idled; written whenever it has. Zero: this QEMU does not say.
+    idle_ns: AtomicU64,
 }
 
 /// What the host wants of this machine.
@@ -98,16 +101,17 @@ fn serve() -> Result<(), String> {
 
 fn run(memory: &'static mut [u8], modules: &Modules) -> Result<(), String> {
     let bad = || "the shared memory holds no errand".to_owned();
-    let head = header(memory)?;
+    let (head, rest) = memory.split_at_mut_checked(ERRAND_OFFSET).ok_or_else(bad)?;
+    let head = header(head)?;
     let (errand_bytes, stream_offset) = (head.errand_bytes as usize, head.stream_offset as usize);
-    if &head.magic != MAGIC || stream_offset > memory.len() {
+    if &head.magic != MAGIC {
         return Err(bad());
     }
-    let (front, stream) = memory.split_at_mut(stream_offset);
-    let (text, mut files) = front
-        .get(ERRAND_OFFSET..)
-        .and_then(|bytes| bytes.split_at_checked(errand_bytes))
+    let (front, stream) = stream_offset
+        .checked_sub(ERRAND_OFFSET)
+        .and_then(|offset| rest.split_at_mut_checked(offset))
         .ok_or_else(bad)?;
+    let (text, mut files) = front.split_at_checked(errand_bytes).ok_or_else(bad)?;
     let errand: Errand =
         serde_json::from_slice(text).map_err(|error| format!("errand: {error}"))?;
     for (name, bytes) in &errand.objects {
@@ -129,7 +133,11 @@ fn run(memory: &'static mut [u8], modules: &Modules) -> Result<(), String> {
         return Ok(());
     }
     sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
-    session::run(&errand.request, &mut sink);
+    let tells = head.idle_ns.load(Ordering::Relaxed) > 0;
+    let processors = Processors {
+        idle_ns: tells.then_some(&head.idle_ns),
+    };
+    session::run(&errand.request, processors, &mut sink);
     match &errand.request.cc_trace {
         Some(path) => hand_over(path, &mut sink).map_err(|error| format!("{path}: {error}")),
         None => Ok(()),

@@ -1,6 +1,8 @@
-//! What the processors did, from /proc/stat. It must never know what keeps them busy.
+//! What the processors did, from /proc/stat, and from the machine itself where that tells when it
+//! idled. It must never know what keeps them busy.
 
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Length of a window in which a processor's load is averaged.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -9,20 +11,36 @@ const LEAST_WINDOW_NS: u64 = 200_000_000;
 /// /proc/stat counts in 1/100 s on every Linux of today (USER_HZ).
 const TICK_NS: u64 = 10_000_000;
 
+/// The processors of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Processors {
+    /// For how long the only one has had nothing to do: in a machine that counts it. Since Linux 7.x a
+    /// kernel without CONFIG_IRQ_TIME_ACCOUNTING takes interrupts that wake an idle processor, and
+    /// the packets that these carry on, for idleness (kernel/sched/cputime.c kcpustat_irq_enter()).
+    pub(crate) idle_ns: Option<&'static AtomicU64>,
+}
+
 /// Busy shares over windows of a second.
 pub(crate) struct CpuMeter {
+    processors: Processors,
     window_start_ns: u64,
     idle_ns: Vec<u64>,
     shares: Vec<f64>,
 }
 
 impl CpuMeter {
-    pub(crate) fn start(now_ns: u64) -> Self {
+    pub(crate) fn start(processors: Processors, now_ns: u64) -> Self {
         Self {
+            processors,
             window_start_ns: now_ns,
-            idle_ns: idle_times(),
+            idle_ns: processors.idle_times(),
             shares: Vec::new(),
         }
+    }
+
+    /// The first window begins now.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        *self = Self::start(self.processors, now_ns);
     }
 
     /// When to call [`CpuMeter::look`] next.
@@ -33,7 +51,7 @@ impl CpuMeter {
     /// Closes a window.
     pub(crate) fn look(&mut self, now_ns: u64) {
         let passed_ns = now_ns - self.window_start_ns;
-        let idle_ns = idle_times();
+        let idle_ns = self.processors.idle_times();
         if passed_ns >= LEAST_WINDOW_NS {
             for (now, before) in idle_ns.iter().zip(&self.idle_ns) {
                 let idle = now.saturating_sub(*before) as f64 / passed_ns as f64;
@@ -54,11 +72,6 @@ impl CpuMeter {
     }
 }
 
-fn idle_times() -> Vec<u64> {
-    let times = processor_times();
-    times.iter().map(|times| times.idle_ns).collect()
-}
-
 /// What a processor has spent since boot, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
@@ -75,9 +88,19 @@ pub(crate) struct Times {
     pub(crate) idle_ns: u64,
 }
 
-/// Each processor's times: proc_stat(5), the lines `cpuN`.
-pub(crate) fn processor_times() -> Vec<Times> {
-    parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+impl Processors {
+    /// Each processor's times: proc_stat(5), the lines `cpuN`.
+    pub(crate) fn times(self) -> Vec<Times> {
+        let mut all = parse(&fs::read_to_string("/proc/stat").unwrap_or_default());
+        if let (Some(told), [only]) = (self.idle_ns, all.as_mut_slice()) {
+            only.idle_ns = told.load(Ordering::Relaxed);
+        }
+        all
+    }
+
+    fn idle_times(self) -> Vec<u64> {
+        self.times().iter().map(|times| times.idle_ns).collect()
+    }
 }
 
 fn parse(text: &str) -> Vec<Times> {

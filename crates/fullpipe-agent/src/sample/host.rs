@@ -7,7 +7,7 @@ use std::fs::File;
 use fullpipe_scenario::stream::Frame;
 use fullpipe_scenario::{CpuRow, NicRow, TcpMemoryRow};
 
-use super::cpu::{processor_times, Times};
+use super::cpu::{Processors, Times};
 use super::proc_file::read_proc;
 use crate::net::{Node, Topology};
 
@@ -25,7 +25,8 @@ pub(crate) struct HostMeter {
     ports: Vec<Ports>,
     sockstat: Option<File>,
     page_bytes: u64,
-    processors: Vec<Times>,
+    processors: Processors,
+    times_before: Vec<Times>,
 }
 
 /// The ports of one host.
@@ -37,7 +38,11 @@ struct Ports {
 
 impl HostMeter {
     /// The hosts of a topology; of one that is beyond our control, this machine as it is.
-    pub(crate) fn new(machine: &'static str, topology: &Topology) -> Result<Self, String> {
+    pub(crate) fn new(
+        machine: &'static str,
+        processors: Processors,
+        topology: &Topology,
+    ) -> Result<Self, String> {
         let all = [
             &topology.flow_ends,
             &topology.probe_ends,
@@ -66,13 +71,14 @@ impl HostMeter {
             // A kernel that does not tell is no reason not to measure.
             sockstat: File::open("/proc/thread-self/net/sockstat").ok(),
             page_bytes: page_bytes(),
-            processors: Vec::new(),
+            processors,
+            times_before: Vec::new(),
         })
     }
 
     /// What is counted now is nought from now on.
     pub(crate) fn begin(&mut self) {
-        self.processors = processor_times();
+        self.times_before = self.processors.times();
         for ports in &mut self.ports {
             ports.before = ports.read();
         }
@@ -80,8 +86,8 @@ impl HostMeter {
 
     /// Rows of this moment.
     pub(crate) fn rows(&self, t_us: u64, mut put: impl FnMut(Frame)) {
-        for now in processor_times() {
-            let known = self.processors.iter().find(|times| times.cpu == now.cpu);
+        for now in self.processors.times() {
+            let known = self.times_before.iter().find(|times| times.cpu == now.cpu);
             // A processor that was switched on meanwhile has its own beginning.
             let before = known.copied().unwrap_or(now);
             let since = |of: fn(&Times) -> u64| of(&now).saturating_sub(of(&before)) / 1000;

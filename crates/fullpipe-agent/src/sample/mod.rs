@@ -8,7 +8,7 @@ mod proc_file;
 mod queue;
 mod tcp_info;
 
-pub(crate) use cpu::CpuMeter;
+pub(crate) use cpu::{CpuMeter, Processors};
 pub(crate) use flow::FlowMeter;
 pub(crate) use host::{HostMeter, HOST_INTERVAL_NS};
 pub(crate) use kernel_info::kernel_row;

@@ -138,7 +138,9 @@ def _launch(
     inherited: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts QEMU in a folder, where its complaints go to a file."""
+    """Starts QEMU in a folder, where the memory that it shares lies and its complaints go to a
+    file."""
+    turnstile = {"LD_PRELOAD": str(assets.turnstile()), "FULLPIPE_SHARED": SHARED}
     with (folder / "errors").open("wb") as errors:
         return subprocess.Popen(
             command,
@@ -146,7 +148,7 @@ def _launch(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env={**os.environ, "LD_PRELOAD": str(assets.turnstile()), **(environment or {})},
+            env={**os.environ, **turnstile, **(environment or {})},
             preexec_fn=lambda: _prepare(core),
             start_new_session=True,
             pass_fds=inherited,

@@ -143,7 +143,7 @@ def _make(hardware: Hardware, place: Path, launch: Launch, goes_on: Callable[[],
         with Monitor() as monitor:
             command = [*hardware.arguments(_SHARED_RAM), *monitor.arguments()]
             inherited = (monitor.theirs.fileno(),)
-            process = launch(command, aside, inherited, {"FULLPIPE_HOLD": str(aside / SHARED)})
+            process = launch(command, aside, inherited, {"FULLPIPE_HOLD": "1"})
             try:
                 monitor.greet()
                 _await(lambda: _is_paused(monitor), goes_on)
