@@ -54,6 +54,10 @@ flent_draws() {
 	MPLBACKEND=Agg QT_QPA_PLATFORM=offscreen flent -i "$work/a.flent.gz" -p ping -o "$work/a.png"
 	[ -s "$work/a.png" ]
 }
+patch_applies() {
+	echo a >"$work/patched"
+	printf -- '--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n' | patch "$work/patched"
+}
 qemu_has_the_machine() {
 	echo quit | qemu-system-x86_64 -machine pc-i440fx-7.1 -nodefaults -display none \
 		-accel tcg,thread=single -icount shift=0,sleep=off -S -monitor stdio
@@ -77,6 +81,7 @@ look() {
 	unless chromium-driver chromedriver --version
 	unless "flent python3-matplotlib" flent_draws
 	unless qemu-system-x86 qemu_has_the_machine
+	unless patch patch_applies
 	unless iperf3 iperf3 --version
 	unless iproute2 ip -Version
 	unless procps sysctl kernel.ostype
