@@ -14,7 +14,8 @@ extern void cubictcp_init(struct sock *sk) __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, u8 new_state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+/* Linux 7.3 has another function for the one event that CUBIC wants, a start after idle. */
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
@@ -50,7 +51,8 @@ void fp_set_state(u64 *context) { cubictcp_state((void *)context[0], (u8)context
 SEC("struct_ops")
 void fp_cwnd_event(u64 *context)
 {
-	cubictcp_cwnd_event((void *)context[0], (enum tcp_ca_event)context[1]);
+	if (cubictcp_cwnd_event)
+		cubictcp_cwnd_event((void *)context[0], (enum tcp_ca_event)context[1]);
 }
 
 SEC("struct_ops")
