@@ -22,11 +22,8 @@ def page_cdfs(groups: Sequence[Group]) -> list[Plot]:
     """Over the runs of each group: the distribution of page times."""
     traces: list[Trace] = []
     for group in groups:
-        runs = [page_loads(View(run.recording)) for run in group.runs]
-        for members in zip(*runs, strict=False):
-            first = members[0]
-            label = group.label if len(runs[0]) == 1 else f"{group.label}: {first.name}"
-            colour = style.cc_colour(first.cc)
+        for label, members in group.senders(page_loads):
+            colour = style.cc_colour(members[0].cc)
             dash = style.dash(sum(trace.colour == colour for trace in traces))
             x, y = cdf(1e3 * np.concatenate([loads.time_s for loads in members]))
             name = f"{label} ({group.count})"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,6 +23,14 @@ from fullpipe.units import UnitError, parse_time
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Sender = TypeVar("_Sender", bound=_Named)
 
 
 class _Checked(BaseModel):
@@ -125,6 +133,16 @@ class Group:
         """`n = 5 runs`, saying how many of them are not to be trusted."""
         text = f"n = {len(self.runs)} run{'s' if len(self.runs) > 1 else ''}"
         return f"{text}, {self.mark}" if self.mark else text
+
+    def senders(
+        self, read: Callable[[View], Sequence[_Sender]]
+    ) -> Iterator[tuple[str, tuple[_Sender, ...]]]:
+        """What `read` finds in the runs, sender by sender (a page, a group of traffic): the label,
+        which names the sender where there are several, and one of each run."""
+        runs = [read(View(run.recording)) for run in self.runs]
+        for members in zip(*runs, strict=False):
+            alone = len(runs[0]) == 1
+            yield self.label if alone else f"{self.label}: {members[0].name}", members
 
     @property
     def mark(self) -> str:

@@ -23,12 +23,9 @@ def traffic_cdfs(groups: Sequence[Group]) -> list[Plot]:
     over_all: list[Trace] = []
     over_size: list[Trace] = []
     for group in groups:
-        runs = [traffic_flows(View(run.recording)) for run in group.runs]
-        for members in zip(*runs, strict=False):
-            first = members[0]
-            label = group.label if len(runs[0]) == 1 else f"{group.label}: {first.name}"
+        for label, members in group.senders(traffic_flows):
             name = f"{label} ({group.count})"
-            colour = style.cc_colour(first.cc)
+            colour = style.cc_colour(members[0].cc)
             dash = style.dash(sum(trace.colour == colour for trace in over_all))
             slow = np.concatenate([flows.slowdown for flows in members])
             x, y = cdf(slow)
