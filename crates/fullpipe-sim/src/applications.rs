@@ -319,6 +319,7 @@ impl Simulation<'_> {
                 ecn: self.plan.pages[end.page as usize].ecn,
                 peer_sent_ns: 0,
                 retransmissions: 0,
+                timeouts: 0,
                 begins_with_one: false,
             };
             self.page_accepted(flow, &opened);

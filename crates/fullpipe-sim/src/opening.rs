@@ -5,7 +5,7 @@
 //! flow is the client, that of a "down" flow the server.
 
 use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_tcp::{Client, Opened, Opening, Server};
+use fullpipe_tcp::{Client, Opened, Opening, SenderEvent, Server};
 use fullpipe_workload::Writer;
 
 use crate::events::Event;
@@ -73,13 +73,19 @@ impl Simulation<'_> {
 
     /// A timer of a handshake may have expired; what is due later has an event of its own.
     pub(crate) fn handshake_timer(&mut self, flow: usize) {
-        let handshake = &mut self.connections[flow].handshake;
+        let connection = &mut self.connections[flow];
+        let (handshake, sends) = (&mut connection.handshake, connection.data_way);
         let had_failed = handshake.client.has_failed();
         let syn = handshake.client.on_timer(self.now_ns);
         let syn_ack = handshake.server.on_timer(self.now_ns);
         if handshake.client.has_failed() && !had_failed {
             self.note(flow, "connect_timeout", 0);
             self.end_visit(flow, None);
+        }
+        if syn.is_some() && sends == Way::Forward {
+            // tcp_enter_loss() leaves the SYN a window of one packet.
+            self.connections[flow].sender.syn_timed_out();
+            self.note(flow, SenderEvent::Timeout.name(), 1);
         }
         for (way, due) in [(Way::Forward, syn), (Way::Reverse, syn_ack)] {
             if let Some(opening) = due {

@@ -157,11 +157,33 @@ fn a_lost_syn_costs_linuxs_second_and_its_wheel() {
         let repeats = (at_ns - START_NS) / (1024 * MS);
         if repeats < 3 {
             assert_eq!(at_ns, START_NS + repeats * 1024 * MS + 2 * HALF_NS);
+            // Both of the kernel's counters (tcpi_total_rto, tcpi_total_retrans) have them. Of the
+            // flow's data a timeout of their own may follow.
+            let row = &done.tables.flows[0];
+            let later = done
+                .tables
+                .events
+                .iter()
+                .filter(|row| row.event == "rto" && row.t_us * 1000 > at_ns);
+            assert_eq!(row.timeouts - later.count() as u64, repeats);
+            assert!(row.packets_retransmitted >= row.timeouts);
             seen[repeats as usize] += 1;
         }
     }
     assert!(seen.iter().all(|&count| count > 1), "{seen:?}");
     assert_eq!(START_NS + 1024 * MS, REPEATS_NS);
+}
+
+#[test]
+fn timeouts_of_an_end_that_is_never_answered_are_all_of_its_syns() {
+    // sysctl tcp_syn_linear_timeouts and tcp_syn_retries: four and six.
+    let mut plan = plan(vec![short(0, Direction::Up, 4)], 100);
+    plan.duration_ns = 300_000 * MS;
+    plan.ends.loss = loses(1.0);
+    let done = outcome(&plan);
+    let row = &done.tables.flows[0];
+    assert_eq!((row.timeouts, row.packets_retransmitted), (10, 10));
+    assert!(when(&done, 0, "connect_timeout").is_some());
 }
 
 #[test]

@@ -63,6 +63,9 @@ pub struct Opened {
     pub peer_sent_ns: u64,
     /// How often this end's packet was sent again.
     pub retransmissions: u32,
+    /// How many of these a timer asked for; a SYN-ACK that answers a repeated SYN was not
+    /// (req->num_timeout).
+    pub timeouts: u32,
     /// More than one repetition was needed, so data begin with one packet (RFC 5681 section 3.1,
     /// tcp_init_transfer()).
     pub begins_with_one: bool,
@@ -135,6 +138,7 @@ impl Client {
             ecn: ecn && self.ecn,
             peer_sent_ns: sent_ns,
             retransmissions: self.retransmissions,
+            timeouts: self.retransmissions,
             // An echo of the first SYN says that the timeouts were spurious
             // (tcp_try_undo_spurious_syn()).
             begins_with_one: self.retransmissions > 1 && echo_ns != self.first_ns,
@@ -268,6 +272,7 @@ impl Server {
             ecn: request.ecn,
             peer_sent_ns: sent_ns,
             retransmissions: request.retransmissions,
+            timeouts: request.timeouts,
             // Repetitions that only answered repeated SYNs do not count (tcp_create_openreq_child()).
             begins_with_one: request.retransmissions > 1
                 && request.timeouts > 0

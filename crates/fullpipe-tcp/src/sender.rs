@@ -52,7 +52,7 @@ pub struct Totals {
     pub packets_lost: u64,
     /// Times Recovery was entered.
     pub recoveries: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts, those of SYNs and SYN-ACKs included (tcpi_total_rto).
     pub timeouts: u64,
     /// Reductions undone.
     pub undos: u64,
@@ -261,6 +261,12 @@ impl Sender {
         }
     }
 
+    /// Nobody has answered its SYN in time (tcp_retransmit_timer()); the SYN is sent again.
+    pub fn syn_timed_out(&mut self) {
+        self.totals.packets_retransmitted += 1;
+        self.totals.timeouts += 1;
+    }
+
     /// The handshake is done.
     pub fn establish(&mut self, now_ns: u64, opened: &Opened) {
         self.now_ns = now_ns;
@@ -270,6 +276,11 @@ impl Sender {
         self.echo_ns = opened.peer_sent_ns;
         self.config.ecn = opened.ecn;
         self.totals.packets_retransmitted = u64::from(opened.retransmissions);
+        // A client has counted its own when they came.
+        for _ in self.totals.timeouts..u64::from(opened.timeouts) {
+            self.totals.timeouts += 1;
+            self.events.push(SenderEvent::Timeout);
+        }
         if opened.begins_with_one {
             self.ctl.cwnd = 1;
         }

@@ -285,6 +285,31 @@ fn a_repeated_handshake_leaves_a_window_of_one_packet() {
     assert_eq!(sender.totals().packets_retransmitted, 2);
 }
 
+#[test]
+fn only_what_a_timer_repeated_is_a_timeout() {
+    // tcpi_total_rto: a client's SYNs (tcp_retransmit_timer()); of a server's SYN-ACKs those that no
+    // repeated SYN had asked for (req->num_timeout, tcp_create_openreq_child()).
+    assert_eq!(opened_after(2).timeouts, 2);
+    let mut server = Server::default();
+    let mut syn_ack = server.on_syn(START, &syn_at(START), 1 << 20);
+    let due_ns = server.timer_ns().expect("it runs");
+    syn_ack = server.on_timer(due_ns).or(syn_ack);
+    syn_ack = server
+        .on_syn(due_ns + MS, &syn_at(due_ns), 1 << 20)
+        .or(syn_ack);
+    let ack = Client::answer(due_ns + RTT, &syn_ack.expect("an answer"), 1 << 20);
+    let opened = server.on_ack(due_ns + 2 * RTT, &ack).expect("it opens");
+    assert_eq!((opened.retransmissions, opened.timeouts), (2, 1));
+    assert_eq!(sender_of(4, &opened).totals().timeouts, 1);
+}
+
+fn syn_at(sent_ns: u64) -> Opening {
+    Opening::Syn {
+        sent_ns,
+        ecn: false,
+    }
+}
+
 fn receiver() -> Receiver {
     Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
