@@ -59,11 +59,20 @@ docs: build
 	@echo "Open build/docs/fullpipe.html in a browser."
 
 # Rust's tests are of the debug build: it finds overflows, compiles in less time, and they run for
-# seconds. Python's run on all cores, those of a file on one (tests/python/conftest.py).
-test: kernels lint wheel docs
+# seconds. They are built beside the release build: each links for a while on one core alone.
+# Python's tests run on all cores, those of a file on one (tests/python/conftest.py).
+test: $(STAMP)
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint-and-rust-tests wheel-and-docs
+	$(PYTHON) -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder --durations 40
+
+.PHONY: lint-and-rust-tests wheel-and-docs
+lint-and-rust-tests:
+	$(MAKE) --no-print-directory lint
 	cargo test --workspace --locked --quiet
 	tests/cc/run.sh
-	$(PYTHON) -m pytest --numprocesses auto --dist loadgroup --durations 40
+
+wheel-and-docs:
+	$(MAKE) --no-print-directory kernels wheel docs
 
 # What needs Ray, in an environment of its own: 270 MB that nothing else uses are no part of
 # requirements.lock. A slow machine needs longer than Ray waits for its node.

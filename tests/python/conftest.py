@@ -9,8 +9,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 #: Files whose tests load congestion controls into this host's kernel, or watch it: one at a time.
 _HOST = {"test_doctor", "test_kernel_load", "test_kernel_watch", "test_live", "test_replay_host"}
-#: Files that take longest. They begin, so that no worker is left alone with one at the end.
-_LONGEST = ()
+#: Files that take longest. They begin, so that no worker is left alone with one at the end
+#: (with --no-loadscope-reorder: xdist would begin with the files of most tests).
+_LONGEST = (
+    "test_vm", "test_replay_host", "test_sim_theory", "test_models_bbr3", "test_replay_kernels",
+    "test_sim_kernels", "test_flent_real", "test_flent_hostile",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
