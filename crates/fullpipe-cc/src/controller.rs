@@ -11,6 +11,8 @@ use crate::{flags, INFINITE};
 /// One connection's instance of an algorithm.
 pub struct Controller {
     algorithm: &'static Algorithm,
+    /// The algorithm's, at hand: they are asked for at every packet.
+    flags: u32,
     params: Box<[u32]>,
     instance: Instance,
     kept: abi::Kept,
@@ -63,6 +65,7 @@ impl Controller {
         let ring_bytes = unsafe { abi::cc_ring_bytes } as usize;
         Ok(Self {
             algorithm,
+            flags: algorithm.flags(),
             params: params.into(),
             instance: match &algorithm.code {
                 Code::C(raw) => Instance::C {
@@ -83,7 +86,7 @@ impl Controller {
 
     /// Whether a flag of `enum cc_flags` is set.
     pub fn wants(&self, flag: u32) -> bool {
-        self.algorithm.flags() & flag != 0
+        self.flags & flag != 0
     }
 
     /// The host fills `tx_inflight` and `lost` of each ACK itself, and tells of each lost packet
@@ -104,7 +107,7 @@ impl Controller {
             }
             Instance::Foreign(code) => {
                 let call = |ctl: &mut Ctl| code.init(conn, ctl);
-                decide(&mut self.kept, self.algorithm.flags(), conn, ctl, call);
+                decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
     }
@@ -124,7 +127,7 @@ impl Controller {
             }
             Instance::Foreign(code) => {
                 let call = |ctl: &mut Ctl| code.on_ack(conn, ack, ctl);
-                decide(&mut self.kept, self.algorithm.flags(), conn, ctl, call);
+                decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
     }
@@ -146,14 +149,14 @@ impl Controller {
             }
             Instance::Foreign(code) => {
                 let call = |ctl: &mut Ctl| code.on_event(conn, &event, ctl);
-                decide(&mut self.kept, self.algorithm.flags(), conn, ctl, call);
+                decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
     }
 
     /// A decision that comes from outside the algorithm, between two of its calls.
     pub fn amend(&mut self, conn: &Conn, ctl: &mut Ctl, change: impl FnOnce(&mut Ctl)) {
-        decide(&mut self.kept, self.algorithm.flags(), conn, ctl, change);
+        decide(&mut self.kept, self.flags, conn, ctl, change);
     }
 
     /// Data is about to be sent: the least packets per burst. An algorithm that does not own its

@@ -113,6 +113,11 @@ pub trait Link<P: Packet> {
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>);
     /// When a timer is due; `None`: not before another packet comes.
     fn due_ns(&self, timer: usize) -> Option<u64>;
+    /// What this way adds to a packet's time where it can do nothing else to any packet: offering
+    /// one may then be left out. `None`: it must be offered.
+    fn constant_delay_ns(&self, _way: Way) -> Option<u64> {
+        None
+    }
     /// How one way is; `None` where nothing can wait.
     fn state(&self, way: Way) -> Option<WayState>;
 }
@@ -167,6 +172,10 @@ impl<P: Packet> Link<P> for AnyLink<P> {
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
         each!(self, link => link.due_ns(timer))
+    }
+
+    fn constant_delay_ns(&self, way: Way) -> Option<u64> {
+        each!(self, link => link.constant_delay_ns(way))
     }
 
     fn state(&self, way: Way) -> Option<WayState> {

@@ -16,6 +16,16 @@ pub struct Shaper {
     zero_at_ns: u64,
     /// Remainder of the divisions so far, in bit * ns / s.
     carry: u64,
+    last: Cost,
+}
+
+/// What a packet takes: whole ns, and the remainder of the division. Most packets are as long as
+/// the one before, which saves theirs.
+#[derive(Debug, Default)]
+struct Cost {
+    wire_bytes: u32,
+    ns: u64,
+    rest: u64,
 }
 
 impl Shaper {
@@ -27,6 +37,7 @@ impl Shaper {
             burst_ns,
             zero_at_ns: 0,
             carry: 0,
+            last: Cost::default(),
         }
     }
 
@@ -35,6 +46,7 @@ impl Shaper {
         self.rate_bps = rate_bps;
         self.burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
         self.carry = 0;
+        self.last = Cost::default();
     }
 
     /// When a packet may pass next; not after `now_ns` if one may pass now.
@@ -49,8 +61,19 @@ impl Shaper {
             self.zero_at_ns = earliest;
             self.carry = 0;
         }
-        let cost = u64::from(wire_bytes) * 8 * NS_PER_S + self.carry;
-        self.zero_at_ns += cost / self.rate_bps;
-        self.carry = cost % self.rate_bps;
+        if self.last.wire_bytes != wire_bytes {
+            let cost = u64::from(wire_bytes) * 8 * NS_PER_S;
+            self.last = Cost {
+                wire_bytes,
+                ns: cost / self.rate_bps,
+                rest: cost % self.rate_bps,
+            };
+        }
+        self.zero_at_ns += self.last.ns;
+        self.carry += self.last.rest;
+        if self.carry >= self.rate_bps {
+            self.carry -= self.rate_bps;
+            self.zero_at_ns += 1;
+        }
     }
 }

@@ -45,6 +45,10 @@ impl<P: Packet> Link<P> for Wire<P> {
         self.ways[timer].due_ns()
     }
 
+    fn constant_delay_ns(&self, way: Way) -> Option<u64> {
+        self.ways[way.index()].constant_delay_ns()
+    }
+
     fn state(&self, way: Way) -> Option<WayState> {
         self.ways[way.index()].state()
     }
@@ -112,6 +116,7 @@ impl<P: Packet> WireWay<P> {
         self.pass_by_chance(now_ns, packet, passed);
     }
 
+    #[inline]
     fn pass_by_chance(&mut self, now_ns: u64, mut packet: P, passed: &mut Passed<P>) {
         if self.is_lost(&mut packet) {
             passed.dropped.push(packet);
@@ -125,6 +130,7 @@ impl<P: Packet> WireWay<P> {
     }
 
     /// A packet that was not lost comes to the policer, and then to the queue.
+    #[inline]
     fn enter(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
         let policer = self
             .damage
@@ -174,6 +180,7 @@ impl<P: Packet> WireWay<P> {
     }
 
     /// A packet leaves the queue: it waits for others, where they wait for one another.
+    #[inline]
     fn exit(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
         match self.damage.as_mut().and_then(|damage| damage.hold.as_mut()) {
             None => self.depart(now_ns, packet, passed),
@@ -200,6 +207,7 @@ impl<P: Packet> WireWay<P> {
         }
     }
 
+    #[inline]
     fn depart(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
         if let Some(delays) = &mut self.delays {
             self.delay_ns = delays.changed(now_ns).unwrap_or(self.delay_ns);
@@ -214,6 +222,14 @@ impl<P: Packet> WireWay<P> {
             way: self.way,
             packet,
         });
+    }
+
+    fn constant_delay_ns(&self) -> Option<u64> {
+        let changes = self.loss.is_some()
+            || self.shaped.is_some()
+            || self.delays.is_some()
+            || self.damage.is_some();
+        (!changes).then_some(self.delay_ns)
     }
 
     fn state(&self) -> Option<WayState> {

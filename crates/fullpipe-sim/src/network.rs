@@ -13,6 +13,8 @@ use crate::run::{BadPlan, Simulation};
 /// The row.
 pub(crate) struct Network {
     pub(crate) links: Vec<AnyLink<Travelling>>,
+    /// What each way of each link (position * 2 + way) adds to a packet's time, where that is all.
+    constant_delays_ns: Vec<Option<u64>>,
     /// When each timer of each link (position * 2 + timer) is on the agenda.
     timers_ns: Vec<Option<u64>>,
     /// What has left a link (position * 2 + way) and not reached the next one yet, and when an event
@@ -33,7 +35,11 @@ impl Network {
         let flows = plan.flows.iter().map(|flow| flow.route);
         let probes = plan.probes.iter().map(|probe| probe.route);
         let others = probes.chain(Applications::routes(plan));
+        let delays_ns = links
+            .iter()
+            .flat_map(|link| Way::BOTH.map(|way| link.constant_delay_ns(way)));
         Ok(Self {
+            constant_delays_ns: delays_ns.collect(),
             timers_ns: vec![None; 2 * links.len()],
             between: (0..2 * links.len()).map(|_| Default::default()).collect(),
             links,
@@ -117,10 +123,20 @@ impl Simulation<'_> {
 
     fn offer(&mut self, link: usize, way: Way, packet: Travelling) {
         let network = &mut self.network;
+        if let Some(delay_ns) = network.constant_delays_ns[link * 2 + way.index()] {
+            let at_ns = self.now_ns + delay_ns;
+            return self.take_on(link, Exit { at_ns, way, packet });
+        }
         let begin = network.passed.out.len();
         network.links[link].offer(self.now_ns, way, packet, &mut network.passed);
         let timer = network.links[link].timer(way);
-        self.settle(link, timer, begin);
+        let passed = &network.passed;
+        if passed.out.len() == begin && passed.dropped.is_empty() && passed.duplicated.is_empty() {
+            // It waits: the way of most.
+            network.arm(&mut self.agenda, link, timer);
+        } else {
+            self.settle(link, timer, begin);
+        }
     }
 
     /// Counts what a call of a link dropped, takes on what it passed, and plans its next one.

@@ -325,6 +325,9 @@ impl Simulation<'_> {
         let flow = self.place(packet.owner);
         let connection = &mut self.connections[flow];
         connection.under_way -= 1;
+        if connection.visit.is_none() {
+            return;
+        }
         // Whose last ACK was lost has no FIN to repeat: nobody waits for it.
         let is_closed = connection.sender.is_over();
         let is_over = |visit: &Visit| visit.is_over && (is_closed || visit.has_failed);

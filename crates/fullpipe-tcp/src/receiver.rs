@@ -179,7 +179,12 @@ impl Receiver {
             self.aggregate_at_ns,
             self.closing.timer_ns,
         ];
-        timers.into_iter().flatten().min()
+        let none_ns = u64::MAX;
+        let first_ns = timers
+            .map(|timer| timer.unwrap_or(none_ns))
+            .into_iter()
+            .min();
+        first_ns.filter(|&at_ns| at_ns != none_ns)
     }
 
     /// A data packet arrived; returns the ACK that it causes at once, if any.
