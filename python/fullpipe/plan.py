@@ -7,7 +7,7 @@ bytes and a flow's name is made.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,21 +158,40 @@ def skeleton(scenario: Scenario) -> Skeleton:
 
 
 def _put_behind_wifi(plan: dict[str, Any], scenario: Scenario, wifi: WifiOptions) -> None:
-    """Puts the Wi-Fi hop before the path's link, and all flows and probes at its stations."""
+    """Puts the Wi-Fi hop before the path's link, and everyone at its stations."""
     plan["links"].insert(0, {"name": "wifi", "medium": _channel(scenario, wifi)})
-    for one in [*plan["flows"], *plan["probes"]]:
+    for one in _routed(plan):
         # Who enters the row further on is not at the channel.
         enter, leave = one["route"]["enter"], one["route"]["leave"]
         one["route"] = {"enter": enter + 1 if enter else 0, "leave": leave + 1}
 
 
 def _channel(scenario: Scenario, wifi: WifiOptions) -> dict[str, Any]:
-    """A channel, and at which of its stations everyone is: the one of that name, or the first."""
+    """A channel, and at which of its stations everyone is: the one of that name, or the first.
+    Groups of traffic have a list of their own. Who stands at the end of a list, at the first
+    station, is left out."""
     names = station_names(wifi)
-    wanted = [flow.station for flow in scenario.flow for _ in range(flow.count)]
-    wanted += [probe.station for probe in scenario.probe]
-    stations = [names.index(name) if name in names else 0 for name in wanted]
-    return {"kind": "wifi", "channel": resolve_wifi(wifi), "stations": stations}
+
+    def places(wanted: Sequence[str | None]) -> list[int]:
+        return [names.index(name) if name in names else 0 for name in wanted]
+
+    stations = places([flow.station for flow in scenario.flow for _ in range(flow.count)])
+    stations += places([probe.station for probe in scenario.probe])
+    others = places([one.station for one in (*scenario.page, *scenario.udp)])
+    traffic = places([one.station for one in scenario.traffic])
+    return {
+        "kind": "wifi", "channel": resolve_wifi(wifi),
+        "stations": [*stations, *(others if any(others) else ())],
+        **({"traffic": traffic} if any(traffic) else {}),
+    }  # fmt: skip
+
+
+def _routed(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Everything of a plan that has a route."""
+    for kind in ("flows", "probes", "pages", "datagrams", "traffic"):
+        for one in plan.get(kind, []):
+            yield one
+            yield from one.get("senders", [])
 
 
 def _put_channels(plan: dict[str, Any], scenario: Scenario) -> None:
@@ -194,7 +213,7 @@ def _put_channels(plan: dict[str, Any], scenario: Scenario) -> None:
                 row.append(_one_way(f"{link.name}.down", _unlimited(forward), reverse))
         places.append((first, len(row) - 1))
     plan["links"] = row
-    for one in [*plan["flows"], *plan["probes"]]:
+    for one in _routed(plan):
         enter, leave = one["route"]["enter"], one["route"]["leave"]
         one["route"] = {"enter": places[enter][0], "leave": places[leave][1]}
 

@@ -57,7 +57,8 @@ EXAMPLES: dict[str, Any] = {
     "flow.cc": "bbr3", "flow.count": 4, "flow.name": "backup", "flow.start": "2s",
     "flow.start_step": "100ms", "flow.stop": "30s", "flow.amount": "10MB", "flow.app_rate": "5mbit",
     "flow.direction": "down", "flow.rtt": "80ms", "flow.jitter_shape": "slotted", "flow.ecn": False,
-    "flow.station": "sta", "probe.station": "sta", "wifi.ampdu": {"VO": 0},
+    **{f"{kind}.station": "sta" for kind in ("flow", "probe", "page", "udp", "traffic")},
+    "wifi.ampdu": {"VO": 0},
     "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000, "wifi.station.name": "laptop",
     "flow.enter": "wire", "flow.leave": "wire", "probe.enter": "wire", "probe.leave": "wire",
     "link.name": "wire", "link.kind": "wire", **{
@@ -214,9 +215,9 @@ def _table(model: type[BaseModel], prefix: str) -> str:
 
 
 def _engines(key: str) -> str:
-    if key.startswith(("page.", "udp.")):
-        return "all but two hosts; vm, live: one link"
     is_simulated = key.startswith("wifi.") or key.endswith(".station")
+    if key.startswith(("page.", "udp.")) and not is_simulated:
+        return "all but two hosts; vm, live: one link"
     is_link = key.startswith(("link.", "traffic.")) or key.endswith((".enter", ".leave"))
     usual = "sim" if is_simulated else "all but two hosts" if is_link else "all"
     return ENGINES.get(key, usual)

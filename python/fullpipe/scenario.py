@@ -533,12 +533,19 @@ class Scenario(Part):
             if latest >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
         stations = [name for one in self.channels for name in station_names(one)]
-        chosen = [(f"flow.{index}", flow.station) for index, flow in enumerate(self.flow)]
-        chosen += [(f"probe.{index}", probe.station) for index, probe in enumerate(self.probe)]
+        everyone: dict[str, Sequence[Flow | Probe | Page | Udp | Traffic]] = {
+            "flow": self.flow, "probe": self.probe, "page": self.page, "udp": self.udp,
+            "traffic": self.traffic,
+        }  # fmt: skip
+        chosen = [
+            (f"{kind}.{index}", one.station)
+            for kind, members in everyone.items()
+            for index, one in enumerate(members)
+        ]
         for key, name in chosen:
             if name is not None and name not in stations:
                 known = ", ".join(stations) or "none: there is no Wi-Fi"
-                raise ValueError(f"{key}.station: {name!r} is not one of {known}")
+                raise ValueError(f"{key}.station: is not one of {known}")
         names = [flow.name for flow in self.flow if flow.name]
         for name in names:
             if names.count(name) > 1:
@@ -576,8 +583,6 @@ class Scenario(Part):
                 )
 
     def _check_traffic(self) -> None:
-        if self.traffic and self.channels:
-            raise ValueError("traffic: not over Wi-Fi so far; flow, page, udp and probe are")
         names = [traffic.name for traffic in self.traffic if traffic.name]
         for index, traffic in enumerate(self.traffic):
             if traffic.name and names.count(traffic.name) > 1:

@@ -81,6 +81,29 @@ def test_pages_and_streams_cross_a_channel_at_its_first_station(tmp_path: Path) 
     assert stream.delay_s == pytest.approx(0.02, abs=2e-3)
 
 
+def test_pages_and_streams_are_at_their_stations_and_pass_the_wire_behind_the_channel(
+    tmp_path: Path,
+) -> None:
+    stations = [{"name": "near", "mcs": 7}, {"name": "far", "mcs": 0}]
+    page = {"cc": "cubic", "levels": [["1MB"]], "lookup": "none", "loads": 1, "start": "1s"}
+    stream = {"rate": "64kbit", "payload": "160B", "stop": "1s", "station": "far"}
+    took_s = {}
+    for rate, station in (("10mbit", "near"), ("1gbit", "far")):
+        view = run(
+            tmp_path / station,
+            wifi={"standard": "n", "station": stations},
+            page=[{**page, "station": station}],
+            udp=[stream],
+            path={**PATH, "rate": rate, "reverse_rate": rate},
+        )
+        took_s[station] = page_loads(view)[0].time_s[0]
+        assert streams(view)[0].loss_ratio == 0
+    # The wire of 10 Mbit/s, and MCS 0 of 6.5.
+    at_rate_s = 2**20 * 8 * 1514 / 1448 / 10e6
+    assert at_rate_s < took_s["near"] < 1.1 * at_rate_s + 6 * 0.04
+    assert 2**20 * 8 / 6.5e6 < took_s["far"] < 2**20 * 8 / 6.5e6 / 0.8 + 6 * 0.04
+
+
 def test_a_paced_application_writes_so_much_at_a_time(tmp_path: Path) -> None:
     flow = {"cc": "cubic", "pattern": {"write": "10000B", "every": "100ms"}}
     view = run(tmp_path, flow=[flow])

@@ -113,20 +113,6 @@ def test_what_makes_no_sense_is_refused_by_its_key(changes: dict[str, object], s
 
 
 @pytest.mark.parametrize(
-    "network",
-    [
-        {"path": PATH, "wifi": {}},
-        {"link": [{"name": "r", "kind": "wifi"}, {"name": "b", "rate": "20mbit"}]},
-    ],
-)
-def test_traffic_over_wifi_is_refused_and_what_may_cross_it_is_named(
-    network: dict[str, object],
-) -> None:
-    with pytest.raises(UserError, match=r"not over Wi-Fi so far; flow, page, udp and probe are"):
-        make_scenario({"duration": "5s", "traffic": [DRAWN], **network})
-
-
-@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("", "empty"),

@@ -148,12 +148,24 @@ impl<P: Packet> AnyLink<P> {
                 Wire::new([forward, reverse], index, seed, mtu_bytes)
                     .map(|wire| Self::Wire(Box::new(wire)))
             }
-            Medium::Wifi { channel, stations } => {
+            Medium::Wifi {
+                channel,
+                stations,
+                traffic,
+            } => {
                 let seed = derive_seed(seed, purpose::WIFI_QUEUE, index);
-                WifiLink::new(channel, stations, seed).map(|wifi| Self::Wifi(Box::new(wifi)))
+                WifiLink::new(channel, stations, traffic, seed)
+                    .map(|wifi| Self::Wifi(Box::new(wifi)))
             }
         }
         .map_err(|error| format!("link {}: {error}", plan.name))
+    }
+
+    /// An owner is new, or another than it was, and is at this station where there are any.
+    pub fn set_station(&mut self, owner: u32, station: u16) {
+        if let Self::Wifi(wifi) = self {
+            wifi.set_station(owner, station);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ mod wifi;
 
 pub use applications::{Datagrams, Lookup, Page, PageObject, Pattern, Protocol, Turns};
 pub use damage::{Chance, Damage, GilbertElliott, Hold, Policer, Reorder};
-pub use links::{Ends, Hosts, Link, Medium, Route, Wire};
+pub use links::{Ends, Hosts, Link, Medium, Newcomer, Route, Wire};
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction,
     EcnKind, Flow, HostOptions, HostWork, Jitter, JitterShape, Loss, Pacing, Plan, Probe,

@@ -45,6 +45,21 @@ impl Link {
             Medium::Wifi { .. } => [None, None],
         }
     }
+
+    /// At which station a connection is that opens later. `None` on a wire.
+    pub fn station_of(&self, newcomer: Newcomer) -> Option<u16> {
+        let Medium::Wifi {
+            stations, traffic, ..
+        } = &self.medium
+        else {
+            return None;
+        };
+        let known = match newcomer {
+            Newcomer::Page(position) => stations.get(position),
+            Newcomer::Traffic(group) => traffic.get(group),
+        };
+        Some(known.copied().unwrap_or(0))
+    }
 }
 
 /// Kinds of links.
@@ -62,10 +77,22 @@ pub enum Medium {
     Wifi {
         /// The channel.
         channel: Box<Wifi>,
-        /// At which of its stations each flow is, and then each probe: positions in the channel's
-        /// list. Whoever has none, as pages and streams of datagrams, is at the first.
+        /// At which of its stations each flow is, and then each probe, page and stream of
+        /// datagrams: positions in the channel's list. Whoever has none is at the first.
         stations: Vec<u16>,
+        /// The same of each group of traffic.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        traffic: Vec<u16>,
     },
+}
+
+/// Whose connection it is that opens while a plan runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Newcomer {
+    /// A page's, by the position of that among flows, probes, pages and streams.
+    Page(usize),
+    /// A group of traffic's, by its position.
+    Traffic(usize),
 }
 
 /// One way of a wire.

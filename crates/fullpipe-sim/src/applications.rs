@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 
 use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_scenario::{CcChoice, DatagramRow, Direction, EcnKind, Flow, Page, Plan, Route};
+use fullpipe_scenario::{
+    CcChoice, DatagramRow, Direction, EcnKind, Flow, Newcomer, Page, Plan, Route,
+};
 use fullpipe_tcp::Opened;
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 
@@ -208,8 +210,12 @@ impl Simulation<'_> {
         pair.map(|pair| pair.map(|flow| flow as usize))
     }
 
+    fn page_owner(&self, page: u32) -> usize {
+        self.plan.flows.len() + self.plan.probes.len() + page as usize
+    }
+
     fn look_up(&mut self, page: u32, number: u32) {
-        let owner = self.plan.flows.len() + self.plan.probes.len() + page as usize;
+        let owner = self.page_owner(page);
         let query = Body::Name {
             page,
             number,
@@ -237,6 +243,7 @@ impl Simulation<'_> {
 
     fn open(&mut self, page: u32, number: u32) {
         let first = self.connections.len() as u32;
+        let new = Newcomer::Page(self.page_owner(page));
         for side in 0..2 {
             let owner = self.owner(self.connections.len());
             let member = &mut self.applications.pages[page as usize].members[side];
@@ -262,7 +269,7 @@ impl Simulation<'_> {
             let label = Label::new(member.hosts, member.dscp);
             self.lines
                 .extend(lines(self.plan, Some(member), owner as u32));
-            self.network.set_route(owner, member.route);
+            self.network.take_in(self.plan, owner, member.route, new);
             self.labels
                 .push(if side == 0 { label } else { label.second() });
             self.connections.push(made);

@@ -2,7 +2,7 @@
 //! leaves. Never who sent it, or why.
 
 use fullpipe_net::{AnyLink, DelayLine, Exit, Link, Passed, Way};
-use fullpipe_scenario::{Plan, Route};
+use fullpipe_scenario::{Newcomer, Plan, Route};
 
 use crate::applications::Applications;
 use crate::ends::is_sooner;
@@ -48,11 +48,16 @@ impl Network {
         })
     }
 
-    /// The route of an owner: of a new one behind all others, or of one that took another's place.
-    pub(crate) fn set_route(&mut self, owner: usize, route: Route) {
+    /// The way of an owner: of a new one behind all others, or of one that took another's place.
+    pub(crate) fn take_in(&mut self, plan: &Plan, owner: usize, route: Route, new: Newcomer) {
         match self.routes.get_mut(owner) {
             Some(known) => *known = route,
             None => self.routes.push(route),
+        }
+        for (link, planned) in self.links.iter_mut().zip(&plan.links) {
+            if let Some(station) = planned.station_of(new) {
+                link.set_station(owner as u32, station);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_scenario::{CcRow, Link, Medium, Plan, Tables, TrafficRow};
+use fullpipe_scenario::{CcRow, Plan, Tables, TrafficRow};
 use fullpipe_tcp::{Data, Opening};
 
 use crate::applications::Applications;
@@ -336,10 +336,6 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
         return bad(
             "flows: there must be at least one, or traffic, a page or a stream of datagrams",
         );
-    }
-    let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
-    if !plan.traffic.is_empty() && plan.links.iter().any(is_wifi) {
-        return bad("traffic: not over Wi-Fi links");
     }
     if plan.probes.iter().any(|probe| probe.interval_ns == 0) {
         return bad("probes.interval_ns: must be above 0");

@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Flow, Plan, Traffic, TrafficRow, TrafficSampleRow, TrafficSource};
+use fullpipe_scenario::{
+    Flow, Newcomer, Plan, Traffic, TrafficRow, TrafficSampleRow, TrafficSource,
+};
 use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 
 use crate::ends::lines;
@@ -202,7 +204,8 @@ impl Simulation<'_> {
         let member = &self.crowd.groups[group].members[sender];
         let own_lines = lines(self.plan, Some(member), owner as u32);
         let label = Label::new(member.hosts, member.dscp);
-        self.network.set_route(owner, member.route);
+        let new = Newcomer::Traffic(group);
+        self.network.take_in(self.plan, owner, member.route, new);
         if free.is_some() {
             let [forward, reverse] = own_lines;
             self.lines[owner * 2] = forward;

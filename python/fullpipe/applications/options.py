@@ -28,6 +28,9 @@ class _Routed(Part):
     dscp: Dscp = Field(0, description="DSCP of its packets, such as EF or AF41")
     host: int = Field(0, ge=0, le=255, description="host at its near end, as of a flow")
     far_host: int = Field(0, ge=0, le=255, description="host at its far end, likewise")
+    station: str | None = Field(
+        None, description="with Wi-Fi: the station that it is at, by name; the first"
+    )
     enter: str | None = Field(None, description="the link where its route begins; the first")
     leave: str | None = Field(None, description="the link where its route ends; the last")
 

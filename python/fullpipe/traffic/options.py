@@ -87,6 +87,9 @@ class Traffic(BaseModel):
     stop: Time | None = Field(None, description="when they cease to; those under way go on")
     ecn: bool | None = Field(None, description="negotiate ECN; as the path says")
     dscp: Dscp = Field(0, description="DSCP of their packets, ACKs included")
+    station: str | None = Field(
+        None, description="with Wi-Fi: the station that its senders are at, by name; the first"
+    )
     enter: str | None = Field(None, description="the link where their route begins; the first")
     leave: str | None = Field(None, description="the link where their route ends; the last")
     samples: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(

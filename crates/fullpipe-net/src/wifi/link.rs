@@ -10,7 +10,7 @@ use crate::Packet;
 /// Both ways share the medium, and so its timer.
 const TIMER: usize = 0;
 
-/// A channel and which station each flow and probe is at.
+/// A channel and which station everyone is at.
 #[derive(Debug)]
 pub struct WifiLink<P> {
     channel: Channel<P>,
@@ -20,11 +20,12 @@ pub struct WifiLink<P> {
 }
 
 impl<P: Packet> WifiLink<P> {
-    /// From its plan; the error names what cannot be.
-    pub fn new(wifi: &Wifi, stations: &[u16], seed: u64) -> Result<Self, String> {
+    /// From its plan; `later`: at which stations others will be. The error names what cannot be.
+    pub fn new(wifi: &Wifi, stations: &[u16], later: &[u16], seed: u64) -> Result<Self, String> {
         let count = wifi.stations.len();
         if stations
             .iter()
+            .chain(later)
             .any(|&station| usize::from(station) >= count)
         {
             return Err(format!("stations: there are only {count}"));
@@ -34,6 +35,15 @@ impl<P: Packet> WifiLink<P> {
             stations: stations.to_vec(),
             delivered: Vec::with_capacity(64),
         })
+    }
+
+    /// An owner is at this station from now on; nothing of its is in the channel.
+    pub(crate) fn set_station(&mut self, owner: u32, station: u16) {
+        let owner = owner as usize;
+        if self.stations.len() <= owner {
+            self.stations.resize(owner + 1, 0);
+        }
+        self.stations[owner] = station;
     }
 }
 
