@@ -533,7 +533,7 @@ class Scenario(Part):
             if latest >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
         stations = [name for one in self.channels for name in station_names(one)]
-        everyone: dict[str, Sequence[Flow | Probe | Page | Udp | Traffic]] = {
+        everyone: dict[str, Sequence[_Routed]] = {
             "flow": self.flow, "probe": self.probe, "page": self.page, "udp": self.udp,
             "traffic": self.traffic,
         }  # fmt: skip

@@ -73,14 +73,12 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
             monkeypatch.chdir(ROOT / "scenarios")
             del way[name.removesuffix("_trace")]
     if section in ("page", "udp"):
-        del document["wifi"]
         document["page"] = [{"cc": "cubic", "levels": [["20KB"]]}]
         document["udp"] = [{"rate": "64kbit", "on": "1s", "off": "1s", "frames": 30.0}]
     if section == "flow.pattern":
         paced = {"write": "64KB", "every": "100ms"}
         document["flow"][0]["pattern"] = paced if name in paced else {"on": "2s", "off": "1s"}
     if section == "traffic":
-        del document["wifi"]
         entry = {"cc": "cubic", "load": 0.5, "sizes": "30KB", "senders": 2}
         left_out = {"flows_per_s": ("load",), "trace": ("load", "sizes")}.get(name, ())
         document["traffic"] = [{k: v for k, v in entry.items() if k not in left_out}]
