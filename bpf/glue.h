@@ -104,11 +104,12 @@ const volatile struct {
     .params = {FP_CC(_PARAMS)(FP_PARAM_DEFAULT)},
 };
 
-/* What user space reads (all of .bss). */
+/* What user space reads, and the one thing that it may write behind the load (all of .bss). */
 struct {
 	u32 live;       /* sockets that use it now */
 	u32 opened;     /* sockets that ever used it */
 	u32 trace_lost; /* calls that found the ring buffer full */
+	u32 seed;       /* of the algorithm's random numbers; 0: the kernel's */
 } fp_counters;
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -276,7 +277,7 @@ void fp_init(u64 *context)
 #endif
 	/* Multiplied by the golden ratio: seeds of neighbours must differ in every bit. */
 	s->call.conn.seed =
-	    fp_settings.seed ? fp_settings.seed + number * 0x9e3779b9u : bpf_get_prandom_u32();
+	    fp_counters.seed ? fp_counters.seed + number * 0x9e3779b9u : bpf_get_prandom_u32();
 	fp_begin(sk, s, FP_CALL_INIT);
 	FP_CC(_init)(&s->state, fp_parameters(), &s->call.conn, &s->call.after);
 	fp_end(sk, s);

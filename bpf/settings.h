@@ -10,7 +10,6 @@
 	u32 is_traced;                                                                             \
 	u32 tick_us;           /* of jiffies */                                                    \
 	u32 cong_control_args; /* 2 before Linux 6.10 */                                           \
-	u32 seed;              /* of the algorithm's random numbers; 0: the kernel's */            \
 	u32 flags;             /* of the algorithm */                                              \
 	u32 state_bytes;       /* of its state, with which a struct fp_socket begins */            \
 	u32 param_count;

@@ -82,7 +82,6 @@ fn load(request: &Request, is_traced: bool) -> Result<kernel_cc::Loaded, String>
         algorithm: &request.algorithm,
         kernel_name: &request.kernel_name,
         params: &request.params,
-        seed: 0,
         is_traced,
     })
 }

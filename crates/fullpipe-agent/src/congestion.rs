@@ -30,10 +30,11 @@ pub(crate) struct Congestion {
 const COUNTED: (&str, &str) = ("cubic", "kernel-cubic.o");
 
 impl Congestion {
-    /// Loads what the flows that are sent from here need, under names that no other run on this
-    /// kernel uses.
+    /// Loads what the flows that are sent from here need and `ready` has not, under names that no
+    /// other run on this kernel uses. What is traced or counted is loaded for the run alone.
     pub(crate) fn load(
         request: &Request,
+        ready: &mut Vec<Loaded>,
         is_sent_here: impl Fn(&Flow) -> bool,
     ) -> Result<Self, String> {
         let mut sets: Vec<&CcChoice> = Vec::new();
@@ -47,6 +48,7 @@ impl Congestion {
         if request.cc_cost {
             count()?;
         }
+        let is_watched = request.cc_cost || request.cc_trace.is_some();
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
         let traffic = request.plan.traffic.iter().map(|group| (&group.cc, true));
@@ -72,8 +74,18 @@ impl Congestion {
                 None => {
                     sets.push(cc);
                     let number = congestion.loaded.len();
-                    let name = format!("fp{number}_{}", std::process::id());
-                    let loaded = load_set(request, algorithm, &cc.params, &name, number)?;
+                    let is_it = |one: &Loaded| one.is(algorithm, &cc.params);
+                    let found = ready.iter().position(is_it).filter(|_| !is_watched);
+                    let loaded = match found {
+                        Some(place) => ready.swap_remove(place),
+                        None => {
+                            let name = format!("fp{number}_{}", std::process::id());
+                            load_set(request, algorithm, &cc.params, &name)?
+                        }
+                    };
+                    // 0 would mean the kernel's own random numbers.
+                    let seed = derive_seed(request.plan.seed, purpose::CC, number as u32) as u32;
+                    loaded.set_seed(seed.max(1))?;
                     congestion.loaded.push(loaded);
                     number
                 }
@@ -97,7 +109,6 @@ impl Congestion {
                 algorithm: COUNTED.0,
                 kernel_name: &format!("counted_{}", std::process::id()),
                 params: &[],
-                seed: 1,
                 is_traced: false,
             })?);
         }
@@ -187,7 +198,6 @@ fn load_set(
     algorithm: &str,
     params: &[u32],
     name: &str,
-    number: usize,
 ) -> Result<Loaded, String> {
     let path = format!("{}/{algorithm}.bpf.o", request.objects);
     let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -196,8 +206,6 @@ fn load_set(
         algorithm,
         kernel_name: name,
         params,
-        // 0 would mean the kernel's own random numbers.
-        seed: (derive_seed(request.plan.seed, purpose::CC, number as u32) as u32).max(1),
         is_traced: request.cc_trace.is_some(),
     })
 }

@@ -64,7 +64,7 @@ fn run(output: &str) -> Result<(), String> {
     let request: Request =
         serde_json::from_str(&text).map_err(|error| format!("request: {error}"))?;
     let mut sink = FileSink::create(output).map_err(|error| format!("{output}: {error}"))?;
-    session::run(&request, Processors::default(), &mut sink);
+    session::run(&request, Processors::default(), &mut Vec::new(), &mut sink);
     sink.finish().map_err(|error| format!("{output}: {error}"))
 }
 

@@ -20,7 +20,7 @@ use crate::flows::{
     StreamFlow, WebFlow,
 };
 use crate::health::Health;
-use crate::kernel_cc::kernel_release;
+use crate::kernel_cc::{kernel_release, Loaded};
 use crate::net::{Home, Topology};
 use crate::peer::{self, Meeting};
 use crate::request::Request;
@@ -46,16 +46,21 @@ const END_TOKEN: u64 = u64::MAX;
 /// Bytes of IPv4 and TCP headers with timestamps.
 const HEADER_BYTES: u32 = 52;
 
-/// Runs the request on a machine of these processors and puts everything worth knowing into `sink`; an
-/// error is a frame too.
-pub(crate) fn run(request: &Request, processors: Processors, sink: &mut dyn Sink) {
+/// Runs the request on a machine of these processors, where congestion controls may have been loaded
+/// already, and puts everything worth knowing into `sink`; an error is a frame too.
+pub(crate) fn run(
+    request: &Request,
+    processors: Processors,
+    ready: &mut Vec<Loaded>,
+    sink: &mut dyn Sink,
+) {
     sink.put(&kernel_fact());
     if request.background_processes > 0 {
         let count = request.background_processes.to_string();
         sink.put(&Frame::Fact("background_processes".into(), count));
     }
     let done = match &request.peer {
-        None => run_here(request, processors, sink),
+        None => run_here(request, processors, ready, sink),
         Some(peer) => peer::run(request, peer, sink),
     };
     match done {
@@ -64,10 +69,15 @@ pub(crate) fn run(request: &Request, processors: Processors, sink: &mut dyn Sink
     }
 }
 
-fn run_here(request: &Request, processors: Processors, sink: &mut dyn Sink) -> Result<(), String> {
+fn run_here(
+    request: &Request,
+    processors: Processors,
+    ready: &mut Vec<Loaded>,
+    sink: &mut dyn Sink,
+) -> Result<(), String> {
     check(&request.plan)?;
     let _home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
-    let congestion = Congestion::load(request, |_| true)?;
+    let congestion = Congestion::load(request, ready, |_| true)?;
     let topology = Topology::build(&request.plan)?;
     sink.put(&Frame::Fact("qdiscs".into(), topology.lines.join("\n")));
     let mut session = Session::open(request, topology, congestion, processors, None)?;
@@ -116,7 +126,7 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     /// This end's part of a run between two hosts.
     pub(crate) fn with_peer(request: &'a Request, meeting: Meeting) -> Result<Self, String> {
-        let congestion = Congestion::load(request, |flow| meeting.sends(flow))?;
+        let congestion = Congestion::load(request, &mut Vec::new(), |flow| meeting.sends(flow))?;
         let topology = Topology::beyond_our_control(meeting.address(), request.plan.probes.len());
         let processors = Processors::default();
         Self::open(request, topology, congestion, processors, Some(meeting))

@@ -24,7 +24,7 @@ use nix::sys::reboot::{reboot, RebootMode};
 use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
-use crate::kernel_cc;
+use crate::kernel_cc::{load, Loaded, Wanted};
 use crate::request::Request;
 use crate::sample::Processors;
 use crate::session;
@@ -34,8 +34,9 @@ const MAGIC: &[u8; 8] = b"fullpipe";
 const ERRAND_OFFSET: usize = 4096;
 /// A machine wakes at a whole multiple of this to read its errand, and sleeps for a tenth at least.
 const READY_GRID_NS: u64 = 1_000_000_000;
-/// An object of ours, whichever is loaded fastest.
-const WARM_UP: &str = "/warm-up.bpf.o";
+/// Congestion controls that are loaded before any run is known: a list of [`Set`], and the objects.
+const READY: &str = "/ready";
+const READY_LIST: &str = "/ready/sets.json";
 /// Bytes of a trace in one frame.
 const TRACE_FRAME_BYTES: usize = 1 << 18;
 /// Vendor and device of QEMU's ivshmem (QEMU docs/specs/ivshmem-spec).
@@ -65,6 +66,15 @@ struct Errand {
     objects: Vec<(String, usize)>,
 }
 
+/// An algorithm with constants that runs may want.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Set {
+    algorithm: String,
+    /// Stored constants.
+    params: Vec<u32>,
+}
+
 /// The modules of the image.
 struct Modules {
     loaded: Vec<String>,
@@ -90,16 +100,14 @@ fn serve() -> Result<(), String> {
     leave_memory_to_tcp()?;
     let modules = load_modules();
     let memory = shared_memory()?;
-    if let Ok(object) = fs::read(WARM_UP) {
-        kernel_cc::warm_up(&object);
-    }
+    let ready = load_sets()?;
     let wake_ns = (now_ns() + READY_GRID_NS / 10).next_multiple_of(READY_GRID_NS);
     header(memory)?.ready.store(1, Ordering::Release);
     sleep_until(wake_ns);
-    run(memory, &modules)
+    run(memory, &modules, ready)
 }
 
-fn run(memory: &'static mut [u8], modules: &Modules) -> Result<(), String> {
+fn run(memory: &'static mut [u8], modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), String> {
     let bad = || "the shared memory holds no errand".to_owned();
     let (head, rest) = memory.split_at_mut_checked(ERRAND_OFFSET).ok_or_else(bad)?;
     let head = header(head)?;
@@ -137,7 +145,9 @@ fn run(memory: &'static mut [u8], modules: &Modules) -> Result<(), String> {
     let processors = Processors {
         idle_ns: tells.then_some(&head.idle_ns),
     };
-    session::run(&errand.request, processors, &mut sink);
+    session::run(&errand.request, processors, &mut ready, &mut sink);
+    // They end with the machine; to take each out of the kernel first would only cost time.
+    std::mem::forget(ready);
     match &errand.request.cc_trace {
         Some(path) => hand_over(path, &mut sink).map_err(|error| format!("{path}: {error}")),
         None => Ok(()),
@@ -225,6 +235,29 @@ fn load_modules() -> Modules {
         }
     }
     modules
+}
+
+/// Loads the sets of the image: reading the kernel's types and verifying programs is most of what a
+/// run's start costs, and the same for all. One that this kernel refuses is left to the run that wants
+/// it, which says why.
+fn load_sets() -> Result<Vec<Loaded>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{READY_LIST}: {error}");
+    let text = fs::read(READY_LIST).map_err(|error| failed(&error))?;
+    let sets: Vec<Set> = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
+    let mut ready = Vec::with_capacity(sets.len());
+    for (number, set) in sets.iter().enumerate() {
+        let path = format!("{READY}/{}.bpf.o", set.algorithm);
+        let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+        let loaded = load(&Wanted {
+            object: &object,
+            algorithm: &set.algorithm,
+            kernel_name: &format!("ready{number}"),
+            params: &set.params,
+            is_traced: false,
+        });
+        ready.extend(loaded.ok());
+    }
+    Ok(ready)
 }
 
 fn shared_memory() -> Result<&'static mut [u8], String> {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Mutex;
 
@@ -30,8 +31,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) kernel_name: &'a str,
     /// All stored values, in the algorithm's order.
     pub(crate) params: &'a [u32],
-    /// Of the algorithm's random numbers; 0: the kernel's.
-    pub(crate) seed: u32,
     /// Log every call ([`super::Tracer`]).
     pub(crate) is_traced: bool,
 }
@@ -108,22 +107,15 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     })
 }
 
-/// Does once what the first load costs beyond every later one: the kernel parses its own types, this
-/// process asks for its features. Takes any of our objects and leaves nothing in the kernel; where
-/// that fails, so will the load that needs it, and says why.
-pub(crate) fn warm_up(object: &[u8]) {
-    if features::probe().is_ok() {
-        collect_log();
-        let _ = ObjectBuilder::default()
-            .open_memory(object)
-            .and_then(OpenObject::load);
-    }
-}
-
 impl Loaded {
     /// What sockets write.
     pub(crate) fn kernel_name(&self) -> &str {
         &self.kernel_name
+    }
+
+    /// Whether it is that algorithm with these constants.
+    pub(crate) fn is(&self, algorithm: &str, params: &[u32]) -> bool {
+        self.algorithm == algorithm && self.params == params
     }
 
     /// As the front end names it.
@@ -139,6 +131,24 @@ impl Loaded {
     /// Stored constants.
     pub(crate) fn params(&self) -> &[u32] {
         &self.params
+    }
+
+    /// Whence the random numbers of sockets to come are drawn; 0, as loaded: the kernel's.
+    pub(crate) fn set_seed(&self, seed: u32) -> Result<(), String> {
+        let failed = |error| format!("seed of {}: {error}", self.kernel_name);
+        let counters = self.map(".bss")?;
+        let first = 0u32.to_ne_bytes();
+        let mut value = counters.lookup(&first, MapFlags::ANY).map_err(failed)?;
+        let place = value
+            .as_mut()
+            .and_then(|value| value.get_mut(COUNTERS_SEED));
+        place
+            .ok_or("the eBPF object has no seed")?
+            .copy_from_slice(&seed.to_ne_bytes());
+        let value = value.unwrap_or_default();
+        counters
+            .update(&first, &value, MapFlags::ANY)
+            .map_err(failed)
     }
 
     /// The algorithm's state of a socket of this process, as it lies in memory; `None` if it does
@@ -199,16 +209,18 @@ pub(super) struct Settings {
     pub(super) state_bytes: usize,
 }
 
+/// The seed in `fp_counters`.
+const COUNTERS_SEED: Range<usize> = 12..16;
+
 const ALGORITHM: usize = 0;
 const KERNEL_NAME: usize = 32;
 const IS_TRACED: usize = 48;
 const TICK_US: usize = 52;
 const CONG_CONTROL_ARGS: usize = 56;
-const SEED: usize = 60;
-const FLAGS: usize = 64;
-const STATE_BYTES: usize = 68;
-const PARAM_COUNT: usize = 72;
-const PARAMS: usize = 76;
+const FLAGS: usize = 60;
+const STATE_BYTES: usize = 64;
+const PARAM_COUNT: usize = 68;
+const PARAMS: usize = 72;
 
 impl Settings {
     /// Reads what a loader wrote into `.rodata`.
@@ -271,7 +283,6 @@ fn write_settings(
         (IS_TRACED, u32::from(wanted.is_traced)),
         (TICK_US, features.tick_us),
         (CONG_CONTROL_ARGS, features.cong_control_args),
-        (SEED, wanted.seed),
     ] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }

@@ -12,7 +12,7 @@ mod verifier;
 
 pub(crate) use cost::{costs, count};
 pub(crate) use features::kernel_release;
-pub(crate) use load::{load, warm_up, Loaded, Wanted};
+pub(crate) use load::{load, Loaded, Wanted};
 pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use trace::Tracer;
 pub(crate) use users::{users, User};

@@ -6,6 +6,7 @@ user's cache keeps.
 from __future__ import annotations
 
 import hashlib
+import json
 import lzma
 import os
 import stat
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fullpipe import cc_sets
 from fullpipe.engines import assets
 from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
@@ -106,7 +108,9 @@ def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
 
 
 def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
-    files = {"init": assets.agent().read_bytes(), "warm-up.bpf.o": _warm_up().read_bytes()}
+    files = {"init": assets.agent().read_bytes(), "ready/sets.json": _sets()}
+    for path in _ready_objects():
+        files[f"ready/{path.name}"] = path.read_bytes()
     order = []
     ccs = [name for name in found if name.startswith(_CC_PREFIX) and name not in _NO_CC]
     qdiscs = [name for names in _QDISC_MODULES.values() for name in names]
@@ -114,12 +118,20 @@ def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
         files[f"modules/{name}.ko"] = content
         order.append(name)
     files["modules/order"] = "\n".join(order).encode()
-    return _cpio(files, ("bpf", "dev", "modules", "proc", "run", "sys", "tmp"))
+    return _cpio(files, ("bpf", "dev", "modules", "proc", "ready", "run", "sys", "tmp"))
 
 
-def _warm_up() -> Path:
-    """The smallest of our objects."""
-    return min(assets.objects_folder().glob("*.bpf.o"), key=lambda path: path.stat().st_size)
+def _sets() -> bytes:
+    """The congestion controls that a machine loads when it boots: all built-in ones."""
+    sets = [
+        {"algorithm": item.algorithm, "params": item.values} for item in cc_sets.cc_sets().values()
+    ]
+    return json.dumps(sets).encode()
+
+
+def _ready_objects() -> list[Path]:
+    names = {item.algorithm for item in cc_sets.cc_sets().values()}
+    return [assets.bpf_object(name) for name in sorted(names)]
 
 
 def _found(kernel: Kernel) -> dict[str, Path]:
@@ -135,8 +147,8 @@ def _found(kernel: Kernel) -> dict[str, Path]:
 
 def _name_of_sources(found: Mapping[str, Path]) -> str:
     """Differs where any file that goes in was written."""
-    facts = []
-    for path in (assets.agent(), _warm_up(), *found.values()):
+    facts: list[object] = [_sets()]
+    for path in (assets.agent(), *_ready_objects(), *found.values()):
         status = path.stat()
         facts.append((str(path), status.st_size, status.st_mtime_ns))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
