@@ -93,7 +93,8 @@ def run_sweep(
     `file`: a TOML file, or a dictionary of its shape (`scenario`, `axis`, `sweep`). `out`: the
     store's folder; what is there is not run again. Raises UserError for bad input, RunError where
     runs failed, KeyboardInterrupt where it was interrupted."""
-    from fullpipe.scenario import apply_changes, load_document
+    from fullpipe.changes import apply_changes
+    from fullpipe.scenario import load_document
     from fullpipe.sweep.file import read_sweep
     from fullpipe.sweep.pool import Pool
     from fullpipe.sweep.running import run_sweep as fill
@@ -135,7 +136,8 @@ def _scenario(
     scenario: Mapping[str, Any] | str | Path, changes: Iterable[str]
 ) -> tuple[Scenario, str]:
     """The scenario, and its text: as it was written where nothing was changed."""
-    from fullpipe.scenario import apply_changes, load_document, make_scenario
+    from fullpipe.changes import apply_changes
+    from fullpipe.scenario import load_document, make_scenario
 
     changes = list(changes)
     if isinstance(scenario, Mapping):

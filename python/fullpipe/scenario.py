@@ -29,7 +29,8 @@ from fullpipe.applications.options import (
     Pattern,
     Udp,
 )
-from fullpipe.damage import DamageKeys, Gemodel, Hold, Policer, check_damage
+from fullpipe.changes import apply_changes
+from fullpipe.damage import DamageKeys, check_damage
 from fullpipe.errors import UserError
 from fullpipe.fields import Buffer, Dscp, Part, Rate, Ratio, Size, Time
 from fullpipe.traffic.options import MAWI, Traffic
@@ -779,7 +780,9 @@ def make_scenario(
     try:
         scenario = Scenario.model_validate(changed)
     except ValidationError as error:
-        raise UserError(_explain(error, source)) from None
+        from fullpipe.refusals import explain  # only where something is wrong
+
+        raise UserError(f"{source}: {explain(error, Scenario)}") from None
     from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
 
     try:
@@ -789,111 +792,3 @@ def make_scenario(
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
     return scenario
-
-
-def apply_changes(document: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
-    """The document with changes such as `path.rate=10mbit`, `flow.0.start=2s` or
-    `cc.bbr3.probe_down_gain=0.9`. A value is TOML if it reads as such, else text.
-
-    Raises UserError where a change has no `=` or its key leads nowhere."""
-    result: dict[str, Any] = _copy(document)
-    for change in changes:
-        key, separator, text = change.partition("=")
-        if not separator or not key.strip():
-            raise UserError(f"--set {change!r}: write key=value, such as path.rate=10mbit")
-        parts = key.strip().split(".")
-        node: Any = result
-        for part in parts[:-1]:
-            node = _step(node, part, change)
-        last = parts[-1]
-        if isinstance(node, list):
-            _step(node, last, change)
-            node[int(last)] = _value(text)
-        else:
-            node[last] = _value(text)
-    return result
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value
-
-
-def _step(node: Any, part: str, change: str) -> Any:
-    if isinstance(node, list):
-        if not part.isdecimal() or int(part) >= len(node):
-            raise UserError(f"--set {change!r}: {part!r} is not one of 0 to {len(node) - 1}")
-        return node[int(part)]
-    if not isinstance(node, dict):
-        raise UserError(f"--set {change!r}: nothing lies below {part!r}")
-    child = node.setdefault(part, {})
-    if not isinstance(child, dict | list):
-        raise UserError(f"--set {change!r}: {part!r} is a value, not a table")
-    return child
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
-
-
-def _explain(error: ValidationError, source: str) -> str:
-    lines = []
-    for detail in error.errors(include_url=False):
-        location = [str(part) for part in detail["loc"] if not str(part).startswith("function-")]
-        message = detail["msg"].removeprefix("Value error, ")
-        kind = detail["type"]
-        if kind == "missing":
-            lines.append(f"{source}: {'.'.join(location)}: is missing")
-            continue
-        if kind == "extra_forbidden":
-            known = ", ".join(_known_keys(location[:-1]))
-            lines.append(f"{source}: {'.'.join(location)}: unknown key; allowed are {known}")
-            continue
-        if kind == "value_error" and isinstance(detail["input"], dict):
-            key, _, reason = message.partition(":")
-            value = _written(detail["input"], key)
-            what = "" if value is None else f" {_shown(value)}"
-            lines.append(f"{source}: {'.'.join([*location, key])}:{what}{reason}")
-            continue
-        shown = _shown(detail["input"])
-        where = ".".join(location)
-        text = message if shown in message else f"{shown}: {message}"
-        lines.append(f"{source}: {where}: {text}")
-    first, *others = lines
-    return first + (f" (and {len(others)} more: {others[0]})" if others else "")
-
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
-def _written(document: Any, key: str) -> Any:
-    """The value that stands at a key such as `flow.0.start`; None where none does, or a table."""
-    for part in key.split("."):
-        if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
-            document = document[int(part)]
-        elif isinstance(document, dict):
-            document = document.get(part)
-        else:
-            return None
-    return None if isinstance(document, dict | list) else document
-
-
-def _known_keys(location: list[str]) -> list[str]:
-    parts: dict[str, type[BaseModel]] = {
-        "path": Path, "link": Link, "reverse": LinkWay, "flow": Flow, "probe": Probe,
-        "host": Host, "qdisc_options": QdiscOptions, "gemodel": Gemodel, "policer": Policer,
-        "hold": Hold, "wifi": WifiOptions,
-        "page": Page, "udp": Udp, "pattern": Pattern,
-        "traffic": Traffic,
-    }  # fmt: skip
-    names = [part for part in location if not part.isdecimal()]
-    model = parts.get(names[-1], Scenario) if names else Scenario
-    return list(model.model_fields)

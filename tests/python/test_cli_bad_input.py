@@ -47,6 +47,12 @@ BAD = {
     "zero duration": (GOOD.replace('"2s"', '"0s"'), "duration", "'0s'"),
     "week and more": (GOOD.replace('"2s"', '"100000000s"'), "duration", "'100000000s'"),
     "unknown key": (GOOD + 'colour = "red"\n', "flow.0.colour"),
+    "a key misspelt": (GOOD + 'starrt = "1s"\n', "flow.0.starrt: unknown key; did you mean start?"),
+    "a key of a table within": (
+        'duration="2s"\n[[link]]\nname="w"\nkind="wifi"\nstandard="ac"\n[[flow]]\ncc = "cubic"\n',
+        "link.0.standard: unknown key; did you mean wifi.standard?",
+    ),
+    "two wrong keys": (GOOD + "colour = 1\nshape = 2\n", "flow.0.colour", "too: flow.0.shape)"),
     "unknown section": (GOOD + "[fast]\nx = 1\n", "fast"),
     "warmup too long": ('warmup = "3s"\n' + GOOD, "warmup", "'3s'"),
     "negative seed": ("seed = -1\n" + GOOD, "seed", "-1"),

@@ -82,10 +82,11 @@ def run(
 
     Ctrl-C ends the runs under way early; what they recorded is kept, is reported, and says so.
     Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
+    from fullpipe.changes import apply_changes
     from fullpipe.engines import engine as engine_of
     from fullpipe.engines import engine_names
     from fullpipe.plan import resolve
-    from fullpipe.scenario import apply_changes, load_document, make_scenario
+    from fullpipe.scenario import load_document, make_scenario
 
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")

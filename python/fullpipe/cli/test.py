@@ -46,12 +46,13 @@ def test(
     """Runs one of Flent's tests: its streams, marks, probes and times, over the network of a
     scenario file. `fullpipe flent export` writes the recording as that test."""
     from fullpipe.applications.har import levels_of_har
+    from fullpipe.changes import apply_changes
     from fullpipe.cli.run import record
     from fullpipe.engines import engine as engine_of
     from fullpipe.engines import engine_names
     from fullpipe.flent.templates import scenario_of, template
     from fullpipe.plan import resolve
-    from fullpipe.scenario import apply_changes, load_document, make_scenario
+    from fullpipe.scenario import load_document, make_scenario
 
     if name == "list":
         _list()

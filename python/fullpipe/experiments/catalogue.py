@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import difflib
 import re
-import types
-import typing
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from fullpipe.errors import UserError
 from fullpipe.experiments import measure
@@ -20,6 +17,7 @@ from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.rehearsal import rehearse
 from fullpipe.files import shipped
 from fullpipe.language import ExpressionError, parse
+from fullpipe.refusals import explain
 from fullpipe.scenario import load_document
 
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
@@ -73,7 +71,7 @@ def load_entry(path: Path) -> Entry:
     try:
         entry = Entry.model_validate({**document, "id": path.stem, "folder": path.parent})
     except ValidationError as error:
-        raise UserError(_explain(error, path.name)) from None
+        raise UserError(f"{path.name}: {explain(error, Entry)}") from None
     _check_axes(entry)
     _check_expressions(entry)
     rehearse(entry)
@@ -119,37 +117,3 @@ def _check_expressions(entry: Entry) -> None:
                 parse(text_or_none or "0")
             except ExpressionError as error:
                 raise UserError(f"{entry.source}: claim {claim.id}: {key}: {error}") from None
-
-
-def _explain(error: ValidationError, source: str) -> str:
-    detail = error.errors(include_url=False)[0]
-    location = [str(part) for part in detail["loc"]]
-    where = ".".join(location)
-    if detail["type"] == "missing":
-        return f"{source}: {where}: is missing"
-    if detail["type"] == "extra_forbidden":
-        known = ", ".join(_keys(Entry, location[:-1]))
-        return f"{source}: {where}: unknown key; allowed are {known}"
-    message = detail["msg"].removeprefix("Value error, ")
-    shown = repr(detail["input"])
-    if isinstance(detail["input"], dict):
-        return f"{source}: {where}: {message}"
-    return f"{source}: {where}: {shown[:60]}: {message}"
-
-
-def _keys(model: type[BaseModel], location: list[str]) -> list[str]:
-    """Keys of the model that lies at this place below `model`."""
-    for part in location:
-        if part in model.model_fields:
-            model = _inner(model.model_fields[part].annotation) or model
-    return [name for name in model.model_fields if name != "id" or model is not Entry]
-
-
-def _inner(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if typing.get_origin(annotation) in (list, dict, types.UnionType, typing.Annotated):
-        for argument in typing.get_args(annotation):
-            if found := _inner(argument):
-                return found
-    return None

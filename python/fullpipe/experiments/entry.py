@@ -132,8 +132,8 @@ class Claim(_Part):
 class Entry(_Part):
     """One figure or table of a paper."""
 
-    id: str = Field("", description="the file's name, set by the reader")
-    folder: Path = Field(Path(), description="where it lies, set by the reader")
+    id: str = Field("", exclude=True, description="the file's name, set by the reader")
+    folder: Path = Field(Path(), exclude=True, description="where it lies, set by the reader")
     seed: str = Field(
         "", max_length=60, validation_alias=AliasChoices("seed", "paper"),
         description="what it is from, also written `paper`: a seed's number or any text; a page "

@@ -19,6 +19,7 @@ from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay
 from fullpipe.metrics.view import Floats
 from fullpipe.plan import without_seed
 from fullpipe.recording import Recording, RecordingError
+from fullpipe.refusals import explain
 from fullpipe.units import UnitError, parse_time
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -221,8 +222,5 @@ def _metadata(recording: Recording) -> Metadata:
     try:
         return Metadata.model_validate(recording.metadata)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RecordingError(
-            f"{recording.path}/metadata.json: {where}: {first['msg']} (is {first['input']!r:.40})"
-        ) from None
+        found = explain(error, Metadata)
+        raise RecordingError(f"{recording.path}/metadata.json: {found}") from None

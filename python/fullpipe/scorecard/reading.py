@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fullpipe.errors import UserError
+from fullpipe.refusals import explain
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -20,6 +21,4 @@ def read_model(model: type[Model], path: Path) -> Model:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in detail["loc"])
-        raise UserError(f"{path}: {where}: {detail['msg']}") from None
+        raise UserError(f"{path}: {explain(error, model)}") from None

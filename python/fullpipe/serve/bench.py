@@ -17,6 +17,7 @@ from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
+from fullpipe.refusals import explain
 from fullpipe.report.interactive import figure_of
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
@@ -90,9 +91,7 @@ def read_bench(given: Any) -> Bench:
     try:
         bench = Bench.model_validate(given)
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in detail["loc"]) or "bench"
-        raise UserError(f"{where}: {detail['msg'].removeprefix('Value error, ')}") from None
+        raise UserError(explain(error, Bench)) from None
     packets = bench.rate_mbps * 1e6 / 12000 * bench.duration_s
     if packets > _MAX_PACKETS:
         most = math.floor(_MAX_PACKETS * 12000 / bench.rate_mbps / 1e6)

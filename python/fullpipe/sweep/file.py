@@ -13,9 +13,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
+from fullpipe.changes import apply_changes
 from fullpipe.errors import UserError
 from fullpipe.language import ExpressionError
-from fullpipe.scenario import apply_changes, load_document
+from fullpipe.refusals import explain
+from fullpipe.scenario import load_document
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
 from fullpipe.sweep.conditions import Condition
 from fullpipe.sweep.templates import fields_of, holes
@@ -141,7 +143,7 @@ def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) 
     try:
         options = Options.model_validate(document.get("sweep", {}))
     except ValidationError as error:
-        raise UserError(_explain(error, source)) from None
+        raise UserError(f"{source}: {explain(error, Options, below='sweep')}") from None
     axes = tuple(_axes(document["axis"], source))
     template = dict(document["scenario"])
     _check_axes(axes, template, options, source)
@@ -213,15 +215,3 @@ def _check_size(sweep: Sweep, names: list[str]) -> None:
         )
     if next(sweep.points(), None) is None:
         raise UserError(f"{sweep.source}: sweep.where: no point fits; the grid is empty")
-
-
-def _explain(error: ValidationError, source: str) -> str:
-    detail = error.errors(include_url=False)[0]
-    where = ".".join(
-        str(part) for part in detail["loc"] if part not in ("Seeds", "Sample", "literal['grid']")
-    )
-    if detail["type"] == "extra_forbidden":
-        known = ", ".join(Options.model_fields)
-        return f"{source}: sweep.{where}: unknown key; [sweep] has {known}"
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{source}: sweep.{where}: {detail['input']!r}: {message}"
