@@ -1,6 +1,6 @@
 """Types of the compiled module (crates/fullpipe-py)."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable
 from typing import Any
 
 __version__: str
@@ -108,11 +108,29 @@ class _Controller:
         make: Callable[[list[int], Conn, Ctl], list[Any]],
     ) -> None: ...
 
-class _Columns:
-    def __new__(cls, tables: Mapping[str, Set[str]]) -> _Columns: ...
+class Tables: ...
+
+class Measures:
+    def add(
+        self,
+        tables: Tables,
+        warmup_ns: int,
+        duration_ns: int,
+        queue: str,
+        rate_bps: float | None,
+        rtt_ns: int,
+    ) -> None: ...
+    def add_recorded(
+        self,
+        tables: dict[str, dict[str, Any]],
+        warmup_ns: int,
+        duration_ns: int,
+        rate_bps: float | None,
+        rtt_ns: int,
+    ) -> None: ...
+    def take(self) -> dict[str, dict[str, tuple[str, Any]]]: ...
 
 class _Sim:
-    Columns: type[_Columns]
     def run(
         self,
         plan_json: str,
@@ -120,8 +138,8 @@ class _Sim:
         pcap: str | None = None,
         traces: dict[str, Trace] | None = None,
         rows: Callable[[dict[str, Any]], None] | None = None,
-        columns: _Columns | None = None,
     ) -> dict[str, Any]: ...
+    def simulate(self, plan_json: str) -> Tables: ...
     def components(self) -> dict[str, str]: ...
 
 class _Stream:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 
-from fullpipe import metrics
+from fullpipe import _native, metrics
+from fullpipe.engines import run_scenario
 from fullpipe.metrics import View, summarise
+from fullpipe.plan import resolve
 from fullpipe.recording import TABLES, Recording
-from fullpipe.sweep.measures import facts_of, measured, raw_of
+from fullpipe.scenario import make_scenario
+from fullpipe.sweep.measures import facts_of, measured, recorded
 from sweep_files import filled, sweep
 
 
@@ -68,12 +74,61 @@ def test_a_chunk_gives_each_run_what_it_gives_alone(tmp_path: Path) -> None:
         metadata = recording.metadata
         plan = metadata["plan"]
         facts = facts_of(key, plan, plan["seed"], "sim", metadata["warmup_ns"])
-        pairs.append((facts, raw_of({name: recording.table(name) for name in TABLES})))
+        pairs.append((facts, {name: recording.table(name) for name in TABLES}))
     together = measured(pairs)
     for index, pair in enumerate(pairs):
         alone = measured([pair])
         assert alone["runs"].to_pylist() == together["runs"].slice(index, 1).to_pylist()
         assert alone["path"].to_pylist() == together["path"].slice(index, 1).to_pylist()
+
+
+def _drawn(draw: random.Random) -> dict[str, object]:
+    """A small scenario of any kind."""
+    down = draw.random() < 0.2
+    flows: list[dict[str, object]] = []
+    for _ in range(draw.choice([1, 2, 4])):
+        flow: dict[str, object] = {"cc": draw.choice(["bbr3", "bbr1", "cubic", "reno"])}
+        if down or draw.random() < 0.2:
+            flow["direction"] = "down"
+        if draw.random() < 0.3:
+            flow["start"] = f"{draw.randint(0, 900)}ms"
+        if draw.random() < 0.3:
+            flow["amount"] = f"{draw.randint(1, 200)}kB"
+        flows.append(flow)
+    path: dict[str, object] = {
+        "rate": draw.choice(["1mbit", "10mbit"]), "rtt": f"{draw.randint(1, 120)}ms",
+        "buffer": draw.choice(["0.5bdp", "2bdp", "30pkt"]),
+        "qdisc": draw.choice(["fifo", "fifo", "fq_codel", "pie"]),
+        "loss": draw.choice([0, 0, 0.02]),
+    }  # fmt: skip
+    document: dict[str, object] = {
+        "duration": "1500ms", "seed": draw.randint(1, 99), "path": path, "flow": flows,
+        "warmup": draw.choice(["0", "333ms"]), "sample_interval": draw.choice(["100ms", "33ms"]),
+        "probe": [{"kind": "ping"}] if draw.random() < 0.5 else [],
+    }  # fmt: skip
+    if draw.random() < 0.2:
+        row = {"name": "far", "rate": "1mbit", "delay": "5ms"}
+        document |= {"path": {}, "link": [{"name": "near", "rate": "5mbit"}, row]}
+    if draw.random() < 0.1:
+        document |= {"flow": [], "page": [{"cc": "cubic", "levels": [["30kB"]]}]}
+    return document
+
+
+def test_what_is_measured_in_memory_is_what_is_measured_of_the_recording(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    for index in range(40):
+        document = _drawn(draw)
+        scenario = make_scenario(document)
+        plan = resolve(scenario)
+        facts = facts_of("key", plan, plan["seed"], "sim", scenario.warmup)
+        in_memory = measured([(facts, _native.sim.simulate(json.dumps(plan)))])
+        run_scenario(scenario, tomli_w.dumps(document), [tmp_path / str(index)])
+        recording = Recording.open(tmp_path / str(index))
+        assert measured([recorded("key", recording)]) == in_memory
+        view = View(recording)
+        (path,) = in_memory["path"].to_pylist()
+        assert path["queue"] == view.main_queue
+        assert _close(path["utilisation"], summarise(recording)["path"]["utilisation"])
 
 
 @pytest.mark.parametrize("table", ["runs", "flows", "path"])

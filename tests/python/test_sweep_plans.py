@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_core import to_json
 
+from fullpipe import _native
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
-from fullpipe.sweep.keys import parts_of, run_key
+from fullpipe.sweep.keys import piece, run_key
+from fullpipe.sweep.measures import version_of
 from fullpipe.sweep.templates import fields_of, fill_scenario
 
 PATH = {"rate": "10mbit", "rtt": "{rtt}", "buffer": "{buffer}bdp"}
@@ -68,7 +71,7 @@ def test_cells_have_the_plans_that_each_has_alone(name: str, tmp_path: Path) -> 
         alone = {**resolve(scenario, scenario.seed + index % 2), "name": ""}
         text = to_json(alone)
         assert spool[one.run.offset :][: one.run.plan_bytes] == text
-        key = run_key([text], parts_of([text], "sim"), "sim", scenario.warmup, {})
+        key = run_key([piece(text)], "sim", scenario.warmup, version_of(alone), {})
         assert one.run.facts.key == key == one.cell.keys[index % 2]
         assert one.run.facts.seed == alone["seed"]
 
@@ -86,11 +89,26 @@ def test_a_cell_that_is_no_scenario_is_named_whichever_of_its_kin_it_is(tmp_path
             planner.plan(list(planner.cells()), 1)
 
 
-def test_what_an_older_build_stored_of_runs_without_flows_is_run_again() -> None:
-    """Their goodput was stored as 0 and is null now; all other keys are as they were."""
-    keys = [run_key([text], "", "sim", 0, {}) for text in (b'{"flows":[{}]}', b'{"flows":[]}')]
-    # SHA-256 of `PLAN||sim|0|1|{}`, as builds made them that knew one version.
-    assert keys[0] == "38188c94edf38612e1ab75dd4caf3f82"
-    split = run_key([b'{"seed":1,"flows":', b"[]", b',"host":{}}'], "", "sim", 0, {})
-    assert split == run_key([b'{"seed":1,"flows":[],"host":{}}'], "", "sim", 0, {})
-    assert keys[1] != "225a61d50b836a0bae40d09ccf3fc101"
+def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_something_else() -> None:
+    """Of runs without flows goodput was stored as 0 and is null now; of a row of links and of pages
+    alone the path was that of a queue without data. All other keys are as they were."""
+    flow = {"cc": "reno"}
+    path = {"rate": "10mbit", "rtt": "20ms"}
+    row = [{"name": "a", "rate": "10mbit", "delay": "5ms"}]
+    versions = {}
+    for name, part in {
+        "flows": {"path": path, "flow": [flow]},
+        "downloads": {"path": path, "flow": [{**flow, "direction": "down"}]},
+        "datagrams": {"path": path, "udp": [{"rate": "1mbit"}]},
+        "links": {"link": row, "flow": [flow]},
+        "pages": {"path": path, "page": [{**flow, "levels": [["10kB"]]}]},
+    }.items():
+        plan = resolve(make_scenario({"duration": "2s", **part}))
+        versions[name] = version_of(plan)
+    assert versions == {"flows": 1, "downloads": 1, "datagrams": 2, "links": 3, "pages": 3}
+    text = b'{"seed":1,"flows":[{}],"host":{}}'
+    core = hashlib.sha256(f"core={_native.sim.components()['core']}".encode()).hexdigest()
+    whole = hashlib.sha256(text + f"|{core}|sim|0|1|{{}}".encode()).hexdigest()
+    assert run_key([piece(text)], "sim", 0, 1, {}) == whole[:32]
+    split = [piece(part) for part in (b'{"seed":1,"flows":', b"[{}]", b',"host":{}}')]
+    assert run_key(split, "sim", 0, 1, {}) == whole[:32] != run_key(split, "sim", 0, 2, {})[:32]

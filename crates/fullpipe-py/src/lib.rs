@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 mod cc;
 mod controller;
+mod measures;
 mod model;
 mod sim;
 mod stepper;
@@ -19,6 +20,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cc::register(module)?;
     controller::register(module)?;
+    module.add_class::<measures::PyMeasures>()?;
+    module.add_class::<tables::PyTables>()?;
     model::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;

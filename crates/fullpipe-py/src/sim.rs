@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use fullpipe_cc::outside::take_failure;
 use fullpipe_scenario::TrafficRow;
-use fullpipe_sim::{run as simulate, Inputs, PcapWriter, Plan, Traces};
+use fullpipe_sim::{run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::controller::take_raised;
-use crate::tables;
+use crate::tables::{self, PyTables};
 
 /// How often the interpreter is asked whether to go on.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -21,8 +21,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let sim = PyModule::new(module.py(), "sim")?;
     sim.add_function(wrap_pyfunction!(run, &sim)?)?;
+    sim.add_function(wrap_pyfunction!(simulate, &sim)?)?;
     sim.add_function(wrap_pyfunction!(components, &sim)?)?;
-    sim.add_class::<tables::PyColumns>()?;
     module.add_submodule(&sim)
 }
 
@@ -39,14 +39,13 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
 /// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes columns of `traffic`
-/// while they come, and what it did not get is in the table. `columns` says which tables and columns
-/// are wanted; the others are not made.
+/// while they come, and what it did not get is in the table.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
 /// be stopped (with `details`: algorithm, (file, line) or None, offset; or `algorithm`, and what its
 /// class raised as the cause), OSError where the capture cannot be written.
 #[pyfunction]
-#[pyo3(signature = (plan_json, progress=None, pcap=None, traces=None, rows=None, columns=None))]
+#[pyo3(signature = (plan_json, progress=None, pcap=None, traces=None, rows=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
@@ -54,10 +53,44 @@ fn run<'py>(
     pcap: Option<&str>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
-    columns: Option<Py<tables::PyColumns>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let plan: Plan = serde_json::from_str(plan_json)
-        .map_err(|error| PyValueError::new_err(format!("plan: {error}")))?;
+    let plan = read(plan_json)?;
+    let outcome = simulated(py, &plan, progress, pcap, traces, rows)?;
+    let result = tables::to_dict(py, outcome.tables)?;
+    let health = PyDict::new(py);
+    health.set_item("events", outcome.events)?;
+    health.set_item("packets_delivered", outcome.packets_delivered)?;
+    health.set_item("packets_lost", outcome.packets_lost)?;
+    health.set_item("packets_travelling", outcome.packets_travelling)?;
+    if !plan.traffic.is_empty() {
+        health.set_item("traffic_flows", outcome.traffic_flows)?;
+        health.set_item("traffic_connections", outcome.traffic_connections)?;
+    }
+    result.set_item("health", health)?;
+    result.set_item("interrupted", outcome.interrupted)?;
+    Ok(result)
+}
+
+/// Runs a plan (JSON) that names no trace of traffic; its tables stay in Rust. Raises as `run`.
+#[pyfunction]
+fn simulate(py: Python<'_>, plan_json: &str) -> PyResult<PyTables> {
+    let plan = read(plan_json)?;
+    simulated(py, &plan, None, None, None, None).map(|outcome| PyTables(outcome.tables))
+}
+
+fn read(plan_json: &str) -> PyResult<Plan> {
+    serde_json::from_str(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
+}
+
+/// See `run`.
+fn simulated(
+    py: Python<'_>,
+    plan: &Plan,
+    progress: Option<PyObject>,
+    pcap: Option<&str>,
+    traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
+    rows: Option<PyObject>,
+) -> PyResult<Outcome> {
     let writer = pcap
         .map(|path| PcapWriter::new(Box::new(BufWriter::new(File::create(path)?))))
         .transpose()
@@ -124,7 +157,7 @@ fn run<'py>(
             traces,
             rows: rows.is_some().then_some(&mut take),
         };
-        simulate(&plan, inputs, &mut ask)
+        run_plan(plan, inputs, &mut ask)
     };
     // A class is called for every ACK: the interpreter is not let go of in between, which would cost
     // more than the call where other threads want it.
@@ -152,19 +185,7 @@ fn run<'py>(
     if let Some(error) = outcome.pcap_error {
         return Err(PyOSError::new_err(error.to_string()));
     }
-    let result = tables::to_dict(py, outcome.tables, columns.as_ref().map(Py::get))?;
-    let health = PyDict::new(py);
-    health.set_item("events", outcome.events)?;
-    health.set_item("packets_delivered", outcome.packets_delivered)?;
-    health.set_item("packets_lost", outcome.packets_lost)?;
-    health.set_item("packets_travelling", outcome.packets_travelling)?;
-    if !plan.traffic.is_empty() {
-        health.set_item("traffic_flows", outcome.traffic_flows)?;
-        health.set_item("traffic_connections", outcome.traffic_connections)?;
-    }
-    result.set_item("health", health)?;
-    result.set_item("interrupted", outcome.interrupted)?;
-    Ok(result)
+    Ok(outcome)
 }
 
 /// Whether a plan's algorithm is a class of Python (fullpipe/outside/classes.py).

@@ -80,7 +80,7 @@ impl PyStepper {
         self.stepper()?;
         let outcome = self.0.take().map(Stepper::finish);
         let outcome = outcome.ok_or_else(ended)?;
-        let result = tables::to_dict(py, outcome.tables, None)?;
+        let result = tables::to_dict(py, outcome.tables)?;
         result.set_item("interrupted", outcome.interrupted)?;
         Ok(result)
     }

@@ -20,7 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     let received = py.allow_threads(|| stream::decode(data));
     let result = PyDict::new(py);
-    result.set_item("tables", tables::to_dict(py, received.tables, None)?)?;
+    result.set_item("tables", tables::to_dict(py, received.tables)?)?;
     result.set_item("facts", received.facts)?;
     result.set_item("figures", received.figures)?;
     result.set_item("problems", received.problems)?;

@@ -1,38 +1,18 @@
 //! The tables of a run as Python sees them: a dict table -> dict column -> (kind, values).
 
-use std::collections::{HashMap, HashSet};
-
 use fullpipe_scenario::{Column, Table, Tables};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;
 
-/// What is wanted of a run's tables: table -> columns. Made once for many runs.
-#[pyclass(frozen, name = "Columns", module = "fullpipe._native")]
-pub(crate) struct PyColumns(HashMap<String, HashSet<String>>);
+/// The tables of a run, which stay in Rust: for `Measures`.
+#[pyclass(frozen, name = "Tables", module = "fullpipe._native")]
+pub(crate) struct PyTables(pub(crate) Tables);
 
-#[pymethods]
-impl PyColumns {
-    #[new]
-    fn new(tables: HashMap<String, HashSet<String>>) -> Self {
-        Self(tables)
-    }
-}
-
-/// All tables in their fixed order, or what is wanted of them.
-pub(crate) fn to_dict<'py>(
-    py: Python<'py>,
-    tables: Tables,
-    wanted: Option<&PyColumns>,
-) -> PyResult<Bound<'py, PyDict>> {
+/// All tables in their fixed order.
+pub(crate) fn to_dict(py: Python<'_>, tables: Tables) -> PyResult<Bound<'_, PyDict>> {
     let result = PyDict::new(py);
-    for mut table in tables.into_columns() {
-        if let Some(PyColumns(wanted)) = wanted {
-            let Some(names) = wanted.get(table.name) else {
-                continue;
-            };
-            table.columns.retain(|(name, _)| names.contains(*name));
-        }
+    for table in tables.into_columns() {
         let name = table.name;
         result.set_item(name, columns(py, table)?)?;
     }

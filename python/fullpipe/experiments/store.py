@@ -27,8 +27,8 @@ from fullpipe.errors import UserError
 from fullpipe.experiments import measure, quantities
 from fullpipe.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
-from fullpipe.sweep.keys import parts_of, run_key
-from fullpipe.sweep.measures import measured, recorded
+from fullpipe.sweep.keys import piece, run_key
+from fullpipe.sweep.measures import measured, recorded, version_of
 from fullpipe.sweep.store import EXTRA
 from fullpipe.sweep.store import Store as Tables
 
@@ -65,8 +65,7 @@ class Store:
         """The key of a run of this plan, with its `warmup` beside it, by today's code."""
         bare = {**plan, "name": ""}  # the name is no part of what is run
         warmup_ns = bare.pop("warmup")
-        text = to_json(bare)
-        return run_key([text], parts_of([text], engine_name), engine_name, warmup_ns, {})
+        return run_key([piece(to_json(bare))], engine_name, warmup_ns, version_of(plan), {})
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
         """The run with these expressions, measured again from a kept recording where the stored

@@ -67,7 +67,7 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
         failures = []
         for index, (facts, text) in enumerate(payloads):
             try:
-                found[int(facts.key)] = measured([(facts, _native.sim.run(text))])
+                found[int(facts.key)] = measured([(facts, _native.sim.simulate(text))])
             except (ValueError, RuntimeError) as error:
                 failures.append(Failure(index, str(error)))
         return failures

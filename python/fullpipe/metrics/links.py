@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe.bottleneck import link_rates_bps, queue_name
 from fullpipe.metrics.flows import spread
-from fullpipe.metrics.view import View, link_rates_bps, queue_name
+from fullpipe.metrics.view import View
 from fullpipe.recording import QUEUE_COUNTERS
 
 _WAYS = ("forward", "reverse")

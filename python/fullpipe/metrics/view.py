@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from fullpipe.bottleneck import bottleneck, main_queue
+from fullpipe.columns import as_numpy
 from fullpipe.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Columns = dict[str, npt.NDArray[Any]]
-
-
-def queue_name(link: str, way: str) -> str:
-    """What a link's queue of one way is called in `queue_samples`
-    (crates/fullpipe-scenario/src/links.rs)."""
-    return way if link == "path" else f"{link}.{way}"
-
-
-def link_rates_bps(link: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Rates of a plan's link, forward and reverse, at the start; None: not limited."""
-    medium = link["medium"]
-    forward, reverse = (medium.get(way) or {} for way in ("forward", "reverse"))
-    return forward.get("rate_bps"), reverse.get("rate_bps")
 
 
 class View:
@@ -54,7 +41,7 @@ class View:
         if table not in cache:
             arrow = self.recording.table(table)
             cache[table] = {
-                name: _as_numpy(column.combine_chunks())
+                name: as_numpy(column.combine_chunks())
                 for name, column in zip(arrow.column_names, arrow.columns, strict=True)
             }
         found: Columns = cache[table]
@@ -121,27 +108,21 @@ class View:
     @property
     def main_queue(self) -> str:
         """The queue that the data goes through: `reverse` where every flow is a download."""
-        directions = [str(way) for way in self.flows["direction"]]
-        directions += ["down" for _ in self.plan.get("pages", [])]
-        directions += [str(group["direction"]) for group in self.plan.get("traffic", [])]
-        if not directions:
-            directions = [str(one["direction"]) for one in self.plan.get("datagrams", [])]
-        way = "reverse" if directions and set(directions) == {"down"} else "forward"
-        return queue_name(self.bottleneck, way)
+        return self._main_queue[0]
+
+    @cached_property
+    def _main_queue(self) -> tuple[str, float | None]:
+        return main_queue(self.plan, [str(way) for way in self.flows["direction"]])
 
     @property
     def bottleneck(self) -> str:
         """Name of the link that `path` is about: the slowest of the row, of equals the first."""
-        rates = {link["name"]: link_rates_bps(link)[0] for link in self.plan.get("links", [])}
-        limited = {name: rate for name, rate in rates.items() if rate}
-        return min(limited, key=lambda name: limited[name]) if limited else "path"
+        return bottleneck(self.plan)
 
     @property
     def rate_bps(self) -> float:
         """Rate of the bottleneck that the data goes through; NaN where the plan is not known."""
-        path = self.plan.get("path") or {}
-        rate = path.get("reverse_rate_bps" if self.main_queue.endswith("reverse") else "rate_bps")
-        return float(rate) if rate else float("nan")
+        return self._main_queue[1] or float("nan")
 
     @property
     def rtt_min_s(self) -> float:
@@ -160,26 +141,3 @@ class View:
         if not np.isnan(completion):
             end = min(end, completion)
         return start, max(start, end)
-
-
-def _as_numpy(array: pa.Array) -> npt.NDArray[Any]:
-    """What `to_numpy()` would give: float64 with NaN for null, or text. It would load pandas."""
-    if pa.types.is_string(array.type):
-        encoded = array.dictionary_encode()
-        words = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-        text: npt.NDArray[Any] = words[_numbers(encoded.indices, np.dtype(np.int32), -1)]
-        return text
-    stored = np.dtype(np.float64 if pa.types.is_floating(array.type) else np.uint64)
-    return _numbers(array, stored, np.nan)
-
-
-def _numbers(array: pa.Array, stored: np.dtype[Any], null: float) -> npt.NDArray[Any]:
-    """The values of an array, float64 unless `null` is an index."""
-    valid, data = array.buffers()
-    begin, end = array.offset, array.offset + len(array)
-    found = np.frombuffer(data or b"", stored)[begin:end]
-    found = found.astype(np.float64) if np.isnan(null) else found.copy()
-    if array.null_count:
-        bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[begin:end]
-        found[bits == 0] = null
-    return found

@@ -11,19 +11,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import tomli_w
 from pydantic_core import to_json
 
+from fullpipe.cc_sets import Choice
 from fullpipe.columns import column
 from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.keys import parts_of, run_key
-from fullpipe.sweep.measures import facts_of
+from fullpipe.sweep.keys import run_key
+from fullpipe.sweep.measures import Facts, facts_of, version_of
 from fullpipe.sweep.plans import Kin, Place, Plans
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.templates import fields_of
@@ -46,8 +47,7 @@ class Cell:
     first_seed: int = 0
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """A run that a cell asks for, and what it costs (CPU s, roughly)."""
 
     cell: Cell
@@ -65,6 +65,7 @@ class Planner:
         # Other sweeps' plans may lie there already.
         self._offset = spool.stat().st_size if spool.exists() else 0
         self._file: BinaryIO | None = None
+        self._common: _Common | None = None
         self._keep = sweep.options.keep == "recordings"
         self._plans = Plans(sweep.template, f"{sweep.source}: scenario", sweep.folder)
 
@@ -98,35 +99,53 @@ class Planner:
             for members in kins.values():
                 kin = None
                 for cell, place in members:
-                    kin = self._plans.at(place, kin)
-                    planned[cell.index] = self._runs(cell, kin, count)
+                    kin, choices = self._plans.at(place, kin)
+                    planned[cell.index] = self._runs(cell, kin, choices, count)
         return [one for cell in cells for one in planned[cell.index]]
 
-    def _runs(self, cell: Cell, kin: Kin, count: int) -> list[Planned]:
+    def _runs(self, cell: Cell, kin: Kin, choices: tuple[Choice, ...], count: int) -> list[Planned]:
         assert self._file is not None
-        engine = self.sweep.options.engine
+        common = self._common
+        if common is None or common.kin is not kin:
+            common = self._common = self._common_of(kin)
+        _, version, cost, engine, warmup_ns, others = common
         scenario = kin.scenario
         cell.first_seed = scenario.seed
         first = scenario.seed + len(cell.keys)
-        warmup_ns, plan = scenario.warmup, kin.skeleton.document
-        cost = cost_s(plan, engine)
         found = []
         for seed in range(first, first + count):
-            pieces = self._plans.pieces(kin, seed)
-            key = run_key(pieces, parts_of(pieces, engine), engine, warmup_ns, self.options)
+            pieces = self._plans.pieces(kin, choices, seed)
+            key = run_key(pieces, engine, warmup_ns, version, self.options)
             cell.keys.append(key)
-            text, toml = b"".join(pieces), b""
+            text, toml = b"".join([piece.text for piece in pieces]), b""
             if self._keep:
                 document, scenario = self.scenario(cell)
                 text = to_json({**json.loads(text), "name": scenario.name})
                 toml = tomli_w.dumps({**document, "seed": seed}).encode()
-            facts = facts_of(key, plan, seed, engine, warmup_ns)
+                self._file.write(text + toml)
+            else:
+                self._file.write(text)
+            facts = Facts(key, seed, engine, warmup_ns, *others)
             run = Run(facts, self._offset, len(text), len(toml))
-            self._file.write(text)
-            self._file.write(toml)
             self._offset += len(text) + len(toml)
             found.append(Planned(cell, run, cost))
         return found
+
+    def _common_of(self, kin: Kin) -> _Common:
+        plan, engine = kin.skeleton.document, self.sweep.options.engine
+        _, _, _, warmup_ns, *others = facts_of("", plan, 0, engine, kin.scenario.warmup)
+        return _Common(kin, version_of(plan), cost_s(plan, engine), engine, warmup_ns, others)
+
+
+class _Common(NamedTuple):
+    """What the runs of a kin have in common. `others`: what else `Facts` has."""
+
+    kin: Kin
+    version: int
+    cost_s: float
+    engine: str
+    warmup_ns: int
+    others: list[Any]
 
 
 @contextlib.contextmanager

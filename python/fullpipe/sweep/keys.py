@@ -22,11 +22,6 @@ from fullpipe import _native
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
-#: Raised where the meaning of a stored column changes. Runs without flows have their own since
-#: their goodput is null: what an older build stored of them, 0, is not taken over.
-MEASURES_VERSION = 1
-_MEASURES_VERSION_FLOWLESS = 2
-
 #: Algorithms of flows, and every `kind` at any depth: queue disciplines, links, jitter.
 _ALGORITHM = re.compile(rb'"algorithm":"([a-z0-9_]+)"')
 _KIND = re.compile(rb'"kind":"([a-z0-9_]+)"')
@@ -36,61 +31,51 @@ _KIND = re.compile(rb'"kind":"([a-z0-9_]+)"')
 _TRACE_PATH = re.compile(rb'"(?:path|file)":"(?:[^"\\]|\\.)*",(?="sha256")')
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a plan's JSON, which ends between keys of the plan; the parts of the code that it
+    uses; and what of it the key is of."""
+
+    text: bytes
+    parts: frozenset[str]
+    keyed: bytes
+
+
+def piece(text: bytes) -> Piece:
+    """Reads a piece. In its text: walking the plan would take longer than making it."""
+    parts = [b"cc:" + name for name in _ALGORITHM.findall(text)]
+    parts += [b"net:" + name for name in _KIND.findall(text)]
+    keyed = _TRACE_PATH.sub(b"", text) if b'"sha256"' in text else text
+    return Piece(text, frozenset(part.decode() for part in parts), keyed)
+
+
 def run_key(
-    plan_json: Sequence[bytes], parts: str, engine_name: str, warmup_ns: int,
+    pieces: Sequence[Piece], engine_name: str, warmup_ns: int, version: int,
     options: Mapping[str, str],
 ) -> str:  # fmt: skip
-    """The key of the run of a plan (its JSON without a name, in one piece or several) by code with
-    these `parts`."""
-    text = b"".join(_piece(piece).without_places for piece in plan_json)
-    version = _MEASURES_VERSION_FLOWLESS if b'"flows":[]' in text else MEASURES_VERSION
-    facts = hashlib.sha256(text)
-    facts.update(f"|{parts}|{engine_name}|{warmup_ns}|{version}|".encode())
-    facts.update(to_json(dict(sorted(options.items()))))
+    """The key of the run of a plan (its JSON without a name, in one piece or several), measured as
+    `version` says (measures.version_of)."""
+    used = frozenset[str]().union(*(one.parts for one in pieces))
+    code = _simulated(used) if engine_name == "sim" else _measured(used, engine_name)
+    facts = hashlib.sha256(b"".join([one.keyed for one in pieces]))
+    facts.update(f"|{code}|{engine_name}|{warmup_ns}|{version}|".encode())
+    facts.update(to_json(dict(sorted(options.items()))) if options else b"{}")
     return facts.hexdigest()[:32]
 
 
-def parts_of(plan_json: Sequence[bytes], engine_name: str) -> str:
-    """A hash of the code that decides the result of this plan (its JSON, in one piece or several)
-    on this engine."""
-    found = [_piece(piece) for piece in plan_json]
-    algorithms = frozenset[str]().union(*(piece.algorithms for piece in found))
-    if engine_name == "sim":
-        kinds = frozenset[str]().union(*(piece.kinds for piece in found))
-        return _simulated(algorithms, kinds)
-    return _measured(algorithms, engine_name)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What a piece of a plan's JSON says. Pieces end between keys of the plan."""
-
-    algorithms: frozenset[str]
-    kinds: frozenset[str]
-    without_places: bytes
-
-
-@functools.lru_cache(maxsize=64)
-def _piece(text: bytes) -> _Piece:
-    # Found in the text: walking the plan would take longer than making it.
-    return _Piece(
-        frozenset(found.decode() for found in _ALGORITHM.findall(text)),
-        frozenset(found.decode() for found in _KIND.findall(text)),
-        _TRACE_PATH.sub(b"", text),
-    )
-
-
 @functools.cache
-def _simulated(algorithms: frozenset[str], kinds: frozenset[str]) -> str:
+def _simulated(parts: frozenset[str]) -> str:
+    """A hash of the simulator's code that decides a result."""
     components: dict[str, str] = _native.sim.components()
-    used = {"core", *(f"cc:{name}" for name in algorithms), *(f"net:{kind}" for kind in kinds)}
-    return _digest(f"{name}={components[name]}" for name in sorted(used & components.keys()))
+    used = {"core", *parts} & components.keys()
+    return _digest(f"{name}={components[name]}" for name in sorted(used))
 
 
 @functools.cache
-def _measured(algorithms: frozenset[str], engine_name: str) -> str:
+def _measured(parts: frozenset[str], engine_name: str) -> str:
     """Of engines that run a kernel: the agent, the objects it loads, what the engine adds."""
-    files = [Path("fullpipe-agent"), *(Path(f"{name}.bpf.o") for name in sorted(algorithms))]
+    algorithms = sorted(part[3:] for part in parts if part.startswith("cc:"))
+    files = [Path("fullpipe-agent"), *(Path(f"{name}.bpf.o") for name in algorithms)]
     paths = [objects_folder() / file for file in files]
     digests = [_digest_of(path) for path in paths if path.is_file()]
     own = getattr(engine(engine_name), "code_version", None)

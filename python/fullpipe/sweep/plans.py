@@ -9,9 +9,9 @@ for none (`plan.skeleton`). Seeds share everything but what they draw. The plans
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -19,27 +19,27 @@ from fullpipe.cc_sets import Choice, cc_sets, choose
 from fullpipe.plan import Skeleton, skeleton
 from fullpipe.scenario import Scenario, make_scenario, name_whole
 from fullpipe.sweep.axes import Point
-from fullpipe.sweep.templates import Template, fields_of, holes
+from fullpipe.sweep.keys import Piece, piece
+from fullpipe.sweep.templates import Template, fields_of, filler, holes
 
 _STAND_IN = "reno"
+_NONE = frozenset[str]()
 _FLOWS_KEPT = 4096
 
 
 @dataclass(frozen=True)
 class Kin:
-    """What the plans of a cell have in common, and the text of their JSON before and behind the
-    flows, from the seed on. `rest`: all of the flows but what they draw and choose, as text."""
+    """What the plans of cells have in common, and their JSON before and behind the flows, from the
+    seed on. `rest`: all of the flows but what they draw and choose, as text."""
 
     scenario: Scenario
     skeleton: Skeleton
-    choices: tuple[Choice, ...]
-    before: bytes
-    behind: bytes
+    before: Piece
+    behind: Piece
     rest: bytes
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A point: the fields of its axes, the open `cc`s of its flows by index (None where one of
     them is more than a name of the registry), and what is equal for points of one kin."""
 
@@ -56,7 +56,7 @@ class Plans:
         self._source = source
         self._elsewhere = None if folder.resolve() == Path.cwd() else folder.resolve()
         # What flows are on one path they mostly are on another: their JSON, by what decides it.
-        self._flows: dict[tuple[Any, ...], tuple[tuple[Choice, ...], bytes]] = {}
+        self._flows: dict[tuple[Any, ...], tuple[tuple[Choice, ...], Piece]] = {}
         self._whole = Template(template, source)
         self._ccs = _open_ccs(template)
         flows = [
@@ -67,7 +67,7 @@ class Plans:
         self._rest = Template(rest, source)
         self._names = sorted(holes(rest))
         self._fills = {
-            index: Template({"cc": cc}, f"{source}.flow.{index}") for index, cc in self._ccs.items()
+            index: filler(cc, f"{source}.flow.{index}.cc") for index, cc in self._ccs.items()
         }
 
     def document(self, point: Point) -> dict[str, Any]:
@@ -85,30 +85,35 @@ class Plans:
         names = fields if ccs is None else self._names
         return Place(fields, ccs, repr([fields.get(name) for name in names]))
 
-    def at(self, place: Place, one: Kin | None) -> Kin:
-        """The kin there; `one` of its kin, where there was any, saves the work.
+    def at(self, place: Place, one: Kin | None) -> tuple[Kin, tuple[Choice, ...]]:
+        """The kin there, and the congestion controls of its flows; `one` of its kin, where there
+        was any, saves the work.
 
         Raises UserError naming file, cell and key."""
-        if one is not None and place.ccs is not None:
-            return replace(one, choices=self._choices(one.scenario, place.fields, place.ccs))
-        template = self._whole if place.ccs is None else self._rest
-        scenario = self._made(self._named(template.at(place.fields)), place.fields)
-        if place.ccs is not None:
-            return _kin(scenario, self._choices(scenario, place.fields, place.ccs))
-        tables = scenario.cc_tables
-        return _kin(scenario, tuple(choose(flow.cc, tables) for flow in scenario.flow))
+        if place.ccs is None:
+            scenario = self._made(self._named(self._whole.at(place.fields)), place.fields)
+            tables = scenario.cc_tables
+            return _kin(scenario), tuple([choose(flow.cc, tables) for flow in scenario.flow])
+        if one is None:
+            scenario = self._made(self._named(self._rest.at(place.fields)), place.fields)
+            # Before the plan: an unknown name is told of first.
+            choices = self._choices(scenario, place.fields, place.ccs)
+            return _kin(scenario), choices
+        return one, self._choices(one.scenario, place.fields, place.ccs)
 
-    def pieces(self, kin: Kin, seed: int) -> tuple[bytes, bytes, bytes]:
-        """The JSON of the plan with this seed, without a name, in three parts."""
-        place = (kin.rest, seed, *map(id, kin.choices))
+    def pieces(self, kin: Kin, choices: tuple[Choice, ...], seed: int) -> tuple[Piece, ...]:
+        """The JSON of the plan with these congestion controls and this seed, without a name, in
+        pieces."""
+        place = (kin.rest, seed, *map(id, choices))
         known = self._flows.get(place)
         if known is None:
             if len(self._flows) >= _FLOWS_KEPT:
                 self._flows.clear()
             # The choices are kept too: an id belongs to nothing else as long as its object lives.
-            known = kin.choices, to_json(kin.skeleton.flows(kin.choices, seed))
+            known = choices, piece(to_json(kin.skeleton.flows(choices, seed)))
             self._flows[place] = known
-        return b'{"name":"","seed":%d,%s,"flows":' % (seed, kin.before), known[1], kin.behind
+        begin = b'{"name":"","seed":%d,' % seed
+        return Piece(begin, _NONE, begin), kin.before, known[1], kin.behind
 
     def _named(self, document: dict[str, Any]) -> dict[str, Any]:
         if self._elsewhere is not None:
@@ -122,19 +127,20 @@ class Plans:
     def _open(self, fields: Mapping[str, Any]) -> dict[int, str] | None:
         if not self._fills:
             return None
-        found = {index: fill.at(fields)["cc"] for index, fill in self._fills.items()}
+        found = {index: fill(fields) for index, fill in self._fills.items()}
         known = cc_sets()
-        return found if all(isinstance(v, str) and v in known for v in found.values()) else None
+        for name in found.values():
+            if not (isinstance(name, str) and name in known):
+                return None
+        return found
 
     def _choices(
         self, scenario: Scenario, fields: Mapping[str, Any], own: Mapping[int, str]
     ) -> tuple[Choice, ...]:
         """Of each flow of the scenario, which has none of those whose count is 0 there."""
         present = self._rest.present_flows(fields)
-        return tuple(
-            choose(own.get(index, flow.cc), {})
-            for index, flow in zip(present, scenario.flow, strict=True)
-        )
+        flows = zip(present, scenario.flow, strict=True)
+        return tuple([choose(own.get(index, flow.cc), {}) for index, flow in flows])
 
 
 def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:
@@ -151,7 +157,7 @@ def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:
     return {index: cc for index, cc in named.items() if holes(cc)}
 
 
-def _kin(scenario: Scenario, choices: tuple[Choice, ...]) -> Kin:
+def _kin(scenario: Scenario) -> Kin:
     made = skeleton(scenario)
     names = list(made.document)
     place = names.index("flows")
@@ -160,4 +166,4 @@ def _kin(scenario: Scenario, choices: tuple[Choice, ...]) -> Kin:
         for some in (names[2:place], names[place + 1 :])  # name and seed come first
     )
     rest = to_json([made.document["flows"], made.entries, made.start_spread_ns])
-    return Kin(scenario, made, choices, before[1:-1], b"," + behind[1:], rest)
+    return Kin(scenario, made, piece(before[1:-1] + b',"flows":'), piece(b"," + behind[1:]), rest)

@@ -15,15 +15,17 @@ from fullpipe.errors import UserError
 _HOLE = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)(?:\*([0-9.]+))?\}")
 
 
+#: What most values of axes are; asking whether one is a mapping takes a while.
+_PLAIN = (str, int, float)
+
+
 def fields_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Every name that templates and conditions may use: axes (a table stands for its label), and
     the fields of tables as `axis.field`."""
-    fields = {
-        name: value["label"] if isinstance(value, Mapping) else value
-        for name, value in values.items()
-    }
+    fields = dict(values)
     for name, value in values.items():
-        if isinstance(value, Mapping):
+        if not isinstance(value, _PLAIN) and isinstance(value, Mapping):
+            fields[name] = value["label"]
             fields |= {f"{name}.{key}": item for key, item in value.items()}
     return fields
 
@@ -41,7 +43,7 @@ def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
     """The template with its holes filled, tables, their keys and lists included.
 
     Raises UserError naming an unknown hole and the known ones."""
-    return _prepared(value, source)(fields)
+    return filler(value, source)(fields)
 
 
 class Template:
@@ -50,14 +52,14 @@ class Template:
     `source` names it in errors."""
 
     def __init__(self, document: Mapping[str, Any], source: str) -> None:
-        self._fill = _prepared(document, source)
+        self._fill = filler(document, source)
         self._present: list[int] | None = None
         flows = document.get("flow")
         counts = [
             flow.get("count") if isinstance(flow, Mapping) else None
             for flow in (flows if isinstance(flows, list) else [])
         ]
-        self._counts = [_prepared(count, source) for count in counts]
+        self._counts = [filler(count, source) for count in counts]
         open_ = any(holes(count) for count in counts)
         self._present = None if open_ else self.present_flows({})
 
@@ -88,20 +90,20 @@ def fill_scenario(template: Mapping[str, Any], fields: Mapping[str, Any], source
 
 
 #: Gives a value for the fields of a point.
-_Filler = Callable[[Mapping[str, Any]], Any]
+Filler = Callable[[Mapping[str, Any]], Any]
 
 
-def _prepared(value: Any, source: str) -> _Filler:
+def filler(value: Any, source: str) -> Filler:
+    """Fills the holes of a template, which it has read once. `source` names it in errors."""
     if not holes(value):
         return (lambda _fields: _copy(value)) if isinstance(value, dict | list) else lambda _: value
     if isinstance(value, Mapping):
         items = [
-            (_prepared(key, source), _prepared(item, f"{source}.{key}"))
-            for key, item in value.items()
+            (filler(key, source), filler(item, f"{source}.{key}")) for key, item in value.items()
         ]
         return lambda fields: {str(key(fields)): item(fields) for key, item in items}
     if isinstance(value, list):
-        members = [_prepared(item, f"{source}.{index}") for index, item in enumerate(value)]
+        members = [filler(item, f"{source}.{index}") for index, item in enumerate(value)]
         return lambda fields: [member(fields) for member in members]
     whole = _HOLE.fullmatch(value)
     if whole:

@@ -9,26 +9,25 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.errors import RunError, UserError
 from fullpipe.sweep.collector import without_collector
-from fullpipe.sweep.measures import COLUMNS, Facts, Raw, measured, raw_of
+from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
 
-#: All other columns would be made for nothing.
-_WANTED = _native.sim.Columns(COLUMNS)
 #: An algorithm from a file, in a plan's JSON.
 _OUTSIDE = re.compile(r'"algorithm":"([^"]*@[^"]*)"')
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A run to do. Its plan lies in the spool, JSON from `offset` on and the scenario's TOML behind
     it, so that a million of them wait on disk and not in memory."""
 
@@ -51,7 +50,7 @@ class Cells:
     def __call__(self, runs: Sequence[Run]) -> list[Failure]:
         """Runs, measures and stores; a run that fails does not stop the others."""
         store = Store(self.store)
-        done: list[tuple[Facts, Raw]] = []
+        rows = Rows()
         kept: dict[str, Path] = {}
         failures: list[Failure] = []
         fast = self.engine == "sim" and not self.keep_recordings
@@ -64,14 +63,14 @@ class Cells:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
                     if fast and '"traffic":' not in text:
                         _know(text)
-                        done.append((run.facts, _native.sim.run(text, columns=_WANTED)))
+                        rows.add(run.facts, _native.sim.simulate(text))
                     else:
-                        done.append(self._recorded(store, run, text, document, kept))
+                        rows.add(*self._recorded(store, run, text, document, kept))
                 except (RunError, UserError, ValueError, RuntimeError) as error:
                     failures.append(Failure(index, _reason(error)))
         try:
-            if done:
-                store.write(measured(done), kept)
+            if rows:
+                store.write(rows.take(), kept)
         finally:
             for folder in kept.values():
                 shutil.rmtree(folder, ignore_errors=True)
@@ -79,7 +78,7 @@ class Cells:
 
     def _recorded(
         self, store: Store, run: Run, text: str, document: str, kept: dict[str, Path]
-    ) -> tuple[Facts, Raw]:
+    ) -> tuple[Facts, Mapping[str, pa.Table]]:
         from fullpipe.engines.base import engine  # what only these runs need
         from fullpipe.engines.runner import record_result
 
@@ -92,8 +91,8 @@ class Cells:
             record_result(plan, document, place, self.engine, self.options, result)
             kept[run.facts.key] = place
         problems = "; ".join(str(one) for one in result.health.get("problems", []))
-        facts = replace(run.facts, problems=problems, interrupted=result.interrupted)
-        return facts, raw_of(result.tables)
+        facts = run.facts._replace(problems=problems, interrupted=result.interrupted)
+        return facts, result.tables
 
 
 def _know(plan_json: str) -> None:

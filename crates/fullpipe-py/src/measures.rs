@@ -1,0 +1,188 @@
+//! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-measures).
+
+use fullpipe_measures::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::tables::{self, PyTables};
+
+/// Measures runs, one after another.
+#[pyclass(name = "Measures", module = "fullpipe._native")]
+#[derive(Default)]
+pub(crate) struct PyMeasures(Measures);
+
+#[pymethods]
+impl PyMeasures {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a run. `queue` is that of the bottleneck, of this rate (None: not limited).
+    fn add(
+        &mut self,
+        tables: &PyTables,
+        warmup_ns: u64,
+        duration_ns: u64,
+        queue: &str,
+        rate_bps: Option<f64>,
+        rtt_ns: u64,
+    ) {
+        let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
+        self.0.add(Samples::of(&tables.0, queue), &facts);
+    }
+
+    /// Adds a recorded run: table -> column -> 64-bit floats as little-endian bytes, NaN for null, or
+    /// a list of text; of `queue_samples` the rows of the bottleneck's queue.
+    ///
+    /// Raises ValueError where columns of a table differ in length, KeyError where one is missing.
+    fn add_recorded(
+        &mut self,
+        tables: &Bound<'_, PyDict>,
+        warmup_ns: u64,
+        duration_ns: u64,
+        rate_bps: Option<f64>,
+        rtt_ns: u64,
+    ) -> PyResult<()> {
+        let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
+        self.0.add(samples(tables)?, &facts);
+        Ok(())
+    }
+
+    /// Tables `runs`, `flows` and `path` as `sim.run` gives tables: a row a run in its order, of
+    /// `flows` one a flow, with the number of its run. Nothing is left.
+    fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let result = PyDict::new(py);
+        for table in std::mem::take(&mut self.0).into_tables() {
+            let name = table.name;
+            result.set_item(name, tables::columns(py, table)?)?;
+        }
+        Ok(result)
+    }
+}
+
+fn facts(warmup_ns: u64, duration_ns: u64, rate_bps: Option<f64>, rtt_ns: u64) -> Facts {
+    Facts {
+        warmup_ns,
+        duration_ns,
+        rate_bps: rate_bps.unwrap_or(f64::NAN),
+        rtt_ns,
+    }
+}
+
+fn samples(tables: &Bound<'_, PyDict>) -> PyResult<Samples> {
+    let flows = Columns::of(tables, "flows")?;
+    let sampled = Columns::of(tables, "flow_samples")?;
+    let queue = Columns::of(tables, "queue_samples")?;
+    let pings = Columns::of(tables, "ping_samples")?;
+    let start_us = flows.numbers("start_us", None)?;
+    let rows = Some(start_us.len());
+    let flows = Flows {
+        flow: flows.texts("flow", rows)?,
+        cc: flows.texts("cc", rows)?,
+        direction: flows.texts("direction", rows)?,
+        completion_us: flows.numbers("completion_us", rows)?,
+        start_us,
+    };
+    let t_us = sampled.numbers("t_us", None)?;
+    let rows = Some(t_us.len());
+    let flow_samples = FlowSamples {
+        flow_id: sampled
+            .numbers("flow_id", rows)?
+            .into_iter()
+            .map(|number| number as usize)
+            .collect(),
+        srtt_us: sampled.numbers("srtt_us", rows)?,
+        min_rtt_us: sampled.numbers("min_rtt_us", rows)?,
+        cwnd_packets: sampled.numbers("cwnd_packets", rows)?,
+        counters: sampled.together(
+            ["bytes_delivered", "packets_sent", "packets_retransmitted"],
+            rows,
+        )?,
+        t_us,
+    };
+    let t_us = queue.numbers("t_us", None)?;
+    let rows = Some(t_us.len());
+    let queue_samples = QueueSamples {
+        queue_bytes: queue.numbers("queue_bytes", rows)?,
+        counters: queue.together(
+            [
+                "sent_bytes",
+                "sent_packets",
+                "dropped_packets",
+                "marked_packets",
+                "random_lost_packets",
+                "random_marked_packets",
+            ],
+            rows,
+        )?,
+        t_us,
+    };
+    let t_us = pings.numbers("t_us", None)?;
+    let ping_samples = PingSamples {
+        rtt_us: pings.numbers("rtt_us", Some(t_us.len()))?,
+        t_us,
+    };
+    Ok(Samples {
+        flows,
+        flow_samples,
+        queue_samples,
+        ping_samples,
+    })
+}
+
+/// A table's columns as Python hands them over.
+struct Columns<'py> {
+    name: &'static str,
+    table: Bound<'py, PyAny>,
+}
+
+impl<'py> Columns<'py> {
+    fn of(tables: &Bound<'py, PyDict>, name: &'static str) -> PyResult<Self> {
+        let table = tables.as_any().get_item(name)?;
+        Ok(Self { name, table })
+    }
+
+    /// `rows`: how many there must be.
+    fn numbers(&self, column: &str, rows: Option<usize>) -> PyResult<Vec<f64>> {
+        let item = self.table.get_item(column)?;
+        let bytes: &[u8] = item.extract()?;
+        let words = bytes.chunks_exact(8);
+        let found: Vec<f64> = words
+            .map(|word| f64::from_le_bytes(word.try_into().expect("chunks of eight")))
+            .collect();
+        self.checked(column, found, rows)
+    }
+
+    fn texts(&self, column: &str, rows: Option<usize>) -> PyResult<Vec<String>> {
+        let found = self.table.get_item(column)?.extract()?;
+        self.checked(column, found, rows)
+    }
+
+    /// Columns of numbers, row by row.
+    fn together<const N: usize>(
+        &self,
+        columns: [&str; N],
+        rows: Option<usize>,
+    ) -> PyResult<Vec<[f64; N]>> {
+        let mut found = vec![[0.0; N]; rows.unwrap_or_default()];
+        for (place, column) in columns.into_iter().enumerate() {
+            for (row, value) in found.iter_mut().zip(self.numbers(column, rows)?) {
+                row[place] = value;
+            }
+        }
+        Ok(found)
+    }
+
+    fn checked<T>(&self, column: &str, found: Vec<T>, rows: Option<usize>) -> PyResult<Vec<T>> {
+        match rows {
+            Some(rows) if rows != found.len() => Err(PyValueError::new_err(format!(
+                "{}.{column}: has {} rows, not {rows}",
+                self.name,
+                found.len()
+            ))),
+            _ => Ok(found),
+        }
+    }
+}
