@@ -248,6 +248,7 @@ def resolve_wifi(options: WifiOptions) -> dict[str, Any]:
             "vht_sig_b": not ns3,
             "round_short_guard_interval": not ns3,
             "eifs": _first(options.eifs, not ns3),
+            **({"pass_on_each_mpdu": True} if ns3 else {}),
         },
     }
 

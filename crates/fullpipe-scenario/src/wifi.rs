@@ -163,4 +163,7 @@ pub struct WifiRules {
     pub round_short_guard_interval: bool,
     /// Who heard a collision waits for EIFS (who could not tell that there was a frame does not).
     pub eifs: bool,
+    /// A receiver passes each MPDU on as it ends (ns-3); otherwise all of an A-MPDU at its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pass_on_each_mpdu: bool,
 }

@@ -419,16 +419,17 @@ impl Receiver {
         let unacked_packets = self.next - self.acked_next;
         match self.config.ack_policy {
             AckPolicy::EveryPacket => return Some(self.ack(now_ns)),
-            AckPolicy::EverySecond if self.beyond.is_empty() => {
+            AckPolicy::EverySecond => {
                 let echoes = self.urgent && self.config.feedback != Feedback::Latched;
-                if unacked_packets > 1 || echoes {
+                // Beyond a hole at once (RFC 5681 section 4.2): it knows no compression.
+                if unacked_packets > 1 || echoes || !self.beyond.is_empty() {
                     return Some(self.ack(now_ns));
                 }
                 self.delack_at_ns
                     .get_or_insert(expires_ns(now_ns, ATO_MIN_NS));
                 return None;
             }
-            _ => {}
+            AckPolicy::Linux => {}
         }
         if unacked_packets > 1 || self.quick > 0 || self.urgent {
             return Some(self.ack(now_ns));

@@ -32,6 +32,19 @@ struct Mpdu<P> {
     bytes: u32,
     misses: u32,
     received: bool,
+    /// Bytes of the last PSDU that carried it, up to its end; 0 where it was received before.
+    end_bytes: u64,
+}
+
+/// What became of a packet that leaves the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was given up.
+    Lost,
+    /// The receiver's stack gets it now.
+    Received,
+    /// The receiver's stack has had it since its MPDU ended.
+    PassedOn,
 }
 
 /// What may be put into one PSDU.
@@ -64,6 +77,8 @@ pub(crate) struct Window<P> {
     mpdus: VecDeque<Mpdu<P>>,
     /// The first so many that were not received are in the PSDU in the air.
     in_air: u32,
+    /// The first so many the receiver's stack already has.
+    passed_on: usize,
 }
 
 impl<P: Packet> Window<P> {
@@ -71,6 +86,7 @@ impl<P: Packet> Window<P> {
         Self {
             mpdus: VecDeque::with_capacity(WINDOW),
             in_air: 0,
+            passed_on: 0,
         }
     }
 
@@ -102,11 +118,16 @@ impl<P: Packet> Window<P> {
             true
         };
         let mut full = false;
-        for mpdu in self.mpdus.iter().filter(|mpdu| !mpdu.received) {
+        for mpdu in &mut self.mpdus {
+            if mpdu.received {
+                mpdu.end_bytes = 0;
+                continue;
+            }
             if !add(&mut psdu, mpdu.bytes, true) {
                 full = true;
                 break;
             }
+            mpdu.end_bytes = psdu.bytes;
         }
         while !full && self.mpdus.len() < WINDOW {
             let Some(bytes) = supply.front().map(mpdu_bytes) else {
@@ -121,6 +142,7 @@ impl<P: Packet> Window<P> {
                 bytes,
                 misses: 0,
                 received: false,
+                end_bytes: psdu.bytes,
             });
         }
         self.in_air = psdu.mpdus;
@@ -148,6 +170,20 @@ impl<P: Packet> Window<P> {
         received
     }
 
+    /// Where in the PSDU in the air, of which is known what was received, the receiver's stack gets
+    /// the next packet: at so many bytes.
+    pub(crate) fn next_end_bytes(&self) -> Option<u64> {
+        let mpdu = self.mpdus.get(self.passed_on)?;
+        mpdu.received.then_some(mpdu.end_bytes)
+    }
+
+    /// Passes that packet on.
+    pub(crate) fn pass_on(&mut self) -> Option<P> {
+        let mpdu = self.mpdus.get(self.passed_on)?;
+        self.passed_on += 1;
+        Some(mpdu.handed.packet)
+    }
+
     /// Nothing of what was in the air is known to have arrived.
     pub(crate) fn missed(&mut self) {
         self.receive(|_| true);
@@ -165,20 +201,26 @@ impl<P: Packet> Window<P> {
     }
 
     /// Hands on, in order, what the receiver may pass to its stack: everything before the oldest
-    /// missing packet. Those that missed more than `limit` times are given up: `true` means received.
-    pub(crate) fn release(&mut self, limit: Option<u32>, mut done: impl FnMut(Handed<P>, bool)) {
+    /// missing packet. Those that missed more than `limit` times are given up.
+    pub(crate) fn release(&mut self, limit: Option<u32>, mut done: impl FnMut(Handed<P>, Fate)) {
         while let Some(mpdu) = self.mpdus.front() {
             let given_up = limit.is_some_and(|limit| mpdu.misses > limit);
             if !mpdu.received && !given_up {
                 break;
             }
-            done(mpdu.handed, mpdu.received);
+            let fate = match (mpdu.received, self.passed_on > 0) {
+                (false, _) => Fate::Lost,
+                (true, false) => Fate::Received,
+                (true, true) => Fate::PassedOn,
+            };
+            self.passed_on = self.passed_on.saturating_sub(1);
+            done(mpdu.handed, fate);
             self.mpdus.pop_front();
         }
     }
 
     /// Gives up the oldest packet that was not received.
-    pub(crate) fn give_up(&mut self, limit: Option<u32>, done: impl FnMut(Handed<P>, bool)) {
+    pub(crate) fn give_up(&mut self, limit: Option<u32>, done: impl FnMut(Handed<P>, Fate)) {
         if let Some(oldest) = self.mpdus.iter_mut().find(|mpdu| !mpdu.received) {
             oldest.misses = u32::MAX;
         }
@@ -242,8 +284,8 @@ mod tests {
         assert_eq!((again.mpdus, again.retried), (1, 1));
         window.receive(|_| false);
         let mut orders = Vec::new();
-        window.release(None, |handed, received| {
-            assert!(received);
+        window.release(None, |handed, fate| {
+            assert_eq!(fate, Fate::Received);
             orders.push(handed.order);
         });
         assert_eq!(orders, (1..=64).collect::<Vec<_>>());
@@ -256,8 +298,37 @@ mod tests {
         let mut first = true;
         window.receive(|_| std::mem::take(&mut first));
         let mut fates = Vec::new();
-        window.release(Some(0), |_, received| fates.push(received));
+        window.release(Some(0), |_, fate| fates.push(fate));
         assert_eq!(fates.len(), 42);
-        assert_eq!(fates.iter().filter(|&&received| !received).count(), 1);
+        let lost = fates.iter().filter(|&&fate| fate == Fate::Lost).count();
+        assert_eq!(lost, 1);
+    }
+
+    #[test]
+    fn packets_are_passed_on_where_their_mpdus_end_up_to_a_hole_and_behind_it_once_it_is_filled() {
+        let mut window = Window::new();
+        let mut supply = Endless(0);
+        window.load(limits(5 * 1544), &mut supply);
+        let mut index = 0;
+        window.receive(|_| {
+            index += 1;
+            index == 3
+        });
+        let pass_on = |window: &mut Window<Small>| {
+            let mut ends = Vec::new();
+            while let Some(end) = window.next_end_bytes() {
+                window.pass_on();
+                ends.push(end);
+            }
+            ends
+        };
+        // The first, still without a delimiter, and the second behind a padded subframe of 1544.
+        assert_eq!(pass_on(&mut window), [1538, 1544 + 1542]);
+        let mut fates = Vec::new();
+        window.release(None, |_, fate| fates.push(fate));
+        assert_eq!(fates, [Fate::PassedOn; 2]);
+        assert_eq!(window.load(limits(1538), &mut supply).retried, 1);
+        window.receive(|_| false);
+        assert_eq!(pass_on(&mut window), [1538, 0, 0]);
     }
 }

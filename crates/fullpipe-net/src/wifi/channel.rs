@@ -31,6 +31,8 @@ pub struct Delivered<P> {
 pub(super) enum Step {
     /// Someone may send, or a beacon is due.
     Access,
+    /// MPDUs of the frame in the air have ended whose packets go up at once.
+    PassOn(Exchange),
     /// The frame of the exchange has been sent.
     Sent(Exchange),
     /// The holder of a TXOP goes on.
@@ -172,11 +174,12 @@ impl<P: Packet> Channel<P> {
             } else {
                 match self.next.1 {
                     Step::Access => self.access(at_ns),
+                    Step::PassOn(exchange) => self.pass_on(at_ns, exchange),
                     Step::Sent(exchange) => self.sent(exchange),
                     Step::Continue(exchange) => {
                         let Exchange { node, category, .. } = exchange;
                         let next = self.frame(at_ns, node, category, exchange.txop_ns);
-                        self.next = (next.ends_ns, Step::Sent(next));
+                        self.begin(next);
                     }
                 }
             }
@@ -317,8 +320,7 @@ impl<P: Packet> Channel<P> {
         }
         if let (&[(node, category, at_ns)], false) = (&self.starters[..], beacon) {
             let exchange = self.frame(at_ns, node, category, at_ns);
-            // Nobody looks at the medium before the exchange is over.
-            self.next = (exchange.ends_ns, Step::Sent(exchange));
+            self.begin(exchange);
             return;
         }
         self.collide(now_ns, beacon);

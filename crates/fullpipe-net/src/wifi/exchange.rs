@@ -1,6 +1,6 @@
 //! What happens once a node may send: its frame, the answer, and what becomes of the packets.
 
-use super::ampdu::Handed;
+use super::ampdu::{Fate, Handed};
 use super::channel::{Channel, Delivered, Step, ACCESS_POINT};
 use super::frame::Frame;
 use super::phy::{Mode, MAX_PPDU_NS};
@@ -8,7 +8,7 @@ use crate::Packet;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    Data { mode: Mode, mpdus: u32 },
+    Data { mode: Mode, mpdus: u32, bytes: u64 },
     BlockAckRequest,
 }
 
@@ -25,6 +25,8 @@ pub(super) struct Exchange {
     pub(super) ends_ns: u64,
     /// Start of the transmission opportunity.
     pub(super) txop_ns: u64,
+    /// MPDUs received, where that is decided before the frame's end.
+    received: Option<u32>,
 }
 
 impl<P: Packet> Channel<P> {
@@ -50,6 +52,7 @@ impl<P: Packet> Channel<P> {
             exposed_ns: 0,
             ends_ns: 0,
             txop_ns,
+            received: None,
         };
         if category.pairs[peer].request_block_ack {
             exchange.ends_ns = at_ns + phy.block_ack_request_ns(mode);
@@ -81,8 +84,47 @@ impl<P: Packet> Channel<P> {
         exchange.kind = Kind::Data {
             mode,
             mpdus: psdu.mpdus,
+            bytes: psdu.bytes,
         };
         exchange
+    }
+
+    /// A frame begins that nothing collides with.
+    pub(super) fn begin(&mut self, mut exchange: Exchange) {
+        // Nobody looks at the medium before the exchange is over.
+        self.next = (exchange.ends_ns, Step::Sent(exchange));
+        if let Kind::Data { mode, mpdus, .. } = exchange.kind {
+            if self.rules.pass_on_each_mpdu && mpdus > 1 {
+                exchange.received = Some(self.receive(exchange.starts_ns, &exchange, mode));
+                self.pass_on(exchange.starts_ns, exchange);
+            }
+        }
+    }
+
+    /// Passes on what of an A-MPDU has ended by now and follows nothing missing.
+    pub(super) fn pass_on(&mut self, now_ns: u64, exchange: Exchange) {
+        self.next = (exchange.ends_ns, Step::Sent(exchange));
+        let Kind::Data { mode, bytes, .. } = exchange.kind else {
+            return;
+        };
+        let (station, _) = station_of(exchange.node, exchange.peer);
+        let category = &mut self.nodes[exchange.node].categories[exchange.category];
+        let window = &mut category.pairs[exchange.peer].window;
+        while let Some(end_bytes) = window.next_end_bytes() {
+            let after_ns = self.phy.payload_ns(mode, bytes.saturating_sub(end_bytes));
+            let at_ns = exchange.ends_ns.saturating_sub(after_ns);
+            if at_ns > now_ns {
+                self.next = (at_ns, Step::PassOn(exchange));
+                return;
+            }
+            if let Some(Frame::Packet { packet, up }) = window.pass_on() {
+                self.arrived.push(Delivered {
+                    station,
+                    up,
+                    packet,
+                });
+            }
+        }
     }
 
     /// The frame of an exchange has been sent; what it carried arrives, and is answered.
@@ -103,7 +145,10 @@ impl<P: Packet> Channel<P> {
                 (self.phy.block_ack_ns(mode), true)
             }
             Kind::Data { mode, mpdus, .. } => {
-                let received = self.receive(now_ns, &exchange, mode);
+                let received = match exchange.received {
+                    Some(received) => received,
+                    None => self.receive(now_ns, &exchange, mode),
+                };
                 self.radios[station].rates[way].report(mode, mpdus, received);
                 let answer_ns = if mpdus == 1 {
                     self.phy.ack_ns(mode)
@@ -188,9 +233,9 @@ impl<P: Packet> Channel<P> {
         let (totals, queue, refused) = (&mut pair.totals, &mut category.queue, &mut self.refused);
         let (sources, arrived) = (&mut self.sources, &mut self.arrived);
         let counts = &mut self.counts;
-        let done = |handed: Handed<Frame<P>>, received: bool| {
+        let done = |handed: Handed<Frame<P>>, fate: Fate| {
             queue.completed(exchange.peer, &handed);
-            if !received {
+            if fate == Fate::Lost {
                 totals.lost_packets += 1;
                 refused.push(handed.packet);
                 return;
@@ -202,11 +247,13 @@ impl<P: Packet> Channel<P> {
                     let count = &mut counts[usize::from(!up)];
                     count.sent_packets += 1;
                     count.sent_bytes += u64::from(packet.wire_bytes());
-                    arrived.push(Delivered {
-                        station,
-                        up,
-                        packet,
-                    });
+                    if fate == Fate::Received {
+                        arrived.push(Delivered {
+                            station,
+                            up,
+                            packet,
+                        });
+                    }
                 }
                 Frame::Background { source, .. } => sources[source as usize].done(),
             }
@@ -238,7 +285,7 @@ impl<P: Packet> Channel<P> {
         let target = &mut self.nodes[node].categories[category];
         let pair = &mut target.pairs[peer];
         let mut single = false;
-        if let Kind::Data { mode, mpdus } = exchange.kind {
+        if let Kind::Data { mode, mpdus, .. } = exchange.kind {
             single = mpdus == 1;
             if data_sent {
                 pair.window.missed();

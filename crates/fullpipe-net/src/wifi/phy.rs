@@ -141,6 +141,11 @@ impl Phy {
         self.preamble_ns + payload_ns + self.extension_ns
     }
 
+    /// How long so many bytes within a data PPDU last.
+    pub(crate) fn payload_ns(&self, mode: Mode, bytes: u64) -> u64 {
+        8 * bytes * self.symbol_ns / mode.bits_per_symbol
+    }
+
     /// The most bytes whose PPDU lasts no longer than `limit_ns`.
     pub(crate) fn most_bytes(&self, mode: Mode, limit_ns: u64) -> u64 {
         let payload_ns = limit_ns.saturating_sub(self.preamble_ns + self.extension_ns);

@@ -40,6 +40,7 @@ pub(crate) fn ns3() -> WifiRules {
         vht_sig_b: false,
         round_short_guard_interval: false,
         eifs: false,
+        pass_on_each_mpdu: true,
     }
 }
 
@@ -294,8 +295,13 @@ fn exchange(wifi: &Wifi, seed: u64, gap_ns: u64, count: u64) -> (u64, Vec<(u64, 
 
 #[test]
 fn every_packet_arrives_in_order_or_is_dropped_and_a_seed_fixes_all() {
-    for queues in [driver(300), mac80211()] {
+    for (queues, each) in [
+        (driver(300), true),
+        (driver(300), false),
+        (mac80211(), false),
+    ] {
         let mut wifi = channel(1);
+        wifi.rules.pass_on_each_mpdu = each;
         wifi.beacon_interval_ns = 0;
         wifi.stations[0].error_ppm = 200_000;
         wifi.block_ack_retry_limit = Some(3);
@@ -322,4 +328,25 @@ fn rts_makes_collisions_cheap() {
     let without = goodput(&wifi, 4);
     wifi.rts_threshold_bytes = Some(2000);
     assert!(goodput(&wifi, 4) > 1.1 * without);
+}
+
+#[test]
+fn packets_of_an_ampdu_go_up_one_by_one_or_all_at_its_end() {
+    let mut wifi = channel(1);
+    wifi.beacon_interval_ns = 0;
+    // The first goes alone, the other 20 together behind it.
+    let arrivals = |wifi: &Wifi| {
+        let (_, log, _) = exchange(wifi, 1, 0, 42);
+        let up = log.into_iter().filter(|row| row.1).map(|row| row.0);
+        up.skip(1).collect::<Vec<u64>>()
+    };
+    let one_by_one = arrivals(&wifi);
+    wifi.rules.pass_on_each_mpdu = false;
+    let together = arrivals(&wifi);
+    assert!(together.windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(one_by_one.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(one_by_one.len(), 20);
+    // 65 Mbit/s: the last but one ends a subframe of at most 184 bytes before the end.
+    assert_eq!(one_by_one[19], together[19]);
+    assert!(one_by_one[18] >= together[18] - 184 * 8 * 4_000 / 260 - 1);
 }

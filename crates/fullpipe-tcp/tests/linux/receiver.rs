@@ -235,6 +235,17 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
 }
 
 #[test]
+fn the_policy_of_every_second_packet_acknowledges_each_one_beyond_a_hole() {
+    // RFC 5681 section 4.2.
+    let every_second = ReceiverConfig {
+        ack_policy: AckPolicy::EverySecond,
+        ..fixed()
+    };
+    let (mut receiver, now_ns) = settled(every_second, 32);
+    assert!((33..80).all(|n| receiver.on_data(now_ns, &data(n, now_ns)).is_some()));
+}
+
+#[test]
 fn what_came_twice_is_reported_as_a_duplicate() {
     // RFC 2883 section 4.
     let (mut receiver, now_ns) = settled(config(), 32);
