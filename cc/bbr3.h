@@ -374,10 +374,12 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 		s->ecn_in_round = 1;
 	s->ce_seen = conn->delivered_ce;
 	CC_STEP();
-	bbr3_update_latest(s, conn, ack);
-	/* An application-limited sample below max_bw teaches nothing (Linux's fast path). */
+	/* An application-limited sample below max_bw teaches nothing (Linux's fast path); v3 knows
+	 * at least that it was delivered. */
 	s->sample.teaches = !s->settled || !s->sample.app_limited ||
 			    s->sample.bw >= bbr3_max_bw(s) || s->loss_in_round || s->ecn_in_round;
+	if (s->sample.teaches || !p->bbr2_rules)
+		bbr3_update_latest(s, conn, ack);
 	CC_STEP();
 	if (s->sample.teaches) {
 		bbr3_update_congestion_signals(s, p, ack, ctl->cwnd);

@@ -1,5 +1,5 @@
-//! BBRv3's answers to hand-made sequences of ACKs, each against the rule of Google's v3 `tcp_bbr.c`
-//! (google/bbr at 001a430) or of Linux that it names.
+//! BBRv3's and BBRv2's answers to hand-made sequences of ACKs, each against the rule of Google's v3
+//! `tcp_bbr.c` (google/bbr at 001a430), v2 `tcp_bbr2.c` (at 0487ade) or of Linux that it names.
 
 mod hand;
 
@@ -170,4 +170,28 @@ fn a_probe_grows_its_bound_only_where_the_window_itself_was_full() {
     };
     assert!(grows(true));
     assert!(!grows(false));
+}
+
+#[test]
+fn what_an_application_limited_sample_delivered_bounds_a_cut_in_v3_and_not_in_v2() {
+    // bbr2_fast_path() skips bbr2_update_congestion_signals(), which keeps what was delivered lately;
+    // v3 has moved that before its fast path (bbr_update_latest_delivery_signals()). After 40 packets
+    // were delivered slower than max_bw, a loss cuts the window of 30 to 180/256, 21, but not below
+    // what was delivered, where that is known.
+    for (name, expected) in [("bbr3-linux", 40), ("bbr2", 21)] {
+        let mut hand = Hand::new(name);
+        until(&mut hand, Phase::Cruise);
+        hand.round();
+        let mut ack = hand.next_ack();
+        ack.delivered = 40;
+        ack.interval_us = 60_000;
+        ack.is_app_limited = 1;
+        hand.deliver(ack);
+        hand.ctl.cwnd = 30;
+        hand.mark_lost(200, 1, false);
+        let mut ack = hand.next_ack();
+        ack.delivered = 1;
+        hand.deliver(ack);
+        assert_eq!(hand.cc.info().inflight_shortterm, expected, "{name}");
+    }
 }
