@@ -8,28 +8,44 @@ discovery rate of all tests together controlled at 0.05. A rejected test counts 
 where the means are further apart than what a reader would act on. Exit status 1 where more than
 5 % of the tests differ so, or the mean difference of means misses its target.
 
-Usage: `.venv/bin/python benches/bench_agreement.py [--cells PART ...] [--seeds 10] [--jobs 1]`.
+Usage, from the checkout:
+
+    bench_agreement.py measure vm|sim FILE [--cells AXIS=VALUE,... ...] [--seeds 10] [--seconds S]
+    bench_agreement.py compare SIM VM [--markdown]
+
+`measure` adds one line of JSON a run to FILE, which is of one build, and leaves out what it has.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from runs import recordings
+import tomli_w
 
+from fullpipe.engines.runner import run_scenario
 from fullpipe.experiments.catalogue import default_folder, load_entry
+from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.grid import Cell, cells_of
 from fullpipe.experiments.measure import measure
+from fullpipe.scenario import make_scenario
 from fullpipe.statistics.distributions import Equality, equality, rejected
 
 #: Target of the mean difference of means, over cells; a cell's own difference below it is none.
 TARGETS = {"share": 0.01, "delay": 0.02, "utilisation": 0.003, "loss": 0.003}
 RATE = 0.05
 PERMUTATIONS = 9999
+#: Of a duration that was asked for, what is left out.
+WARMUP = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -42,80 +58,170 @@ class Test:
     vm: np.ndarray[Any, np.dtype[np.float64]]
     found: Equality
 
+    @property
+    def is_large(self) -> bool:
+        """A reader would act on it."""
+        return abs(self.found.difference) > TARGETS[self.metric]
 
-def tests_of(
-    cell: Cell, metrics: dict[str, str], seeds: int, vm_seeds: int, jobs: int
-) -> list[Test]:
-    """Runs a cell on both engines and tests each metric that means something in it."""
-    documents = [
-        {**cell.document, "name": "agreement", "seed": seed + 1, "start_spread": "5ms"}
-        for seed in range(max(seeds, vm_seeds))
+
+def entry_of_cells() -> Entry:
+    """The catalogue's."""
+    return load_entry(default_folder() / "agreement.toml")
+
+
+def chosen(entry: Entry, wishes: Sequence[str]) -> list[Cell]:
+    """The cells that a wish describes, such as `cc=bbr3,queue=1 BDP`; without any, all."""
+    asked = [dict(pair.split("=", 1) for pair in wish.split(",")) for wish in wishes] or [{}]
+    return [
+        cell
+        for cell in cells_of(entry.grid, entry.scenario, "agreement")
+        if any(all(str(cell.axes.get(k)) == v for k, v in wish.items()) for wish in asked)
     ]
-    drawn = {
-        engine: [measure(metrics, made) for made in recordings(documents[:count], engine, jobs)]
-        for engine, count in (("sim", seeds), ("vm", vm_seeds))
-    }
+
+
+def run(options: argparse.Namespace) -> None:
+    """Adds what is missing to the file."""
+    entry = entry_of_cells()
+    metrics = {name: metric.value for name, metric in entry.metric.items()}
+    have = {(line["cell"], line["seed"]) for line in _lines(options.file)}
+    jobs = []
+    for cell in chosen(entry, options.cells):
+        document = {**cell.document, "name": "agreement", "start_spread": "5ms"}
+        label = cell.label
+        if options.seconds:
+            document["duration"] = f"{options.seconds}s"
+            document["warmup"] = f"{round(options.seconds * WARMUP)}s"
+            label += f", {options.seconds} s"
+        for seed in range(1, options.seeds + 1):
+            if (label, seed) not in have:
+                jobs.append((label, {**document, "seed": seed}))
+
+    def one(job: tuple[str, dict[str, Any]]) -> None:
+        label, document = job
+        with tempfile.TemporaryDirectory() as folder:
+            scenario, text = make_scenario(dict(document)), tomli_w.dumps(document)
+            out = [Path(folder) / "recording"]
+            made = run_scenario(scenario, text, out, options.engine)
+            if made.failures:
+                raise SystemExit(f"{label}: {'; '.join(made.failures)}")
+            values = measure(metrics, made.recordings[0])
+        line = {"cell": label, "seed": document["seed"], "engine": options.engine, **values}
+        with options.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for number, _ in enumerate(pool.map(one, jobs), 1):
+            print(f"\r{number} of {len(jobs)} runs", end="", file=sys.stderr)
+    print(file=sys.stderr)
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def tests_of(sim: Path, vm: Path) -> list[Test]:
+    """Every metric that means something in a cell that both files have."""
+    by_cell: list[Mapping[str, list[dict[str, Any]]]] = []
+    for file in (sim, vm):
+        cells = defaultdict(list)
+        for line in _lines(file):
+            cells[line["cell"]].append(line)
+        by_cell.append(cells)
     tests = []
-    for metric in metrics:
-        sim, vm = (np.array([run[metric] for run in drawn[engine]]) for engine in ("sim", "vm"))
-        if not np.isfinite(np.concatenate([sim, vm])).all() or (metric, cell.axes["flows"]) == (
-            "share",
-            "one",
-        ):
-            continue
-        found = equality(list(sim), list(vm), len(cell.label), PERMUTATIONS)
-        tests.append(Test(cell.label, metric, sim, vm, found))
+    for cell in (name for name in by_cell[1] if name in by_cell[0]):
+        for metric in TARGETS:
+            sim_values, vm_values = (
+                np.array([line[metric] for line in cells[cell]]) for cells in by_cell
+            )
+            is_told = np.isfinite(np.concatenate([sim_values, vm_values])).all()
+            if is_told and (metric != "share" or "flows one," not in cell):
+                found = equality(list(sim_values), list(vm_values), len(cell), PERMUTATIONS)
+                tests.append(Test(cell, metric, sim_values, vm_values, found))
     return tests
 
 
-def show(test: Test, *, is_rejected: bool) -> None:
-    """One line."""
-    sim, vm = (f"{x.mean():.3f} ± {x.std(ddof=1):.3f}" for x in (test.sim, test.vm))
-    is_large = abs(test.found.difference) > TARGETS[test.metric]
-    verdict = ("equal", "equal", "small", "differs")[2 * is_rejected + is_large]
-    print(f"  {test.metric:12} {sim:>15} {vm:>15} {test.found.p:8.4f}  {verdict}")
+def compare(options: argparse.Namespace) -> None:
+    """Prints every test and the verdict."""
+    tests = tests_of(options.sim, options.vm)
+    out = [bool(one) for one in rejected([test.found.p for test in tests], RATE)]
+    show = _markdown if options.markdown else _lines_of_tests
+    show(tests, out)
+    cells = {test.cell for test in tests}
+    apart = {test.cell for test, is_out in zip(tests, out, strict=True) if is_out}
+    differ = {t.cell for t, is_out in zip(tests, out, strict=True) if is_out and t.is_large}
+    failed = len(differ) > RATE * len(cells)
+    print(
+        f"\n{sum(out)} of {len(tests)} tests rejected, in {len(apart)} of {len(cells)} cells; "
+        f"{len(differ)} cells differ by more than a target ({len(differ) / len(cells):.0%}; "
+        f"at most {RATE:.0%})"
+    )
+    for metric, target in TARGETS.items():
+        means = [abs(test.found.difference) for test in tests if test.metric == metric]
+        failed |= bool(np.mean(means) > target)
+        print(f"{metric}: means differ by {np.mean(means):.4f} in the mean; target {target}")
+    sys.exit(int(failed))
 
 
-def main() -> None:
-    """Runs and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", nargs="*", default=[""], help="cells whose names contain one")
-    parser.add_argument("--seeds", type=int, default=10, help="runs in the simulator")
-    parser.add_argument("--vm-seeds", type=int, help="runs in the machine; as many by default")
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    entry = load_entry(default_folder() / "agreement.toml")
-    metrics = {name: metric.value for name, metric in entry.metric.items()}
-    cells = [
-        cell
-        for cell in cells_of(entry.grid, entry.scenario, "agreement")
-        if any(part in cell.label for part in options.cells)
-    ]
-    tests: list[Test] = []
-    for number, cell in enumerate(cells, 1):
-        vm_seeds = options.vm_seeds or options.seeds
-        tests += tests_of(cell, metrics, options.seeds, vm_seeds, options.jobs)
-        print(f"{number} of {len(cells)}: {cell.label}", file=sys.stderr)
-    out = rejected([test.found.p for test in tests], RATE)
-    differ = 0
+def _lines_of_tests(tests: Sequence[Test], out: Sequence[bool]) -> None:
     print(
         f"{'':14} {'sim, mean ± SD':>15} {'vm':>15} {'p':>8}  at a false discovery rate of {RATE}"
     )
-    for cell in cells:
-        print(cell.label)
-        for test, is_rejected in zip(tests, out, strict=True):
-            if test.cell == cell.label:
-                show(test, is_rejected=bool(is_rejected))
-                is_large = abs(test.found.difference) > TARGETS[test.metric]
-                differ += bool(is_rejected) and is_large
-    failed = differ > RATE * len(tests)
-    print(f"\n{differ} of {len(tests)} tests differ ({int(out.sum())} rejected); target {RATE:.0%}")
-    for metric, target in TARGETS.items():
-        apart = [abs(test.found.difference) for test in tests if test.metric == metric]
-        if apart:
-            failed |= bool(np.mean(apart) > target)
-            print(f"{metric}: means differ by {np.mean(apart):.4f} in the mean; target {target}")
-    sys.exit(int(failed))
+    cell = ""
+    for test, is_out in zip(tests, out, strict=True):
+        if test.cell != cell:
+            cell = test.cell
+            print(f"{cell} ({len(test.sim)} and {len(test.vm)} runs)")
+        sim, vm = (_mean_sd(x) for x in (test.sim, test.vm))
+        print(
+            f"  {test.metric:12} {sim:>15} {vm:>15} {test.found.p:8.4f}  {_verdict(test, is_out)}"
+        )
+
+
+def _markdown(tests: Sequence[Test], out: Sequence[bool]) -> None:
+    """A line a cell; what was rejected is bold."""
+    print("| cell | runs | " + " | ".join(TARGETS) + " |")
+    print("|---|---|" + "---|" * len(TARGETS))
+    cells: dict[str, dict[str, str]] = defaultdict(dict)
+    for test, is_out in zip(tests, out, strict=True):
+        mark = "**" if is_out and test.is_large else "*" if is_out else ""
+        text = f"{_mean_sd(test.sim)} / {_mean_sd(test.vm)}"
+        cells[test.cell][test.metric] = f"{mark}{text}{mark}"
+        cells[test.cell]["runs"] = f"{len(test.sim)} / {len(test.vm)}"
+    for cell, found in cells.items():
+        words = [found.get(name, "") for name in ("runs", *TARGETS)]
+        print(f"| {cell} | {' | '.join(words)} |")
+
+
+def _mean_sd(values: np.ndarray[Any, np.dtype[np.float64]]) -> str:
+    return f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
+
+
+def _verdict(test: Test, is_out: bool) -> str:
+    return ("equal", "equal", "small", "differs")[2 * is_out + test.is_large]
+
+
+def main() -> None:
+    """Does one of both."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(required=True)
+    verb = verbs.add_parser("measure")
+    verb.add_argument("engine", choices=("sim", "vm"))
+    verb.add_argument("file", type=Path)
+    verb.add_argument("--cells", nargs="*", default=[], metavar="AXIS=VALUE,...")
+    verb.add_argument("--seeds", type=int, default=10)
+    verb.add_argument("--seconds", type=int, help="a third of it warm-up; else the catalogue's")
+    verb.add_argument("--jobs", type=int, default=1)
+    verb.set_defaults(do=run)
+    verb = verbs.add_parser("compare")
+    verb.add_argument("sim", type=Path)
+    verb.add_argument("vm", type=Path)
+    verb.add_argument("--markdown", action="store_true")
+    verb.set_defaults(do=compare)
+    options = parser.parse_args()
+    options.do(options)
 
 
 if __name__ == "__main__":

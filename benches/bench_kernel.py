@@ -5,22 +5,31 @@
 `many`    16 and 32 BBRv3 flows in a deep buffer, with two mechanisms off (seed 004, Fig. 9)
 `cost`    guest instructions an ACK: fp_bbr3 against the kernel's bbr, and fp_cubic against cubic
 `speed`   simulated over CPU time, one flow at 100 Mbit/s and two at 10 Mbit/s
+`start`   CPU seconds of a whole `fullpipe run` whose flow only begins: all processes, from the kept
+          machine, the least of five tries; exit status 1 above 1
+`same`    20 runs from the kept machine beside busy processes against one that boots, in every table
+          and fact; exit status 1 where one differs
 
 Usage: `.venv/bin/python benches/bench_kernel.py WHAT [--kernel 6.12] [--jobs 2]
-[--paths 2,3] [--seconds 12]`; the last two are of the twins.
+[--paths 2,3] [--seconds 12] [--busy 4]`; paths and seconds are of the twins, busy of `same`.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import os
 import resource
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tomli_w
 from runs import recordings
 
 from fullpipe.engines.vm import VmEngine
@@ -40,6 +49,10 @@ PATHS = (
 )
 #: Flows and buffer in BDP, spread over both, as the file spells them.
 POINTS = {("1", "1"), ("2", "4"), ("4", "16"), ("8", "2"), ("16", "64"), ("32", "8")}
+_WHATS = ("twins", "shares", "many", "cost", "speed", "start", "same")
+_TRIES = 5
+_START_TARGET_S = 1.0
+_REPEATED = 20
 Run = Callable[[list[dict[str, Any]]], list[Recording]]
 
 
@@ -171,6 +184,65 @@ def _cpu_s(path: tuple[str, str, str, int], flows: list[dict[str, Any]]) -> floa
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def start(kernel: str) -> None:
+    """What one waits for before the first packet, and a little more: the end of the guest and the
+    recording, too."""
+    missed = False
+    for cc in ("bbr3-linux", "cubic", "kernel:cubic"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "scenario.toml")
+            file.write_text(tomli_w.dumps(_begins_only(cc)), encoding="utf-8")
+            words = ["run", str(file), "--engine", "vm", "--kernel", kernel, "--no-report", "--out"]
+            tries = [_program_s([*words, f"{folder}/{index}"]) for index in range(_TRIES + 1)]
+        found = min(tries[1:])  # the first may have booted
+        missed |= found > _START_TARGET_S
+        print(f"{cc}: {found:.2f} CPU s, the least of {_TRIES} (target {_START_TARGET_S})")
+    sys.exit(missed)
+
+
+def _begins_only(cc: str) -> dict[str, Any]:
+    path = {"rate": "10mbit", "rtt": "40ms", "buffer": "1bdp"}
+    return {"duration": "10ms", "path": path, "flow": [{"cc": cc}]}
+
+
+def _program_s(words: Sequence[str]) -> float:
+    program = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", program, *words], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def same(kernel: str, busy: int) -> None:
+    """Byte for byte."""
+    flows = ({"cc": "bbr3-linux"}, {"cc": "cubic", "start": "500ms"})
+    plan = resolve(make_scenario({**document(("20mbit", "20ms", "1bdp", 4), *flows)}))
+
+    def one(**options: Any) -> Any:
+        made = VmEngine().run(plan, lambda _done: True, {"kernel": kernel, **options})
+        return made.metadata, made.health, made.tables
+
+    metadata, health, tables = one(from_snapshot=False)
+    spins = "while True: pass"
+    spinning = [subprocess.Popen([sys.executable, "-c", spins]) for _ in range(busy)]
+    try:
+        equal = 0
+        for _ in range(_REPEATED):
+            other = one()
+            equal += (metadata, health) == other[:2] and all(
+                table.equals(other[2][name]) for name, table in tables.items()
+            )
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+    print(
+        f"{equal} of {_REPEATED} runs from the kept machine equal one that booted; load "
+        f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
+    sys.exit(equal < _REPEATED)
+
+
 def _figures(recording: Recording) -> tuple[float, float, float]:
     flow = summarise(recording)["flows"][0]
     episodes = View(recording).flows["recoveries"][0]
@@ -186,16 +258,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["twins", "shares", "many", "cost", "speed"])
+    parser.add_argument("what", choices=[*_WHATS])
     parser.add_argument("--kernel", default="6.12", help="as `fullpipe run` takes it")
     parser.add_argument("--paths", default="1,2,3,4,5", help="numbers; all")
     parser.add_argument("--seconds", type=int, help="of each run; 30 to 60")
     parser.add_argument("--jobs", type=int, default=2, help="machines at once")
+    parser.add_argument("--busy", type=int, default=4, help="processes that do nothing but spin")
     options = parser.parse_args()
     numbers = [int(number) for number in options.paths.split(",")]
     checks: dict[str, Callable[[Run], None]] = {
         "twins": partial(twins, numbers=numbers, seconds=options.seconds),
         "shares": shares, "many": many, "cost": cost, "speed": speed,
+        "start": lambda _run: start(options.kernel),
+        "same": lambda _run: same(options.kernel, options.busy),
     }  # fmt: skip
     checks[options.what](
         lambda documents: recordings(documents, "vm", options.jobs, kernel=options.kernel)

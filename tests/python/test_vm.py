@@ -178,7 +178,7 @@ def test_an_algorithm_tells_its_phases_and_its_bandwidth_from_inside_the_kernel(
 
 def test_a_machine_without_memory_dies_with_words() -> None:
     kernel = kernels.find(None, None)
-    initramfs = image.build(kernel, user_cache() / "initramfs")
+    initramfs = image.build(kernel, image.module_files(kernel), user_cache() / "initramfs")
     unpacked = vmlinux.unpacked(kernel.image, user_cache() / "vmlinux")
     small = hardware.Hardware(unpacked, initramfs, 72, 2**26)
     ended = machine.run(small, Errand({}, (), {}), lambda _done: True, False)

@@ -93,8 +93,9 @@ class VmEngine:
         if options.get("cc_cost"):
             request["cc_cost"] = True
             objects |= image.counted(plan)
-        errand = Errand(request, image.modules(plan, kernel), objects)
-        initramfs = image.build(kernel, user_cache() / "initramfs")
+        found = image.module_files(kernel)
+        errand = Errand(request, image.modules(plan, kernel, found), objects)
+        initramfs = image.build(kernel, found, user_cache() / "initramfs")
         built = Hardware(
             vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
             initramfs.resolve(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PROGRAM = "qemu-system-x86_64"
@@ -79,8 +80,13 @@ def memory_mib(least: int) -> int:
 
 def version() -> str | None:
     """QEMU's version; None where it is not installed."""
-    if shutil.which(PROGRAM) is None:
-        return None
-    answer = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, timeout=60)
+    program = shutil.which(PROGRAM)
+    return None if program is None else _version_of(program)
+
+
+@cache
+def _version_of(program: str) -> str | None:
+    """A run asks before it begins and for what it records."""
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     words = answer.stdout.split()
     return words[3] if len(words) > 3 else None

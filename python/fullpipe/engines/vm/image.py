@@ -48,9 +48,9 @@ _CC_PREFIX, _NO_CC = "tcp_", ("tcp_diag",)
 _MOST_KEPT = 8
 
 
-def build(kernel: Kernel, folder: Path) -> Path:
-    """The initramfs (cpio, newc) for a kernel, kept in `folder` under a name of its content."""
-    found = _found(kernel)
+def build(kernel: Kernel, found: Mapping[str, Path], folder: Path) -> Path:
+    """The initramfs (cpio, newc) for a kernel with these modules, kept in `folder` under a name of
+    its content."""
     name = _name_of_sources(found)
     for kept in folder.glob(f"{name}-*"):
         digest = kept.name.removeprefix(f"{name}-")
@@ -68,10 +68,10 @@ def build(kernel: Kernel, folder: Path) -> Path:
     return kept
 
 
-def modules(plan: Mapping[str, Any], kernel: Kernel) -> list[str]:
+def modules(plan: Mapping[str, Any], kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
     """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
     where it lacks one."""
-    found, builtin = _found(kernel), _builtin(kernel)
+    builtin = _builtin(kernel)
     wanted = [name for name in _wanted(plan) if name not in builtin]
     for name in wanted:
         if name not in found:
@@ -134,15 +134,14 @@ def _ready_objects() -> list[Path]:
     return [assets.bpf_object(name) for name in sorted(names)]
 
 
-def _found(kernel: Kernel) -> dict[str, Path]:
+def module_files(kernel: Kernel) -> dict[str, Path]:
     """The files of a kernel's modules by name."""
-    paths = (
-        Path(folder) / file
+    return {
+        file.split(".")[0].replace("-", "_"): Path(folder, file)
         for folder, _, files in sorted(os.walk(kernel.modules))
         for file in files
         if file.endswith(_ENDINGS)
-    )
-    return {path.name.split(".")[0].replace("-", "_"): path for path in paths}
+    }
 
 
 def _name_of_sources(found: Mapping[str, Path]) -> str:
