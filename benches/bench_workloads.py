@@ -1,10 +1,10 @@
 """Workloads in the simulator against the same over real sockets in the virtual machine.
 
-Prints mean and 99th percentile of the slowdown of a few hundred flows that come and go, on four
-paths of 20 Mbit/s (targets: within 5 and 15 %; the simulator's over runs that begin microseconds
-apart, since single runs of the same arrivals differ by chance); the page times of three pages
-(target: within 5 %); those of this host's curl and lighttpd in the machine against the agent's own
-(target: within 3 %); and the shares and pings of RRUL's four classes through CAKE diffserv4 at 20
+Prints mean and 99th percentile of the slowdown of a few hundred flows that come and go, and their
+timeouts, on four paths of 20 Mbit/s (targets: within 5 and 15 %; the simulator's over runs that
+begin microseconds apart, since single runs of the same arrivals differ by chance); the page times
+of three pages (target: within 5 %); those of this host's curl and lighttpd in the machine against
+the agent's own (target: within 3 %); and shares and pings of RRUL's classes, CAKE diffserv4 at 20
 Mbit/s both ways (target: within 10 %). Both engines see the same arrivals. `--only PART` runs what
 has PART in its name, `--seeds N` so many seeds of traffic. Exit status 1 where a target is missed.
 """
@@ -93,11 +93,14 @@ def begun_later(document: dict[str, Any], later_us: int) -> dict[str, Any]:
     return {"duration": TRAFFIC_LENGTH, **document, "traffic": groups}
 
 
-def slowdowns(recording: Recording) -> Any:
-    """Of every flow that ended."""
-    every = [flows.slowdown for flows in traffic_flows(View(recording, start_s=0.0))]
-    slow = np.concatenate(every)
-    return slow[~np.isnan(slow)]
+def ended(recording: Recording) -> Any:
+    """Slowdown and timeouts of every flow that ended."""
+    every = [
+        np.stack((flows.slowdown, flows.timeouts))
+        for flows in traffic_flows(View(recording, start_s=0.0))
+    ]
+    both = np.concatenate(every, axis=1)
+    return both[:, ~np.isnan(both[0])]
 
 
 def pages_of(levels: Any, protocol: str, count: int) -> dict[str, Any]:
@@ -184,16 +187,19 @@ def main() -> None:
                 found = []
                 for engine in ENGINES:
                     runs = [
-                        slowdowns(recorded(begun_later(document, run * LATER_US), engine, seed,
+                        ended(recorded(begun_later(document, run * LATER_US), engine, seed,
                                            f"{folder}/{name.replace(' ', '_')}{run}"))
                         for seed in range(1, options.seeds + 1)
                         for run in range(SIM_RUNS if engine == "sim" else 1)
                     ]  # fmt: skip
-                    found.append(np.concatenate(runs))
-                sim, vm = found
-                print(f"{name}: {sim.size // SIM_RUNS} and {vm.size} flows ended")
+                    found.append(np.concatenate(runs, axis=1))
+                (sim, sim_timeouts), (vm, vm_timeouts) = found
+                print(
+                    f"{name}: {sim.size // SIM_RUNS} and {vm.size} flows ended, with "
+                    f"{sim_timeouts.sum() / SIM_RUNS:.1f} and {vm_timeouts.sum():.0f} timeouts"
+                )
                 hold("  mean slowdown", sim.mean(), vm.mean(), "", 0.05)
-                p99 = [float(np.quantile(values, 0.99)) for values in found]
+                p99 = [float(np.quantile(values, 0.99)) for values in (sim, vm)]
                 hold("  99th percentile", *p99, "", 0.15)
         for name, page in PAGES.items():
             if options.only in name:
