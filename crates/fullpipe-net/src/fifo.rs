@@ -31,6 +31,7 @@ impl<P> Fifo<P> {
 
 impl<P: Packet> Discipline<P> for Fifo<P> {
     /// A packet that would exceed a limit is dropped (bfifo_enqueue(), pfifo_enqueue()).
+    #[inline]
     fn enqueue(&mut self, _now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
         let bytes = self.bytes + u64::from(packet.wire_bytes());
         if bytes > self.limit_bytes || self.packets.len() >= self.limit_packets {
@@ -41,6 +42,7 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         self.packets.push_back(packet);
     }
 
+    #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.wire_bytes());

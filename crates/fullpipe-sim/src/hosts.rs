@@ -153,11 +153,11 @@ impl Simulation<'_> {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
         let direct = self.plan.host.pacing == Pacing::Internal && access_bps == 0;
-        for data in outgoing.drain(..) {
-            self.count_sent(&data);
+        for data in outgoing.iter() {
+            self.count_sent(data);
             if self.pcap.is_some() {
                 let begin = self.connections[flow].sender.sequence_bytes(data.number);
-                self.capture(|pcap| pcap.data(flow as u32, begin, &data));
+                self.capture(|pcap| pcap.data(flow as u32, begin, data));
             }
             if direct {
                 self.enter(flow, data);
@@ -182,8 +182,9 @@ impl Simulation<'_> {
                 self.agenda
                     .schedule(enters_ns, Event::Departure(flow as u32));
             }
-            connection.leaving.push_back((enters_ns, data));
+            connection.leaving.push_back((enters_ns, *data));
         }
+        outgoing.clear();
         made_room
     }
 
@@ -198,15 +199,15 @@ impl Simulation<'_> {
             let connection = &mut self.connections[flow];
             connection.leaving.pop_front();
             connection.sender.departed(u64::from(data.payload_bytes));
-            self.enter(flow, data);
+            self.enter(flow, &data);
         }
         self.transmit(flow);
     }
 
     /// A data packet leaves its sender's host.
-    fn enter(&mut self, flow: usize, data: Data) {
+    fn enter(&mut self, flow: usize, data: &Data) {
         let way = self.connections[flow].data_way;
-        let mut packet = self.packet(flow, way, Body::Data(data));
+        let mut packet = self.packet(flow, way, Body::Data(*data));
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
             self.enter_row(way, packet);
@@ -261,7 +262,7 @@ impl Simulation<'_> {
     }
 
     /// A packet leaves the row for the delay line of its owner's host.
-    pub(crate) fn leave_row(&mut self, at_ns: u64, way: Way, packet: Travelling) {
+    pub(crate) fn leave_row(&mut self, at_ns: u64, way: Way, packet: &Travelling) {
         let index = packet.owner as usize * 2 + way.index();
         let enters_ns = match packet.body {
             Body::Ack(_) => {
@@ -274,7 +275,7 @@ impl Simulation<'_> {
         let due_ns = line.due_ns(enters_ns);
         if due_ns <= self.now_ns && line.packets.is_empty() {
             self.reach(way, packet);
-        } else if line.packets.push(due_ns, packet).is_some() {
+        } else if line.packets.push(due_ns, *packet).is_some() {
             self.await_head(index);
         }
     }
@@ -286,7 +287,7 @@ impl Simulation<'_> {
         self.lines[index].awaited_ns = None;
         while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
             // Whatever this sets off may come back to this very line.
-            self.reach(Way::BOTH[index % 2], packet);
+            self.reach(Way::BOTH[index % 2], &packet);
         }
         self.await_head(index);
     }
@@ -301,8 +302,8 @@ impl Simulation<'_> {
     }
 
     /// A host handles a packet that has reached it.
-    pub(crate) fn deliver(&mut self, way: Way, packet: Travelling) {
-        match packet.body {
+    pub(crate) fn deliver(&mut self, way: Way, packet: &Travelling) {
+        match &packet.body {
             Body::Data(data) => {
                 let flow = self.place(packet.owner);
                 match data.payload_bytes {
@@ -312,7 +313,7 @@ impl Simulation<'_> {
                 let connection = &mut self.connections[flow];
                 connection.handshake.on_data();
                 connection.receiver_host.handle(self.now_ns);
-                let answer = connection.receiver.on_data(self.now_ns, &data);
+                let answer = connection.receiver.on_data(self.now_ns, data);
                 if let Some(ack) = connection.receiver.take_earlier() {
                     self.send_ack(flow, ack);
                 }
@@ -323,46 +324,46 @@ impl Simulation<'_> {
                 if self.connections[flow].page.is_some() {
                     self.page_data(flow);
                 }
-                self.is_gone(&packet);
+                self.is_gone(packet);
             }
             Body::Ack(ack) => {
                 let flow = self.place(packet.owner);
                 let connection = &mut self.connections[flow];
-                connection.sender.on_ack(self.now_ns, &ack);
+                connection.sender.on_ack(self.now_ns, ack);
                 if self.pcap.is_some() {
                     let edges =
-                        AckEdges::new(&ack, |number| connection.sender.sequence_bytes(number));
+                        AckEdges::new(ack, |number| connection.sender.sequence_bytes(number));
                     let at_ns = self.now_ns;
                     let is_accurate = connection.sender.is_accurate();
-                    self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, &ack, is_accurate));
+                    self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, ack, is_accurate));
                 }
                 if ack.fin {
                     self.send_last_ack(flow);
                 }
                 self.transmit(flow);
                 self.complete(flow);
-                self.is_gone(&packet);
+                self.is_gone(packet);
             }
             Body::Opening(opening) => {
-                self.on_opening(self.place(packet.owner), way, &opening);
-                self.is_gone(&packet);
+                self.on_opening(self.place(packet.owner), way, opening);
+                self.is_gone(packet);
             }
             Body::LastAck => {
                 self.control.delivered += 1;
                 let flow = self.place(packet.owner);
                 self.connections[flow].receiver.on_last_ack();
-                self.is_gone(&packet);
+                self.is_gone(packet);
             }
-            Body::Name { page, number, .. } => {
+            &Body::Name { page, number, .. } => {
                 self.on_name(packet.owner as usize, way, page, number);
             }
-            Body::Datagram { row, .. } => self.on_datagram(row),
-            Body::Probe { row } if way == Way::Forward => {
+            &Body::Datagram { row, .. } => self.on_datagram(row),
+            &Body::Probe { row } if way == Way::Forward => {
                 let owner = packet.owner as usize;
                 let answer = self.packet_of(owner, Way::Reverse, Body::Probe { row });
                 self.enter_row(Way::Reverse, answer);
             }
-            Body::Probe { row } => {
+            &Body::Probe { row } => {
                 let row = &mut self.tables.ping_samples[row as usize];
                 row.rtt_us = Some(self.now_ns / 1000 - row.t_us);
             }

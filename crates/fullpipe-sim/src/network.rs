@@ -130,7 +130,7 @@ impl Simulation<'_> {
         let network = &mut self.network;
         if let Some(delay_ns) = network.constant_delays_ns[link * 2 + way.index()] {
             let at_ns = self.now_ns + delay_ns;
-            return self.take_on(link, Exit { at_ns, way, packet });
+            return self.take_on(link, &Exit { at_ns, way, packet });
         }
         let begin = network.passed.out.len();
         network.links[link].offer(self.now_ns, way, packet, &mut network.passed);
@@ -161,14 +161,18 @@ impl Simulation<'_> {
         let end = self.network.passed.out.len();
         for index in begin..end {
             let exit = self.network.passed.out[index];
-            self.take_on(link, exit);
+            self.take_on(link, &exit);
         }
         self.network.passed.out.truncate(begin);
         self.network.arm(&mut self.agenda, link, timer);
     }
 
-    fn take_on(&mut self, link: usize, exit: Exit<Travelling>) {
-        let Exit { at_ns, way, packet } = exit;
+    fn take_on(&mut self, link: usize, exit: &Exit<Travelling>) {
+        let &Exit {
+            at_ns,
+            way,
+            ref packet,
+        } = exit;
         let Some(next) = self.network.next_link(packet.owner, link, way) else {
             self.leave_row(at_ns, way, packet);
             return;
@@ -176,8 +180,8 @@ impl Simulation<'_> {
         let index = link * 2 + way.index();
         let line = &mut self.network.between[index].0;
         if at_ns <= self.now_ns && line.is_empty() {
-            self.offer(next, way, packet);
-        } else if line.push(at_ns, packet).is_some() {
+            self.offer(next, way, *packet);
+        } else if line.push(at_ns, *packet).is_some() {
             self.await_between(index);
         }
     }

@@ -59,7 +59,7 @@ impl Processor {
 
 impl Simulation<'_> {
     /// A packet reaches the host at the end of its way.
-    pub(crate) fn reach(&mut self, way: Way, packet: Travelling) {
+    pub(crate) fn reach(&mut self, way: Way, packet: &Travelling) {
         let now_ns = self.now_ns;
         let Some(processors) = &mut self.processors else {
             return self.deliver(way, packet);
@@ -69,7 +69,7 @@ impl Simulation<'_> {
         };
         let index = packet.label.end(way);
         let processor = processors.of(index);
-        processor.waiting.push_back(packet);
+        processor.waiting.push_back(*packet);
         if processor.waiting.len() == 1 {
             let done_ns = processor.take(now_ns, cost_ns);
             self.agenda.schedule(done_ns, Event::Work(index as u32));
@@ -83,7 +83,7 @@ impl Simulation<'_> {
             return;
         };
         // It stays at the head meanwhile: what it sets off may reach this very host.
-        self.deliver(Way::BOTH[index % 2], packet);
+        self.deliver(Way::BOTH[index % 2], &packet);
         let Some(processors) = &mut self.processors else {
             return;
         };

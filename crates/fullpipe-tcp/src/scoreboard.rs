@@ -60,7 +60,7 @@ impl Scoreboard {
     }
 
     /// Makes room for packets `from..=to`.
-    pub(crate) fn reserve(&mut self, from: u32, to: u32) {
+    fn reserve(&mut self, from: u32, to: u32) {
         let need = (to - from + 1) as usize;
         if need <= self.ring.len() {
             return;
@@ -94,15 +94,31 @@ impl Scoreboard {
         self.get(number).next
     }
 
-    /// A packet is sent: it becomes the newest transmission.
-    pub(crate) fn sent(&mut self, number: u32) {
-        self.transmissions = self.transmissions.wrapping_add(1);
-        self.get_mut(number).order = self.transmissions;
-        self.append(number);
+    /// A packet is sent for the first time, `from` being the oldest that is kept. Its record still says
+    /// what is left of another packet's, flags apart.
+    pub(crate) fn sent_first(&mut self, from: u32, number: u32) -> &mut Sent {
+        self.reserve(from, number);
+        self.get_mut(number).flags = 0;
+        self.newest(number)
     }
 
-    fn append(&mut self, number: u32) {
+    /// A packet is sent again.
+    pub(crate) fn sent_again(&mut self, number: u32) -> &mut Sent {
         self.unlink(number);
+        self.get_mut(number).flags |= EVER_RETRANS;
+        self.newest(number)
+    }
+
+    /// A packet outside the order of sending becomes the newest transmission.
+    fn newest(&mut self, number: u32) -> &mut Sent {
+        self.transmissions = self.transmissions.wrapping_add(1);
+        let order = self.transmissions;
+        let record = self.append(number);
+        record.order = order;
+        record
+    }
+
+    fn append(&mut self, number: u32) -> &mut Sent {
         let tail = self.tail;
         let record = self.get_mut(number);
         record.flags |= LISTED;
@@ -114,6 +130,7 @@ impl Scoreboard {
             self.get_mut(tail).next = number;
         }
         self.tail = number;
+        self.get_mut(number)
     }
 
     /// Puts what timeouts took out of the order of sending back to its place.
@@ -129,6 +146,7 @@ impl Scoreboard {
         out.sort_by_key(|&number| std::cmp::Reverse(newest.wrapping_sub(self.get(number).order)));
         for number in out {
             self.get_mut(number).flags &= !TIMED_OUT;
+            self.unlink(number);
             self.append(number);
         }
     }

@@ -4,7 +4,7 @@ use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_scenario::Pacing;
 
 use crate::packet::Data;
-use crate::scoreboard::{APP_LIMITED, EVER_RETRANS, LOST, RETRANS, SACKED, TIMED_OUT};
+use crate::scoreboard::{APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Sender, TimerKind};
 use crate::ticks::expires_ns;
 
@@ -19,6 +19,15 @@ const TRUESIZE_BYTES: u64 = 2304;
 /// (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
 const UNPACED_PACKETS: u64 = 10;
 const NS_PER_MS: u64 = 1_000_000;
+
+/// What a packet's record says of the burst that it is sent in.
+struct InBurst {
+    departs_ns: u64,
+    /// In flight once all of it was sent.
+    inflight: u32,
+    /// Packets of it that are sent after this one.
+    behind: u16,
+}
 
 impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
@@ -264,11 +273,12 @@ impl Sender {
         let leader = out.len();
         let burst_inflight = self.inflight() + count;
         for place in 0..count {
-            payload += u64::from(self.send_one(number + place, departs_ns, again, out));
-            let record = self.board.get_mut(number + place);
-            record.burst_inflight = burst_inflight;
-            record.lost = self.lost;
-            record.behind = (count - 1 - place) as u16;
+            let burst = InBurst {
+                departs_ns,
+                inflight: burst_inflight,
+                behind: (count - 1 - place) as u16,
+            };
+            payload += u64::from(self.send_one(number + place, &burst, again, out));
         }
         let burst = &mut out[leader..];
         if let Some(first) = burst.first_mut() {
@@ -307,21 +317,21 @@ impl Sender {
         }
     }
 
-    fn send_one(&mut self, number: u32, departs_ns: u64, again: bool, out: &mut Vec<Data>) -> u32 {
+    fn send_one(&mut self, number: u32, burst: &InBurst, again: bool, out: &mut Vec<Data>) -> u32 {
         let nothing_out = self.packets_out() == 0;
-        if !again {
-            self.board.reserve(self.snd_una, number);
-            self.board.get_mut(number).flags = 0;
-            self.snd_nxt = number + 1;
-        }
-        let record = self.board.get_mut(number);
-        record.at_ns = departs_ns;
-        self.rate.sent(record, departs_ns / 1000, nothing_out);
-        if again {
-            record.flags |= EVER_RETRANS;
+        let departs_ns = burst.departs_ns;
+        let record = if again {
             self.totals.packets_retransmitted += 1;
-        }
-        self.board.sent(number);
+            self.board.sent_again(number)
+        } else {
+            self.snd_nxt = number + 1;
+            self.board.sent_first(self.snd_una, number)
+        };
+        record.at_ns = departs_ns;
+        record.burst_inflight = burst.inflight;
+        record.lost = self.lost;
+        record.behind = burst.behind;
+        self.rate.sent(record, departs_ns / 1000, nothing_out);
         let (end, is_lone_fin) = (self.data_end(), self.lone_fin == Some(number));
         let payload_bytes = match number + 1 {
             _ if is_lone_fin => 0,
