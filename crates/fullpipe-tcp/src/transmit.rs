@@ -227,8 +227,10 @@ impl Sender {
     /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon.
     fn defers(&self, room: u32, window_room: u32, max_burst: u32, unsent: u32) -> bool {
         let limit = room.min(window_room);
+        // Of a flow that is paced the last departure is the one that its rate allows next
+        // (tcp_wstamp_ns), so that a burst which its timer lets go may wait.
         if self.ca_state >= CaState::Recovery
-            || self.now_ns.saturating_sub(self.last_send_ns) > NS_PER_MS
+            || self.now_ns.saturating_sub(self.edt_ns) > NS_PER_MS
             || limit >= max_burst
             || unsent <= limit
             || self.packets_out() == 0

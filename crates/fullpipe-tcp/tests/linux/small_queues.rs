@@ -219,3 +219,28 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
     }
     assert_eq!((sent(MS, MS / 2), sent(MS, MS / 2 + 1)), (0, 1));
 }
+
+#[test]
+fn what_a_paced_flows_timer_lets_go_may_be_held_back_however_long_ago_the_last_packet_left() {
+    // tcp_tso_should_defer() asks whether the last write was recent by tcp_wstamp_ns, which pacing
+    // moves on to when the next packet may leave (tcp_update_skb_after_send()). BBRv1 begins with
+    // 2.89 x 0.99 times thirteen packets an RTT of 100 ms: two take 5.4 ms, half of which a late
+    // timer gives back.
+    let sent = |last_ns: u64| {
+        let settings = SenderConfig {
+            gso_max_segments: 2,
+            initial_cwnd: 13,
+            written_by_application: true,
+            ..config()
+        };
+        let mut sender = sender_over(100 * MS, "bbr1", settings);
+        sender.write(10);
+        assert_eq!(sends(&mut sender, START).len(), 10);
+        sender.write(2);
+        assert_eq!(sends(&mut sender, START + last_ns).len(), 2);
+        sender.write(2);
+        sends(&mut sender, START + 100 * MS - MS / 2).len()
+    };
+    assert_eq!(sent(96 * MS), 0, "its turn was at 98.7 ms");
+    assert_eq!(sent(90 * MS), 1, "its turn was at 92.7 ms");
+}
