@@ -36,6 +36,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 import tomli_w
+from installed import compile_modules
 from sweep_timed import FOLDER
 
 from fullpipe.sweep.store import Store
@@ -324,6 +325,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     wanted = given.only or PARTS
     cells, many, seconds = (1600, 16_000, 10.0) if given.quick else (10_000, 100_000, 30.0)
+    compile_modules()
     # What a command leaves behind, its fork server, becomes a child of this process.
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     ok = True

@@ -169,7 +169,7 @@ class Path(Part):
     rtt: Time = Field(description="base RTT: no queue, no serialization")
     buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
     qdisc: QdiscName = Field("fifo", description="what manages the queue")
-    qdisc_options: QdiscOptions = QdiscOptions()
+    qdisc_options: QdiscOptions = QdiscOptions.model_construct()
     forward_delay: Time = Field(
         0, description="part of the base RTT that lies behind the bottleneck; the rest is on the "
         "way back, where testbeds put it"
@@ -214,7 +214,7 @@ class LinkWay(DamageKeys):
     delay: Time | None = Field(None, description="one-way delay; of the way back: as forward")
     buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
     qdisc: QdiscName = Field("fifo", description="what manages the queue")
-    qdisc_options: QdiscOptions = QdiscOptions()
+    qdisc_options: QdiscOptions = QdiscOptions.model_construct()
     loss: Ratio = Field(0.0, description="random loss before the queue, of probes too")
     loss_correlation: Ratio = Field(0.0, description="netem's correlation of that loss")
     loss_marks: bool = Field(False, description="mark CE instead of dropping (netem ecn)")
@@ -301,7 +301,7 @@ class Link(LinkWay):
         "and all stations share, behind a queue of its rate where it has one"
     )  # fmt: skip
     wifi: WifiOptions | None = None
-    reverse: LinkWay = LinkWay()
+    reverse: LinkWay = LinkWay.model_construct()
 
     @model_validator(mode="after")
     def _consistent_kind(self) -> Link:
@@ -487,7 +487,7 @@ class Scenario(Part):
         default_factory=list, max_length=64, description="flows that come and go"
     )
     probe: list[Probe] = Field(default_factory=list, max_length=16)
-    host: Host = Host()
+    host: Host = Host.model_construct()
     cc: dict[str, CcTable] = Field(
         default_factory=dict, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and "
         'variants, [cc.cubic85] base = "cubic" beta = 0.85'

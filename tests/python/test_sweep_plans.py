@@ -16,7 +16,7 @@ from fullpipe.scenario import make_scenario
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.keys import piece, run_key
-from fullpipe.sweep.measures import version_of
+from fullpipe.sweep.measures import facts_of, version_of
 from fullpipe.sweep.templates import fields_of, fill_scenario
 
 PATH = {"rate": "10mbit", "rtt": "{rtt}", "buffer": "{buffer}bdp"}
@@ -71,7 +71,9 @@ def test_cells_have_the_plans_that_each_has_alone(name: str, tmp_path: Path) -> 
         alone = {**resolve(scenario, scenario.seed + index % 2), "name": ""}
         text = to_json(alone)
         assert spool[one.run.offset :][: one.run.plan_bytes] == text
-        key = run_key([piece(text)], "sim", scenario.warmup, version_of(alone), {})
+        facts = facts_of("", alone, alone["seed"], "sim", scenario.warmup)
+        version = version_of(alone, facts.queue)
+        key = run_key([piece(text)], "sim", scenario.warmup, version, {})
         assert one.run.facts.key == key == one.cell.keys[index % 2]
         assert one.run.facts.seed == alone["seed"]
 
@@ -104,7 +106,7 @@ def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_somethin
         "pages": {"path": path, "page": [{**flow, "levels": [["10kB"]]}]},
     }.items():
         plan = resolve(make_scenario({"duration": "2s", **part}))
-        versions[name] = version_of(plan)
+        versions[name] = version_of(plan, facts_of("", plan, 1, "sim", 0).queue)
     assert versions == {"flows": 1, "downloads": 1, "datagrams": 2, "links": 3, "pages": 3}
     text = b'{"seed":1,"flows":[{}],"host":{}}'
     core = hashlib.sha256(f"core={_native.sim.components()['core']}".encode()).hexdigest()

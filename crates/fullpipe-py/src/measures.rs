@@ -19,18 +19,22 @@ impl PyMeasures {
         Self::default()
     }
 
-    /// Adds a run. `queue` is that of the bottleneck, of this rate (None: not limited).
+    /// Adds a run, whose tables are then gone. `queue` is that of the bottleneck, of this rate (None:
+    /// not limited). Raises ValueError where they are gone already.
     fn add(
         &mut self,
-        tables: &PyTables,
+        tables: &mut PyTables,
         warmup_ns: u64,
         duration_ns: u64,
         queue: &str,
         rate_bps: Option<f64>,
         rtt_ns: u64,
-    ) {
+    ) -> PyResult<()> {
+        let tables = tables.0.take();
+        let tables = tables.ok_or_else(|| PyValueError::new_err("these tables were taken"))?;
         let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
-        self.0.add(Samples::of(&tables.0, queue), &facts);
+        self.0.add(Samples::of(tables, queue), &facts);
+        Ok(())
     }
 
     /// Adds a recorded run: table -> column -> 64-bit floats as little-endian bytes, NaN for null, or

@@ -75,7 +75,7 @@ fn run<'py>(
 #[pyfunction]
 fn simulate(py: Python<'_>, plan_json: &str) -> PyResult<PyTables> {
     let plan = read(plan_json)?;
-    simulated(py, &plan, None, None, None, None).map(|outcome| PyTables(outcome.tables))
+    simulated(py, &plan, None, None, None, None).map(|outcome| PyTables(Some(outcome.tables)))
 }
 
 fn read(plan_json: &str) -> PyResult<Plan> {

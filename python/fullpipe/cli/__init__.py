@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from fullpipe.cli import libraries
 from fullpipe.cli.completion import COMPLETE_VARIABLE, prepare
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.errors import RunError, UserError
@@ -111,6 +112,7 @@ def main() -> None:
     """Runs the command line; exits with its status."""
     # `timeout`, a batch system or a service manager end a run as Ctrl-C does: nothing is lost.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    libraries.tell()
     # Libraries make little garbage while they load; looking for it is a tenth of the time.
     gc.set_threshold(20_000)
     try:

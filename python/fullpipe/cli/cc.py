@@ -13,7 +13,8 @@ from rich.table import Table
 from fullpipe.cc_sets import cc_set, cc_sets
 from fullpipe.cli.completion import congestion_controls
 from fullpipe.cli.ending import fail
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 from fullpipe.outside import is_file_name
 from fullpipe.outside.new import LIKE, write_new

@@ -13,7 +13,9 @@ import typer
 from rich.table import Table
 
 from fullpipe import units
-from fullpipe.cli.output import console, number, progress, say
+from fullpipe.cli.bars import progress
+from fullpipe.cli.output import console, number
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 
 if TYPE_CHECKING:

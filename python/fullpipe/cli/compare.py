@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tomli_w
 import typer
 
+from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import congestion_controls, engines
 from fullpipe.cli.ending import INTERRUPTED, fail
-from fullpipe.cli.output import comparison_table, console, progress, say, warn
+from fullpipe.cli.output import comparison_table, console
+from fullpipe.cli.saying import say, warn
 from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
 

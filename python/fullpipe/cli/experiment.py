@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
+from fullpipe.cli.bars import progress_of_runs
 from fullpipe.cli.ending import fail
-from fullpipe.cli.output import console, messages, say
+from fullpipe.cli.output import console, messages
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 from fullpipe.writing import write_text
 
 if TYPE_CHECKING:  # help waits for none of these
-    from fullpipe.experiments import Entry, EntryVerdicts, Progress, Store
+    from fullpipe.experiments import Entry, EntryVerdicts, Store
     from fullpipe.experiments.entry import Size
     from fullpipe.experiments.results import Results
     from fullpipe.experiments.runner import Outcome
@@ -168,7 +166,7 @@ def run(
     size = _size(full)
     kept = _store(store)
     begin = time.monotonic()
-    with _progress() as update:
+    with progress_of_runs() as update:
         outcome = run_entries(
             entries, kept, size, engine or (), repeat, keep_recordings, jobs, update, where
         )
@@ -363,24 +361,3 @@ def _print(found: EntryVerdicts) -> None:
             details.append(f"rests on {GRADES[verdict.grade]}")
         if details:
             console.print(f"    {'; '.join(details)}", style="dim", markup=False)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
-    columns = (
-        TextColumn("runs"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[runs]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=messages, transient=True) as bar:
-        task = bar.add_task("runs", total=1.0, runs="", left="")
-
-        def update(progress: Progress) -> None:
-            left = "" if progress.left_s is None else f"{progress.left_s:.0f} s left"
-            runs = f"{progress.done} of {progress.total}"
-            bar.update(task, completed=progress.share, runs=runs, left=left)
-
-        yield update

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def hunt(
     A hunt goes on without the ingredients that it found to matter, and so may find several
     causes. The same seed and budget find the same."""
     from fullpipe.cc_sets import cc_set
-    from fullpipe.cli.output import progress
+    from fullpipe.cli.bars import progress
     from fullpipe.hunt.hunting import PACKETS_A_SECOND, Hunt
     from fullpipe.hunt.leaving import leave
     from fullpipe.hunt.space import SHOWN, Worst

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.completion import congestion_controls
-from fullpipe.cli.output import console, number, say
+from fullpipe.cli.output import console, number
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 from fullpipe.units import UnitError, parse_time
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from fullpipe.cli.output import console, messages, percent, progress
+from fullpipe.cli.bars import progress
+from fullpipe.cli.output import console, messages, percent
 from fullpipe.errors import UserError
 from fullpipe.units import NS_PER_S, UnitError, parse_buffer, parse_rate, parse_time
 

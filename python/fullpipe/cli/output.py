@@ -1,16 +1,13 @@
-"""What commands share on the screen: errors, tables, progress."""
+"""What commands share on the screen: tables, and the two consoles."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -22,43 +19,6 @@ WIDTH = 100
 console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
 #: Progress and messages go to stderr, so that stdout can be piped.
 messages = Console(stderr=True, highlight=False)
-
-
-def say(line: str, style: str | None = None) -> None:
-    """Prints one line to stderr as it is: not wrapped, since it may hold a path."""
-    messages.print(line, style=style, markup=False, soft_wrap=True)
-
-
-def warn(what: str, reasons: list[str]) -> None:
-    """Prints why a run is not to be trusted, one line a reason."""
-    for reason in reasons:
-        say(f"warning: {what}: {reason}", "bold red")
-
-
-@contextmanager
-def progress(label: str, simulated_s: float) -> Iterator[Callable[[float], None]]:
-    """Shows how much is done, how fast (simulated over real time) and how long it will take.
-
-    Gives a function that takes the share done."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    begin = time.monotonic()
-    with Progress(*columns, console=messages, transient=True) as bar:
-        task = bar.add_task(label, total=1.0, speed="")
-
-        def update(share: float) -> None:
-            spent = max(time.monotonic() - begin, 1e-3)
-            speed = f"{share * simulated_s / spent:.3g} x real time"
-            bar.update(task, completed=min(share, 1.0), speed=speed)
-
-        yield update
 
 
 def run_table(summaries: list[dict[str, Any]], per_flow: bool = False) -> Table:

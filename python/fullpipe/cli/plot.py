@@ -10,7 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 
 StoreFolder = Annotated[Path, typer.Argument(metavar="DIR", help="a store that a sweep filled")]

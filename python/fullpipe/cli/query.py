@@ -11,7 +11,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console
+from fullpipe.cli.saying import say
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.ending import fail
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console
+from fullpipe.cli.saying import say
 
 if TYPE_CHECKING:
     from fullpipe.kernel import Replay

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fullpipe.cli.output import say, warn
+from fullpipe.cli.saying import say, warn
 from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
 

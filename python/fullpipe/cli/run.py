@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tomli_w
 import typer
 
+from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import engines
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import (
@@ -18,13 +19,11 @@ from fullpipe.cli.output import (
     link_table,
     page_table,
     path_line,
-    progress,
     run_table,
-    say,
     stream_table,
     traffic_table,
-    warn,
 )
+from fullpipe.cli.saying import say, warn
 from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from fullpipe.cli.output import console, say
+from fullpipe.cli.output import console
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
@@ -109,12 +110,12 @@ def _card(
     store: Any,
     whole: bool,
 ) -> dict[str, Any]:
-    from fullpipe.cli.sweep import progress_bar
+    from fullpipe.cli.bars import progress_of_runs
     from fullpipe.scorecard.card import run_card
     from fullpipe.scorecard.draft import run_draft
     from fullpipe.scorecard.draft_items import draft_items
 
-    with progress_bar() as update:
+    with progress_of_runs() as update:
         card = run_card(cc, against, chosen, store, quick, engine, jobs, update)
         if whole and engine == "sim":
             results = run_draft(cc, draft_items(), store, quick, jobs, update)
@@ -198,7 +199,7 @@ def _print(card: dict[str, Any]) -> None:
 
 
 def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Any) -> int:
-    from fullpipe.cli.sweep import progress_bar
+    from fullpipe.cli.bars import progress_of_runs
     from fullpipe.scorecard.draft import run_draft
     from fullpipe.scorecard.draft_items import draft_items
 
@@ -206,7 +207,7 @@ def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, sto
     if not chosen:
         known = ", ".join(item.id for item in draft_items())
         raise UserError(f"--only {only}: unknown; known are draft, {known}")
-    with progress_bar() as update:
+    with progress_of_runs() as update:
         results = run_draft(cc, chosen, store, quick, jobs, update)
     if as_json:
         print(json.dumps({"items": [found.document(cc) for found in results]}))

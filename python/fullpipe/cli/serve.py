@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fullpipe.cli.output import say
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 
 

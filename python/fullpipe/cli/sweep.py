@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 import typer
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from typer.core import TyperGroup
 
+from fullpipe.cli.bars import duration, progress_of_runs
 from fullpipe.cli.ending import INTERRUPTED, fail
-from fullpipe.cli.output import console, messages, say
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 from fullpipe.writing import write_text
 
@@ -25,7 +21,7 @@ if TYPE_CHECKING:  # help waits for none of these
     from fullpipe.sweep.cells import Cell
     from fullpipe.sweep.file import Sweep
     from fullpipe.sweep.running import Outcome, Shard
-    from fullpipe.sweep.schedule import Executor, Progress
+    from fullpipe.sweep.schedule import Executor
 
 #: Failed runs that are listed one by one.
 _LISTED = 10
@@ -88,7 +84,7 @@ def run(
         return 0
     store = Store(folder, create=True)
     begin = time.monotonic()
-    with progress_bar() as update:
+    with progress_of_runs() as update:
         outcome = run_sweep(sweep, store, _executor(on, jobs, sweep), part, update)
     of = f" (shard {shard})" if shard else ""
     say(
@@ -165,6 +161,7 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 
 
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
+    from fullpipe.cli.output import console
     from fullpipe.engines.scratch import scratch
     from fullpipe.sweep.cells import Planner
     from fullpipe.sweep.estimate import estimate
@@ -189,16 +186,10 @@ def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
         console.print(f"         up to {cells * (sweep.seeds.most or 0)} where {sweep.seeds.until}")
     from_trials = f"from {found.trials} trials" if found.trials else "by experience"
     console.print(
-        f"time     about {_duration(found.cpu_s / width)} on {width} cores "
-        f"({_duration(found.cpu_s)} of one core, {from_trials})"
+        f"time     about {duration(found.cpu_s / width)} on {width} cores "
+        f"({duration(found.cpu_s)} of one core, {from_trials})"
     )
     console.print(f"disk     about {format_size(found.disk_bytes)}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _list_failures(outcome: Outcome, file: Path, changes: list[str]) -> None:
@@ -218,26 +209,3 @@ def _label(found: Cell) -> str:
     return f"cell {found.index} " + ", ".join(
         f"{name} {value}" for name, value in fields_of(found.point).items() if "." not in name
     )
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """Shows how far the scheduler is; gives what it calls."""
-    columns = (
-        TextColumn("runs"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[runs]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=messages, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("runs", total=1.0, runs="", left="")
-
-        def update(now: Progress) -> None:
-            left = "" if now.left_s is None else f"{_duration(now.left_s)} left"
-            failed = f", {now.failed} failed" if now.failed else ""
-            runs = f"{now.done} of {now.total}{failed}, {now.per_s:.3g}/s"
-            bar.update(task, completed=now.share, runs=runs, left=left)
-
-        yield update

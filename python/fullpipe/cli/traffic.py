@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fullpipe.cli.output import say
+from fullpipe.cli.saying import say
 from fullpipe.errors import UserError
 
 if TYPE_CHECKING:  # help waits for none of these

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pydantic_core import to_json
 
 from fullpipe import _native, metrics
+from fullpipe.bottleneck import main_queue
 from fullpipe.cache import user_cache
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
@@ -65,7 +66,9 @@ class Store:
         """The key of a run of this plan, with its `warmup` beside it, by today's code."""
         bare = {**plan, "name": ""}  # the name is no part of what is run
         warmup_ns = bare.pop("warmup")
-        return run_key([piece(to_json(bare))], engine_name, warmup_ns, version_of(plan), {})
+        queue, _ = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
+        version = version_of(plan, queue)
+        return run_key([piece(to_json(bare))], engine_name, warmup_ns, version, {})
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
         """The run with these expressions, measured again from a kept recording where the stored

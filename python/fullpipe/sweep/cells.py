@@ -133,8 +133,10 @@ class Planner:
 
     def _common_of(self, kin: Kin) -> _Common:
         plan, engine = kin.skeleton.document, self.sweep.options.engine
-        _, _, _, warmup_ns, *others = facts_of("", plan, 0, engine, kin.scenario.warmup)
-        return _Common(kin, version_of(plan), cost_s(plan, engine), engine, warmup_ns, others)
+        facts = facts_of("", plan, 0, engine, kin.scenario.warmup)
+        _, _, _, warmup_ns, *others = facts
+        version = version_of(plan, facts.queue)
+        return _Common(kin, version, cost_s(plan, engine), engine, warmup_ns, others)
 
 
 class _Common(NamedTuple):
@@ -194,14 +196,10 @@ def asked(cells: list[Cell]) -> pa.Table:
     for name in dict.fromkeys(name for fields in points for name in fields):
         # An axis has few values and a sweep many cells: each value is read once. 1 and True are
         # equal and not the same.
-        places: dict[tuple[type, Any], int] = {}
-        which = column(
-            [
-                places.setdefault((type(value), value), len(places))
-                for value in (fields.get(name) for fields in points)
-            ],
-            pa.int64(),
-        ).take(rows)
+        given = [fields.get(name) for fields in points]
+        kinds_given = list(zip(map(type, given), given, strict=True))
+        places = {pair: index for index, pair in enumerate(dict.fromkeys(kinds_given))}
+        which = column([places[pair] for pair in kinds_given], pa.int64()).take(rows)
         values = [value for _, value in places]
         written = name.replace(".", "_")
         columns[written] = _column(values).take(which)

@@ -12,9 +12,8 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -31,8 +30,7 @@ _KIND = re.compile(rb'"kind":"([a-z0-9_]+)"')
 _TRACE_PATH = re.compile(rb'"(?:path|file)":"(?:[^"\\]|\\.)*",(?="sha256")')
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A piece of a plan's JSON, which ends between keys of the plan; the parts of the code that it
     uses; and what of it the key is of."""
 

@@ -78,15 +78,16 @@ def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_n
     return Facts(key, seed, engine, warmup_ns, plan["duration_ns"], queue, rate_bps, rtt_ns)
 
 
-def version_of(plan: Mapping[str, Any]) -> int:
-    """Of what the stored columns mean for runs of this plan; part of their keys.
+def version_of(plan: Mapping[str, Any], queue: str) -> int:
+    """Of what the stored columns mean for runs of this plan, whose data goes through `queue`
+    (`Facts`); part of their keys.
 
     1 but for runs without flows, whose goodput an early build stored as 0 and which is null (2),
     and for those whose data goes through another queue than builds took then: that of a row of
     links, or of pages and traffic alone (3)."""
     ways = [flow["direction"] for flow in plan["flows"]]
     early = "reverse" if ways and set(ways) == {"down"} else "forward"
-    if main_queue(plan, ways)[0] != early:
+    if queue != early:
         return 3
     return 1 if ways else 2
 

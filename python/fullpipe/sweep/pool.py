@@ -1,11 +1,14 @@
 """The executor of one machine: processes that outlive neither work nor parent.
 
-Workers come from a fork server that has loaded what they need once; it never imports Ray.
+Workers are forks of this process, which has loaded what they need. Forks of one with several
+threads, as a notebook is, may hang: there they come from a fork server, which loads it again. Never
+imports Ray.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import signal
@@ -16,6 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import BaseContext
+from pathlib import Path
 
 from fullpipe.sweep.schedule import Failure, Group, LostError, Work
 
@@ -109,6 +113,9 @@ class Here:
 
 
 def _context(preload: str) -> BaseContext:
+    if len(list(Path("/proc/self/task").iterdir())) == 1:  # threads of libraries included
+        importlib.import_module(preload)
+        return multiprocessing.get_context("fork")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preload])
     return context
@@ -136,14 +143,15 @@ def _call(work: Work, payloads: list[object]) -> list[Failure]:
 
 def _begin(environment: dict[str, str]) -> None:
     """In a worker: the environment is the parent's of now, which says where caches are; the fork
-    server has that of its first use. Ctrl-C is the parent's to answer, and nobody runs on for a
-    parent that died.
+    server has that of its first use. Ctrl-C is the parent's to answer, SIGTERM ends a worker
+    whatever it means to the parent, and nobody runs on for a parent that died.
 
     The fork server would live as long as its workers do, so its end says nothing of the parent's;
     the sentinel is a pipe that only the parent holds open."""
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()

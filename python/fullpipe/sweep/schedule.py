@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 #: Work is grouped up to this much, so that delivery costs little and a loss no more.
 GROUP_S = 1.0
@@ -21,8 +21,7 @@ _LEAST = 0.05
 _ATTEMPTS = 2
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One thing to do. `cost_s`: CPU seconds that it takes, roughly."""
 
     payload: Any

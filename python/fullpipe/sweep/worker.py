@@ -54,11 +54,10 @@ class Cells:
         kept: dict[str, Path] = {}
         failures: list[Failure] = []
         fast = self.engine == "sim" and not self.keep_recordings
-        with self.spool.open("rb") as spool, without_collector():
-            for index, run in enumerate(runs):
-                both = os.pread(spool.fileno(), run.plan_bytes + run.document_bytes, run.offset)
-                text = both[: run.plan_bytes].decode()
-                document = both[run.plan_bytes :].decode()
+        # All at once: between simulations nothing is in the processor's caches.
+        texts = _spooled(self.spool, runs)
+        with without_collector():
+            for index, (run, (text, document)) in enumerate(zip(runs, texts, strict=True)):
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
                     if fast and '"traffic":' not in text:
@@ -93,6 +92,16 @@ class Cells:
         problems = "; ".join(str(one) for one in result.health.get("problems", []))
         facts = run.facts._replace(problems=problems, interrupted=result.interrupted)
         return facts, result.tables
+
+
+def _spooled(spool: Path, runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """The plan of each run, and its scenario's TOML."""
+    with spool.open("rb") as file:
+        found = []
+        for run in runs:
+            both = os.pread(file.fileno(), run.plan_bytes + run.document_bytes, run.offset)
+            found.append((both[: run.plan_bytes].decode(), both[run.plan_bytes :].decode()))
+        return found
 
 
 def _know(plan_json: str) -> None:
