@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+#: Rows of text for which loading Arrow's functions, which encode it, takes longer than reading it.
+_FEW = 1 << 16
 _NUMBERS = {pa.float64(): np.float64, pa.int64(): np.int64, pa.uint64(): np.uint64}
 
 
@@ -36,6 +38,8 @@ def empty(schema: pa.Schema) -> pa.Table:
 def as_numpy(array: pa.Array) -> npt.NDArray[Any]:
     """What `to_numpy()` would give: float64 with NaN for null, or text. It would load pandas."""
     if pa.types.is_string(array.type):
+        if len(array) <= _FEW:
+            return np.array([*array.to_pylist(), None], dtype=object)[:-1]
         encoded = array.dictionary_encode()
         words = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
         text: npt.NDArray[Any] = words[_numbers(encoded.indices, np.dtype(np.int32), -1)]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 #: Tables fit this many columns, also where the output is no terminal.
 WIDTH = 100
 
-console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, emoji=False)
 #: Progress and messages go to stderr, so that stdout can be piped.
-messages = Console(stderr=True, highlight=False)
+messages = Console(stderr=True, highlight=False, emoji=False)
 
 
 def run_table(summaries: list[dict[str, Any]], per_flow: bool = False) -> Table:

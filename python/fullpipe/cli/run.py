@@ -13,16 +13,6 @@ import typer
 from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import engines
 from fullpipe.cli.ending import INTERRUPTED, fail
-from fullpipe.cli.output import (
-    comparison_table,
-    console,
-    link_table,
-    page_table,
-    path_line,
-    run_table,
-    stream_table,
-    traffic_table,
-)
 from fullpipe.cli.saying import say, warn
 from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
@@ -167,6 +157,17 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         single = len(summaries) == 1
         print(json.dumps(summaries[0] if single else summaries, allow_nan=False))
         return
+    from fullpipe.cli.output import (
+        comparison_table,
+        console,
+        link_table,
+        page_table,
+        path_line,
+        run_table,
+        stream_table,
+        traffic_table,
+    )
+
     if len(summaries) <= MAX_RUNS_OF_FLOWS:
         if any(summary["flows"] for summary in summaries):
             console.print(run_table(summaries, per_flow))

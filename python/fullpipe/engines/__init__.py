@@ -4,8 +4,14 @@
 all cores.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from fullpipe.engines.base import Engine, Progress, RunResult, engine, engine_names
-from fullpipe.engines.runner import run_scenario, seeds_of
+
+if TYPE_CHECKING:
+    from fullpipe.engines.runner import run_scenario, seeds_of
 
 __all__ = [
     "Engine",
@@ -16,3 +22,12 @@ __all__ = [
     "run_scenario",
     "seeds_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What runs is loaded when asked for: completion asks for engines' names only."""
+    if name not in ("run_scenario", "seeds_of"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fullpipe.engines import runner
+
+    return getattr(runner, name)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import os
 import platform
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +25,8 @@ from fullpipe.plan import cc_choices
 from fullpipe.writing import claimed
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from fullpipe.recording import Recording
     from fullpipe.scenario import Scenario
 
@@ -152,6 +152,9 @@ def _run_pool(
     on_progress: Callable[[float], None],
     jobs: int | None,
 ) -> Outcome:
+    import multiprocessing  # what one run has no time for
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+
     outcome = Outcome()
     workers = min(len(plans), jobs or os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
