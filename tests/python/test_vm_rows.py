@@ -107,3 +107,42 @@ def test_a_row_in_the_machine_has_the_rates_delays_and_damage_of_its_links() -> 
     assert lost["link1.forward"] > 0
     assert lost["link0.forward"] == 0
     assert set(queues["queue"]) == {"link0.forward", "link1.forward"}
+
+
+@pytest.mark.vm
+@pytest.mark.skipif(
+    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
+    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
+)
+def test_pages_and_streams_pass_their_links_in_the_machine_as_in_the_simulator() -> None:
+    both = {"rate": "20mbit", "buffer": "100KB"}
+    narrow = {"rate": "5mbit", "buffer": "100KB"}
+    page = {"cc": "cubic", "levels": [["20KB"], ["100KB", "50KB"]], "lookup": "once", "loads": 1}
+    stream = {"rate": "64kbit", "payload": "160B"}
+    plan = plan_of(
+        {**both, "delay": "10ms", "reverse": both},
+        {**narrow, "delay": "5ms", "reverse": narrow},
+        duration="2s",
+        page=[
+            {**page, "name": "long", "start": "300ms"},
+            {**page, "name": "short", "enter": "link1", "start": "1s"},
+        ],
+        udp=[
+            {**stream, "name": "all", "stop": "200ms"},
+            {**stream, "name": "first", "leave": "link0", "start": "5ms", "stop": "200ms"},
+        ],
+    )
+    made = {}
+    for name in ("sim", "vm"):
+        result = engine(name).run(plan, lambda _done: True, {})
+        assert result.failure is None
+        loads = result.tables["page_loads"].to_pydict()
+        took = np.subtract(loads["done_us"], loads["start_us"]) / 1000
+        sent = result.tables["datagrams"].to_pydict()
+        pairs = list(zip(sent["stream_id"], sent["delay_us"], strict=True))
+        delays = [[us / 1000 for which, us in pairs if which == one] for one in (0, 1)]
+        assert [len(one) for one in delays] == [10, 10]
+        made[name] = [*took, *(np.median(one) for one in delays)]
+    assert made["vm"] == pytest.approx(made["sim"], rel=0.02, abs=0.2)
+    # The delays of both links, and of the first.
+    assert made["vm"][2:] == pytest.approx([15, 10], abs=0.5)

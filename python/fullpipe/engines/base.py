@@ -78,12 +78,6 @@ def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
             )
 
 
-def refuse_applications(plan: Mapping[str, Any], name: str) -> None:
-    """Raises UserError for workloads that the kernel engines do not run yet."""
-    if len(plan["links"]) > 1 and (plan.get("pages") or plan.get("datagrams")):
-        raise UserError(f"page, udp: over rows of links for --engine sim so far, not {name}")
-
-
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",

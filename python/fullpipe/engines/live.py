@@ -17,7 +17,7 @@ import pyarrow as pa
 from fullpipe import _native
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult, refuse_applications, refuse_ecn
+from fullpipe.engines.base import Progress, RunResult, refuse_ecn
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.scratch import scratch
@@ -41,7 +41,6 @@ class LiveEngine:
         """Raises UserError where the rights or the agent are missing."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
-        refuse_applications(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.agent()
         for algorithm in assets.algorithms(plan):

@@ -100,6 +100,7 @@ impl Topology {
         };
         topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
         topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
+        topology.application_ends = groups.applications.iter().copied().map(ends).collect();
         topology.traffic_ends = groups.traffic.iter().copied().map(ends).collect();
         topology.changes.sort_by_key(|change| change.at_ns);
         Ok(topology)

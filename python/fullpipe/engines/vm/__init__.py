@@ -13,7 +13,7 @@ from fullpipe.cache import user_cache
 from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult, refuse_applications, refuse_ecn
+from fullpipe.engines.base import Progress, RunResult, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
@@ -54,7 +54,6 @@ class VmEngine:
         """Raises UserError where QEMU or what the plan needs is missing."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
-        refuse_applications(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_classes(plan)
         if hardware.version() is None:
