@@ -120,7 +120,7 @@ def figures(runs: int, only: str) -> Iterator[Figure]:
         yield Figure("10 Gbit/s, two BBRv3", speed, 12, "simulated seconds a CPU second")
     if only in "large":
         yield large("100 Gbit/s, two BBRv3 and two CUBIC", ("100gbit", "10ms", FOUR, 2), 4)
-        yield large("1,000 flows at 10 Gbit/s", ("10gbit", "20ms", FOUR * 250, 5), 1)
+        yield large("1,000 flows at 10 Gbit/s", ("10gbit", "20ms", FOUR * 250, 3), 1)
     if only in "wifi":
         up, down = best([wifi("up"), wifi("down")], runs)
         yield Figure("Wi-Fi at 300 Mbit/s, up", up, 1, million)
