@@ -143,7 +143,7 @@ def _digest(path: Path) -> str:
         whole.update(str(os.fstat(file.fileno()).st_size).encode())
         for start in _blocks(file):
             block = os.pread(file.fileno(), _BLOCK_BYTES, start)
-            if block != zeros:
+            if block != zeros[: len(block)]:
                 whole.update(start.to_bytes(8, "big") + block)
     return whole.hexdigest()
 
