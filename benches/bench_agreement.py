@@ -46,6 +46,7 @@ RATE = 0.05
 PERMUTATIONS = 9999
 #: Of a duration that was asked for, what is left out.
 WARMUP = 1 / 3
+_AXES = ("cc", "flows", "queue", "rate", "rtt_ms")
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,13 @@ def _markdown(tests: Sequence[Test], out: Sequence[bool]) -> None:
         cells[test.cell]["runs"] = f"{len(test.sim)} / {len(test.vm)}"
     for cell, found in cells.items():
         words = [found.get(name, "") for name in ("runs", *TARGETS)]
-        print(f"| {cell} | {' | '.join(words)} |")
+        print(f"| {_short(cell)} | {' | '.join(words)} |")
+
+
+def _short(label: str) -> str:
+    """Without the names of the axes."""
+    parts = (part.split(" ", 1) for part in label.split(", "))
+    return ", ".join(rest if name in _AXES else f"{name} {rest}" for name, rest in parts)
 
 
 def _mean_sd(values: np.ndarray[Any, np.dtype[np.float64]]) -> str:
