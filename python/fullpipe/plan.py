@@ -138,6 +138,7 @@ def skeleton(scenario: Scenario) -> Skeleton:
             "initial_cwnd_packets": host.initial_cwnd,
             "access_rate_bps": host.access_rate or 0,
             "arp": host.arp,
+            **({"tcp": host.tcp} if host.tcp != "6.18" else {}),
             **({"work": {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}}
                if host.packet_cost or host.ack_cost else {}),
         },

@@ -419,6 +419,10 @@ class Host(Part):
     ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
         "linux", description="linux: quick ACKs at first, then every second packet or a timer"
     )
+    tcp: Literal["5.13", "6.4", "6.12", "6.18"] = Field(
+        "6.18", description="whose TCP, as that Linux was released; 6.18: as stable releases of "
+        "late 2025 have it too"
+    )  # fmt: skip
     receive_low_water: Size = Field(
         1, ge=1, le=32768, description="the receiving application reads when so much waits "
         "(SO_RCVLOWAT); 1B: at once, as most do"

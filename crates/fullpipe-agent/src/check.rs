@@ -30,6 +30,13 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
+    if !host.tcp.is_newest() {
+        return bad(
+            "host.tcp: a kernel has the TCP it has (--kernel chooses one); other values are for \
+             engine sim"
+                .into(),
+        );
+    }
     if host.work.is_some() {
         return bad(
             "host.packet_cost, host.ack_cost: a kernel's work costs what it costs; for engine sim"

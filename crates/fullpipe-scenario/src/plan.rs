@@ -492,6 +492,9 @@ pub struct HostOptions {
     pub receive_aggregation_ns: u64,
     /// When the receiver acknowledges.
     pub ack_policy: AckPolicy,
+    /// Whose TCP it is.
+    #[serde(default, skip_serializing_if = "TcpRules::is_newest")]
+    pub tcp: TcpRules,
     /// The receiving application reads when so much waits (`SO_RCVLOWAT`).
     pub receive_low_water_bytes: u32,
     /// Ceiling of receive-window autotuning (third value of `tcp_rmem`).
@@ -528,6 +531,33 @@ pub enum Pacing {
     Internal,
     /// sch_fq on the sender, which paces every connection at its pacing rate.
     Fq,
+}
+
+/// The Linux release whose TCP the hosts have, among those between which a rule changed that decides
+/// contests in small buffers. Each has what the ones before it have.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TcpRules {
+    /// Before any of the changes below.
+    #[serde(rename = "5.13")]
+    Linux5_13,
+    /// Whoever was limited by the window in this round trip stays so (tcp_cwnd_validate(), in 6.1).
+    #[serde(rename = "6.4")]
+    Linux6_4,
+    /// A full packet with PSH is acknowledged by a reader at once (tcp_measure_rcv_mss(), in 6.6).
+    #[serde(rename = "6.12")]
+    Linux6_12,
+    /// A single packet waits for a second one only if an ACK is due within 1 ms, instead of half a
+    /// round trip (tcp_tso_should_defer(); in stable releases of late 2025 too, 6.12's among them).
+    #[serde(rename = "6.18")]
+    #[default]
+    Linux6_18,
+}
+
+impl TcpRules {
+    /// What holds where nothing is said.
+    pub fn is_newest(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// When a receiver acknowledges.

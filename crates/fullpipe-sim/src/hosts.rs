@@ -539,6 +539,7 @@ pub(crate) fn connection(
         pacing: host.pacing,
         pacing_shift: host.pacing_shift,
         gso_max_segments: host.gso_max_segments,
+        rules: host.tcp,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
         ecn,
@@ -551,6 +552,7 @@ pub(crate) fn connection(
     let receiver = ReceiverConfig {
         mss_bytes,
         ack_policy: host.ack_policy,
+        rules: host.tcp,
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
         low_water_bytes: plan.low_water_bytes(flow),

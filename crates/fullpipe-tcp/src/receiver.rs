@@ -4,7 +4,7 @@
 //! compressed ACKs, tcp_rcv_space_adjust() for autotuning, tcp_sack_new_ofo_skb() for the order of
 //! SACK blocks, __tcp_cleanup_rbuf() for what reading sets off.
 
-use fullpipe_scenario::AckPolicy;
+use fullpipe_scenario::{AckPolicy, TcpRules};
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
 use crate::ticks::expires_ns;
@@ -47,6 +47,8 @@ pub struct ReceiverConfig {
     pub mss_bytes: u32,
     /// When it acknowledges.
     pub ack_policy: AckPolicy,
+    /// Whose rules where Linux has changed its own.
+    pub rules: TcpRules,
     /// Fixed window; `None`: autotuned.
     pub window_bytes: Option<u64>,
     /// Ceiling of autotuning.
@@ -208,7 +210,8 @@ impl Receiver {
         if data.number <= self.acked_next {
             self.echo_ns = data.departs_ns;
         }
-        self.pushed |= data.push;
+        let is_short = data.payload_bytes < self.config.mss_bytes;
+        self.pushed |= data.push && (is_short || self.config.rules >= TcpRules::Linux6_12);
         self.event_data(now_ns);
         self.adjust_space(now_ns);
         // A PSH or FIN ends what GRO gathers (tcp_gro_receive()).

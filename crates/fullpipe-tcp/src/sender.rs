@@ -3,7 +3,7 @@
 //! `recovery.rs` says what an ACK does, `transmit.rs` what may be sent. Names follow tcp_sock.
 
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
-use fullpipe_scenario::Pacing;
+use fullpipe_scenario::{Pacing, TcpRules};
 
 use crate::opening::Opened;
 use crate::rate::RateState;
@@ -23,6 +23,8 @@ pub struct SenderConfig {
     pub pacing_shift: u8,
     /// Largest burst in packets.
     pub gso_max_segments: u32,
+    /// Whose rules where Linux has changed its own.
+    pub rules: TcpRules,
     /// Initial congestion window.
     pub initial_cwnd: u32,
     /// Ceiling of the send buffer.

@@ -1,7 +1,7 @@
 //! What may be sent, and when: tcp_output.c, tcp_write_xmit(), tcp_xmit_retransmit_queue().
 
 use fullpipe_cc::{flags, CaState, EventKind};
-use fullpipe_scenario::Pacing;
+use fullpipe_scenario::{Pacing, TcpRules};
 
 use crate::packet::Data;
 use crate::scoreboard::{APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
@@ -243,19 +243,28 @@ impl Sender {
         if u64::from(limit) >= window / 3 {
             return false;
         }
-        // Kernels of 2025 wait for an ACK that is due within a millisecond, earlier ones for any
-        // that is due within half a round trip.
+        // Since late 2025 for an ACK that is due within a millisecond, before that for any that is
+        // due within half a round trip.
         let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
         let ack_at_ns = self.board.get(self.snd_una).at_ns + srtt_ns;
-        ack_at_ns <= self.now_ns + NS_PER_MS.min(srtt_ns / 2)
+        let patience_ns = if self.config.rules >= TcpRules::Linux6_18 {
+            NS_PER_MS.min(srtt_ns / 2)
+        } else {
+            srtt_ns / 2
+        };
+        ack_at_ns <= self.now_ns + patience_ns
     }
 
     /// tcp_cwnd_validate().
     fn validate_cwnd(&mut self, limited: bool) {
-        if self.snd_una >= self.cwnd_usage_seq
-            || limited
-            || !self.is_cwnd_limited && self.packets_out() > self.max_packets_out
-        {
+        let grew = self.packets_out() > self.max_packets_out;
+        // Until 6.1 a larger flight that the window did not limit made it forget that it had.
+        let is_news = if self.config.rules >= TcpRules::Linux6_4 {
+            limited || !self.is_cwnd_limited && grew
+        } else {
+            grew
+        };
+        if self.snd_una >= self.cwnd_usage_seq || is_news {
             self.is_cwnd_limited = limited;
             self.max_packets_out = self.packets_out();
             self.cwnd_usage_seq = self.snd_nxt;

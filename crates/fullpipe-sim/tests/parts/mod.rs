@@ -2,7 +2,8 @@
 
 use fullpipe_cc::sets;
 use fullpipe_scenario::{
-    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route, Wire,
+    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route, TcpRules,
+    Wire,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -62,6 +63,7 @@ pub(crate) fn host() -> HostOptions {
         gso_max_segments: 44,
         receive_aggregation_ns: 0,
         ack_policy: AckPolicy::Linux,
+        tcp: TcpRules::default(),
         receive_low_water_bytes: 1,
         rmem_max_bytes: 64 << 20,
         wmem_max_bytes: 64 << 20,

@@ -2,7 +2,7 @@
 
 use super::peer::{ack, config, events, sack, sender, sends, with_cwnd, MS, MSS, RTT, START};
 use fullpipe_cc::CaState;
-use fullpipe_scenario::AckPolicy;
+use fullpipe_scenario::{AckPolicy, TcpRules};
 use fullpipe_tcp::{
     Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig, SenderEvent,
 };
@@ -29,6 +29,7 @@ fn receiver() -> Receiver {
     Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::EveryPacket,
+        rules: TcpRules::default(),
         window_bytes: Some(1 << 20),
         low_water_bytes: 8192,
         rmem_max_bytes: 1 << 21,
@@ -183,6 +184,7 @@ fn delaying(feedback: Feedback) -> Receiver {
     let mut receiver = Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::EverySecond,
+        rules: TcpRules::default(),
         window_bytes: Some(1 << 20),
         low_water_bytes: 1 << 30,
         rmem_max_bytes: 1 << 21,

@@ -1,6 +1,7 @@
 //! RFC 5681: how a window grows, with Linux's count of packets instead of ACKs (RFC 3465).
 
 use super::peer::{ack, config, numbers, reno, sack, sender, sends, with_cwnd, MS, RTT, START};
+use fullpipe_scenario::TcpRules;
 use fullpipe_tcp::{Sender, SenderConfig};
 
 /// Sends all that may go and acknowledges each packet an RTT later; returns the window after it.
@@ -121,4 +122,44 @@ fn the_receivers_window_bounds_what_is_in_flight() {
     small.window_bytes = 7 * u64::from(super::peer::MSS) + 100;
     sender.on_ack(START + RTT, &small);
     assert_eq!(sends(&mut sender, START + RTT).len(), 7);
+}
+
+#[test]
+fn until_linux_6_1_a_window_that_held_a_packet_back_could_be_taken_for_unused() {
+    // tcp_cwnd_validate(): of a flight that is no larger than one before, 5.13 did not note that the
+    // window limited it, so five packets acknowledged grow nothing. With the one that ended
+    // recovery they are a window of six, which grows by one.
+    let grown = |rules: TcpRules| {
+        let settings = SenderConfig {
+            rules,
+            gso_max_segments: 2,
+            initial_cwnd: 12,
+            written_by_application: true,
+            ..config()
+        };
+        let mut sender = sender("reno", settings);
+        sender.write(12);
+        assert_eq!(sends(&mut sender, START).len(), 12);
+        sender.on_ack(START + RTT, &sack(0, START, &[(1, 12)]));
+        assert_eq!(sends(&mut sender, START + RTT).len(), 1);
+        sender.on_ack(START + 2 * RTT, &ack(12, START + RTT));
+        assert_eq!(sender.cwnd(), 6);
+        let begins_ns = START + 3 * RTT;
+        sender.write(4);
+        assert_eq!(sends(&mut sender, begins_ns).len(), 4);
+        sender.write(1);
+        assert_eq!(sends(&mut sender, begins_ns + RTT * 6 / 10 - 1).len(), 1);
+        sender.write(2);
+        assert_eq!(
+            sends(&mut sender, begins_ns + RTT * 6 / 10).len(),
+            0,
+            "held back"
+        );
+        sender.on_ack(begins_ns + RTT, &ack(17, begins_ns));
+        sender.cwnd()
+    };
+    assert_eq!(
+        (grown(TcpRules::Linux5_13), grown(TcpRules::Linux6_4)),
+        (6, 7)
+    );
 }

@@ -4,7 +4,7 @@
 use super::peer::{ack, config, expires, numbers, sends, MS, MSS, RTT, START};
 use super::ticks::fires_ns;
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_scenario::AckPolicy;
+use fullpipe_scenario::{AckPolicy, TcpRules};
 use fullpipe_tcp::{
     Client, Data, Feedback, Opened, Opening, Receiver, ReceiverConfig, Sender, SenderConfig, Server,
 };
@@ -314,6 +314,7 @@ fn receiver() -> Receiver {
     Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::Linux,
+        rules: TcpRules::default(),
         window_bytes: None,
         rmem_max_bytes: 1 << 26,
         low_water_bytes: 1,

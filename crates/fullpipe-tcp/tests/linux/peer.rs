@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_scenario::Pacing;
+use fullpipe_scenario::{Pacing, TcpRules};
 use fullpipe_tcp::{
     Ack, Block, Data, Feedback, Opened, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
 };
@@ -22,6 +22,7 @@ pub(crate) fn config() -> SenderConfig {
         pacing: Pacing::Internal,
         pacing_shift: 10,
         gso_max_segments: 1,
+        rules: TcpRules::default(),
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
         ecn: false,

@@ -2,13 +2,14 @@
 
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
-use fullpipe_scenario::AckPolicy;
+use fullpipe_scenario::{AckPolicy, TcpRules};
 use fullpipe_tcp::{Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
 
 fn config() -> ReceiverConfig {
     ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::Linux,
+        rules: TcpRules::default(),
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
         low_water_bytes: 8192,
@@ -110,6 +111,26 @@ fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
     let ack = receiver.on_data(now_ns, &pushed(26, now_ns));
     assert_eq!(ack.map(|ack| ack.next), Some(27));
     assert_eq!(receiver.timer_ns(), None);
+}
+
+#[test]
+fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
+    // tcp_measure_rcv_mss() noted ICSK_ACK_PUSHED for less than rcv_mss.
+    let older = ReceiverConfig {
+        rules: TcpRules::Linux6_4,
+        low_water_bytes: 1,
+        ..fixed()
+    };
+    let acked = |payload_bytes: u32| {
+        let (mut receiver, now_ns) = settled(older.clone(), 32);
+        let packet = Data {
+            payload_bytes,
+            ..pushed(32, now_ns)
+        };
+        receiver.on_data(now_ns, &packet).is_some()
+    };
+    assert!(!acked(MSS));
+    assert!(acked(MSS - 1));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::peer::{
     ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
 };
-use fullpipe_scenario::Pacing;
+use fullpipe_scenario::{Pacing, TcpRules};
 use fullpipe_tcp::{Data, Sender, SenderConfig};
 
 /// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
@@ -195,8 +195,9 @@ fn the_last_packet_that_was_written_carries_psh() {
 fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
     // tcp_tso_should_defer(), since late 2025 min(1 ms, SRTT / 2): two packets would make a burst,
     // the window has room for one of them, and another was sent just before.
-    let sent = |rtt_ns: u64, due_ns: u64| {
+    let sent = |rules: TcpRules, rtt_ns: u64, due_ns: u64| {
         let settings = SenderConfig {
+            rules,
             gso_max_segments: 2,
             written_by_application: true,
             ..config()
@@ -210,14 +211,24 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
         sender.write(2);
         sends(&mut sender, now_ns).len()
     };
+    let newest = TcpRules::Linux6_18;
     for due_ns in [0, MS / 2, MS] {
-        assert_eq!(sent(RTT, due_ns), 0, "{due_ns}");
+        assert_eq!(sent(newest, RTT, due_ns), 0, "{due_ns}");
     }
-    // Half a round trip is what earlier kernels waited for.
     for due_ns in [MS + 1, RTT / 2, RTT - 1] {
-        assert_eq!(sent(RTT, due_ns), 1, "{due_ns}");
+        assert_eq!(sent(newest, RTT, due_ns), 1, "{due_ns}");
     }
-    assert_eq!((sent(MS, MS / 2), sent(MS, MS / 2 + 1)), (0, 1));
+    assert_eq!(
+        (sent(newest, MS, MS / 2), sent(newest, MS, MS / 2 + 1)),
+        (0, 1)
+    );
+    // Earlier kernels waited for half a round trip.
+    for older in [TcpRules::Linux5_13, TcpRules::Linux6_4, TcpRules::Linux6_12] {
+        assert_eq!(
+            (sent(older, RTT, RTT / 2), sent(older, RTT, RTT / 2 + 1)),
+            (0, 1)
+        );
+    }
 }
 
 #[test]
