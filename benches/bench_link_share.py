@@ -2,7 +2,8 @@
 
 Prints the mean squared error of each panel of `link_share_observed.csv` (seed 003's artifact; how
 it was measured: ../shared/data/README.md) beside the theory's. Usage:
-`.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2]`.
+`.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2]
+[--own-tcp]`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from fullpipe.scenario import make_scenario
 DEFAULT = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
 #: Kernels of the experiment: mainline's BBRv1, the v2 kernel, Google's v3 kernel.
 CC = {"v1": "bbr1", "v2": "bbr2", "v3": "bbr3-linux"}
+#: Whose TCP they had (`host.tcp`): 5.13.12 twice, 6.4.
+TCP = {"v1": "5.13", "v2": "5.13", "v3": "6.4"}
 DURATION_S, LAST_S = 1000, 400
 
 
-def simulated_share(row: dict[str, str], seed: int) -> float:
+def simulated_share(row: dict[str, str], seed: int, is_own_tcp: bool) -> float:
     """Mean goodput of all BBR flows over the last 400 of 1000 s, over the nominal capacity."""
     rate_mbps, rtt_ms = float(row["capacity_mbps"]), float(row["rtt_ms"])
     # tc's kb is 1024 bytes, so the testbed's limit is 2.4 % above X x capacity x RTT.
@@ -40,6 +43,7 @@ def simulated_share(row: dict[str, str], seed: int) -> float:
         "start_spread": "5ms",
         "path": {"rate": f"{rate_mbps:g}mbit", "rtt": f"{rtt_ms:g}ms", "buffer": f"{limit}B"},
         "flow": [{"cc": CC[row["bbr_version"]], "count": count}, {"cc": row["loss_cca"]}],
+        **({"host": {"tcp": TCP[row["bbr_version"]]}} if is_own_tcp else {}),
     }
     tables = _native.sim.run(json.dumps(resolve(make_scenario(document))))
     columns = tables["flow_samples"]
@@ -63,6 +67,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each point")
     parser.add_argument("--jobs", type=int, help="processes; one a core")
     parser.add_argument("--points", action="store_true", help="print every point")
+    parser.add_argument(
+        "--own-tcp", action="store_true", help="TCP as in the measured kernels, not the newest"
+    )
     options = parser.parse_args()
     if not options.file.is_file():
         raise SystemExit(f"{options.file}: not here; give the file of measured shares")
@@ -70,7 +77,7 @@ def main() -> None:
         rows = list(csv.DictReader(file))
     seeds = range(1, options.seeds + 1)
     with ProcessPoolExecutor(options.jobs) as pool:
-        work = [(row, seed) for row in rows for seed in seeds]
+        work = [(row, seed, options.own_tcp) for row in rows for seed in seeds]
         shares = list(pool.map(simulated_share, *zip(*work, strict=True)))
     means = np.array(shares).reshape(len(rows), options.seeds).mean(axis=1)
     for figure in dict.fromkeys(row["figure"] for row in rows):

@@ -7,9 +7,9 @@ how many seeds each figure alone is within its target. Recordings are kept in bu
 again as long as nothing that decides their content changed.
 
 Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
-[--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace: kernel and ours over time, one above
-the other. `--markdown docs/fidelity.md` writes the engine's table there, between its marks. Where a
-flow's name stands behind a figure, the figure is that of the worst one.
+[--tcp 6.12] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace: kernel and ours over
+time, one above the other. `--markdown docs/fidelity.md` writes the engine's table there, between
+its marks. Where a flow's name stands behind a figure, the figure is that of the worst one.
 """
 
 from __future__ import annotations
@@ -225,6 +225,7 @@ def main() -> None:
         "--background-processes", type=int, default=0, metavar="N",
         help="vm: started every 100 ms on the measured host, as the traces' queues were read",
     )  # fmt: skip
+    parser.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the newest")
     parser.add_argument("--out", type=Path, help="folder for figures")
     parser.add_argument(
         "--markdown", nargs="?", const=Path(), type=Path, metavar="FILE",
@@ -241,7 +242,10 @@ def main() -> None:
     for trace in traces:
         # Nothing but the starts differs between seeds before the first loss.
         spread = {"start_spread": "5ms"} if seeds > 1 else {}
-        documents = [{**trace.document, **spread, "seed": seed} for seed in range(1, seeds + 1)]
+        host = trace.document["host"] | ({"tcp": options.tcp} if options.tcp else {})
+        documents = [
+            {**trace.document, **spread, "host": host, "seed": seed} for seed in range(1, seeds + 1)
+        ]
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)

@@ -195,3 +195,19 @@ fn what_an_application_limited_sample_delivered_bounds_a_cut_in_v3_and_not_in_v2
         assert_eq!(hand.cc.info().inflight_shortterm, expected, "{name}");
     }
 }
+
+#[test]
+fn the_rtt_of_a_delayed_ack_renews_no_window_that_has_expired() {
+    // bbr_update_min_rtt(), rs->is_ack_delayed: 11 s without a sample, then one of 50 ms.
+    for (is_delayed, expected_us) in [(0, 50_000), (1, 10_000)] {
+        let mut hand = Hand::new("bbr3-linux");
+        hand.round();
+        assert_eq!(hand.cc.info().min_rtt_us, 10_000, "the handshake's");
+        hand.conn.now_us += 11_000_000;
+        let mut ack = hand.next_ack();
+        ack.rtt_us = 50_000;
+        ack.is_ack_delayed = is_delayed;
+        hand.deliver(ack);
+        assert_eq!(hand.cc.info().min_rtt_us, expected_us);
+    }
+}

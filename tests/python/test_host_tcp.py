@@ -1,0 +1,32 @@
+"""Whose TCP the simulator's hosts have; the rules themselves are tested in crates/fullpipe-tcp."""
+
+from __future__ import annotations
+
+import json
+
+from fullpipe import _native
+from fullpipe.plan import resolve
+from fullpipe.scenario import Scenario, make_scenario
+
+
+def beside_reno(**host: str) -> Scenario:
+    return make_scenario({
+        "duration": "10s", "path": {"rate": "10mbit", "rtt": "40ms", "buffer": "1bdp"},
+        "host": host, "flow": [{"cc": "bbr2"}, {"cc": "reno"}],
+    })  # fmt: skip
+
+
+def test_a_plan_names_tcp_only_where_it_is_not_the_newest() -> None:
+    # Recordings from before the key are found by the plan they had.
+    assert "tcp" not in resolve(beside_reno())["host"]
+    assert resolve(beside_reno(tcp="6.18")) == resolve(beside_reno())
+    assert resolve(beside_reno(tcp="5.13"))["host"]["tcp"] == "5.13"
+
+
+def test_each_older_tcp_sends_otherwise() -> None:
+    tables = [
+        _native.sim.run(json.dumps(resolve(beside_reno(tcp=tcp))))["flow_samples"]
+        for tcp in ("6.18", "6.12", "6.4", "5.13")
+    ]
+    delivered = [bytes(table["bytes_delivered"][1]) for table in tables]
+    assert len(set(delivered)) == 4
