@@ -67,12 +67,12 @@ test: $(STAMP)
 
 .PHONY: lint-and-rust-tests wheel-and-docs
 lint-and-rust-tests:
-	$(MAKE) --no-print-directory lint
-	cargo test --workspace --locked --quiet
+	env -u MAKEFLAGS $(MAKE) --no-print-directory lint
+	env -u MAKEFLAGS cargo test --workspace --locked --quiet
 	tests/cc/run.sh
 
 wheel-and-docs:
-	$(MAKE) --no-print-directory kernels wheel docs
+	env -u MAKEFLAGS $(MAKE) --no-print-directory kernels wheel docs
 
 # What needs Ray, in an environment of its own: 270 MB that nothing else uses are no part of
 # requirements.lock. A slow machine needs longer than Ray waits for its node.

@@ -79,7 +79,7 @@ def test_interrupted_repetitions_keep_every_run_that_was_begun_and_nothing_else(
     assert f"({len(names)} of 1000 runs)" in messages
     recordings = [Recording.open(out / name) for name in names]
     assert [run.metadata["seed"] for run in recordings] == [1 + int(n[4:]) for n in names]
-    assert recordings[0].metadata["interrupted"] is False
+    assert recordings[names.index("run-001")].metadata["interrupted"] is False
     assert output.count('"seed"') == len(names)
 
 

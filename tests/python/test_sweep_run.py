@@ -170,9 +170,10 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 def test_the_rule_to_stop_adds_seeds_where_the_interval_is_wide(tmp_path: Path) -> None:
-    rule = {"least": 2, "most": 5, "until": "goodput_bps's 95 % interval < 1e12"}
+    # Three at least: two runs of so short a flow may well have the very same share.
+    rule = {"least": 3, "most": 5, "until": "goodput_bps's 95 % interval < 1e12"}
     _, outcome = filled(tmp_path / "loose", sweep(sweep={"seeds": rule}))
-    assert outcome.ran == 12
+    assert outcome.ran == 18
     rule["until"] = "share < 1e-9"
     _, outcome = filled(tmp_path / "tight", sweep(sweep={"seeds": rule}))
     assert outcome.ran == 30

@@ -31,15 +31,15 @@ def test_runs_without_flows_have_measures_of_the_path_and_plots(tmp_path: Path, 
     (tmp_path / "flows.csv").write_text(TRACE)
     sent = {
         "traffic": {"cc": "cubic", "trace": str(tmp_path / "flows.csv")},
-        "page": PAGE,
+        "page": PAGE | {"loads": 1},
         "udp": {"rate": "1mbit"},
     }[kind]
     store, outcome = filled(tmp_path / "store", _sweep(**{kind: [sent]}))
     assert (outcome.ran, outcome.failures) == (2, [])
     rows = ask(store, "select goodput_bps, utilisation from runs join path using (key)").to_pylist()
     assert [row["goodput_bps"] for row in rows] == [None, None], "there is no flow to speak of"
-    # Bytes that the traffic has or that a rate makes, over the two seconds at 10 Mbit/s.
-    least = {"traffic": 240_000 * 8 / 20e6, "page": 0, "udp": 0.1}[kind]
+    # Bytes that traffic or page have or that a rate makes, over the two seconds at 10 Mbit/s.
+    least = {"traffic": 240_000 * 8 / 20e6, "page": 40_000 * 8 / 20e6, "udp": 0.1}[kind]
     assert all(least <= row["utilisation"] < 1.2 * least + 0.05 for row in rows)
     chart = make_chart(store, Request("utilisation", "rtt", None, None, "line", None))
     assert chart is not None

@@ -96,6 +96,7 @@ def test_machines_are_kept_once_whoever_makes_them_and_made_again_where_they_are
 ) -> None:
     for needed in ("kernels", "vmlinux", "initramfs"):
         (tmp_path / "fullpipe").mkdir(exist_ok=True)
+        (user_cache() / needed).mkdir(parents=True, exist_ok=True)
         (tmp_path / "fullpipe" / needed).symlink_to(user_cache() / needed)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     plan = plan_of({"cc": "kernel:cubic"}, seconds=1)
