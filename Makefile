@@ -3,6 +3,8 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
+# Without an outer make's jobs: cargo would look for them in vain.
+ALONE := env -u MAKEFLAGS -u MFLAGS
 SYSTEM := build/.system-packages
 
 .PHONY: build wheel demo test test-cluster lint format lock clean assets kernels docs
@@ -67,12 +69,12 @@ test: $(STAMP)
 
 .PHONY: lint-and-rust-tests wheel-and-docs
 lint-and-rust-tests:
-	env -u MAKEFLAGS $(MAKE) --no-print-directory lint
-	env -u MAKEFLAGS cargo test --workspace --locked --quiet
+	$(MAKE) --no-print-directory lint
+	$(ALONE) cargo test --workspace --locked --quiet
 	tests/cc/run.sh
 
 wheel-and-docs:
-	env -u MAKEFLAGS $(MAKE) --no-print-directory kernels wheel docs
+	$(MAKE) --no-print-directory kernels wheel docs
 
 # What needs Ray, in an environment of its own: 270 MB that nothing else uses are no part of
 # requirements.lock. A slow machine needs longer than Ray waits for its node.
@@ -90,7 +92,7 @@ test-cluster: build
 lint: $(STAMP)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
 	$(VENV)/bin/mypy
