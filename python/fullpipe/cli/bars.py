@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
     from fullpipe.sweep.schedule import Progress
 
 
@@ -20,27 +23,14 @@ def progress(label: str, simulated_s: float) -> Iterator[Callable[[float], None]
     if not sys.stderr.isatty():
         yield lambda _share: None
         return
-    from rich import progress as bars
+    from rich.progress import TextColumn, TimeRemainingColumn
 
-    from fullpipe.cli.output import messages
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(bar_width=30),
-        bars.TextColumn("{task.percentage:>3.0f} %"),
-        bars.TextColumn("{task.fields[speed]}"),
-        bars.TimeElapsedColumn(),
-        bars.TextColumn("left"),
-        bars.TimeRemainingColumn(),
-    )
     begin = time.monotonic()
-    with bars.Progress(*columns, console=messages, transient=True) as bar:
-        task = bar.add_task(label, total=1.0, speed="")
+    with _bar(label, 30, (TextColumn("left"), TimeRemainingColumn())) as show:
 
         def update(share: float) -> None:
             spent = max(time.monotonic() - begin, 1e-3)
-            speed = f"{share * simulated_s / spent:.3g} x real time"
-            bar.update(task, completed=min(share, 1.0), speed=speed)
+            show(completed=min(share, 1.0), said=f"{share * simulated_s / spent:.3g} x real time")
 
         yield update
 
@@ -51,30 +41,44 @@ def progress_of_runs() -> Iterator[Callable[[Progress], None]]:
     if not sys.stderr.isatty():
         yield lambda _progress: None
         return
+    from rich.progress import TextColumn
+
+    # Drawn when the scheduler calls, at least twice a second: a thread that draws would be in the
+    # way of workers that are forks (sweep/pool.py).
+    with _bar("runs", 24, (TextColumn("{task.fields[left]}"),), auto_refresh=False) as show:
+
+        def update(now: Progress) -> None:
+            left = "" if now.left_s is None else f"{duration(now.left_s)} left"
+            failed = f", {now.failed} failed" if now.failed else ""
+            said = f"{now.done} of {now.total}{failed}, {now.per_s:.3g}/s"
+            show(completed=now.share, said=said, left=left, refresh=True)
+
+        yield update
+
+
+@contextmanager
+def _bar(
+    label: str, width: int, ending: Iterable[ProgressColumn], auto_refresh: bool = True
+) -> Iterator[Callable[..., None]]:
+    """A bar with its share, what is `said`, the time spent and this ending; gives what changes
+    it."""
     from rich import progress as bars
 
     from fullpipe.cli.output import messages
 
     columns = (
-        bars.TextColumn("runs"),
-        bars.BarColumn(bar_width=24),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(bar_width=width),
         bars.TextColumn("{task.percentage:>3.0f} %"),
-        bars.TextColumn("{task.fields[runs]}"),
+        bars.TextColumn("{task.fields[said]}"),
         bars.TimeElapsedColumn(),
-        bars.TextColumn("{task.fields[left]}"),
+        *ending,
     )
-    # Drawn when the scheduler calls, at least twice a second: a thread that draws would be in the
-    # way of workers that are forks (sweep/pool.py).
-    with bars.Progress(*columns, console=messages, transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("runs", total=1.0, runs="", left="")
-
-        def update(now: Progress) -> None:
-            left = "" if now.left_s is None else f"{duration(now.left_s)} left"
-            failed = f", {now.failed} failed" if now.failed else ""
-            runs = f"{now.done} of {now.total}{failed}, {now.per_s:.3g}/s"
-            bar.update(task, completed=now.share, runs=runs, left=left, refresh=True)
-
-        yield update
+    with bars.Progress(
+        *columns, console=messages, transient=True, auto_refresh=auto_refresh
+    ) as bar:
+        task = bar.add_task(label, total=1.0, said="", left="")
+        yield functools.partial(bar.update, task)
 
 
 def duration(seconds: float) -> str:
