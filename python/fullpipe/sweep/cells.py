@@ -108,46 +108,40 @@ class Planner:
         common = self._common
         if common is None or common.kin is not kin:
             common = self._common = self._common_of(kin)
-        _, version, cost, engine, warmup_ns, others = common
+        engine, warmup_ns = common.facts.engine, common.facts.warmup_ns
         scenario = kin.scenario
         cell.first_seed = scenario.seed
         first = scenario.seed + len(cell.keys)
         found = []
         for seed in range(first, first + count):
             pieces = self._plans.pieces(kin, choices, seed)
-            key = run_key(pieces, engine, warmup_ns, version, self.options)
+            key = run_key(pieces, engine, warmup_ns, common.version, self.options)
             cell.keys.append(key)
             text, toml = b"".join([piece.text for piece in pieces]), b""
             if self._keep:
                 document, scenario = self.scenario(cell)
                 text = to_json({**json.loads(text), "name": scenario.name})
                 toml = tomli_w.dumps({**document, "seed": seed}).encode()
-                self._file.write(text + toml)
-            else:
-                self._file.write(text)
-            facts = Facts(key, seed, engine, warmup_ns, *others)
+            self._file.write(text + toml)
+            facts = common.facts._replace(key=key, seed=seed)
             run = Run(facts, self._offset, len(text), len(toml))
             self._offset += len(text) + len(toml)
-            found.append(Planned(cell, run, cost))
+            found.append(Planned(cell, run, common.cost_s))
         return found
 
     def _common_of(self, kin: Kin) -> _Common:
         plan, engine = kin.skeleton.document, self.sweep.options.engine
         facts = facts_of("", plan, 0, engine, kin.scenario.warmup)
-        _, _, _, warmup_ns, *others = facts
-        version = version_of(plan, facts.queue)
-        return _Common(kin, version, cost_s(plan, engine), engine, warmup_ns, others)
+        return _Common(kin, facts, version_of(plan, facts.queue), cost_s(plan, engine))
 
 
 class _Common(NamedTuple):
-    """What the runs of a kin have in common. `others`: what else `Facts` has."""
+    """What the runs of a kin have in common. `facts`: but for key and seed."""
 
     kin: Kin
+    facts: Facts
     version: int
     cost_s: float
-    engine: str
-    warmup_ns: int
-    others: list[Any]
 
 
 @contextlib.contextmanager
