@@ -17,6 +17,16 @@ fn until(hand: &mut Hand, phase: Phase) {
     panic!("never in {phase:?}");
 }
 
+/// What inflight_shortterm is after a packet was lost from a window of 30.
+fn bound_after_a_loss(hand: &mut Hand) -> u32 {
+    hand.ctl.cwnd = 30;
+    hand.mark_lost(200, 1, false);
+    let mut ack = hand.next_ack();
+    ack.delivered = 1;
+    hand.deliver(ack);
+    hand.cc.info().inflight_shortterm
+}
+
 #[test]
 fn a_packet_sent_in_probe_rtt_and_delivered_after_a_loss_is_still_application_limited() {
     // bbr_update_min_rtt() sets tp->app_limited, tcp_rate_skb_sent() stamps each packet with it, and
@@ -108,12 +118,7 @@ fn an_answer_to_a_probe_leaves_what_was_delivered_before() {
             ack.is_probe_answer = is_probe_answer;
             hand.deliver(ack);
         }
-        hand.ctl.cwnd = 30;
-        hand.mark_lost(200, 1, false);
-        let mut ack = hand.next_ack();
-        ack.delivered = 1;
-        hand.deliver(ack);
-        hand.cc.info().inflight_shortterm
+        bound_after_a_loss(&mut hand)
     };
     assert_eq!((bound(true), bound(false)), (40, 21));
 }
@@ -187,12 +192,7 @@ fn what_an_application_limited_sample_delivered_bounds_a_cut_in_v3_and_not_in_v2
         ack.interval_us = 60_000;
         ack.is_app_limited = 1;
         hand.deliver(ack);
-        hand.ctl.cwnd = 30;
-        hand.mark_lost(200, 1, false);
-        let mut ack = hand.next_ack();
-        ack.delivered = 1;
-        hand.deliver(ack);
-        assert_eq!(hand.cc.info().inflight_shortterm, expected, "{name}");
+        assert_eq!(bound_after_a_loss(&mut hand), expected, "{name}");
     }
 }
 
