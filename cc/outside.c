@@ -7,12 +7,16 @@
 
 #include CC_SOURCE
 
+extern __attribute__((visibility("default"))) const struct cc_algorithm cc_outside;
 #ifdef CC_UNGUARDED
 #define CC_CALL(call) call
 #else
+extern __attribute__((visibility("hidden"))) const char __ehdr_start;
 #define CC_CALL(call)                                                                              \
 	do {                                                                                       \
 		if (!cc_guard.failure.kind && !__builtin_setjmp(cc_guard.jump)) {                  \
+			cc_guard.algorithm = &cc_outside;                                          \
+			cc_guard.object = &__ehdr_start;                                           \
 			cc_guard.stack = __builtin_frame_address(0);                               \
 			cc_guard.steps = CC_CALL_STEPS;                                            \
 			cc_guard.is_inside = 1;                                                    \
@@ -28,5 +32,4 @@
 
 DEFINE(CC_NAME)
 
-__attribute__((visibility("default"))) extern const struct cc_algorithm cc_outside;
 const struct cc_algorithm cc_outside = ROW(CC_NAME, CC_TITLE);

@@ -25,20 +25,26 @@ enum cc_failure_kind {
 };
 
 struct cc_failure {
-	const char *file; /* where known, else NULL */
-	u64 offset;       /* in the shared object, where known, else 0 */
-	u32 kind;         /* enum cc_failure_kind */
+	const struct cc_algorithm *algorithm; /* whose code it was */
+	const char *file;                     /* where known, else NULL */
+	u64 offset;                           /* in the shared object, where known, else 0 */
+	u32 kind;                             /* enum cc_failure_kind */
 	u32 line;
 };
 
+/* One for all algorithms of a thread, in a shared object of its own (outside_guard.c): memory
+ * that a thread finds without a call is scarce in objects loaded later (glibc's tunable
+ * rtld.optional_static_tls: 512 bytes for all of them). */
 struct cc_guard {
 	void *jump[5]; /* __builtin_setjmp() */
+	const struct cc_algorithm *algorithm;
+	const char *object; /* where the algorithm's shared object begins */
 	char *stack;
 	u32 steps;
 	u32 is_inside;
 	struct cc_failure failure;
 };
 
-extern _Thread_local struct cc_guard cc_guard;
+extern __attribute__((visibility("default"))) _Thread_local struct cc_guard cc_guard;
 
 #endif

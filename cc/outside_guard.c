@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /* outside_guard.c - what the compiler's instrumentation of a file from outside calls (outside.h).
- * Compiled without that instrumentation, and without libc. */
+ * A shared object of its own, without that instrumentation and without libc. */
 #include "outside.h"
 
 #define EXPORTED __attribute__((visibility("default"), used))
 
-extern const char __ehdr_start __attribute__((visibility("hidden")));
 _Thread_local struct cc_guard cc_guard;
 
 /* Of the undefined behaviour sanitizer's runtime: where something is. */
@@ -18,9 +17,10 @@ static _Noreturn void fail(u32 kind, const struct place *place, const void *code
 {
 	cc_guard.is_inside = 0;
 	cc_guard.failure = (struct cc_failure){
+	    .algorithm = cc_guard.algorithm,
 	    .file = place ? place->file : 0,
 	    .line = place ? place->line : 0,
-	    .offset = code ? (u64)((const char *)code - &__ehdr_start) : 0,
+	    .offset = code ? (u64)((const char *)code - cc_guard.object) : 0,
 	    .kind = kind,
 	};
 	__builtin_longjmp(cc_guard.jump, 1);
@@ -68,8 +68,8 @@ EXPORTED void cc_outside_failure(struct cc_failure *failure)
 /* What a compiler makes of a copied structure. */
 typedef __SIZE_TYPE__ size;
 
-void *memcpy(void *to, const void *from, size count);
-void *memcpy(void *to, const void *from, size count)
+EXPORTED void *memcpy(void *to, const void *from, size count);
+EXPORTED void *memcpy(void *to, const void *from, size count)
 {
 	size i;
 
@@ -78,8 +78,8 @@ void *memcpy(void *to, const void *from, size count)
 	return to;
 }
 
-void *memset(void *to, int value, size count);
-void *memset(void *to, int value, size count)
+EXPORTED void *memset(void *to, int value, size count);
+EXPORTED void *memset(void *to, int value, size count)
 {
 	size i;
 

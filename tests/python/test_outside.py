@@ -98,6 +98,18 @@ def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(kind: str, tmp_
     assert run("reno")["flows"]["bytes_delivered"][0] > 0
 
 
+def test_a_program_takes_thirty_algorithms_and_contains_the_last_of_them(tmp_path: Path) -> None:
+    text = works(tmp_path).read_text()
+    for number in range(30):
+        path = tmp_path / f"number{number}.h"
+        path.write_text(f"{text}/* {number} */\n")
+        assert cc_set(str(path)).params
+    old, new, reason = CONTAINED["wild pointer"]
+    (tmp_path / "mine.h").write_text(text.replace(old, new))
+    with pytest.raises(UserError, match=reason):
+        run(str(tmp_path / "mine.h"))
+
+
 @pytest.mark.parametrize(
     "decides", ["ctl->cwnd = 0;", "ctl->cwnd = 0xffffffff;", "ctl->ssthresh = 0;"]
 )

@@ -2,12 +2,13 @@
 //! join those of the registry and are called as those are; their code is guarded (cc/outside.h), and
 //! what it did wrong is asked for here.
 
-use std::ffi::{c_char, CStr};
+use std::ffi::{c_char, c_void, CStr, OsString};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library, Symbol, RTLD_LOCAL, RTLD_NOW};
 
 use crate::abi;
 use crate::registry::{self, Algorithm};
@@ -15,6 +16,7 @@ use crate::registry::{self, Algorithm};
 /// `struct cc_failure` of cc/outside.h.
 #[repr(C)]
 struct RawFailure {
+    algorithm: *const abi::Algorithm,
     file: *const c_char,
     offset: u64,
     kind: u32,
@@ -52,90 +54,150 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+/// An algorithm, and where its row of the table lies.
 #[derive(Clone, Copy)]
 struct Loaded {
     algorithm: &'static Algorithm,
-    failure: unsafe extern "C" fn(*mut RawFailure),
-    fault: unsafe extern "C" fn(),
+    row: usize,
 }
 
-static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+/// cc/outside_guard.c, of one compiler.
+#[derive(Clone)]
+struct Guard {
+    /// Of its file, by which algorithms find it.
+    name: OsString,
+    failure: unsafe extern "C" fn(*mut RawFailure),
+}
 
-/// Loads a shared object that was made of this build's cc/outside.c; from now on it is known by
-/// `name`, which no other may have. Loading one again does nothing.
-pub fn load(path: &Path, name: &str) -> Result<&'static Algorithm, LoadError> {
+/// A program's compilers are few.
+const MOST_GUARDS: usize = 16;
+
+static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+static GUARDS: Mutex<Vec<Guard>> = Mutex::new(Vec::new());
+/// The guards' cc_outside_fault(), for a signal's handler, which may wait for nothing.
+static FAULTS: [AtomicPtr<c_void>; MOST_GUARDS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST_GUARDS];
+
+/// Loads a shared object that was made of this build's cc/outside.c, and its guard; from now on it
+/// is known by `name`, which no other may have. Loading one again does nothing.
+pub fn load(path: &Path, name: &str, guard: &Path) -> Result<&'static Algorithm, LoadError> {
     if let Some(known) = registry::algorithm(name) {
         return Ok(known);
     }
-    let failed = |error: libloading::Error| LoadError(format!("{}: {error}", path.display()));
-    // SAFETY: the object was made by this program of cc/outside.c: it has no constructors, and the
-    // symbols have the types of cc/outside_guard.c.
-    let (raw, failure, fault) = unsafe {
-        let library = Library::open(Some(path), RTLD_NOW | RTLD_LOCAL).map_err(failed)?;
-        let raw = *library
-            .get::<*const abi::Algorithm>(b"cc_outside")
-            .map_err(failed)?;
-        let failure = *library.get(b"cc_outside_failure").map_err(failed)?;
-        let fault = *library.get(b"cc_outside_fault").map_err(failed)?;
+    watch_with(guard)?;
+    // SAFETY: the object was made by this program of cc/outside.c: it has no constructors, and its
+    // symbol is a row of the table.
+    let raw = unsafe {
+        let library = open(path)?;
+        let raw = *symbol::<*const abi::Algorithm>(&library, path, b"cc_outside")?;
         std::mem::forget(library); // its code may be called as long as the program lives
-        (&*raw, failure, fault)
+        &*raw
     };
     let algorithm: &'static Algorithm = Box::leak(Box::new(registry::read_algorithm(
         raw,
         Some(name.to_owned()),
     )));
-    lock().push(Loaded {
+    lock(&LOADED).push(Loaded {
         algorithm,
-        failure,
-        fault,
+        row: std::ptr::from_ref(raw) as usize,
     });
-    catch_faults();
     Ok(algorithm)
+}
+
+/// Loads a guard, unless one of its name, which says its content, is there.
+fn watch_with(path: &Path) -> Result<(), LoadError> {
+    let mut guards = lock(&GUARDS);
+    let name = path.file_name().unwrap_or_default();
+    if guards.iter().any(|guard| guard.name == name) {
+        return Ok(());
+    }
+    let slot = FAULTS.get(guards.len()).ok_or_else(|| {
+        LoadError(format!(
+            "{}: {MOST_GUARDS} compilers have made algorithms for this program; start it again",
+            path.display()
+        ))
+    })?;
+    // SAFETY: the object was made by this program of cc/outside_guard.c: it has no constructors,
+    // and the symbols have these types.
+    unsafe {
+        let library = open(path)?;
+        let failure = *symbol(&library, path, b"cc_outside_failure")?;
+        let fault = *symbol::<unsafe extern "C" fn()>(&library, path, b"cc_outside_fault")?;
+        std::mem::forget(library);
+        slot.store(fault as *mut c_void, Ordering::Release);
+        guards.push(Guard {
+            name: name.to_owned(),
+            failure,
+        });
+    }
+    catch_faults();
+    Ok(())
+}
+
+/// # Safety
+/// The object's constructors run.
+unsafe fn open(path: &Path) -> Result<Library, LoadError> {
+    Library::open(Some(path), RTLD_NOW | RTLD_LOCAL).map_err(|error| failed(path, &error))
+}
+
+/// # Safety
+/// The symbol has the type `T`.
+unsafe fn symbol<T>(library: &Library, path: &Path, name: &[u8]) -> Result<Symbol<T>, LoadError> {
+    library.get(name).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &libloading::Error) -> LoadError {
+    LoadError(format!("{}: {error}", path.display()))
 }
 
 /// The algorithm that was loaded under this name.
 pub(crate) fn find(name: &str) -> Option<&'static Algorithm> {
-    let loaded = lock();
+    let loaded = lock(&LOADED);
     let found = loaded.iter().find(|item| item.algorithm.name == name)?;
     Some(found.algorithm)
 }
 
 /// What went wrong in the code of any algorithm, called by this thread, since the last question.
 pub fn take_failure() -> Option<Failure> {
-    let loaded = lock().clone();
-    loaded.into_iter().find_map(|item| {
+    let guards = lock(&GUARDS).clone();
+    let raw = guards.into_iter().find_map(|guard| {
         let mut raw = RawFailure {
+            algorithm: std::ptr::null(),
             file: std::ptr::null(),
             offset: 0,
             kind: 0,
             line: 0,
         };
         // SAFETY: it fills the structure.
-        unsafe { (item.failure)(&mut raw) };
-        let what = match raw.kind {
-            0 => return None,
-            1 => "a call did not end within 1,000,000 steps: a loop without bound",
-            2 => "a call took more than 64 KiB of stack: it calls itself without end",
-            3 => "division by zero",
-            4 => "an index outside its array",
-            _ => "it touched memory that is not its own",
-        };
-        let place = (!raw.file.is_null()).then(|| {
-            // SAFETY: a literal of the object, which stays loaded.
-            let file = unsafe { CStr::from_ptr(raw.file) };
-            (file.to_string_lossy().into_owned(), raw.line)
-        });
-        Some(Failure {
-            algorithm: item.algorithm.name.to_owned(),
-            what,
-            place,
-            offset: raw.offset,
-        })
+        unsafe { (guard.failure)(&mut raw) };
+        (raw.kind != 0).then_some(raw)
+    })?;
+    let what = match raw.kind {
+        1 => "a call did not end within 1,000,000 steps: a loop without bound",
+        2 => "a call took more than 64 KiB of stack: it calls itself without end",
+        3 => "division by zero",
+        4 => "an index outside its array",
+        _ => "it touched memory that is not its own",
+    };
+    let place = (!raw.file.is_null()).then(|| {
+        // SAFETY: a literal of the object, which stays loaded.
+        let file = unsafe { CStr::from_ptr(raw.file) };
+        (file.to_string_lossy().into_owned(), raw.line)
+    });
+    let loaded = lock(&LOADED);
+    let whose = loaded
+        .iter()
+        .find(|item| item.row == raw.algorithm as usize)?;
+    Some(Failure {
+        algorithm: whose.algorithm.name.to_owned(),
+        what,
+        place,
+        offset: raw.offset,
     })
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Vec<Loaded>> {
-    LOADED.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Faults of guarded code end the call, not the program; others stay what they were.
@@ -155,15 +217,13 @@ fn catch_faults() {
 }
 
 extern "C" fn on_fault(signal: i32) {
-    // Not locked by this thread: guarded code calls nothing of this module.
-    if let Ok(loaded) = LOADED.try_lock() {
-        let faults: [Option<unsafe extern "C" fn()>; 16] =
-            std::array::from_fn(|index| loaded.get(index).map(|item| item.fault));
-        drop(loaded);
-        for fault in faults.into_iter().flatten() {
-            // SAFETY: leaves the call that this thread was in, if it was in one; else returns.
-            unsafe { fault() };
+    for fault in &FAULTS {
+        let fault = fault.load(Ordering::Acquire);
+        if fault.is_null() {
+            break;
         }
+        // SAFETY: of that type; leaves the call that this thread was in, if it was in one.
+        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(fault)() };
     }
     // SAFETY: the instruction is repeated and ends the program as it would have.
     unsafe { libc::signal(signal, libc::SIG_DFL) };

@@ -30,10 +30,16 @@ fn list_algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 }
 
 /// Loads an algorithm from outside, a shared object of this build's cc/outside.c, under a name that
-/// plans then use; returns what `algorithms` says of one. Raises ValueError where it cannot.
+/// plans then use, and the guard that it names; returns what `algorithms` says of one. Raises
+/// ValueError where it cannot.
 #[pyfunction]
-fn load<'py>(py: Python<'py>, path: PathBuf, name: &str) -> PyResult<Bound<'py, PyDict>> {
-    let loaded = outside::load(&path, name);
+fn load<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    name: &str,
+    guard: PathBuf,
+) -> PyResult<Bound<'py, PyDict>> {
+    let loaded = outside::load(&path, name, &guard);
     describe(
         py,
         loaded.map_err(|error| PyValueError::new_err(error.to_string()))?,

@@ -1,5 +1,5 @@
 """A file's algorithm for the simulator: a shared object of cc/outside.c, whose calls are guarded
-(cc/outside.h), made once and kept. Must never know an engine.
+(cc/outside.h), made once and kept; the guard is one for all. Must never know an engine.
 """
 
 from __future__ import annotations
@@ -7,14 +7,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.cache import user_cache
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.outside.source import Source, folder_of, keep, source_of
@@ -63,7 +67,7 @@ def describe(source: Source) -> dict[str, Any]:
         from fullpipe.outside import classes
 
         return classes.describe(source)
-    found: dict[str, Any] = _native.cc.load(str(_shared_object(source)), source.id)
+    found: dict[str, Any] = _native.cc.load(str(_shared_object(source)), source.id, str(_guard()))
     if found["state_bytes"] > MAX_STATE_BYTES:
         raise UserError(
             f"{source.path}: struct {source.name} has {found['state_bytes']} bytes; a connection's "
@@ -109,9 +113,8 @@ def _shared_object(source: Source) -> Path:
     if out.is_file():
         return out
     keep(source)
-    partial = folder / f".{out.name}.{os.getpid()}"
     include = shipped("cc")
-    try:
+    with _partial(out) as partial:
         _compile(source, compiler, [
             *_COMMON, *_GUARDED, f"-DCC_NAME={source.name}", f'-DCC_TITLE="{_plain(source.title)}"',
             f'-DCC_SOURCE="{source.main}"', f"-I{folder / 'source'}", f"-I{include}",
@@ -119,18 +122,42 @@ def _shared_object(source: Source) -> Path:
         ])  # fmt: skip
         _check_data(source, Path(f"{partial}.o"))
         _compile(source, compiler, [
-            *_COMMON, "-fno-tree-loop-distribute-patterns", f"-I{include}",
-            "-c", str(include / "outside_guard.c"), "-o", f"{partial}.guard.o",
-        ])  # fmt: skip
-        _compile(source, compiler, [
-            "-shared", "-nostdlib", "-Wl,-z,defs", f"{partial}.o", f"{partial}.guard.o",
+            "-shared", "-nostdlib", "-Wl,-z,defs", f"{partial}.o", str(_guard()),
             "-o", str(partial),
         ])  # fmt: skip
+    return out
+
+
+def _guard() -> Path:
+    """The shared object that watches over the calls; all algorithms of one compiler name it."""
+    compiler = _compiler()
+    include = shipped("cc")
+    text = (include / "outside.h").read_bytes() + (include / "outside_guard.c").read_bytes()
+    name = f"guard-{_identity(compiler)}-{hashlib.sha256(text).hexdigest()[:12]}.so"
+    out = user_cache() / "cc" / name
+    if not out.is_file():
+        with _partial(out) as partial:
+            answer = _run([
+                compiler, *_COMMON, "-fno-tree-loop-distribute-patterns", "-shared", "-nostdlib",
+                "-Wl,-z,defs", f"-Wl,-soname,{name}", f"-I{include}",
+                str(include / "outside_guard.c"), "-o", str(partial),
+            ])  # fmt: skip
+            if answer.returncode != 0:
+                raise UserError(f"{compiler}: cannot compile the guard of algorithms: "
+                                f"{answer.stderr.strip()[-500:]}")  # fmt: skip
+    return out
+
+
+@contextmanager
+def _partial(out: Path) -> Iterator[Path]:
+    """Where a file is written before it is complete and takes its name."""
+    partial = out.with_name(f".{out.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        yield partial
         partial.rename(out)
     finally:
-        for left in folder.glob(f".{out.name}.{os.getpid()}*"):
+        for left in out.parent.glob(f"{partial.name}*"):
             left.unlink(missing_ok=True)
-    return out
 
 
 def _compile(source: Source, compiler: str, arguments: list[str]) -> None:
