@@ -122,14 +122,16 @@ def _key(hardware: Hardware) -> str:
     facts = (
         _FORMAT,
         [paths.get(argument, argument) for argument in arguments],
-        [_name(path) for path in (hardware.kernel, hardware.initramfs, program)],
+        # Its name says its content; two that make it at once write it twice.
+        hardware.initramfs.name,
+        [_name(path) for path in (hardware.kernel, program)],
         _digest(assets.turnstile()),
     )
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def _name(path: Path) -> tuple[str, int, int]:
-    """Of a file that is kept under a name of its content, or written rarely."""
+    """Of a file that is written rarely."""
     status = path.stat()
     return path.name, status.st_size, status.st_mtime_ns
 
