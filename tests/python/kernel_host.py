@@ -37,8 +37,7 @@ def why_not() -> str | None:
     try:
         assets.agent()
         assets.bpf_object("bbr3")
-        kernel.load(kernel.request("reno", kernel_name=f"fpt_{os.getpid() % 10**6}"))
-        kernel.unload(f"fpt_{os.getpid() % 10**6}")
+        kernel.load_and_unload("reno")
     except UserError as error:
         return str(error)
     return None
@@ -93,7 +92,7 @@ def loaded() -> Iterator[Callable[..., str]]:
     names: list[str] = []
 
     def load(cc: str, **overrides: float) -> str:
-        name = f"fpt{len(names)}_{os.getpid() % 10**6}"
+        name = kernel.own_name()
         kernel.load(kernel.request(cc, overrides, name))
         names.append(name)
         return name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -164,7 +163,7 @@ def test_a_kernel_without_struct_ops_is_refused_with_the_reason(tmp_path: Path) 
 
 
 def test_a_host_without_the_bpf_file_system_is_refused_with_the_reason() -> None:
-    name = f"fptno_{os.getpid() % 10**6}"
+    name = kernel.own_name()
     without = hidden("mount -t tmpfs none /sys/fs")
     refuses("no bpf file system", "kernel", "load", "reno", "--as", name, inside=without)
     assert name not in available()

@@ -171,10 +171,8 @@ def _struct_ops() -> Check:
     else:
         from fullpipe import kernel  # it uses the assets of engines
 
-        trial = f"fp_try_{os.getpid() % 10**6}"
         try:
-            kernel.load(kernel.request("reno", kernel_name=trial))
-            kernel.unload(trial)
+            kernel.load_and_unload("reno")
         except (UserError, RunError) as error:
             why = str(error)
     detail = why or f"loaded reno into {os.uname().release}, and unloaded it"

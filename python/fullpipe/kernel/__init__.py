@@ -4,7 +4,16 @@ watch.
 The agent does the work; this module resolves names and constants for it. Must never know an engine.
 """
 
-from fullpipe.kernel.registration import Loaded, Request, list_loaded, load, request, unload
+from fullpipe.kernel.registration import (
+    Loaded,
+    Request,
+    list_loaded,
+    load,
+    load_and_unload,
+    own_name,
+    request,
+    unload,
+)
 from fullpipe.kernel.tracing import Difference, Replay, Replayed, replay, trace
 from fullpipe.kernel.watching import watch
 
@@ -16,6 +25,8 @@ __all__ = [
     "Request",
     "list_loaded",
     "load",
+    "load_and_unload",
+    "own_name",
     "replay",
     "request",
     "trace",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,20 @@ def load(wanted: Request) -> None:
     """Registers it in the running kernel, where it stays when this process ends. Raises UserError
     where the kernel or the rights do not allow it, or the name is taken."""
     ask("load", wanted.document())
+
+
+def own_name() -> str:
+    """A kernel name that no other program has: a process id would not do, since machines in
+    containers share a kernel and count processes alike."""
+    return f"fp_{secrets.token_hex(6)}"
+
+
+def load_and_unload(cc: str) -> None:
+    """Whether the running kernel takes the congestion control `cc`. Raises UserError with the
+    reason where it does not."""
+    name = own_name()
+    load(request(cc, kernel_name=name))
+    unload(name)
 
 
 def list_loaded() -> list[Loaded]:
