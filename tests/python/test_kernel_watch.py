@@ -38,9 +38,11 @@ def test_the_state_of_another_programs_socket_is_seen_and_recorded(
     (row,) = after
     assert row["cc"] == "bbr3[loss_thresh=0.05]"
     assert row["phase"] in ("startup", "drain", "up", "down", "cruise", "refill", "probe_rtt")
-    # A loopback whose queue passes 100 Mbit/s.
-    assert 10e6 < row["max_bw_bps"] < 300e6
     assert 0 < row["min_rtt_us"] <= row["srtt_us"]
+    # A loopback whose queue passes 100 Mbit/s. No sample is of less than a round trip
+    # (tcp_rate_gen()), and none has more than the queue and its bucket hold: on a host with other
+    # work they can be passed on at once.
+    assert 10e6 < row["max_bw_bps"] < 100e6 + (45_000 + 20_000) * 8e6 / row["min_rtt_us"]
     assert row["cwnd_packets"] >= 4
     recording = Recording.open(tmp_path / "recording")
     assert "bbr3[loss_thresh=0.05]" in recording.table("flows")["cc"].to_pylist()
