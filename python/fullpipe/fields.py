@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 from fullpipe import units
 
 
+class _Parser(BeforeValidator):
+    """A parser of one value, which Pydantic does not look into: the scenario's keys have 160, and
+    asking each for its signature is a fifth of the time that the first scenario takes."""
+
+    def __get_pydantic_core_schema__(
+        self, source_type: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        parse: Any = self.func
+        return core_schema.no_info_before_validator_function(parse, schema=handler(source_type))
+
+
 def _quantity(parse: Any, description: str, example: str) -> Any:
     schema = {"type": "string", "description": description, "examples": [example]}
-    return (BeforeValidator(parse), WithJsonSchema(schema))
+    return (_Parser(parse), WithJsonSchema(schema))
 
 
 _RATE, _TIME, _SIZE, _BUFFER, _RATIO = (
@@ -28,7 +40,7 @@ Buffer = Annotated[units.Buffer, *_BUFFER]
 Ratio = Annotated[float, *_RATIO]
 Dscp = Annotated[
     int,
-    BeforeValidator(units.parse_dscp),
+    _Parser(units.parse_dscp),
     WithJsonSchema({
         "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 63}],
         "description": "a DSCP: its name, or a number from 0 to 63", "examples": ["EF"],

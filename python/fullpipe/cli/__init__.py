@@ -113,8 +113,16 @@ def main() -> None:
     # `timeout`, a batch system or a service manager end a run as Ctrl-C does: nothing is lost.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     libraries.tell()
-    # Libraries make little garbage while they load; looking for it is a tenth of the time.
-    gc.set_threshold(20_000)
+    # Libraries make little garbage while they load, and what lives at the end goes with the
+    # process: looking for cycles in it is a quarter of a short command's time.
+    gc.set_threshold(100_000)
+    try:
+        _run()
+    finally:
+        gc.freeze()
+
+
+def _run() -> None:
     try:
         app = _app(next(iter(_words()), None))
         status = app(standalone_mode=False, prog_name="fullpipe")

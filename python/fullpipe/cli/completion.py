@@ -35,6 +35,9 @@ def completion(
 def prepare() -> None:
     """Makes Typer answer a shell's question in the form that the printed scripts expect."""
     importlib.import_module("typer.completion").completion_init()
+    # Our lines have no markup; to take it out Typer would load Rich, a third of an answer's time.
+    classes = importlib.import_module("typer._completion_classes")
+    vars(classes)["_sanitize_help_text"] = str
 
 
 def engines(incomplete: str) -> list[str]:

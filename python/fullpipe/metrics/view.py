@@ -75,11 +75,13 @@ class View:
         """Every flow's samples, in their order: cut once, however many flows there are."""
         columns = self._all("flow_samples")
         order = np.argsort(columns["flow_id"], kind="stable")
-        flows, firsts = np.unique(columns["flow_id"][order], return_index=True)
+        owners = columns["flow_id"][order]
+        # As np.unique(owners, return_index=True), which would load masked arrays.
+        firsts = np.flatnonzero(np.append(owners.size > 0, owners[1:] != owners[:-1]))
         lasts = np.append(firsts, order.size)[1:]
         return {
             float(flow): {name: values[order[first:last]] for name, values in columns.items()}
-            for flow, first, last in zip(flows, firsts, lasts, strict=True)
+            for flow, first, last in zip(owners[firsts], firsts, lasts, strict=True)
         }
 
     def counter(self, flow_id: int, name: str, at_s: float) -> float:
