@@ -56,7 +56,7 @@ class VmEngine:
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_classes(plan)
-        if hardware.version() is None:
+        if not hardware.is_there():
             raise UserError(
                 f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --mend` installs it"
             )
@@ -111,7 +111,7 @@ class VmEngine:
         facts = dict(received["facts"])
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
-            "qemu": hardware.version(),
+            "qemu": ended.version,
             "image_sha256": image.digest(initramfs, errand.objects),
             "facts": facts,
         }

@@ -23,7 +23,7 @@ from fullpipe.engines.child import be_as_nice_as_the_parent, die_with_parent, st
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.vm import shared, snapshot
 from fullpipe.engines.vm.core import confine, reserved
-from fullpipe.engines.vm.hardware import CONSOLE, SHARED, Hardware
+from fullpipe.engines.vm.hardware import CONSOLE, SHARED, Hardware, version
 from fullpipe.engines.vm.qmp import Monitor
 from fullpipe.engines.vm.shared import Errand
 from fullpipe.engines.vm.snapshot import Launch, Snapshot
@@ -45,6 +45,8 @@ _EMPTY = "memory-backend-ram"
 class Ended:
     """What a machine left: the agent's stream, and the last lines of its console."""
 
+    #: Of QEMU; None: it was not switched on.
+    version: str | None
     stream: bytes
     console: list[str]
     #: Asked to end before it was done.
@@ -70,7 +72,7 @@ def run(
             try:
                 kept = snapshot.find_or_make(hardware, folder, launch, lambda: progress(0))
             except snapshot.StoppedError:
-                return Ended(b"", [], interrupted=True, silent=False)
+                return Ended(None, b"", [], interrupted=True, silent=False)
             if kept is not None:
                 try:
                     return _run(hardware, errand, progress, launch, kept)
@@ -93,7 +95,7 @@ def _run(
     with scratch("fullpipe-vm-") as folder:
         start = shared.create(folder / SHARED, hardware.shared_bytes, errand)
         with shared.view(folder / SHARED) as view:
-            with _running(hardware, launch, kept, folder) as process:
+            with _running(hardware, launch, kept, folder) as (process, said):
                 interrupted, silent = _wait(process, view, start, progress)
             _, end = _follow(view, start)
             stream = view[start:end]
@@ -102,18 +104,18 @@ def _run(
             problem = f"QEMU: {words[0] if words else 'no reason given'}"
             raise RunError(problem) if stream else _NotStartedError(problem)
         console = (folder / CONSOLE).read_text(errors="replace").splitlines()
-        return Ended(stream, _last_words(console), interrupted, silent)
+        return Ended(said, stream, _last_words(console), interrupted, silent)
 
 
 @contextmanager
 def _running(
     hardware: Hardware, launch: Launch, kept: Snapshot | None, folder: Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    """QEMU at work, ended at the end."""
+) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
+    """QEMU at work and its version, ended at the end."""
     if kept is None:
         process = launch(hardware.arguments(_EMPTY), folder)
         try:
-            yield process
+            yield process, version()
         finally:
             stop(process)
         return
@@ -122,11 +124,11 @@ def _running(
         process = launch(command, folder, (monitor.theirs.fileno(), state.fileno()))
         try:
             try:
-                monitor.greet()
+                said = monitor.greet()
                 kept.resume(monitor, state)
             except RunError as error:
                 raise _NotStartedError(str(error)) from None
-            yield process
+            yield process, said
         finally:
             stop(process)
 

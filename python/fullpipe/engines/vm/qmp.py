@@ -24,10 +24,17 @@ class Monitor:
         chardev = f"socket,id=monitor,fd={self.theirs.fileno()}"
         return ["-chardev", chardev, "-mon", "chardev=monitor,mode=control"]
 
-    def greet(self) -> None:
-        """Once QEMU has been started, before anything else."""
+    def greet(self) -> str:
+        """Once QEMU has been started, before anything else; returns QEMU's version, which it says
+        first. Raises RunError where it is gone."""
         self.theirs.close()
+        try:
+            version = json.loads(self._answers.readline())["QMP"]["version"]["qemu"]
+            words = ".".join(str(version[part]) for part in ("major", "minor", "micro"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"QEMU: no greeting ({error})") from None
         self.ask("qmp_capabilities")
+        return words
 
     def ask(self, command: str, **arguments: Any) -> Any:
         """The answer to a command. Raises RunError where QEMU refuses, or is gone."""
