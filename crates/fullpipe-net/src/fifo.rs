@@ -27,33 +27,61 @@ impl<P> Fifo<P> {
     pub(crate) fn front(&self) -> Option<&P> {
         self.packets.front()
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl<P: Packet> Fifo<P> {
+    /// False: a packet that would exceed a limit is dropped (bfifo_enqueue(), pfifo_enqueue()).
+    #[inline]
+    pub(crate) fn push(&mut self, packet: &P) -> bool {
+        let bytes = self.bytes + u64::from(packet.wire_bytes());
+        if bytes > self.limit_bytes || self.packets.len() >= self.limit_packets {
+            return false;
+        }
+        self.bytes = bytes;
+        self.packets.push_back(*packet);
+        true
+    }
+
+    /// The next packet, and its bytes on the wire.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(P, u32)> {
+        let packet = self.packets.pop_front()?;
+        let wire_bytes = packet.wire_bytes();
+        self.bytes -= u64::from(wire_bytes);
+        Some((packet, wire_bytes))
+    }
 }
 
 impl<P: Packet> Discipline<P> for Fifo<P> {
-    /// A packet that would exceed a limit is dropped (bfifo_enqueue(), pfifo_enqueue()).
     #[inline]
     fn enqueue(&mut self, _now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
-        let bytes = self.bytes + u64::from(packet.wire_bytes());
-        if bytes > self.limit_bytes || self.packets.len() >= self.limit_packets {
+        if !self.push(&packet) {
             outcome.drop(packet);
-            return;
         }
-        self.bytes = bytes;
-        self.packets.push_back(packet);
     }
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        let packet = self.packets.pop_front()?;
-        self.bytes -= u64::from(packet.wire_bytes());
-        Some(packet)
+        self.pop().map(|(packet, _)| packet)
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.waiting_bytes()
     }
 
     fn packets(&self) -> usize {
-        self.packets.len()
+        self.len()
     }
 }

@@ -8,6 +8,7 @@
 
 use fullpipe_scenario::{Link as Plan, Medium};
 
+use crate::plain::PlainWay;
 use crate::queue::Counters;
 use crate::rng::{derive_seed, purpose};
 use crate::wifi::WifiLink;
@@ -159,6 +160,16 @@ impl<P: Packet> AnyLink<P> {
             }
         }
         .map_err(|error| format!("link {}: {error}", plan.name))
+    }
+
+    /// The way with this index, if it is a plain one of a wire: whoever drives the row may then go
+    /// without the lists of [`Link::offer`] and [`Link::advance`], which do the same.
+    #[inline]
+    pub fn plain(&mut self, way: usize) -> Option<&mut PlainWay<P>> {
+        match self {
+            Self::Wire(wire) => wire.plain(way),
+            Self::Wifi(_) => None,
+        }
     }
 
     /// An owner is new, or another than it was, and is at this station where there are any.

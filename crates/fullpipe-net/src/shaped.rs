@@ -10,7 +10,7 @@ use crate::shaper::Shaper;
 use crate::Packet;
 
 /// Bytes of credit that the testbeds give htb: one packet and a bit.
-const BURST_BYTES: u32 = 1600;
+pub(crate) const BURST_BYTES: u32 = 1600;
 
 /// Who keeps the rate.
 #[derive(Debug)]

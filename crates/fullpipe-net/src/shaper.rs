@@ -50,11 +50,13 @@ impl Shaper {
     }
 
     /// When a packet may pass next; not after `now_ns` if one may pass now.
+    #[inline]
     pub fn ready_ns(&self) -> u64 {
         self.zero_at_ns
     }
 
     /// Charges a packet that passes at `now_ns`.
+    #[inline]
     pub fn charge(&mut self, now_ns: u64, wire_bytes: u32) {
         let earliest = now_ns.saturating_sub(self.burst_ns);
         if self.zero_at_ns < earliest {

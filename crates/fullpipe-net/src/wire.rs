@@ -7,6 +7,7 @@ use crate::damage::Damage;
 use crate::gilbert::GilbertElliott;
 use crate::link::{Exit, Link, Passed, Way, WayState};
 use crate::loss::LossGate;
+use crate::plain::PlainWay;
 use crate::rng::{derive_seed, purpose};
 use crate::schedule::Schedule;
 use crate::shaped::Shaped;
@@ -18,13 +19,42 @@ pub struct Wire<P> {
     ways: [WireWay<P>; 2],
 }
 
+/// One way: what it is, is settled when it is made.
+#[derive(Debug)]
+enum WireWay<P> {
+    Plain(PlainWay<P>),
+    Various(Box<VariousWay<P>>),
+}
+
+macro_rules! each {
+    ($way:expr, $kind:ident => $call:expr) => {
+        match $way {
+            WireWay::Plain($kind) => $call,
+            WireWay::Various($kind) => $call,
+        }
+    };
+}
+
 impl<P: Packet> Wire<P> {
     /// From the plan of its two ways; the error names what this engine lacks.
     pub fn new(plans: [&Plan; 2], index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
-        let way = |plan, way| WireWay::new(plan, way, 2 * index + way as u32, seed, mtu_bytes);
+        let way = |plan, way: Way| match PlainWay::new(plan, way) {
+            Some(plain) => Ok(WireWay::Plain(plain)),
+            None => VariousWay::new(plan, way, 2 * index + way as u32, seed, mtu_bytes)
+                .map(|various| WireWay::Various(Box::new(various))),
+        };
         Ok(Self {
             ways: [way(plans[0], Way::Forward)?, way(plans[1], Way::Reverse)?],
         })
+    }
+
+    /// The way with this index, if it is a plain one.
+    #[inline]
+    pub fn plain(&mut self, way: usize) -> Option<&mut PlainWay<P>> {
+        match &mut self.ways[way] {
+            WireWay::Plain(plain) => Some(plain),
+            WireWay::Various(_) => None,
+        }
     }
 }
 
@@ -34,28 +64,37 @@ impl<P: Packet> Link<P> for Wire<P> {
     }
 
     fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>) {
-        self.ways[way.index()].offer(now_ns, packet, passed);
+        each!(&mut self.ways[way.index()], way => way.offer(now_ns, packet, passed));
     }
 
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>) {
-        self.ways[timer].advance(now_ns, passed);
+        each!(&mut self.ways[timer], way => way.advance(now_ns, passed));
     }
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
-        self.ways[timer].due_ns()
+        match &self.ways[timer] {
+            WireWay::Plain(plain) => Some(plain.due_ns()).filter(|&due_ns| due_ns != u64::MAX),
+            WireWay::Various(various) => various.due_ns(),
+        }
     }
 
     fn constant_delay_ns(&self, way: Way) -> Option<u64> {
-        self.ways[way.index()].constant_delay_ns()
+        match &self.ways[way.index()] {
+            WireWay::Plain(_) => None,
+            WireWay::Various(various) => various.constant_delay_ns(),
+        }
     }
 
     fn state(&self, way: Way) -> Option<WayState> {
-        self.ways[way.index()].state()
+        match &self.ways[way.index()] {
+            WireWay::Plain(plain) => Some(plain.state()),
+            WireWay::Various(various) => various.state(),
+        }
     }
 }
 
 #[derive(Debug)]
-struct WireWay<P> {
+struct VariousWay<P> {
     way: Way,
     loss: Option<LossGate>,
     /// `None`: not limited, no queue.
@@ -68,7 +107,7 @@ struct WireWay<P> {
     damage: Option<Box<Damage<P>>>,
 }
 
-impl<P: Packet> WireWay<P> {
+impl<P: Packet> VariousWay<P> {
     fn new(plan: &Plan, way: Way, index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
         if plan.rate_bps == Some(0) {
             return Err("rate_bps: must be above 0".into());

@@ -222,7 +222,7 @@ impl Simulation<'_> {
             bytes: QUERY_BYTES,
         };
         let query = self.packet_of(owner, Way::Forward, query);
-        self.enter_row(Way::Forward, query);
+        self.enter_row(Way::Forward, &query);
     }
 
     /// A query or its answer arrives.
@@ -234,7 +234,7 @@ impl Simulation<'_> {
                 bytes: ANSWER_BYTES,
             };
             let answer = self.packet_of(owner, Way::Reverse, answer);
-            self.enter_row(Way::Reverse, answer);
+            self.enter_row(Way::Reverse, &answer);
         } else {
             self.applications
                 .tell(page, |loader, steps| loader.on_answer(number, steps));
@@ -405,7 +405,7 @@ impl Simulation<'_> {
             };
             let mut packet = self.packet_of(owner, way, body);
             if self.egress.passes(way, &mut packet) {
-                self.enter_row(way, packet);
+                self.enter_row(way, &packet);
             }
         }
         if let Some(at_ns) = self.applications.streams[index as usize].due_ns() {

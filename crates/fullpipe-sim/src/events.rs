@@ -22,8 +22,8 @@ pub(crate) enum Event {
     Write(u32),
     /// A flow connects.
     Start(u32),
-    /// Its first SYN (when it was sent, whether it asks for ECN) knows where to go.
-    Resolved(u32, u64, bool),
+    /// Its first SYN knows where to go.
+    Resolved(u32),
     /// A timer of its handshake.
     Handshake(u32),
     /// Its application stops.
@@ -78,17 +78,39 @@ const FRONT: usize = 8;
 /// Pending events. Delay lines show only their heads, so that there is a handful in most runs, and
 /// most of what happens sets off something that is due before nearly all the others: a short sorted
 /// list takes that for less than a heap does.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agenda {
-    /// What is due first, the next one last; at most `FRONT`.
-    front: Vec<Pending>,
+    /// What is due first, the next one last; `count` of them are meant.
+    front: [Pending; FRONT],
+    count: usize,
     /// The others: none of them comes before one of the front.
     heap: BinaryHeap<Pending>,
+    /// From this time on an event belongs to the heap, where the first is due then.
+    heap_ns: u64,
     scheduled: u64,
     handled: u64,
 }
 
+impl Default for Agenda {
+    fn default() -> Self {
+        let none = Pending {
+            at_ns: u64::MAX,
+            turn: 0,
+            event: Event::Sample,
+        };
+        Self {
+            front: [none; FRONT],
+            count: 0,
+            heap: BinaryHeap::new(),
+            heap_ns: u64::MAX,
+            scheduled: 0,
+            handled: 0,
+        }
+    }
+}
+
 impl Agenda {
+    #[inline]
     pub(crate) fn schedule(&mut self, at_ns: u64, event: Event) {
         self.scheduled += 1;
         let pending = Pending {
@@ -97,47 +119,68 @@ impl Agenda {
             event,
         };
         // Of what is due at the same time this comes last: it was scheduled last.
-        let is_first = |first: &Pending| first.at_ns <= at_ns;
-        if self.heap.peek().is_some_and(is_first) {
-            self.heap.push(pending);
-            return;
+        if self.heap_ns <= at_ns || self.count == FRONT {
+            return self.schedule_later(pending);
         }
-        if self.front.len() == FRONT {
-            if is_first(&self.front[0]) {
-                self.heap.push(pending);
-                return;
-            }
-            self.heap.push(self.front.remove(0));
-        }
-        let mut place = self.front.len();
-        self.front.push(pending);
-        while place > 0 && is_first(&self.front[place - 1]) {
+        self.insert(pending);
+    }
+
+    #[inline]
+    fn insert(&mut self, pending: Pending) {
+        let mut place = self.count;
+        self.count += 1;
+        while place > 0 && self.front[place - 1].at_ns <= pending.at_ns {
             self.front[place] = self.front[place - 1];
             place -= 1;
         }
         self.front[place] = pending;
     }
 
-    pub(crate) fn next(&mut self) -> Option<(u64, Event)> {
-        if self.front.is_empty() {
-            self.advance_front();
+    /// The front is full, or this is due behind what the heap has.
+    #[inline(never)]
+    fn schedule_later(&mut self, pending: Pending) {
+        if self.heap_ns <= pending.at_ns || self.front[0].at_ns <= pending.at_ns {
+            self.heap.push(pending);
+        } else {
+            self.heap.push(self.front[0]);
+            self.front.copy_within(1.., 0);
+            self.count -= 1;
+            self.insert(pending);
         }
-        let Pending { at_ns, event, .. } = self.front.pop()?;
+        self.heap_ns = self.heap.peek().map_or(u64::MAX, |first| first.at_ns);
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(u64, Event)> {
+        if self.count == 0 && !self.advance_front() {
+            return None;
+        }
+        self.count -= 1;
+        let Pending { at_ns, event, .. } = self.front[self.count];
         self.handled += 1;
         Some((at_ns, event))
     }
 
-    /// Takes half a front out of the heap: room is left for what these will set off.
-    fn advance_front(&mut self) {
-        let heap = &mut self.heap;
-        let first = std::iter::from_fn(|| heap.pop()).take(FRONT / 2);
-        self.front.extend(first);
-        self.front.reverse();
+    /// Takes half a front out of the heap: room is left for what these will set off. False if there is
+    /// nothing.
+    #[inline(never)]
+    fn advance_front(&mut self) -> bool {
+        while self.count < FRONT / 2 {
+            let Some(first) = self.heap.pop() else {
+                break;
+            };
+            self.front[self.count] = first;
+            self.count += 1;
+        }
+        self.front[..self.count].reverse();
+        self.heap_ns = self.heap.peek().map_or(u64::MAX, |first| first.at_ns);
+        self.count > 0
     }
 
     /// The next event, if it is due by then.
     pub(crate) fn next_until(&mut self, limit_ns: u64) -> Option<(u64, Event)> {
-        let next = self.front.last().or_else(|| self.heap.peek())?;
+        let front = self.front[..self.count].last();
+        let next = front.or_else(|| self.heap.peek())?;
         (next.at_ns <= limit_ns).then(|| self.next())?
     }
 

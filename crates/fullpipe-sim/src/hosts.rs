@@ -152,17 +152,13 @@ impl Simulation<'_> {
     fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Data>) -> bool {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
-        let direct = self.plan.host.pacing == Pacing::Internal && access_bps == 0;
+        if self.plan.host.pacing == Pacing::Internal && access_bps == 0 {
+            self.enter_all(flow, outgoing);
+            outgoing.clear();
+            return false;
+        }
         for data in outgoing.iter() {
-            self.count_sent(data);
-            if self.pcap.is_some() {
-                let begin = self.connections[flow].sender.sequence_bytes(data.number);
-                self.capture(|pcap| pcap.data(flow as u32, begin, data));
-            }
-            if direct {
-                self.enter(flow, data);
-                continue;
-            }
+            self.note_sent(flow, data);
             let connection = &mut self.connections[flow];
             let mut enters_ns = data.departs_ns;
             let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
@@ -204,23 +200,38 @@ impl Simulation<'_> {
         self.transmit(flow);
     }
 
+    /// Nothing lies between TCP and the network.
+    fn enter_all(&mut self, flow: usize, outgoing: &[Data]) {
+        for data in outgoing {
+            self.note_sent(flow, data);
+            self.enter(flow, data);
+        }
+    }
+
     /// A data packet leaves its sender's host.
+    #[inline]
     fn enter(&mut self, flow: usize, data: &Data) {
         let way = self.connections[flow].data_way;
         let mut packet = self.packet(flow, way, Body::Data(*data));
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
-            self.enter_row(way, packet);
+            self.enter_row(way, &packet);
         } else {
             self.lost += u64::from(packet.body.is_data());
             self.control.lost += u64::from(packet.body.is_control());
         }
     }
 
-    fn count_sent(&mut self, data: &Data) {
+    /// TCP hands a packet down.
+    #[inline]
+    fn note_sent(&mut self, flow: usize, data: &Data) {
         match data.payload_bytes {
             0 => self.control.sent += 1,
             _ => self.sent += 1,
+        }
+        if self.pcap.is_some() {
+            let begin = self.connections[flow].sender.sequence_bytes(data.number);
+            self.capture(|pcap| pcap.data(flow as u32, begin, data));
         }
     }
 
@@ -302,48 +313,60 @@ impl Simulation<'_> {
     }
 
     /// A host handles a packet that has reached it.
+    #[inline]
     pub(crate) fn deliver(&mut self, way: Way, packet: &Travelling) {
         match &packet.body {
-            Body::Data(data) => {
-                let flow = self.place(packet.owner);
-                match data.payload_bytes {
-                    0 => self.control.delivered += 1,
-                    _ => self.delivered += 1,
-                }
-                let connection = &mut self.connections[flow];
-                connection.handshake.on_data();
-                connection.receiver_host.handle(self.now_ns);
-                let answer = connection.receiver.on_data(self.now_ns, data);
-                if let Some(ack) = connection.receiver.take_earlier() {
-                    self.send_ack(flow, ack);
-                }
-                if let Some(ack) = answer {
-                    self.send_ack(flow, ack);
-                }
-                self.arm_receiver(flow);
-                if self.connections[flow].page.is_some() {
-                    self.page_data(flow);
-                }
-                self.is_gone(packet);
-            }
-            Body::Ack(ack) => {
-                let flow = self.place(packet.owner);
-                let connection = &mut self.connections[flow];
-                connection.sender.on_ack(self.now_ns, ack);
-                if self.pcap.is_some() {
-                    let edges =
-                        AckEdges::new(ack, |number| connection.sender.sequence_bytes(number));
-                    let at_ns = self.now_ns;
-                    let is_accurate = connection.sender.is_accurate();
-                    self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, ack, is_accurate));
-                }
-                if ack.fin {
-                    self.send_last_ack(flow);
-                }
-                self.transmit(flow);
-                self.complete(flow);
-                self.is_gone(packet);
-            }
+            Body::Data(data) => self.deliver_data(packet.owner, data),
+            Body::Ack(ack) => self.deliver_ack(packet.owner, ack),
+            _ => self.deliver_other(way, packet),
+        }
+    }
+
+    fn deliver_data(&mut self, owner: u32, data: &Data) {
+        let flow = self.place(owner);
+        match data.payload_bytes {
+            0 => self.control.delivered += 1,
+            _ => self.delivered += 1,
+        }
+        let connection = &mut self.connections[flow];
+        connection.handshake.on_data();
+        connection.receiver_host.handle(self.now_ns);
+        let answer = connection.receiver.on_data(self.now_ns, data);
+        if let Some(ack) = connection.receiver.take_earlier() {
+            self.send_ack(flow, ack);
+        }
+        if let Some(ack) = answer {
+            self.send_ack(flow, ack);
+        }
+        self.arm_receiver(flow);
+        if self.connections[flow].page.is_some() {
+            self.page_data(flow);
+        }
+        self.has_left(flow);
+    }
+
+    fn deliver_ack(&mut self, owner: u32, ack: &Ack) {
+        let flow = self.place(owner);
+        let connection = &mut self.connections[flow];
+        connection.sender.on_ack(self.now_ns, ack);
+        if self.pcap.is_some() {
+            let edges = AckEdges::new(ack, |number| connection.sender.sequence_bytes(number));
+            let at_ns = self.now_ns;
+            let is_accurate = connection.sender.is_accurate();
+            self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, ack, is_accurate));
+        }
+        if ack.fin {
+            self.send_last_ack(flow);
+        }
+        self.transmit(flow);
+        self.complete(flow);
+        self.has_left(flow);
+    }
+
+    #[inline(never)]
+    fn deliver_other(&mut self, way: Way, packet: &Travelling) {
+        match &packet.body {
+            Body::Data(_) | Body::Ack(_) => {}
             Body::Opening(opening) => {
                 self.on_opening(self.place(packet.owner), way, opening);
                 self.is_gone(packet);
@@ -361,7 +384,7 @@ impl Simulation<'_> {
             &Body::Probe { row } if way == Way::Forward => {
                 let owner = packet.owner as usize;
                 let answer = self.packet_of(owner, Way::Reverse, Body::Probe { row });
-                self.enter_row(Way::Reverse, answer);
+                self.enter_row(Way::Reverse, &answer);
             }
             &Body::Probe { row } => {
                 let row = &mut self.tables.ping_samples[row as usize];
@@ -376,7 +399,7 @@ impl Simulation<'_> {
         let mut packet = self.packet(flow, way, Body::Ack(ack));
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
-            self.enter_row(way, packet);
+            self.enter_row(way, &packet);
         }
     }
 
@@ -434,7 +457,7 @@ impl Simulation<'_> {
             .schedule(self.now_ns + plan.interval_ns, Event::Probe(probe as u32));
         let owner = self.plan.flows.len() + probe;
         let request = self.packet_of(owner, Way::Forward, Body::Probe { row });
-        self.enter_row(Way::Forward, request);
+        self.enter_row(Way::Forward, &request);
     }
 
     /// One event for the sender's earliest timer; a later deadline is found when it comes.

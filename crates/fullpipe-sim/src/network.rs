@@ -1,7 +1,7 @@
 //! Where packets go: a row of links, and each packet's way from where it enters to where it
 //! leaves. Never who sent it, or why.
 
-use fullpipe_net::{AnyLink, DelayLine, Exit, Link, Passed, Way};
+use fullpipe_net::{AnyLink, DelayLine, Link, Passed, Way};
 use fullpipe_scenario::{Newcomer, Plan, Route};
 
 use crate::applications::Applications;
@@ -10,13 +10,27 @@ use crate::events::{Agenda, Event};
 use crate::packet::Travelling;
 use crate::run::{BadPlan, Simulation};
 
+/// No timer.
+const NEVER_NS: u64 = u64::MAX;
+
+/// What has to be done for a packet on one way of a link.
+#[derive(Clone, Copy)]
+enum Work {
+    /// Its time is added to.
+    Delay { ns: u64 },
+    /// A plain way takes it: no lists of what was passed, dropped and copied.
+    Plain,
+    /// Whatever the link does.
+    Various,
+}
+
 /// The row.
 pub(crate) struct Network {
     pub(crate) links: Vec<AnyLink<Travelling>>,
-    /// What each way of each link (position * 2 + way) adds to a packet's time, where that is all.
-    constant_delays_ns: Vec<Option<u64>>,
+    /// Of each way of each link (position * 2 + way).
+    work: Vec<Work>,
     /// When each timer of each link (position * 2 + timer) is on the agenda.
-    timers_ns: Vec<Option<u64>>,
+    timers_ns: Vec<u64>,
     /// What has left a link (position * 2 + way) and not reached the next one yet, and when an event
     /// for its head is on the agenda.
     between: Vec<(DelayLine<Travelling>, Option<u64>)>,
@@ -27,7 +41,7 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new(plan: &Plan) -> Result<Self, BadPlan> {
-        let links: Vec<_> = (0..)
+        let mut links: Vec<_> = (0..)
             .zip(&plan.links)
             .map(|(index, link)| AnyLink::new(link, index, plan.seed, plan.ends.mtu_bytes))
             .collect::<Result<_, _>>()
@@ -35,12 +49,16 @@ impl Network {
         let flows = plan.flows.iter().map(|flow| flow.route);
         let probes = plan.probes.iter().map(|probe| probe.route);
         let others = probes.chain(Applications::routes(plan));
-        let delays_ns = links
-            .iter()
-            .flat_map(|link| Way::BOTH.map(|way| link.constant_delay_ns(way)));
+        let work = links.iter_mut().flat_map(|link| {
+            Way::BOTH.map(|way| match link.constant_delay_ns(way) {
+                Some(ns) => Work::Delay { ns },
+                None if link.plain(way.index()).is_some() => Work::Plain,
+                None => Work::Various,
+            })
+        });
         Ok(Self {
-            constant_delays_ns: delays_ns.collect(),
-            timers_ns: vec![None; 2 * links.len()],
+            work: work.collect(),
+            timers_ns: vec![NEVER_NS; 2 * links.len()],
             between: (0..2 * links.len()).map(|_| Default::default()).collect(),
             links,
             routes: flows.chain(others).collect(),
@@ -62,14 +80,18 @@ impl Network {
     }
 
     /// One event for a timer's earliest time; a later one is found when it comes.
-    fn arm(&mut self, agenda: &mut Agenda, link: usize, timer: usize) {
-        let Some(due_ns) = self.links[link].due_ns(timer) else {
-            return;
-        };
-        let index = link * 2 + timer;
-        if self.timers_ns[index].is_none_or(|pending_ns| due_ns < pending_ns) {
-            self.timers_ns[index] = Some(due_ns);
+    #[inline]
+    fn arm_at(&mut self, agenda: &mut Agenda, index: usize, due_ns: u64) {
+        let armed_ns = &mut self.timers_ns[index];
+        if due_ns < *armed_ns {
+            *armed_ns = due_ns;
             agenda.schedule(due_ns, Event::Link(index as u32));
+        }
+    }
+
+    fn arm(&mut self, agenda: &mut Agenda, link: usize, timer: usize) {
+        if let Some(due_ns) = self.links[link].due_ns(timer) {
+            self.arm_at(agenda, link * 2 + timer, due_ns);
         }
     }
 
@@ -93,17 +115,25 @@ impl Network {
 
 impl Simulation<'_> {
     /// A packet enters the row.
-    pub(crate) fn enter_row(&mut self, way: Way, packet: Travelling) {
+    pub(crate) fn enter_row(&mut self, way: Way, packet: &Travelling) {
         let link = self.network.first_link(packet.owner, way);
         self.offer(link, way, packet);
     }
 
     /// A link's timer.
     pub(crate) fn link_timer(&mut self, index: usize) {
-        if self.network.timers_ns[index] != Some(self.now_ns) {
+        if self.network.timers_ns[index] != self.now_ns {
             return; // an earlier one took this one's place
         }
-        self.network.timers_ns[index] = None;
+        self.network.timers_ns[index] = NEVER_NS;
+        match self.network.work[index] {
+            Work::Plain => self.pass_plain(index),
+            _ => self.various_timer(index),
+        }
+    }
+
+    #[inline(never)]
+    fn various_timer(&mut self, index: usize) {
         let (link, timer) = (index / 2, index % 2);
         let begin = self.network.passed.out.len();
         self.network.links[link].advance(self.now_ns, timer, &mut self.network.passed);
@@ -119,21 +149,65 @@ impl Simulation<'_> {
         let way = Way::BOTH[index % 2];
         while let Some(packet) = self.network.between[index].0.pop(self.now_ns) {
             match self.network.next_link(packet.owner, index / 2, way) {
-                Some(next) => self.offer(next, way, packet),
+                Some(next) => self.offer(next, way, &packet),
                 None => debug_assert!(false, "the last link's packets are not kept here"),
             }
         }
         self.await_between(index);
     }
 
-    fn offer(&mut self, link: usize, way: Way, packet: Travelling) {
-        let network = &mut self.network;
-        if let Some(delay_ns) = network.constant_delays_ns[link * 2 + way.index()] {
-            let at_ns = self.now_ns + delay_ns;
-            return self.take_on(link, &Exit { at_ns, way, packet });
+    fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
+        let index = link * 2 + way.index();
+        match self.network.work[index] {
+            Work::Delay { ns } => self.take_on(link, self.now_ns + ns, way, packet),
+            Work::Plain => self.offer_plain(index, packet),
+            Work::Various => self.offer_various(link, way, packet),
         }
+    }
+
+    #[inline]
+    fn offer_plain(&mut self, index: usize, packet: &Travelling) {
+        let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
+            return;
+        };
+        let is_taken = plain.takes(packet);
+        let due_ns = plain.due_ns();
+        if !is_taken {
+            self.is_lost(packet);
+        } else if due_ns == NEVER_NS {
+            return self.pass_plain(index);
+        }
+        // It waits: the way of most.
+        self.network.arm_at(&mut self.agenda, index, due_ns);
+    }
+
+    /// What a plain way lets pass now is taken on, and its next call planned.
+    #[inline]
+    fn pass_plain(&mut self, index: usize) {
+        let (link, way) = (index / 2, Way::BOTH[index % 2]);
+        let network = &mut self.network;
         let begin = network.passed.out.len();
-        network.links[link].offer(self.now_ns, way, packet, &mut network.passed);
+        let Some(plain) = network.links[link].plain(index % 2) else {
+            return;
+        };
+        let first = plain.pass(self.now_ns, &mut network.passed);
+        if let Some((at_ns, packet)) = &first {
+            self.take_on(link, *at_ns, way, packet);
+        }
+        if self.network.passed.out.len() > begin {
+            return self.settle(link, index % 2, begin);
+        }
+        if let Some(plain) = self.network.links[link].plain(index % 2) {
+            let due_ns = plain.due_ns();
+            self.network.arm_at(&mut self.agenda, index, due_ns);
+        }
+    }
+
+    #[inline(never)]
+    fn offer_various(&mut self, link: usize, way: Way, packet: &Travelling) {
+        let network = &mut self.network;
+        let begin = network.passed.out.len();
+        network.links[link].offer(self.now_ns, way, *packet, &mut network.passed);
         let timer = network.links[link].timer(way);
         let passed = &network.passed;
         if passed.out.len() == begin && passed.dropped.is_empty() && passed.duplicated.is_empty() {
@@ -142,6 +216,14 @@ impl Simulation<'_> {
         } else {
             self.settle(link, timer, begin);
         }
+    }
+
+    /// A packet is gone that a link dropped.
+    #[inline(never)]
+    fn is_lost(&mut self, packet: &Travelling) {
+        self.lost += u64::from(packet.body.is_data());
+        self.control.lost += u64::from(packet.body.is_control());
+        self.is_gone(packet);
     }
 
     /// Counts what a call of a link dropped, takes on what it passed, and plans its next one.
@@ -154,33 +236,33 @@ impl Simulation<'_> {
             self.is_copied(&packet);
         }
         while let Some(packet) = self.network.passed.dropped.pop() {
-            self.lost += u64::from(packet.body.is_data());
-            self.control.lost += u64::from(packet.body.is_control());
-            self.is_gone(&packet);
+            self.is_lost(&packet);
         }
         let end = self.network.passed.out.len();
         for index in begin..end {
             let exit = self.network.passed.out[index];
-            self.take_on(link, &exit);
+            self.take_on(link, exit.at_ns, exit.way, &exit.packet);
         }
         self.network.passed.out.truncate(begin);
         self.network.arm(&mut self.agenda, link, timer);
     }
 
-    fn take_on(&mut self, link: usize, exit: &Exit<Travelling>) {
-        let &Exit {
-            at_ns,
-            way,
-            ref packet,
-        } = exit;
+    #[inline]
+    fn take_on(&mut self, link: usize, at_ns: u64, way: Way, packet: &Travelling) {
         let Some(next) = self.network.next_link(packet.owner, link, way) else {
             self.leave_row(at_ns, way, packet);
             return;
         };
+        self.travel_on(link, next, at_ns, way, packet);
+    }
+
+    /// To the next link.
+    #[inline(never)]
+    fn travel_on(&mut self, link: usize, next: usize, at_ns: u64, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
         let line = &mut self.network.between[index].0;
         if at_ns <= self.now_ns && line.is_empty() {
-            self.offer(next, way, *packet);
+            self.offer(next, way, packet);
         } else if line.push(at_ns, *packet).is_some() {
             self.await_between(index);
         }

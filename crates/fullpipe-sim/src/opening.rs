@@ -16,6 +16,8 @@ use crate::run::Simulation;
 pub(crate) struct Handshake {
     client: Client,
     server: Server,
+    /// The first SYN, until it is known where to send it.
+    unresolved: Option<Opening>,
 }
 
 impl Handshake {
@@ -23,6 +25,7 @@ impl Handshake {
         Self {
             client: Client::new(ecn),
             server: Server::default(),
+            unresolved: None,
         }
     }
 
@@ -41,14 +44,17 @@ impl Simulation<'_> {
         // Neighbours are resolved once, by the first exchange.
         let base_ns = self.connections[flow].base_rtt_ns;
         if self.plan.host.arp && self.now_ns < base_ns {
-            let Opening::Syn { sent_ns, ecn } = syn else {
-                return;
-            };
-            self.agenda.schedule(
-                self.now_ns + base_ns,
-                Event::Resolved(flow as u32, sent_ns, ecn),
-            );
+            self.connections[flow].handshake.unresolved = Some(syn);
+            self.agenda
+                .schedule(self.now_ns + base_ns, Event::Resolved(flow as u32));
         } else {
+            self.send_opening(flow, Way::Forward, syn);
+        }
+    }
+
+    /// The first SYN knows where to go.
+    pub(crate) fn resolved(&mut self, flow: usize) {
+        if let Some(syn) = self.connections[flow].handshake.unresolved.take() {
             self.send_opening(flow, Way::Forward, syn);
         }
     }
@@ -65,7 +71,7 @@ impl Simulation<'_> {
         let mut packet = self.packet(flow, way, body);
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
-            self.enter_row(way, packet);
+            self.enter_row(way, &packet);
         } else {
             self.control.lost += 1;
         }

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::io;
 
-use fullpipe_net::{derive_seed, purpose, Way};
+use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{CcRow, Plan, Tables, TrafficRow};
-use fullpipe_tcp::{Data, Opening};
+use fullpipe_tcp::Data;
 
 use crate::applications::Applications;
 use crate::ends::{lines, Egress, Line};
@@ -217,19 +217,26 @@ impl<'a> Simulation<'a> {
         false
     }
 
+    #[inline]
     pub(crate) fn handle(&mut self, event: Event) {
         match event {
             Event::Link(timer) => self.link_timer(timer as usize),
-            Event::Between(line) => self.between_links(line as usize),
             Event::Line(line) => self.arrivals(line as usize),
+            rarer => self.handle_rarer(rarer),
+        }
+    }
+
+    #[inline(never)]
+    fn handle_rarer(&mut self, event: Event) {
+        match event {
+            Event::Link(_) | Event::Line(_) => {}
+            Event::Between(line) => self.between_links(line as usize),
             Event::Sender(flow) => self.sender_timer(flow as usize),
             Event::Receiver(flow) => self.receiver_timer(flow as usize),
             Event::Departure(flow) => self.depart(flow as usize),
             Event::Write(flow) => self.write(flow as usize),
             Event::Start(flow) => self.start(flow as usize),
-            Event::Resolved(flow, sent_ns, ecn) => {
-                self.send_opening(flow as usize, Way::Forward, Opening::Syn { sent_ns, ecn });
-            }
+            Event::Resolved(flow) => self.resolved(flow as usize),
             Event::Handshake(flow) => self.handshake_timer(flow as usize),
             Event::Stop(flow) => self.stop(flow as usize),
             Event::Probe(probe) => self.probe(probe as usize),

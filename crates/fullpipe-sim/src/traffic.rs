@@ -325,12 +325,21 @@ impl Simulation<'_> {
         if !packet.body.is_of_connection() {
             return;
         }
-        let flow = self.place(packet.owner);
+        self.has_left(self.place(packet.owner));
+    }
+
+    /// One that was a connection's.
+    #[inline]
+    pub(crate) fn has_left(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         connection.under_way -= 1;
-        if connection.visit.is_none() {
-            return;
+        if connection.visit.is_some() {
+            self.free_if_over(flow);
         }
+    }
+
+    fn free_if_over(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
         // Whose last ACK was lost has no FIN to repeat: nobody waits for it.
         let is_closed = connection.sender.is_over();
         let is_over = |visit: &Visit| visit.is_over && (is_closed || visit.has_failed);

@@ -1,6 +1,6 @@
 //! A wire as a link: rates and delays that change, loss before the queue, both ways apart.
 
-use fullpipe_net::{Link, Passed, Way, Wire};
+use fullpipe_net::{Link, Passed, Way, WayState, Wire};
 use fullpipe_scenario::{Loss, Wire as Plan};
 
 use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
@@ -122,4 +122,37 @@ fn what_a_link_loses_is_handed_back_and_counted() {
         lost.abs_diff(1000) < 150,
         "{lost}: five standard deviations of 30"
     );
+}
+
+/// What came out when, what was dropped, and how the queue stood, over bursts that overflow it.
+fn trace_of_bursts(plan: &Plan) -> Vec<(u64, u64, Option<WayState>)> {
+    let mut link = wire(plan);
+    let (mut passed, mut trace) = (Passed::default(), Vec::new());
+    for step in 0..4000_u64 {
+        let at_ns = step * step % 977 * 1000 + step * MS / 2;
+        while let Some(due_ns) = link.due_ns(0).filter(|&due_ns| due_ns <= at_ns) {
+            link.advance(due_ns, 0, &mut passed);
+        }
+        let bytes = if step % 5 == 0 { 66 } else { FRAME_BYTES };
+        for id in step * 10..step * 10 + step % 4 {
+            let packet = TestPacket::new(id, 1, bytes);
+            link.offer(at_ns, Way::Forward, packet, &mut passed);
+        }
+        let state = link.state(Way::Forward);
+        trace.extend(passed.out.drain(..).map(|e| (e.at_ns, e.packet.id, state)));
+        trace.extend(passed.dropped.drain(..).map(|p| (u64::MAX, p.id, state)));
+    }
+    trace
+}
+
+#[test]
+fn a_way_that_never_changes_passes_what_one_passes_that_changes_after_the_end() {
+    let mut never = plan(Some(24_000_000));
+    never.qdisc.limit_bytes = Some(20_000);
+    let mut later = never.clone();
+    later.rate_steps = vec![(1_000_000 * MS, 1)];
+    let trace = trace_of_bursts(&never);
+    let dropped = trace.iter().filter(|row| row.0 == u64::MAX).count();
+    assert!(dropped > 100 && dropped < trace.len() / 2, "{dropped}");
+    assert_eq!(trace, trace_of_bursts(&later));
 }

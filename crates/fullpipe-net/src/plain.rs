@@ -1,0 +1,129 @@
+//! The way of a wire that most runs are about: one rate, a FIFO with tail drop, one delay, and nothing
+//! that chance, a schedule or another discipline decides. It gives what `wire.rs` would give for the
+//! same plan, by less work; what a plan asks for beyond it is never its affair.
+
+use fullpipe_scenario::{Aqm, Wire as Plan};
+
+use crate::fifo::Fifo;
+use crate::link::{Exit, Passed, Way, WayState};
+use crate::queue::Counters;
+use crate::shaped::BURST_BYTES;
+use crate::shaper::Shaper;
+use crate::Packet;
+
+/// Never.
+const NEVER_NS: u64 = u64::MAX;
+
+/// A queue, a rate, a delay.
+#[derive(Debug)]
+pub struct PlainWay<P> {
+    way: Way,
+    queue: Fifo<P>,
+    counters: Counters,
+    shaper: Shaper,
+    delay_ns: u64,
+    due_ns: u64,
+}
+
+impl<P: Packet> PlainWay<P> {
+    /// `None` where the plan asks for more, or for less.
+    pub(crate) fn new(plan: &Plan, way: Way) -> Option<Self> {
+        let changes = plan.loss.is_some()
+            || plan.damage.is_some()
+            || plan.rate_trace.is_some()
+            || plan.delay_trace.is_some()
+            || !plan.rate_steps.is_empty()
+            || !plan.delay_steps.is_empty();
+        let rate_bps = plan.rate_bps.filter(|&rate_bps| rate_bps > 0)?;
+        if changes || !matches!(plan.qdisc.aqm, Aqm::Fifo) {
+            return None;
+        }
+        Some(Self {
+            way,
+            queue: Fifo::new(plan.qdisc.limit_bytes, plan.qdisc.limit_packets),
+            counters: Counters::default(),
+            shaper: Shaper::new(rate_bps, BURST_BYTES),
+            delay_ns: plan.delay_ns,
+            due_ns: NEVER_NS,
+        })
+    }
+
+    /// When [`Self::pass`] is to be called next; `u64::MAX`: not before a packet has come.
+    #[inline]
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// A packet comes to the queue; false if it is dropped.
+    #[inline]
+    pub fn takes(&mut self, packet: &P) -> bool {
+        self.counters.offered_packets += 1;
+        let is_taken = self.queue.push(packet);
+        self.counters.dropped_packets += u64::from(!is_taken);
+        is_taken
+    }
+
+    /// The packet that leaves the queue now, and when it comes out. Where more than one may leave, the
+    /// others are put into the list.
+    #[inline]
+    pub fn pass(&mut self, now_ns: u64, others: &mut Passed<P>) -> Option<(u64, P)> {
+        let first = self.next(now_ns);
+        if self.due_ns <= now_ns {
+            self.pass_others(now_ns, others);
+        }
+        first
+    }
+
+    #[inline(never)]
+    fn pass_others(&mut self, now_ns: u64, others: &mut Passed<P>) {
+        while let Some((at_ns, packet)) = self.next(now_ns) {
+            others.out.push(Exit {
+                at_ns,
+                way: self.way,
+                packet,
+            });
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, now_ns: u64) -> Option<(u64, P)> {
+        let next = if self.shaper.ready_ns() <= now_ns {
+            self.queue.pop().map(|(packet, wire_bytes)| {
+                self.counters.sent_packets += 1;
+                self.counters.sent_bytes += u64::from(wire_bytes);
+                self.shaper.charge(now_ns, wire_bytes);
+                (now_ns + self.delay_ns, packet)
+            })
+        } else {
+            None
+        };
+        self.due_ns = match self.queue.is_empty() {
+            true => NEVER_NS,
+            false => self.shaper.ready_ns(),
+        };
+        next
+    }
+
+    pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+        if !self.takes(&packet) {
+            passed.dropped.push(packet);
+        } else if self.due_ns == NEVER_NS {
+            self.pass_others(now_ns, passed);
+        }
+    }
+
+    pub(crate) fn advance(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+        if self.due_ns <= now_ns {
+            self.pass_others(now_ns, passed);
+        }
+    }
+
+    pub(crate) fn state(&self) -> WayState {
+        WayState {
+            queue_bytes: self.queue.waiting_bytes(),
+            queue_packets: self.queue.len() as u64,
+            counters: self.counters,
+            ..WayState::default()
+        }
+    }
+}
