@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute
 
 from fullpipe.recording import OPTIONAL_TABLES, TABLES
 
@@ -54,7 +53,9 @@ def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict
 
 
 def _of_flow(samples: pa.Table, index: int) -> pa.Table:
-    return samples.filter(pa.compute.equal(samples["flow_id"], index))
+    import pyarrow.compute as pc  # takes a while to load, and few runs are unfinished
+
+    return samples.filter(pc.equal(samples["flow_id"], index))
 
 
 def _described(index: int, plan: Mapping[str, Any]) -> dict[str, Any]:
