@@ -544,6 +544,7 @@ pub enum TcpRules {
     #[serde(rename = "6.4")]
     Linux6_4,
     /// A full packet with PSH is acknowledged by a reader at once (tcp_measure_rcv_mss(), in 6.6).
+    /// Bursts do not end where a buffer of the write queue does (tcp_grow_skb(), in 6.10).
     #[serde(rename = "6.12")]
     Linux6_12,
     /// A single packet waits for a second one only if an ACK is due within 1 ms, instead of half a

@@ -157,6 +157,8 @@ pub struct Sender {
     /// Duplicates that receivers reported (dsack_dups).
     pub(crate) duplicates: u64,
     pub(crate) retransmit_hint: u32,
+    /// One past the last packet of the first unsent buffer in the write queue (before Linux 6.10).
+    pub(crate) head_end: u32,
     /// A probe is out; its episode ends here.
     pub(crate) tlp_high: Option<u32>,
     pub(crate) tlp_is_retrans: bool,
@@ -241,6 +243,7 @@ impl Sender {
             sends_new_first: false,
             duplicates: 0,
             retransmit_hint: 0,
+            head_end: 0,
             tlp_high: None,
             tlp_is_retrans: false,
             tlp_app_limited: false,
@@ -304,14 +307,14 @@ impl Sender {
 
     /// The application hands over whole packets (only where `written_by_application`).
     pub fn write(&mut self, packets: u32) {
-        self.check_app_limited();
+        self.begin_write();
         self.written = self.written.saturating_add(packets);
     }
 
     /// The application hands over so many bytes (only where `written_by_application`), which fill up
     /// a packet that waits.
     pub fn write_bytes(&mut self, bytes: u64) {
-        self.check_app_limited();
+        self.begin_write();
         let mss = u64::from(self.config.mss_bytes);
         let mut left = bytes;
         if let Some((number, missing)) = self.shorts.pop() {
@@ -337,8 +340,16 @@ impl Sender {
 
     /// The application has as much as TCP takes, or (false) nothing: what is unsent is dropped.
     pub fn set_endless(&mut self, is_endless: bool) {
-        self.check_app_limited();
+        self.begin_write();
         self.written = if is_endless { u32::MAX } else { self.snd_nxt };
+    }
+
+    /// Behind a write queue that is empty a buffer of its own begins.
+    fn begin_write(&mut self) {
+        self.check_app_limited();
+        if self.snd_nxt == self.written {
+            self.head_end = self.snd_nxt;
+        }
     }
 
     /// Payload that the application has handed over so far.

@@ -198,8 +198,9 @@ impl Sender {
             let half = (self.ctl.cwnd / 2).max(1);
             let cwnd_room = (self.ctl.cwnd - inflight).min(half);
             let room = self.ctl.cwnd - inflight;
-            let burst = max_burst.min(cwnd_room).min(window_room).min(unsent);
-            if self.defers(room, window_room, max_burst, unsent) {
+            let head = self.head_packets(unsent);
+            let burst = max_burst.min(cwnd_room).min(window_room).min(head);
+            if self.defers(room, window_room, max_burst, head) {
                 limited |= room < window_room;
                 break;
             }
@@ -224,15 +225,34 @@ impl Sender {
         }
     }
 
-    /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon.
-    fn defers(&self, room: u32, window_room: u32, max_burst: u32, unsent: u32) -> bool {
+    /// Unsent packets of the first buffer in the write queue. The application's writes fill one after
+    /// the other (tcp_xmit_size_goal(), tcp_bound_to_half_wnd()); the last of them still grows. Since
+    /// 6.10 a burst takes from the second what the first lacks (tcp_grow_skb()); before, no burst
+    /// reached beyond its end.
+    fn head_packets(&mut self, unsent: u32) -> u32 {
+        if self.config.rules >= TcpRules::Linux6_12 {
+            return unsent;
+        }
+        let is_last = self.data_end() <= self.head_end;
+        if self.snd_nxt >= self.head_end || is_last {
+            let bytes = GSO_MAX_BYTES.min(self.window_bytes / 2);
+            let packets = (bytes / u64::from(self.config.mss_bytes)) as u32;
+            let goal = packets.min(self.config.gso_max_segments).max(1);
+            self.head_end = self.snd_nxt.saturating_add(goal);
+        }
+        unsent.min(self.head_end - self.snd_nxt)
+    }
+
+    /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon. What is left of
+    /// a buffer of the write queue goes at once if there is room for all of it.
+    fn defers(&self, room: u32, window_room: u32, max_burst: u32, head: u32) -> bool {
         let limit = room.min(window_room);
         // Of a flow that is paced the last departure is the one that its rate allows next
         // (tcp_wstamp_ns), so that a burst which its timer lets go may wait.
         if self.ca_state >= CaState::Recovery
             || self.now_ns.saturating_sub(self.edt_ns) > NS_PER_MS
             || limit >= max_burst
-            || unsent <= limit
+            || head <= limit
             || self.packets_out() == 0
         {
             return false;

@@ -4,7 +4,7 @@ use super::peer::{
     ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
 };
 use fullpipe_scenario::{Pacing, TcpRules};
-use fullpipe_tcp::{Data, Sender, SenderConfig};
+use fullpipe_tcp::{Ack, Data, Sender, SenderConfig};
 
 /// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
 fn under_fq(pacing_shift: u8) -> Sender {
@@ -173,6 +173,73 @@ fn a_single_packet_of_a_flow_with_more_to_send_carries_no_psh() {
     let out = sends(&mut sender("reno", odd), START);
     assert_eq!(out.len(), 11);
     assert_eq!(pushed(out), [1, 3, 5, 7, 9]);
+}
+
+#[test]
+fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
+    // tcp_sendmsg() fills buffers of 65215 bytes (tcp_xmit_size_goal()), 45 packets, or of half the window
+    // that the receiver offers; tcp_grow_skb() came with 6.10. A window of 100 in an RTT of 40 ms is
+    // bursts of four (tcp_tso_autosize()).
+    let lengths = |rules: TcpRules, window_bytes: u64| -> Vec<usize> {
+        let settings = SenderConfig {
+            rules,
+            gso_max_segments: 64,
+            initial_cwnd: 100,
+            ..config()
+        };
+        let mut sender = sender("reno", settings);
+        sender.on_ack(
+            START + RTT,
+            &Ack {
+                window_bytes,
+                ..ack(0, START)
+            },
+        );
+        let out = sends(&mut sender, START + RTT);
+        let bursts = out.chunk_by(|_, next| !next.leads_burst);
+        bursts.map(<[Data]>::len).collect()
+    };
+    let fours = |count: usize, rest: &[usize]| [&vec![4; count], rest].concat();
+    let (wide, narrow) = (1 << 30, 65_536);
+    for old in [TcpRules::Linux5_13, TcpRules::Linux6_4] {
+        let buffer = fours(11, &[1]);
+        let rest = fours(2, &[2]);
+        assert_eq!(
+            lengths(old, wide),
+            [buffer.clone(), buffer, rest].concat(),
+            "{old:?}"
+        );
+        // 22 packets are half of it.
+        let buffer = fours(5, &[2]);
+        assert_eq!(
+            lengths(old, narrow)[..12],
+            [buffer.clone(), buffer].concat()
+        );
+    }
+    for new in [TcpRules::Linux6_12, TcpRules::Linux6_18] {
+        assert_eq!(lengths(new, wide), fours(25, &[]), "{new:?}");
+    }
+}
+
+#[test]
+fn the_last_buffer_of_the_write_queue_takes_in_what_is_written_next() {
+    // tcp_sendmsg_locked() appends to the last one while nothing of what is appended was sent.
+    let settings = SenderConfig {
+        rules: TcpRules::Linux6_4,
+        gso_max_segments: 64,
+        initial_cwnd: 100,
+        written_by_application: true,
+        ..config()
+    };
+    let mut sender = sender("reno", settings);
+    let mut lengths = |packets: u32| -> Vec<usize> {
+        sender.write(packets);
+        let out = sends(&mut sender, START);
+        let bursts = out.chunk_by(|_, next| !next.leads_burst);
+        bursts.map(<[Data]>::len).collect()
+    };
+    assert_eq!(lengths(44), [4; 11]);
+    assert_eq!(lengths(4), [4], "a buffer of its own");
 }
 
 #[test]
