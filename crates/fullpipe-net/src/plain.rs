@@ -85,7 +85,7 @@ impl<P: Packet> PlainWay<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)] // into both: a packet that is returned is copied
     fn next(&mut self, now_ns: u64) -> Option<(u64, P)> {
         let next = if self.shaper.ready_ns() <= now_ns {
             self.queue.pop().map(|(packet, wire_bytes)| {

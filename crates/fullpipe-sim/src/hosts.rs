@@ -15,7 +15,7 @@ use crate::applications::PageEnd;
 use crate::ends::is_sooner;
 use crate::events::Event;
 use crate::opening::Handshake;
-use crate::packet::{Body, Travelling, HEADER_BYTES};
+use crate::packet::{Body, Label, Travelling, HEADER_BYTES};
 use crate::pcap::{AckEdges, PcapWriter};
 use crate::recorder;
 use crate::run::{BadPlan, Simulation};
@@ -47,6 +47,15 @@ pub(crate) struct Connection {
     pub(crate) under_way: u32,
     /// The flow of traffic that uses it now, if it is not one of the plan's own flows.
     pub(crate) visit: Option<Box<Visit>>,
+}
+
+/// Where a flow's data enter the row, and as whose.
+struct Road {
+    flow: usize,
+    owner: u32,
+    label: Label,
+    way: Way,
+    link: usize,
 }
 
 impl Connection {
@@ -154,7 +163,6 @@ impl Simulation<'_> {
         let access_bps = self.plan.host.access_rate_bps;
         if self.plan.host.pacing == Pacing::Internal && access_bps == 0 {
             self.enter_all(flow, outgoing);
-            outgoing.clear();
             return false;
         }
         for data in outgoing.iter() {
@@ -171,7 +179,8 @@ impl Simulation<'_> {
                     connection.sender.departed(u64::from(data.payload_bytes));
                     made_room = true;
                 }
-                self.enter(flow, data);
+                let road = self.road(flow);
+                self.enter(&road, data);
                 continue;
             }
             if connection.leaving.is_empty() {
@@ -195,27 +204,49 @@ impl Simulation<'_> {
             let connection = &mut self.connections[flow];
             connection.leaving.pop_front();
             connection.sender.departed(u64::from(data.payload_bytes));
-            self.enter(flow, &data);
+            let road = self.road(flow);
+            self.enter(&road, &data);
         }
         self.transmit(flow);
     }
 
     /// Nothing lies between TCP and the network.
-    fn enter_all(&mut self, flow: usize, outgoing: &[Data]) {
-        for data in outgoing {
+    fn enter_all(&mut self, flow: usize, outgoing: &mut Vec<Data>) {
+        if outgoing.is_empty() {
+            return;
+        }
+        let road = self.road(flow);
+        for data in outgoing.iter() {
             self.note_sent(flow, data);
-            self.enter(flow, data);
+            self.enter(&road, data);
+        }
+        outgoing.clear();
+    }
+
+    /// What all data packets of a flow have in common.
+    fn road(&self, flow: usize) -> Road {
+        let owner = self.owner(flow);
+        let way = self.connections[flow].data_way;
+        Road {
+            flow,
+            owner: owner as u32,
+            label: self.labels[owner].towards(way),
+            way,
+            link: self.network.first_link(owner as u32, way),
         }
     }
 
     /// A data packet leaves its sender's host.
     #[inline]
-    fn enter(&mut self, flow: usize, data: &Data) {
-        let way = self.connections[flow].data_way;
-        let mut packet = self.packet(flow, way, Body::Data(*data));
-        if self.egress.passes(way, &mut packet) {
-            self.connections[flow].under_way += 1;
-            self.enter_row(way, &packet);
+    fn enter(&mut self, road: &Road, data: &Data) {
+        let mut packet = Travelling {
+            owner: road.owner,
+            label: road.label,
+            body: Body::Data(*data),
+        };
+        if self.egress.passes(road.way, &mut packet) {
+            self.connections[road.flow].under_way += 1;
+            self.offer(road.link, road.way, &packet);
         } else {
             self.lost += u64::from(packet.body.is_data());
             self.control.lost += u64::from(packet.body.is_control());
@@ -273,6 +304,7 @@ impl Simulation<'_> {
     }
 
     /// A packet leaves the row for the delay line of its owner's host.
+    #[inline(always)] // the way of every packet: link, line, host
     pub(crate) fn leave_row(&mut self, at_ns: u64, way: Way, packet: &Travelling) {
         let index = packet.owner as usize * 2 + way.index();
         let enters_ns = match packet.body {
@@ -313,7 +345,7 @@ impl Simulation<'_> {
     }
 
     /// A host handles a packet that has reached it.
-    #[inline]
+    #[inline(always)] // as what leads here
     pub(crate) fn deliver(&mut self, way: Way, packet: &Travelling) {
         match &packet.body {
             Body::Data(data) => self.deliver_data(packet.owner, data),
@@ -322,6 +354,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)]
     fn deliver_data(&mut self, owner: u32, data: &Data) {
         let flow = self.place(owner);
         match data.payload_bytes {
@@ -345,6 +378,7 @@ impl Simulation<'_> {
         self.has_left(flow);
     }
 
+    #[inline(never)]
     fn deliver_ack(&mut self, owner: u32, ack: &Ack) {
         let flow = self.place(owner);
         let connection = &mut self.connections[flow];

@@ -95,7 +95,7 @@ impl Network {
         }
     }
 
-    fn first_link(&self, owner: u32, way: Way) -> usize {
+    pub(crate) fn first_link(&self, owner: u32, way: Way) -> usize {
         let route = self.routes[owner as usize];
         usize::from(match way {
             Way::Forward => route.enter,
@@ -156,7 +156,7 @@ impl Simulation<'_> {
         self.await_between(index);
     }
 
-    fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
+    pub(crate) fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
         match self.network.work[index] {
             Work::Delay { ns } => self.take_on(link, self.now_ns + ns, way, packet),

@@ -16,8 +16,10 @@ const SYN_BYTES: u32 = HEADER_BYTES + 8;
 /// Ethernet, IPv4 and UDP: 14 + 20 + 8.
 pub(crate) const UDP_HEADER_BYTES: u32 = 42;
 
-/// What a packet carries.
+/// What a packet carries. Its kind is asked for several times on every packet's way: in a byte of its
+/// own it is read at once, where Rust would hide it in the values that a flag cannot have.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub(crate) enum Body {
     Data(Data),
     Ack(Ack),

@@ -59,10 +59,19 @@ impl Processor {
 
 impl Simulation<'_> {
     /// A packet reaches the host at the end of its way.
+    #[inline(always)] // in most runs it is one question
     pub(crate) fn reach(&mut self, way: Way, packet: &Travelling) {
+        match self.processors {
+            None => self.deliver(way, packet),
+            Some(_) => self.queue_for_host(way, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn queue_for_host(&mut self, way: Way, packet: &Travelling) {
         let now_ns = self.now_ns;
         let Some(processors) = &mut self.processors else {
-            return self.deliver(way, packet);
+            return;
         };
         let Some(cost_ns) = processors.cost_ns(&packet.body) else {
             return self.deliver(way, packet);

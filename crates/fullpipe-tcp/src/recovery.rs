@@ -7,7 +7,7 @@ use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
 use crate::receiver::Feedback;
 use crate::scoreboard::{
-    is_later, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED, TIMED_OUT,
+    is_later, Sent, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED, TIMED_OUT,
 };
 use crate::sender::{Sender, SenderEvent, TimerKind};
 use crate::ticks::expires_ns;
@@ -83,7 +83,10 @@ impl Sender {
         }
 
         let delivered_before = self.rate.delivered;
-        self.take_blocks(ack, &mut incoming);
+        match ack.count {
+            0 => self.sack_cache = Default::default(),
+            _ => self.take_blocks(ack, &mut incoming),
+        }
         self.take_cumulative(ack.next, &mut incoming);
         incoming.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
         self.learn_reordering(&incoming);
@@ -200,12 +203,16 @@ impl Sender {
     }
 
     fn take_sacked(&mut self, number: u32, incoming: &mut Incoming) {
-        let record = self.board.get(number);
-        let (flags, at_ns) = (record.flags, record.at_ns);
+        let &Sent {
+            flags,
+            at_ns,
+            order,
+            ..
+        } = self.board.get(number);
         if flags & SACKED != 0 {
             return;
         }
-        self.advance_rack(number);
+        self.advance_rack(flags, at_ns, order);
         self.deliver(number, incoming);
         if flags & LOST != 0 {
             self.lost_out -= 1;
@@ -236,8 +243,12 @@ impl Sender {
     fn take_cumulative(&mut self, next: u32, incoming: &mut Incoming) {
         while self.snd_una < next {
             let number = self.snd_una;
-            let record = self.board.get(number);
-            let (flags, at_ns) = (record.flags, record.at_ns);
+            let &Sent {
+                flags,
+                at_ns,
+                order,
+                ..
+            } = self.board.get(number);
             if flags & EVER_RETRANS != 0 {
                 incoming.acked_retransmission = true;
             } else if flags & SACKED == 0 {
@@ -258,7 +269,7 @@ impl Sender {
                 let is_spurious =
                     flags & EVER_RETRANS != 0 && echoes_before(incoming.echo_ns, at_ns);
                 if !is_spurious {
-                    self.advance_rack(number);
+                    self.advance_rack(flags, at_ns, order);
                 }
                 self.deliver(number, incoming);
             }
@@ -283,17 +294,17 @@ impl Sender {
     }
 
     /// tcp_rack_advance(): the newest packet known to be delivered.
-    fn advance_rack(&mut self, number: u32) {
-        let record = self.board.get(number);
-        let rtt_us = self.now_ns.saturating_sub(record.at_ns) / 1000;
+    #[inline]
+    fn advance_rack(&mut self, flags: u8, at_ns: u64, order: u32) {
+        let rtt_us = self.now_ns.saturating_sub(at_ns) / 1000;
         // Sooner than any packet could be: the original was delivered, not the retransmission.
-        if record.flags & EVER_RETRANS != 0 && rtt_us < u64::from(self.rtt.min_us()) {
+        if flags & EVER_RETRANS != 0 && rtt_us < u64::from(self.rtt.min_us()) {
             return;
         }
         self.rack.advanced = true;
         self.rack.rtt_us = rtt_us;
-        if is_later(record.order, self.rack.order) {
-            self.rack.order = record.order;
+        if is_later(order, self.rack.order) {
+            self.rack.order = order;
         }
     }
 

@@ -59,17 +59,21 @@ impl Scoreboard {
         }
     }
 
-    /// Makes room for packets `from..=to`.
-    fn reserve(&mut self, from: u32, to: u32) {
-        let need = (to - from + 1) as usize;
-        if need <= self.ring.len() {
-            return;
+    /// Makes room for `count` packets from `first` on, `from` being the oldest that is kept.
+    pub(crate) fn reserve(&mut self, from: u32, first: u32, count: u32) {
+        let need = (first + count - from) as usize;
+        if need > self.ring.len() {
+            self.grow(from, first, need);
         }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, from: u32, first: u32, need: usize) {
         let old = std::mem::take(&mut self.ring);
         let mask = old.len() - 1;
         self.ring = vec![Sent::default(); need.next_power_of_two()];
         let new_mask = self.ring.len() - 1;
-        for number in from..to {
+        for number in from..first {
             self.ring[number as usize & new_mask] = old[number as usize & mask];
         }
     }
@@ -94,10 +98,10 @@ impl Scoreboard {
         self.get(number).next
     }
 
-    /// A packet is sent for the first time, `from` being the oldest that is kept. Its record still says
-    /// what is left of another packet's, flags apart.
-    pub(crate) fn sent_first(&mut self, from: u32, number: u32) -> &mut Sent {
-        self.reserve(from, number);
+    /// A packet is sent for the first time, and there is room for it. Its record still says what is left
+    /// of another packet's, flags apart.
+    #[inline]
+    pub(crate) fn sent_first(&mut self, number: u32) -> &mut Sent {
         self.get_mut(number).flags = 0;
         self.newest(number)
     }
@@ -152,6 +156,7 @@ impl Scoreboard {
     }
 
     /// Takes a packet out of the order of sending.
+    #[inline]
     pub(crate) fn unlink(&mut self, number: u32) {
         let record = self.get_mut(number);
         if record.flags & LISTED == 0 {

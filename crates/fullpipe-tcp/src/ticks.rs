@@ -11,7 +11,10 @@ const LEVEL_FACTOR: u64 = 8;
 pub(crate) fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     let wait = wait_ns.div_ceil(TICK_NS);
     let at = now_ns / TICK_NS + wait;
-    let mut granularity = 1;
+    if wait < LEVEL_TICKS {
+        return (at + 1) * TICK_NS;
+    }
+    let mut granularity = LEVEL_FACTOR;
     while wait >= LEVEL_TICKS * granularity {
         granularity *= LEVEL_FACTOR;
     }

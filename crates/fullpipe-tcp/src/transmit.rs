@@ -20,15 +20,6 @@ const TRUESIZE_BYTES: u64 = 2304;
 const UNPACED_PACKETS: u64 = 10;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// What a packet's record says of the burst that it is sent in.
-struct InBurst {
-    departs_ns: u64,
-    /// In flight once all of it was sent.
-    inflight: u32,
-    /// Packets of it that are sent after this one.
-    behind: u16,
-}
-
 impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
     /// `out` in the order of departure.
@@ -300,20 +291,12 @@ impl Sender {
         } else {
             self.now_ns
         };
-        let mut payload = 0;
         let leader = out.len();
-        let burst_inflight = self.inflight() + count;
-        for place in 0..count {
-            let burst = InBurst {
-                departs_ns,
-                inflight: burst_inflight,
-                behind: (count - 1 - place) as u16,
-            };
-            payload += u64::from(self.send_one(number + place, &burst, again, out));
-        }
+        let payload = self.put_on_the_board(number, count, departs_ns, again, out);
         let burst = &mut out[leader..];
         if let Some(first) = burst.first_mut() {
             first.leads_burst = true;
+            first.cwr = !again && std::mem::take(&mut self.cwr_pending);
         }
         // __tcp_transmit_skb() sets PSH on what GSO will cut.
         if let (Some(last), true) = (burst.last_mut(), count > 1) {
@@ -348,43 +331,62 @@ impl Sender {
         }
     }
 
-    fn send_one(&mut self, number: u32, burst: &InBurst, again: bool, out: &mut Vec<Data>) -> u32 {
+    /// Keeps a record of each packet of a burst and writes it out; returns their payload.
+    fn put_on_the_board(
+        &mut self,
+        first: u32,
+        count: u32,
+        departs_ns: u64,
+        again: bool,
+        out: &mut Vec<Data>,
+    ) -> u64 {
         let nothing_out = self.packets_out() == 0;
-        let departs_ns = burst.departs_ns;
-        let record = if again {
-            self.totals.packets_retransmitted += 1;
-            self.board.sent_again(number)
-        } else {
-            self.snd_nxt = number + 1;
-            self.board.sent_first(self.snd_una, number)
-        };
-        record.at_ns = departs_ns;
-        record.burst_inflight = burst.inflight;
-        record.lost = self.lost;
-        record.behind = burst.behind;
-        self.rate.sent(record, departs_ns / 1000, nothing_out);
-        let (end, is_lone_fin) = (self.data_end(), self.lone_fin == Some(number));
-        let payload_bytes = match number + 1 {
-            _ if is_lone_fin => 0,
-            next if self.closed && next == end => self.last_payload,
-            _ => self.full_or_short(number),
-        };
-        self.totals.packets_sent += u64::from(!is_lone_fin);
-        out.push(Data {
-            number,
-            payload_bytes,
+        let burst_inflight = self.inflight() + count;
+        let end = self.data_end();
+        let are_full = self.shorts.is_empty() && first + count < end;
+        let common = Data {
+            payload_bytes: self.config.mss_bytes,
             departs_ns,
             echo_ns: self.echo_ns,
             is_retransmission: again,
-            leads_burst: false,
-            push: number + 1 == end,
-            fin: self.closed && number + 1 == self.written,
-            cwr: !again && std::mem::take(&mut self.cwr_pending),
             // RFC 3168 section 6.1.5; tcp_ecn_send() excepts who needs ECN.
             ect: self.config.ecn && (!again || self.cc.wants(flags::WANTS_ECN)),
             l4s: self.config.l4s && self.ctl.is_scalable != 0,
-            ce: false,
-        });
+            ..Data::default()
+        };
+        if again {
+            self.totals.packets_retransmitted += u64::from(count);
+        } else {
+            self.board.reserve(self.snd_una, first, count);
+            self.snd_nxt = first + count;
+        }
+        let sent_us = departs_ns / 1000;
+        let mut payload = 0;
+        for place in 0..count {
+            let number = first + place;
+            let record = match again {
+                true => self.board.sent_again(number),
+                false => self.board.sent_first(number),
+            };
+            record.at_ns = departs_ns;
+            record.burst_inflight = burst_inflight;
+            record.lost = self.lost;
+            record.behind = (count - 1 - place) as u16;
+            self.rate.sent(record, sent_us, nothing_out && place == 0);
+            let mut data = Data { number, ..common };
+            if !are_full {
+                data.payload_bytes = self.payload_of(number, end);
+                data.push = number + 1 == end;
+                data.fin = self.closed && number + 1 == self.written;
+            }
+            payload += u64::from(data.payload_bytes);
+            out.push(data);
+        }
+        let lone_fins = u64::from(
+            self.lone_fin
+                .is_some_and(|fin| fin >= first && fin < first + count),
+        );
+        self.totals.packets_sent += u64::from(count) - lone_fins;
         if nothing_out
             || self
                 .timer
@@ -392,7 +394,16 @@ impl Sender {
         {
             self.arm_retransmit();
         }
-        payload_bytes
+        payload
+    }
+
+    /// Payload of a packet where data end at `end`.
+    fn payload_of(&self, number: u32, end: u32) -> u32 {
+        match number + 1 {
+            _ if self.lone_fin == Some(number) => 0,
+            next if self.closed && next == end => self.last_payload,
+            _ => self.full_or_short(number),
+        }
     }
 
     /// A timer may have expired.
