@@ -33,12 +33,13 @@ void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *con
 
 const u32 cc_ring_bytes = sizeof(struct cc_ring);
 
-u32 cc_least_burst(struct cc_kept *kept, const struct cc_conn *conn, struct cc_ctl *ctl)
+/* The connection plays a part only in what CC_OWNS_CWND asks for. */
+u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl)
 {
 	u64 host_rate_Bps = ctl->pacing_rate_Bps;
 
 	cc_open_ctl(kept, 0, ctl);
-	cc_close_ctl(kept, 0, conn, host_rate_Bps, ctl);
+	cc_close_ctl(kept, 0, 0, host_rate_Bps, ctl);
 	return ctl->tso_segs;
 }
 

@@ -50,7 +50,7 @@ void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *con
 			   struct cc_ack *ack);
 extern const u32 cc_ring_bytes;
 /* ctl->tso_segs for an algorithm that is not asked. */
-u32 cc_least_burst(struct cc_kept *kept, const struct cc_conn *conn, struct cc_ctl *ctl);
+u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl);
 /* What goes around a call of code that is not C (defaults.h). */
 void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl);
 void cc_close_ctl_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,

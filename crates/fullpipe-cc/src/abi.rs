@@ -224,7 +224,7 @@ extern "C" {
     pub(crate) static cc_ring_bytes: u32;
     pub(crate) fn cc_ring_push_native(ring: *mut c_void, conn: *const Conn);
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
-    pub(crate) fn cc_least_burst(kept: *mut Kept, conn: *const Conn, ctl: *mut Ctl) -> u32;
+    pub(crate) fn cc_least_burst(kept: *mut Kept, ctl: *mut Ctl) -> u32;
     pub(crate) fn cc_open_ctl_native(kept: *const Kept, flags: u32, ctl: *mut Ctl);
     pub(crate) fn cc_close_ctl_native(
         kept: *mut Kept,

@@ -159,19 +159,20 @@ impl Controller {
         decide(&mut self.kept, self.flags, conn, ctl, change);
     }
 
-    /// Data is about to be sent: the least packets per burst. An algorithm that does not own its
-    /// window is not asked.
+    /// Data is about to be sent by an algorithm that owns its window: the least packets per burst.
     pub fn on_send(&mut self, conn: &Conn, ctl: &mut Ctl) -> u32 {
-        if self.wants(flags::OWNS_CWND) {
-            let event = Event {
-                kind: EventKind::Send as u32,
-                ..Event::default()
-            };
-            self.on_event(conn, event, ctl);
-            return ctl.tso_segs;
-        }
+        let event = Event {
+            kind: EventKind::Send as u32,
+            ..Event::default()
+        };
+        self.on_event(conn, event, ctl);
+        ctl.tso_segs
+    }
+
+    /// The same of one that does not: it is not asked, so nothing need be gathered for it.
+    pub fn least_burst(&mut self, ctl: &mut Ctl) -> u32 {
         // SAFETY: plain structures, of which it keeps no pointer.
-        unsafe { abi::cc_least_burst(&mut self.kept, conn, ctl) }
+        unsafe { abi::cc_least_burst(&mut self.kept, ctl) }
     }
 
     /// What the algorithm lets others see.

@@ -24,6 +24,7 @@ impl<P> Fifo<P> {
         }
     }
 
+    #[inline]
     pub(crate) fn front(&self) -> Option<&P> {
         self.packets.front()
     }
@@ -54,13 +55,14 @@ impl<P: Packet> Fifo<P> {
         true
     }
 
-    /// The next packet, and its bytes on the wire.
+    /// The first packet leaves; returns its bytes on the wire. Who wants it has copied it: a copy that
+    /// is returned is copied again on its way.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(P, u32)> {
-        let packet = self.packets.pop_front()?;
-        let wire_bytes = packet.wire_bytes();
+    pub(crate) fn leave(&mut self) -> u32 {
+        let wire_bytes = self.packets.front().map_or(0, Packet::wire_bytes);
         self.bytes -= u64::from(wire_bytes);
-        Some((packet, wire_bytes))
+        self.packets.pop_front();
+        wire_bytes
     }
 }
 
@@ -74,7 +76,9 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        self.pop().map(|(packet, _)| packet)
+        let packet = *self.front()?;
+        self.leave();
+        Some(packet)
     }
 
     fn bytes(&self) -> u64 {

@@ -48,7 +48,7 @@ impl<P: Packet> PlainWay<P> {
         })
     }
 
-    /// When [`Self::pass`] is to be called next; `u64::MAX`: not before a packet has come.
+    /// When [`Self::ready`] is to be asked next; `u64::MAX`: not before a packet has come.
     #[inline]
     pub fn due_ns(&self) -> u64 {
         self.due_ns
@@ -63,58 +63,57 @@ impl<P: Packet> PlainWay<P> {
         is_taken
     }
 
-    /// The packet that leaves the queue now, and when it comes out. Where more than one may leave, the
-    /// others are put into the list.
+    /// The packet that may leave the queue now.
     #[inline]
-    pub fn pass(&mut self, now_ns: u64, others: &mut Passed<P>) -> Option<(u64, P)> {
-        let first = self.next(now_ns);
-        if self.due_ns <= now_ns {
-            self.pass_others(now_ns, others);
-        }
-        first
+    pub fn ready(&self, now_ns: u64) -> Option<&P> {
+        let is_ready = self.shaper.ready_ns() <= now_ns;
+        self.queue.front().filter(|_| is_ready)
     }
 
+    /// The packet that was [`Self::ready`] leaves, and is at the far end at the time returned.
+    #[inline]
+    pub fn pass(&mut self, now_ns: u64) -> u64 {
+        let wire_bytes = self.queue.leave();
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(wire_bytes);
+        self.shaper.charge(now_ns, wire_bytes);
+        self.set_due();
+        now_ns + self.delay_ns
+    }
+
+    /// All that may leave now is put into the list.
     #[inline(never)]
-    fn pass_others(&mut self, now_ns: u64, others: &mut Passed<P>) {
-        while let Some((at_ns, packet)) = self.next(now_ns) {
-            others.out.push(Exit {
+    pub fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+        while let Some(&packet) = self.ready(now_ns) {
+            let at_ns = self.pass(now_ns);
+            passed.out.push(Exit {
                 at_ns,
                 way: self.way,
                 packet,
             });
         }
+        self.set_due();
     }
 
-    #[inline(always)] // into both: a packet that is returned is copied
-    fn next(&mut self, now_ns: u64) -> Option<(u64, P)> {
-        let next = if self.shaper.ready_ns() <= now_ns {
-            self.queue.pop().map(|(packet, wire_bytes)| {
-                self.counters.sent_packets += 1;
-                self.counters.sent_bytes += u64::from(wire_bytes);
-                self.shaper.charge(now_ns, wire_bytes);
-                (now_ns + self.delay_ns, packet)
-            })
-        } else {
-            None
-        };
+    #[inline]
+    fn set_due(&mut self) {
         self.due_ns = match self.queue.is_empty() {
             true => NEVER_NS,
             false => self.shaper.ready_ns(),
         };
-        next
     }
 
     pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
         if !self.takes(&packet) {
             passed.dropped.push(packet);
         } else if self.due_ns == NEVER_NS {
-            self.pass_others(now_ns, passed);
+            self.pass_all(now_ns, passed);
         }
     }
 
     pub(crate) fn advance(&mut self, now_ns: u64, passed: &mut Passed<P>) {
         if self.due_ns <= now_ns {
-            self.pass_others(now_ns, passed);
+            self.pass_all(now_ns, passed);
         }
     }
 

@@ -237,7 +237,7 @@ impl Simulation<'_> {
     }
 
     /// A data packet leaves its sender's host.
-    #[inline]
+    #[inline(always)] // into the loop over a burst
     fn enter(&mut self, road: &Road, data: &Data) {
         let mut packet = Travelling {
             owner: road.owner,
@@ -246,7 +246,7 @@ impl Simulation<'_> {
         };
         if self.egress.passes(road.way, &mut packet) {
             self.connections[road.flow].under_way += 1;
-            self.offer(road.link, road.way, &packet);
+            self.offer_data(road.link, road.way, &packet);
         } else {
             self.lost += u64::from(packet.body.is_data());
             self.control.lost += u64::from(packet.body.is_control());
@@ -254,16 +254,21 @@ impl Simulation<'_> {
     }
 
     /// TCP hands a packet down.
-    #[inline]
+    #[inline(always)] // as `enter`
     fn note_sent(&mut self, flow: usize, data: &Data) {
         match data.payload_bytes {
             0 => self.control.sent += 1,
             _ => self.sent += 1,
         }
         if self.pcap.is_some() {
-            let begin = self.connections[flow].sender.sequence_bytes(data.number);
-            self.capture(|pcap| pcap.data(flow as u32, begin, data));
+            self.capture_data(flow, data);
         }
+    }
+
+    #[inline(never)]
+    fn capture_data(&mut self, flow: usize, data: &Data) {
+        let begin = self.connections[flow].sender.sequence_bytes(data.number);
+        self.capture(|pcap| pcap.data(flow as u32, begin, data));
     }
 
     /// Number by which the network knows a connection: the plan's flows, all that are none, and
@@ -510,6 +515,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline]
     fn arm_receiver(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         let Some(at_ns) = connection.receiver.timer_ns() else {

@@ -80,7 +80,7 @@ impl Network {
     }
 
     /// One event for a timer's earliest time; a later one is found when it comes.
-    #[inline]
+    #[inline(always)] // mostly there is one
     fn arm_at(&mut self, agenda: &mut Agenda, index: usize, due_ns: u64) {
         let armed_ns = &mut self.timers_ns[index];
         if due_ns < *armed_ns {
@@ -156,7 +156,7 @@ impl Simulation<'_> {
         self.await_between(index);
     }
 
-    pub(crate) fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
+    fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
         match self.network.work[index] {
             Work::Delay { ns } => self.take_on(link, self.now_ns + ns, way, packet),
@@ -165,7 +165,17 @@ impl Simulation<'_> {
         }
     }
 
-    #[inline]
+    /// One of many data packets that enter here.
+    #[inline(always)]
+    pub(crate) fn offer_data(&mut self, link: usize, way: Way, packet: &Travelling) {
+        let index = link * 2 + way.index();
+        match self.network.work[index] {
+            Work::Plain => self.offer_plain(index, packet),
+            _ => self.offer(link, way, packet),
+        }
+    }
+
+    #[inline(always)] // where data packets come from, and for all others
     fn offer_plain(&mut self, index: usize, packet: &Travelling) {
         let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
             return;
@@ -175,31 +185,62 @@ impl Simulation<'_> {
         if !is_taken {
             self.is_lost(packet);
         } else if due_ns == NEVER_NS {
-            return self.pass_plain(index);
+            return self.wake_plain(index);
         }
         // It waits: the way of most.
         self.network.arm_at(&mut self.agenda, index, due_ns);
     }
 
+    /// A packet came to a plain way where nothing waited.
+    #[inline(never)]
+    fn wake_plain(&mut self, index: usize) {
+        self.pass_plain(index);
+    }
+
     /// What a plain way lets pass now is taken on, and its next call planned.
-    #[inline]
+    #[inline(always)] // into the two that are called
     fn pass_plain(&mut self, index: usize) {
         let (link, way) = (index / 2, Way::BOTH[index % 2]);
+        let now_ns = self.now_ns;
         let network = &mut self.network;
-        let begin = network.passed.out.len();
         let Some(plain) = network.links[link].plain(index % 2) else {
             return;
         };
-        let first = plain.pass(self.now_ns, &mut network.passed);
-        if let Some((at_ns, packet)) = &first {
-            self.take_on(link, *at_ns, way, packet);
+        let Some(&packet) = plain.ready(now_ns) else {
+            return self.settle_plain(index);
+        };
+        let at_ns = plain.pass(now_ns);
+        if plain.due_ns() <= now_ns {
+            return self.pass_many(index, at_ns, &packet);
         }
-        if self.network.passed.out.len() > begin {
-            return self.settle(link, index % 2, begin);
-        }
+        self.take_on(link, at_ns, way, &packet);
         if let Some(plain) = self.network.links[link].plain(index % 2) {
             let due_ns = plain.due_ns();
             self.network.arm_at(&mut self.agenda, index, due_ns);
+        }
+    }
+
+    /// More than one may pass now, of which this is the first.
+    #[inline(never)]
+    fn pass_many(&mut self, index: usize, at_ns: u64, packet: &Travelling) {
+        let (link, way) = (index / 2, Way::BOTH[index % 2]);
+        let network = &mut self.network;
+        let begin = network.passed.out.len();
+        if let Some(plain) = network.links[link].plain(index % 2) {
+            plain.pass_all(self.now_ns, &mut network.passed);
+        }
+        self.take_on(link, at_ns, way, packet);
+        self.settle(link, index % 2, begin);
+    }
+
+    /// Nothing may pass yet.
+    #[inline(never)]
+    fn settle_plain(&mut self, index: usize) {
+        let network = &mut self.network;
+        if let Some(plain) = network.links[index / 2].plain(index % 2) {
+            plain.pass_all(self.now_ns, &mut network.passed);
+            let due_ns = plain.due_ns();
+            network.arm_at(&mut self.agenda, index, due_ns);
         }
     }
 
@@ -247,7 +288,7 @@ impl Simulation<'_> {
         self.network.arm(&mut self.agenda, link, timer);
     }
 
-    #[inline]
+    #[inline(always)] // as `leave_row`, where most go
     fn take_on(&mut self, link: usize, at_ns: u64, way: Way, packet: &Travelling) {
         let Some(next) = self.network.next_link(packet.owner, link, way) else {
             self.leave_row(at_ns, way, packet);

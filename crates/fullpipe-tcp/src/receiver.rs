@@ -174,6 +174,7 @@ impl Receiver {
     }
 
     /// When a timer of this receiver expires.
+    #[inline]
     pub fn timer_ns(&self) -> Option<u64> {
         let timers = [
             self.delack_at_ns,
@@ -342,6 +343,7 @@ impl Receiver {
     }
 
     /// tcp_event_data_recv(): how long an ACK may wait.
+    #[inline]
     fn event_data(&mut self, now_ns: u64) {
         if self.ato_ns == 0 {
             self.quick = self.quickacks();
@@ -398,6 +400,7 @@ impl Receiver {
         }
     }
 
+    #[inline]
     fn answer(&mut self, now_ns: u64) -> Option<Ack> {
         if self.end == Some(self.next) {
             return Some(self.close(now_ns));

@@ -79,8 +79,12 @@ impl Sender {
 
     /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
     fn burst_packets(&mut self) -> u32 {
-        let conn = self.conn();
-        let least = self.cc.on_send(&conn, &mut self.ctl);
+        let least = if self.owns_cwnd() {
+            let conn = self.conn();
+            self.cc.on_send(&conn, &mut self.ctl)
+        } else {
+            self.cc.least_burst(&mut self.ctl)
+        };
         let mut bytes = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
         let shift = self.rtt.min_us() >> TSO_RTT_LOG;
         if shift < 32 {
