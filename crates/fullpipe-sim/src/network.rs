@@ -210,14 +210,13 @@ impl Simulation<'_> {
             return self.settle_plain(index);
         };
         let at_ns = plain.pass(now_ns);
-        if plain.due_ns() <= now_ns {
+        let due_ns = plain.due_ns();
+        if due_ns <= now_ns {
             return self.pass_many(index, at_ns, &packet);
         }
         self.take_on(link, at_ns, way, &packet);
-        if let Some(plain) = self.network.links[link].plain(index % 2) {
-            let due_ns = plain.due_ns();
-            self.network.arm_at(&mut self.agenda, index, due_ns);
-        }
+        // What this set off finds the way busy and leaves its time alone, or idle and has planned it.
+        self.network.arm_at(&mut self.agenda, index, due_ns);
     }
 
     /// More than one may pass now, of which this is the first.

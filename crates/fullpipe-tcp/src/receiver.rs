@@ -176,18 +176,12 @@ impl Receiver {
     /// When a timer of this receiver expires.
     #[inline]
     pub fn timer_ns(&self) -> Option<u64> {
-        let timers = [
-            self.delack_at_ns,
-            self.compression_at_ns,
-            self.aggregate_at_ns,
-            self.closing.timer_ns,
-        ];
         let none_ns = u64::MAX;
-        let first_ns = timers
-            .map(|timer| timer.unwrap_or(none_ns))
-            .into_iter()
-            .min();
-        first_ns.filter(|&at_ns| at_ns != none_ns)
+        let first_ns = self.delack_at_ns.unwrap_or(none_ns);
+        let first_ns = first_ns.min(self.compression_at_ns.unwrap_or(none_ns));
+        let first_ns = first_ns.min(self.aggregate_at_ns.unwrap_or(none_ns));
+        let first_ns = first_ns.min(self.closing.timer_ns.unwrap_or(none_ns));
+        (first_ns != none_ns).then_some(first_ns)
     }
 
     /// A data packet arrived; returns the ACK that it causes at once, if any.

@@ -795,13 +795,13 @@ impl Sender {
             if self.in_cwnd_reduction() {
                 self.reduce_cwnd(incoming.newly_delivered, losses, incoming.advanced);
             } else if self.may_raise_cwnd(incoming) {
-                let conn = self.conn();
                 let acked_sacked = incoming.newly_delivered;
                 let mut ack = CcAck {
                     acked_sacked,
                     ..CcAck::default()
                 };
-                self.cc.on_ack(&conn, &mut ack, &mut self.ctl);
+                self.gather();
+                self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
             }
             self.update_pacing_rate();
             return;
@@ -828,8 +828,8 @@ impl Sender {
             lost: self.lost.wrapping_sub(sample.prior_lost),
             ..CcAck::default()
         };
-        let conn = self.conn();
-        self.cc.on_ack(&conn, &mut ack, &mut self.ctl);
+        self.gather();
+        self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
     }
 
     /// Proportional rate reduction (RFC 6937 with its slow-start bound, tcp_cwnd_reduction()).

@@ -110,6 +110,8 @@ pub struct Sender {
     pub(crate) config: SenderConfig,
     pub(crate) cc: Controller,
     pub(crate) ctl: Ctl,
+    /// What the congestion control is told; what never changes is kept in it (`gather`).
+    pub(crate) conn: Conn,
     pub(crate) board: Scoreboard,
     pub(crate) rate: RateState,
     pub(crate) rtt: Rtt,
@@ -205,9 +207,20 @@ impl Sender {
             ssthresh: INFINITE,
             ..Ctl::default()
         };
+        let owns_cwnd = cc.wants(flags::OWNS_CWND);
+        let conn = Conn {
+            pacing_rate_cap_bytes_per_s: u64::MAX,
+            mss_bytes: config.mss_bytes,
+            cwnd_clamp: u32::MAX,
+            gso_max_segs: config.gso_max_segments,
+            seed: config.seed,
+            is_paced: u8::from(config.pacing == Pacing::Fq || owns_cwnd),
+            ..Conn::default()
+        };
         Self {
             cc: cc.without_ring(),
             ctl,
+            conn,
             board: Scoreboard::new(),
             rate: RateState::default(),
             rtt: Rtt::default(),
@@ -280,6 +293,8 @@ impl Sender {
         self.window_bytes = opened.window_bytes;
         self.echo_ns = opened.peer_sent_ns;
         self.config.ecn = opened.ecn;
+        self.conn.ecn_ok = u8::from(opened.ecn);
+        self.conn.ecn_low = u8::from(opened.ecn && self.config.l4s);
         self.totals.packets_retransmitted = u64::from(opened.retransmissions);
         // A client has counted its own when they came.
         for _ in self.totals.timeouts..u64::from(opened.timeouts) {
@@ -301,8 +316,8 @@ impl Sender {
         self.rate.delivered_us = now_ns / 1000;
         self.rate.first_tx_us = now_ns / 1000;
         self.update_pacing_rate();
-        let conn = self.conn();
-        self.cc.init(&conn, &mut self.ctl);
+        self.gather();
+        self.cc.init(&self.conn, &mut self.ctl);
     }
 
     /// The application hands over whole packets (only where `written_by_application`).
@@ -418,8 +433,8 @@ impl Sender {
     /// A decision about window and pacing that comes from outside the congestion control; what may
     /// now be sent is for [`Self::transmit`].
     pub fn amend(&mut self, change: impl FnOnce(&mut Ctl)) {
-        let conn = self.conn();
-        self.cc.amend(&conn, &mut self.ctl, change);
+        self.gather();
+        self.cc.amend(&self.conn, &mut self.ctl, change);
     }
 
     /// Everything written was acknowledged, and no more will come.
@@ -583,37 +598,30 @@ impl Sender {
         self.is_cwnd_limited || slow_start && self.ctl.cwnd < 2 * self.max_packets_out
     }
 
-    pub(crate) fn conn(&self) -> Conn {
+    /// Brings what the congestion control is told up to date: before every call of it.
+    pub(crate) fn gather(&mut self) {
         let mss = self.config.mss_bytes;
-        Conn {
-            now_us: self.now_ns / 1000,
-            now_ns: self.now_ns,
-            edt_ns: self.edt_ns,
-            delivered_us: self.rate.delivered_us,
-            last_send_us: self.last_send_ns / 1000,
-            pacing_rate_cap_bytes_per_s: u64::MAX,
-            mss_bytes: mss,
-            delivered: self.rate.delivered,
-            delivered_ce: self.rate.delivered_ce,
-            lost: self.lost,
-            packets_out: self.packets_out(),
-            inflight: self.inflight(),
-            snd_una: self.snd_una.wrapping_mul(mss),
-            snd_nxt: self.snd_nxt.wrapping_mul(mss),
-            srtt_us: self.rtt.smoothed_us(),
-            app_limited: self.rate.app_limited,
-            cwnd_clamp: u32::MAX,
-            gso_max_segs: self.config.gso_max_segments,
-            seed: self.config.seed,
-            ca_state: self.ca_state as u8,
-            prior_ca_state: self.prior_ca_state as u8,
-            is_cwnd_limited: u8::from(self.cwnd_limited()),
-            is_cwnd_full: u8::from(self.is_cwnd_limited),
-            ecn_ok: u8::from(self.config.ecn),
-            ecn_low: u8::from(self.config.ecn && self.config.l4s),
-            is_paced: u8::from(self.is_paced()),
-            ..Conn::default()
-        }
+        let (packets_out, inflight) = (self.packets_out(), self.inflight());
+        let is_cwnd_limited = self.cwnd_limited();
+        let conn = &mut self.conn;
+        conn.now_us = self.now_ns / 1000;
+        conn.now_ns = self.now_ns;
+        conn.edt_ns = self.edt_ns;
+        conn.delivered_us = self.rate.delivered_us;
+        conn.last_send_us = self.last_send_ns / 1000;
+        conn.delivered = self.rate.delivered;
+        conn.delivered_ce = self.rate.delivered_ce;
+        conn.lost = self.lost;
+        conn.packets_out = packets_out;
+        conn.inflight = inflight;
+        conn.snd_una = self.snd_una.wrapping_mul(mss);
+        conn.snd_nxt = self.snd_nxt.wrapping_mul(mss);
+        conn.srtt_us = self.rtt.smoothed_us();
+        conn.app_limited = self.rate.app_limited;
+        conn.ca_state = self.ca_state as u8;
+        conn.prior_ca_state = self.prior_ca_state as u8;
+        conn.is_cwnd_limited = u8::from(is_cwnd_limited);
+        conn.is_cwnd_full = u8::from(self.is_cwnd_limited);
     }
 
     pub(crate) fn cc_event(&mut self, kind: EventKind, value: u32, packets: u32) {
@@ -628,14 +636,14 @@ impl Sender {
         packets: u32,
         is_app_limited: bool,
     ) {
-        let conn = self.conn();
         let event = Event {
             kind: kind as u32,
             value,
             packets,
             is_app_limited: u32::from(is_app_limited),
         };
-        self.cc.on_event(&conn, event, &mut self.ctl);
+        self.gather();
+        self.cc.on_event(&self.conn, event, &mut self.ctl);
     }
 
     pub(crate) fn set_ca_state(&mut self, state: CaState) {

@@ -80,8 +80,8 @@ impl Sender {
     /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
     fn burst_packets(&mut self) -> u32 {
         let least = if self.owns_cwnd() {
-            let conn = self.conn();
-            self.cc.on_send(&conn, &mut self.ctl)
+            self.gather();
+            self.cc.on_send(&self.conn, &mut self.ctl)
         } else {
             self.cc.least_burst(&mut self.ctl)
         };
@@ -166,6 +166,8 @@ impl Sender {
     fn send_new(&mut self, out: &mut Vec<Data>) {
         let max_burst = self.burst_packets();
         let mss = u64::from(self.config.mss_bytes);
+        let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
+        let window = window.min(u64::from(u32::MAX)) as u32;
         let (mut limited, mut sent) = (false, 0);
         loop {
             if self.must_wait() {
@@ -182,8 +184,6 @@ impl Sender {
                 sent += 1;
                 break;
             }
-            let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
-            let window = window.min(u64::from(u32::MAX)) as u32;
             let window_room = window.saturating_sub(self.packets_out());
             let unsent = self.data_end().saturating_sub(self.snd_nxt);
             if unsent == 0 || window_room == 0 {
