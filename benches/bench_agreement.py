@@ -2,7 +2,8 @@
 
 The cells are those of `experiments/agreement.toml` (every algorithm alone, two equal flows, one
 beside CUBIC). Each is run with several seeds on both engines; starts spread by 5 ms, so that seeds
-draw from the contest and not from one start. Share, median queueing delay, utilisation and loss
+draw from the contest and not from one start; the simulator tells congestion controls what a
+stock kernel does. Share, median queueing delay, utilisation and loss
 are each tested for equality of their distributions (energy distance, permutations), the false
 discovery rate of all tests together controlled at 0.05. A rejected test counts as a difference
 where the means are further apart than what a reader would act on. Exit status 1 where more than
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> None:
     jobs = []
     for cell in chosen(entry, options.cells):
         document = {**cell.document, "name": "agreement", "start_spread": "5ms"}
+        if options.engine == "sim":
+            document["host"] = {"cc_facts": "stock"}
         label = cell.label
         if options.seconds:
             document["duration"] = f"{options.seconds}s"

@@ -8,7 +8,7 @@ target is missed.
 
 Where disciplines draw random numbers, or flows share one queue, one run says little: the
 simulator's figures are means over `--seeds` runs, the machine's over `--vm-seeds`, both over more
-where a path says so.
+where a path says so. The simulator tells congestion controls what a stock kernel does.
 
 Usage: `.venv/bin/python benches/bench_queues.py [--only PART] [--seeds 8] [--vm-seeds 1]`.
 """
@@ -47,7 +47,7 @@ class Path:
     seconds: int = 12
     vm_seeds: int = 1
 
-    def document(self, seed: int) -> dict[str, Any]:
+    def document(self, seed: int, engine: str) -> dict[str, Any]:
         """The scenario."""
         return {
             "name": self.name,
@@ -58,6 +58,7 @@ class Path:
             # Seeds draw from the contest, not from one start.
             "start_spread": "100ms",
             "path": {"rate": "10mbit", "rtt": "40ms", **self.path},
+            "host": {"cc_facts": "stock"} if engine == "sim" else {},
             # Started together they would do everything together.
             "flow": [{"start": f"{207 * n}ms", **flow} for n, flow in enumerate(self.flows)],
         }
@@ -204,7 +205,9 @@ def main() -> None:
     for path in (path for path in PATHS if options.only in path.name):
         seeds = max(options.seeds, 2 * path.vm_seeds), max(options.vm_seeds, path.vm_seeds)
         made = [
-            recordings([path.document(seed + 1) for seed in range(count)], engine, options.jobs)
+            recordings(
+                [path.document(seed + 1, engine) for seed in range(count)], engine, options.jobs
+            )
             for engine, count in zip(("sim", "vm"), seeds, strict=True)
         ]
         sim, vm = (figures(path, one) for one in made)

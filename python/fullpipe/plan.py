@@ -139,6 +139,7 @@ def skeleton(scenario: Scenario) -> Skeleton:
             "access_rate_bps": host.access_rate or 0,
             "arp": host.arp,
             **({"tcp": host.tcp} if host.tcp != "6.18" else {}),
+            **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
             **({"work": {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}}
                if host.packet_cost or host.ack_cost else {}),
         },

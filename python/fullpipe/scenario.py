@@ -423,6 +423,10 @@ class Host(Part):
         "6.18", description="whose TCP, as that Linux was released; 6.18: as stable releases of "
         "late 2025 have it too"
     )  # fmt: skip
+    cc_facts: Literal["google", "stock"] = Field(
+        "google", description="what TCP tells congestion controls: google: of each packet its own "
+        "flight and losses, as Google's kernel; stock: what eBPF learns on a stock kernel"
+    )  # fmt: skip
     receive_low_water: Size = Field(
         1, ge=1, le=32768, description="the receiving application reads when so much waits "
         "(SO_RCVLOWAT); 1B: at once, as most do"

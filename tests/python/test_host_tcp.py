@@ -23,6 +23,11 @@ def test_a_plan_names_tcp_only_where_it_is_not_the_newest() -> None:
     assert resolve(beside_reno(tcp="5.13"))["host"]["tcp"] == "5.13"
 
 
+def test_a_plan_names_what_a_congestion_control_is_told_only_where_it_is_less() -> None:
+    assert resolve(beside_reno(cc_facts="google")) == resolve(beside_reno())
+    assert resolve(beside_reno(cc_facts="stock"))["host"]["cc_facts"] == "stock"
+
+
 def test_each_older_tcp_sends_otherwise() -> None:
     tables = [
         _native.sim.run(json.dumps(resolve(beside_reno(tcp=tcp))))["flow_samples"]

@@ -20,9 +20,9 @@ pub use applications::{Datagrams, Lookup, Page, PageObject, Pattern, Protocol, T
 pub use damage::{Chance, Damage, GilbertElliott, Hold, Policer, Reorder};
 pub use links::{Ends, Hosts, Link, Medium, Newcomer, Route, Wire};
 pub use plan::{
-    AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, Direction,
-    EcnKind, Flow, HostOptions, HostWork, Jitter, JitterShape, Loss, Pacing, Plan, Probe,
-    ProbeKind, Qdisc, TcpRules,
+    AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, CcFacts,
+    Direction, EcnKind, Flow, HostOptions, HostWork, Jitter, JitterShape, Loss, Pacing, Plan,
+    Probe, ProbeKind, Qdisc, TcpRules,
 };
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,

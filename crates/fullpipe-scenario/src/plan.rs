@@ -495,6 +495,9 @@ pub struct HostOptions {
     /// Whose TCP it is.
     #[serde(default, skip_serializing_if = "TcpRules::is_newest")]
     pub tcp: TcpRules,
+    /// What it tells a congestion control.
+    #[serde(default, skip_serializing_if = "CcFacts::is_google")]
+    pub cc_facts: CcFacts,
     /// The receiving application reads when so much waits (`SO_RCVLOWAT`).
     pub receive_low_water_bytes: u32,
     /// Ceiling of receive-window autotuning (third value of `tcp_rmem`).
@@ -558,6 +561,26 @@ impl TcpRules {
     /// What holds where nothing is said.
     pub fn is_newest(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// What TCP tells a congestion control of the packets that it loses.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CcFacts {
+    /// As Google's kernel with BBRv3: every packet has its own flight and losses, and is told of when
+    /// it is lost; application limits are looked for at ACKs and timers too.
+    #[default]
+    Google,
+    /// As a stock kernel tells eBPF: the contract's ring of snapshots, losses with the next ACK;
+    /// application limits are looked for when the application writes.
+    Stock,
+}
+
+impl CcFacts {
+    /// What holds where nothing is said.
+    pub fn is_google(&self) -> bool {
+        *self == Self::Google
     }
 }
 

@@ -603,6 +603,7 @@ pub(crate) fn connection(
         pacing_shift: host.pacing_shift,
         gso_max_segments: host.gso_max_segments,
         rules: host.tcp,
+        facts: host.cc_facts,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
         ecn,

@@ -2,6 +2,7 @@
 //! congestion control. Order and names follow tcp_input.c, tcp_ack().
 
 use fullpipe_cc::{flags, Ack as CcAck, CaState, EventKind, INFINITE};
+use fullpipe_scenario::CcFacts;
 
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
@@ -60,7 +61,7 @@ impl Sender {
             self.on_old_ack(ack);
             return;
         }
-        self.check_app_limited();
+        self.check_app_limited_again();
         let prior_inflight = self.inflight();
         let prior_lost = self.lost;
         let prior_sacked = self.sacked_out;
@@ -521,10 +522,14 @@ impl Sender {
         let tx_inflight = record.burst_inflight - u32::from(record.behind);
         let lost = self.lost.wrapping_sub(record.lost);
         let is_app_limited = record.flags & APP_LIMITED != 0;
-        if is_news && self.cc.wants(flags::WANTS_RING) {
+        if is_news && self.tells_of_losses() {
             self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
         }
         self.retransmit_hint = self.retransmit_hint.min(number);
+    }
+
+    fn tells_of_losses(&self) -> bool {
+        self.config.facts == CcFacts::Google && self.cc.wants(flags::WANTS_RING)
     }
 
     /// tcp_rack_mark_lost(): never sooner than TCP_TIMEOUT_MIN_US.

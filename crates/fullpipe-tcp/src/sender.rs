@@ -3,7 +3,7 @@
 //! `recovery.rs` says what an ACK does, `transmit.rs` what may be sent. Names follow tcp_sock.
 
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
-use fullpipe_scenario::{Pacing, TcpRules};
+use fullpipe_scenario::{CcFacts, Pacing, TcpRules};
 
 use crate::opening::Opened;
 use crate::rate::RateState;
@@ -25,6 +25,8 @@ pub struct SenderConfig {
     pub gso_max_segments: u32,
     /// Whose rules where Linux has changed its own.
     pub rules: TcpRules,
+    /// What the congestion control is told.
+    pub facts: CcFacts,
     /// Initial congestion window.
     pub initial_cwnd: u32,
     /// Ceiling of the send buffer.
@@ -218,7 +220,10 @@ impl Sender {
             ..Conn::default()
         };
         Self {
-            cc: cc.without_ring(),
+            cc: match config.facts {
+                CcFacts::Google => cc.without_ring(),
+                CcFacts::Stock => cc,
+            },
             ctl,
             conn,
             board: Scoreboard::new(),
@@ -652,10 +657,16 @@ impl Sender {
         self.ca_state = state;
     }
 
-    /// tcp_rate_check_app_limited(), asked where Google's kernels do and the draft (section 4.1.2.4)
-    /// says: when the application writes, an ACK comes or a timer expires, before any of these
-    /// changes the window. Stock kernels ask when it writes.
-    pub(crate) fn check_app_limited(&mut self) {
+    /// Google's kernels and the draft (section 4.1.2.4) look for application limits when an ACK comes
+    /// or a timer expires too, before that changes the window; stock kernels only when it writes.
+    pub(crate) fn check_app_limited_again(&mut self) {
+        if self.config.facts == CcFacts::Google {
+            self.check_app_limited();
+        }
+    }
+
+    /// tcp_rate_check_app_limited().
+    fn check_app_limited(&mut self) {
         let inflight = self.inflight();
         if self.snd_nxt == self.written
             && self.queued_bytes == 0

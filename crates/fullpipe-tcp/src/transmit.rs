@@ -413,7 +413,7 @@ impl Sender {
     /// A timer may have expired.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Data>) {
         self.now_ns = self.now_ns.max(now_ns);
-        self.check_app_limited();
+        self.check_app_limited_again();
         if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.pacing_at_ns = None;
         }

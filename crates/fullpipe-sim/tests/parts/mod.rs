@@ -2,8 +2,8 @@
 
 use fullpipe_cc::sets;
 use fullpipe_scenario::{
-    AckPolicy, Aqm, CcChoice, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route, TcpRules,
-    Wire,
+    AckPolicy, Aqm, CcChoice, CcFacts, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route,
+    TcpRules, Wire,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -64,6 +64,7 @@ pub(crate) fn host() -> HostOptions {
         receive_aggregation_ns: 0,
         ack_policy: AckPolicy::Linux,
         tcp: TcpRules::default(),
+        cc_facts: CcFacts::default(),
         receive_low_water_bytes: 1,
         rmem_max_bytes: 64 << 20,
         wmem_max_bytes: 64 << 20,

@@ -2,6 +2,7 @@
 //! leave it open. No network: the tests play it, packet by packet.
 
 mod ecn;
+mod facts;
 mod growth;
 mod loss_detection;
 mod opening;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_scenario::{Pacing, TcpRules};
+use fullpipe_scenario::{CcFacts, Pacing, TcpRules};
 use fullpipe_tcp::{
     Ack, Block, Data, Feedback, Opened, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
 };
@@ -23,6 +23,7 @@ pub(crate) fn config() -> SenderConfig {
         pacing_shift: 10,
         gso_max_segments: 1,
         rules: TcpRules::default(),
+        facts: CcFacts::default(),
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
         ecn: false,
@@ -44,6 +45,11 @@ pub(crate) fn sender_over(rtt_ns: u64, cc: &str, config: SenderConfig) -> Sender
     let set = set(cc).expect("a registered set");
     let known = algorithm(set.algorithm).expect("its algorithm");
     let cc = Controller::new(known, &set.values).expect("values in range");
+    establish(rtt_ns, config, cc)
+}
+
+/// One with any controller.
+pub(crate) fn establish(rtt_ns: u64, config: SenderConfig, cc: Controller) -> Sender {
     let ecn = config.ecn;
     let mut sender = Sender::new(config, cc);
     sender.establish(

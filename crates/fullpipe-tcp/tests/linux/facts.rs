@@ -1,0 +1,81 @@
+//! What a congestion control is told of losses: Google's kernel keeps each packet's own flight and
+//! losses (tcp_rate_skb_sent(), bbr_skb_marked_lost()), a stock kernel tells eBPF of neither.
+
+use std::sync::{Arc, Mutex};
+
+use fullpipe_cc::foreign::{register, Foreign};
+use fullpipe_cc::{flags, Ack, Conn, Controller, Ctl, Event, EventKind, Info};
+use fullpipe_scenario::CcFacts;
+use fullpipe_tcp::{Sender, SenderConfig};
+
+use super::peer::{config, establish, expires, sack, sends, RTT, START};
+
+/// What was told: flight and losses of a lost packet, or of the newest that an ACK delivers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Told {
+    Lost(u32, u32),
+    Ack(u32, u32),
+}
+
+struct Listener(Arc<Mutex<Vec<Told>>>);
+
+impl Foreign for Listener {
+    fn init(&mut self, _conn: &Conn, _ctl: &mut Ctl) {}
+
+    fn on_ack(&mut self, _conn: &Conn, ack: &Ack, _ctl: &mut Ctl) {
+        let told = Told::Ack(ack.tx_inflight, ack.lost);
+        self.0.lock().unwrap().push(told);
+    }
+
+    fn on_event(&mut self, _conn: &Conn, event: &Event, _ctl: &mut Ctl) {
+        if event.kind == EventKind::Lost as u32 {
+            let told = Told::Lost(event.value, event.packets);
+            self.0.lock().unwrap().push(told);
+        }
+    }
+
+    fn info(&self, _info: &mut Info) {}
+}
+
+fn listened(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let given = Arc::clone(&notes);
+    let make = move |_: &[u32]| Box::new(Listener(Arc::clone(&given))) as Box<dyn Foreign>;
+    let wishes = flags::OWNS_CWND | flags::WANTS_RING;
+    let algorithm = register(name, "listens", wishes, Vec::new(), Box::new(make));
+    let settings = SenderConfig { facts, ..config() };
+    let cc = Controller::new(algorithm, &[]).unwrap();
+    (establish(RTT, settings, cc), notes)
+}
+
+/// Ten packets, of which the first is lost; two of the others are sacked, so that RACK's timer finds
+/// it (the pacing timer lets new ones go before), and then the rest.
+fn lose_one(sender: &mut Sender) {
+    assert_eq!(sends(sender, START).len(), 10);
+    let now_ns = START + RTT;
+    sender.on_ack(now_ns, &sack(0, START, &[(1, 3)]));
+    while expires(sender).1.iter().all(|packet| packet.number != 0) {}
+    sender.on_ack(now_ns + RTT / 2, &sack(0, START, &[(1, 10)]));
+}
+
+#[test]
+fn google_tells_of_a_loss_when_it_is_found_with_the_packets_own_flight() {
+    let (mut sender, told) = listened("listens-google", CcFacts::Google);
+    lose_one(&mut sender);
+    let told = told.lock().unwrap();
+    // Found by a timer, between two ACKs: the first of its flight, and the first to be lost.
+    assert_eq!(told[1], Told::Lost(1, 1), "{told:?}");
+}
+
+#[test]
+fn a_stock_kernel_tells_of_a_loss_with_the_next_ack_and_of_its_newest_packet() {
+    let (mut sender, told) = listened("listens-stock", CcFacts::Stock);
+    lose_one(&mut sender);
+    let told = told.lock().unwrap();
+    assert!(
+        told.iter().all(|one| matches!(one, Told::Ack(..))),
+        "{told:?}"
+    );
+    // The tenth packet of the flight.
+    assert_eq!(told[1], Told::Ack(10, 1), "{told:?}");
+}
