@@ -1,6 +1,6 @@
 """Types of the compiled module (crates/fullpipe-py)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __version__: str
@@ -108,18 +108,12 @@ class _Controller:
         make: Callable[[list[int], Conn, Ctl], list[Any]],
     ) -> None: ...
 
-class Tables: ...
-
 class Measures:
-    def add(
-        self,
-        tables: Tables,
-        warmup_ns: int,
-        duration_ns: int,
-        queue: str,
-        rate_bps: float | None,
-        rtt_ns: int,
-    ) -> None: ...
+    @property
+    def simulator_s(self) -> float: ...
+    def simulate(
+        self, runs: Sequence[tuple[str, int, int, str, float | None, int]]
+    ) -> list[tuple[int, Exception]]: ...
     def add_recorded(
         self,
         tables: dict[str, dict[str, Any]],
@@ -139,7 +133,6 @@ class _Sim:
         traces: dict[str, Trace] | None = None,
         rows: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]: ...
-    def simulate(self, plan_json: str) -> Tables: ...
     def components(self) -> dict[str, str]: ...
 
 class _Stream:

@@ -21,7 +21,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc::register(module)?;
     controller::register(module)?;
     module.add_class::<measures::PyMeasures>()?;
-    module.add_class::<tables::PyTables>()?;
     model::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;

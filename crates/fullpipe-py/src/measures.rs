@@ -1,16 +1,28 @@
 //! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-measures).
 
 use fullpipe_measures::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
+use nix::time::{clock_gettime, ClockId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
-use crate::tables::{self, PyTables};
+use crate::sim::tables_of;
+use crate::tables;
+
+/// A plan (JSON), and what is known beside it: warm-up and duration (ns), the queue of the bottleneck,
+/// its rate (None: not limited), the base RTT (ns).
+type Run = (PyBackedStr, u64, u64, PyBackedStr, Option<f64>, u64);
 
 /// Measures runs, one after another.
 #[pyclass(name = "Measures", module = "fullpipe._native")]
 #[derive(Default)]
-pub(crate) struct PyMeasures(Measures);
+pub(crate) struct PyMeasures {
+    measures: Measures,
+    /// CPU time of this thread within the simulator.
+    #[pyo3(get)]
+    simulator_s: f64,
+}
 
 #[pymethods]
 impl PyMeasures {
@@ -19,26 +31,32 @@ impl PyMeasures {
         Self::default()
     }
 
-    /// Adds a run, whose tables are then gone. `queue` is that of the bottleneck, of this rate (None:
-    /// not limited). Raises ValueError where they are gone already.
-    fn add(
-        &mut self,
-        tables: &mut PyTables,
-        warmup_ns: u64,
-        duration_ns: u64,
-        queue: &str,
-        rate_bps: Option<f64>,
-        rtt_ns: u64,
-    ) -> PyResult<()> {
-        let tables = tables.0.take();
-        let tables = tables.ok_or_else(|| PyValueError::new_err("these tables were taken"))?;
-        let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
-        self.0.add(Samples::of(tables, queue), &facts);
-        Ok(())
+    /// Runs plans that name no trace of traffic and adds them, all in one call: a short run is over in a
+    /// millisecond, behind which nothing of the interpreter is left in the processor's caches. Gives the
+    /// places of those that could not be run, which are not added, with what `sim.run` raises.
+    fn simulate(&mut self, py: Python<'_>, runs: Vec<Run>) -> PyResult<Vec<(usize, PyErr)>> {
+        let mut failures = Vec::new();
+        for (place, (plan, warmup_ns, duration_ns, queue, rate_bps, rtt_ns)) in
+            runs.iter().enumerate()
+        {
+            py.check_signals()?;
+            let begin_s = thread_cpu_s();
+            let found = tables_of(py, plan);
+            self.simulator_s += thread_cpu_s() - begin_s;
+            match found {
+                Ok(tables) => {
+                    let facts = facts(*warmup_ns, *duration_ns, *rate_bps, *rtt_ns);
+                    self.measures.add(Samples::of(tables, queue), &facts);
+                }
+                Err(error) => failures.push((place, error)),
+            }
+        }
+        Ok(failures)
     }
 
     /// Adds a recorded run: table -> column -> 64-bit floats as little-endian bytes, NaN for null, or
-    /// a list of text; of `queue_samples` the rows of the bottleneck's queue.
+    /// a list of text; of `queue_samples` the rows of the bottleneck's queue. `rate_bps` is the
+    /// bottleneck's (None: not limited).
     ///
     /// Raises ValueError where columns of a table differ in length, KeyError where one is missing.
     fn add_recorded(
@@ -50,7 +68,7 @@ impl PyMeasures {
         rtt_ns: u64,
     ) -> PyResult<()> {
         let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
-        self.0.add(samples(tables)?, &facts);
+        self.measures.add(samples(tables)?, &facts);
         Ok(())
     }
 
@@ -58,12 +76,18 @@ impl PyMeasures {
     /// `flows` one a flow, with the number of its run. Nothing is left.
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(py);
-        for table in std::mem::take(&mut self.0).into_tables() {
+        for table in std::mem::take(&mut self.measures).into_tables() {
             let name = table.name;
             result.set_item(name, tables::columns(py, table)?)?;
         }
         Ok(result)
     }
+}
+
+fn thread_cpu_s() -> f64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| {
+        time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
+    })
 }
 
 fn facts(warmup_ns: u64, duration_ns: u64, rate_bps: Option<f64>, rtt_ns: u64) -> Facts {

@@ -6,14 +6,14 @@ use std::io::BufWriter;
 use std::time::{Duration, Instant};
 
 use fullpipe_cc::outside::take_failure;
-use fullpipe_scenario::TrafficRow;
+use fullpipe_scenario::{Tables, TrafficRow};
 use fullpipe_sim::{run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::controller::take_raised;
-use crate::tables::{self, PyTables};
+use crate::tables;
 
 /// How often the interpreter is asked whether to go on.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -21,7 +21,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let sim = PyModule::new(module.py(), "sim")?;
     sim.add_function(wrap_pyfunction!(run, &sim)?)?;
-    sim.add_function(wrap_pyfunction!(simulate, &sim)?)?;
     sim.add_function(wrap_pyfunction!(components, &sim)?)?;
     module.add_submodule(&sim)
 }
@@ -71,11 +70,10 @@ fn run<'py>(
     Ok(result)
 }
 
-/// Runs a plan (JSON) that names no trace of traffic; its tables stay in Rust. Raises as `run`.
-#[pyfunction]
-fn simulate(py: Python<'_>, plan_json: &str) -> PyResult<PyTables> {
+/// Runs a plan (JSON) that names no trace of traffic. Raises as `run`.
+pub(crate) fn tables_of(py: Python<'_>, plan_json: &str) -> PyResult<Tables> {
     let plan = read(plan_json)?;
-    simulated(py, &plan, None, None, None, None).map(|outcome| PyTables(Some(outcome.tables)))
+    simulated(py, &plan, None, None, None, None).map(|outcome| outcome.tables)
 }
 
 fn read(plan_json: &str) -> PyResult<Plan> {

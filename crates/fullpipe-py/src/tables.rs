@@ -5,10 +5,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;
 
-/// The tables of a run, which stay in Rust: for `Measures`, which takes them.
-#[pyclass(name = "Tables", module = "fullpipe._native")]
-pub(crate) struct PyTables(pub(crate) Option<Tables>);
-
 /// All tables in their fixed order.
 pub(crate) fn to_dict(py: Python<'_>, tables: Tables) -> PyResult<Bound<'_, PyDict>> {
     let result = PyDict::new(py);

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 from pydantic_core import to_json
 
-from fullpipe import _native, outside
+from fullpipe import outside
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.sweep.cells import cost_s
-from fullpipe.sweep.measures import Facts, facts_of, measured
+from fullpipe.sweep.measures import Facts, Rows, facts_of
 from fullpipe.sweep.pool import cores
 from fullpipe.sweep.schedule import Failure, Group, Item, LostError, Work, run_all
 
@@ -64,12 +64,13 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
     found: list[Tables | None] = [None] * len(items)
 
     def work(payloads: Sequence[tuple[Facts, str]]) -> list[Failure]:
-        failures = []
+        failures: list[Failure] = []
         for index, (facts, text) in enumerate(payloads):
-            try:
-                found[int(facts.key)] = measured([(facts, _native.sim.simulate(text))])
-            except (ValueError, RuntimeError) as error:
-                failures.append(Failure(index, str(error)))
+            rows = Rows()
+            failed = rows.simulate([(facts, text)])
+            failures += [Failure(index, str(error)) for _, error in failed]
+            if not failed:
+                found[int(facts.key)] = rows.take()
         return failures
 
     if run_all(items, work, Threads(jobs), group_s=0.02).interrupted:

@@ -8,7 +8,7 @@ one run in Python as long as that. `tests/python/test_sweep_measures.py` holds e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,19 +102,29 @@ class Rows:
     def __bool__(self) -> bool:
         return bool(self._facts)
 
-    def add(self, facts: Facts, tables: _native.Tables | Mapping[str, pa.Table]) -> None:
-        """Adds a run: its tables as the simulator leaves them, or as Arrow has them."""
-        if isinstance(tables, _native.Tables):
-            self._measures.add(
-                tables, facts.warmup_ns, facts.duration_ns, facts.queue, facts.rate_bps,
-                facts.rtt_ns,
-            )  # fmt: skip
-        else:
-            self._measures.add_recorded(
-                _columns(tables, facts.queue), facts.warmup_ns, facts.duration_ns, facts.rate_bps,
-                facts.rtt_ns,
-            )  # fmt: skip
+    def add(self, facts: Facts, tables: Mapping[str, pa.Table]) -> None:
+        """Adds a run by its tables."""
+        self._measures.add_recorded(
+            _columns(tables, facts.queue), facts.warmup_ns, facts.duration_ns, facts.rate_bps,
+            facts.rtt_ns,
+        )  # fmt: skip
         self._facts.append(facts)
+
+    def simulate(self, runs: Sequence[tuple[Facts, str]]) -> list[tuple[int, Exception]]:
+        """Runs plans (JSON, no trace of traffic in them) in the simulator and adds them; gives the
+        places of those that could not be run, with why."""
+        failures = self._measures.simulate([
+            (text, one.warmup_ns, one.duration_ns, one.queue, one.rate_bps, one.rtt_ns)
+            for one, text in runs
+        ])  # fmt: skip
+        failed = {place for place, _ in failures}
+        self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
+        return failures
+
+    @property
+    def simulator_s(self) -> float:
+        """CPU seconds of all `simulate` within the simulator."""
+        return self._measures.simulator_s
 
     def take(self) -> dict[str, pa.Table]:
         """The rows of every table of SCHEMAS for these runs, in their order. None is left."""
@@ -138,7 +148,7 @@ _KNOWN = ("key", "seed", "engine", "problems", "interrupted", "queue")
 
 
 def measured(
-    runs: Iterable[tuple[Facts, _native.Tables | Mapping[str, pa.Table]]],
+    runs: Iterable[tuple[Facts, Mapping[str, pa.Table]]],
 ) -> dict[str, pa.Table]:
     """The rows of every table of SCHEMAS for these runs, in their order."""
     rows = Rows()

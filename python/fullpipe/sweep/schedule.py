@@ -141,7 +141,7 @@ def grouped(items: Iterable[Item], width: int, group_s: float = GROUP_S) -> list
     for item in ordered:
         current.append(item)
         filled += item.cost_s
-        if filled >= min(group_s, max(left / (4 * width), least_s)):
+        if filled >= min(group_s, max(left / (2 * width), least_s)):
             groups.append(Group(current))
             left -= filled
             current, filled = [], 0.0

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fullpipe import _native
 from fullpipe.errors import RunError, UserError
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.measures import Facts, Rows
@@ -53,20 +52,22 @@ class Cells:
         rows = Rows()
         kept: dict[str, Path] = {}
         failures: list[Failure] = []
-        fast = self.engine == "sim" and not self.keep_recordings
-        # All at once: between simulations nothing is in the processor's caches.
+        bare = self.engine == "sim" and not self.keep_recordings
+        short: list[int] = []
         texts = _spooled(self.spool, runs)
         with without_collector():
             for index, (run, (text, document)) in enumerate(zip(runs, texts, strict=True)):
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
-                    if fast and '"traffic":' not in text:
+                    if bare and '"traffic":' not in text:
                         _know(text)
-                        rows.add(run.facts, _native.sim.simulate(text))
+                        short.append(index)
                     else:
                         rows.add(*self._recorded(store, run, text, document, kept))
                 except (RunError, UserError, ValueError, RuntimeError) as error:
                     failures.append(Failure(index, _reason(error)))
+            failed = rows.simulate([(runs[index].facts, texts[index][0]) for index in short])
+            failures += [Failure(short[place], _reason(error)) for place, error in failed]
         try:
             if rows:
                 store.write(rows.take(), kept)
