@@ -25,7 +25,7 @@ SHIPPED := experiments flent_tests scorecard cc bpf
 wheel: build
 	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
 	cp -r $(SHIPPED) $(ASSETS)
-	$(VENV)/bin/maturin build --release --locked --quiet --strip --out dist
+	$(VENV)/bin/maturin build --release --locked --quiet --out dist
 	$(VENV)/bin/maturin sdist --out dist
 	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
 
@@ -70,7 +70,7 @@ test: $(STAMP)
 .PHONY: lint-and-rust-tests wheel-and-docs
 lint-and-rust-tests:
 	$(MAKE) --no-print-directory lint
-	$(ALONE) cargo test --workspace --locked --quiet
+	$(ALONE) cargo test --workspace --locked --quiet --tests
 	tests/cc/run.sh
 
 wheel-and-docs:

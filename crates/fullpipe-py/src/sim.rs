@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fullpipe_cc::outside::take_failure;
 use fullpipe_scenario::{Tables, TrafficRow};
-use fullpipe_sim::{run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
+use fullpipe_sim::{read_plan, run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -77,7 +77,7 @@ pub(crate) fn tables_of(py: Python<'_>, plan_json: &str) -> PyResult<Tables> {
 }
 
 fn read(plan_json: &str) -> PyResult<Plan> {
-    serde_json::from_str(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
+    read_plan(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
 }
 
 /// See `run`.

@@ -1,6 +1,6 @@
 //! `fullpipe._native.Stepper`: a simulation that waits for decisions (fullpipe-sim's stepping.rs).
 
-use fullpipe_sim::{Plan, Stepper};
+use fullpipe_sim::{read_plan, Stepper};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,7 +21,7 @@ impl PyStepper {
     /// Begins the run of a plan (JSON). Raises ValueError for a bad one.
     #[new]
     fn new(plan_json: &str) -> PyResult<Self> {
-        let plan: Plan = serde_json::from_str(plan_json)
+        let plan = read_plan(plan_json)
             .map_err(|error| PyValueError::new_err(format!("plan: {error}")))?;
         let stepper =
             Stepper::new(plan).map_err(|error| PyValueError::new_err(error.to_string()))?;

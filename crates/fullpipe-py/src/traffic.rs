@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use fullpipe_model::sharing;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Plan, TrafficSource};
+use fullpipe_scenario::TrafficSource;
+use fullpipe_sim::read_plan;
 use fullpipe_workload::{backbone, Chunk, Flows, Trace, TraceFlow};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -103,7 +104,7 @@ fn arrivals(
     most: usize,
 ) -> PyResult<Vec<Arrival>> {
     let bad = PyValueError::new_err::<String>;
-    let plan: Plan = serde_json::from_str(plan_json).map_err(|error| bad(error.to_string()))?;
+    let plan = read_plan(plan_json).map_err(|error| bad(error.to_string()))?;
     let traffic = plan
         .traffic
         .get(group as usize)

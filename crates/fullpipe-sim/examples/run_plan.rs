@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::hash::Hasher;
 use std::{env, fs};
 
-use fullpipe_sim::{run, Inputs, Outcome, Plan};
+use fullpipe_sim::{read_plan, run, Inputs, Outcome};
 
 /// What is written into it is only hashed.
 struct Digest(DefaultHasher);
@@ -34,7 +34,7 @@ fn digest(outcome: &Outcome) -> u64 {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in env::args().skip(1) {
-        let plan: Plan = serde_json::from_str(&fs::read_to_string(&path)?)?;
+        let plan = read_plan(&fs::read_to_string(&path)?)?;
         let outcome = run(&plan, Inputs::default(), &mut |_| true)?;
         println!(
             "{path} {} packets {} events {:016x}",

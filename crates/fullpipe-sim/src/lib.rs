@@ -24,6 +24,15 @@ pub use traffic::Traces;
 
 pub use fullpipe_scenario::{Plan, Tables};
 
+/// A plan as Python wrote it. Whoever reads plans asks here: what serde makes of so many structures
+/// takes seconds to compile, once.
+///
+/// # Errors
+/// When it is no JSON, or lacks something.
+pub fn read_plan(json: &str) -> Result<Plan, serde_json::Error> {
+    serde_json::from_str(json)
+}
+
 /// What each part of the simulator was compiled from: (`core`, `cc:NAME` or `net:KIND`, SHA-256 of
 /// its sources). Two builds whose parts are equal give equal tables for plans that use only these.
 #[must_use]

@@ -9,7 +9,7 @@ use fullpipe_scenario::{
     CcChoice, Configuration, Direction, Hosts, Intervals, Route, Sizes, Traffic, TrafficRow,
     TrafficSender, TrafficSource,
 };
-use fullpipe_sim::{run, Inputs, Outcome, Plan};
+use fullpipe_sim::{read_plan, run, Inputs, Outcome, Plan};
 use fullpipe_workload::{Chunk, Trace, TraceFlow};
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn plan(seconds: u64, aqm: serde_json::Value, source: TrafficSource) -> Plan {
             "qdisc": {"limit_bytes": 30_000, "limit_packets": null, "aqm": aqm},
         })
     };
-    let mut plan: Plan = serde_json::from_value(json!({
+    let document = json!({
         "name": "traffic", "seed": 3, "duration_ns": seconds * SECOND_NS,
         "sample_interval_ns": 100_000_000,
         "links": [{"name": "path", "medium": {
@@ -56,8 +56,8 @@ fn plan(seconds: u64, aqm: serde_json::Value, source: TrafficSource) -> Plan {
             "rmem_max_bytes": 67_108_864, "wmem_max_bytes": 67_108_864,
             "initial_cwnd_packets": 10, "access_rate_bps": 0, "arp": false,
         },
-    }))
-    .expect("a plan");
+    });
+    let mut plan = read_plan(&document.to_string()).expect("a plan");
     let sender = |reverse_delay_ns| TrafficSender {
         hosts: Hosts::default(),
         forward_delay_ns: None,

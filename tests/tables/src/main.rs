@@ -4,12 +4,12 @@
 
 use std::io::{self, BufRead};
 
-use fullpipe_sim::{run, Inputs, Plan};
+use fullpipe_sim::{read_plan, run, Inputs};
 
 fn main() {
     for line in io::stdin().lock().lines() {
         let line = line.expect("standard input is text");
-        let plan: Plan = serde_json::from_str(&line).expect("every line is a plan");
+        let plan = read_plan(&line).expect("every line is a plan");
         let done = run(&plan, Inputs::default(), &mut |_| true).expect("the plan is sound");
         let tables: Vec<_> = done.tables.into_columns().collect();
         let text = serde_json::to_string(&(done.events, tables)).expect("tables are plain");
