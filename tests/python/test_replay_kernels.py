@@ -40,7 +40,9 @@ def trace(
             }
         )
     )  # fmt: skip
-    run = VmEngine().run(plan, lambda _done: True, {"kernel": version, "cc_trace": str(out)})
+    # Nothing else needs a machine with so much memory: none is kept.
+    options = {"kernel": version, "cc_trace": str(out), "from_snapshot": False}
+    run = VmEngine().run(plan, lambda _done: True, options)
     assert run.failure is None
     return kernel.replay(out), run.tables["flows"].to_pydict()
 

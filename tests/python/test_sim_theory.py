@@ -90,7 +90,11 @@ def test_cubic_under_random_loss_has_the_window_of_its_law(
 ) -> None:
     # Random losses instead of even ones raise the law's own mean, by 14 % where the cubic region
     # rules (RTT 0.1 s): so much lies between the tables and any CUBIC. Elsewhere they agree.
-    duration_s = 1800 if (rtt_ms, loss) == (100, 1e-5) else 600
+    # The mean over 300 losses lies off the law's by 4 % at 100 ms, by 2 % at 10 ms, where as many
+    # come in less time.
+    duration_s, settled_us = (600, 60e6) if rtt_ms == 100 else (240, 6e6)
+    if (rtt_ms, loss) == (100, 1e-5):
+        duration_s = 1800
     means = []
     for seed in range(1, 4):
         raw = simulate(
@@ -99,7 +103,7 @@ def test_cubic_under_random_loss_has_the_window_of_its_law(
             flow=[{"cc": "cubic"}], host={"ack_policy": "every_packet"},
             cc={"cubic": {"hystart": 0}},
         )  # fmt: skip
-        settled = column(raw, "flow_samples", "t_us") > 60e6
+        settled = column(raw, "flow_samples", "t_us") > settled_us
         means.append(column(raw, "flow_samples", "cwnd_packets")[settled].mean())
     law = cubic_law_window(rtt_ms / 1e3, loss, even=False)
     assert np.mean(means) == pytest.approx(law, rel=0.1)
