@@ -7,9 +7,10 @@ how many seeds each figure alone is within its target. Recordings are kept in bu
 again as long as nothing that decides their content changed.
 
 Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
-[--tcp 6.12] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace: kernel and ours over
-time, one above the other. `--markdown docs/fidelity.md` writes the engine's table there, between
-its marks. Where a flow's name stands behind a figure, the figure is that of the worst one.
+[--own-tcp | --tcp 6.12] [--lumps] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
+kernel and ours over time, one above the other. `--markdown docs/fidelity.md` writes the engine's
+table there, between its marks. Where a flow's name stands behind a figure, the figure is that of
+the worst one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from runs import recordings
@@ -46,6 +48,11 @@ RELATIVE = {"goodput", "cwnd"}
 #: What a figure is shown in: shares of time as points.
 SCALE = {"goodput": 1e-6, "phase": 100.0}
 DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
+#: host.tcp of the traces' kernels: v3 was on 6.12, v2 on 6.1. Their stable releases are not known.
+OWN_TCP = {"bbr3-linux": "6.12", "bbr2": "6.4"}
+#: The traces' one processor read the queues for some 10 ms every 110 ms, and left packets alone for
+#: a scheduler's tick at HZ = 250, as extra_acked says. `--lumps` lets no ACK through for so long.
+LUMP_EVERY_MS, LUMP_MS = 110, 4
 #: More flows of one congestion control than this are interchangeable: their mean is compared.
 MAX_FLOWS_EACH = 2
 #: kind -> what or whom -> value.
@@ -211,6 +218,23 @@ def _cell(line: Line) -> str:
     return f"{whose}{pair} ({_difference(line)}{seeds}){mark}"
 
 
+def with_lumps(document: dict[str, Any]) -> dict[str, Any]:
+    """The same path as a link whose way back stands still for a while again and again; SystemExit
+    where a link cannot say what the path does."""
+    path = document["path"]
+    if "loss" in path:
+        raise SystemExit(f"{document['name']}: --lumps: a link does not lose whole bursts")
+    duration_ms = 1000 * int(document["duration"].removesuffix("s"))
+    outage = [
+        [f"{at}ms", f"{LUMP_MS}ms"] for at in range(LUMP_EVERY_MS, duration_ms, LUMP_EVERY_MS)
+    ]
+    link = {
+        "name": "wire", "rate": path["rate"], "delay": "0s", "buffer": path["buffer"],
+        "reverse": {"rate": "10gbit", "buffer": "64MB", "delay": path["rtt"], "outage": outage},
+    }  # fmt: skip
+    return {key: value for key, value in document.items() if key != "path"} | {"link": [link]}
+
+
 def main() -> None:
     """Runs the traces' paths and prints the comparison."""
     parser = argparse.ArgumentParser(
@@ -225,7 +249,12 @@ def main() -> None:
         "--background-processes", type=int, default=0, metavar="N",
         help="vm: started every 100 ms on the measured host, as the traces' queues were read",
     )  # fmt: skip
-    parser.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the newest")
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the newest")
+    whose.add_argument("--own-tcp", action="store_true", help="sim: TCP as in the traces' kernels")
+    parser.add_argument(
+        "--lumps", action="store_true", help="sim: ACKs held as the traces' host did"
+    )
     parser.add_argument("--out", type=Path, help="folder for figures")
     parser.add_argument(
         "--markdown", nargs="?", const=Path(), type=Path, metavar="FILE",
@@ -242,9 +271,11 @@ def main() -> None:
     for trace in traces:
         # Nothing but the starts differs between seeds before the first loss.
         spread = {"start_spread": "5ms"} if seeds > 1 else {}
-        host = trace.document["host"] | ({"tcp": options.tcp} if options.tcp else {})
+        tcp = OWN_TCP[trace.version] if options.own_tcp else options.tcp
+        host = trace.document["host"] | ({"tcp": tcp} if tcp else {})
+        document = with_lumps(trace.document) if options.lumps else trace.document
         documents = [
-            {**trace.document, **spread, "host": host, "seed": seed} for seed in range(1, seeds + 1)
+            {**document, **spread, "host": host, "seed": seed} for seed in range(1, seeds + 1)
         ]
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
