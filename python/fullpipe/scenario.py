@@ -414,7 +414,9 @@ class Host(Part):
     tsq: Literal["1ms", "2ms", "4ms", "8ms"] = Field(
         "1ms", description="queued time that TCP small queues allow (sk_pacing_shift 10 to 7)"
     )
-    gso_max_segments: int = Field(44, ge=1, le=65535, description="largest burst; 1: TSO off; most devices: 45")
+    gso_max_segments: int = Field(
+        44, ge=1, le=65535, description="largest burst; 1: TSO off; most devices: 45"
+    )
     receive_aggregation: Time = Field(0, description="GRO: packets within it share an ACK; 0: off")
     ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
         "linux", description="linux: quick ACKs at first, then every second packet or a timer"
