@@ -50,17 +50,30 @@ struct Pending {
     event: Event,
 }
 
+impl Pending {
+    /// Turns are unique, so the event itself need not be looked at.
+    #[inline]
+    fn key(&self) -> u128 {
+        u128::from(self.at_ns) << 64 | u128::from(self.turn)
+    }
+}
+
 impl Ord for Pending {
-    /// What is due first is the greatest, for a heap that yields the greatest. Turns are unique, so
-    /// the event itself need not be looked at.
+    /// What is due first is the greatest, for a heap that yields the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at_ns, other.turn).cmp(&(self.at_ns, self.turn))
+        other.key().cmp(&self.key())
     }
 }
 
 impl PartialOrd for Pending {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+
+    /// What the heap asks for, in one comparison.
+    #[inline]
+    fn le(&self, other: &Self) -> bool {
+        other.key() <= self.key()
     }
 }
 
