@@ -21,11 +21,12 @@ assets: | $(SYSTEM)
 	qemu/build.sh $(ASSETS)
 
 # dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
+# The module in it is that of `build`: asked for by the same interpreter, PyO3 is not compiled anew.
 SHIPPED := experiments flent_tests scorecard cc bpf
 wheel: build
 	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
 	cp -r $(SHIPPED) $(ASSETS)
-	$(VENV)/bin/maturin build --release --locked --quiet --out dist
+	$(VENV)/bin/maturin build --release --locked --quiet --interpreter $(PYTHON) --out dist
 	$(VENV)/bin/maturin sdist --out dist
 	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
 
