@@ -1,10 +1,10 @@
 //! Time of one packet through each path element: a simulator that wants millions of packets a
 //! second can spend a few tens of ns on each.
-//! Timed by hand: a library that does it costs every fresh build a minute.
+#![allow(missing_docs)] // what criterion's macros define
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
+use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use fullpipe_net::{DelayLine, Ecn, JitterSource, LossSource, Packet, Queue, Shaper};
 use fullpipe_scenario::{
     Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Jitter, JitterShape, Loss, Qdisc,
@@ -15,30 +15,6 @@ const WAITING: u32 = 400;
 /// A packet at 1 Gbit/s.
 const PACKET_NS: u64 = 12_112;
 const MS: u64 = 1_000_000;
-/// How often what is timed is timed, each time for so long.
-const ROUNDS: usize = 41;
-const ROUND: Duration = Duration::from_millis(25);
-
-/// Prints the median time of one packet, and between what and what the middle half of rounds lies.
-fn time<T>(name: &str, mut one: impl FnMut() -> T) {
-    let mut packets = 1000u32;
-    let mut round = |packets: u32| {
-        let begin = Instant::now();
-        for _ in 0..packets {
-            black_box(one());
-        }
-        begin.elapsed()
-    };
-    while round(packets) < ROUND {
-        packets *= 2;
-    }
-    let mut ns: Vec<f64> = (0..ROUNDS)
-        .map(|_| round(packets).as_secs_f64() * 1e9 / f64::from(packets))
-        .collect();
-    ns.sort_by(f64::total_cmp);
-    let [low, median, high] = [ROUNDS / 4, ROUNDS / 2, ROUNDS * 3 / 4].map(|at| ns[at]);
-    println!("{name:36} {median:7.1} ns a packet ({low:.1} to {high:.1})");
-}
 
 /// As large as a simulator's handle of a packet.
 #[derive(Clone, Copy)]
@@ -164,7 +140,9 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
 }
 
 /// A standing queue of [`WAITING`] packets of [`FLOWS`] flows: one comes, one leaves.
-fn queues() {
+fn queues(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("queue");
+    group.throughput(Throughput::Elements(1));
     for (name, aqm, paced) in qdiscs() {
         let qdisc = Qdisc {
             limit_bytes: None,
@@ -189,29 +167,36 @@ fn queues() {
         for _ in 0..WAITING {
             offer(&mut queue, now_ns, &mut dropped);
         }
-        time(&format!("queue {name}"), || {
-            now_ns += PACKET_NS;
-            offer(&mut queue, now_ns, &mut dropped);
-            dropped.clear();
-            queue.dequeue(now_ns, &mut dropped)
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                now_ns += PACKET_NS;
+                offer(&mut queue, now_ns, &mut dropped);
+                dropped.clear();
+                black_box(queue.dequeue(now_ns, &mut dropped))
+            });
         });
     }
+    group.finish();
 }
 
-fn others() {
+fn others(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("element");
+    group.throughput(Throughput::Elements(1));
     let mut now_ns = 0;
     let mut shaper = Shaper::new(999_999_937, 1600);
-    time("shaper", || {
-        shaper.charge(black_box(shaper.ready_ns()), 1514)
+    group.bench_function("shaper", |bencher| {
+        bencher.iter(|| shaper.charge(black_box(shaper.ready_ns()), 1514));
     });
     let mut line = DelayLine::default();
     for index in 0..WAITING {
         line.push(u64::from(index), index);
     }
-    time("delay line", || {
-        now_ns += PACKET_NS;
-        line.push(now_ns + MS, 0);
-        line.pop(u64::MAX)
+    group.bench_function("delay line", |bencher| {
+        bencher.iter(|| {
+            now_ns += PACKET_NS;
+            line.push(now_ns + MS, 0);
+            black_box(line.pop(u64::MAX))
+        });
     });
     let loss = Loss {
         probability_ppm: 10_000,
@@ -220,18 +205,19 @@ fn others() {
         per_burst: false,
     };
     let mut loss = LossSource::new(&loss, 1);
-    time("loss", || loss.next());
+    group.bench_function("loss", |bencher| bencher.iter(|| black_box(loss.next())));
     for shape in [JitterShape::PerPacket, JitterShape::Slotted] {
         let max_ns = 10 * MS;
         let mut jitter = JitterSource::new(&Jitter { shape, max_ns }, 1);
-        time(&format!("jitter {shape:?}"), || {
-            now_ns += PACKET_NS;
-            jitter.release_ns(now_ns)
+        group.bench_function(format!("jitter {shape:?}"), |bencher| {
+            bencher.iter(|| {
+                now_ns += PACKET_NS;
+                black_box(jitter.release_ns(now_ns))
+            });
         });
     }
+    group.finish();
 }
 
-fn main() {
-    queues();
-    others();
-}
+criterion_group!(benches, queues, others);
+criterion_main!(benches);
