@@ -66,7 +66,7 @@ docs: build
 # Python's tests run on all cores, those of a file on one (tests/python/conftest.py).
 test: $(STAMP)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint-and-rust-tests wheel-and-docs
-	$(PYTHON) -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder --durations 40
+	$(PYTHON) -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 40
 
 .PHONY: lint-and-rust-tests wheel-and-docs
 lint-and-rust-tests:
