@@ -14,6 +14,7 @@ from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.outside.native import _run, explain_errors
 from fullpipe.outside.source import Source, folder_of, is_class, keep, source_of
+from fullpipe.writing import aside
 
 _SIGNED_DIVISION = re.compile(
     r"(?:sdiv|srem) [^\n]*?, (\S+?:\d+):\d+|^(\S+?:\d+):\d+: error: [^\n]*signed division", re.M
@@ -43,24 +44,23 @@ def compile_bpf(source: Source) -> Path:
         )
     folder = keep(source)
     out = folder / f"{source.id}.bpf.o"
-    partial = folder / f".{out.name}.{os.getpid()}"
-    answer = _run([
-        clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
-        f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
-        f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
-        f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
-        "-fno-crash-diagnostics", "-o", str(partial),
-    ])  # fmt: skip
-    if answer.returncode != 0:
-        words = source.place(answer.stderr)
-        if "bpf/bpf_helpers.h" in words:
-            raise UserError("libbpf's headers are missing: apt-get install libbpf-dev")
-        raise UserError(
-            _explain_division(words)
-            or explain_errors(source, words)
-            or f"{source.path}: clang: {words.strip()[-500:]}"
-        )
-    partial.rename(out)
+    with aside(out) as partial:
+        answer = _run([
+            clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
+            f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
+            f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
+            f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
+            "-fno-crash-diagnostics", "-o", str(partial),
+        ])  # fmt: skip
+        if answer.returncode != 0:
+            words = source.place(answer.stderr)
+            if "bpf/bpf_helpers.h" in words:
+                raise UserError("libbpf's headers are missing: apt-get install libbpf-dev")
+            raise UserError(
+                _explain_division(words)
+                or explain_errors(source, words)
+                or f"{source.path}: clang: {words.strip()[-500:]}"
+            )
     return out
 
 

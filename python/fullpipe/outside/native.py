@@ -7,12 +7,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from fullpipe.cache import user_cache
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.outside.source import Source, folder_of, keep, source_of
+from fullpipe.writing import aside
 
 #: Beyond this a socket's state is no state (the kernel's socket storage holds at most 64 KB).
 MAX_STATE_BYTES = 4096
@@ -114,15 +113,16 @@ def _shared_object(source: Source) -> Path:
         return out
     keep(source)
     include = shipped("cc")
-    with _partial(out) as partial:
+    with aside(out) as partial, tempfile.TemporaryDirectory(prefix="fullpipe-cc-") as place:
+        compiled = Path(place) / "outside.o"
         _compile(source, compiler, [
             *_COMMON, *_GUARDED, f"-DCC_NAME={source.name}", f'-DCC_TITLE="{_plain(source.title)}"',
             f'-DCC_SOURCE="{source.main}"', f"-I{folder / 'source'}", f"-I{include}",
-            "-c", str(include / "outside.c"), "-o", f"{partial}.o",
+            "-c", str(include / "outside.c"), "-o", str(compiled),
         ])  # fmt: skip
-        _check_data(source, Path(f"{partial}.o"))
+        _check_data(source, compiled)
         _compile(source, compiler, [
-            "-shared", "-nostdlib", "-Wl,-z,defs", f"{partial}.o", str(_guard()),
+            "-shared", "-nostdlib", "-Wl,-z,defs", str(compiled), str(_guard()),
             "-o", str(partial),
         ])  # fmt: skip
     return out
@@ -136,7 +136,7 @@ def _guard() -> Path:
     name = f"guard-{_identity(compiler)}-{hashlib.sha256(text).hexdigest()[:12]}.so"
     out = user_cache() / "cc" / name
     if not out.is_file():
-        with _partial(out) as partial:
+        with aside(out) as partial:
             answer = _run([
                 compiler, *_COMMON, "-fno-tree-loop-distribute-patterns", "-shared", "-nostdlib",
                 "-Wl,-z,defs", f"-Wl,-soname,{name}", f"-I{include}",
@@ -146,18 +146,6 @@ def _guard() -> Path:
                 raise UserError(f"{compiler}: cannot compile the guard of algorithms: "
                                 f"{answer.stderr.strip()[-500:]}")  # fmt: skip
     return out
-
-
-@contextmanager
-def _partial(out: Path) -> Iterator[Path]:
-    """Where a file is written before it is complete and takes its name."""
-    partial = out.with_name(f".{out.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        yield partial
-        partial.rename(out)
-    finally:
-        for left in out.parent.glob(f"{partial.name}*"):
-            left.unlink(missing_ok=True)
 
 
 def _compile(source: Source, compiler: str, arguments: list[str]) -> None:
