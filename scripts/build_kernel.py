@@ -18,12 +18,14 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from fullpipe.cli import ending
 from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.debian import Archive
 from fullpipe.errors import RunError, UserError
@@ -187,11 +189,19 @@ def _run(command: list[str], folder: Path, work: Path) -> None:
     """Raises RunError with the last lines of what the command said."""
     log = work / "log"
     with log.open("wb") as output:
-        done = subprocess.run(
+        # A session of its own: what is interrupted ends with all that it has started, and before
+        # its folder goes.
+        process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, env={**os.environ, **_NOBODY}, check=False,
+            stdin=subprocess.DEVNULL, env={**os.environ, **_NOBODY}, start_new_session=True,
         )  # fmt: skip
-    if done.returncode != 0:
+        try:
+            process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    if process.returncode != 0:
         words = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         raise RunError(f"{command[0]} failed:\n  " + "\n  ".join(words))
 
@@ -255,7 +265,8 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Builds, keeps, says how it is called."""
+    """Builds, keeps, says how it is called. What is interrupted leaves nothing."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         given = _arguments()
         build, kind = (whole, "slim") if given.whole else (with_module, "stock")
@@ -269,6 +280,8 @@ def main() -> int:
     except RunError as error:
         print(f"build_kernel: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return ending.INTERRUPTED
     print(f"built {kernel.release}; for the virtual machine: --kernel {name}")
     return 0
 

@@ -1,9 +1,12 @@
 """scripts/build_kernel.py: what is refused before anything is built, and what of a configuration it
-finds missing. No kernel is built here."""
+finds missing, and what an interruption leaves. No kernel is built here."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +65,34 @@ def test_a_patch_of_another_source_is_refused_with_what_patch_says(
     patch.write_text(PATCH.replace("second", "two").replace("third", "three"))
     with pytest.raises(UserError, match=r"v3\.diff: does not fit tree; must be (?s:.*)FAILED"):
         script().apply([patch], tree, tmp_path)
+
+
+def test_what_is_ended_by_its_id_leaves_no_folder_and_no_compiler(
+    tree: Path, tmp_path: Path
+) -> None:
+    (tree / "arch/x86").mkdir(parents=True)
+    (tree / "arch/x86/Kconfig").touch()
+    started, never, programs = tmp_path / "started", tmp_path / "never", tmp_path / "programs"
+    os.mkfifo(started)
+    os.mkfifo(never)
+    (tree / "Makefile").write_text(f"allnoconfig:\n\t@echo $$$$ > {started}; cat {never}\n")
+    programs.mkdir()
+    for name in ("gcc", "flex", "bison", "bc", "tar", "xz", "patch", "pahole"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), "--whole", "--source", str(tree), "--name", "own"],
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    compiler = select.poll()
+    compiler.register(os.pidfd_open(int(started.read_text())), select.POLLIN)
+    assert list(temporary.iterdir())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == 130
+    assert list(temporary.iterdir()) == []
+    assert compiler.poll(60_000), "it still runs"
 
 
 def test_options_that_the_source_lacks_and_those_that_it_refuses_are_told_apart(
