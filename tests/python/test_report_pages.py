@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 import tomli_w
 
@@ -15,6 +16,10 @@ from fullpipe import cli
 from fullpipe.engines import run_scenario
 from fullpipe.recording import Recording
 from fullpipe.report import write_pages, write_report
+from fullpipe.report.distributions import box_plots, cdf_plots
+from fullpipe.report.interactive import figure_of
+from fullpipe.report.runs import grouped, read_run
+from fullpipe.report.timeline import time_plots
 from fullpipe.scenario import make_scenario
 from test_pcap_report import tool
 
@@ -138,3 +143,38 @@ def test_the_command_line_writes_light_pages_into_a_folder(
         cli.main()
     assert ended.value.code == 0
     assert sorted(path.name for path in folder.iterdir()) == ["001.html", "002.html", "index.html"]
+
+
+def test_plotlys_own_classes_know_every_key_and_value_of_a_figure(
+    recordings: list[Recording],
+) -> None:
+    plots = time_plots(read_run(recordings[0]))
+    plots += cdf_plots(grouped([read_run(recording) for recording in recordings]))
+    plots += box_plots(grouped([read_run(recording) for recording in recordings]))
+    assert len(plots) > 10
+    for plot in plots:
+        checked = go.Figure(**figure_of(plot, "an alarm"))
+        assert checked.layout.height == figure_of(plot)["layout"]["height"]
+        written = [one["y"] for one in figure_of(plot)["data"] if "opacity" in one]
+        assert written == [
+            go.Figure(go.Scatter(y=trace.y)).to_dict()["data"][0]["y"] for trace in plot.traces
+        ]
+
+
+def test_a_page_is_the_same_without_the_cache_and_with_a_broken_one(
+    recordings: list[Recording], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = []
+    for name in ("cold", "warm", "broken", "none"):
+        if name == "broken":
+            for file in (tmp_path / "cache").rglob("*.jinja"):
+                file.write_bytes(file.read_bytes()[:40])
+        if name == "none":
+            (tmp_path / "file").write_text("")
+        where = tmp_path / ("file" if name == "none" else "cache")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(where))
+        page = write_report(recordings[:1], tmp_path / f"{name}.html")
+        pages.append(page.read_bytes())
+        if name == "warm":
+            assert list((tmp_path / "cache").rglob("*.jinja"))
+    assert len(set(pages)) == 1

@@ -8,7 +8,6 @@ from typing import Any
 
 import plotly
 import plotly.offline
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from fullpipe import __version__
@@ -22,6 +21,7 @@ from fullpipe.report.interactive import html
 from fullpipe.report.plots import Plot
 from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
+from fullpipe.report.templates import template
 from fullpipe.report.timeline import left_out, time_plots
 from fullpipe.writing import write_text
 
@@ -73,23 +73,12 @@ def write_pages(
         write_text(folder / page, render([group], None, library))
         links.append({"page": page, "label": group.label, "count": group.count})
     heading = title or f"{len(groups)} scenarios"
-    write_text(folder / "index.html", _template("index.html").render(title=heading, links=links))
+    write_text(folder / "index.html", template("index.html").render(title=heading, links=links))
     return folder / "index.html"
 
 
 def _plotly() -> Markup:
     return Markup(plotly.offline.get_plotlyjs())
-
-
-def _template(name: str) -> Template:
-    environment = Environment(
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=PackageLoader("fullpipe.report", ""),
-    )
-    return environment.get_template(name)
 
 
 def render(groups: Sequence[Group], title: str | None, library: Markup | None) -> str:
@@ -99,7 +88,7 @@ def render(groups: Sequence[Group], title: str | None, library: Markup | None) -
     plots = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
     draw = _static if library is None else _interactive
     over_time = groups[: MAX_RUNS_OVER_TIME if library is not None else MAX_RUNS_OVER_TIME_LIGHT]
-    return _template("template.html").render(
+    return template("template.html").render(
         title=title or " and ".join(group.label for group in groups),
         version=__version__,
         library=library,

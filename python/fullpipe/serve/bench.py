@@ -107,7 +107,7 @@ def draw(document: dict[str, Any]) -> Drawn:
         outcome = run_scenario(scenario, toml, [folder / "run"], "sim", jobs=1)
         run = read_run(outcome.recordings[0])
         figures = [
-            {"key": plot.key, "title": plot.title, **figure_of(plot).to_plotly_json()}
+            {"key": plot.key, "title": plot.title, **figure_of(plot)}
             for plot in time_plots(run)
             if plot.key in _SHOWN
         ]
