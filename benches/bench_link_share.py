@@ -1,9 +1,10 @@
 """Share of N BBR flows against one loss-based flow, simulated and as measured on real kernels.
 
 Prints the mean squared error of each panel of `link_share_observed.csv` (seed 003's artifact; how
-it was measured: ../shared/data/README.md) beside the theory's. Usage:
-`.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2]
-[--own-tcp]`.
+it was measured: ../shared/data/README.md) beside the theory's. The hosts have the TCP of the
+measured kernels, which decides contests in small buffers; `--tcp 6.18` gives them the newest.
+Usage: `.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2] [--points]
+[--tcp RELEASE]`.
 """
 
 from __future__ import annotations
@@ -24,19 +25,14 @@ DEFAULT = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_o
 #: Kernels of the experiment: mainline's BBRv1, the v2 kernel, Google's v3 kernel.
 CC = {"v1": "bbr1", "v2": "bbr2", "v3": "bbr3-linux"}
 #: Whose TCP they had (`host.tcp`): 5.13.12 twice, 6.4.
-TCP = {"v1": "5.13", "v2": "5.13", "v3": "6.4"}
+OWN_TCP = {"v1": "5.13", "v2": "5.13", "v3": "6.4"}
 #: Packets in a burst, and until 6.10 in a buffer of the write queue, where the device sets no limit
 #: of its own: 65215 bytes (tcp_xmit_size_goal()). That it is odd decides contests of a few flows.
 GSO_SEGMENTS = 45
 DURATION_S, LAST_S = 1000, 400
 
 
-def own_tcp(version: str) -> dict[str, str | int]:
-    """The hosts of an experiment."""
-    return {"tcp": TCP[version], "gso_max_segments": GSO_SEGMENTS}
-
-
-def simulated_share(row: dict[str, str], seed: int, is_own_tcp: bool) -> float:
+def simulated_share(row: dict[str, str], seed: int, tcp: str | None) -> float:
     """Mean goodput of all BBR flows over the last 400 of 1000 s, over the nominal capacity."""
     rate_mbps, rtt_ms = float(row["capacity_mbps"]), float(row["rtt_ms"])
     # tc's kb is 1024 bytes, so the testbed's limit is 2.4 % above X x capacity x RTT.
@@ -51,7 +47,7 @@ def simulated_share(row: dict[str, str], seed: int, is_own_tcp: bool) -> float:
         "start_spread": "5ms",
         "path": {"rate": f"{rate_mbps:g}mbit", "rtt": f"{rtt_ms:g}ms", "buffer": f"{limit}B"},
         "flow": [{"cc": CC[row["bbr_version"]], "count": count}, {"cc": row["loss_cca"]}],
-        **({"host": own_tcp(row["bbr_version"])} if is_own_tcp else {}),
+        "host": {"tcp": tcp or OWN_TCP[row["bbr_version"]], "gso_max_segments": GSO_SEGMENTS},
     }
     tables = _native.sim.run(json.dumps(resolve(make_scenario(document))))
     columns = tables["flow_samples"]
@@ -76,7 +72,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="processes; one a core")
     parser.add_argument("--points", action="store_true", help="print every point")
     parser.add_argument(
-        "--own-tcp", action="store_true", help="TCP as in the measured kernels, not the newest"
+        "--tcp", help="host.tcp of all points, such as 6.18; that of the measured kernels"
     )
     options = parser.parse_args()
     if not options.file.is_file():
@@ -85,19 +81,24 @@ def main() -> None:
         rows = list(csv.DictReader(file))
     seeds = range(1, options.seeds + 1)
     with ProcessPoolExecutor(options.jobs) as pool:
-        work = [(row, seed, options.own_tcp) for row in rows for seed in seeds]
-        shares = list(pool.map(simulated_share, *zip(*work, strict=True)))
-    means = np.array(shares).reshape(len(rows), options.seeds).mean(axis=1)
+        work = [(row, seed, options.tcp) for row in rows for seed in seeds]
+        made = list(pool.map(simulated_share, *zip(*work, strict=True)))
+    shares = np.array(made).reshape(len(rows), options.seeds)
+    means = shares.mean(axis=1)
     for figure in dict.fromkeys(row["figure"] for row in rows):
         index = [i for i, row in enumerate(rows) if row["figure"] == figure]
         observed = np.array([float(rows[i]["link_share"]) for i in index])
         theory = np.array([float(rows[i]["steady_state_share"]) for i in index])
         error = float(((means[index] - observed) ** 2).mean())
         against = float(((theory - observed) ** 2).mean())
-        version = CC[rows[index[0]]["bbr_version"]]
+        alone = ((shares[index] - observed[:, None]) ** 2).mean(axis=0)
+        version = rows[index[0]]["bbr_version"]
         print(
-            f"panel {figure} ({version} against {rows[index[0]]['loss_cca']}, {len(index)} points, "
-            f"{options.seeds} seed(s)): MSE {error:.5f}; BBRv1's steady-state model {against:.5f}"
+            f"panel {figure} ({CC[version]} against {rows[index[0]]['loss_cca']}, TCP of "
+            f"{options.tcp or OWN_TCP[version]}, {len(index)} points, {options.seeds} seed(s)): "
+            f"MSE {error:.5f} (each seed alone: {', '.join(f'{a:.4f}' for a in alone)}), "
+            f"in the mean {(means[index] - observed).mean():+.4f}; "
+            f"BBRv1's steady-state model {against:.5f}"
         )
         if options.points:
             for i in index:
