@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from fullpipe import cli
+from fullpipe.cli import whole
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 
@@ -30,8 +30,8 @@ bash, zsh and fish. This page is written by `python scripts/commands.py`.
 def page() -> str:
     """The page as Markdown."""
     rows = []
-    for name in [*cli._COMMANDS, *cli._GROUPS]:
-        group: Any = typer.main.get_command(cli._app(name))
+    for name in [*whole.COMMANDS, *whole.GROUPS]:
+        group: Any = typer.main.get_command(whole.app(name))
         for words, command in _leaves(f"fullpipe {name}", group.commands[name]):
             rows.append(f"| `{words}` | {_first_sentence(command)} |\n")
     return _HEAD + "".join(rows)

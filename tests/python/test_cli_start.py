@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -9,8 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+from typer._click.shell_completion import get_completion_class as completing
 
-from fullpipe import cli
+from fullpipe.cli import COMPLETE_VARIABLE, answering, table, whole
+from fullpipe.cli.completion import prepare
+from fullpipe.cli.declared import declared
 
 PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 ROOT = Path(__file__).parents[2]
@@ -57,7 +64,7 @@ def test_the_overview_loads_neither_libraries_nor_the_screens() -> None:
     done = fullpipe("--help")
     assert done.returncode == 0
     assert loaded(done) & (HEAVY | {"rich", "pydantic"}) == set()
-    for name in (*cli._COMMANDS, *cli._GROUPS):
+    for name in (*whole.COMMANDS, *whole.GROUPS):
         assert re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE)
 
 
@@ -65,7 +72,7 @@ def test_the_overview_loads_neither_libraries_nor_the_screens() -> None:
 @pytest.mark.parametrize(
     "name",
     sorted(
-        {*cli._COMMANDS, *cli._GROUPS}
+        {*whole.COMMANDS, *whole.GROUPS}
         - {"choose", "effects", "experiment", "plot", "query", "sweep"}
     ),
 )
@@ -80,7 +87,7 @@ def test_a_run_loads_only_what_it_needs(tmp_path: Path) -> None:
     file.write_text(SCENARIO)
     done = fullpipe("run", str(file), "--no-report", "--out", str(tmp_path / "bare"))
     assert done.returncode == 0
-    assert loaded(done) & HEAVY == {"numpy", "pyarrow"}
+    assert loaded(done) & (HEAVY | {"typer"}) == {"numpy", "pyarrow"}
     done = fullpipe("run", str(file), "--out", str(tmp_path / "page"))
     assert done.returncode == 0 and (tmp_path / "page" / "report.html").is_file()
     assert loaded(done) & {"scipy", "statsmodels", "matplotlib", "pandas"} == set()
@@ -133,8 +140,85 @@ def test_zsh_and_fish_get_words_with_what_they_mean() -> None:
         _TYPER_COMPLETE_FISH_ACTION="get-args",
     )  # fmt: skip
     assert fish.stdout.startswith("schema\tPrints the JSON schema")
-    assert loaded(zsh) & HEAVY == set()
-    assert loaded(fish) & HEAVY == set()
+    assert loaded(zsh) & (HEAVY | {"typer", "pydantic", "rich"}) == set()
+    assert loaded(fish) & (HEAVY | {"typer", "pydantic", "rich"}) == set()
     for shell in ("zsh", "fish"):
         script = fullpipe("completion", shell).stdout
         assert f"_FULLPIPE_COMPLETE=complete_{shell}" in script
+
+
+def test_the_table_of_commands_says_what_they_declare() -> None:
+    """Where this fails: python -m fullpipe.cli.declared"""
+    assert table.table() == declared()
+
+
+def groups() -> list[tuple[str, ...]]:
+    """Words that lead to every command."""
+    found: list[tuple[str, ...]] = [(), *((name,) for name in whole.COMMANDS)]
+    for name in whole.GROUPS:
+        found += [(name,), *((name, one) for one in table.table()["commands"][name]["commands"])]
+    return found
+
+
+@pytest.mark.parametrize("form", ["complete_zsh", "complete_fish", "complete_bash"])
+def test_shells_are_told_what_typer_would_tell_them(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare()
+    endings = ["", "-", "--", "--o", "zzz", "x ", "x --", "--out ", "--out x --", "--out=", "bbr"]
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    for words in groups() if form == "complete_zsh" else [(), ("run",), ("cc",), ("cc", "show")]:
+        program = typer.main.get_command(whole.app(next(iter(words), None)))
+        ask = completing(form.removeprefix("complete_"))(program, {}, "fullpipe", COMPLETE_VARIABLE)
+        for ending in endings if words else endings[:5]:
+            line = " ".join(["fullpipe", *words, ending])
+            monkeypatch.setenv(COMPLETE_VARIABLE, form)
+            monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+            monkeypatch.setenv("COMP_WORDS", line)
+            monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+            answered = answering.answer(os.environ, COMPLETE_VARIABLE)
+            assert answered == (ask.complete(), 0), line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run s.toml",
+        "run s.toml --engine vm --repeat 3 --out x --set a=1 --set=b=2 --json",
+        "run --no-report --report --light s.toml --jobs 2 --kernel k --peer h:1",
+        "compare bbr3 cubic --rate 10mbit --rtt 20ms",
+        "report a b c --out page.html",
+        "doctor --for sim",
+        "schema --markdown",
+        "schema",
+    ],
+)
+def test_a_command_gets_the_same_from_the_table_as_from_typer(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FULLPIPE_TOKEN", "secret")
+    name, *rest = words.split()
+    home, _, function = whole.COMMANDS[name][0].partition(":")
+    command = getattr(importlib.import_module(f"fullpipe.cli.{home}"), function)
+    call = table.called([name, *rest])
+    assert call is not None
+    seen: list[dict[str, object]] = []
+    recorder = functools.wraps(command)(lambda **given: seen.append(given))
+    monkeypatch.setattr(f"fullpipe.cli.{home}.{function}", recorder)
+    whole.app(name)([name, *rest], standalone_mode=False)
+    bound = inspect.signature(command).bind(**call.keywords)  # type: ignore[attr-defined]
+    bound.apply_defaults()
+    assert [bound.arguments] == seen
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run", "run --help", "run a.toml b.toml", "run a.toml --repeat 0", "run a.toml --repeat x",
+        "run a.toml --out", "run a.toml --nonsense", "run a.toml --json=1", "run -- a.toml",
+        "run a.toml --engine -x", "nonsense", "--version", "sweep list", "", "run a.toml -j 2",
+        "completion bash",
+    ],
+)  # fmt: skip
+def test_what_is_not_plainly_right_is_left_to_typer(words: str) -> None:
+    assert table.called(words.split()) is None

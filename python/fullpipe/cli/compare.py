@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
-import typer
 
 from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import congestion_controls, engines
@@ -19,8 +18,12 @@ from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
+    import typer
+
     from fullpipe.recording import Recording
     from fullpipe.scenario import Scenario
+else:
+    from fullpipe.cli.later import typer
 
 
 def compare(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from fullpipe.cli import COMPLETE_VARIABLE
 
-#: Set by a shell that asks what completes a line; the rest is Typer's.
-COMPLETE_VARIABLE = "_FULLPIPE_COMPLETE"
+if TYPE_CHECKING:
+    import typer
+else:
+    from fullpipe.cli.later import typer
 
 
 class Shell(StrEnum):

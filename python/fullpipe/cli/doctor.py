@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.completion import engines
 from fullpipe.cli.output import console, messages
 from fullpipe.errors import UserError
+
+if TYPE_CHECKING:
+    import typer
+else:
+    from fullpipe.cli.later import typer
 
 
 def doctor(

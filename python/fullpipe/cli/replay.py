@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,7 +15,11 @@ from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
 
 if TYPE_CHECKING:
+    import typer
+
     from fullpipe.kernel import Replay
+else:
+    from fullpipe.cli.later import typer
 
 
 def replay(

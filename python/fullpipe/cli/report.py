@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fullpipe.cli.saying import say, warn
 from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
+    import typer
+
     from fullpipe.recording import Recording
+else:
+    from fullpipe.cli.later import typer
 
 
 def report(

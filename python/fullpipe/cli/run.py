@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
-import typer
 
 from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import engines
@@ -18,8 +17,12 @@ from fullpipe.errors import UserError
 from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
+    import typer
+
     from fullpipe.recording import Recording
     from fullpipe.scenario import Scenario
+else:
+    from fullpipe.cli.later import typer
 
 #: More runs than this, and their flows are in the report only; than that, the runs too.
 MAX_RUNS_OF_FLOWS, MAX_RUNS_OF_LINES = 3, 10

@@ -30,9 +30,11 @@ _LISTED = 10
 class _FileFirst(TyperGroup):
     """`fullpipe sweep FILE` is `fullpipe sweep run FILE`."""
 
+    usual = "run"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
-            args = ["run", *args]
+            args = [self.usual, *args]
         return list(super().parse_args(ctx, args))
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tomli_w
-import typer
 from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.completion import engines
 from fullpipe.cli.output import console
 from fullpipe.errors import UserError
+
+if TYPE_CHECKING:
+    import typer
+else:
+    from fullpipe.cli.later import typer
 
 
 def test(
