@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, model_validator
-
-from fullpipe.fields import Part, Rate, Ratio, Size, Time
+from fullpipe.fields import Rate, Ratio, Size, Time
+from fullpipe.parts import Field, Part, model_validator
 
 
 class Gemodel(Part):

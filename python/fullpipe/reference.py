@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined
 from pydantic_core.core_schema import WithDefaultSchema
 
 from fullpipe import units
+from fullpipe.parts import Parsed
 from fullpipe.scenario import Scenario
 
 #: Where not every engine carries every value (crates/fullpipe-agent/src/check.rs; two hosts: what
@@ -172,8 +173,8 @@ def examples() -> Iterator[tuple[str, Any]]:
 
 
 def _sections() -> Iterator[tuple[str, type[BaseModel], str]]:
-    yield "The file itself", Scenario, ""
-    yield from _below(Scenario, "")
+    yield "The file itself", Scenario.model(), ""
+    yield from _below(Scenario.model(), "")
 
 
 def _below(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[BaseModel], str]]:
@@ -258,7 +259,7 @@ def _quantity(field: FieldInfo) -> _Quantity | None:
     found = [*field.metadata]
     for inner in get_args(field.annotation):
         found += getattr(inner, "__metadata__", ())
-    parsers = [item.func for item in found if isinstance(item, BeforeValidator)]
+    parsers = [item.parse for item in found if isinstance(item, Parsed)]
     return next((_QUANTITIES[parse] for parse in parsers if parse in _QUANTITIES), None)
 
 
@@ -287,7 +288,7 @@ class _WithUnits(GenerateJsonSchema):
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of scenario files."""
-    return Scenario.model_json_schema(schema_generator=_WithUnits)
+    return Scenario.model().model_json_schema(schema_generator=_WithUnits)
 
 
 def _default(field: FieldInfo) -> str:

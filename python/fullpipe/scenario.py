@@ -13,14 +13,6 @@ from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
-
 from fullpipe import traces, units
 from fullpipe.applications.options import (
     MAX_CONNECTIONS,
@@ -32,7 +24,8 @@ from fullpipe.applications.options import (
 from fullpipe.changes import apply_changes
 from fullpipe.damage import DamageKeys, check_damage
 from fullpipe.errors import UserError
-from fullpipe.fields import Buffer, Dscp, Part, Rate, Ratio, Size, Time
+from fullpipe.fields import Buffer, Dscp, Rate, Ratio, Size, Time
+from fullpipe.parts import Field, Part, model_validator
 from fullpipe.traffic.options import MAWI, Traffic
 from fullpipe.traffic.sizes import is_file
 from fullpipe.wifi import WifiOptions, station_names
@@ -169,7 +162,7 @@ class Path(Part):
     rtt: Time = Field(description="base RTT: no queue, no serialization")
     buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
     qdisc: QdiscName = Field("fifo", description="what manages the queue")
-    qdisc_options: QdiscOptions = QdiscOptions.model_construct()
+    qdisc_options: QdiscOptions = QdiscOptions()
     forward_delay: Time = Field(
         0, description="part of the base RTT that lies behind the bottleneck; the rest is on the "
         "way back, where testbeds put it"
@@ -214,7 +207,7 @@ class LinkWay(DamageKeys):
     delay: Time | None = Field(None, description="one-way delay; of the way back: as forward")
     buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
     qdisc: QdiscName = Field("fifo", description="what manages the queue")
-    qdisc_options: QdiscOptions = QdiscOptions.model_construct()
+    qdisc_options: QdiscOptions = QdiscOptions()
     loss: Ratio = Field(0.0, description="random loss before the queue, of probes too")
     loss_correlation: Ratio = Field(0.0, description="netem's correlation of that loss")
     loss_marks: bool = Field(False, description="mark CE instead of dropping (netem ecn)")
@@ -301,7 +294,7 @@ class Link(LinkWay):
         "and all stations share, behind a queue of its rate where it has one"
     )  # fmt: skip
     wifi: WifiOptions | None = None
-    reverse: LinkWay = LinkWay.model_construct()
+    reverse: LinkWay = LinkWay()
 
     @model_validator(mode="after")
     def _consistent_kind(self) -> Link:
@@ -311,8 +304,8 @@ class Link(LinkWay):
             return self
         allowed = {"rate", "buffer", "qdisc", "qdisc_options"}
         for prefix, way in (("", self), ("reverse.", self.reverse)):
-            for key in LinkWay.model_fields:
-                if key not in allowed and getattr(way, key) != LinkWay.model_fields[key].default:
+            for key in LinkWay.keys_of():
+                if key not in allowed and getattr(way, key) != LinkWay.usual(key):
                     raise ValueError(
                         f"{prefix}{key}: a Wi-Fi link has none; write a wire beside it"
                     )
@@ -447,13 +440,12 @@ class Host(Part):
     )
 
 
-class CcTable(BaseModel):
+class CcTable(Part):
     """Constants of a congestion control: of all flows that use its name, or, with `base`, of a
     variant that stands beside it under a name of its own. The other keys are constants of `fullpipe
     cc show NAME`."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, float] = Field(init=False)
+    _others = "numbers"
 
     base: str | None = Field(None, description="the congestion control that this is a variant of")
 
@@ -497,7 +489,7 @@ class Scenario(Part):
         default_factory=list, max_length=64, description="flows that come and go"
     )
     probe: list[Probe] = Field(default_factory=list, max_length=16)
-    host: Host = Host.model_construct()
+    host: Host = Host()
     cc: dict[str, CcTable] = Field(
         default_factory=dict, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and "
         'variants, [cc.cubic85] base = "cubic" beta = 0.85'
@@ -678,9 +670,7 @@ class Scenario(Part):
             return {}
         from fullpipe.cc_sets import Table  # the registry is compiled: only when needed
 
-        return {
-            name: Table(table.base, table.__pydantic_extra__) for name, table in self.cc.items()
-        }
+        return {name: Table(table.base, table.numbers) for name, table in self.cc.items()}
 
 
 def _bottleneck(links: Any) -> dict[str, Any]:
@@ -789,10 +779,10 @@ def make_scenario(
     changed = document if type(document) is dict and not wanted else apply_changes(document, wanted)
     try:
         scenario = Scenario.model_validate(changed)
-    except ValidationError as error:
-        from fullpipe.refusals import explain  # only where something is wrong
+    except ValueError as error:  # Pydantic's
+        from fullpipe.refusals import explained  # only where something is wrong
 
-        raise UserError(f"{source}: {explain(error, Scenario)}") from None
+        raise UserError(f"{source}: {explained(error, Scenario)}") from None
     from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
 
     try:

@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    model_validator,
-)
-
 from fullpipe.errors import UserError
-from fullpipe.fields import Part, Rate, Ratio, Time
+from fullpipe.fields import Rate, Ratio, Time
+from fullpipe.parts import Field, Part, model_validator
 
 MAX_STATIONS = 100
 

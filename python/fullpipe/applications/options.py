@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
-
-from fullpipe.fields import Dscp, Part, Rate, Size, Time
+from fullpipe.fields import Dscp, Rate, Size, Time
+from fullpipe.parts import Field, Part, model_validator
 
 #: A page of more is a slip of the pen.
 MAX_OBJECTS, MAX_PAGE_BYTES = 10_000, 2**32

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
 from fullpipe.metrics.view import Floats
+from fullpipe.parts import Field, Part
 from fullpipe.plan import without_seed
 from fullpipe.recording import Recording, RecordingError
-from fullpipe.refusals import explain
 from fullpipe.units import UnitError, parse_time
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -34,8 +33,9 @@ class _Named(Protocol):
 _Sender = TypeVar("_Sender", bound=_Named)
 
 
-class _Checked(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
+class _Checked(Part):
+    _others = "ignore"
+    _strict = True
 
 
 class Aqm(_Checked):
@@ -75,14 +75,14 @@ class Plan(_Checked):
 class Health(_Checked):
     """What the instrument says of itself."""
 
-    problems: list[str] = []
+    problems: list[str] = Field(default=[])
 
 
 class Metadata(_Checked):
     """What a report reads of a recording's metadata.json."""
 
     engine: str | None = None
-    options: dict[str, str] = {}
+    options: dict[str, str] = Field(default={})
     kernel: str | None = None
     fullpipe_version: str | None = None
     git_commit: str | None = None
@@ -92,7 +92,7 @@ class Metadata(_Checked):
     failure: str | None = None
     plan: Plan = Plan()
     health: Health = Health()
-    constants: dict[str, dict[str, float]] = {}
+    constants: dict[str, dict[str, float]] = Field(default={})
 
 
 @dataclass(frozen=True)
@@ -221,6 +221,8 @@ def _repeated(recording: Recording) -> Any:
 def _metadata(recording: Recording) -> Metadata:
     try:
         return Metadata.model_validate(recording.metadata)
-    except ValidationError as error:
-        found = explain(error, Metadata)
+    except ValueError as error:  # Pydantic's
+        from fullpipe.refusals import explained  # only where something is wrong
+
+        found = explained(error, Metadata)
         raise RecordingError(f"{recording.path}/metadata.json: {found}") from None

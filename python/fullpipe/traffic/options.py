@@ -5,16 +5,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
-
 from fullpipe.errors import UserError
 from fullpipe.fields import Dscp, Rate, Size, Time
+from fullpipe.parts import Field, Part, field_validator, model_validator
 from fullpipe.traffic import sizes
 
 #: Name of the generated trace (crates/fullpipe-workload/src/backbone.rs).
@@ -27,11 +20,9 @@ MAX_ARRIVALS_PER_S = 10**7
 MAX_SAMPLED = 1000
 
 
-class Traffic(BaseModel):
+class Traffic(Part):
     """Flows that come and go, by the hundred thousand: drawn (`load` or `flows_per_s`, and
     `sizes`), or those of a `trace`. Tables hold one row a flow."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     cc: str = Field(min_length=1, max_length=500, description="congestion control, as of a flow")
     name: str | None = Field(
