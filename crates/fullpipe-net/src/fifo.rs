@@ -1,40 +1,55 @@
 //! First in, first out, tail drop: bfifo and pfifo (sch_fifo.c).
+//!
+//! An entry is a run: packets that were handed down at once and differ in nothing but their numbers.
+//! So a burst takes one place, and is cut as it leaves; elsewhere each packet is a run of its own.
 
 use std::collections::VecDeque;
 
 use crate::discipline::{Discipline, Outcome};
 use crate::Packet;
 
+/// What is left of a run.
+#[derive(Debug)]
+struct Run<P> {
+    /// Its first packet ([`Packet::split_first`]).
+    first: P,
+    count: u32,
+    /// Its last packets, which found no room.
+    dropped: u32,
+}
+
 /// A FIFO limited in bytes, packets, both or neither.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
-    packets: VecDeque<P>,
+    runs: VecDeque<Run<P>>,
+    packets: u64,
     bytes: u64,
     limit_bytes: u64,
-    limit_packets: usize,
+    limit_packets: u64,
 }
 
 impl<P> Fifo<P> {
     pub(crate) fn new(limit_bytes: Option<u64>, limit_packets: Option<u32>) -> Self {
         Self {
-            packets: VecDeque::new(),
+            runs: VecDeque::new(),
+            packets: 0,
             bytes: 0,
             limit_bytes: limit_bytes.unwrap_or(u64::MAX),
-            limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
+            limit_packets: limit_packets.map_or(u64::MAX, u64::from),
         }
     }
 
     #[inline]
     pub(crate) fn front(&self) -> Option<&P> {
-        self.packets.front()
+        self.runs.front().map(|run| &run.first)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.packets == 0
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.packets.len()
+    pub(crate) fn len(&self) -> u64 {
+        self.packets
     }
 
     pub(crate) fn waiting_bytes(&self) -> u64 {
@@ -43,42 +58,54 @@ impl<P> Fifo<P> {
 }
 
 impl<P: Packet> Fifo<P> {
-    /// False: a packet that would exceed a limit is dropped (bfifo_enqueue(), pfifo_enqueue()).
+    /// A run comes; returns how many of it, from the first on, are taken: what would exceed a limit is
+    /// dropped (bfifo_enqueue(), pfifo_enqueue()).
     #[inline]
-    pub(crate) fn push(&mut self, packet: &P) -> bool {
-        let bytes = self.bytes + u64::from(packet.wire_bytes());
-        if bytes > self.limit_bytes || self.packets.len() >= self.limit_packets {
-            return false;
+    pub(crate) fn push(&mut self, run: &P, count: u32) -> u32 {
+        let wire_bytes = u64::from(run.wire_bytes());
+        let mut taken = u64::from(count);
+        if self.bytes + taken * wire_bytes > self.limit_bytes {
+            taken = (self.limit_bytes - self.bytes) / wire_bytes;
         }
-        self.bytes = bytes;
-        self.packets.push_back(*packet);
-        true
+        taken = taken.min(self.limit_packets - self.packets);
+        if taken > 0 {
+            self.bytes += taken * wire_bytes;
+            self.packets += taken;
+            self.runs.push_back(Run {
+                first: *run,
+                count: taken as u32,
+                dropped: count - taken as u32,
+            });
+        }
+        taken as u32
     }
 
-    /// The first packet leaves; returns its bytes on the wire. Who wants it has copied it: a copy that
-    /// is returned is copied again on its way.
-    #[inline]
-    pub(crate) fn leave(&mut self) -> u32 {
-        let wire_bytes = self.packets.front().map_or(0, Packet::wire_bytes);
-        self.bytes -= u64::from(wire_bytes);
-        self.packets.pop_front();
-        wire_bytes
+    /// The first packet leaves.
+    #[inline(always)] // what is returned is written once, where it is wanted
+    pub(crate) fn pop(&mut self) -> Option<P> {
+        let run = self.runs.front_mut()?;
+        run.count -= 1;
+        let packet = run.first.split_first(run.count + run.dropped);
+        if run.count == 0 {
+            self.runs.pop_front();
+        }
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.wire_bytes());
+        Some(packet)
     }
 }
 
 impl<P: Packet> Discipline<P> for Fifo<P> {
     #[inline]
     fn enqueue(&mut self, _now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
-        if !self.push(&packet) {
+        if self.push(&packet, 1) == 0 {
             outcome.drop(packet);
         }
     }
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        let packet = *self.front()?;
-        self.leave();
-        Some(packet)
+        self.pop()
     }
 
     fn bytes(&self) -> u64 {
@@ -86,6 +113,6 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
     }
 
     fn packets(&self) -> usize {
-        self.len()
+        self.packets as usize
     }
 }

@@ -76,6 +76,12 @@ pub trait Packet: Copy {
     fn follows_in_burst(&self) -> bool {
         false
     }
+    /// The first of a run of packets that were handed down in one burst and differ in nothing but
+    /// their numbers, of which so many others are left in `self`. Only a [`crate::PlainWay`] takes
+    /// runs of more than one.
+    fn split_first(&mut self, _others: u32) -> Self {
+        *self
+    }
     /// Earliest departure time stamped by the sender, for fq; 0: none.
     fn pacing_time_ns(&self) -> u64 {
         0

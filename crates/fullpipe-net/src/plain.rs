@@ -48,44 +48,41 @@ impl<P: Packet> PlainWay<P> {
         })
     }
 
-    /// When [`Self::ready`] is to be asked next; `u64::MAX`: not before a packet has come.
+    /// When [`Self::pass`] is to be asked next; `u64::MAX`: not before a packet has come.
     #[inline]
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// A packet comes to the queue; false if it is dropped.
+    /// A run of so many packets comes to the queue, by the first of them ([`Packet::split_first`]).
+    /// Returns how many of it are taken: the others, its last ones, are dropped.
     #[inline]
-    pub fn takes(&mut self, packet: &P) -> bool {
-        self.counters.offered_packets += 1;
-        let is_taken = self.queue.push(packet);
-        self.counters.dropped_packets += u64::from(!is_taken);
-        is_taken
+    pub fn takes(&mut self, run: &P, count: u32) -> u32 {
+        let taken = self.queue.push(run, count);
+        self.counters.offered_packets += u64::from(count);
+        self.counters.dropped_packets += u64::from(count - taken);
+        taken
     }
 
-    /// The packet that may leave the queue now.
-    #[inline]
-    pub fn ready(&self, now_ns: u64) -> Option<&P> {
-        let is_ready = self.shaper.ready_ns() <= now_ns;
-        self.queue.front().filter(|_| is_ready)
-    }
-
-    /// The packet that was [`Self::ready`] leaves, and is at the far end at the time returned.
-    #[inline(always)] // between two questions that ask for the same
-    pub fn pass(&mut self, now_ns: u64) -> u64 {
-        let wire_bytes = self.queue.leave();
+    /// The packet that may leave the queue now leaves, and is at the far end at the time returned.
+    #[inline(always)] // into whatever takes it there
+    pub fn pass(&mut self, now_ns: u64) -> Option<(u64, P)> {
+        if self.shaper.ready_ns() > now_ns {
+            return None;
+        }
+        let packet = self.queue.pop()?;
+        let wire_bytes = packet.wire_bytes();
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(wire_bytes);
         self.shaper.charge(now_ns, wire_bytes);
         self.set_due();
-        now_ns + self.delay_ns
+        Some((now_ns + self.delay_ns, packet))
     }
 
     /// All that may leave now is put into the list.
     #[inline(never)]
     pub fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
-        while let Some(&packet) = self.ready(now_ns) {
-            let at_ns = self.pass(now_ns);
+        while let Some((at_ns, packet)) = self.pass(now_ns) {
             passed.out.push(Exit {
                 at_ns,
                 way: self.way,
@@ -104,7 +101,7 @@ impl<P: Packet> PlainWay<P> {
     }
 
     pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
-        if !self.takes(&packet) {
+        if self.takes(&packet, 1) == 0 {
             passed.dropped.push(packet);
         } else if self.due_ns == NEVER_NS {
             self.pass_all(now_ns, passed);
@@ -120,7 +117,7 @@ impl<P: Packet> PlainWay<P> {
     pub(crate) fn state(&self) -> WayState {
         WayState {
             queue_bytes: self.queue.waiting_bytes(),
-            queue_packets: self.queue.len() as u64,
+            queue_packets: self.queue.len(),
             counters: self.counters,
             ..WayState::default()
         }

@@ -21,6 +21,11 @@ impl Egress {
         ])
     }
 
+    /// Nothing is lost on this way, nor marked.
+    pub(crate) fn is_open(&self, way: Way) -> bool {
+        self.0[way.index()].is_none()
+    }
+
     /// False if the packet is gone.
     pub(crate) fn passes(&mut self, way: Way, packet: &mut Travelling) -> bool {
         self.0[way.index()]

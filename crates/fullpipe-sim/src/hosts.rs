@@ -8,7 +8,7 @@ use std::io;
 use fullpipe_cc::{algorithm, flags, Controller};
 use fullpipe_net::{Host, Way};
 use fullpipe_scenario::{Direction, EcnKind, Flow, Pacing, PingRow, Plan};
-use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
+use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Run, Sender, SenderConfig};
 use fullpipe_workload::{Writer, Writing};
 
 use crate::applications::PageEnd;
@@ -115,12 +115,9 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn transmit(&mut self, flow: usize) {
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        self.connections[flow]
-            .sender
-            .transmit(self.now_ns, &mut outgoing);
-        self.send_out(flow, &mut outgoing);
-        self.outgoing = outgoing;
+        let sender = &mut self.connections[flow].sender;
+        sender.transmit(self.now_ns, &mut self.outgoing);
+        self.send_out(flow);
     }
 
     pub(crate) fn sender_timer(&mut self, flow: usize) {
@@ -137,36 +134,40 @@ impl Simulation<'_> {
             self.arm(flow);
             return;
         }
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        self.connections[flow]
-            .sender
-            .on_timer(self.now_ns, &mut outgoing);
-        self.send_out(flow, &mut outgoing);
-        self.outgoing = outgoing;
+        let sender = &mut connection.sender;
+        sender.on_timer(self.now_ns, &mut self.outgoing);
+        self.send_out(flow);
     }
 
     /// Hands what TCP sent to the network, now or when it departs. What leaves at once makes room
     /// below TCP (tcp_wfree()), so that it may send more.
-    fn send_out(&mut self, flow: usize, outgoing: &mut Vec<Data>) {
-        while self.hand_down(flow, outgoing) {
-            self.connections[flow]
-                .sender
-                .transmit(self.now_ns, outgoing);
+    fn send_out(&mut self, flow: usize) {
+        while !self.outgoing.is_empty() {
+            // What leaves may set off something that sends too.
+            let mut outgoing = std::mem::take(&mut self.outgoing);
+            let made_room = self.hand_down(flow, &mut outgoing);
+            self.outgoing = outgoing;
+            if made_room {
+                let sender = &mut self.connections[flow].sender;
+                sender.transmit(self.now_ns, &mut self.outgoing);
+            }
         }
-        self.note_events(flow);
+        if self.connections[flow].sender.has_events() {
+            self.note_events(flow);
+        }
         self.arm(flow);
     }
 
     /// True if something left through fq at once.
-    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Data>) -> bool {
+    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Run>) -> bool {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
         if self.plan.host.pacing == Pacing::Internal && access_bps == 0 {
             self.enter_all(flow, outgoing);
             return false;
         }
-        for data in outgoing.iter() {
-            self.note_sent(flow, data);
+        for data in outgoing.drain(..).flat_map(Run::packets) {
+            self.note_sent(flow, &data);
             let connection = &mut self.connections[flow];
             let mut enters_ns = data.departs_ns;
             let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
@@ -187,9 +188,8 @@ impl Simulation<'_> {
                 self.agenda
                     .schedule(enters_ns, Event::Departure(flow as u32));
             }
-            connection.leaving.push_back((enters_ns, *data));
+            connection.leaving.push_back((enters_ns, data));
         }
-        outgoing.clear();
         made_room
     }
 
@@ -205,22 +205,17 @@ impl Simulation<'_> {
             connection.leaving.pop_front();
             connection.sender.departed(u64::from(data.payload_bytes));
             let road = self.road(flow);
-            self.enter(&road, &data);
+            self.enter(&road, data);
         }
         self.transmit(flow);
     }
 
     /// Nothing lies between TCP and the network.
-    fn enter_all(&mut self, flow: usize, outgoing: &mut Vec<Data>) {
-        if outgoing.is_empty() {
-            return;
-        }
+    fn enter_all(&mut self, flow: usize, outgoing: &mut Vec<Run>) {
         let road = self.road(flow);
-        for data in outgoing.iter() {
-            self.note_sent(flow, data);
-            self.enter(&road, data);
+        for run in outgoing.drain(..) {
+            self.enter_run(&road, &run);
         }
-        outgoing.clear();
     }
 
     /// What all data packets of a flow have in common.
@@ -236,17 +231,39 @@ impl Simulation<'_> {
         }
     }
 
+    /// TCP hands packets down, and they leave their sender's host: together where nothing happens to
+    /// one that does not to the others.
+    fn enter_run(&mut self, road: &Road, run: &Run) {
+        if self.pcap.is_some() || !self.egress.is_open(road.way) {
+            for data in run.packets() {
+                self.note_sent(road.flow, &data);
+                self.enter(road, data);
+            }
+            return;
+        }
+        match run.data.payload_bytes {
+            0 => self.control.sent += u64::from(run.count),
+            _ => self.sent += u64::from(run.count),
+        }
+        self.connections[road.flow].under_way += run.count;
+        let first = Travelling {
+            owner: road.owner,
+            label: road.label,
+            body: Body::Data(run.data),
+        };
+        self.offer_run(road.link, road.way, &first, run.count);
+    }
+
     /// A data packet leaves its sender's host.
-    #[inline(always)] // into the loop over a burst
-    fn enter(&mut self, road: &Road, data: &Data) {
+    fn enter(&mut self, road: &Road, data: Data) {
         let mut packet = Travelling {
             owner: road.owner,
             label: road.label,
-            body: Body::Data(*data),
+            body: Body::Data(data),
         };
         if self.egress.passes(road.way, &mut packet) {
             self.connections[road.flow].under_way += 1;
-            self.offer_data(road.link, road.way, &packet);
+            self.offer_run(road.link, road.way, &packet, 1);
         } else {
             self.lost += u64::from(packet.body.is_data());
             self.control.lost += u64::from(packet.body.is_control());
@@ -254,21 +271,15 @@ impl Simulation<'_> {
     }
 
     /// TCP hands a packet down.
-    #[inline(always)] // as `enter`
     fn note_sent(&mut self, flow: usize, data: &Data) {
         match data.payload_bytes {
             0 => self.control.sent += 1,
             _ => self.sent += 1,
         }
         if self.pcap.is_some() {
-            self.capture_data(flow, data);
+            let begin = self.connections[flow].sender.sequence_bytes(data.number);
+            self.capture(|pcap| pcap.data(flow as u32, begin, data));
         }
-    }
-
-    #[inline(never)]
-    fn capture_data(&mut self, flow: usize, data: &Data) {
-        let begin = self.connections[flow].sender.sequence_bytes(data.number);
-        self.capture(|pcap| pcap.data(flow as u32, begin, data));
     }
 
     /// Number by which the network knows a connection: the plan's flows, all that are none, and
@@ -371,12 +382,16 @@ impl Simulation<'_> {
         connection.receiver_host.handle(self.now_ns);
         let answer = connection.receiver.on_data(self.now_ns, data);
         if let Some(ack) = connection.receiver.take_earlier() {
-            self.send_ack(flow, ack);
+            self.send_ack(flow, &ack);
         }
+        // An ACK leaves no timer running, but for the one of its FIN.
+        let arms = answer.as_ref().is_none_or(|ack| ack.fin);
         if let Some(ack) = answer {
-            self.send_ack(flow, ack);
+            self.send_ack(flow, &ack);
         }
-        self.arm_receiver(flow);
+        if arms {
+            self.arm_receiver(flow);
+        }
         if self.connections[flow].page.is_some() {
             self.page_data(flow);
         }
@@ -432,10 +447,10 @@ impl Simulation<'_> {
         }
     }
 
-    fn send_ack(&mut self, flow: usize, ack: Ack) {
+    fn send_ack(&mut self, flow: usize, ack: &Ack) {
         let way = self.connections[flow].data_way.back();
         self.makes_ack(self.owner(flow), way.back());
-        let mut packet = self.packet(flow, way, Body::Ack(ack));
+        let mut packet = self.packet(flow, way, Body::Ack(*ack));
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
             self.enter_row(way, &packet);
@@ -459,7 +474,7 @@ impl Simulation<'_> {
         self.connections[flow].receiver_timer_ns = None;
         let answer = self.connections[flow].receiver.on_timer(self.now_ns);
         if let Some(ack) = answer {
-            self.send_ack(flow, ack);
+            self.send_ack(flow, &ack);
         }
         self.arm_receiver(flow);
     }
@@ -539,12 +554,10 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)] // rare
     fn note_events(&mut self, flow: usize) {
         let is_of_plan = flow < self.plan.flows.len();
         let sender = &mut self.connections[flow].sender;
-        if !sender.has_events() {
-            return;
-        }
         if !is_of_plan {
             drop(sender.take_events());
             return;

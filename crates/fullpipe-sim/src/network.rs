@@ -1,7 +1,7 @@
 //! Where packets go: a row of links, and each packet's way from where it enters to where it
 //! leaves. Never who sent it, or why.
 
-use fullpipe_net::{AnyLink, DelayLine, Link, Passed, Way};
+use fullpipe_net::{AnyLink, DelayLine, Link, Packet, Passed, Way};
 use fullpipe_scenario::{Newcomer, Plan, Route};
 
 use crate::applications::Applications;
@@ -160,41 +160,56 @@ impl Simulation<'_> {
         let index = link * 2 + way.index();
         match self.network.work[index] {
             Work::Delay { ns } => self.take_on(link, self.now_ns + ns, way, packet),
-            Work::Plain => self.offer_plain(index, packet),
+            Work::Plain => self.offer_plain(index, packet, 1),
             Work::Various => self.offer_various(link, way, packet),
         }
     }
 
-    /// One of many data packets that enter here.
-    #[inline(always)]
-    pub(crate) fn offer_data(&mut self, link: usize, way: Way, packet: &Travelling) {
+    /// So many data packets of one burst enter here, by the first of them ([`Packet::split_first`]).
+    pub(crate) fn offer_run(&mut self, link: usize, way: Way, run: &Travelling, count: u32) {
         let index = link * 2 + way.index();
-        match self.network.work[index] {
-            Work::Plain => self.offer_plain(index, packet),
-            _ => self.offer(link, way, packet),
+        if let Work::Plain = self.network.work[index] {
+            return self.offer_plain(index, run, count);
+        }
+        let mut run = *run;
+        for others in (0..count).rev() {
+            let packet = run.split_first(others);
+            self.offer(link, way, &packet);
         }
     }
 
-    #[inline(always)] // where data packets come from, and for all others
-    fn offer_plain(&mut self, index: usize, packet: &Travelling) {
+    fn offer_plain(&mut self, index: usize, run: &Travelling, count: u32) {
         let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
             return;
         };
-        let is_taken = plain.takes(packet);
         let due_ns = plain.due_ns();
-        if !is_taken {
-            self.is_lost(packet);
-        } else if due_ns == NEVER_NS {
-            return self.wake_plain(index);
+        if due_ns == NEVER_NS {
+            return self.offer_to_idle(index, *run, count);
         }
-        // It waits: the way of most.
+        let taken = plain.takes(run, count);
+        for _ in taken..count {
+            self.is_lost(run);
+        }
         self.network.arm_at(&mut self.agenda, index, due_ns);
     }
 
-    /// A packet came to a plain way where nothing waited.
+    /// Packets come to a plain way where nothing waits: one passes after the other, until one has to
+    /// wait.
     #[inline(never)]
-    fn wake_plain(&mut self, index: usize) {
-        self.pass_plain(index);
+    fn offer_to_idle(&mut self, index: usize, mut run: Travelling, count: u32) {
+        for others in (0..count).rev() {
+            let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
+                return;
+            };
+            if plain.due_ns() != NEVER_NS {
+                return self.offer_plain(index, &run, others + 1);
+            }
+            let packet = run.split_first(others);
+            match plain.takes(&packet, 1) {
+                0 => self.is_lost(&packet),
+                _ => self.pass_plain(index),
+            }
+        }
     }
 
     /// What a plain way lets pass now is taken on, and its next call planned.
@@ -206,10 +221,9 @@ impl Simulation<'_> {
         let Some(plain) = network.links[link].plain(index % 2) else {
             return;
         };
-        let Some(&packet) = plain.ready(now_ns) else {
+        let Some((at_ns, packet)) = plain.pass(now_ns) else {
             return self.settle_plain(index);
         };
-        let at_ns = plain.pass(now_ns);
         let due_ns = plain.due_ns();
         if due_ns <= now_ns {
             return self.pass_many(index, at_ns, &packet);

@@ -204,6 +204,15 @@ impl Packet for Travelling {
     fn follows_in_burst(&self) -> bool {
         matches!(&self.body, Body::Data(data) if !data.leads_burst)
     }
+
+    #[inline]
+    fn split_first(&mut self, others: u32) -> Self {
+        let mut first = *self;
+        if let (Body::Data(data), Body::Data(left)) = (&mut first.body, &mut self.body) {
+            *data = left.split_first(others);
+        }
+        first
+    }
 }
 
 /// SACK option: two bytes of padding, two of header, eight a block (RFC 2018 section 3).

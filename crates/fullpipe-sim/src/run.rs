@@ -6,7 +6,7 @@ use std::io;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{CcRow, Plan, Tables, TrafficRow};
-use fullpipe_tcp::Data;
+use fullpipe_tcp::Run;
 
 use crate::applications::Applications;
 use crate::ends::{lines, Egress, Line};
@@ -111,7 +111,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) labels: Vec<Label>,
     pub(crate) tables: Tables,
     pub(crate) probe_counts: Vec<u64>,
-    pub(crate) outgoing: Vec<Data>,
+    pub(crate) outgoing: Vec<Run>,
     pub(crate) pcap: Option<PcapWriter>,
     pub(crate) pcap_error: Option<io::Error>,
     pub(crate) delivered: u64,

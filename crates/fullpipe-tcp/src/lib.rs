@@ -18,6 +18,6 @@ mod ticks;
 mod transmit;
 
 pub use opening::{Client, Opened, Opening, Server};
-pub use packet::{Ack, Block, Data, MAX_BLOCKS};
+pub use packet::{Ack, Block, Data, Run, MAX_BLOCKS};
 pub use receiver::{Feedback, Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig, SenderEvent, Totals};

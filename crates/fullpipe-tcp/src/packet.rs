@@ -32,6 +32,43 @@ pub struct Data {
     pub ce: bool,
 }
 
+impl Data {
+    /// The first of a run, of which so many others are left in `self`.
+    #[inline]
+    pub fn split_first(&mut self, others: u32) -> Self {
+        let first = Self {
+            push: self.push && others == 0,
+            fin: self.fin && others == 0,
+            ..*self
+        };
+        self.number += 1;
+        self.leads_burst = false;
+        self.cwr = false;
+        first
+    }
+}
+
+/// Packets that are handed down at once and differ in nothing but their numbers: a GSO packet, for
+/// whoever need not cut it yet. What leads a burst, and CWR, are the first one's; PSH and FIN the
+/// last one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first, with what the last one has.
+    pub data: Data,
+    /// How many: at least one.
+    pub count: u32,
+}
+
+impl Run {
+    /// Its packets, one by one.
+    pub fn packets(self) -> impl Iterator<Item = Data> {
+        let mut left = self.data;
+        (0..self.count)
+            .rev()
+            .map(move |others| left.split_first(others))
+    }
+}
+
 /// Packets `start..end` arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {

@@ -221,8 +221,13 @@ impl Receiver {
     }
 
     /// An ACK that goes before the one which [`Self::on_data`] returned, if any.
+    #[inline]
     pub fn take_earlier(&mut self) -> Option<Ack> {
-        self.earlier.take()
+        // Nearly always there is none, which is not worth moving a place for one.
+        match self.earlier {
+            None => None,
+            Some(_) => self.earlier.take(),
+        }
     }
 
     /// tcp_data_ecn_check(), tcp_ecn_accept_cwr(), dctcp_ece_ack_update().

@@ -153,6 +153,7 @@ impl Sender {
 
     /// tcp_sacktag_write_queue(): only ranges that the last ACK did not carry are walked.
     fn take_blocks(&mut self, ack: &Ack, incoming: &mut Incoming) {
+        self.board.spread_out(self.snd_una);
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
         if ack.dsack {
             if let Some((duplicate, others)) = blocks.split_first() {
@@ -242,48 +243,74 @@ impl Sender {
 
     /// tcp_clean_rtx_queue().
     fn take_cumulative(&mut self, next: u32, incoming: &mut Incoming) {
+        let before = self.snd_una;
         while self.snd_una < next {
-            let number = self.snd_una;
-            let &Sent {
-                flags,
-                at_ns,
-                order,
-                ..
-            } = self.board.get(number);
-            if flags & EVER_RETRANS != 0 {
-                incoming.acked_retransmission = true;
-            } else if flags & SACKED == 0 {
-                incoming.first_acked_ns.get_or_insert(at_ns);
-                incoming.last_acked_ns = Some(at_ns);
-                if self.reordering.is_late(number) {
-                    incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
-                }
-                if number < self.high_seq {
-                    incoming.original_delivered = true;
-                }
+            match self.board.take_undisturbed(self.snd_una, next) {
+                Some((count, last)) => self.take_undisturbed(count, last, incoming),
+                None => self.take_first(incoming),
             }
-            if flags & SACKED != 0 {
-                self.sacked_out -= 1;
-            } else {
-                // tcp_skb_spurious_retrans(): the echo is older than the retransmission, which
-                // says nothing of it then.
-                let is_spurious =
-                    flags & EVER_RETRANS != 0 && echoes_before(incoming.echo_ns, at_ns);
-                if !is_spurious {
-                    self.advance_rack(flags, at_ns, order);
-                }
-                self.deliver(number, incoming);
-            }
-            if flags & RETRANS != 0 {
-                self.retrans_out -= 1;
-            }
-            if flags & LOST != 0 {
-                self.lost_out -= 1;
-            }
-            self.snd_una += 1;
-            incoming.acked_packets += 1;
         }
+        incoming.acked_packets = next - before;
         self.retransmit_hint = self.retransmit_hint.max(self.snd_una);
+    }
+
+    /// The first packets of a burst that was sent once and of which nothing else is known; `last` is the
+    /// record of the last of them, from which those of the others say nothing else.
+    fn take_undisturbed(&mut self, count: u32, mut last: Sent, incoming: &mut Incoming) {
+        self.take_original(self.snd_una, last.at_ns, incoming);
+        self.advance_rack(last.flags, last.at_ns, last.order);
+        self.rate.delivered = self.rate.delivered.wrapping_add(count);
+        self.snd_una += count;
+        let sample = &mut incoming.sample;
+        self.rate
+            .packet_delivered(sample, &mut last, self.snd_una - 1);
+    }
+
+    /// The first packet, which has a record of its own.
+    fn take_first(&mut self, incoming: &mut Incoming) {
+        let number = self.snd_una;
+        let &Sent {
+            flags,
+            at_ns,
+            order,
+            ..
+        } = self.board.get(number);
+        if flags & EVER_RETRANS != 0 {
+            incoming.acked_retransmission = true;
+        } else if flags & SACKED == 0 {
+            self.take_original(number, at_ns, incoming);
+        }
+        if flags & SACKED != 0 {
+            self.sacked_out -= 1;
+        } else {
+            // tcp_skb_spurious_retrans(): the echo is older than the retransmission, which
+            // says nothing of it then.
+            let is_spurious = flags & EVER_RETRANS != 0 && echoes_before(incoming.echo_ns, at_ns);
+            if !is_spurious {
+                self.advance_rack(flags, at_ns, order);
+            }
+            self.deliver(number, incoming);
+        }
+        if flags & RETRANS != 0 {
+            self.retrans_out -= 1;
+        }
+        if flags & LOST != 0 {
+            self.lost_out -= 1;
+        }
+        self.snd_una += 1;
+    }
+
+    /// A packet that was sent once is acknowledged, and was not sacked before.
+    #[inline]
+    fn take_original(&self, number: u32, at_ns: u64, incoming: &mut Incoming) {
+        incoming.first_acked_ns.get_or_insert(at_ns);
+        incoming.last_acked_ns = Some(at_ns);
+        if self.reordering.is_late(number) {
+            incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
+        }
+        if number < self.high_seq {
+            incoming.original_delivered = true;
+        }
     }
 
     fn deliver(&mut self, number: u32, incoming: &mut Incoming) {
@@ -463,6 +490,7 @@ impl Sender {
 
     /// Marks lost packets; returns how long the next one still has.
     fn mark_lost(&mut self) -> Option<u64> {
+        self.board.spread_out(self.snd_una);
         let window_us = self.reorder_window_us();
         let mut longest_us = None;
         let mut number = self.board.oldest();
@@ -639,6 +667,7 @@ impl Sender {
 
     /// tcp_timeout_mark_lost(): the head, and of the rest what was sent more than an RTT ago.
     fn mark_timed_out(&mut self) {
+        self.board.spread_out(self.snd_una);
         for number in self.snd_una..self.snd_nxt {
             let record = self.board.get(number);
             let flags = record.flags;
@@ -766,6 +795,7 @@ impl Sender {
             return false;
         }
         if unmark {
+            self.board.spread_out(self.snd_una);
             for number in self.snd_una..self.snd_nxt {
                 let record = self.board.get_mut(number);
                 if record.flags & LOST != 0 {

@@ -1,5 +1,10 @@
 //! Packets between `snd_una` and `snd_nxt`: what was sent, sacked, lost, sent again; and their
 //! order of sending (Linux's retransmission queue and its tsorted list).
+//!
+//! Nearly all bursts arrive whole and in order, so that nobody asks for one of their packets: a burst
+//! has one record, until something happens that treats its packets differently.
+
+use std::collections::VecDeque;
 
 /// No packet.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -40,10 +45,43 @@ pub(crate) struct Sent {
     pub(crate) flags: u8,
 }
 
-/// A ring indexed by packet number, and a list through it in the order of sending.
+impl Sent {
+    /// A burst of `count` packets is sent: its first packet's record.
+    pub(crate) fn first_of(count: u32, at_ns: u64, burst_inflight: u32, lost: u32) -> Self {
+        Self {
+            at_ns,
+            burst_inflight,
+            lost,
+            behind: (count - 1) as u16,
+            ..Self::default()
+        }
+    }
+
+    /// The record of a packet so many places behind this one in its burst.
+    pub(crate) fn later(&self, places: u32) -> Self {
+        Self {
+            order: self.order.wrapping_add(places),
+            behind: self.behind - places as u16,
+            ..*self
+        }
+    }
+}
+
+/// A burst of which nothing is known but that it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    first: u32,
+    count: u32,
+    /// The first packet's record.
+    sent: Sent,
+}
+
+/// A ring indexed by packet number, and a list through it in the order of sending; behind it the
+/// bursts that were sent after all that is in it.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     ring: Vec<Sent>,
+    bursts: VecDeque<Burst>,
     head: u32,
     tail: u32,
     transmissions: u32,
@@ -53,17 +91,33 @@ impl Scoreboard {
     pub(crate) fn new() -> Self {
         Self {
             ring: vec![Sent::default(); 64],
+            bursts: VecDeque::new(),
             head: NIL,
             tail: NIL,
             transmissions: 0,
         }
     }
 
-    /// Makes room for `count` packets from `first` on, `from` being the oldest that is kept.
-    pub(crate) fn reserve(&mut self, from: u32, first: u32, count: u32) {
-        let need = (first + count - from) as usize;
-        if need > self.ring.len() {
-            self.grow(from, first, need);
+    /// From here on every packet has a record of its own, `from` being the oldest that is kept: to be
+    /// called before packets of a burst are treated differently.
+    #[inline]
+    pub(crate) fn spread_out(&mut self, from: u32) {
+        if !self.bursts.is_empty() {
+            self.spread_bursts(from);
+        }
+    }
+
+    #[inline(never)]
+    fn spread_bursts(&mut self, from: u32) {
+        while let Some(burst) = self.bursts.pop_front() {
+            let need = (burst.first + burst.count - from) as usize;
+            if need > self.ring.len() {
+                self.grow(from, burst.first, need);
+            }
+            for place in 0..burst.count {
+                *self.get_mut(burst.first + place) = burst.sent.later(place);
+                self.append(burst.first + place);
+            }
         }
     }
 
@@ -78,11 +132,26 @@ impl Scoreboard {
         }
     }
 
+    /// A packet's record; that of its burst if it has none of its own, which is the same but for
+    /// `order` and `behind`.
+    #[inline]
     pub(crate) fn get(&self, number: u32) -> &Sent {
-        let mask = self.ring.len() - 1;
-        &self.ring[number as usize & mask]
+        match self.bursts.front() {
+            Some(burst) if burst.first <= number => self.burst_of(burst, number),
+            _ => &self.ring[number as usize & (self.ring.len() - 1)],
+        }
     }
 
+    #[inline]
+    fn burst_of<'a>(&'a self, oldest: &'a Burst, number: u32) -> &'a Sent {
+        if number - oldest.first < oldest.count {
+            return &oldest.sent;
+        }
+        let behind = self.bursts.partition_point(|burst| burst.first <= number);
+        &self.bursts[behind - 1].sent
+    }
+
+    /// The record of a packet that has one of its own.
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut Sent {
         let mask = self.ring.len() - 1;
         &mut self.ring[number as usize & mask]
@@ -98,31 +167,48 @@ impl Scoreboard {
         self.get(number).next
     }
 
-    /// A packet is sent for the first time, and there is room for it. Its record still says what is left
-    /// of another packet's, flags apart.
+    /// A burst is sent for the first time; its first packet's record, but for `order`.
     #[inline]
-    pub(crate) fn sent_first(&mut self, number: u32) -> &mut Sent {
-        self.get_mut(number).flags = 0;
-        self.newest(number)
+    pub(crate) fn sent_first(&mut self, first: u32, count: u32, mut sent: Sent) {
+        sent.order = self.transmissions.wrapping_add(1);
+        self.transmissions = self.transmissions.wrapping_add(count);
+        self.bursts.push_back(Burst { first, count, sent });
     }
 
-    /// A packet is sent again.
-    pub(crate) fn sent_again(&mut self, number: u32) -> &mut Sent {
+    /// The oldest packets are acknowledged, `from` up to `end`: so many of them as have one record leave,
+    /// with the last one's; `None`: the first has one of its own, which stays.
+    #[inline]
+    pub(crate) fn take_undisturbed(&mut self, from: u32, end: u32) -> Option<(u32, Sent)> {
+        let burst = self
+            .bursts
+            .front_mut()
+            .filter(|burst| burst.first == from)?;
+        let taken = burst.count.min(end - from);
+        let last = burst.sent.later(taken - 1);
+        if taken == burst.count {
+            self.bursts.pop_front();
+        } else {
+            burst.first += taken;
+            burst.count -= taken;
+            burst.sent = last.later(1);
+        }
+        Some((taken, last))
+    }
+
+    /// A packet, which has a record of its own, is sent again: it becomes the newest transmission.
+    pub(crate) fn sent_again(&mut self, number: u32, sent: Sent) {
         self.unlink(number);
-        self.get_mut(number).flags |= EVER_RETRANS;
-        self.newest(number)
-    }
-
-    /// A packet outside the order of sending becomes the newest transmission.
-    fn newest(&mut self, number: u32) -> &mut Sent {
         self.transmissions = self.transmissions.wrapping_add(1);
-        let order = self.transmissions;
-        let record = self.append(number);
-        record.order = order;
-        record
+        let flags = self.get(number).flags & !APP_LIMITED;
+        *self.get_mut(number) = Sent {
+            order: self.transmissions,
+            flags: flags | EVER_RETRANS | sent.flags,
+            ..sent
+        };
+        self.append(number);
     }
 
-    fn append(&mut self, number: u32) -> &mut Sent {
+    fn append(&mut self, number: u32) {
         let tail = self.tail;
         let record = self.get_mut(number);
         record.flags |= LISTED;
@@ -134,7 +220,6 @@ impl Scoreboard {
             self.get_mut(tail).next = number;
         }
         self.tail = number;
-        self.get_mut(number)
     }
 
     /// Puts what timeouts took out of the order of sending back to its place.
@@ -180,4 +265,126 @@ impl Scoreboard {
 /// Whether the transmission `a` was made after `b`.
 pub(crate) fn is_later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_cc::{algorithm, set, Controller};
+    use fullpipe_scenario::{AckPolicy, CcFacts, Pacing, TcpRules};
+
+    use crate::{Ack, Data, Feedback, Opened, Receiver, ReceiverConfig, Run, Sender, SenderConfig};
+
+    const MSS: u32 = 1448;
+    const MS: u64 = 1_000_000;
+
+    fn ends(name: &str, facts: CcFacts) -> (Sender, Receiver) {
+        let set = set(name).expect("a registered set");
+        let known = algorithm(set.algorithm).expect("its algorithm");
+        let cc = Controller::new(known, &set.values).expect("values in range");
+        let mut sender = Sender::new(
+            SenderConfig {
+                mss_bytes: MSS,
+                pacing: Pacing::Internal,
+                pacing_shift: 10,
+                gso_max_segments: 44,
+                rules: TcpRules::default(),
+                facts,
+                initial_cwnd: 10,
+                wmem_max_bytes: 1 << 30,
+                ecn: false,
+                feedback: Feedback::Latched,
+                l4s: false,
+                seed: 1,
+                amount_bytes: None,
+                written_by_application: false,
+            },
+            cc,
+        );
+        let opened = Opened {
+            rtt_ns: 20 * MS,
+            window_bytes: 1 << 20,
+            ..Opened::default()
+        };
+        sender.establish(MS, &opened);
+        let receiver = Receiver::new(ReceiverConfig {
+            mss_bytes: MSS,
+            ack_policy: AckPolicy::Linux,
+            rules: TcpRules::default(),
+            window_bytes: Some(1 << 20),
+            rmem_max_bytes: 1 << 30,
+            low_water_bytes: 1,
+            aggregation_ns: 0,
+            feedback: Feedback::Latched,
+        });
+        (sender, receiver)
+    }
+
+    /// What a sender sends in three seconds over a path that loses one packet in `one_in` and lets others
+    /// come late, and how it stands then; `spreads`: each packet has a record of its own at once.
+    fn sendings(name: &str, facts: CcFacts, one_in: u64, spreads: bool) -> (Vec<Run>, String) {
+        let (mut sender, mut receiver) = ends(name, facts);
+        let mut random = 88_172_645_463_325_252_u64;
+        let (mut data, mut acks) = (Vec::<(u64, Data)>::new(), Vec::<(u64, Ack)>::new());
+        let (mut out, mut all) = (Vec::new(), Vec::new());
+        for now_ns in (1..15_000).map(|step| step * MS / 5) {
+            let arrived = acks.partition_point(|&(at_ns, _)| at_ns <= now_ns);
+            for (_, ack) in acks.drain(..arrived) {
+                sender.on_ack(now_ns, &ack);
+            }
+            if sender.timer_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+                sender.on_timer(now_ns, &mut out);
+            }
+            sender.transmit(now_ns, &mut out);
+            if spreads {
+                sender.board.spread_out(sender.snd_una);
+            }
+            for packet in out.iter().copied().flat_map(Run::packets) {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                // Half a second without any packet, for timeouts.
+                let is_lost = random % one_in == 0 || now_ns % (1000 * MS) > 600 * MS;
+                let late_ns = if random % 401 == 1 { 8 * MS } else { 0 };
+                if !is_lost {
+                    let at_ns = now_ns + 10 * MS + late_ns;
+                    let place = data.partition_point(|&(other_ns, _)| other_ns <= at_ns);
+                    data.insert(place, (at_ns, packet));
+                }
+            }
+            all.append(&mut out);
+            let arrived = data.partition_point(|&(at_ns, _)| at_ns <= now_ns);
+            let late = receiver.timer_ns().filter(|&at_ns| at_ns <= now_ns);
+            let mut answers: Vec<_> = late
+                .and_then(|_| receiver.on_timer(now_ns))
+                .into_iter()
+                .collect();
+            answers.extend(
+                data.drain(..arrived)
+                    .filter_map(|(_, data)| receiver.on_data(now_ns, &data)),
+            );
+            acks.extend(answers.into_iter().map(|ack| (now_ns + 10 * MS, ack)));
+        }
+        let state = format!("{:?} {:?}", sender.totals(), sender.cc_info());
+        (all, state)
+    }
+
+    #[test]
+    fn a_burst_with_one_record_is_sent_again_and_acknowledged_as_packets_with_their_own() {
+        for (name, facts) in [
+            ("cubic", CcFacts::Google),
+            ("bbr3", CcFacts::Google),
+            ("bbr1", CcFacts::Stock),
+        ] {
+            for one_in in [50, 1000, u64::MAX] {
+                let together = sendings(name, facts, one_in, false);
+                assert!(together.0.len() > 100, "{name} hardly sends");
+                assert!(together.0.iter().any(|run| run.data.is_retransmission));
+                assert_eq!(
+                    together,
+                    sendings(name, facts, one_in, true),
+                    "{name}, 1 in {one_in}"
+                );
+            }
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! What may be sent, and when: tcp_output.c, tcp_write_xmit(), tcp_xmit_retransmit_queue().
 
+use std::ops::Range;
+
 use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_scenario::{Pacing, TcpRules};
 
-use crate::packet::Data;
-use crate::scoreboard::{APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
+use crate::packet::{Data, Run};
+use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Sender, TimerKind};
 use crate::ticks::expires_ns;
 
@@ -23,7 +25,7 @@ const NS_PER_MS: u64 = 1_000_000;
 impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
     /// `out` in the order of departure.
-    pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Data>) {
+    pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Run>) {
         self.now_ns = self.now_ns.max(now_ns);
         if !self.established {
             return;
@@ -36,7 +38,7 @@ impl Sender {
     }
 
     /// tcp_xmit_recovery() with REXMIT_NEW: true if new data could be sent.
-    fn sends_new_instead(&mut self, out: &mut Vec<Data>) -> bool {
+    fn sends_new_instead(&mut self, out: &mut Vec<Run>) -> bool {
         if !std::mem::take(&mut self.sends_new_first) {
             return false;
         }
@@ -119,8 +121,9 @@ impl Sender {
         self.queued_bytes > allowed.max(two_bursts) << u32::from(again)
     }
 
-    fn retransmit_lost(&mut self, out: &mut Vec<Data>) {
+    fn retransmit_lost(&mut self, out: &mut Vec<Run>) {
         let max_burst = self.burst_packets();
+        self.board.spread_out(self.snd_una);
         let mut number = self.retransmit_hint.max(self.snd_una);
         while number < self.snd_nxt {
             let flags = self.board.get(number).flags;
@@ -163,7 +166,7 @@ impl Sender {
         }
     }
 
-    fn send_new(&mut self, out: &mut Vec<Data>) {
+    fn send_new(&mut self, out: &mut Vec<Run>) {
         let max_burst = self.burst_packets();
         let mss = u64::from(self.config.mss_bytes);
         let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
@@ -287,7 +290,7 @@ impl Sender {
     }
 
     /// Sends packets `number..number + count` back to back and moves the departure time on.
-    fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Data>) {
+    fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Run>) {
         let prior_edt_ns = self.edt_ns;
         self.edt_ns = self.edt_ns.max(self.now_ns);
         let departs_ns = if self.config.pacing == Pacing::Fq {
@@ -298,13 +301,13 @@ impl Sender {
         let leader = out.len();
         let payload = self.put_on_the_board(number, count, departs_ns, again, out);
         let burst = &mut out[leader..];
-        if let Some(first) = burst.first_mut() {
+        if let Some(Run { data: first, .. }) = burst.first_mut() {
             first.leads_burst = true;
             first.cwr = !again && std::mem::take(&mut self.cwr_pending);
         }
         // __tcp_transmit_skb() sets PSH on what GSO will cut.
         if let (Some(last), true) = (burst.last_mut(), count > 1) {
-            last.push = true;
+            last.data.push = true;
         }
         self.last_send_ns = departs_ns;
         self.data_segs_out += u64::from(count);
@@ -322,7 +325,7 @@ impl Sender {
 
     /// tcp_retransmit_skb(): a retransmission that counts as being on its way again. A probe's does not
     /// (__tcp_retransmit_skb()).
-    fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Data>) {
+    fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Run>) {
         self.send_burst(number, count, true, out);
         for place in number..number + count {
             let record = self.board.get_mut(place);
@@ -342,7 +345,7 @@ impl Sender {
         count: u32,
         departs_ns: u64,
         again: bool,
-        out: &mut Vec<Data>,
+        out: &mut Vec<Run>,
     ) -> u64 {
         let nothing_out = self.packets_out() == 0;
         let burst_inflight = self.inflight() + count;
@@ -358,34 +361,28 @@ impl Sender {
             l4s: self.config.l4s && self.ctl.is_scalable != 0,
             ..Data::default()
         };
+        let mut record = Sent::first_of(count, departs_ns, burst_inflight, self.lost);
+        self.rate.sent(&mut record, departs_ns / 1000, nothing_out);
         if again {
             self.totals.packets_retransmitted += u64::from(count);
-        } else {
-            self.board.reserve(self.snd_una, first, count);
-            self.snd_nxt = first + count;
-        }
-        let sent_us = departs_ns / 1000;
-        let mut payload = 0;
-        for place in 0..count {
-            let number = first + place;
-            let record = match again {
-                true => self.board.sent_again(number),
-                false => self.board.sent_first(number),
-            };
-            record.at_ns = departs_ns;
-            record.burst_inflight = burst_inflight;
-            record.lost = self.lost;
-            record.behind = (count - 1 - place) as u16;
-            self.rate.sent(record, sent_us, nothing_out && place == 0);
-            let mut data = Data { number, ..common };
-            if !are_full {
-                data.payload_bytes = self.payload_of(number, end);
-                data.push = number + 1 == end;
-                data.fin = self.closed && number + 1 == self.written;
+            self.board.spread_out(self.snd_una);
+            for place in 0..count {
+                self.board.sent_again(first + place, record.later(place));
             }
-            payload += u64::from(data.payload_bytes);
-            out.push(data);
+        } else {
+            self.snd_nxt = first + count;
+            self.board.sent_first(first, count, record);
         }
+        let payload = if are_full {
+            let data = Data {
+                number: first,
+                ..common
+            };
+            out.push(Run { data, count });
+            u64::from(count) * u64::from(common.payload_bytes)
+        } else {
+            self.put_out_singly(first..first + count, common, out)
+        };
         let lone_fins = u64::from(
             self.lone_fin
                 .is_some_and(|fin| fin >= first && fin < first + count),
@@ -401,6 +398,24 @@ impl Sender {
         payload
     }
 
+    /// Packets that are not all alike, near an end of what the application wrote.
+    fn put_out_singly(&self, numbers: Range<u32>, common: Data, out: &mut Vec<Run>) -> u64 {
+        let end = self.data_end();
+        let mut payload = 0;
+        for number in numbers {
+            let data = Data {
+                number,
+                payload_bytes: self.payload_of(number, end),
+                push: number + 1 == end,
+                fin: self.closed && number + 1 == self.written,
+                ..common
+            };
+            payload += u64::from(data.payload_bytes);
+            out.push(Run { data, count: 1 });
+        }
+        payload
+    }
+
     /// Payload of a packet where data end at `end`.
     fn payload_of(&self, number: u32, end: u32) -> u32 {
         match number + 1 {
@@ -411,7 +426,7 @@ impl Sender {
     }
 
     /// A timer may have expired.
-    pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Data>) {
+    pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Run>) {
         self.now_ns = self.now_ns.max(now_ns);
         self.check_app_limited_again();
         if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
@@ -433,7 +448,7 @@ impl Sender {
     }
 
     /// tcp_send_loss_probe(): new data if there is any, else the last packet again.
-    fn send_loss_probe(&mut self, out: &mut Vec<Data>) {
+    fn send_loss_probe(&mut self, out: &mut Vec<Run>) {
         if self.packets_out() == 0 || self.tlp_high.is_some() {
             self.arm_retransmit();
             return;
@@ -453,7 +468,7 @@ impl Sender {
         self.arm_retransmit();
     }
 
-    fn on_retransmit_timeout(&mut self, out: &mut Vec<Data>) {
+    fn on_retransmit_timeout(&mut self, out: &mut Vec<Run>) {
         if self.packets_out() == 0 {
             return;
         }

@@ -68,6 +68,16 @@ impl Packet for TestPacket {
         self.marked = true;
     }
 
+    /// The codepoint is the last one's.
+    fn split_first(&mut self, others: u32) -> Self {
+        let mut first = *self;
+        if others > 0 {
+            first.dscp = 0;
+        }
+        self.id += 1;
+        first
+    }
+
     fn pacing_time_ns(&self) -> u64 {
         self.send_at_ns
     }

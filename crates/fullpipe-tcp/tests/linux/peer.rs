@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_scenario::{CcFacts, Pacing, TcpRules};
 use fullpipe_tcp::{
-    Ack, Block, Data, Feedback, Opened, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
+    Ack, Block, Data, Feedback, Opened, Run, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
 };
 
 pub(crate) const MSS: u32 = 1448;
@@ -82,7 +82,7 @@ pub(crate) fn with_cwnd(initial_cwnd: u32) -> Sender {
 pub(crate) fn sends(sender: &mut Sender, now_ns: u64) -> Vec<Data> {
     let mut out = Vec::new();
     sender.transmit(now_ns, &mut out);
-    out
+    packets(out)
 }
 
 /// What the sender sends when its timer expires, and when that is.
@@ -90,7 +90,11 @@ pub(crate) fn expires(sender: &mut Sender) -> (u64, Vec<Data>) {
     let at_ns = sender.timer_ns().expect("a timer runs");
     let mut out = Vec::new();
     sender.on_timer(at_ns, &mut out);
-    (at_ns, out)
+    (at_ns, packets(out))
+}
+
+fn packets(runs: Vec<Run>) -> Vec<Data> {
+    runs.into_iter().flat_map(Run::packets).collect()
 }
 
 pub(crate) fn numbers(packets: &[Data]) -> Vec<u32> {
