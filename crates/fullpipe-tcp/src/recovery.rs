@@ -106,7 +106,9 @@ impl Sender {
             self.cc_event(EventKind::Ack, 0, 0);
         }
         self.end_loss_probe(ack, &mut incoming);
-        self.alert(prior_una, &mut incoming);
+        if self.is_alert(&incoming) {
+            self.alert(prior_una, &mut incoming);
+        }
 
         let losses = self.lost.wrapping_sub(prior_lost);
         let grew = incoming.newly_delivered > 0;
@@ -118,6 +120,7 @@ impl Sender {
     }
 
     /// One that others have overtaken: only its blocks are news (tcp_ack(), old_ack).
+    #[inline(never)] // rare
     fn on_old_ack(&mut self, ack: &Ack) {
         if ack.count == 0 {
             return;
@@ -129,7 +132,9 @@ impl Sender {
         self.rack.advanced = false;
         self.take_blocks(ack, &mut incoming);
         self.learn_reordering(&incoming);
-        self.alert(self.snd_una, &mut incoming);
+        if self.is_alert(&incoming) {
+            self.alert(self.snd_una, &mut incoming);
+        }
     }
 
     /// What the ACK says of marks. RFC 3168 and DCTCP mean all that it acknowledges; accurate ECN
@@ -152,6 +157,7 @@ impl Sender {
     }
 
     /// tcp_sacktag_write_queue(): only ranges that the last ACK did not carry are walked.
+    #[inline(never)] // only where something is missing
     fn take_blocks(&mut self, ack: &Ack, incoming: &mut Incoming) {
         self.board.spread_out(self.snd_una);
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
@@ -267,6 +273,7 @@ impl Sender {
     }
 
     /// The first packet, which has a record of its own.
+    #[inline(never)] // only where something was missing
     fn take_first(&mut self, incoming: &mut Incoming) {
         let number = self.snd_una;
         let &Sent {
@@ -392,12 +399,15 @@ impl Sender {
             && !(incoming.sacked || incoming.ece || ack.dsack)
     }
 
-    /// tcp_fastretrans_alert(): the states.
-    fn alert(&mut self, prior_una: u32, incoming: &mut Incoming) {
+    /// Whether an ACK asks for more than to go on (tcp_ack_is_dubious()).
+    fn is_alert(&self, incoming: &Incoming) -> bool {
         let is_alert = incoming.sacked || incoming.ece || incoming.duplicate;
-        if !is_alert && !incoming.is_dubious && self.ca_state == CaState::Open {
-            return;
-        }
+        is_alert || incoming.is_dubious || self.ca_state != CaState::Open
+    }
+
+    /// tcp_fastretrans_alert(): the states.
+    #[inline(never)] // most ACKs let go on
+    fn alert(&mut self, prior_una: u32, incoming: &mut Incoming) {
         if incoming.ece {
             self.prior_ssthresh = 0;
         }
@@ -868,6 +878,7 @@ impl Sender {
     }
 
     /// Proportional rate reduction (RFC 6937 with its slow-start bound, tcp_cwnd_reduction()).
+    #[inline(never)] // only in recovery
     fn reduce_cwnd(&mut self, delivered: u32, losses: u32, advanced: bool) {
         if delivered == 0 || self.prior_cwnd == 0 {
             return;

@@ -30,7 +30,9 @@ impl Sender {
         if !self.established {
             return;
         }
-        self.restart_after_idle();
+        if self.packets_out() == 0 {
+            self.restart_after_idle();
+        }
         if self.lost_out > 0 && !self.sends_new_instead(out) {
             self.retransmit_lost(out);
         }
@@ -60,9 +62,10 @@ impl Sender {
     }
 
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
+    #[inline(never)] // nothing is on its way
     fn restart_after_idle(&mut self) {
         let idle_ns = self.now_ns.saturating_sub(self.last_send_ns);
-        let idle = self.packets_out() == 0 && self.snd_nxt > 0 && self.snd_nxt < self.written;
+        let idle = self.snd_nxt > 0 && self.snd_nxt < self.written;
         if !idle || self.owns_cwnd() || idle_ns <= self.rtt.timeout_ns() {
             return;
         }
@@ -121,6 +124,7 @@ impl Sender {
         self.queued_bytes > allowed.max(two_bursts) << u32::from(again)
     }
 
+    #[inline(never)] // rare beside what is sent once
     fn retransmit_lost(&mut self, out: &mut Vec<Run>) {
         let max_burst = self.burst_packets();
         self.board.spread_out(self.snd_una);
