@@ -62,16 +62,19 @@ docs: build
 	@echo "Open build/docs/fullpipe.html in a browser."
 
 # Rust's tests are of the debug build: it finds overflows, compiles in less time, and they run for
-# seconds. They are built beside the release build: each links for a while on one core alone.
-# Python's tests run on all cores, those of a file on one (tests/python/conftest.py).
+# seconds. Clippy lints what it compiles for them, and only what they do not reach beside it: linted
+# apart, all would be read twice. They are built beside the release build: each links for a while on
+# one core alone. Python's tests run on all cores, those of a file on one (tests/python/conftest.py).
+LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ CARGO_INCREMENTAL=0
+UNTESTED := -p fullpipe-agent -p fullpipe-py -p fullpipe-element-bench --lib --bins --benches
 test: $(STAMP)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint-and-rust-tests wheel-and-docs
-	$(PYTHON) -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 40
+	$(LINTED) $(PYTHON) -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 40
 
-.PHONY: lint-and-rust-tests wheel-and-docs
-lint-and-rust-tests:
-	$(MAKE) --no-print-directory lint
-	$(ALONE) cargo test --workspace --locked --quiet --tests
+.PHONY: lint-and-rust-tests wheel-and-docs lint-text
+lint-and-rust-tests: lint-text
+	$(ALONE) $(LINTED) cargo test --workspace --locked --quiet --tests
+	$(ALONE) cargo clippy $(UNTESTED) --no-deps --locked --quiet -- -D warnings
 	tests/cc/run.sh
 
 wheel-and-docs:
@@ -90,10 +93,13 @@ test-cluster: build
 		RAY_AUTH_TOKEN=$$($(PYTHON) -c 'import secrets; print(secrets.token_hex(32))') \
 		$(CLUSTER)/bin/python -m pytest tests/python/test_sweep_cluster.py
 
-lint: $(STAMP)
+lint: lint-text
+	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+# All but clippy, which compiles.
+lint-text: $(STAMP)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
-	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
 	$(VENV)/bin/mypy

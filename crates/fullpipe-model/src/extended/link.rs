@@ -3,14 +3,15 @@
 
 use super::Random;
 
-/// A cumulative variable of the last steps, read at fractional steps.
-pub(super) struct Past {
-    values: Vec<f64>,
+/// Variables of the last steps, read at fractional steps. What is read together lies together: with
+/// many flows a step's time is that of reaching memory.
+pub(super) struct Past<const N: usize> {
+    values: Vec<[f64; N]>,
     mask: usize,
 }
 
-impl Past {
-    pub(super) fn new(reach: usize, initial: f64) -> Self {
+impl<const N: usize> Past<N> {
+    pub(super) fn new(reach: usize, initial: [f64; N]) -> Self {
         let size = (reach + 4).next_power_of_two();
         Self {
             values: vec![initial; size],
@@ -19,36 +20,33 @@ impl Past {
     }
 
     #[inline]
-    pub(super) fn set(&mut self, n: usize, value: f64) {
+    pub(super) fn set(&mut self, n: usize, values: [f64; N]) {
         let slot = n & self.mask;
-        self.values[slot] = value;
+        self.values[slot] = values;
     }
 
-    /// The value of step `n`.
+    /// The values of step `n`.
     #[inline]
-    pub(super) fn get(&self, n: usize) -> f64 {
-        self.values[n & self.mask]
+    pub(super) fn get(&self, n: usize) -> &[f64; N] {
+        &self.values[n & self.mask]
     }
 
-    /// The value at a time between two steps; before the start, that of step 0.
+    /// The values at a time between two steps; before the start, those of step 0.
     #[inline]
-    pub(super) fn at(&self, time: f64) -> f64 {
+    pub(super) fn at(&self, time: f64) -> [f64; N] {
         let time = time.max(0.0);
         let step = time as usize;
         let part = time - step as f64;
-        let here = self.get(step);
-        if part == 0.0 {
-            return here;
-        }
-        here + part * (self.get(step + 1) - here)
+        let (here, next) = (self.get(step), self.get(step + 1));
+        std::array::from_fn(|i| here[i] + part * (next[i] - here[i]))
     }
 }
 
 /// What the link remembers of one flow.
 struct Passage {
-    /// Falls by one with a lost segment, whose volume had been accepted before.
-    accepted: Past,
-    lost: Past,
+    /// Volume accepted, which falls by one with a lost segment, whose volume had been accepted
+    /// before; segments lost.
+    past: Past<2>,
     accepted_now: f64,
     lost_now: f64,
 }
@@ -58,11 +56,11 @@ pub(super) struct Link {
     capacity_per_step: f64,
     buffer: f64,
     flows: Vec<Passage>,
-    accepted: Past,
+    accepted: Past<1>,
     accepted_now: f64,
     departed: f64,
     /// Arrival time (in steps) of what departs at a step.
-    head: Past,
+    head: Past<1>,
     head_now: f64,
     /// Volume that did not fit and is not yet a whole lost segment; it waits in the queue.
     excess: f64,
@@ -81,8 +79,7 @@ impl Link {
         seed: u64,
     ) -> Self {
         let passage = |_| Passage {
-            accepted: Past::new(reach, 0.0),
-            lost: Past::new(reach, 0.0),
+            past: Past::new(reach, [0.0; 2]),
             accepted_now: 0.0,
             lost_now: 0.0,
         };
@@ -90,10 +87,10 @@ impl Link {
             capacity_per_step,
             buffer,
             flows: (0..flows).map(passage).collect(),
-            accepted: Past::new(reach, 0.0),
+            accepted: Past::new(reach, [0.0]),
             accepted_now: 0.0,
             departed: 0.0,
-            head: Past::new(reach, 0.0),
+            head: Past::new(reach, [0.0]),
             head_now: 0.0,
             excess: 0.0,
             debt: 0.0,
@@ -121,13 +118,12 @@ impl Link {
         }
         for (flow, &arrived) in self.flows.iter_mut().zip(arrivals) {
             flow.accepted_now += arrived;
-            flow.accepted.set(n, flow.accepted_now);
-            flow.lost.set(n, flow.lost_now);
+            flow.past.set(n, [flow.accepted_now, flow.lost_now]);
         }
         let taken = self.debt.min(total);
         self.debt -= taken;
         self.accepted_now += total - taken;
-        self.accepted.set(n, self.accepted_now);
+        self.accepted.set(n, [self.accepted_now]);
         self.departed = (self.departed + self.capacity_per_step).min(self.accepted_now);
         self.advance_head(n);
     }
@@ -166,35 +162,31 @@ impl Link {
 
     fn advance_head(&mut self, n: usize) {
         let mut step = self.head_now as usize;
-        while step < n && self.accepted.get(step + 1) <= self.departed {
+        while step < n && self.accepted.get(step + 1)[0] <= self.departed {
             step += 1;
         }
         self.head_now = if step >= n {
             n as f64
         } else {
-            let before = self.accepted.get(step);
-            let width = self.accepted.get(step + 1) - before;
+            let before = self.accepted.get(step)[0];
+            let width = self.accepted.get(step + 1)[0] - before;
             let part = ((self.departed - before) / width).clamp(0.0, 1.0);
             (step as f64 + part).max(self.head_now)
         };
-        self.head.set(n, self.head_now);
+        self.head.set(n, [self.head_now]);
     }
 
     /// Arrival time of what departed at step `n`.
     #[inline]
     pub(super) fn arrival_of_departure(&self, n: usize) -> f64 {
-        self.head.get(n)
+        self.head.get(n)[0]
     }
 
-    /// Volume of a flow that had been accepted when what arrived at `time` was; not monotone.
+    /// Volume of a flow that had been accepted when what arrived at `time` was (not monotone), and
+    /// its segments that had been lost before.
     #[inline]
-    pub(super) fn accepted_by(&self, flow: usize, time: f64) -> f64 {
-        self.flows[flow].accepted.at(time)
-    }
-
-    /// Segments of a flow lost before what arrived at `time`.
-    #[inline]
-    pub(super) fn lost_by(&self, flow: usize, time: f64) -> f64 {
-        self.flows[flow].lost.get(time as usize)
+    pub(super) fn accepted_and_lost_by(&self, flow: usize, time: f64) -> (f64, f64) {
+        let past = &self.flows[flow].past;
+        (past.at(time)[0], past.get(time as usize)[1])
     }
 }

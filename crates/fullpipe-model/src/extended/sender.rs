@@ -32,11 +32,10 @@ pub(super) struct Flight {
     pub(super) delivered: f64,
     lost: f64,
     pub(super) inflight: f64,
-    sent_past: Past,
-    delivered_past: Past,
-    lost_past: Past,
-    inflight_past: Past,
-    rtt_past: Past,
+    sent_past: Past<1>,
+    /// What a rate sample asks of the time when its segments were sent.
+    past: Past<4>,
+    rtt_ms: f64,
 }
 
 impl Flight {
@@ -46,7 +45,7 @@ impl Flight {
         step_ms: f64,
         reach: usize,
     ) -> Self {
-        let past = || Past::new(reach, 0.0);
+        let rtt_ms = (forward_steps + reverse_steps) as f64 * step_ms;
         Self {
             forward_steps,
             reverse_steps,
@@ -55,11 +54,9 @@ impl Flight {
             delivered: 0.0,
             lost: 0.0,
             inflight: 0.0,
-            sent_past: past(),
-            delivered_past: past(),
-            lost_past: past(),
-            inflight_past: past(),
-            rtt_past: Past::new(reach, (forward_steps + reverse_steps) as f64 * step_ms),
+            sent_past: Past::new(forward_steps, [0.0]),
+            past: Past::new(reach, [0.0, 0.0, rtt_ms, 0.0]),
+            rtt_ms,
         }
     }
 
@@ -70,7 +67,7 @@ impl Flight {
             return 0.0;
         }
         let then = n - self.forward_steps;
-        self.sent_past.get(then) - self.sent_past.get(then - 1)
+        self.sent_past.get(then)[0] - self.sent_past.get(then - 1)[0]
     }
 
     /// Takes what comes back at step `n`.
@@ -78,12 +75,12 @@ impl Flight {
     pub(super) fn receive(&mut self, n: usize, flow: usize, link: &Link) -> Feedback {
         let now = n as f64;
         let arrival = link.arrival_of_departure(n.saturating_sub(self.reverse_steps));
-        let delivered = link.accepted_by(flow, arrival).max(self.delivered);
-        let lost = link.lost_by(flow, arrival);
+        let (accepted, lost) = link.accepted_and_lost_by(flow, arrival);
+        let delivered = accepted.max(self.delivered);
         let sent_at = arrival - self.forward_steps as f64;
         let rtt_ms = (now - sent_at) * self.step_ms;
-        let prior_delivered = self.delivered_past.at(sent_at);
-        let interval_ms = rtt_ms.max(self.rtt_past.at(sent_at));
+        let [prior_delivered, prior_lost, prior_rtt_ms, tx_inflight] = self.past.at(sent_at);
+        let interval_ms = rtt_ms.max(prior_rtt_ms);
         let feedback = Feedback {
             now,
             acked: delivered - self.delivered,
@@ -91,16 +88,14 @@ impl Flight {
             sent_at,
             rtt_ms,
             prior_delivered,
-            tx_inflight: self.inflight_past.at(sent_at),
-            lost_since: lost - self.lost_past.at(sent_at),
+            tx_inflight,
+            lost_since: lost - prior_lost,
             bandwidth: (delivered - prior_delivered) / interval_ms,
         };
         self.delivered = delivered;
         self.lost = lost;
         self.inflight = self.sent - delivered - lost;
-        self.delivered_past.set(n, delivered);
-        self.lost_past.set(n, lost);
-        self.rtt_past.set(n, rtt_ms);
+        self.rtt_ms = rtt_ms;
         feedback
     }
 
@@ -114,7 +109,8 @@ impl Flight {
     pub(super) fn send(&mut self, n: usize, volume: f64) {
         self.sent += volume;
         self.inflight += volume;
-        self.sent_past.set(n, self.sent);
-        self.inflight_past.set(n, self.inflight);
+        self.sent_past.set(n, [self.sent]);
+        let values = [self.delivered, self.lost, self.rtt_ms, self.inflight];
+        self.past.set(n, values);
     }
 }
