@@ -7,7 +7,7 @@ STAMP := $(VENV)/.fullpipe-requirements
 ALONE := env -u MAKEFLAGS -u MFLAGS
 SYSTEM := build/.system-packages
 
-.PHONY: build wheel demo test test-cluster lint format lock clean assets kernels docs
+.PHONY: build wheel demo test test-cluster test-live lint format lock clean assets kernels docs
 
 build: $(VENV)/bin/fullpipe assets
 
@@ -92,6 +92,12 @@ test-cluster: build
 	RAY_raylet_start_wait_time_s=300 RAY_AUTH_MODE=token \
 		RAY_AUTH_TOKEN=$$($(PYTHON) -c 'import secrets; print(secrets.token_hex(32))') \
 		$(CLUSTER)/bin/python -m pytest tests/python/test_sweep_cluster.py
+
+# Engine live on a kernel that has netem and all queue disciplines, where this host's has not: a
+# machine with this host's files and its own time, two minutes. As root.
+test-live: kernels
+	$(PYTHON) scripts/in_machine.py -- \
+		$(PYTHON) -m pytest -p no:cacheprovider tests/python/test_live_paths.py
 
 lint: lint-text
 	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings

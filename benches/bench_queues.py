@@ -10,7 +10,8 @@ Where disciplines draw random numbers, or flows share one queue, one run says li
 simulator's figures are means over `--seeds` runs, the machine's over `--vm-seeds`, both over more
 where a path says so. The simulator tells congestion controls what a stock kernel does.
 
-Usage: `.venv/bin/python benches/bench_queues.py [--only PART] [--seeds 8] [--vm-seeds 1]`.
+Usage: `.venv/bin/python benches/bench_queues.py [--only PART] [--seeds 8] [--vm-seeds 1]`. With
+`--engine live` this host's kernel takes the machine's place (docs/live.md).
 """
 
 from __future__ import annotations
@@ -196,6 +197,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="paths whose names contain this")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--vm-seeds", type=int, default=1)
+    parser.add_argument("--engine", choices=("vm", "live"), default="vm")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     print(
@@ -208,7 +210,7 @@ def main() -> None:
             recordings(
                 [path.document(seed + 1, engine) for seed in range(count)], engine, options.jobs
             )
-            for engine, count in zip(("sim", "vm"), seeds, strict=True)
+            for engine, count in zip(("sim", options.engine), seeds, strict=True)
         ]
         sim, vm = (figures(path, one) for one in made)
         worst = int(np.abs(sim.shares - vm.shares).argmax())
@@ -223,8 +225,8 @@ def main() -> None:
             flush=True,
         )
     print(
-        f"sim / vm; targets: shares within {SHARE}, delay within {DELAY:.0%} or {DELAY_MS:g} ms, "
-        f"drops and marks within {COUNT:.0%}; missed on {failed} paths"
+        f"sim / {options.engine}; targets: shares within {SHARE}, delay within {DELAY:.0%} or "
+        f"{DELAY_MS:g} ms, drops and marks within {COUNT:.0%}; missed on {failed} paths"
     )
     sys.exit(1 if failed else 0)
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 #: Files whose tests load congestion controls into this host's kernel, or watch it: one at a time.
 _HOST = {
     "test_doctor", "test_examples", "test_kernel_load", "test_kernel_watch", "test_live",
-    "test_replay_host",
+    "test_live_paths", "test_replay_host",
 }  # fmt: skip
 #: Files that take longest. They begin, so that no worker is left alone with one at the end
 #: (with --no-loadscope-reorder: xdist would begin with the files of most tests).

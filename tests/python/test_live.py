@@ -1,7 +1,7 @@
-"""This host's kernel, and two hosts: namespaces with a cable between them, which vanish with the
-processes that hold them. What arrived must be what the kernel counted at the path's qdisc, which
-lets no more through than its rate, and nothing may be left. How much of the rate a flow reaches is
-not asked: these runs are in real time, and a busy machine stops both hosts for as long as it likes.
+"""Two hosts: namespaces with a cable between them, which vanish with the processes that hold them.
+What arrived must be what the kernel counted at the cable's qdisc, which lets no more through than
+its rate, and nothing may be left. How much of the rate a flow reaches is not asked: these runs are
+in real time, and a busy machine stops both hosts for as long as it likes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fullpipe.engines.live import LiveEngine
-from fullpipe.errors import RunError, UserError
-from fullpipe.plan import resolve
+from fullpipe.errors import UserError
 from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from live_host import plan_of, wire_bytes
 
 FULLPIPE = [str(Path(sys.executable).with_name("fullpipe"))]
 TOKEN = "a-token-of-the-tests"
@@ -32,65 +30,6 @@ RATE_MBPS = 40
 
 if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("tc") is None:
     pytest.skip("engine live needs root, ip and tc", allow_module_level=True)
-
-
-def namespaces_of_this_process() -> set[str]:
-    """Names of what `ip netns` shows."""
-    folder = Path("/run/netns")
-    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-
-
-def plan_of(*flows: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Two seconds at 20 Mbit/s."""
-    return resolve(
-        make_scenario(
-            {
-                "name": "live",
-                "duration": "2s",
-                "path": {"rate": "20mbit", "rtt": "10ms", "buffer": "2bdp"},
-                "flow": list(flows),
-                **more,
-            }
-        )
-    )
-
-
-def wire_bytes(payload_bytes: int) -> float:
-    """On Ethernet, in full packets with timestamps."""
-    return payload_bytes * 1514 / 1448
-
-
-def run_here(plan: dict[str, Any]) -> Any:
-    """The result, or a skip where this kernel lacks what a path needs."""
-    try:
-        return LiveEngine().run(plan, lambda _done: True, {})
-    except RunError as error:
-        if "does this kernel have sch_" in str(error):
-            pytest.skip(f"this host's kernel lacks a qdisc: {error}")
-        raise
-
-
-@pytest.mark.parametrize("cc", ["kernel:cubic", "reno"])
-def test_a_path_of_namespaces_carries_what_its_rate_allows_and_leaves_nothing(cc: str) -> None:
-    before = namespaces_of_this_process()
-    result = run_here(plan_of({"cc": cc}))
-    assert result.failure is None
-    delivered = result.tables["flows"]["bytes_delivered"][0].as_py()
-    counted = result.tables["queue_samples"]["sent_bytes"].to_pylist()[-1]
-    assert 0.9 * counted < wire_bytes(delivered) < 1.05 * counted
-    assert 100_000 < delivered < 20e6 * 2 / 8
-    assert namespaces_of_this_process() == before
-    listed = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
-    assert not any(name.startswith("fp0_") for name in listed.split())
-
-
-def test_a_qdisc_that_this_kernel_lacks_is_named() -> None:
-    try:
-        LiveEngine().run(plan_of({"cc": "kernel:cubic"}), lambda _done: True, {})
-    except RunError as error:
-        assert "Specified qdisc kind is unknown (does this kernel have sch_" in str(error)
-    else:
-        pytest.skip("this kernel has every qdisc")
 
 
 @pytest.fixture(scope="module")

@@ -112,9 +112,7 @@ def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
     for path in _ready_objects():
         files[f"ready/{path.name}"] = path.read_bytes()
     order = []
-    ccs = [name for name in found if name.startswith(_CC_PREFIX) and name not in _NO_CC]
-    qdiscs = [name for names in _QDISC_MODULES.values() for name in names]
-    for name, content in _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, found):
+    for name, content in ready_modules(kernel, found):
         files[f"modules/{name}.ko"] = content
         order.append(name)
     files["modules/order"] = "\n".join(order).encode()
@@ -132,6 +130,13 @@ def _sets() -> bytes:
 def _ready_objects() -> list[Path]:
     names = {item.algorithm for item in cc_sets.cc_sets().values()}
     return [assets.bpf_object(name) for name in sorted(names)]
+
+
+def ready_modules(kernel: Kernel, found: Mapping[str, Path]) -> Iterable[tuple[str, bytes]]:
+    """Names and contents of all modules that a plan may need, in an order in which they load."""
+    ccs = [name for name in found if name.startswith(_CC_PREFIX) and name not in _NO_CC]
+    qdiscs = [name for names in _QDISC_MODULES.values() for name in names]
+    return _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, found)
 
 
 def module_files(kernel: Kernel) -> dict[str, Path]:
