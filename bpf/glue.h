@@ -11,7 +11,8 @@
  * What a stock kernel (6.1 and later) forces to differ from Google's own kernel:
  * - State lives in socket storage: icsk_ca_priv has 104 bytes, BBRv3 needs more.
  * - No tx_in_flight and no lost count per packet: the contract's snapshot ring (cc/ring.h) stands
- *   in, fed by min_tso_segs, which tcp_write_xmit() calls before it sends.
+ *   in, fed by min_tso_segs, which TCP calls before it sends, and by what precedes a timeout's
+ *   retransmission.
  * - No call for each packet marked lost: losses are judged on the next ACK.
  * - None for a tail loss probe's recovery: it is known by its states, CWR and back within one ACK
  *   and before the congestion control sees that (tcp_process_tlp_ack()).
@@ -244,7 +245,7 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 	if (kind == CC_EVENT_TLP_RECOVERY)
 		event.is_app_limited = s->call.conn.app_limited != 0;
 #if FP_WANTS_RING
-	if (kind == CC_EVENT_SEND)
+	if (cc_ring_is_fed_by(kind, value))
 		cc_ring_push(&s->ring, &s->call.conn);
 	CC_STEP();
 #endif
@@ -455,7 +456,8 @@ static __always_inline u8 fp_is_probe_answer(const struct tcp_sock *tp)
 	       BPF_CORE_READ_BITFIELD(tp, tlp_retrans);
 }
 
-static __always_inline void fp_read_ack(const struct rate_sample *rs, struct cc_ack *ack)
+static __always_inline void fp_read_ack(const struct tcp_sock *tp, const struct rate_sample *rs,
+					struct cc_ack *ack)
 {
 	ack->prior_us = rs->prior_mstamp;
 	ack->prior_delivered = rs->prior_delivered;
@@ -471,6 +473,9 @@ static __always_inline void fp_read_ack(const struct rate_sample *rs, struct cc_
 	ack->is_app_limited = rs->is_app_limited;
 	ack->is_retrans = rs->is_retrans;
 	ack->is_ack_delayed = rs->is_ack_delayed;
+	ack->is_probe_answer = fp_is_probe_answer(tp);
+	/* tcp_rate_skb_delivered() keeps when the newest packet delivered was sent. */
+	ack->age_us = (u32)(tp->tcp_mstamp - tp->first_tx_mstamp);
 }
 
 SEC("struct_ops")
@@ -493,8 +498,7 @@ void fp_cong_control(u64 *context)
 		return;
 	fp_begin(sk, s, FP_CALL_ACK);
 	s->cwr_us = 0;
-	fp_read_ack(rs, &s->call.ack);
-	s->call.ack.is_probe_answer = fp_is_probe_answer((const void *)sk);
+	fp_read_ack((const void *)sk, rs, &s->call.ack);
 #if FP_WANTS_RING
 	CC_STEP();
 	cc_ring_sample(&s->ring, &s->call.conn, &s->call.ack);

@@ -76,6 +76,7 @@ struct tcp_sock {
 	u32 lsndtime; /* jiffies */
 	u32 tlp_high_seq;
 	u64 tcp_mstamp;
+	u64 first_tx_mstamp;
 	u64 tcp_clock_cache;
 	u64 tcp_wstamp_ns;
 	u64 delivered_mstamp;

@@ -22,8 +22,8 @@
  * A file may say which one it was written for, `#define NAME_CONTRACT 2`: a later one is refused,
  * and an earlier one where something that it may rely on has changed since (what was only added
  * changes nothing for who ignores it). 2 added the events LOST, TLP_RECOVERY and ACK, is_cwnd_full,
- * is_probe_answer, and the flags CC_WANTS_ACKS and CC_ECHOES_CE. */
-#define CC_CONTRACT_VERSION 2
+ * is_probe_answer, and the flags CC_WANTS_ACKS and CC_ECHOES_CE; 3 added age_us. */
+#define CC_CONTRACT_VERSION 3
 
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux writes them in 1/256,
  * which is exact here; a draft's 0.9 becomes 922/1024. */
@@ -85,7 +85,7 @@ struct cc_ack {
 	u8 is_retrans;      /* ... was a retransmission */
 	u8 is_ack_delayed;  /* the RTT sample probably contains a delayed ACK */
 	u8 is_probe_answer; /* of a tail loss probe that sent data again, and perhaps of the data */
-	u8 unused_[4];
+	u32 age_us;         /* since that packet was sent last (Linux first_tx_mstamp) */
 };
 
 /* Everything else that happens to a connection. What the host does with ctl

@@ -214,6 +214,7 @@ static void acknowledge(void)
 		call->ack.is_retrans = chance(8);
 		call->ack.is_ack_delayed = chance(8);
 		call->ack.is_probe_answer = chance(50);
+		call->ack.age_us = (u32)age_us;
 		call->ack.is_app_limited = chance(5);
 		if (chance(10)) { /* no sample: nothing newly delivered was sent by us */
 			call->ack.delivered = call->ack.interval_us = -1;

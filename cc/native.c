@@ -20,9 +20,11 @@ const u32 cc_algorithm_count = sizeof(cc_algorithms) / sizeof(cc_algorithms[0]);
 const struct cc_set cc_sets[] = {CC_SETS(SET_ROW, OVERRIDE)};
 const u32 cc_set_count = sizeof(cc_sets) / sizeof(cc_sets[0]);
 
-void cc_ring_push_native(struct cc_ring *ring, const struct cc_conn *conn)
+void cc_ring_take_native(struct cc_ring *ring, const struct cc_conn *conn,
+			 const struct cc_event *event)
 {
-	cc_ring_push(ring, conn);
+	if (cc_ring_is_fed_by(event->kind, event->value))
+		cc_ring_push(ring, conn);
 }
 
 void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *conn,

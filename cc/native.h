@@ -45,7 +45,9 @@ extern const u32 cc_algorithm_count;
 extern const struct cc_set cc_sets[];
 extern const u32 cc_set_count;
 
-void cc_ring_push_native(struct cc_ring *ring, const struct cc_conn *conn);
+/* Takes a snapshot where the event announces a sending. */
+void cc_ring_take_native(struct cc_ring *ring, const struct cc_conn *conn,
+			 const struct cc_event *event);
 void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *conn,
 			   struct cc_ack *ack);
 extern const u32 cc_ring_bytes;

@@ -7,15 +7,16 @@
  * stores both in every packet; stock kernels do not. So the contract keeps a small
  * ring of snapshots, one a burst, and interpolates within a burst by sequence
  * number: packets of one burst differ only by their position in it. Both hosts feed
- * it from the same two places (before a burst is sent; for every ACK), so that they
- * give an algorithm the same facts.
+ * it from the same places (before a burst is sent, and where a timeout will send; for
+ * every ACK), so that they give an algorithm the same facts.
  *
  * When a window holds more bursts than the ring has places, only every k-th burst is
  * kept; what was acknowledged between two snapshots is then taken as spread evenly over
  * the gaps between their bursts. (Otherwise a window-limited flow would seem to have had
- * up to k - 1 bursts more than its window in flight.) A retransmission is found by what was
- * delivered when it was sent, because its number says when it was sent first; for its sake
- * snapshots are also kept where only acknowledgements moved.
+ * up to k - 1 bursts more than its window in flight.) A retransmission is found by the time of
+ * its sending, because its number says when it was sent first. For its sake a snapshot also stays
+ * where the same new data is still to come but something was sent again since, in a large flight
+ * every k-th of them; and TCP asks before it sends, so that one after which nothing was sent goes.
  */
 #ifndef FULLPIPE_CC_RING_H
 #define FULLPIPE_CC_RING_H
@@ -29,8 +30,10 @@ struct cc_snapshot {
 	u32 snd_nxt;   /* where the burst begins */
 	u32 delivered; /* connection counters at that moment */
 	u32 lost;
-	u32 inflight; /* before the burst's first packet */
-	u32 bursts;   /* that this snapshot stands for: itself and those skipped after it */
+	u32 inflight;   /* before the burst's first packet */
+	u32 bursts;     /* that this snapshot stands for: itself and those skipped after it */
+	u32 departs_us; /* its first packet; low bits of the clock */
+	u32 edt_ns;     /* low bits of conn->edt_ns, which every sending moves */
 };
 
 struct cc_ring {
@@ -39,34 +42,63 @@ struct cc_ring {
 		    */
 };
 
-/* A burst is about to be sent. */
+/* Whether something is sent next: what a timeout sends again is not announced, but always follows
+ * this change of state (tcp_enter_loss(), tcp_retransmit_timer()). */
+CC_INLINE int cc_ring_is_fed_by(u32 event_kind, u32 value)
+{
+	return event_kind == CC_EVENT_SEND || (event_kind == CC_EVENT_STATE && value == CC_LOSS);
+}
+
+/* Sendings so far, but for a constant: what was sent is in flight, delivered or lost. */
+CC_INLINE u32 cc_ring_sendings(const struct cc_snapshot *s)
+{
+	return s->inflight + s->delivered + s->lost;
+}
+
+/* So little was sent, delivered and lost from one to the other that the first stands for both. */
+CC_INLINE int cc_ring_is_near(const struct cc_snapshot *s, const struct cc_snapshot *later,
+			      u32 spacing)
+{
+	u32 sent = cc_ring_sendings(later) - cc_ring_sendings(s);
+
+	return sent + later->delivered - s->delivered + later->lost - s->lost <= 2 * spacing;
+}
+
+/* Something is about to be sent (cc_ring_is_fed_by()). */
 CC_INLINE void cc_ring_push(struct cc_ring *ring, const struct cc_conn *conn)
 {
-	struct cc_snapshot *s;
-	u32 newest = (ring->count - 1) & (CC_RING_SLOTS - 1);
-	u32 spacing;
+	u64 departs_ns = cc_max_u64(conn->now_ns, conn->edt_ns);
+	struct cc_snapshot now = {
+	    .snd_nxt = conn->snd_nxt,
+	    .delivered = conn->delivered,
+	    .lost = conn->lost,
+	    .inflight = conn->inflight,
+	    .bursts = 1,
+	    .departs_us = (u32)(departs_ns / CC_NSEC_PER_USEC),
+	    .edt_ns = (u32)conn->edt_ns,
+	};
+	struct cc_snapshot *newest = &ring->slot[(ring->count - 1) & (CC_RING_SLOTS - 1)];
+	struct cc_snapshot *before = &ring->slot[(ring->count - 2) & (CC_RING_SLOTS - 1)];
+	/* Twice the slots' share of the window, so that a window fits in half the ring and the
+	 * packets that an ACK can name are still in it when it comes. */
+	u32 spacing = now.inflight / (CC_RING_SLOTS / 2);
+	u32 new_bytes = now.snd_nxt - newest->snd_nxt;
 
-	if (ring->count) {
-		/* Twice the slots' share of the window, so that a window fits in half the ring
-		 * and the packets that an ACK can name are still in it when it comes. */
-		spacing = conn->inflight / (CC_RING_SLOTS / 2) * conn->mss_bytes;
-		if (conn->snd_nxt - ring->slot[newest].snd_nxt <= spacing &&
-		    conn->snd_nxt != ring->slot[newest].snd_nxt) {
-			ring->slot[newest].bursts++;
-			return;
-		}
-		/* No new data was sent since: the newer facts hold. */
-		if (conn->snd_nxt == ring->slot[newest].snd_nxt &&
-		    conn->delivered - ring->slot[newest].delivered <=
-			conn->inflight / (CC_RING_SLOTS / 2))
+	if (ring->count && new_bytes && new_bytes <= spacing * conn->mss_bytes &&
+	    cc_ring_is_near(newest, &now, spacing)) {
+		newest->bursts++;
+		return;
+	}
+	if (ring->count && !new_bytes) {
+		/* Nothing was sent after the newest, or the one before stands for it too. */
+		if (newest->edt_ns == now.edt_ns &&
+		    cc_ring_sendings(newest) == cc_ring_sendings(&now))
+			ring->count--;
+		else if (ring->count > 1 && before->snd_nxt == now.snd_nxt &&
+			 cc_ring_is_near(before, newest, spacing))
 			ring->count--;
 	}
-	s = &ring->slot[ring->count & (CC_RING_SLOTS - 1)];
-	s->snd_nxt = conn->snd_nxt;
-	s->delivered = conn->delivered;
-	s->lost = conn->lost;
-	s->inflight = conn->inflight;
-	s->bursts = 1;
+	ring->slot[ring->count & (CC_RING_SLOTS - 1)] = now;
 	ring->count++;
 }
 
@@ -90,6 +122,7 @@ CC_INLINE void cc_ring_sample(const struct cc_ring *ring, const struct cc_conn *
 {
 	u32 have = cc_min_u32(ring->count, CC_RING_SLOTS);
 	u32 first = ring->count - have, low = 0, high = have, i;
+	u32 sent_us = (u32)conn->now_us - ack->age_us;
 	const struct cc_snapshot *s;
 	u32 into_burst;
 
@@ -97,20 +130,24 @@ CC_INLINE void cc_ring_sample(const struct cc_ring *ring, const struct cc_conn *
 	ack->lost = ack->losses;
 	if (!have || !conn->mss_bytes)
 		return;
-	/* The last snapshot that begins before the packet's end, or that was taken before it was
-	 * sent again: snd_nxt and delivered rise along the ring. */
+	/* The last snapshot that begins before the packet's end, or that departs before it was
+	 * sent again: snd_nxt and departs_us rise along the ring. */
 	for (i = 0; i < CC_RING_STEPS + 1; i++) {
 		u32 mid = (low + high) / 2;
 
 		if (high - low <= 1)
 			break;
 		s = &ring->slot[(first + mid) & (CC_RING_SLOTS - 1)];
-		if (ack->is_retrans ? !cc_after(s->delivered, ack->prior_delivered)
+		if (ack->is_retrans ? cc_before(s->departs_us, sent_us)
 				    : cc_before(s->snd_nxt, ack->last_end_seq))
 			low = mid;
 		else
 			high = mid;
 	}
+	/* Of those at the very time the first: others are of what was sent after it. */
+	if (ack->is_retrans && low + 1 < have &&
+	    ring->slot[(first + low + 1) & (CC_RING_SLOTS - 1)].departs_us == sent_us)
+		low++;
 	s = &ring->slot[(first + low) & (CC_RING_SLOTS - 1)];
 	ack->lost = conn->lost - s->lost;
 	if (ack->is_retrans) {

@@ -57,6 +57,7 @@ class Ack:
     is_retrans: bool
     is_ack_delayed: bool
     is_probe_answer: bool
+    age_us: int
 
 class Event:
     kind: int

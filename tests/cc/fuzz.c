@@ -67,6 +67,7 @@ static void fill_ack(struct cc_ack *ack, struct cc_conn *conn)
 	ack->is_app_limited = (u8)below(2);
 	ack->is_retrans = (u8)below(2);
 	ack->is_ack_delayed = (u8)below(2);
+	ack->age_us = wild(1000000);
 }
 
 static void drive(const struct cc_algorithm *algorithm, const u32 *params, const char *name)
@@ -101,8 +102,7 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 			event.kind = 1 + below(CC_EVENT_ACK);
 			event.value = event.kind == CC_EVENT_STATE ? below(5) : wild(1000000);
 			event.packets = below(100);
-			if (event.kind == CC_EVENT_SEND)
-				cc_ring_push_native(ring, &conn);
+			cc_ring_take_native(ring, &conn, &event);
 			algorithm->on_event(s, params, &kept, &conn, &event, &ctl);
 			if (event.kind == CC_EVENT_STATE) {
 				conn.prior_ca_state = conn.ca_state;

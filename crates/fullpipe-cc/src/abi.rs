@@ -58,7 +58,7 @@ pub struct Ack {
     pub is_retrans: u8,
     pub is_ack_delayed: u8,
     pub is_probe_answer: u8,
-    pub unused: [u8; 4],
+    pub age_us: u32,
 }
 
 /// `struct cc_event`: anything but an ACK.
@@ -222,7 +222,7 @@ extern "C" {
     pub(crate) static cc_sets: [Set; 0];
     pub(crate) static cc_set_count: u32;
     pub(crate) static cc_ring_bytes: u32;
-    pub(crate) fn cc_ring_push_native(ring: *mut c_void, conn: *const Conn);
+    pub(crate) fn cc_ring_take_native(ring: *mut c_void, conn: *const Conn, event: *const Event);
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
     pub(crate) fn cc_least_burst(kept: *mut Kept, ctl: *mut Ctl) -> u32;
     pub(crate) fn cc_open_ctl_native(kept: *const Kept, flags: u32, ctl: *mut Ctl);

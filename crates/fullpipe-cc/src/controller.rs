@@ -132,13 +132,11 @@ impl Controller {
         }
     }
 
-    /// Anything else happened. A send is put into the ring first.
+    /// Anything else happened. What announces a sending is put into the ring first.
     pub fn on_event(&mut self, conn: &Conn, event: Event, ctl: &mut Ctl) {
-        if event.kind == EventKind::Send as u32 {
-            if let Some(ring) = &mut self.ring {
-                // SAFETY: the ring has cc_ring_bytes bytes.
-                unsafe { abi::cc_ring_push_native(ring.as_mut_ptr().cast(), conn) }
-            }
+        if let Some(ring) = &mut self.ring {
+            // SAFETY: the ring has cc_ring_bytes bytes.
+            unsafe { abi::cc_ring_take_native(ring.as_mut_ptr().cast(), conn, &event) }
         }
         let params = self.params();
         match &mut self.instance {

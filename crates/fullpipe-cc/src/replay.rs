@@ -21,7 +21,7 @@ use crate::controller::Controller;
 use crate::flags;
 use crate::registry::algorithm;
 
-const MAGIC: &[u8; 8] = b"fpcctrc2";
+const MAGIC: &[u8; 8] = b"fpcctrc3";
 const RECORD_ALGORITHM: u32 = 1;
 const RECORD_CALL: u32 = 2;
 const RECORD_LOST: u32 = 3;

@@ -3,7 +3,7 @@
 mod bottleneck;
 
 use bottleneck::{Flow, Path, MSS};
-use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind};
+use fullpipe_cc::{Ack, CaState, Conn, Controller, Ctl, Event, EventKind};
 
 fn limited(rate_mbps: u64, window: u32) -> Path {
     Path {
@@ -43,53 +43,187 @@ fn losses_since_a_packets_sending_are_known_to_a_slots_share() {
     }
 }
 
+/// A sender by hand: it asks before it sends, as tcp_write_xmit() and tcp_xmit_retransmit_queue()
+/// do, and each sending moves the time at which the next may depart.
+struct Sender {
+    cc: Controller,
+    conn: Conn,
+    ctl: Ctl,
+}
+
+/// What Google's tcp_rate_skb_sent() stamps on a packet at each sending.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stamp {
+    at_us: u64,
+    delivered: u32,
+    flight: u32,
+    lost: u32,
+}
+
+impl Sender {
+    fn new() -> Self {
+        let set = fullpipe_cc::set("bbr3").unwrap();
+        let algorithm = fullpipe_cc::algorithm(set.algorithm).unwrap();
+        let mut sender = Self {
+            cc: Controller::new(algorithm, &set.values).unwrap(),
+            conn: Conn {
+                mss_bytes: MSS,
+                cwnd_clamp: u32::MAX,
+                pacing_rate_cap_bytes_per_s: u64::MAX,
+                ..Conn::default()
+            },
+            ctl: Ctl::default(),
+        };
+        sender.ctl.cwnd = 20;
+        sender.wait(1_000_000);
+        sender.cc.init(&sender.conn, &mut sender.ctl);
+        sender
+    }
+
+    fn wait(&mut self, us: u64) {
+        self.conn.now_us += us;
+        self.conn.now_ns = self.conn.now_us * 1000;
+    }
+
+    fn event(&mut self, kind: EventKind, value: u32) {
+        let event = Event {
+            kind: kind as u32,
+            value,
+            ..Event::default()
+        };
+        self.cc.on_event(&self.conn, event, &mut self.ctl);
+    }
+
+    /// A chance to send.
+    fn ask(&mut self) {
+        self.event(EventKind::Send, 0);
+    }
+
+    fn transmit(&mut self) -> Stamp {
+        self.conn.edt_ns = self.conn.edt_ns.max(self.conn.now_ns) + 100_000;
+        self.conn.inflight += 1;
+        Stamp {
+            at_us: self.conn.now_us,
+            delivered: self.conn.delivered,
+            flight: self.conn.inflight,
+            lost: self.conn.lost,
+        }
+    }
+
+    fn send_new(&mut self) -> Stamp {
+        self.wait(100);
+        self.ask();
+        self.conn.snd_nxt += MSS;
+        self.transmit()
+    }
+
+    fn send_many(&mut self, packets: u32) {
+        for _ in 0..packets {
+            self.send_new();
+        }
+    }
+
+    /// The kernel asks again behind a retransmission, for new data that the pacing holds back.
+    fn send_again(&mut self) -> Stamp {
+        self.wait(100);
+        self.ask();
+        let stamp = self.transmit();
+        self.ask();
+        stamp
+    }
+
+    fn deliver(&mut self, packets: u32) {
+        self.conn.delivered += packets;
+        self.conn.inflight -= packets;
+    }
+
+    fn lose(&mut self, packets: u32) {
+        self.conn.lost += packets;
+        self.conn.inflight -= packets;
+    }
+
+    /// The flight and the losses that the algorithm is told of a packet that was sent again.
+    fn told(&mut self, stamp: Stamp) -> (u32, u32) {
+        let mut ack = Ack {
+            prior_us: 1,
+            prior_delivered: stamp.delivered,
+            last_end_seq: MSS,
+            is_retrans: 1,
+            age_us: (self.conn.now_us - stamp.at_us) as u32,
+            ..Ack::default()
+        };
+        self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
+        (ack.tx_inflight, ack.lost)
+    }
+}
+
 #[test]
 fn a_retransmission_is_judged_by_the_flight_that_it_was_sent_into() {
-    // Google's tcp_rate_skb_sent() stamps a packet at each sending. 20 packets are sent and the first
-    // is lost; three ACKs later it is sent again, into a flight of 16.
-    let set = fullpipe_cc::set("bbr3").unwrap();
-    let algorithm = fullpipe_cc::algorithm(set.algorithm).unwrap();
-    let mut cc = Controller::new(algorithm, &set.values).unwrap();
-    let mut conn = Conn {
-        now_us: 1,
-        mss_bytes: MSS,
-        cwnd_clamp: u32::MAX,
-        pacing_rate_cap_bytes_per_s: u64::MAX,
-        ..Conn::default()
-    };
-    let mut ctl = Ctl {
-        cwnd: 20,
-        ..Ctl::default()
-    };
-    let send = Event {
-        kind: EventKind::Send as u32,
-        ..Event::default()
-    };
-    cc.init(&conn, &mut ctl);
-    for _ in 0..20 {
-        cc.on_event(&conn, send, &mut ctl);
-        conn.snd_nxt += MSS;
-        conn.inflight += 1;
-    }
-    conn.delivered += 3;
-    conn.lost += 1;
-    conn.inflight -= 4;
-    cc.on_event(&conn, send, &mut ctl);
-    let prior_delivered = conn.delivered;
-    conn.inflight += 1;
+    // 20 packets are sent and the first is lost; three ACKs later it is sent again.
+    let mut sender = Sender::new();
+    sender.send_many(20);
+    sender.deliver(3);
+    sender.lose(1);
+    let again = sender.send_again();
+    assert_eq!(again.flight, 17);
     for _ in 0..16 {
-        conn.delivered += 1;
-        conn.inflight -= 1;
-        cc.on_event(&conn, send, &mut ctl); // a chance to send that was not taken
+        sender.wait(1_000);
+        sender.deliver(1);
+        sender.ask(); // a chance to send that is not taken
     }
-    let mut ack = Ack {
-        prior_us: 1,
-        prior_delivered,
-        last_end_seq: MSS,
-        is_retrans: 1,
-        ..Ack::default()
-    };
-    conn.lost += 2;
-    cc.on_ack(&conn, &mut ack, &mut ctl);
-    assert_eq!((ack.tx_inflight, ack.lost), (17, 2));
+    sender.lose(1);
+    assert_eq!(sender.told(again), (17, 1));
+}
+
+#[test]
+fn retransmissions_between_two_acks_are_told_apart() {
+    // Nothing is delivered between them, and all come before the same new data.
+    let mut sender = Sender::new();
+    sender.send_many(20);
+    sender.deliver(5);
+    sender.lose(3);
+    let first = sender.send_again();
+    let second = sender.send_again();
+    sender.lose(1);
+    let third = sender.send_again();
+    sender.send_new();
+    for again in [first, second, third] {
+        let lost = sender.conn.lost - again.lost;
+        assert_eq!(sender.told(again), (again.flight, lost), "{again:?}");
+    }
+}
+
+#[test]
+fn what_a_timeout_sends_again_follows_the_loss_of_the_whole_flight() {
+    // tcp_retransmit_timer() asks nobody: tcp_enter_loss() changes the state, then the head leaves.
+    let mut sender = Sender::new();
+    sender.send_many(20);
+    sender.wait(200_000);
+    sender.lose(20);
+    sender.event(EventKind::State, CaState::Loss as u32);
+    let head = sender.transmit();
+    sender.wait(50_000);
+    assert_eq!(sender.told(head), (1, 0));
+}
+
+#[test]
+fn a_retransmission_in_a_large_flight_is_known_to_a_slots_share() {
+    let mut sender = Sender::new();
+    sender.send_many(1_000);
+    sender.deliver(300);
+    sender.lose(300);
+    // More than the ring has places, some of them as the window moves.
+    let stamps: Vec<Stamp> = (0..300)
+        .map(|place| {
+            sender.deliver(u32::from(place % 3 == 0));
+            sender.send_again()
+        })
+        .collect();
+    for stamp in stamps {
+        let (flight, _) = sender.told(stamp);
+        assert!(
+            flight.abs_diff(stamp.flight) <= 1 + 700 / 32,
+            "{flight} {stamp:?}"
+        );
+    }
 }

@@ -139,6 +139,8 @@ facts! { PyAck, ack,
     is_ack_delayed: bool = ack.is_ack_delayed != 0;
     /// Of a tail loss probe that sent data again.
     is_probe_answer: bool = ack.is_probe_answer != 0;
+    /// Us since that packet was sent last.
+    age_us: u32 = ack.age_us;
 }
 
 /// Anything but an ACK (`struct cc_event`).

@@ -869,9 +869,9 @@ impl Sender {
             is_retrans: u8::from(sample.is_retrans),
             is_ack_delayed: u8::from(incoming.is_delayed),
             is_probe_answer: u8::from(incoming.answers_probe),
+            age_us: (self.now_ns / 1000).saturating_sub(self.rate.first_tx_us) as u32,
             tx_inflight: sample.tx_inflight,
             lost: self.lost.wrapping_sub(sample.prior_lost),
-            ..CcAck::default()
         };
         self.gather();
         self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);

@@ -14,7 +14,7 @@ from fullpipe.errors import RunError, UserError
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
 
-_MAGIC = b"fpcctrc2"
+_MAGIC = b"fpcctrc3"
 _RECORD_ALGORITHM = 1
 _MAX_RECORD_BYTES = 64 * 1024
 

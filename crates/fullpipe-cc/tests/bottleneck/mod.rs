@@ -364,6 +364,7 @@ impl Flow {
             prior_inflight,
             last_end_seq: ((packet.id + 1) as u32).wrapping_mul(MSS),
             is_app_limited: u8::from(packet.app_limited),
+            age_us: rtt_us as u32,
             ..Ack::default()
         };
         if self.cc.wants(flags::WANTS_RTT) {
