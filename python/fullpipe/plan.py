@@ -6,7 +6,6 @@ bytes and a flow's name is made.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -242,6 +241,10 @@ def without_seed(plan: Mapping[str, Any], start_spread_ns: int) -> dict[str, Any
 def _start_offset_ns(spread_ns: int, seed: int | None, index: int) -> int:
     """Uniform in [0, spread], for the flow of this index; from a stream of its own, which no other
     random number of a run shares."""
+    if spread_ns == 0:
+        return 0
+    import hashlib  # OpenSSL: only where something is drawn
+
     digest = hashlib.sha256(f"start_spread {seed} {index}".encode()).digest()
     return int.from_bytes(digest[:8], "little") % (spread_ns + 1)
 

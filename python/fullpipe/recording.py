@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -206,7 +204,7 @@ def write_recording(
     path = Path(path)
     if path.exists():
         raise UserError(f"{path}: exists already; name another folder with --out")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.partial")
     try:
         partial.mkdir(parents=True)
         own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
@@ -223,7 +221,10 @@ def write_recording(
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if partial.exists():
+            import shutil  # compressors and all
+
+            shutil.rmtree(partial, ignore_errors=True)
     return Recording.open(path)
 
 

@@ -7,7 +7,6 @@ every line; a plan carries a file's name and the hash of its content. `trace_gen
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,5 +81,7 @@ def _read(path: str, _stamp: tuple[int, int], kind: str) -> Trace:
             value = _native.traces.delays(str(whole), 1)[0][1]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    import hashlib  # OpenSSL: only where there are traces
+
     with whole.open("rb") as file:
         return Trace(str(whole), hashlib.file_digest(file, "sha256").hexdigest(), value)

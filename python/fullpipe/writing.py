@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ def aside(path: Path) -> Iterator[Path]:
     was there is whole until then, also on a full disk. Makes the folder.
 
     Raises UserError where it cannot be written."""
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.{secrets.token_hex(4)}{path.suffix}")
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield partial

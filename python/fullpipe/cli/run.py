@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tomli_w
-
 from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import engines
 from fullpipe.cli.ending import INTERRUPTED, fail
@@ -94,7 +92,7 @@ def run(
         _run_instead(document, cc)
     # As it was written, comments included, where nothing was changed.
     asis = scenario.is_file() and not set_ and cc is None
-    toml = scenario.read_text(encoding="utf-8") if asis else tomli_w.dumps(document)
+    toml = scenario.read_text(encoding="utf-8") if asis else _written(document)
     parsed = make_scenario(document, str(scenario))
     try:
         engine_of(engine).check(resolve(parsed))
@@ -210,6 +208,12 @@ def _pages(
 
         lines += [f"figure: {path}" for path in write_figures(recordings, figures)]
     return lines
+
+
+def _written(document: dict[str, Any]) -> str:
+    import tomli_w  # only where the document was changed
+
+    return tomli_w.dumps(document)
 
 
 def _run_instead(document: dict[str, Any], cc: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 import signal
-import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import fullpipe
 from fullpipe import cc_sets, outside
 from fullpipe.engines.base import RunResult, engine
-from fullpipe.engines.child import die_with_parent
-from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError, UserError
 from fullpipe.files import checkout
 from fullpipe.plan import cc_choices
@@ -155,6 +152,9 @@ def _run_pool(
     import multiprocessing  # what one run has no time for
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
+    from fullpipe.engines.child import die_with_parent
+    from fullpipe.engines.scratch import scratch
+
     outcome = Outcome()
     workers = min(len(plans), jobs or os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
@@ -263,7 +263,7 @@ def record_result(
         "options": {name: str(options[name]) for name in _DECIDING if name in options},
         "fullpipe_version": fullpipe.__version__,
         "git_commit": git_commit(),
-        "python": platform.python_version(),
+        "python": sys.version.split()[0],
         "plan": dict(plan),
         "seed": plan["seed"],
         "warmup_ns": warmup_ns(scenario_toml),
@@ -306,6 +306,8 @@ def git_commit() -> str | None:
     folder = checkout()
     if folder is None:  # installed, and maybe inside somebody else's repository
         return None
+    import subprocess  # an installed program has no commit to ask for
+
     command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,8 @@ class SpooledRows:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
+        import tempfile  # most runs have no rows to keep
+
         # Open as long as this is; the table that maps it needs it no more.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._writer: pa.RecordBatchStreamWriter | None = None

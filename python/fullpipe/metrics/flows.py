@@ -73,13 +73,24 @@ def phase_shares(view: View, flow_id: int) -> dict[str, float]:
     }
 
 
+def quantile(known: Floats, which: Sequence[float]) -> Floats:
+    """What `np.quantile` gives for finite values, to the bit; that loads NumPy's masked arrays."""
+    places = (known.size - 1) * np.asarray(which, dtype=np.float64)
+    below = np.floor(places).astype(np.intp)
+    above = np.minimum(below + 1, known.size - 1)
+    ordered = np.partition(known, sorted({*below.tolist(), *above.tolist()}))
+    low, high, share = ordered[below], ordered[above], places - below
+    step = high - low
+    return np.where(share >= 0.5, high - step * (1 - share), low + step * share)
+
+
 def quantiles(values: Floats, which: tuple[float, ...]) -> list[float | None]:
     """Quantiles (linear interpolation, NumPy's default) of the values that are not NaN; None
     where there are none."""
     known = values[~np.isnan(values)]
     if not known.size:
         return [None for _ in which]
-    return [float(value) for value in np.quantile(known, which)]
+    return [float(value) for value in quantile(known, which)]
 
 
 def spread(values: Floats, keys: Sequence[str]) -> dict[str, float | None]:
@@ -89,7 +100,7 @@ def spread(values: Floats, keys: Sequence[str]) -> dict[str, float | None]:
     if not known.size:
         return dict.fromkeys(keys)
     points = [key for key in keys if key != "mean"]
-    found = np.quantile(known, [_QUANTILES[key] for key in points])
+    found = quantile(known, [_QUANTILES[key] for key in points])
     figures = {"mean": float(known.mean()), **dict(zip(points, map(float, found), strict=True))}
     return {key: figures[key] for key in keys}
 

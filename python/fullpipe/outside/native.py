@@ -48,11 +48,6 @@ _ERROR = re.compile(r"^(.*?:\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.M)
 _LINK = re.compile(r"^(?:.*?ld: )?(.*?:\d+|.*?): undefined reference to [`'](\w+)'", re.M)
 
 
-def is_outside(algorithm: str | None) -> bool:
-    """Whether a plan's algorithm came from a file."""
-    return algorithm is not None and "@" in algorithm
-
-
 @cache
 def load(identity: str) -> dict[str, Any]:
     """Makes the algorithm of a file known to this process (sim, replay, reading of states); returns

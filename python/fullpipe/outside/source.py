@@ -4,11 +4,9 @@ the contract's rules can be seen without a compiler. Must never compile.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +68,7 @@ class Source:
     def sha256(self) -> str:
         """Of the files, their names included."""
         text = json.dumps([self.main, self.files], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _sha256(text)
 
     @property
     def id(self) -> str:
@@ -78,7 +76,7 @@ class Source:
         headers."""
         text = self.sha256 + self.contract_sha256 + (self.name if self.is_class else "")
         kind = (f"py:{HANDED}" if self.is_handed else "py:") if self.is_class else ""
-        return f"{kind}{self.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return f"{kind}{self.name}@{_sha256(text)[:12]}"
 
     def place(self, text: str) -> str:
         """A compiler's words with the user's files instead of the cache's."""
@@ -188,7 +186,14 @@ def _put(source: Source, folder: Path) -> None:
     try:
         partial.rename(folder)
     except OSError:  # another process was first
+        import shutil
+
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def is_outside(algorithm: str | None) -> bool:
+    """Whether a plan's algorithm came from a file."""
+    return algorithm is not None and "@" in algorithm
 
 
 def folder_of(identity: str) -> Path:
@@ -204,7 +209,15 @@ def blanked(text: str) -> str:
     )
 
 
+def _sha256(text: str) -> str:
+    import hashlib  # OpenSSL: most programs run no file
+
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _contract() -> str:
+    import hashlib
+
     digest = hashlib.sha256()
     for folder in (shipped("cc"), shipped("bpf")):
         for file in sorted(folder.glob("*.[ch]")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -119,6 +118,8 @@ def _points(path: Path, rows: list[tuple[int, list[float]]], sizes: list[int]) -
 
 
 def _rows(path: Path) -> Iterable[tuple[int, list[float]]]:
+    import csv  # few runs read sizes
+
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(MAX_FILE_BYTES + 1)
