@@ -3,11 +3,13 @@
 For each trace: share, goodput, mean cwnd, median queueing delay, and time in each phase, measured
 by the same code on both sides, from 3 s after the last flow's start to the end. A trace is one draw
 of what may be a chaotic contest, so the mean over our seeds is held against it, and it is told in
-how many seeds each figure alone is within its target. Recordings are kept in build/bench and found
-again as long as nothing that decides their content changed.
+how many seeds each figure alone is within its target. From 19 seeds on it is told too whether the
+trace lies inside the central 95 % of what the seeds span in share, goodput and queue, each figure
+by itself and all together (inside.py). Recordings are kept in build/bench and found again as long
+as nothing that decides their content changed.
 
 Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
-[--own-tcp | --tcp 6.12] [--lumps] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
+[--tcp 6.12] [--lumps] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
 kernel and ours over time, one above the other. `--markdown docs/fidelity.md` writes the engine's
 table there, between its marks. Where a flow's name stands behind a figure, the figure is that of
 the worst one.
@@ -23,12 +25,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from inside import CENTRAL, LEAST_RUNS, Place, place
 from runs import recordings
 from trace_figures import draw_pair
 from traces import FOLDERS, Trace, load
 
 from fullpipe.metrics import View, phase_shares, queue_delay_rttmin
 from fullpipe.recording import Recording
+from fullpipe.units import parse_time
 
 #: (engine, whose kernel) -> most that each figure may differ: shares absolute, goodput and cwnd
 #: relative, queueing delay in RTTmin, phases as shares of time. The VM's are given for BBRv3 only.
@@ -48,13 +52,18 @@ RELATIVE = {"goodput", "cwnd"}
 #: What a figure is shown in: shares of time as points.
 SCALE = {"goodput": 1e-6, "phase": 100.0}
 DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
-#: host.tcp of the traces' kernels: v3 was on 6.12, v2 on 6.1. Their stable releases are not known.
-OWN_TCP = {"bbr3-linux": "6.12", "bbr2": "6.4"}
+#: host.tcp of the traces' kernels: v3 was on 6.12, v2 on 6.1. Which stable releases is not said:
+#: late ones, as s04's share and s02's goodput and queue say, which 6.12 as released misses by far.
+OWN_TCP = {"bbr3-linux": "6.18", "bbr2": "6.1"}
 #: The traces' one processor read the queues for some 10 ms every 110 ms, and left packets alone for
 #: a scheduler's tick at HZ = 250, as extra_acked says. `--lumps` lets no ACK through for so long.
 LUMP_EVERY_MS, LUMP_MS = 110, 4
 #: More flows of one congestion control than this are interchangeable: their mean is compared.
 MAX_FLOWS_EACH = 2
+#: What is held against the seeds' span; cwnd and phases follow from it.
+JUDGED = ("share", "goodput", "queue")
+#: Flows that begin within so much of each other are interchangeable if their controls are.
+TOGETHER_S = 1
 #: kind -> what or whom -> value.
 Figures = dict[str, dict[str, float]]
 
@@ -159,7 +168,50 @@ def _line(kind: str, trace: Trace, kernel: Figures, ours: Sequence[Figures], eng
     )  # fmt: skip
 
 
-def text(trace: Trace, lines: Sequence[Line]) -> str:
+def judged(trace: Trace, run: Figures) -> dict[str, float]:
+    """One number for each judged kind: of interchangeable flows the winner's share."""
+    flows, shares = trace.document["flow"], run["share"]
+    starts_s = [parse_time(flow["start"]) / 1e9 for flow in flows]
+    is_alike = len({flow["cc"] for flow in flows}) == 1
+    if is_alike and max(starts_s) - min(starts_s) < TOGETHER_S:
+        share = max(shares.values())
+    else:
+        share = next(iter(shares.values()))
+    numbers = {"share": share, "goodput": run["goodput"]["all"], "queue": run["queue"][""]}
+    return {kind: numbers[kind] for kind in JUDGED if kind != "share" or len(shares) > 1}
+
+
+def sentence(found: Place) -> str:
+    """A trace's place among the seeds."""
+    parts = [
+        f"{kind} {value:+.1f}{' OUT' * (kind in found.outside)}"
+        for kind, value in found.deviations.items()
+    ]
+    verdict = "inside" if found.is_inside else "OUT"
+    return (
+        f"{', '.join(parts)} (of {found.bound:.1f} standard deviations); "
+        f"together {verdict} (p {found.together:.2f})"
+    )
+
+
+def summary(places: Sequence[Place]) -> str:
+    """All traces' places, and what chance would leave inside."""
+    whole = len(places)
+    alone = sum(not found.outside for found in places)
+    expected = sum(CENTRAL ** len(found.deviations) for found in places)
+    sides = []
+    for kind in JUDGED:
+        values = [found.deviations[kind] for found in places if kind in found.deviations]
+        high, low = sum(v > 1 for v in values), sum(v < -1 for v in values)
+        sides.append(f"{kind} {high} above and {low} below of {len(values)}")
+    return (
+        f"inside with all figures together: {sum(found.is_inside for found in places)} of {whole}\n"
+        f"inside with every figure by itself: {alone} of {whole} (by chance {expected:.1f})\n"
+        f"traces beyond one standard deviation: {'; '.join(sides)}"
+    )
+
+
+def text(trace: Trace, lines: Sequence[Line], found: Place | None) -> str:
     """A trace's table, at most 100 columns wide."""
     rows = [f"{trace.key}: {trace.title}"]
     for line in lines:
@@ -173,6 +225,8 @@ def text(trace: Trace, lines: Sequence[Line]) -> str:
         if line.target is not None:
             row += f" {line.mark:<4} {line.within}/{line.seeds}"
         rows.append(row)
+    if found is not None:
+        rows.append(f"  {sentence(found)}")
     return "\n".join(rows)
 
 
@@ -183,19 +237,16 @@ def _difference(line: Line) -> str:
     return f"{line.differs * scale:+.{DIGITS[line.kind]}f}"
 
 
-def markdown(compared: Sequence[tuple[Trace, Sequence[Line]]]) -> str:
+def markdown(compared: Sequence[tuple[Trace, Sequence[Line], Place | None]]) -> str:
     """All traces as one table for docs/fidelity.md."""
-    rows = [
-        "| trace | " + " | ".join(TITLES[kind] for kind in TITLES) + " |",
-        "|---" * (1 + len(TITLES)) + "|",
-    ]
-    for trace, lines in compared:
-        cells = {line.kind: _cell(line) for line in lines}
-        rows.append(
-            f"| {trace.key}: {trace.title} | "
-            + " | ".join(cells.get(kind, "") for kind in TITLES)
-            + " |"
-        )
+    is_judged = any(found for *_, found in compared)
+    titles = ["trace", *TITLES.values(), *["off by, standard deviations"] * is_judged]
+    rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+    for trace, lines, found in compared:
+        of = {line.kind: _cell(line) for line in lines}
+        cells = [f"{trace.key}: {trace.title}", *(of.get(kind, "") for kind in TITLES)]
+        cells += [sentence(found)] if found else [""] * is_judged
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -249,9 +300,7 @@ def main() -> None:
         "--background-processes", type=int, default=0, metavar="N",
         help="vm: started every 100 ms on the measured host, as the traces' queues were read",
     )  # fmt: skip
-    whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the newest")
-    whose.add_argument("--own-tcp", action="store_true", help="sim: TCP as in the traces' kernels")
+    parser.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the traces' kernels'")
     parser.add_argument(
         "--lumps", action="store_true", help="sim: ACKs held as the traces' host did"
     )
@@ -267,12 +316,12 @@ def main() -> None:
     traces = [t for t in traces if wanted is None or t.key in wanted]
     count = options.background_processes
     extra = {"background_processes": str(count)} if count else {}
-    compared, missed = [], 0
+    compared, missed = list[tuple[Trace, Sequence[Line], Place | None]](), 0
     for trace in traces:
         # Nothing but the starts differs between seeds before the first loss.
         spread = {"start_spread": "5ms"} if seeds > 1 else {}
-        tcp = OWN_TCP[trace.version] if options.own_tcp else options.tcp
-        host = trace.document["host"] | ({"tcp": tcp} if tcp else {})
+        tcp = {"tcp": options.tcp or OWN_TCP[trace.version]} if options.engine == "sim" else {}
+        host = trace.document["host"] | tcp
         document = with_lumps(trace.document) if options.lumps else trace.document
         documents = [
             {**document, **spread, "host": host, "seed": seed} for seed in range(1, seeds + 1)
@@ -280,13 +329,18 @@ def main() -> None:
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)
-            lines = compare(trace, measure(kernel), [measure(run) for run in made], options.engine)
+            theirs, ours = measure(kernel), [measure(run) for run in made]
+            lines = compare(trace, theirs, ours, options.engine)
+            found = None
+            if seeds >= LEAST_RUNS:
+                found = place(judged(trace, theirs), [judged(trace, run) for run in ours])
             if options.out is not None:
                 draw_pair(kernel, made[0], trace.title, options.out / f"{trace.key}.png")
-        compared.append((trace, lines))
+        compared.append((trace, lines, found))
         missed += sum(line.mark == "MISS" for line in lines)
         if options.markdown is None:
-            print(text(trace, lines), flush=True)
+            print(text(trace, lines, found), flush=True)
+    places = [found for *_, found in compared if found is not None]
     if options.markdown is not None:
         table = f"Mean of {seeds} seed{'s' if seeds > 1 else ''}.\n\n{markdown(compared)}"
         if options.markdown.name:
@@ -298,6 +352,8 @@ def main() -> None:
             f"columns: kernel, mean of {seeds} seed(s) of ours (least to most), difference, "
             f"verdict, seeds within\n{missed} figure(s) beyond their target"
         )
+        if places:
+            print(summary(places))
 
 
 if __name__ == "__main__":

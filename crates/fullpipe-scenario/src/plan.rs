@@ -537,21 +537,23 @@ pub enum Pacing {
 }
 
 /// The Linux release whose TCP the hosts have, among those between which a rule changed that decides
-/// contests in small buffers. Each has what the ones before it have.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+/// contests in small buffers. Stable releases take changes over, so that a younger 6.1 has some that
+/// an older 6.4 lacks: each rule says who has it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub enum TcpRules {
-    /// Before any of the changes below.
+    /// As released; before any of the changes below.
     #[serde(rename = "5.13")]
     Linux5_13,
-    /// Whoever was limited by the window in this round trip stays so (tcp_cwnd_validate(), in 6.1).
+    /// As its stable releases have been since late 2025 (Debian 12's).
+    #[serde(rename = "6.1")]
+    Linux6_1,
+    /// As released.
     #[serde(rename = "6.4")]
     Linux6_4,
-    /// A full packet with PSH is acknowledged by a reader at once (tcp_measure_rcv_mss(), in 6.6).
-    /// Bursts do not end where a buffer of the write queue does (tcp_grow_skb(), in 6.10).
+    /// As released.
     #[serde(rename = "6.12")]
     Linux6_12,
-    /// A single packet waits for a second one only if an ACK is due within 1 ms, instead of half a
-    /// round trip (tcp_tso_should_defer(); in stable releases of late 2025 too, 6.12's among them).
+    /// As released, and as stable releases of 6.12 have been since late 2025.
     #[serde(rename = "6.18")]
     #[default]
     Linux6_18,
@@ -561,6 +563,29 @@ impl TcpRules {
     /// What holds where nothing is said.
     pub fn is_newest(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whoever was limited by the window in this round trip stays so (tcp_cwnd_validate(), in 6.1).
+    pub fn keeps_being_limited(self) -> bool {
+        self != Self::Linux5_13
+    }
+
+    /// A full packet with PSH is acknowledged by a reader at once (tcp_measure_rcv_mss(), in 6.6 and
+    /// in stable releases since October 2023).
+    pub fn acknowledges_pushed(self) -> bool {
+        matches!(self, Self::Linux6_1 | Self::Linux6_12 | Self::Linux6_18)
+    }
+
+    /// Bursts do not end where a buffer of the write queue does (tcp_grow_skb(), in 6.10; a feature,
+    /// which stable releases do not take).
+    pub fn grows_bursts(self) -> bool {
+        matches!(self, Self::Linux6_12 | Self::Linux6_18)
+    }
+
+    /// A single packet waits for a second one only if an ACK is due within 1 ms, instead of half a
+    /// round trip (tcp_tso_should_defer(); in stable releases of late 2025 too).
+    pub fn defers_briefly(self) -> bool {
+        matches!(self, Self::Linux6_1 | Self::Linux6_18)
     }
 }
 

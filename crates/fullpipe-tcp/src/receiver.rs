@@ -206,7 +206,7 @@ impl Receiver {
             self.echo_ns = data.departs_ns;
         }
         let is_short = data.payload_bytes < self.config.mss_bytes;
-        self.pushed |= data.push && (is_short || self.config.rules >= TcpRules::Linux6_12);
+        self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
         self.event_data(now_ns);
         self.adjust_space(now_ns);
         // A PSH or FIN ends what GRO gathers (tcp_gro_receive()).

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fullpipe_cc::{flags, CaState, EventKind};
-use fullpipe_scenario::{Pacing, TcpRules};
+use fullpipe_scenario::Pacing;
 
 use crate::packet::{Data, Run};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
@@ -232,7 +232,7 @@ impl Sender {
     /// 6.10 a burst takes from the second what the first lacks (tcp_grow_skb()); before, no burst
     /// reached beyond its end.
     fn head_packets(&mut self, unsent: u32) -> u32 {
-        if self.config.rules >= TcpRules::Linux6_12 {
+        if self.config.rules.grows_bursts() {
             return unsent;
         }
         let is_last = self.data_end() <= self.head_end;
@@ -269,7 +269,7 @@ impl Sender {
         // due within half a round trip.
         let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
         let ack_at_ns = self.board.get(self.snd_una).at_ns + srtt_ns;
-        let patience_ns = if self.config.rules >= TcpRules::Linux6_18 {
+        let patience_ns = if self.config.rules.defers_briefly() {
             NS_PER_MS.min(srtt_ns / 2)
         } else {
             srtt_ns / 2
@@ -281,7 +281,7 @@ impl Sender {
     fn validate_cwnd(&mut self, limited: bool) {
         let grew = self.packets_out() > self.max_packets_out;
         // Until 6.1 a larger flight that the window did not limit made it forget that it had.
-        let is_news = if self.config.rules >= TcpRules::Linux6_4 {
+        let is_news = if self.config.rules.keeps_being_limited() {
             limited || !self.is_cwnd_limited && grew
         } else {
             grew

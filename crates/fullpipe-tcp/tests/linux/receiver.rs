@@ -115,22 +115,26 @@ fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
 
 #[test]
 fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
-    // tcp_measure_rcv_mss() noted ICSK_ACK_PUSHED for less than rcv_mss.
-    let older = ReceiverConfig {
-        rules: TcpRules::Linux6_4,
-        low_water_bytes: 1,
-        ..fixed()
-    };
-    let acked = |payload_bytes: u32| {
-        let (mut receiver, now_ns) = settled(older.clone(), 32);
+    // tcp_measure_rcv_mss() noted ICSK_ACK_PUSHED for less than rcv_mss. Stable releases have had the
+    // change since October 2023, 6.1's among them; 6.4 had no more of them by then.
+    let acked = |rules: TcpRules, payload_bytes: u32| {
+        let older = ReceiverConfig {
+            rules,
+            low_water_bytes: 1,
+            ..fixed()
+        };
+        let (mut receiver, now_ns) = settled(older, 32);
         let packet = Data {
             payload_bytes,
             ..pushed(32, now_ns)
         };
         receiver.on_data(now_ns, &packet).is_some()
     };
-    assert!(!acked(MSS));
-    assert!(acked(MSS - 1));
+    for rules in [TcpRules::Linux5_13, TcpRules::Linux6_4] {
+        assert!(!acked(rules, MSS), "{rules:?}");
+        assert!(acked(rules, MSS - 1), "{rules:?}");
+    }
+    assert!(acked(TcpRules::Linux6_1, MSS));
 }
 
 #[test]

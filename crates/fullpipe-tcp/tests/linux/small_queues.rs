@@ -201,7 +201,7 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
     };
     let fours = |count: usize, rest: &[usize]| [&vec![4; count], rest].concat();
     let (wide, narrow) = (1 << 30, 65_536);
-    for old in [TcpRules::Linux5_13, TcpRules::Linux6_4] {
+    for old in [TcpRules::Linux5_13, TcpRules::Linux6_1, TcpRules::Linux6_4] {
         let buffer = fours(11, &[1]);
         let rest = fours(2, &[2]);
         assert_eq!(
@@ -278,17 +278,19 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
         sender.write(2);
         sends(&mut sender, now_ns).len()
     };
-    let newest = TcpRules::Linux6_18;
-    for due_ns in [0, MS / 2, MS] {
-        assert_eq!(sent(newest, RTT, due_ns), 0, "{due_ns}");
+    // 6.1 as its stable releases have it.
+    for newer in [TcpRules::Linux6_1, TcpRules::Linux6_18] {
+        for due_ns in [0, MS / 2, MS] {
+            assert_eq!(sent(newer, RTT, due_ns), 0, "{newer:?} {due_ns}");
+        }
+        for due_ns in [MS + 1, RTT / 2, RTT - 1] {
+            assert_eq!(sent(newer, RTT, due_ns), 1, "{newer:?} {due_ns}");
+        }
+        assert_eq!(
+            (sent(newer, MS, MS / 2), sent(newer, MS, MS / 2 + 1)),
+            (0, 1)
+        );
     }
-    for due_ns in [MS + 1, RTT / 2, RTT - 1] {
-        assert_eq!(sent(newest, RTT, due_ns), 1, "{due_ns}");
-    }
-    assert_eq!(
-        (sent(newest, MS, MS / 2), sent(newest, MS, MS / 2 + 1)),
-        (0, 1)
-    );
     // Earlier kernels waited for half a round trip.
     for older in [TcpRules::Linux5_13, TcpRules::Linux6_4, TcpRules::Linux6_12] {
         assert_eq!(
