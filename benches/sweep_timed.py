@@ -20,7 +20,7 @@ _spent_s = 0.0
 class _Timed(Rows):
     """A worker's rows, which tell what the simulator took."""
 
-    def simulate(self, runs: Sequence[tuple[Facts, str]]) -> list[tuple[int, Exception]]:
+    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """The runs, their CPU time added and told."""
         global _spent_s
         before_s = self.simulator_s

@@ -113,7 +113,7 @@ class Measures:
     @property
     def simulator_s(self) -> float: ...
     def simulate(
-        self, runs: Sequence[tuple[str, int, int, str, float | None, int]]
+        self, runs: Sequence[tuple[bytes, int, int, str, float | None, int]]
     ) -> list[tuple[int, Exception]]: ...
     def add_recorded(
         self,

@@ -122,7 +122,7 @@ def test_what_is_measured_in_memory_is_what_is_measured_of_the_recording(tmp_pat
         plan = resolve(scenario)
         facts = facts_of("key", plan, plan["seed"], "sim", scenario.warmup)
         rows = Rows()
-        assert rows.simulate([(facts, json.dumps(plan))]) == []
+        assert rows.simulate([(facts, json.dumps(plan).encode())]) == []
         in_memory = rows.take()
         run_scenario(scenario, tomli_w.dumps(document), [tmp_path / str(index)])
         recording = Recording.open(tmp_path / str(index))

@@ -66,58 +66,78 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Those of a run in memory, with the samples of this queue.
-    pub fn of(tables: Tables, queue: &str) -> Self {
-        let mut found = Self::default();
+    /// Becomes those of a run in memory, with the samples of this queue. Many runs one after another
+    /// use the same memory.
+    pub fn become_of(&mut self, tables: Tables, queue: &str) {
+        self.clear();
         for row in tables.flows {
-            let flows = &mut found.flows;
+            let flows = &mut self.flows;
             flows.flow.push(row.flow);
             flows.cc.push(row.cc);
             flows.direction.push(row.direction);
             flows.start_us.push(row.start_us as f64);
             flows.completion_us.push(real(row.completion_us));
         }
-        let rows = &tables.flow_samples;
-        found.flow_samples = FlowSamples {
-            t_us: rows.iter().map(|row| row.t_us as f64).collect(),
-            flow_id: rows.iter().map(|row| row.flow_id as usize).collect(),
-            srtt_us: rows.iter().map(|row| real(row.srtt_us)).collect(),
-            min_rtt_us: rows.iter().map(|row| real(row.min_rtt_us)).collect(),
-            cwnd_packets: rows.iter().map(|row| row.cwnd_packets as f64).collect(),
-            counters: rows
-                .iter()
-                .map(|row| {
-                    [
-                        row.bytes_delivered as f64,
-                        row.packets_sent as f64,
-                        row.packets_retransmitted as f64,
-                    ]
-                })
-                .collect(),
-        };
-        let rows = || tables.queue_samples.iter().filter(|row| row.queue == queue);
-        found.queue_samples = QueueSamples {
-            t_us: rows().map(|row| row.t_us as f64).collect(),
-            queue_bytes: rows().map(|row| row.queue_bytes as f64).collect(),
-            counters: rows()
-                .map(|row| {
-                    [
-                        row.sent_bytes as f64,
-                        row.sent_packets as f64,
-                        row.dropped_packets as f64,
-                        row.marked_packets as f64,
-                        row.random_lost_packets as f64,
-                        row.random_marked_packets as f64,
-                    ]
-                })
-                .collect(),
-        };
-        let rows = &tables.ping_samples;
-        found.ping_samples = PingSamples {
-            t_us: rows.iter().map(|row| row.t_us as f64).collect(),
-            rtt_us: rows.iter().map(|row| real(row.rtt_us)).collect(),
-        };
-        found
+        for row in &tables.flow_samples {
+            let samples = &mut self.flow_samples;
+            samples.t_us.push(row.t_us as f64);
+            samples.flow_id.push(row.flow_id as usize);
+            samples.srtt_us.push(real(row.srtt_us));
+            samples.min_rtt_us.push(real(row.min_rtt_us));
+            samples.cwnd_packets.push(row.cwnd_packets as f64);
+            samples.counters.push([
+                row.bytes_delivered as f64,
+                row.packets_sent as f64,
+                row.packets_retransmitted as f64,
+            ]);
+        }
+        let rows = tables.queue_samples.iter();
+        for row in rows.filter(|row| row.queue == queue) {
+            let samples = &mut self.queue_samples;
+            samples.t_us.push(row.t_us as f64);
+            samples.queue_bytes.push(row.queue_bytes as f64);
+            samples.counters.push([
+                row.sent_bytes as f64,
+                row.sent_packets as f64,
+                row.dropped_packets as f64,
+                row.marked_packets as f64,
+                row.random_lost_packets as f64,
+                row.random_marked_packets as f64,
+            ]);
+        }
+        for row in &tables.ping_samples {
+            self.ping_samples.t_us.push(row.t_us as f64);
+            self.ping_samples.rtt_us.push(real(row.rtt_us));
+        }
+    }
+
+    fn clear(&mut self) {
+        let Self {
+            flows,
+            flow_samples,
+            queue_samples,
+            ping_samples,
+        } = self;
+        for texts in [&mut flows.flow, &mut flows.cc, &mut flows.direction] {
+            texts.clear();
+        }
+        for numbers in [
+            &mut flows.start_us,
+            &mut flows.completion_us,
+            &mut flow_samples.t_us,
+            &mut flow_samples.srtt_us,
+            &mut flow_samples.min_rtt_us,
+            &mut flow_samples.cwnd_packets,
+            &mut queue_samples.t_us,
+            &mut queue_samples.queue_bytes,
+            &mut ping_samples.t_us,
+            &mut ping_samples.rtt_us,
+        ] {
+            numbers.clear();
+        }
+        flow_samples.flow_id.clear();
+        flow_samples.counters.clear();
+        queue_samples.counters.clear();
     }
 }
 

@@ -34,18 +34,22 @@ impl Window {
 }
 
 /// How much a counter grew within the window; it begins with 0. Gets its samples in the order of time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth<const N: usize> {
     at_start: [f64; N],
     at_end: [f64; N],
 }
 
-impl<const N: usize> Growth<N> {
-    pub(crate) const NONE: Self = Self {
-        at_start: [0.0; N],
-        at_end: [0.0; N],
-    };
+impl<const N: usize> Default for Growth<N> {
+    fn default() -> Self {
+        Self {
+            at_start: [0.0; N],
+            at_end: [0.0; N],
+        }
+    }
+}
 
+impl<const N: usize> Growth<N> {
     pub(crate) fn add(&mut self, window: &Window, t_us: f64, counters: [f64; N]) {
         let t_us = t_us / 1e6 * 1e6; // as a time in seconds is told
         if t_us <= window.start_s * 1e6 + 1.0 {

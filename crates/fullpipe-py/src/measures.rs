@@ -1,18 +1,19 @@
 //! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-measures).
 
 use fullpipe_measures::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
+use fullpipe_scenario::{Column, Table};
 use nix::time::{clock_gettime, ClockId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::PyDict;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::sim::tables_of;
 use crate::tables;
 
 /// A plan (JSON), and what is known beside it: warm-up and duration (ns), the queue of the bottleneck,
 /// its rate (None: not limited), the base RTT (ns).
-type Run = (PyBackedStr, u64, u64, PyBackedStr, Option<f64>, u64);
+type Run = (PyBackedBytes, u64, u64, PyBackedStr, Option<f64>, u64);
 
 /// Measures runs, one after another.
 #[pyclass(name = "Measures", module = "fullpipe._native")]
@@ -36,17 +37,21 @@ impl PyMeasures {
     /// places of those that could not be run, which are not added, with what `sim.run` raises.
     fn simulate(&mut self, py: Python<'_>, runs: Vec<Run>) -> PyResult<Vec<(usize, PyErr)>> {
         let mut failures = Vec::new();
+        let mut samples = Samples::default();
         for (place, (plan, warmup_ns, duration_ns, queue, rate_bps, rtt_ns)) in
             runs.iter().enumerate()
         {
             py.check_signals()?;
             let begin_s = thread_cpu_s();
-            let found = tables_of(py, plan);
+            let found = std::str::from_utf8(plan)
+                .map_err(PyErr::from)
+                .and_then(|plan| tables_of(py, plan));
             self.simulator_s += thread_cpu_s() - begin_s;
             match found {
                 Ok(tables) => {
                     let facts = facts(*warmup_ns, *duration_ns, *rate_bps, *rtt_ns);
-                    self.measures.add(Samples::of(tables, queue), &facts);
+                    samples.become_of(tables, queue);
+                    self.measures.add(&mut samples, &facts);
                 }
                 Err(error) => failures.push((place, error)),
             }
@@ -68,20 +73,50 @@ impl PyMeasures {
         rtt_ns: u64,
     ) -> PyResult<()> {
         let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
-        self.measures.add(samples(tables)?, &facts);
+        self.measures.add(&mut samples(tables)?, &facts);
         Ok(())
     }
 
-    /// Tables `runs`, `flows` and `path` as `sim.run` gives tables: a row a run in its order, of
-    /// `flows` one a flow, with the number of its run. Nothing is left.
+    /// Tables `runs`, `flows` and `path` as `sim.run` gives tables, but for text, which is where each
+    /// value ends (32-bit, little-endian) and all values in a row: a row a run in its order, of `flows`
+    /// one a flow, with the number of its run. Nothing is left.
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(py);
         for table in std::mem::take(&mut self.measures).into_tables() {
             let name = table.name;
-            result.set_item(name, tables::columns(py, table)?)?;
+            let (texts, numbers) = table
+                .columns
+                .into_iter()
+                .partition(|(_, column)| matches!(column, Column::Text(_)));
+            let numbers = Table {
+                name,
+                columns: numbers,
+            };
+            let columns = tables::columns(py, numbers)?;
+            for (name, column) in texts as Vec<(&str, Column)> {
+                if let Column::Text(values) = column {
+                    columns.set_item(name, ("text", joined(py, &values)))?;
+                }
+            }
+            result.set_item(name, columns)?;
         }
         Ok(result)
     }
+}
+
+/// Where each text ends, the beginning of the first included, and all of them in a row.
+fn joined<'py>(py: Python<'py>, texts: &[String]) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
+    let mut end = 0i32;
+    let mut ends = Vec::with_capacity(4 * (texts.len() + 1));
+    ends.extend(end.to_le_bytes());
+    for text in texts {
+        end += text.len() as i32;
+        ends.extend(end.to_le_bytes());
+    }
+    (
+        PyBytes::new(py, &ends),
+        PyBytes::new(py, texts.concat().as_bytes()),
+    )
 }
 
 fn thread_cpu_s() -> f64 {

@@ -60,10 +60,10 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
             if outside.is_outside(flow["cc"]["algorithm"]):
                 outside.load(flow["cc"]["algorithm"])
         facts = facts_of(str(index), plan, plan["seed"], "sim", scenario.warmup)
-        items.append(Item((facts, to_json(plan).decode()), cost_s(plan, "sim")))
+        items.append(Item((facts, to_json(plan)), cost_s(plan, "sim")))
     found: list[Tables | None] = [None] * len(items)
 
-    def work(payloads: Sequence[tuple[Facts, str]]) -> list[Failure]:
+    def work(payloads: Sequence[tuple[Facts, bytes]]) -> list[Failure]:
         failures: list[Failure] = []
         for index, (facts, text) in enumerate(payloads):
             rows = Rows()

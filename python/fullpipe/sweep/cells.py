@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import tomli_w
 from pydantic_core import to_json
@@ -23,9 +24,9 @@ from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.keys import run_key
+from fullpipe.sweep.keys import beside_plan, key_of
 from fullpipe.sweep.measures import Facts, facts_of, version_of
-from fullpipe.sweep.plans import Kin, Place, Plans
+from fullpipe.sweep.plans import Kin, Place, Plans, begin
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.templates import fields_of
 from fullpipe.sweep.worker import Run
@@ -61,11 +62,13 @@ class Planner:
     def __init__(self, sweep: Sweep, spool: Path, options: Mapping[str, str]) -> None:
         self.sweep = sweep
         self.options = dict(options)
+        self._given = tuple(sorted(options.items()))
         self.spool = spool
         # Other sweeps' plans may lie there already.
         self._offset = spool.stat().st_size if spool.exists() else 0
         self._file: BinaryIO | None = None
         self._common: _Common | None = None
+        self._beside: dict[Any, bytes] = {}
         self._keep = sweep.options.keep == "recordings"
         self._plans = Plans(sweep.template, f"{sweep.source}: scenario", sweep.folder)
 
@@ -90,57 +93,65 @@ class Planner:
         if self._file is None:
             self._file = self.spool.open("ab")
         # Cells of one kin come one after another, so that only one is kept.
-        kins: dict[str, list[tuple[Cell, Place]]] = {}
-        for cell in cells:
-            place = self._plans.place(cell.point)
-            kins.setdefault(place.kin, []).append((cell, place))
+        kins: dict[Any, list[tuple[Cell, Place]]] = {}
         planned: dict[int, list[Planned]] = {}
         with _flushed(self._file), without_collector():
+            for cell in cells:
+                place = self._plans.place(cell.point)
+                kins.setdefault(place.kin, []).append((cell, place))
             for members in kins.values():
                 kin = None
+                texts: list[bytes] = []
                 for cell, place in members:
-                    kin, choices = self._plans.at(place, kin)
-                    planned[cell.index] = self._runs(cell, kin, choices, count)
+                    kin, choices = self._plans.at(cell.point, place, kin)
+                    planned[cell.index] = self._runs(cell, kin, choices, count, texts)
+                self._file.write(b"".join(texts))
         return [one for cell in cells for one in planned[cell.index]]
 
-    def _runs(self, cell: Cell, kin: Kin, choices: tuple[Choice, ...], count: int) -> list[Planned]:
-        assert self._file is not None
+    def _runs(
+        self, cell: Cell, kin: Kin, choices: tuple[Choice, ...], count: int, texts: list[bytes]
+    ) -> list[Planned]:
+        """Runs of a cell; what the spool gets is added to `texts`."""
         common = self._common
         if common is None or common.kin is not kin:
             common = self._common = self._common_of(kin)
-        engine, warmup_ns = common.facts.engine, common.facts.warmup_ns
-        scenario = kin.scenario
-        cell.first_seed = scenario.seed
-        first = scenario.seed + len(cell.keys)
+        before, behind, cost_s = kin.before, kin.behind, common.cost_s
+        first = cell.first_seed = kin.scenario.seed
         found = []
-        for seed in range(first, first + count):
-            pieces = self._plans.pieces(kin, choices, seed)
-            key = run_key(pieces, engine, warmup_ns, common.version, self.options)
+        for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
+            flows, start = self._plans.flows(kin, choices, seed), begin(seed)
+            place = kin.parts | flows.parts, common.beside
+            beside = self._beside.get(place)
+            if beside is None:
+                beside = self._beside[place] = beside_plan(place[0], *common.beside)
+            key = key_of((start, before.keyed, flows.keyed, behind.keyed, beside))
             cell.keys.append(key)
-            text, toml = b"".join([piece.text for piece in pieces]), b""
+            plan, toml = [start, before.text, flows.text, behind.text], b""
             if self._keep:
                 document, scenario = self.scenario(cell)
-                text = to_json({**json.loads(text), "name": scenario.name})
+                plan = [to_json({**json.loads(b"".join(plan)), "name": scenario.name})]
                 toml = tomli_w.dumps({**document, "seed": seed}).encode()
-            self._file.write(text + toml)
-            facts = common.facts._replace(key=key, seed=seed)
-            run = Run(facts, self._offset, len(text), len(toml))
-            self._offset += len(text) + len(toml)
-            found.append(Planned(cell, run, common.cost_s))
+            texts += [*plan, toml]
+            size = sum(map(len, plan))
+            run = Run(Facts(key, seed, *common.facts), self._offset, size, len(toml))
+            self._offset += size + len(toml)
+            found.append(Planned(cell, run, cost_s))
         return found
 
     def _common_of(self, kin: Kin) -> _Common:
         plan, engine = kin.skeleton.document, self.sweep.options.engine
         facts = facts_of("", plan, 0, engine, kin.scenario.warmup)
-        return _Common(kin, facts, version_of(plan, facts.queue), cost_s(plan, engine))
+        beside = engine, facts.warmup_ns, version_of(plan, facts.queue), self._given
+        return _Common(kin, facts[2:], beside, cost_s(plan, engine))
 
 
 class _Common(NamedTuple):
-    """What the runs of a kin have in common. `facts`: but for key and seed."""
+    """What the runs of a kin have in common. `facts`: those behind key and seed; `beside`: what
+    `keys.beside_plan` wants to know beside the parts."""
 
     kin: Kin
-    facts: Facts
-    version: int
+    facts: tuple[Any, ...]
+    beside: tuple[str, int, int, tuple[tuple[str, str], ...]]
     cost_s: float
 
 
@@ -176,41 +187,42 @@ def sweep_id(sweep: Sweep) -> str:
 def asked(cells: list[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
     (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
-    counts = [len(cell.keys) for cell in cells]
-    rows = column([index for index, count in enumerate(counts) for _ in range(count)], pa.int64())
+    runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
     columns: dict[str, Any] = {
-        "cell": column([cell.index for cell in cells], pa.uint64()).take(rows),
-        "seed": column(
-            [cell.first_seed + index for cell in cells for index in range(len(cell.keys))],
-            pa.uint64(),
-        ),
-        "key": column([key for cell in cells for key in cell.keys], pa.string()),
+        "cell": column([cell.index for cell, _ in runs], pa.uint64()),
+        "seed": column([cell.first_seed + place for cell, place in runs], pa.uint64()),
+        "key": column([cell.keys[place] for cell, place in runs], pa.string()),
     }
-    points = [fields_of(cell.point) for cell in cells]
+    points = [fields for cell in cells for fields in len(cell.keys) * [fields_of(cell.point)]]
     for name in dict.fromkeys(name for fields in points for name in fields):
         # An axis has few values and a sweep many cells: each value is read once. 1 and True are
         # equal and not the same.
         given = [fields.get(name) for fields in points]
         kinds_given = list(zip(map(type, given), given, strict=True))
         places = {pair: index for index, pair in enumerate(dict.fromkeys(kinds_given))}
-        which = column([places[pair] for pair in kinds_given], pa.int64()).take(rows)
+        which = [places[pair] for pair in kinds_given]
         values = [value for _, value in places]
         written = name.replace(".", "_")
-        columns[written] = _column(values).take(which)
+        columns[written] = _column(values, which)
         numbers = [quantity(value) for value in values]
         kinds = {found.kind for found in numbers if found is not None}
         if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
-            base = column([found.value for found in numbers if found], pa.float64())
-            columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base.take(which))
+            base = np.array([found.value for found in numbers if found], np.float64)
+            columns.setdefault(
+                f"{written}_{COLUMN_UNITS[kinds.pop()]}", column(base[which], pa.float64())
+            )
     return pa.table(columns)
 
 
-def _column(values: list[Any]) -> pa.Array:
-    """Numbers as numbers where all are, else text."""
+def _column(values: list[Any], which: list[int]) -> pa.Array:
+    """These of the values, by their places: numbers as numbers where all are, else text."""
+    kind = pa.string()
     if all(isinstance(value, bool) for value in values):
-        return column(values, pa.bool_())
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return column(values, pa.int64())
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return column([float(value) for value in values], pa.float64())
-    return column([None if value is None else str(value) for value in values], pa.string())
+        kind = pa.bool_()
+    elif all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        kind = pa.int64()
+    elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        kind, values = pa.float64(), [float(value) for value in values]
+    else:
+        values = [None if value is None else str(value) for value in values]
+    return column([values[place] for place in which], kind)

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, held off where much is made that has none.
+"""Python's collector of cycles, held off where much is made or kept that has none.
 
 Knows nothing of what is made.
 """
@@ -20,3 +20,14 @@ def without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+@contextlib.contextmanager
+def set_aside() -> Iterator[None]:
+    """What is there now is not looked at meanwhile, so that neither this process nor its forks,
+    which would copy the memory for it, walk through all that is planned."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

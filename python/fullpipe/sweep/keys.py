@@ -54,11 +54,24 @@ def run_key(
     """The key of the run of a plan (its JSON without a name, in one piece or several), measured as
     `version` says (measures.version_of)."""
     used = frozenset[str]().union(*(one.parts for one in pieces))
-    code = _simulated(used) if engine_name == "sim" else _measured(used, engine_name)
-    facts = hashlib.sha256(b"".join([one.keyed for one in pieces]))
-    facts.update(f"|{code}|{engine_name}|{warmup_ns}|{version}|".encode())
-    facts.update(to_json(dict(sorted(options.items()))) if options else b"{}")
-    return facts.hexdigest()[:32]
+    given = tuple(sorted(options.items()))
+    beside = beside_plan(used, engine_name, warmup_ns, version, given)
+    return key_of([*(one.keyed for one in pieces), beside])
+
+
+def key_of(texts: Sequence[bytes]) -> str:
+    """The key of a run: of the texts of its plan and what `beside_plan` says, in a row."""
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:32]
+
+
+def beside_plan(
+    parts: frozenset[str], engine_name: str, warmup_ns: int, version: int,
+    options: tuple[tuple[str, str], ...],
+) -> bytes:  # fmt: skip
+    """What beside its plan, which uses these parts of the code, decides the result of a run."""
+    code = _simulated(parts) if engine_name == "sim" else _measured(parts, engine_name)
+    given = to_json(dict(options)).decode()
+    return f"|{code}|{engine_name}|{warmup_ns}|{version}|{given}".encode()
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.bottleneck import main_queue
-from fullpipe.columns import as_numpy, column
+from fullpipe.columns import as_numpy, column, text
 from fullpipe.recording import QUEUE_COUNTERS, Recording
 
 #: What of a recording's tables the measures read.
@@ -30,6 +30,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "ping_samples": ("t_us", "rtt_us"),
 }  # fmt: skip
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
+_KINDS = {"u64": _U, "f64": _F}
 
 #: The tables of a store; `key` names the run. Shares and goodput count payload after the warm-up.
 SCHEMAS: dict[str, pa.Schema] = {
@@ -110,7 +111,7 @@ class Rows:
         )  # fmt: skip
         self._facts.append(facts)
 
-    def simulate(self, runs: Sequence[tuple[Facts, str]]) -> list[tuple[int, Exception]]:
+    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, no trace of traffic in them) in the simulator and adds them; gives the
         places of those that could not be run, with why."""
         failures = self._measures.simulate([
@@ -130,21 +131,19 @@ class Rows:
         """The rows of every table of SCHEMAS for these runs, in their order. None is left."""
         facts, self._facts = self._facts, []
         found = self._measures.take()
-        known = {name: [getattr(one, name) for one in facts] for name in _KNOWN}
-        runs = _numbers(found["flows"].pop("run"))
-        found["flows"]["key"] = ("text", [known["key"][run] for run in runs.tolist()])
-        for name in ("runs", "path"):
-            found[name].update({one: ("", values) for one, values in known.items()})
-        return {
-            name: pa.table(
-                [column(_values(found[name][c.name]), c.type) for c in schema], schema=schema
-            )
-            for name, schema in SCHEMAS.items()
-        }
-
-
-#: Columns that are facts.
-_KNOWN = ("key", "seed", "engine", "problems", "interrupted", "queue")
+        known = dict(zip(Facts._fields, zip(*facts, strict=True), strict=True)) if facts else {}
+        keys = known.get("key", ())
+        of_flows = [keys[run] for run in _numbers(found["flows"]["run"]).tolist()]
+        tables = {}
+        for name, schema in SCHEMAS.items():
+            measured, facts_of_row = found[name], {"key": of_flows} if name == "flows" else known
+            columns = [
+                _column(measured[one.name]) if one.name in measured
+                else column(facts_of_row.get(one.name, ()), one.type)
+                for one in schema
+            ]  # fmt: skip
+            tables[name] = pa.table(columns, schema=schema)
+        return tables
 
 
 def measured(
@@ -182,9 +181,9 @@ def _columns(tables: Mapping[str, pa.Table], queue: str) -> dict[str, dict[str, 
     return found
 
 
-def _values(found: tuple[str, Any]) -> Any:
+def _column(found: tuple[str, Any]) -> pa.Array:
     kind, values = found
-    return _numbers(found) if kind in ("f64", "u64") else values
+    return text(*values) if kind == "text" else column(_numbers(found), _KINDS[kind])
 
 
 def _numbers(found: tuple[str, Any]) -> np.ndarray[Any, np.dtype[Any]]:

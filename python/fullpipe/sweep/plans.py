@@ -2,8 +2,9 @@
 
 Cells that differ in nothing but which built-in congestion controls their flows have are one kin:
 the scenario is checked with a stand-in, as what is checked and planned beside a flow's `cc` asks
-for none (`plan.skeleton`). Seeds share everything but what they draw. The plans are those of
-`plan.resolve`, byte for byte. Must never run one.
+for none (`plan.skeleton`). Sections of the scenario without holes are read with the first of all
+kins; what they mean together with the rest is checked for each. Seeds share everything but what
+they draw. The plans are those of `plan.resolve`, byte for byte. Must never run one.
 """
 
 from __future__ import annotations
@@ -23,29 +24,37 @@ from fullpipe.sweep.keys import Piece, piece
 from fullpipe.sweep.templates import Template, fields_of, filler, holes
 
 _STAND_IN = "reno"
-_NONE = frozenset[str]()
-_FLOWS_KEPT = 4096
+_KEPT = 4096
+#: Keys of a scenario that hold sections (models) which say nothing of one another; but for `link`,
+#: of which the path is made before anything is read.
+_SECTIONS = frozenset({"wifi", "flow", "page", "udp", "traffic", "probe", "host", "cc"})
 
 
 @dataclass(frozen=True)
 class Kin:
     """What the plans of cells have in common, and their JSON before and behind the flows, from the
-    seed on. `rest`: all of the flows but what they draw and choose, as text."""
+    seed on. `parts`: of the code that both use. `rest`: all of the flows but what they draw and
+    choose, as text."""
 
     scenario: Scenario
     skeleton: Skeleton
     before: Piece
     behind: Piece
+    parts: frozenset[str]
     rest: bytes
 
 
-class Place(NamedTuple):
-    """A point: the fields of its axes, the open `cc`s of its flows by index (None where one of
-    them is more than a name of the registry), and what is equal for points of one kin."""
+def begin(seed: int) -> bytes:
+    """The JSON of a plan up to its name and seed."""
+    return b'{"name":"","seed":%d,' % seed
 
-    fields: dict[str, Any]
-    ccs: dict[int, str] | None
-    kin: str
+
+class Place(NamedTuple):
+    """Where a point is among the others: what is equal for points of one kin, and for those whose
+    flows have the same congestion controls."""
+
+    kin: tuple[Any, ...]
+    ccs: tuple[Any, ...]
 
 
 class Plans:
@@ -57,22 +66,27 @@ class Plans:
         self._elsewhere = None if folder.resolve() == Path.cwd() else folder.resolve()
         # What flows are on one path they mostly are on another: their JSON, by what decides it.
         self._flows: dict[tuple[Any, ...], tuple[tuple[Choice, ...], Piece]] = {}
+        self._pieces: dict[bytes, Piece] = {}
+        self._named: dict[tuple[Any, ...], dict[int, str] | None] = {}
+        self._chosen: dict[tuple[Any, ...], tuple[Choice, ...]] = {}
         self._whole = Template(template, source)
         self._ccs = _open_ccs(template)
         flows = [
             {**flow, "cc": _STAND_IN} if index in self._ccs else flow
             for index, flow in enumerate(template.get("flow", []))
         ]
-        rest = {**template, "flow": flows} if self._ccs else template
-        self._rest = Template(rest, source)
-        self._names = sorted(holes(rest))
+        self._open = {**template, "flow": flows} if self._ccs else template
+        self._rest = Template(self._open, source)
+        self._rest_axes = _axes_of(self._open)
+        self._cc_axes = _axes_of(list(self._ccs.values()))
+        self._read: tuple[Template, dict[str, Any]] | None = None
         self._fills = {
             index: filler(cc, f"{source}.flow.{index}.cc") for index, cc in self._ccs.items()
         }
 
     def document(self, point: Point) -> dict[str, Any]:
         """The scenario's document there. Raises UserError for an unknown hole."""
-        return self._named(self._whole.at(fields_of(point)))
+        return self._whole_named(self._whole.at(fields_of(point)))
 
     def scenario(self, point: Point) -> Scenario:
         """The scenario there, as it is repeated. Raises UserError naming file, cell and key."""
@@ -80,42 +94,83 @@ class Plans:
 
     def place(self, point: Point) -> Place:
         """Where a point is among the others."""
-        fields = fields_of(point)
-        ccs = self._open(fields)
-        names = fields if ccs is None else self._names
-        return Place(fields, ccs, repr([fields.get(name) for name in names]))
+        ccs = _values(point, self._cc_axes)
+        if ccs not in self._named:
+            _keep_few(self._named)
+            self._named[ccs] = self._names(fields_of(point))
+        axes = tuple(point) if self._named[ccs] is None else self._rest_axes
+        return Place(_values(point, axes), ccs)
 
-    def at(self, place: Place, one: Kin | None) -> tuple[Kin, tuple[Choice, ...]]:
+    def at(self, point: Point, place: Place, one: Kin | None) -> tuple[Kin, tuple[Choice, ...]]:
         """The kin there, and the congestion controls of its flows; `one` of its kin, where there
         was any, saves the work.
 
         Raises UserError naming file, cell and key."""
-        if place.ccs is None:
-            scenario = self._made(self._named(self._whole.at(place.fields)), place.fields)
+        if one is not None and place.ccs in self._chosen:
+            return one, self._chosen[place.ccs]
+        fields = fields_of(point)
+        own = self._names(fields)
+        if own is None:
+            scenario = self._made(self._whole_named(self._whole.at(fields)), fields)
             tables = scenario.cc_tables
-            return _kin(scenario), tuple([choose(flow.cc, tables) for flow in scenario.flow])
-        if one is None:
-            scenario = self._made(self._named(self._rest.at(place.fields)), place.fields)
-            # Before the plan: an unknown name is told of first.
-            choices = self._choices(scenario, place.fields, place.ccs)
-            return _kin(scenario), choices
-        return one, self._choices(one.scenario, place.fields, place.ccs)
+            choices = tuple([choose(flow.cc, tables) for flow in scenario.flow])
+            return self._kin(scenario), choices
+        scenario = self._of_kin(fields) if one is None else one.scenario
+        # Before the plan: an unknown name is told of first.
+        choices = self._choices(scenario, fields, own)
+        if self._rest.has_fixed_flows:
+            _keep_few(self._chosen)
+            self._chosen[place.ccs] = choices
+        return one or self._kin(scenario), choices
 
-    def pieces(self, kin: Kin, choices: tuple[Choice, ...], seed: int) -> tuple[Piece, ...]:
-        """The JSON of the plan with these congestion controls and this seed, without a name, in
-        pieces."""
+    def flows(self, kin: Kin, choices: tuple[Choice, ...], seed: int) -> Piece:
+        """The JSON of the flows with these congestion controls and this seed: of the plan
+        `begin(seed)`, `kin.before`, this and `kin.behind` in a row."""
         place = (kin.rest, seed, *map(id, choices))
         known = self._flows.get(place)
         if known is None:
-            if len(self._flows) >= _FLOWS_KEPT:
-                self._flows.clear()
+            _keep_few(self._flows)
             # The choices are kept too: an id belongs to nothing else as long as its object lives.
             known = choices, piece(to_json(kin.skeleton.flows(choices, seed)))
             self._flows[place] = known
-        begin = b'{"name":"","seed":%d,' % seed
-        return Piece(begin, _NONE, begin), kin.before, known[1], kin.behind
+        return known[1]
 
-    def _named(self, document: dict[str, Any]) -> dict[str, Any]:
+    def _of_kin(self, fields: Mapping[str, Any]) -> Scenario:
+        """The scenario of a kin, with stand-ins."""
+        if self._read is None:
+            scenario = self._made(self._whole_named(self._rest.at(fields)), fields)
+            read = {
+                key: getattr(scenario, key)
+                for key in _SECTIONS & self._open.keys() if not holes(self._open[key])
+            }  # fmt: skip
+            others = {key: one for key, one in self._open.items() if key not in read}
+            self._read = Template(others, self._source), read
+            return scenario
+        template, read = self._read
+        return self._made({**self._whole_named(template.at(fields)), **read}, fields)
+
+    def _kin(self, scenario: Scenario) -> Kin:
+        made = skeleton(scenario)
+        document = made.document
+        names = list(document)
+        place = names.index("flows")
+        before, behind = (
+            to_json({name: document[name] for name in some})
+            for some in (names[2:place], names[place + 1 :])  # name and seed come first
+        )
+        rest = to_json([document["flows"], made.entries, made.start_spread_ns])
+        first, last = piece(before[1:-1] + b',"flows":'), self._piece(b"," + behind[1:])
+        return Kin(scenario, made, first, last, first.parts | last.parts, rest)
+
+    def _piece(self, text: bytes) -> Piece:
+        """As `piece`, of a text that most kins share."""
+        known = self._pieces.get(text)
+        if known is None:
+            _keep_few(self._pieces)
+            known = self._pieces[text] = piece(text)
+        return known
+
+    def _whole_named(self, document: dict[str, Any]) -> dict[str, Any]:
         if self._elsewhere is not None:
             name_whole(document, self._elsewhere)
         return document
@@ -124,7 +179,9 @@ class Plans:
         where = ", ".join(f"{name} {value}" for name, value in fields.items())
         return make_scenario(document, f"{self._source} at {where}").repeated()
 
-    def _open(self, fields: Mapping[str, Any]) -> dict[int, str] | None:
+    def _names(self, fields: Mapping[str, Any]) -> dict[int, str] | None:
+        """The open `cc`s of the flows by index; None where one of them is more than a name of the
+        registry."""
         if not self._fills:
             return None
         found = {index: fill(fields) for index, fill in self._fills.items()}
@@ -157,13 +214,18 @@ def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:
     return {index: cc for index, cc in named.items() if holes(cc)}
 
 
-def _kin(scenario: Scenario) -> Kin:
-    made = skeleton(scenario)
-    names = list(made.document)
-    place = names.index("flows")
-    before, behind = (
-        to_json({name: made.document[name] for name in some})
-        for some in (names[2:place], names[place + 1 :])  # name and seed come first
-    )
-    rest = to_json([made.document["flows"], made.entries, made.start_spread_ns])
-    return Kin(scenario, made, piece(before[1:-1] + b',"flows":'), piece(b"," + behind[1:]), rest)
+def _axes_of(template: Any) -> tuple[str, ...]:
+    """The axes that a template uses."""
+    return tuple(sorted({name.partition(".")[0] for name in holes(template)}))
+
+
+def _values(point: Point, axes: Sequence[str]) -> tuple[Any, ...]:
+    """The values of these axes as what is equal for no others: 1, 1.0 and True are three."""
+    values = [point.get(axis) for axis in axes]
+    return tuple([one if type(one) is str else (type(one), repr(one)) for one in values])
+
+
+def _keep_few(kept: dict[Any, Any]) -> None:
+    """Makes room for one more."""
+    if len(kept) >= _KEPT:
+        kept.clear()

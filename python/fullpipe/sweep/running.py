@@ -16,6 +16,7 @@ from fullpipe.engines.base import engine
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
 from fullpipe.sweep.cells import Cell, Planned, Planner, asked, sweep_id
+from fullpipe.sweep.collector import set_aside, without_collector
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Executor, Item, Progress, run_all
 from fullpipe.sweep.stopping import check_metric, widths
@@ -74,13 +75,16 @@ def run_sweep(
     work.mkdir()
     try:
         planner = Planner(sweep, work / "plans", deciding_options(sweep))
-        cells = list(planner.cells())
+        with without_collector():
+            cells = list(planner.cells())
         outcome.cells = len(cells)
         _check_engine(planner, cells)
         known = store.known()
         todo = planner.plan(cells, sweep.seeds.least)
         while True:
-            store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
+            with without_collector():
+                rows = asked(cells)
+            store.write_sweep(sweep_id(sweep), rows, tomli_w.dumps(sweep.document))
             _run(todo, known, planner, store, work, executor, shard, on_progress, outcome)
             if rule is None or outcome.interrupted:
                 break
@@ -136,10 +140,11 @@ def _run(
         store.folder.resolve(), planner.spool.resolve(), options.engine, planner.options,
         options.keep == "recordings",
     )  # fmt: skip
-    result = run_all(
-        [Item(planned.run, planned.cost_s) for planned in fresh.values()], group, executor,
-        on_progress,
-    )  # fmt: skip
+    with set_aside():
+        result = run_all(
+            [Item(planned.run, planned.cost_s) for planned in fresh.values()], group, executor,
+            on_progress,
+        )  # fmt: skip
     outcome.ran += result.done
     outcome.interrupted |= result.interrupted
     for run, reason in result.failures:

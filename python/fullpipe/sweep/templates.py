@@ -73,6 +73,11 @@ class Template:
             document["flow"] = [flow for flow in flows if not _is_absent(flow)]
         return document
 
+    @property
+    def has_fixed_flows(self) -> bool:
+        """Whether `present_flows` are the same everywhere."""
+        return self._present is not None
+
     def present_flows(self, fields: Mapping[str, Any]) -> list[int]:
         """Which of the template's flows `at` gives."""
         if self._present is not None:

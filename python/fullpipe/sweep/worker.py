@@ -23,7 +23,7 @@ from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
 
 #: An algorithm from a file, in a plan's JSON.
-_OUTSIDE = re.compile(r'"algorithm":"([^"]*@[^"]*)"')
+_OUTSIDE = re.compile(rb'"algorithm":"([^"]*@[^"]*)"')
 
 
 class Run(NamedTuple):
@@ -59,7 +59,7 @@ class Cells:
             for index, (run, (text, document)) in enumerate(zip(runs, texts, strict=True)):
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
-                    if bare and '"traffic":' not in text:
+                    if bare and b'"traffic":' not in text:
                         _know(text)
                         short.append(index)
                     else:
@@ -77,7 +77,7 @@ class Cells:
         return failures
 
     def _recorded(
-        self, store: Store, run: Run, text: str, document: str, kept: dict[str, Path]
+        self, store: Store, run: Run, text: bytes, document: str, kept: dict[str, Path]
     ) -> tuple[Facts, Mapping[str, pa.Table]]:
         from fullpipe.engines.base import engine  # what only these runs need
         from fullpipe.engines.runner import record_result
@@ -95,24 +95,24 @@ class Cells:
         return facts, result.tables
 
 
-def _spooled(spool: Path, runs: Sequence[Run]) -> list[tuple[str, str]]:
+def _spooled(spool: Path, runs: Sequence[Run]) -> list[tuple[bytes, str]]:
     """The plan of each run, and its scenario's TOML."""
     with spool.open("rb") as file:
         found = []
         for run in runs:
             both = os.pread(file.fileno(), run.plan_bytes + run.document_bytes, run.offset)
-            found.append((both[: run.plan_bytes].decode(), both[run.plan_bytes :].decode()))
+            found.append((both[: run.plan_bytes], both[run.plan_bytes :].decode()))
         return found
 
 
-def _know(plan_json: str) -> None:
+def _know(plan_json: bytes) -> None:
     """Loads the algorithms of files that a plan names."""
-    names = set(_OUTSIDE.findall(plan_json)) if "@" in plan_json else None
+    names = set(_OUTSIDE.findall(plan_json)) if b"@" in plan_json else None
     if names:
         from fullpipe import outside  # what only these runs need
 
         for name in names:
-            outside.load(name)
+            outside.load(name.decode())
 
 
 def _reason(error: Exception) -> str:
