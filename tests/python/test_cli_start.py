@@ -87,7 +87,7 @@ def test_a_run_loads_only_what_it_needs(tmp_path: Path) -> None:
     file.write_text(SCENARIO)
     done = fullpipe("run", str(file), "--no-report", "--out", str(tmp_path / "bare"))
     assert done.returncode == 0
-    assert loaded(done) & (HEAVY | {"typer"}) == {"numpy", "pyarrow"}
+    assert loaded(done) & (HEAVY | {"typer", "rich", "pydantic"}) == {"numpy", "pyarrow"}
     done = fullpipe("run", str(file), "--out", str(tmp_path / "page"))
     assert done.returncode == 0 and (tmp_path / "page" / "report.html").is_file()
     assert loaded(done) & {"scipy", "statsmodels", "matplotlib", "pandas"} == set()

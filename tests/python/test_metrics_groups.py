@@ -3,6 +3,8 @@ flows that want the same."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from pathlib import Path
@@ -11,8 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
 
-from fullpipe.cli.output import console, run_table
+from fullpipe.cli.outcome import run_table
+from fullpipe.cli.sheet import WIDTH, Sheet, show
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import View, goodput_bps, summarise
 from fullpipe.recording import Recording
@@ -41,9 +47,10 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 def shown(summary: dict[str, Any], per_flow: bool = False) -> list[str]:
     """The lines of the table."""
-    with console.capture() as capture:
-        console.print(run_table([summary], per_flow))
-    return capture.get().splitlines()
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        show(run_table([summary], per_flow))
+    return out.getvalue().splitlines()
 
 
 def test_an_entry_of_the_scenario_is_one_line_with_its_count(recording: Recording) -> None:
@@ -129,3 +136,22 @@ def test_the_page_has_the_groups_and_each_flow_folded_away(
     assert page.count('<td class="text">page.1-40</td><td>40</td>') == 1
     assert page.index("<summary>Each flow</summary>") < page.index('<td class="text">page.40</td>')
     assert "(2 flows of equal demand)" in page
+
+
+CELLS = st.text(st.sampled_from("abc 0123.-[]/µ€"), max_size=12).map(str.strip)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(CELLS, st.booleans()), min_size=1, max_size=9), st.data())
+def test_a_table_is_the_same_with_rich_and_without(
+    columns: list[tuple[str, bool]], data: st.DataObject
+) -> None:
+    sheet = Sheet()
+    for position, (title, right) in enumerate(columns):
+        sheet.add_column(title, right, 8 if position == 1 else None)
+    for _ in range(data.draw(st.integers(0, 4))):
+        sheet.add_row(*data.draw(st.lists(CELLS, min_size=1, max_size=len(columns))))
+    out = io.StringIO()
+    Console(width=WIDTH, file=out, highlight=False, emoji=False).print(sheet.rich())
+    plain = sheet.plain()
+    assert plain is None or plain + "\n" == out.getvalue()

@@ -14,8 +14,9 @@ from rich.table import Table
 
 from fullpipe import units
 from fullpipe.cli.bars import progress
-from fullpipe.cli.output import console, number
+from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
+from fullpipe.cli.sheet import number
 from fullpipe.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fullpipe.cli.output import console, messages, number
+from fullpipe.cli.output import console, messages
+from fullpipe.cli.sheet import number
 from fullpipe.errors import UserError
 
 if TYPE_CHECKING:

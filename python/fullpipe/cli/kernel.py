@@ -12,8 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.cli.completion import congestion_controls
-from fullpipe.cli.output import console, number
+from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
+from fullpipe.cli.sheet import number
 from fullpipe.errors import UserError
 from fullpipe.units import UnitError, parse_time
 

@@ -12,7 +12,8 @@ import typer
 from rich.table import Table
 
 from fullpipe.cli.bars import progress
-from fullpipe.cli.output import console, messages, percent
+from fullpipe.cli.output import console, messages
+from fullpipe.cli.sheet import percent
 from fullpipe.errors import UserError
 from fullpipe.units import NS_PER_S, UnitError, parse_buffer, parse_rate, parse_time
 

@@ -158,9 +158,7 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         single = len(summaries) == 1
         print(json.dumps(summaries[0] if single else summaries, allow_nan=False))
         return
-    from fullpipe.cli.output import (
-        comparison_table,
-        console,
+    from fullpipe.cli.outcome import (
         link_table,
         page_table,
         path_line,
@@ -168,25 +166,27 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         stream_table,
         traffic_table,
     )
+    from fullpipe.cli.sheet import show
 
     if len(summaries) <= MAX_RUNS_OF_FLOWS:
         if any(summary["flows"] for summary in summaries):
-            console.print(run_table(summaries, per_flow))
+            show(run_table(summaries, per_flow))
         tables = (("pages", page_table), ("streams", stream_table), ("traffic", traffic_table))
         for key, table in tables:
             found = [summary for summary in summaries if key in summary]
             if found:
-                console.print(table(found))
+                show(table(found))
         from fullpipe.metrics import has_names
 
         named = [summary for summary in summaries if has_names(summary["links"])]
         if named:
-            console.print(link_table(named))
+            show(link_table(named))
     for summary in summaries[:MAX_RUNS_OF_LINES]:
-        console.print(path_line(summary))
+        show(path_line(summary))
     if len(summaries) > MAX_RUNS_OF_LINES:
-        console.print(f"and {len(summaries) - MAX_RUNS_OF_LINES} more runs, all in the report")
+        show(f"and {len(summaries) - MAX_RUNS_OF_LINES} more runs, all in the report")
     if len(summaries) > 1:
+        from fullpipe.cli.output import comparison_table, console
         from fullpipe.report.comparison import compare_runs, compare_shares
 
         bad = [why for summary in summaries for why in summary["health"]["problems"]]
