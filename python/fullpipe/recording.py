@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from fullpipe.errors import UserError
 
 #: Raised by one when a table loses or renames a column.
 FORMAT_VERSION = 1
+#: Tables of a recording that was written just now stay in memory if they are no more.
+MAX_BYTES_AT_HAND = 2**26
 
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
 
@@ -115,6 +117,8 @@ class Recording:
 
     path: Path
     metadata: dict[str, Any]
+    #: Those that were written just now, and need not be read.
+    _at_hand: Mapping[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: Path | str) -> Recording:
@@ -145,6 +149,8 @@ class Recording:
         """One table of TABLES or OPTIONAL_TABLES, with exactly its columns.
 
         Raises RecordingError where the file is damaged or has other columns."""
+        if name in self._at_hand:
+            return self._at_hand[name]
         schema = {**TABLES, **OPTIONAL_TABLES}[name]
         file = self.path / f"{name}.parquet"
         try:
@@ -205,6 +211,7 @@ def write_recording(
     if path.exists():
         raise UserError(f"{path}: exists already; name another folder with --out")
     partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.partial")
+    written: dict[str, pa.Table] = {}
     try:
         partial.mkdir(parents=True)
         own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
@@ -213,6 +220,7 @@ def write_recording(
             if table.schema != schema:  # casting loads Arrow's compute module: a tenth of a second
                 table = table.cast(schema)
             pq.write_table(table, partial / f"{name}.parquet", compression="zstd")
+            written[name] = table
         (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
         document = {"format_version": FORMAT_VERSION, **metadata}
         text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
@@ -225,7 +233,8 @@ def write_recording(
             import shutil  # compressors and all
 
             shutil.rmtree(partial, ignore_errors=True)
-    return Recording.open(path)
+    few = sum(table.nbytes for table in written.values()) <= MAX_BYTES_AT_HAND
+    return Recording(path, Recording.open(path).metadata, written if few else {})
 
 
 def empty_table(name: str) -> pa.Table:

@@ -126,13 +126,15 @@ def _run_series(
     options: Mapping[str, Any],
     on_progress: Callable[[float], None],
 ) -> Outcome:
+    from fullpipe.recording import Recording
+
     outcome = Outcome()
     for index, (plan, folder) in enumerate(zip(plans, out, strict=True)):
         one = _run_here(
             plan, scenario_toml, folder, engine_name, options,
             lambda share, done=index: on_progress((done + share) / len(plans)),  # type: ignore[misc]
         )  # fmt: skip
-        outcome.recordings += one.recordings
+        outcome.recordings += [Recording.open(folder) for _ in one.recordings]
         outcome.failures += one.failures
         if one.interrupted:
             outcome.interrupted = True

@@ -35,14 +35,12 @@ _AXIS = {
 }  # fmt: skip
 #: Half the height of a span in its row.
 _SPAN = 0.36
-#: What ends a script, or begins another element, as JSON may write it too.
-_ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "/": "\\u002f"})
 
 
 def html(plot: Plot, identifier: str, alarm: str = "") -> Markup:
     """The plot as an HTML fragment; `alarm` is written across its top in red."""
     figure = figure_of(plot, alarm)
-    data, layout = (_json(figure[key]).translate(_ESCAPED) for key in ("data", "layout"))
+    data, layout = (_json(figure[key]) for key in ("data", "layout"))
     return Markup(
         f'<div style="height:{figure["layout"]["height"]}px; width:100%;">'
         f'<div id="{identifier}" class="plotly-graph-div" style="height:100%; width:100%;"></div>'
@@ -172,11 +170,13 @@ def _outline(spans: Spans) -> dict[str, list[float | None]]:
 
 
 def _json(value: Any) -> str:
-    """Numbers that are none, which JSON does not have, as null."""
+    """JSON that ends no script and begins no element; numbers that are none, which JSON does not
+    have, as null."""
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), separators=(",", ":"))
+        text = json.dumps(_finite(value), separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("/", "\\u002f")
 
 
 def _finite(value: Any) -> Any:

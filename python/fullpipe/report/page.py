@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import plotly
-import plotly.offline
 from markupsafe import Markup
 
 from fullpipe import __version__
 from fullpipe.errors import UserError
 from fullpipe.metrics import has_names
 from fullpipe.recording import Recording
-from fullpipe.report import provenance
+from fullpipe.report import library, provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.interactive import html
@@ -23,7 +21,7 @@ from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.templates import template
 from fullpipe.report.timeline import left_out, time_plots
-from fullpipe.writing import write_text
+from fullpipe.writing import aside, write_text
 
 #: Runs whose course over time is drawn; all are in the tables and distributions.
 MAX_RUNS_OVER_TIME = 6
@@ -33,6 +31,10 @@ MAX_RUNS_OVER_TIME_LIGHT = 2
 MAX_FLOWS_LISTED = 1000
 #: More runs than this, and the table of single runs is folded away.
 MAX_RUNS_UNFOLDED = 8
+
+#: Where the library goes, 5 MB that need not pass through the template. No other text of a page can
+#: be this, for what is not the page's own is escaped.
+_HERE = "<plotly/>"
 
 #: Draws a plot under an identifier, with an alarm.
 Draw = Callable[[Plot, str, str], dict[str, Any]]
@@ -48,8 +50,12 @@ def write_report(
     if not recordings:
         raise UserError("report: no recordings given")
     groups = grouped([read_run(recording) for recording in recordings])
-    library = None if light else Markup("<script>{}</script>").format(_plotly())
-    write_text(out, render(groups, title, library))
+    page = render(groups, title, None if light else Markup(f"<script>{_HERE}</script>"))
+    before, here, after = page.partition(_HERE)
+    with aside(out) as partial, partial.open("wb") as file:
+        file.write(before.encode("utf-8"))
+        file.write(library.script() if here else b"")
+        file.write(after.encode("utf-8"))
     return out
 
 
@@ -63,35 +69,30 @@ def write_pages(
     if not recordings:
         raise UserError("report: no recordings given")
     groups = grouped([read_run(recording) for recording in recordings])
-    name = f"plotly-{plotly.__version__}.min.js"
-    library = None if light else Markup('<script src="{}"></script>').format(name)
+    link = None if light else Markup('<script src="{}"></script>').format(library.file_name())
     if not light:
-        write_text(folder / name, _plotly())
+        write_text(folder / library.file_name(), library.script().decode("utf-8"))
     links = []
     for index, group in enumerate(groups):
         page = f"{index + 1:03d}.html"
-        write_text(folder / page, render([group], None, library))
+        write_text(folder / page, render([group], None, link))
         links.append({"page": page, "label": group.label, "count": group.count})
     heading = title or f"{len(groups)} scenarios"
     write_text(folder / "index.html", template("index.html").render(title=heading, links=links))
     return folder / "index.html"
 
 
-def _plotly() -> Markup:
-    return Markup(plotly.offline.get_plotlyjs())
-
-
-def render(groups: Sequence[Group], title: str | None, library: Markup | None) -> str:
-    """The page's text; `library` is what brings Plotly into it, None for static plots."""
+def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) -> str:
+    """The page's text; `plotly` is what brings the library into it, None for static plots."""
     runs = [run for group in groups for run in group.runs]
     alarm = "; ".join(f"{group.label}: {group.count}" for group in groups if group.mark)
     plots = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
-    draw = _static if library is None else _interactive
-    over_time = groups[: MAX_RUNS_OVER_TIME if library is not None else MAX_RUNS_OVER_TIME_LIGHT]
+    draw = _static if plotly is None else _interactive
+    over_time = groups[: MAX_RUNS_OVER_TIME if plotly is not None else MAX_RUNS_OVER_TIME_LIGHT]
     return template("template.html").render(
         title=title or " and ".join(group.label for group in groups),
         version=__version__,
-        library=library,
+        library=plotly,
         groups=groups,
         runs=runs,
         several=any(len(run.summary["groups"]) < len(run.ccs) for run in runs),
