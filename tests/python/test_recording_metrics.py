@@ -11,7 +11,7 @@ import pytest
 
 from fullpipe.errors import UserError
 from fullpipe.metrics import View, convergence_time_s, jain, jain_over_time, link_share, summarise
-from fullpipe.metrics.flows import quantile
+from fullpipe.metrics.flows import median, quantile
 from fullpipe.recording import (
     TABLES,
     Recording,
@@ -132,3 +132,4 @@ def test_quantiles_are_numpys_to_the_bit() -> None:
         values = np.round(random.lognormal(3, 2, size), 3)
         which = [0.0, 0.05, 0.25, 0.5, 0.95, 0.99, 1.0, *random.random(20)]
         assert np.array_equal(quantile(values, which), np.quantile(values, which))
+        assert median(values) == np.median(values)

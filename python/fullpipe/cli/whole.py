@@ -74,7 +74,9 @@ def app(wanted: str | None) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    found.callback()(_options)
+    # Typer asks Pydantic about a --help that is not given before the command; where one is given,
+    # no command is wanted.
+    found.callback(add_help_option=wanted not in {*COMMANDS, *GROUPS})(_options)
     if wanted in COMMANDS:
         module, _, function = COMMANDS[wanted][0].partition(":")
         found.command(wanted)(getattr(importlib.import_module(f"fullpipe.cli.{module}"), function))

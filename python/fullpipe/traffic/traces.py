@@ -8,7 +8,6 @@ The chunks of a flow stand in their order; flows may be mixed.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +37,8 @@ def is_trace_file(name: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _digest(path: str, _size: int, _changed_ns: int) -> str:
+    import hashlib  # OpenSSL: most runs have no trace
+
     digest = hashlib.sha256()
     with Path(path).open("rb") as file:
         while block := file.read(1 << 20):
