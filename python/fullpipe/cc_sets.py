@@ -6,7 +6,6 @@ What a flow's `cc` means is decided here and nowhere else. Must never know an en
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -350,6 +349,8 @@ def _split(name: str) -> tuple[str, Mapping[str, float]]:
 
 
 def _near(name: str, names: list[str]) -> str:
+    import difflib  # only where a name is wrong
+
     near = difflib.get_close_matches(name, names, 3)
     if near:
         return f"; did you mean {' or '.join(near)}? (all: {', '.join(names)})"

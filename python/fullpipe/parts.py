@@ -47,7 +47,6 @@ class Key:
         self.default, self.default_factory = default, default_factory
         #: As Pydantic's `Field` takes them, `description` among them.
         self.limits = limits
-        self._pattern = re.compile(limits["pattern"]) if limits.get("pattern") else None
 
     @property
     def is_required(self) -> bool:
@@ -75,7 +74,7 @@ class Key:
         ):
             # Infinities and NaN among them, which no limit's absence lets pass.
             raise OddError
-        if self._pattern is not None and not self._pattern.fullmatch(value):
+        if "pattern" in limits and not re.fullmatch(limits["pattern"], value):
             raise OddError
         return value
 

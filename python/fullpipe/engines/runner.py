@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import fullpipe
 from fullpipe import cc_sets, outside
+from fullpipe.commit import git_commit
 from fullpipe.engines.base import RunResult, engine
 from fullpipe.errors import RunError, UserError
-from fullpipe.files import checkout
 from fullpipe.plan import cc_choices
 from fullpipe.writing import claimed
 
@@ -300,19 +300,3 @@ def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
             source = outside.source_of(name)
             found[name] = {"main": source.main, "sha256": source.sha256, "files": source.files}
     return {"sources": found} if found else {}
-
-
-@functools.cache
-def git_commit() -> str | None:
-    """The commit of the checkout that this package runs from; None outside one."""
-    folder = checkout()
-    if folder is None:  # installed, and maybe inside somebody else's repository
-        return None
-    import subprocess  # an installed program has no commit to ask for
-
-    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()

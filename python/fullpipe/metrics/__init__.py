@@ -4,6 +4,11 @@ averages of samples. Nothing here knows which engine ran.
 `View` cuts a recording to the part that counts (after the warm-up); the other modules compute.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from fullpipe.metrics.backlog import Backlog, backlog, cdf, queue_delay_ms
 from fullpipe.metrics.fairness import (
     coefficient_of_variation,
@@ -24,18 +29,20 @@ from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
 from fullpipe.metrics.links import has_names, summarise_links
 from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
-from fullpipe.metrics.pages import PageLoads, page_loads
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.summary import summarise
-from fullpipe.metrics.traffic import (
-    TrafficFlows,
-    at_once,
-    at_once_together,
-    mean_at_once,
-    summarise_traffic,
-    traffic_flows,
-)
 from fullpipe.metrics.view import View
+
+if TYPE_CHECKING:
+    from fullpipe.metrics.pages import PageLoads, page_loads
+    from fullpipe.metrics.traffic import (
+        TrafficFlows,
+        at_once,
+        at_once_together,
+        mean_at_once,
+        summarise_traffic,
+        traffic_flows,
+    )
 
 __all__ = [
     "Backlog",
@@ -78,3 +85,17 @@ __all__ = [
     "throughput_over_time",
     "traffic_flows",
 ]
+
+#: Of what few runs have.
+_HOMES = {
+    "PageLoads": "pages", "page_loads": "pages", "TrafficFlows": "traffic", "at_once": "traffic",
+    "at_once_together": "traffic", "mean_at_once": "traffic", "summarise_traffic": "traffic",
+    "traffic_flows": "traffic",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is asked for and no more."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

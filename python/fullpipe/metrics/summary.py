@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.metrics.datagrams import summarise_streams
 from fullpipe.metrics.fairness import jain
 from fullpipe.metrics.flows import (
     completion_s,
@@ -19,9 +18,7 @@ from fullpipe.metrics.flows import (
 )
 from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.links import summarise_links
-from fullpipe.metrics.pages import summarise_pages
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
-from fullpipe.metrics.traffic import summarise_traffic
 from fullpipe.metrics.view import Floats, View
 from fullpipe.recording import Recording
 
@@ -41,11 +38,7 @@ def summarise(recording: Recording) -> dict[str, Any]:
     view = View(recording)
     rates, fair = goodput_bps(view), equal_demand(view)
     flows = _flows(view, rates)
-    applications = {
-        "pages": summarise_pages(view),
-        "streams": summarise_streams(view),
-        "traffic": summarise_traffic(view),
-    }
+    applications = _applications(view)
     return {
         "engine": recording.metadata.get("engine"),
         "seed": recording.metadata.get("seed"),
@@ -63,6 +56,24 @@ def summarise(recording: Recording) -> dict[str, Any]:
         "jain_flows": len(fair),
         **{key: found for key, found in applications.items() if found},
     }
+
+
+def _applications(view: View) -> dict[str, list[dict[str, Any]]]:
+    """Of what few runs have; what measures it is loaded then."""
+    found = {}
+    if view.recording.has("page_loads"):
+        from fullpipe.metrics.pages import summarise_pages
+
+        found["pages"] = summarise_pages(view)
+    if view.recording.has("datagrams"):
+        from fullpipe.metrics.datagrams import summarise_streams
+
+        found["streams"] = summarise_streams(view)
+    if view.recording.has("traffic"):
+        from fullpipe.metrics.traffic import summarise_traffic
+
+        found["traffic"] = summarise_traffic(view)
+    return found
 
 
 def _flows(view: View, rates: Floats) -> list[dict[str, Any]]:
