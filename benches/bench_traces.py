@@ -188,10 +188,7 @@ def sentence(found: Place) -> str:
         for kind, value in found.deviations.items()
     ]
     verdict = "inside" if found.is_inside else "OUT"
-    return (
-        f"{', '.join(parts)} (of {found.bound:.1f} standard deviations); "
-        f"together {verdict} (p {found.together:.2f})"
-    )
+    return f"{', '.join(parts)}; together {verdict} (p {found.together:.2f})"
 
 
 def summary(places: Sequence[Place]) -> str:
@@ -206,7 +203,8 @@ def summary(places: Sequence[Place]) -> str:
         sides.append(f"{kind} {high} above and {low} below of {len(values)}")
     return (
         f"inside with all figures together: {sum(found.is_inside for found in places)} of {whole}\n"
-        f"inside with every figure by itself: {alone} of {whole} (by chance {expected:.1f})\n"
+        f"inside with every figure by itself: {alone} of {whole} (by chance {expected:.1f}), "
+        f"that is off by less than {places[0].bound:.1f} standard deviations\n"
         f"traces beyond one standard deviation: {'; '.join(sides)}"
     )
 
@@ -214,6 +212,8 @@ def summary(places: Sequence[Place]) -> str:
 def text(trace: Trace, lines: Sequence[Line], found: Place | None) -> str:
     """A trace's table, at most 100 columns wide."""
     rows = [f"{trace.key}: {trace.title}"]
+    if trace.carried is not None:
+        rows.append(f"  its router carried {trace.carried:.4f} of the rate while packets waited")
     for line in lines:
         scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
         what = f"{TITLES[line.kind]}{' ' * bool(line.whose)}{line.whose}"
@@ -226,7 +226,7 @@ def text(trace: Trace, lines: Sequence[Line], found: Place | None) -> str:
             row += f" {line.mark:<4} {line.within}/{line.seeds}"
         rows.append(row)
     if found is not None:
-        rows.append(f"  {sentence(found)}")
+        rows.append(f"  off by, standard deviations: {sentence(found)}")
     return "\n".join(rows)
 
 

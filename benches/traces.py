@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ PHASES = {
 #: Figures begin so long after the last flow has started: Startup is over.
 SETTLED_S = 3
 SAMPLE_MS = 50
+#: A queue that stands is longer than this at both ends of an interval between samples; what was
+#: sent in so many of them tells a rate.
+STANDING_PACKETS, LEAST_STANDING = 15, 30
 _NAME = re.compile(
     r"(?P<key>[a-z]\d+)_.*?(?P<rate>\d+)M_(?P<rtt>\d+)ms_(?P<bdp>\d+(\.\d+)?)bdp(_loss(?P<loss>\d+(\.\d+)?))?"
 )
@@ -51,6 +55,25 @@ class Trace:
     def version(self) -> str:
         """`bbr3-linux` or `bbr2`: whose kernel it was."""
         return str(self.document["flow"][0]["cc"])
+
+    @property
+    def carried(self) -> float | None:
+        """Part of the path's rate that the traced router itself carried while packets waited, by
+        its own counter; `None` where they did in fewer than 30 intervals."""
+        standing = [
+            (later, earlier)
+            for earlier, later in pairwise(self.queue_rows)
+            if float(earlier["t_s"]) >= SETTLED_S
+            and min(int(row["backlog_packets"]) for row in (earlier, later)) > STANDING_PACKETS
+        ]
+        if len(standing) < LEAST_STANDING:
+            return None
+        sent_bytes, seconds = (
+            sum(float(later[name]) - float(earlier[name]) for later, earlier in standing)
+            for name in ("sent_bytes", "t_s")
+        )
+        rate_bps = resolve(make_scenario(self.document))["path"]["rate_bps"]
+        return 8 * sent_bytes / seconds / float(rate_bps)
 
     @property
     def title(self) -> str:
