@@ -1,12 +1,14 @@
-"""What Ray costs beside the pool: one sweep on two nodes of one core each (two raylets of this
-machine, which share nothing but its disk) and on the pool with as many processes, in turns.
+"""What Ray costs beside the pool: the same runs on two nodes of one core each (two raylets of this
+machine, which share nothing but its disk) and on the pool with as many processes.
 
-Runs take somewhat more than a CPU second each, so that each is a task. A cluster runs already, as
-one does. Judged is the speed: groups of runs a second, from the first result to the last. The whole
-command, which joins the cluster and sends it the program, is printed beside it: what it adds is
-once for a sweep, however long. Of both the least of the rounds counts, as other work on the machine
-only adds. CPU times are not compared: Ray's workers are no processes of this one's. The tables must
-be the same.
+Runs take somewhat more than a CPU second each, so that each is a task. Both executors of a sweep
+(`fullpipe.sweep.pool`, `fullpipe.sweep.cluster`) do some of them, in turns, within one process:
+other work on the machine and its clock change from one minute to the next by more than is judged
+here, and meet both alike. Each round is one turn of each, which begins first changes; judged is the
+median over rounds of Ray's time over the pool's. Workers have started before: what joining a
+cluster takes, once for a sweep however long, is printed. Ray's workers have the priority that the
+pool's have; by themselves they would be nice (15) to whatever else the machine does. The tables
+must be the same.
 
 Needs Ray: `make test-cluster` makes an environment that has it, build/cluster. Exit status 1:
 slower than the target, 15 % below the pool's speed, or other tables.
@@ -15,136 +17,128 @@ slower than the target, 15 % below the pool's speed, or other tables.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import secrets
-import subprocess
+import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import tomli_w
 
+from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.file import load_sweep
+from fullpipe.sweep.pool import Pool
+from fullpipe.sweep.schedule import Executor, Group, Item
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.worker import Cells, Run
 
-PROGRAM = [sys.executable, "-c", "from fullpipe.cli import main; main()"]
 MOST = 0.15
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
+CORES = 2
 
 
-def document(runs: int) -> dict[str, object]:
-    """A sweep of so many runs of somewhat more than a CPU second."""
+def document(seconds: int, seeds: int) -> dict[str, object]:
+    """A sweep of two runs a seed; 400 simulated seconds are somewhat more than a CPU second."""
     return {
         "scenario": {
-            "duration": "480s", "path": {"rate": "100mbit", "rtt": "20ms", "buffer": "1bdp"},
+            "duration": f"{seconds}s", "path": {"rate": "100mbit", "rtt": "20ms", "buffer": "1bdp"},
             "flow": [{"cc": "{cc}"}, {"cc": "cubic"}],
         },
-        "axis": {"cc": ["bbr3", "cubic"]}, "sweep": {"seeds": runs // 2},
+        "axis": {"cc": ["bbr3", "cubic"]}, "sweep": {"seeds": seeds},
     }  # fmt: skip
 
 
-@dataclass
-class Took:
-    """How long a sweep took, from its first result to its last, and with all its processes."""
+class Work:
+    """Runs of a sweep, planned once; each turn has a store of its own."""
 
-    whole_s: float
-    results_s: float
+    def __init__(self, folder: Path, name: str, seconds: int, seeds: int) -> None:
+        self.folder, self.name = folder, name
+        file = folder / f"{name}.toml"
+        file.write_text(tomli_w.dumps(document(seconds, seeds)))
+        sweep = load_sweep(file)
+        self.spool = folder / f"{name}.plans"
+        planner = Planner(sweep, self.spool, {})
+        self.runs: list[Run] = [
+            planned.run for planned in planner.plan(list(planner.cells()), seeds)
+        ]
 
+    def turn(self, executor: Executor, turn: str) -> float:
+        """Does all runs into a new store, a group each; gives how long it took (s)."""
+        place = self.folder / f"{self.name}-{turn}"
+        cells = Cells(Store(place, create=True).folder, self.spool, "sim", {}, False)
+        groups = [Group([Item(run, 1.0)]) for run in self.runs]
+        begin = time.monotonic()
+        for _, outcome in executor.run(cells, iter(groups)):
+            if outcome:
+                raise SystemExit(f"a run failed: {outcome}")
+        return time.monotonic() - begin
 
-def swept(file: Path, store: Path, *words: str) -> Took:
-    """Runs the sweep."""
-    begin = time.monotonic()
-    process = subprocess.Popen(
-        [*PROGRAM, "sweep", str(file), "--jobs", "2", "--out", str(store), *words],
-        stderr=subprocess.DEVNULL,
-    )
-    came: list[float] = []
-    while process.poll() is None:
-        time.sleep(0.02)
-        # Without the settled part, which is made of the others.
-        parts = list((store / "parts").iterdir()) if (store / "parts").is_dir() else []
-        some = sum(not (part / "replaces.json").exists() for part in parts)
-        came += [time.monotonic()] * (some - len(came))
-    if process.returncode:
-        raise SystemExit("the sweep failed")
-    return Took(time.monotonic() - begin, came[-1] - came[0])
-
-
-def await_end(before: set[int]) -> None:
-    """Waits for what a command left behind, the pool's fork server, which this process adopts."""
-    while left := _children() - before:
-        for pid in left:
-            os.waitpid(pid, 0)
-
-
-def _children() -> set[int]:
-    """Of this process, adopted ones included."""
-    found = set()
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == os.getpid():
-            found.add(int(place.name))
-    return found
+    def tables(self, turn: str) -> dict[str, bytes]:
+        """The settled rows of a turn."""
+        store = Store(self.folder / f"{self.name}-{turn}")
+        store.settle()
+        (part,) = store.parts()
+        return {file.name: file.read_bytes() for file in sorted(part.glob("*.parquet"))}
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Prints a line a round, and what is to be had."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=2)
-    given = parser.parse_args()
+    parser.add_argument("--runs", type=int, default=8, help="of a turn, an even number")
+    parser.add_argument("--rounds", type=int, default=7)
+    given = parser.parse_args(words)
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_raylet_start_wait_time_s="300")
-    from ray.cluster_utils import Cluster
-
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    took: dict[str, list[Took]] = {"pool": [], "ray": []}
+    os.environ.update(RAY_worker_niceness="0")
     with tempfile.TemporaryDirectory(prefix="fullpipe-bench-") as name:
         folder = Path(name)
-        file = folder / "sweep.toml"
-        file.write_text(tomli_w.dumps(document(given.runs)))
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        warm, work = Work(folder, "warm", 1, 2), Work(folder, "runs", 400, given.runs // 2)
+        pool = Pool(CORES)
+        # Before Ray is loaded, whose threads no fork would have.
+        print(f"pool: ready after {warm.turn(pool, 'pool'):.1f} s", flush=True)
+        from ray.cluster_utils import Cluster as Nodes
+
+        from fullpipe.sweep.cluster import Cluster
+
+        nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
         try:
-            cluster.add_node(num_cpus=1)
-            cluster.wait_for_nodes()
-            for index in range(given.rounds):
-                for kind, words in (("pool", []), ("ray", ["--on", cluster.address])):
-                    daemons = _children()
-                    one = swept(file, folder / f"{kind}-{index}", *words)
-                    await_end(daemons)
-                    took[kind].append(one)
-                    print(
-                        f"{kind:5} {one.whole_s:6.1f} s, {one.results_s:6.1f} s from the first "
-                        f"result to the last", flush=True,
-                    )  # fmt: skip
+            nodes.add_node(num_cpus=1)
+            nodes.wait_for_nodes()
+            begin = time.monotonic()
+            ray = Cluster(nodes.address, None, "sim")
+            warm.turn(ray, "ray")
+            print(f"ray: joined, and ready after {time.monotonic() - begin:.1f} s", flush=True)
+            more = [_round(work, pool, ray, index) for index in range(given.rounds)]
+            ray.close()
         finally:
-            cluster.shutdown()
-        first = _tables(folder / "pool-0")
-        same = all(_tables(folder / f"ray-{index}") == first for index in range(given.rounds))
-    more = {
-        name: min(getattr(one, name) for one in took["ray"])
-        / min(getattr(one, name) for one in took["pool"])
-        - 1
-        for name in ("results_s", "whole_s")
-    }
-    ok = same and more["results_s"] <= MOST
+            nodes.shutdown()
+            pool.close()
+        first = work.tables("pool-0")
+        turns = [f"{kind}-{index}" for kind in ("pool", "ray") for index in range(given.rounds)]
+        same = all(work.tables(turn) == first for turn in turns)
+    middle = statistics.median(more)
+    ok = same and middle <= MOST
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(
-        f"{'the same' if same else 'OTHER'} tables; whole command "
-        f"{more['whole_s'] * 100:+.1f} %; from the first result to the last "
-        f"{more['results_s'] * 100:+.1f} % (at most {MOST * 100:.0f}){'' if ok else '  MISSED'}"
+        f"{'the same' if same else 'OTHER'} tables; Ray's time over the pool's: median "
+        f"{middle * 100:+.1f} %, {min(more) * 100:+.0f} to {max(more) * 100:+.0f} in "
+        f"{given.rounds} rounds (at most {MOST * 100:.0f}){'' if ok else '  MISSED'}"
     )
     return 0 if ok else 1
 
 
-def _tables(store: Path) -> dict[str, bytes]:
-    (part,) = Store(store).parts()
-    return {file.name: file.read_bytes() for file in sorted(part.glob("*.parquet"))}
+def _round(work: Work, pool: Executor, ray: Executor, index: int) -> float:
+    """A turn of each; Ray's time over the pool's, less 1."""
+    kinds = [("pool", pool), ("ray", ray)]
+    took = {
+        name: work.turn(executor, f"{name}-{index}")
+        for name, executor in (kinds if index % 2 == 0 else reversed(kinds))
+    }
+    more = took["ray"] / took["pool"] - 1
+    print(f"pool {took['pool']:5.1f} s, ray {took['ray']:5.1f} s: {more * 100:+.0f} %", flush=True)
+    return more
 
 
 if __name__ == "__main__":

@@ -40,6 +40,17 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "flow": [{"cc": "{cc}", "enter": "a"}], "probe": [{"kind": "ping"}],
         "page": [{"cc": "{cc}", "levels": [["10kB"]]}],
     },
+    "sections without holes": {
+        "path": PATH, "name": "{cc}", "wifi": {"station": [{"name": "a", "count": 2}]},
+        "flow": [{"cc": "bbr3", "station": "a.2"}, {"cc": "cubic", "rtt": "60ms", "count": 2}],
+        "page": [{"cc": "reno", "levels": [["10kB"]]}], "probe": [{"kind": "udp"}],
+        "host": {"initial_cwnd": 20}, "udp": [{"rate": "1mbit", "payload": "500B"}],
+    },
+    "tables, numbers, times, seeds": {
+        "seed": "{start}", "start_spread": "{spread}", "flow": [{"cc": "{place.cc}"}],
+        "path": {"rate": "10mbit", "rtt": "{place.rtt}", "loss": "{loss*0.5}"},
+        "host": {"initial_cwnd": "{start}"},
+    },
     "nothing but datagrams": {
         "path": {**PATH, "ecn": True}, "name": "{cc}",
         "udp": [{"rate": "1mbit", "payload": "1000B"}],
@@ -49,6 +60,15 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 AXES: dict[str, dict[str, Any]] = {
     "several of one kind, named, some of them absent": {**GRID, "rtt": ["20ms"], "buffer": [0, 2]},
     "more than a name": {**GRID, "cc": ["reno", "cubic[beta=0.9]", "kernel:cubic"]},
+    "tables, numbers, times, seeds": {
+        "start": [3, 5],
+        "spread": ["0", "2ms"],
+        "loss": [0, 0.25, 1],
+        "place": [
+            {"label": "near", "rtt": "9ms", "cc": "reno"},
+            {"label": "far", "rtt": "90ms", "cc": "cubic[beta=0.8]"},
+        ],
+    },
 }
 
 

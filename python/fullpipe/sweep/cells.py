@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ from fullpipe.sweep.worker import Run
 #: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
 #: work and size groups; estimates for people come from trials (estimate.py).
 PACKET_S, _RUN_S, _FLOW_S = 2.5e-7, 4e-4, 1e-4
+#: Kins that are planned together.
+_AT_ONCE = 32
 #: A simulated second on the virtual machine: at rest, and a packet.
 _VM_SECOND_S, _VM_PACKET_S, _VM_RUN_S = 0.1, 1.2e-4, 6.0
 
@@ -67,7 +70,6 @@ class Planner:
         # Other sweeps' plans may lie there already.
         self._offset = spool.stat().st_size if spool.exists() else 0
         self._file: BinaryIO | None = None
-        self._common: _Common | None = None
         self._beside: dict[Any, bytes] = {}
         self._keep = sweep.options.keep == "recordings"
         self._plans = Plans(sweep.template, f"{sweep.source}: scenario", sweep.folder)
@@ -92,30 +94,32 @@ class Planner:
         Raises UserError where a cell is no scenario."""
         if self._file is None:
             self._file = self.spool.open("ab")
-        # Cells of one kin come one after another, so that only one is kept.
+        # Cells of one kin come one after another, so that few kins are kept.
         kins: dict[Any, list[tuple[Cell, Place]]] = {}
         planned: dict[int, list[Planned]] = {}
         with _flushed(self._file), without_collector():
             for cell in cells:
                 place = self._plans.place(cell.point)
                 kins.setdefault(place.kin, []).append((cell, place))
-            for members in kins.values():
-                kin = None
+            waiting = iter(kins.values())
+            while some := list(itertools.islice(waiting, _AT_ONCE)):
+                firsts = [(members[0][0].point, members[0][1]) for members in some]
+                commons = [self._common_of(kin) for kin in self._plans.kins(firsts)]
                 texts: list[bytes] = []
-                for cell, place in members:
-                    kin, choices = self._plans.at(cell.point, place, kin)
-                    planned[cell.index] = self._runs(cell, kin, choices, count, texts)
+                for members, common in zip(some, commons, strict=True):
+                    for cell, place in members:
+                        choices = self._plans.choices(common.kin, cell.point, place)
+                        planned[cell.index] = self._runs(cell, common, choices, count, texts)
                 self._file.write(b"".join(texts))
         return [one for cell in cells for one in planned[cell.index]]
 
     def _runs(
-        self, cell: Cell, kin: Kin, choices: tuple[Choice, ...], count: int, texts: list[bytes]
-    ) -> list[Planned]:
+        self, cell: Cell, common: _Common, choices: tuple[Choice, ...], count: int,
+        texts: list[bytes],
+    ) -> list[Planned]:  # fmt: skip
         """Runs of a cell; what the spool gets is added to `texts`."""
-        common = self._common
-        if common is None or common.kin is not kin:
-            common = self._common = self._common_of(kin)
-        before, behind, cost_s = kin.before, kin.behind, common.cost_s
+        kin, cost_s = common.kin, common.cost_s
+        before, behind = kin.before, kin.behind
         first = cell.first_seed = kin.scenario.seed
         found = []
         for seed in range(first + len(cell.keys), first + len(cell.keys) + count):

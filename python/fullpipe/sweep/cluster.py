@@ -32,8 +32,10 @@ class Cluster:
 
     def __init__(self, address: str | None, jobs: int | None, engine: str) -> None:
         """Raises UserError where Ray is missing or the cluster cannot be reached."""
-        # Ray says a lot, and asks its makers' server how it is used.
+        # Ray says a lot, and asks its makers' server how it is used; and where it starts here, its
+        # workers would be nice (15) to all other programs, unlike the pool's.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")
         try:
             import ray
         except ModuleNotFoundError:

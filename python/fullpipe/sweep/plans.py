@@ -10,7 +10,6 @@ they draw. The plans are those of `plan.resolve`, byte for byte. Must never run 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +29,7 @@ _KEPT = 4096
 _SECTIONS = frozenset({"wifi", "flow", "page", "udp", "traffic", "probe", "host", "cc"})
 
 
-@dataclass(frozen=True)
-class Kin:
+class Kin(NamedTuple):
     """What the plans of cells have in common, and their JSON before and behind the flows, from the
     seed on. `parts`: of the code that both use. `rest`: all of the flows but what they draw and
     choose, as text."""
@@ -96,32 +94,35 @@ class Plans:
         """Where a point is among the others."""
         ccs = _values(point, self._cc_axes)
         if ccs not in self._named:
-            _keep_few(self._named)
             self._named[ccs] = self._names(fields_of(point))
         axes = tuple(point) if self._named[ccs] is None else self._rest_axes
         return Place(_values(point, axes), ccs)
 
-    def at(self, point: Point, place: Place, one: Kin | None) -> tuple[Kin, tuple[Choice, ...]]:
-        """The kin there, and the congestion controls of its flows; `one` of its kin, where there
-        was any, saves the work.
+    def kins(self, places: Sequence[tuple[Point, Place]]) -> list[Kin]:
+        """The kins of points, each of another one. All are read, then all are planned: what the
+        processor keeps at hand of a step serves the next kin's.
 
         Raises UserError naming file, cell and key."""
-        if one is not None and place.ccs in self._chosen:
-            return one, self._chosen[place.ccs]
-        fields = fields_of(point)
-        own = self._names(fields)
+        scenarios = [self._scenario_of(point, place) for point, place in places]
+        return [self._kin(scenario) for scenario in scenarios]
+
+    def choices(self, kin: Kin, point: Point, place: Place) -> tuple[Choice, ...]:
+        """The congestion controls of the flows at a point of this kin."""
+        known = self._chosen.get(place.ccs)
+        if known is not None:
+            return known
+        own = self._named[place.ccs]
         if own is None:
-            scenario = self._made(self._whole_named(self._whole.at(fields)), fields)
-            tables = scenario.cc_tables
-            choices = tuple([choose(flow.cc, tables) for flow in scenario.flow])
-            return self._kin(scenario), choices
-        scenario = self._of_kin(fields) if one is None else one.scenario
-        # Before the plan: an unknown name is told of first.
-        choices = self._choices(scenario, fields, own)
+            tables = kin.scenario.cc_tables
+            return tuple([choose(flow.cc, tables) for flow in kin.scenario.flow])
+        # The scenario has no flows whose count is 0 there.
+        present = self._rest.present_flows(fields_of(point))
+        flows = zip(present, kin.scenario.flow, strict=True)
+        choices = tuple([choose(own.get(index, flow.cc), {}) for index, flow in flows])
         if self._rest.has_fixed_flows:
             _keep_few(self._chosen)
             self._chosen[place.ccs] = choices
-        return one or self._kin(scenario), choices
+        return choices
 
     def flows(self, kin: Kin, choices: tuple[Choice, ...], seed: int) -> Piece:
         """The JSON of the flows with these congestion controls and this seed: of the plan
@@ -135,8 +136,11 @@ class Plans:
             self._flows[place] = known
         return known[1]
 
-    def _of_kin(self, fields: Mapping[str, Any]) -> Scenario:
-        """The scenario of a kin, with stand-ins."""
+    def _scenario_of(self, point: Point, place: Place) -> Scenario:
+        """The scenario of a kin, with stand-ins where congestion controls are open."""
+        fields = fields_of(point)
+        if self._named[place.ccs] is None:
+            return self._made(self._whole_named(self._whole.at(fields)), fields)
         if self._read is None:
             scenario = self._made(self._whole_named(self._rest.at(fields)), fields)
             read = {
@@ -190,14 +194,6 @@ class Plans:
             if not (isinstance(name, str) and name in known):
                 return None
         return found
-
-    def _choices(
-        self, scenario: Scenario, fields: Mapping[str, Any], own: Mapping[int, str]
-    ) -> tuple[Choice, ...]:
-        """Of each flow of the scenario, which has none of those whose count is 0 there."""
-        present = self._rest.present_flows(fields)
-        flows = zip(present, scenario.flow, strict=True)
-        return tuple([choose(own.get(index, flow.cc), {}) for index, flow in flows])
 
 
 def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 GROUP_S = 1.0
 #: Groups become smaller towards the end, but not below this share of it where there is much work:
 #: storing costs a group some milliseconds.
-_LEAST = 0.05
+_LEAST = 0.1
 #: A payload whose process dies so often while nothing else runs is given up.
 _ATTEMPTS = 2
 

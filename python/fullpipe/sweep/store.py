@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import json
 import os
 import secrets
@@ -34,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fullpipe
-from fullpipe.columns import column, empty
+from fullpipe.columns import empty, first_of_equals, order, taken
 from fullpipe.errors import UserError
 from fullpipe.sweep.measures import SCHEMAS
 
@@ -59,6 +58,13 @@ _UNIQUE = {
 #: Rows of a settled file's groups; part of what its bytes are.
 _GROUP_ROWS = 1 << 16
 _REPLACES = "replaces.json"
+#: How tables are written: what lasts, and what a worker adds, for which encoding costs more than
+#: the disk that it saves until the end of the sweep.
+_LASTING: dict[str, Any] = {"compression": "zstd", "row_group_size": _GROUP_ROWS}
+_SOON_SETTLED: dict[str, Any] = {
+    "compression": "lz4", "row_group_size": _GROUP_ROWS, "use_dictionary": False,
+    "write_statistics": False,
+}  # fmt: skip
 
 
 class Store:
@@ -201,7 +207,7 @@ class Store:
         with self._writing(), self._alone() as mine:
             parts = self.parts() if mine else []
             self._remove_replaced()
-            if len(parts) < 2:
+            if len(parts) == 0 or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
                 return
             tables = {name: _settled(name, self.table(name)) for name in (*SCHEMAS, *EXTRA)}
             tables = {name: t for name, t in tables.items() if name in SCHEMAS or t.num_rows}
@@ -234,9 +240,8 @@ class Store:
             partial.mkdir()
             for name, table in tables.items():
                 pq.write_table(
-                    table, partial / f"{name}.parquet", compression="zstd",
-                    row_group_size=_GROUP_ROWS,
-                )  # fmt: skip
+                    table, partial / f"{name}.parquet", **(_LASTING if replaces else _SOON_SETTLED)
+                )
             if replaces:
                 (partial / _REPLACES).write_text(json.dumps(list(replaces)), encoding="utf-8")
             partial.rename(self.folder / "parts" / partial.name)
@@ -310,22 +315,13 @@ def _opened(file: Path) -> Iterator[pq.ParquetFile]:
 
 def _settled(name: str, table: pa.Table) -> pa.Table:
     """Each run's rows once, in the order of keys."""
-    import pyarrow.compute as pc  # takes a while to load, and sorting loads it
-
-    same = _UNIQUE.get(name, ["key"])
-    ordered = table.sort_by([(name, "ascending") for name in same]).combine_chunks()
-    count = ordered.num_rows
-    if count < 2:
-        return ordered
-    # As numbers of NumPy they would load Pandas (columns.py).
-    repeats = functools.reduce(
-        pc.and_,
-        (
-            pc.equal(known.slice(1), known.slice(0, count - 1))
-            for known in map(ordered.column, same)
-        ),
-    )
-    if not pc.any(repeats).as_py():
-        return ordered
-    new = pa.chunked_array([column([True], pa.bool_()), *pc.invert(repeats).chunks])
-    return ordered.filter(new).combine_chunks()
+    if not table.num_rows:
+        return table
+    arrays = {
+        field.name: one.chunk(0)
+        for field, one in zip(table.schema, table.combine_chunks().columns, strict=True)
+    }
+    same = [arrays[key] for key in _UNIQUE.get(name, ["key"])]
+    rows = order(same)
+    rows = rows[first_of_equals(same, rows)]
+    return pa.table([taken(one, rows) for one in arrays.values()], schema=table.schema)
