@@ -17,7 +17,7 @@ ASSETS := python/fullpipe/assets
 assets: | $(SYSTEM)
 	mkdir -p $(ASSETS)
 	bpf/build.sh $(ASSETS)
-	crates/fullpipe-agent/build-static.sh $(ASSETS)
+	$(ALONE) crates/fullpipe-agent/build-static.sh $(ASSETS)
 	qemu/build.sh $(ASSETS)
 
 # dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
@@ -26,7 +26,7 @@ SHIPPED := experiments flent_tests scorecard cc bpf
 wheel: build
 	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
 	cp -r $(SHIPPED) $(ASSETS)
-	$(VENV)/bin/maturin build --release --locked --quiet --interpreter $(PYTHON) --out dist
+	$(ALONE) $(VENV)/bin/maturin build --release --locked --quiet --interpreter $(PYTHON) --out dist
 	$(VENV)/bin/maturin sdist --out dist
 	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
 
@@ -40,18 +40,24 @@ $(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
 	@mkdir -p $(@D)
 	@touch $@
 
+# What is imported is compiled then; all of it would take half a minute.
 $(STAMP): requirements.lock | $(SYSTEM)
 	test -x $(PYTHON) || python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+		-r requirements.lock
 	touch $@
 
 $(VENV)/bin/fullpipe: $(STAMP) FORCE
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --locked --quiet --skip-install
-	test -x $@ || VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --locked --quiet
+	$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) \
+		$(VENV)/bin/maturin develop --release --locked --quiet --skip-install
+	test -x $@ || $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) \
+		$(VENV)/bin/maturin develop --release --locked --quiet
 
 FORCE:
 
-demo: kernels
+# Its environment and the module are made beside the assets, which need no Python.
+demo:
+	$(MAKE) --no-print-directory --jobs 2 kernels
 	rm -rf build/demo
 	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
@@ -63,22 +69,24 @@ docs: build
 
 # Rust's tests are of the debug build: it finds overflows, compiles in less time, and they run for
 # seconds. Clippy lints what it compiles for them, and only what they do not reach beside it: linted
-# apart, all would be read twice. They are built beside the release build: each links for a while on
-# one core alone. Python's tests run on all cores, those of a file on one (tests/python/conftest.py).
+# apart, all would be read twice. Beside them, so that no core waits for what one alone can do, the
+# release build and Python's tests, which run on all cores, those of a file on one
+# (tests/python/conftest.py); one worker more than cores, since some wait for a path or a browser.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ CARGO_INCREMENTAL=0
 UNTESTED := -p fullpipe-agent -p fullpipe-py -p fullpipe-element-bench --lib --bins --benches
-test: $(STAMP)
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint-and-rust-tests wheel-and-docs
-	$(LINTED) $(PYTHON) -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder --durations 40
+test: format-check
+	$(MAKE) --no-print-directory --jobs 2 lint-and-rust-tests python-tests
 
-.PHONY: lint-and-rust-tests wheel-and-docs lint-text
-lint-and-rust-tests: lint-text
+.PHONY: format-check types lint-and-rust-tests python-tests
+lint-and-rust-tests: types
 	$(ALONE) $(LINTED) cargo test --workspace --locked --quiet --tests
 	$(ALONE) cargo clippy $(UNTESTED) --no-deps --locked --quiet -- -D warnings
 	tests/cc/run.sh
 
-wheel-and-docs:
+python-tests:
 	$(MAKE) --no-print-directory kernels wheel docs
+	$(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
+		--dist loadscope --no-loadscope-reorder --durations 40
 
 # What needs Ray, in an environment of its own: 270 MB that nothing else uses are no part of
 # requirements.lock. A slow machine needs longer than Ray waits for its node.
@@ -99,15 +107,16 @@ test-live: kernels
 	$(PYTHON) scripts/in_machine.py -- \
 		$(PYTHON) -m pytest -p no:cacheprovider tests/python/test_live_paths.py
 
-lint: lint-text
+lint: format-check types
 	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
-# All but clippy, which compiles.
-lint-text: $(STAMP)
+format-check: $(STAMP)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
+
+types: $(STAMP)
 	$(VENV)/bin/mypy
 
 format: $(STAMP)

@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import zlib
@@ -160,11 +161,18 @@ def older_document() -> dict[str, Any]:
 
 
 def bomb(first: bytes, block: bytes, blocks: int) -> bytes:
-    """A gzip file of `first` and then so many times `block`."""
-    packer = zlib.compressobj(9, wbits=31)
-    return b"".join(
-        (packer.compress(first), *(packer.compress(block) for _ in range(blocks)), packer.flush())
-    )
+    """A gzip file of `first` and then so many times `block`: packed once, since after a full flush
+    what a block is packed to does not depend on what was before."""
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    head = packer.compress(first) + packer.flush(zlib.Z_FULL_FLUSH)
+    middle = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = zlib.crc32(first)
+    for _ in range(blocks):
+        checksum = zlib.crc32(block, checksum)
+    size = (len(first) + blocks * len(block)) % 2**32
+    header = gzip.compress(b"", mtime=0)[:10]
+    return b"".join((header, head, *([middle] * blocks), packer.flush(),
+                     struct.pack("<II", checksum, size)))  # fmt: skip
 
 
 def test_compression_bombs_are_refused_before_they_unfold(tmp_path: Path) -> None:

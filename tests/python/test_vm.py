@@ -239,7 +239,8 @@ def test_totals_of_a_run_without_an_end_are_those_that_its_end_would_have_told()
 def test_ctrl_c_in_the_midst_of_a_machine_keeps_what_it_recorded(tmp_path: Path) -> None:
     scenario, out = tmp_path / "s.toml", tmp_path / "out"
     scenario.write_text(
-        'name = "long"\nduration = "600min"\nsample_interval = "1s"\n'
+        # Not so long that it would need another machine than the tests above: one more to boot.
+        'name = "long"\nduration = "60min"\nsample_interval = "1s"\n'
         '[path]\nrate = "1mbit"\nrtt = "20ms"\n[[flow]]\ncc = "kernel:cubic"\n'
     )
     arguments = ["run", str(scenario), "--engine", "vm", "--out", str(out)]

@@ -132,8 +132,10 @@ def memory_needed_mib(plan: Mapping[str, Any]) -> int:
     """Of the guest: so much that it is never for want of memory that a window stays small."""
     flows = plan["flows"]
     flight = _MEMORY_PER_FLIGHT * _flight_bytes(plan)
+    # Pages send as flows do, and a machine of another size would be another one to boot and keep.
+    flows_mib = _MEMORY_PER_FLOW_MIB * max(len(flows), 1)
     crowd = _MEMORY_OF_TRAFFIC_MIB if plan.get("traffic") else 0
-    return _MEMORY_MIB + _MEMORY_PER_FLOW_MIB * len(flows) + crowd + int(flight // 2**20)
+    return _MEMORY_MIB + flows_mib + crowd + int(flight // 2**20)
 
 
 def _flight_bytes(plan: Mapping[str, Any]) -> int:

@@ -122,8 +122,9 @@ def _key(hardware: Hardware) -> str:
     facts = (
         _FORMAT,
         [paths.get(argument, argument) for argument in arguments],
-        # Its name says its content; two that make it at once write it twice.
-        hardware.initramfs.name,
+        # Its name ends with its content's digest; before that, with whose files it was made of: a
+        # checkout's and an installed program's, and those of the next build, may be the same bytes.
+        hardware.initramfs.name.rpartition("-")[2],
         [_name(path) for path in (hardware.kernel, program)],
         _digest(assets.turnstile()),
     )
