@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fullpipe.errors import UserError
+from fullpipe.parquet import write_parquet
 
 #: Raised by one when a table loses or renames a column.
 FORMAT_VERSION = 1
@@ -151,6 +151,8 @@ class Recording:
         Raises RecordingError where the file is damaged or has other columns."""
         if name in self._at_hand:
             return self._at_hand[name]
+        import pyarrow.parquet as pq  # nor does who only writes need a reader
+
         schema = {**TABLES, **OPTIONAL_TABLES}[name]
         file = self.path / f"{name}.parquet"
         try:
@@ -219,7 +221,7 @@ def write_recording(
             table = tables[name].select(schema.names)
             if table.schema != schema:  # casting loads Arrow's compute module: a tenth of a second
                 table = table.cast(schema)
-            pq.write_table(table, partial / f"{name}.parquet", compression="zstd")
+            write_parquet(table, partial / f"{name}.parquet")
             written[name] = table
         (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
         document = {"format_version": FORMAT_VERSION, **metadata}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fullpipe.errors import UserError
 from fullpipe.metrics import View, convergence_time_s, jain, jain_over_time, link_share, summarise
 from fullpipe.metrics.flows import median, quantile
+from fullpipe.parquet import write_parquet
 from fullpipe.recording import (
+    OPTIONAL_TABLES,
     TABLES,
     Recording,
     RecordingError,
@@ -133,3 +138,30 @@ def test_quantiles_are_numpys_to_the_bit() -> None:
         which = [0.0, 0.05, 0.25, 0.5, 0.95, 0.99, 1.0, *random.random(20)]
         assert np.array_equal(quantile(values, which), np.quantile(values, which))
         assert median(values) == np.median(values)
+
+
+def test_a_table_is_written_as_arrow_itself_writes_it(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    for count in (0, 1, 5000):
+        for name, schema in {**TABLES, **OPTIONAL_TABLES}.items():
+            columns = [
+                pa.array([None if value < 3 else f"n{value % 5}" for value in values], kind)
+                if kind == pa.string()
+                else pa.array([None if value < 3 else value for value in values], kind)
+                for kind in schema.types
+                for values in [random.integers(0, 50, count).tolist()]
+            ]
+            table = pa.Table.from_arrays(columns, schema=schema)
+            write_parquet(table, tmp_path / "ours")
+            pq.write_table(table, tmp_path / "arrows", compression="zstd")
+            assert (tmp_path / "ours").read_bytes() == (tmp_path / "arrows").read_bytes(), name
+
+
+def test_a_short_run_is_written_by_the_compiled_writer() -> None:
+    program = (
+        "import sys, pathlib, pyarrow as pa; from fullpipe.parquet import write_parquet\n"
+        "write_parquet(pa.Table.from_batches([], pa.schema([('a', pa.uint64())])),"
+        " pathlib.Path('/dev/null'))\n"
+        "assert 'pyarrow.parquet' not in sys.modules and 'ssl' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
