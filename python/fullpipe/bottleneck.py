@@ -15,15 +15,18 @@ def queue_name(link: str, way: str) -> str:
 def link_rates_bps(link: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Rates of a plan's link, forward and reverse, at the start; None: not limited."""
     medium = link["medium"]
-    forward, reverse = (medium.get(way) or {} for way in ("forward", "reverse"))
+    forward, reverse = medium.get("forward") or {}, medium.get("reverse") or {}
     return forward.get("rate_bps"), reverse.get("rate_bps")
 
 
 def bottleneck(plan: Mapping[str, Any]) -> str:
     """The link that a plan's `path` is about: the slowest of the row, of equals the first."""
-    rates = {link["name"]: link_rates_bps(link)[0] for link in plan.get("links", [])}
-    limited = {name: rate for name, rate in rates.items() if rate}
-    return min(limited, key=lambda name: limited[name]) if limited else "path"
+    name, least_bps = "path", None
+    for link in plan.get("links", []):
+        rate_bps = link_rates_bps(link)[0]
+        if rate_bps and (least_bps is None or rate_bps < least_bps):
+            name, least_bps = link["name"], rate_bps
+    return name
 
 
 def main_queue(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> tuple[str, float | None]:

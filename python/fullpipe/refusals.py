@@ -19,10 +19,10 @@ from fullpipe.parts import Part
 _SHOWN = 60
 
 
-def explained(error: ValueError, part: type[Part]) -> str:
+def explained(error: ValueError, part: type[Part], below: str = "") -> str:
     """`explain` of what Pydantic (whose error this is) found in a document of this section."""
     assert isinstance(error, ValidationError)
-    return explain(error, part.model())
+    return explain(error, part.model(), below)
 
 
 def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> str:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -214,9 +215,33 @@ def test_a_command_gets_the_same_from_the_table_as_from_typer(
 @pytest.mark.parametrize(
     "words",
     [
+        "sweep a.toml", "sweep cell a.toml 12 --seed 5 --set b=c", "sweep merge all one two",
+        "sweep run a.toml --jobs 2 --dry-run --set b=1 --set c=2 --shard 1/3 --on ray --out d",
+    ],
+)  # fmt: skip
+def test_a_command_of_a_group_gets_the_same_from_the_table_as_from_typer(words: str) -> None:
+    call = table.called(words.split())
+    assert call is not None
+    seen: list[dict[str, object]] = []
+    top: Any = typer.main.get_command(whole.app("sweep"))
+    for name, command in top.commands["sweep"].commands.items():
+        command.callback = lambda _name=name, **given: seen.append({"command": _name, **given})
+    top(words.split(), standalone_mode=False)
+    bound = inspect.signature(call.func).bind(**call.keywords)  # type: ignore[attr-defined]
+    bound.apply_defaults()
+    (found,) = seen
+    several = {key: [*one] or None for key, one in found.items() if isinstance(one, tuple)}
+    name = call.func.__name__  # type: ignore[attr-defined]
+    assert {"command": name, **bound.arguments} == {**found, **several}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         "run", "run --help", "run a.toml b.toml", "run a.toml --repeat 0", "run a.toml --repeat x",
         "run a.toml --out", "run a.toml --nonsense", "run a.toml --json=1", "run -- a.toml",
-        "run a.toml --engine -x", "nonsense", "--version", "sweep list", "", "run a.toml -j 2",
+        "run a.toml --engine -x", "nonsense", "--version", "cc list", "sweep",
+        "sweep --help", "sweep run", "sweep cell a.toml -1", "", "run a.toml -j 2",
         "completion bash",
     ],
 )  # fmt: skip

@@ -6,8 +6,9 @@ A parameter has its `name`, the `words` that begin it (an argument has none) and
 `off`, its `line` of help, what it `takes` (text, path, whole, flag; "" for anything else), whether
 `many` may be given, whether it is `required`; where there are any, the `choices` of a value, the
 function of `completion` that `completes` it, the `variable` that may hold it, and its limits
-(`least`, `most`). A command that the table can run has its `home`; a group may have the command
-that is `usual` where none is named.
+(`least`, `most`). A command that the table can run has its `home`: of a group's, those whose group
+says in which module they are, each under its name. A group may have the command that is `usual`
+where none is named.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ def _command(command: Any) -> dict[str, Any]:
         entry["commands"] = {name: _command(one) for name, one in inner if not one.hidden}
         if hasattr(command, "usual"):
             entry["usual"] = command.usual
+        for name, one in inner if hasattr(command, "home") else ():
+            if _is_plain(one):
+                entry["commands"][name]["home"] = f"{command.home}:{name}"
     return entry
 
 

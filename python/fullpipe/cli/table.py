@@ -29,10 +29,17 @@ def table() -> dict[str, Any]:
 
 def called(words: Sequence[str]) -> Callable[[], object] | None:
     """The command with what these words give it; None where Typer has to look at them."""
-    command = table()["commands"].get(words[0]) if words else None
-    if command is None or "home" not in command:
+    command, rest = table(), list(words)
+    while "commands" in command:
+        within = command["commands"]
+        if rest and "usual" in command and rest[0] not in (*within, "--help", "-h"):
+            rest.insert(0, command["usual"])
+        if not rest or rest[0] not in within:
+            return None
+        command = within[rest.pop(0)]
+    if "home" not in command:
         return None
-    given = _given(command["params"], words[1:])
+    given = _given(command["params"], rest)
     if given is None:
         return None
     module, _, function = command["home"].partition(":")

@@ -183,7 +183,7 @@ def sweep_id(sweep: Sweep) -> str:
     """The name of a sweep in a store: a hash of what decides its cells."""
     facts = [
         sweep.template, {axis.name: axis.values for axis in sweep.axes},
-        sweep.options.model_dump(exclude={"seeds", "keep", "name"}),
+        sweep.options.deciding(),
     ]  # fmt: skip
     return hashlib.sha256(to_json(facts)).hexdigest()[:16]
 

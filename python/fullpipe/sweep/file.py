@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
-
 from fullpipe.changes import apply_changes
 from fullpipe.errors import UserError
 from fullpipe.language import ExpressionError
-from fullpipe.refusals import explain
+from fullpipe.parts import Field, Parsed, Part, field_validator
 from fullpipe.scenario import load_document
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
 from fullpipe.sweep.conditions import Condition
@@ -32,11 +30,7 @@ _AXIS_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 RESERVED = frozenset({"sweep", "cell", "key", "seed"})
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Seeds(_Part):
+class Seeds(Part):
     """How many seeds a cell gets: `least`, and then more, `most` at most, until a rule holds."""
 
     least: int = Field(1, ge=1, le=MAX_SEEDS)
@@ -63,7 +57,7 @@ def _as_seeds(given: object) -> object:
     return {"least": given} if plain else given
 
 
-class Sample(_Part):
+class Sample(Part):
     """Points that fill the space instead of the whole grid."""
 
     kind: Literal["sobol", "latin-hypercube"]
@@ -71,17 +65,23 @@ class Sample(_Part):
     seed: int = Field(1, ge=0, le=2**63 - 1)
 
 
-class Options(_Part):
+class Options(Part):
     """The table `[sweep]`."""
 
     name: str = Field("", max_length=200)
-    seeds: Annotated[Seeds, BeforeValidator(_as_seeds)] = Seeds()
+    seeds: Annotated[Seeds, Parsed(_as_seeds, {})] = Seeds()
     sample: Literal["grid"] | Sample = "grid"
     keep: Literal["metrics", "recordings"] = "metrics"
-    zip: list[list[str]] = []
-    where: str | list[str] = []
+    zip: list[list[str]] = Field(default_factory=list)
+    where: str | list[str] = Field(default_factory=list)
     engine: Literal["sim", "vm", "live"] = "sim"
     kernel: str | None = None
+
+    def deciding(self) -> dict[str, Any]:
+        """What decides which cells there are and what a run of them is."""
+        sample = vars(self.sample) if isinstance(self.sample, Sample) else self.sample
+        others = {key: getattr(self, key) for key in ("zip", "where", "engine", "kernel")}
+        return {"sample": sample, **others}
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,10 @@ def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) 
             raise UserError(f"{source}: {key}: is missing or empty; a sweep needs [{key}]")
     try:
         options = Options.model_validate(document.get("sweep", {}))
-    except ValidationError as error:
-        raise UserError(f"{source}: {explain(error, Options, below='sweep')}") from None
+    except ValueError as error:  # Pydantic's
+        from fullpipe.refusals import explained  # only where something is wrong
+
+        raise UserError(f"{source}: {explained(error, Options, below='sweep')}") from None
     axes = tuple(_axes(document["axis"], source))
     template = dict(document["scenario"])
     _check_axes(axes, template, options, source)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +22,8 @@ from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
 #: Algorithms of flows, and every `kind` at any depth: queue disciplines, links, jitter.
-_ALGORITHM = re.compile(rb'"algorithm":"([a-z0-9_]+)"')
-_KIND = re.compile(rb'"kind":"([a-z0-9_]+)"')
+_NAME = re.compile(rb"[a-z0-9_]+")
+_LONGEST = 200
 
 
 #: Where a trace of a link or of traffic lies does not matter; what it holds does.
@@ -41,10 +41,23 @@ class Piece(NamedTuple):
 
 def piece(text: bytes) -> Piece:
     """Reads a piece. In its text: walking the plan would take longer than making it."""
-    parts = [b"cc:" + name for name in _ALGORITHM.findall(text)]
-    parts += [b"net:" + name for name in _KIND.findall(text)]
+    parts = {f"cc:{name}" for name in _named(b'"algorithm":"', text)}
+    parts |= {f"net:{name}" for name in _named(b'"kind":"', text)}
     keyed = _TRACE_PATH.sub(b"", text) if b'"sha256"' in text else text
-    return Piece(text, frozenset(part.decode() for part in parts), keyed)
+    return Piece(text, frozenset(parts), keyed)
+
+
+def _named(key: bytes, text: bytes) -> Iterator[str]:
+    """The names that stand behind a key. A regular expression would take three times as long."""
+    for behind in text.split(key)[1:]:
+        name, quote, _ = behind[:_LONGEST].partition(b'"')
+        if quote and _is_name(name):
+            yield name.decode()
+
+
+@functools.lru_cache(1 << 12)
+def _is_name(word: bytes) -> bool:
+    return _NAME.fullmatch(word) is not None
 
 
 def run_key(

@@ -27,6 +27,8 @@ _KEPT = 4096
 #: Keys of a scenario that hold sections (models) which say nothing of one another; but for `link`,
 #: of which the path is made before anything is read.
 _SECTIONS = frozenset({"wifi", "flow", "page", "udp", "traffic", "probe", "host", "cc"})
+#: Those in which files may be named.
+_FILES = frozenset({"flow", "page", "traffic", "cc", "link"})
 
 
 class Kin(NamedTuple):
@@ -151,7 +153,10 @@ class Plans:
             self._read = Template(others, self._source), read
             return scenario
         template, read = self._read
-        return self._made({**self._whole_named(template.at(fields)), **read}, fields)
+        document = template.at(fields)
+        if not _FILES.isdisjoint(document):
+            self._whole_named(document)
+        return self._made(document | read, fields)
 
     def _kin(self, scenario: Scenario) -> Kin:
         made = skeleton(scenario)
