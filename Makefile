@@ -5,6 +5,8 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 # Without an outer make's jobs: cargo would look for them in vain.
 ALONE := env -u MAKEFLAGS -u MFLAGS
+# What is compiled when it is first imported is kept, whatever the shell says: pip compiles nothing.
+export PYTHONDONTWRITEBYTECODE :=
 SYSTEM := build/.system-packages
 
 .PHONY: build wheel demo test test-cluster test-live lint format lock clean assets kernels docs

@@ -13,6 +13,8 @@ _HOST = {
     "test_doctor", "test_examples", "test_kernel_load", "test_kernel_watch", "test_live",
     "test_live_paths", "test_replay_host",
 }  # fmt: skip
+#: Files that read the whole catalogue, which is read once for all of them.
+_CATALOGUE = {"test_experiments_catalogue", "test_experiments_figures", "test_experiments_run"}
 #: Files that take longest. They begin, so that no worker is left alone with one at the end
 #: (with --no-loadscope-reorder: xdist would begin with the files of most tests).
 _LONGEST = (
@@ -36,6 +38,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             name = Path(nodeid.split("::")[0]).stem
-            return "host" if name in _HOST else name
+            if name in _HOST:
+                return "host"
+            return "catalogue" if name in _CATALOGUE else name
 
     return ByFile(config, log)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fullpipe.experiments import Entry, Store, load_entry
+from fullpipe.experiments.catalogue import default_folder
 from fullpipe.experiments.store import StoredRun
+
+#: The catalogue's files.
+CATALOGUE = tuple(sorted(default_folder().glob("*.toml")))
+
+
+@cache
+def of_catalogue(path: Path) -> Entry:
+    """An entry of it, rehearsed once for all tests: all of them take seconds."""
+    return load_entry(path)
+
 
 #: Four cells of one second; what a test changes it replaces in the text.
 SMALL = """

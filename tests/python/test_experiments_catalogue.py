@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.experiments import load_catalogue, load_entry
-from fullpipe.experiments.catalogue import default_folder
+from experiment_entries import CATALOGUE, of_catalogue
 
-ENTRIES = sorted(default_folder().glob("*.toml"))
 #: What the papers number: figures, tables.
 NUMBERED = {"003": ({2, 3, 4, 5, 6}, set()), "004": (set(range(1, 16)), {"I"})}
 
 
-@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: str(path.stem))
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
 def test_every_entry_is_read_and_rehearsed_in_both_sizes(path: Path) -> None:
-    entry = load_entry(path)
+    entry = of_catalogue(path)
     assert entry.claim, "an entry without a claim judges nothing"
     assert bool(entry.cells("full")) == entry.runnable
     if entry.runnable:
@@ -29,7 +27,7 @@ def test_every_entry_is_read_and_rehearsed_in_both_sizes(path: Path) -> None:
 @pytest.mark.parametrize("seed", NUMBERED)
 def test_every_figure_and_table_of_a_paper_has_an_entry(seed: str) -> None:
     figures, tables = set(), set()
-    for entry in load_catalogue(default_folder()):
+    for entry in map(of_catalogue, CATALOGUE):
         if entry.seed == seed:
             for span in re.findall(r"Figs?\. ([\d, and to]+)", entry.figure):
                 numbers = [int(number) for number in re.findall(r"\d+", span)]
@@ -42,7 +40,7 @@ def test_every_figure_and_table_of_a_paper_has_an_entry(seed: str) -> None:
 
 
 def test_published_table_one_is_the_papers_48_ratios() -> None:
-    entry = load_entry(default_folder() / "seed004_table1.toml")
+    (entry,) = (of_catalogue(path) for path in CATALOGUE if path.stem == "seed004_table1")
     values = [value for published in entry.published for value in published.values]
     assert len(values) == 48
     # Row sums of the printed table, added by hand: 0.8, 1, 2 and 8 BDP.

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from experiment_entries import SMALL, MadeStore, entry_of
-from fullpipe.experiments import Entry, judge, load_catalogue
-from fullpipe.experiments.catalogue import default_folder
+from experiment_entries import CATALOGUE, SMALL, MadeStore, entry_of, of_catalogue
+from fullpipe.experiments import judge
 from fullpipe.experiments.figures import figures, lost_series
 from fullpipe.experiments.store import StoredRun
 from fullpipe.experiments.verdicts import Results, collect
@@ -114,8 +113,8 @@ def test_a_series_keeps_its_colour_where_another_is_missing(tmp_path: Path) -> N
     assert lines[:5] == [ten, twenty, ten, twenty, twenty], "three panels, the last without 10 ms"
 
 
-@pytest.mark.parametrize("entry", load_catalogue(default_folder()), ids=lambda entry: entry.id)
-def test_no_figure_of_the_catalogue_loses_a_series(entry: Entry, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
+def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -> None:
     """On numbers of very different size from cell to cell."""
 
     class Spread(MadeStore):
@@ -132,7 +131,7 @@ def test_no_figure_of_the_catalogue_loses_a_series(entry: Entry, tmp_path: Path)
             return StoredRun(1, dict.fromkeys(expressions.values(), size),
                              dict.fromkeys(names, spread))  # fmt: skip
 
-    found = collect(entry, Spread(tmp_path, lambda *_: 0.0), "default", None, 1, ())
+    found = collect(of_catalogue(path), Spread(tmp_path, lambda *_: 0.0), "default", None, 1, ())
     assert lost_series(found) == []
 
 

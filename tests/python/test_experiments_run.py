@@ -7,8 +7,8 @@ from pathlib import Path
 import polars
 import pytest
 
-from experiment_entries import SMALL, claims, entry_of
-from fullpipe import cli
+from experiment_entries import CATALOGUE, SMALL, claims, entry_of, of_catalogue
+from fullpipe import cli, experiments
 from fullpipe.errors import UserError
 from fullpipe.experiments import Progress, Store, judge, run_entries
 from fullpipe.metrics import View
@@ -221,6 +221,7 @@ def test_the_list_is_filtered_and_fits_80_columns(
     from fullpipe.cli import experiment
 
     monkeypatch.setattr(experiment.console, "width", 80)
+    monkeypatch.setattr(experiments, "load_catalogue", lambda _: [*map(of_catalogue, CATALOGUE)])
     assert command(["list"], monkeypatch) == 0
     everything = capsys.readouterr().out.splitlines()
     assert max(len(line.rstrip()) for line in everything) <= 80
