@@ -104,9 +104,9 @@ test-cluster: build
 		$(CLUSTER)/bin/python -m pytest tests/python/test_sweep_cluster.py
 
 # Engine live on a kernel that has netem and all queue disciplines, where this host's has not: a
-# machine with this host's files and its own time, two minutes. As root.
+# machine with this host's files and a clock of its own, some two CPU minutes. As root.
 test-live: kernels
-	$(PYTHON) scripts/in_machine.py -- \
+	$(PYTHON) scripts/in_machine.py --own-time -- \
 		$(PYTHON) -m pytest -p no:cacheprovider tests/python/test_live_paths.py
 
 lint: format-check types
