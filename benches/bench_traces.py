@@ -9,7 +9,7 @@ by itself and all together (inside.py). Recordings are kept in build/bench and f
 as nothing that decides their content changed.
 
 Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
-[--tcp 6.12] [--lumps] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
+[--tcp 6.12 | --kernel 6.1] [--lumps] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
 kernel and ours over time, one above the other. `--markdown docs/fidelity.md` writes the engine's
 table there, between its marks. Where a flow's name stands behind a figure, the figure is that of
 the worst one.
@@ -300,6 +300,7 @@ def main() -> None:
         "--background-processes", type=int, default=0, metavar="N",
         help="vm: started every 100 ms on the measured host, as the traces' queues were read",
     )  # fmt: skip
+    parser.add_argument("--kernel", help="vm: 6.1, 6.12, 7.3 or an image; 6.12")
     parser.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the traces' kernels'")
     parser.add_argument(
         "--lumps", action="store_true", help="sim: ACKs held as the traces' host did"
@@ -316,6 +317,7 @@ def main() -> None:
     traces = [t for t in traces if wanted is None or t.key in wanted]
     count = options.background_processes
     extra = {"background_processes": str(count)} if count else {}
+    extra |= {"kernel": options.kernel} if options.kernel else {}
     compared, missed = list[tuple[Trace, Sequence[Line], Place | None]](), 0
     for trace in traces:
         # Nothing but the starts differs between seeds before the first loss.
