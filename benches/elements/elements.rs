@@ -189,12 +189,12 @@ fn others(criterion: &mut Criterion) {
     });
     let mut line = DelayLine::default();
     for index in 0..WAITING {
-        line.push(u64::from(index), index);
+        line.push(u64::from(index), &index);
     }
     group.bench_function("delay line", |bencher| {
         bencher.iter(|| {
             now_ns += PACKET_NS;
-            line.push(now_ns + MS, 0);
+            line.push(now_ns + MS, &0);
             black_box(line.pop(u64::MAX))
         });
     });

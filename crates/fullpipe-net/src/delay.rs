@@ -17,24 +17,29 @@ impl<P> Default for DelayLine<P> {
     }
 }
 
-impl<P> DelayLine<P> {
+impl<P: Copy> DelayLine<P> {
     /// Puts a packet in, behind all that are due no later. Returns the time at which the head is due
     /// if the packet is the head.
-    pub fn push(&mut self, due_ns: u64, packet: P) -> Option<u64> {
-        let overtakes = self
-            .packets
-            .back()
-            .is_some_and(|&(last_ns, _)| due_ns < last_ns);
-        if overtakes {
-            let place = self.packets.partition_point(|&(at_ns, _)| at_ns <= due_ns);
-            self.packets.insert(place, (due_ns, packet));
-            return (place == 0).then_some(due_ns);
+    #[inline]
+    pub fn push(&mut self, due_ns: u64, packet: &P) -> Option<u64> {
+        let last_ns = self.packets.back().map_or(0, |&(last_ns, _)| last_ns);
+        if due_ns < last_ns {
+            return self.push_before(due_ns, packet);
         }
-        self.packets.push_back((due_ns, packet));
+        self.packets.push_back((due_ns, *packet));
         (self.packets.len() == 1).then_some(due_ns)
     }
 
+    /// It overtakes the last one.
+    #[inline(never)]
+    fn push_before(&mut self, due_ns: u64, packet: &P) -> Option<u64> {
+        let place = self.packets.partition_point(|&(at_ns, _)| at_ns <= due_ns);
+        self.packets.insert(place, (due_ns, *packet));
+        (place == 0).then_some(due_ns)
+    }
+
     /// The head, if it is due.
+    #[inline]
     pub fn pop(&mut self, now_ns: u64) -> Option<P> {
         let &(due_ns, _) = self.packets.front()?;
         if due_ns > now_ns {
@@ -44,6 +49,7 @@ impl<P> DelayLine<P> {
     }
 
     /// When the head is due.
+    #[inline]
     pub fn due_ns(&self) -> Option<u64> {
         self.packets.front().map(|&(due_ns, _)| due_ns)
     }

@@ -11,8 +11,8 @@ use crate::Packet;
 /// What is left of a run.
 #[derive(Debug)]
 struct Run<P> {
-    /// Its first packet ([`Packet::split_first`]).
-    first: P,
+    /// What stands for it ([`Packet::end_follows`]).
+    run: P,
     count: u32,
     /// Its last packets, which found no room.
     dropped: u32,
@@ -37,11 +37,6 @@ impl<P> Fifo<P> {
             limit_bytes: limit_bytes.unwrap_or(u64::MAX),
             limit_packets: limit_packets.map_or(u64::MAX, u64::from),
         }
-    }
-
-    #[inline]
-    pub(crate) fn front(&self) -> Option<&P> {
-        self.runs.front().map(|run| &run.first)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -72,7 +67,7 @@ impl<P: Packet> Fifo<P> {
             self.bytes += taken * wire_bytes;
             self.packets += taken;
             self.runs.push_back(Run {
-                first: *run,
+                run: *run,
                 count: taken as u32,
                 dropped: count - taken as u32,
             });
@@ -80,18 +75,33 @@ impl<P: Packet> Fifo<P> {
         taken as u32
     }
 
-    /// The first packet leaves.
-    #[inline(always)] // what is returned is written once, where it is wanted
-    pub(crate) fn pop(&mut self) -> Option<P> {
-        let run = self.runs.front_mut()?;
-        run.count -= 1;
-        let packet = run.first.split_first(run.count + run.dropped);
-        if run.count == 0 {
+    /// The first packet.
+    #[inline(always)] // so that it is written once, where it is wanted
+    pub(crate) fn front(&self) -> Option<P> {
+        let first = self.runs.front()?;
+        let mut packet = first.run;
+        if first.count + first.dropped > 1 {
+            packet.end_follows();
+        }
+        Some(packet)
+    }
+
+    /// The first packet leaves; returns its bytes on the wire.
+    #[inline(always)] // behind a look at the front
+    pub(crate) fn leave(&mut self) -> u32 {
+        let Some(first) = self.runs.front_mut() else {
+            return 0;
+        };
+        let wire_bytes = first.run.wire_bytes();
+        first.count -= 1;
+        if first.count == 0 {
             self.runs.pop_front();
+        } else {
+            first.run.drop_first();
         }
         self.packets -= 1;
-        self.bytes -= u64::from(packet.wire_bytes());
-        Some(packet)
+        self.bytes -= u64::from(wire_bytes);
+        wire_bytes
     }
 }
 
@@ -105,7 +115,9 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        self.pop()
+        let packet = self.front()?;
+        self.leave();
+        Some(packet)
     }
 
     fn bytes(&self) -> u64 {

@@ -76,11 +76,21 @@ pub trait Packet: Copy {
     fn follows_in_burst(&self) -> bool {
         false
     }
-    /// The first of a run of packets that were handed down in one burst and differ in nothing but
-    /// their numbers, of which so many others are left in `self`. Only a [`crate::PlainWay`] takes
-    /// runs of more than one.
-    fn split_first(&mut self, _others: u32) -> Self {
-        *self
+    /// Of a run of packets, which were handed down in one burst and differ in nothing but their
+    /// numbers, this stands for all and becomes the first, behind which others follow: what the last
+    /// one has, it has not. Only a [`crate::PlainWay`] takes runs of more than one.
+    fn end_follows(&mut self) {}
+    /// The same becomes what is left of the run without its first packet.
+    fn drop_first(&mut self) {}
+    /// The first of a run, of which so many others are left in `self`.
+    #[inline]
+    fn split_first(&mut self, others: u32) -> Self {
+        let mut first = *self;
+        if others > 0 {
+            first.end_follows();
+            self.drop_first();
+        }
+        first
     }
     /// Earliest departure time stamped by the sender, for fq; 0: none.
     fn pacing_time_ns(&self) -> u64 {

@@ -48,13 +48,13 @@ impl<P: Packet> PlainWay<P> {
         })
     }
 
-    /// When [`Self::pass`] is to be asked next; `u64::MAX`: not before a packet has come.
+    /// When [`Self::ready`] is to be asked next; `u64::MAX`: not before a packet has come.
     #[inline]
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// A run of so many packets comes to the queue, by the first of them ([`Packet::split_first`]).
+    /// A run of so many packets comes to the queue, by what stands for them ([`Packet::end_follows`]).
     /// Returns how many of it are taken: the others, its last ones, are dropped.
     #[inline]
     pub fn takes(&mut self, run: &P, count: u32) -> u32 {
@@ -64,25 +64,31 @@ impl<P: Packet> PlainWay<P> {
         taken
     }
 
-    /// The packet that may leave the queue now leaves, and is at the far end at the time returned.
-    #[inline(always)] // into whatever takes it there
-    pub fn pass(&mut self, now_ns: u64) -> Option<(u64, P)> {
+    /// The packet that may leave the queue now.
+    #[inline(always)] // into whatever takes it on
+    pub fn ready(&self, now_ns: u64) -> Option<P> {
         if self.shaper.ready_ns() > now_ns {
             return None;
         }
-        let packet = self.queue.pop()?;
-        let wire_bytes = packet.wire_bytes();
+        self.queue.front()
+    }
+
+    /// The packet that was [`Self::ready`] leaves, and is at the far end at the time returned.
+    #[inline(always)] // as the question
+    pub fn pass(&mut self, now_ns: u64) -> u64 {
+        let wire_bytes = self.queue.leave();
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(wire_bytes);
         self.shaper.charge(now_ns, wire_bytes);
         self.set_due();
-        Some((now_ns + self.delay_ns, packet))
+        now_ns + self.delay_ns
     }
 
     /// All that may leave now is put into the list.
     #[inline(never)]
     pub fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
-        while let Some((at_ns, packet)) = self.pass(now_ns) {
+        while let Some(packet) = self.ready(now_ns) {
+            let at_ns = self.pass(now_ns);
             passed.out.push(Exit {
                 at_ns,
                 way: self.way,

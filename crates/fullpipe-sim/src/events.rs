@@ -85,7 +85,8 @@ impl PartialEq for Pending {
 
 impl Eq for Pending {}
 
-/// So many of the events that are due first are kept apart from the heap.
+/// So many of the events that are due first are kept apart from the heap. A power of two: a place
+/// modulo that is below it for the compiler too.
 const FRONT: usize = 8;
 
 /// Pending events. Delay lines show only their heads, so that there is a handful in most runs, and
@@ -142,11 +143,11 @@ impl Agenda {
     fn insert(&mut self, pending: Pending) {
         let mut place = self.count;
         self.count += 1;
-        while place > 0 && self.front[place - 1].at_ns <= pending.at_ns {
-            self.front[place] = self.front[place - 1];
+        while place > 0 && self.front[(place - 1) % FRONT].at_ns <= pending.at_ns {
+            self.front[place % FRONT] = self.front[(place - 1) % FRONT];
             place -= 1;
         }
-        self.front[place] = pending;
+        self.front[place % FRONT] = pending;
     }
 
     /// The front is full, or this is due behind what the heap has.
@@ -169,7 +170,7 @@ impl Agenda {
             return None;
         }
         self.count -= 1;
-        let Pending { at_ns, event, .. } = self.front[self.count];
+        let Pending { at_ns, event, .. } = self.front[self.count % FRONT];
         self.handled += 1;
         Some((at_ns, event))
     }

@@ -334,7 +334,7 @@ impl Simulation<'_> {
         let due_ns = line.due_ns(enters_ns);
         if due_ns <= self.now_ns && line.packets.is_empty() {
             self.reach(way, packet);
-        } else if line.packets.push(due_ns, *packet).is_some() {
+        } else if line.packets.push(due_ns, packet).is_some() {
             self.await_head(index);
         }
     }

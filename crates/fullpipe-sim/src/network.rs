@@ -156,6 +156,7 @@ impl Simulation<'_> {
         self.await_between(index);
     }
 
+    #[inline]
     fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
         match self.network.work[index] {
@@ -165,7 +166,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// So many data packets of one burst enter here, by the first of them ([`Packet::split_first`]).
+    /// So many data packets of one burst enter here, by what stands for them ([`Packet::end_follows`]).
     pub(crate) fn offer_run(&mut self, link: usize, way: Way, run: &Travelling, count: u32) {
         let index = link * 2 + way.index();
         if let Work::Plain = self.network.work[index] {
@@ -221,9 +222,10 @@ impl Simulation<'_> {
         let Some(plain) = network.links[link].plain(index % 2) else {
             return;
         };
-        let Some((at_ns, packet)) = plain.pass(now_ns) else {
+        let Some(packet) = plain.ready(now_ns) else {
             return self.settle_plain(index);
         };
+        let at_ns = plain.pass(now_ns);
         let due_ns = plain.due_ns();
         if due_ns <= now_ns {
             return self.pass_many(index, at_ns, &packet);
@@ -317,7 +319,7 @@ impl Simulation<'_> {
         let line = &mut self.network.between[index].0;
         if at_ns <= self.now_ns && line.is_empty() {
             self.offer(next, way, packet);
-        } else if line.push(at_ns, *packet).is_some() {
+        } else if line.push(at_ns, packet).is_some() {
             self.await_between(index);
         }
     }

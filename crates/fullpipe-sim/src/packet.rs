@@ -206,12 +206,17 @@ impl Packet for Travelling {
     }
 
     #[inline]
-    fn split_first(&mut self, others: u32) -> Self {
-        let mut first = *self;
-        if let (Body::Data(data), Body::Data(left)) = (&mut first.body, &mut self.body) {
-            *data = left.split_first(others);
+    fn end_follows(&mut self) {
+        if let Body::Data(data) = &mut self.body {
+            data.end_follows();
         }
-        first
+    }
+
+    #[inline]
+    fn drop_first(&mut self) {
+        if let Body::Data(data) = &mut self.body {
+            data.drop_first();
+        }
     }
 }
 

@@ -33,18 +33,19 @@ pub struct Data {
 }
 
 impl Data {
-    /// The first of a run, of which so many others are left in `self`.
+    /// What stands for a run becomes its first packet, behind which others follow.
     #[inline]
-    pub fn split_first(&mut self, others: u32) -> Self {
-        let first = Self {
-            push: self.push && others == 0,
-            fin: self.fin && others == 0,
-            ..*self
-        };
+    pub fn end_follows(&mut self) {
+        self.push = false;
+        self.fin = false;
+    }
+
+    /// What stands for a run becomes what is left of it without its first packet.
+    #[inline]
+    pub fn drop_first(&mut self) {
         self.number += 1;
         self.leads_burst = false;
         self.cwr = false;
-        first
     }
 }
 
@@ -63,9 +64,14 @@ impl Run {
     /// Its packets, one by one.
     pub fn packets(self) -> impl Iterator<Item = Data> {
         let mut left = self.data;
-        (0..self.count)
-            .rev()
-            .map(move |others| left.split_first(others))
+        (0..self.count).rev().map(move |others| {
+            let mut first = left;
+            if others > 0 {
+                first.end_follows();
+                left.drop_first();
+            }
+            first
+        })
     }
 }
 

@@ -185,6 +185,7 @@ impl Receiver {
     }
 
     /// A data packet arrived; returns the ACK that it causes at once, if any.
+    #[inline]
     pub fn on_data(&mut self, now_ns: u64, data: &Data) -> Option<Ack> {
         self.take_mark(now_ns, data);
         if data.fin {
@@ -280,6 +281,7 @@ impl Receiver {
     }
 
     /// Takes a packet in; false if it was here already.
+    #[inline]
     fn take(&mut self, data: &Data) -> bool {
         let number = data.number;
         if number < self.next {
@@ -287,20 +289,35 @@ impl Receiver {
         }
         if number == self.next {
             self.next += 1;
-            if self
-                .beyond
-                .first()
-                .is_some_and(|block| block.start == self.next)
-            {
-                self.next = self.beyond.remove(0).end;
-                // RFC 5681 section 4.2: an ACK that fills the last hole goes at once.
-                self.urgent = self.beyond.is_empty();
+            if !self.recent.is_empty() || !self.beyond.is_empty() {
+                self.fill_hole();
             }
-            let next = self.next;
-            self.recent.retain(|block| block.start > next);
             self.delivered_bytes += u64::from(data.payload_bytes);
             return true;
         }
+        self.take_beyond(data)
+    }
+
+    /// What was expected has come: what waited for it has, too.
+    #[inline(never)]
+    fn fill_hole(&mut self) {
+        if self
+            .beyond
+            .first()
+            .is_some_and(|block| block.start == self.next)
+        {
+            self.next = self.beyond.remove(0).end;
+            // RFC 5681 section 4.2: an ACK that fills the last hole goes at once.
+            self.urgent = self.beyond.is_empty();
+        }
+        let next = self.next;
+        self.recent.retain(|block| block.start > next);
+    }
+
+    /// Takes in a packet beyond a hole; false if it was here already.
+    #[inline(never)]
+    fn take_beyond(&mut self, data: &Data) -> bool {
+        let number = data.number;
         let at = self.beyond.partition_point(|block| block.end < number);
         let found = self.beyond.get(at).copied();
         let block = match found {

@@ -216,7 +216,7 @@ impl Sender {
             at_ns,
             order,
             ..
-        } = self.board.get(number);
+        } = self.board.own(number);
         if flags & SACKED != 0 {
             return;
         }
@@ -281,7 +281,7 @@ impl Sender {
             at_ns,
             order,
             ..
-        } = self.board.get(number);
+        } = self.board.own(number);
         if flags & EVER_RETRANS != 0 {
             incoming.acked_retransmission = true;
         } else if flags & SACKED == 0 {
@@ -506,7 +506,7 @@ impl Sender {
         let mut number = self.board.oldest();
         while number != NIL {
             let following = self.board.after(number);
-            let record = self.board.get(number);
+            let record = self.board.own(number);
             if !is_later(self.rack.order, record.order) {
                 break;
             }
@@ -550,7 +550,7 @@ impl Sender {
     }
 
     fn mark_packet_lost(&mut self, number: u32) {
-        let flags = self.board.get(number).flags;
+        let flags = self.board.own(number).flags;
         let is_news = flags & (LOST | RETRANS) != LOST;
         self.lost_out += u32::from(flags & LOST == 0);
         self.retrans_out -= u32::from(flags & RETRANS != 0);
@@ -679,7 +679,7 @@ impl Sender {
     fn mark_timed_out(&mut self) {
         self.board.spread_out(self.snd_una);
         for number in self.snd_una..self.snd_nxt {
-            let record = self.board.get(number);
+            let record = self.board.own(number);
             let flags = record.flags;
             let age_us = self.now_ns.saturating_sub(record.at_ns) / 1000;
             let is_recent = number != self.snd_una && age_us < self.rack.rtt_us;

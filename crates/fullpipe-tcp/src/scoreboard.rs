@@ -138,7 +138,7 @@ impl Scoreboard {
     pub(crate) fn get(&self, number: u32) -> &Sent {
         match self.bursts.front() {
             Some(burst) if burst.first <= number => self.burst_of(burst, number),
-            _ => &self.ring[number as usize & (self.ring.len() - 1)],
+            _ => self.own(number),
         }
     }
 
@@ -151,7 +151,14 @@ impl Scoreboard {
         &self.bursts[behind - 1].sent
     }
 
-    /// The record of a packet that has one of its own.
+    /// The record of a packet that has one of its own ([`Self::spread_out`]).
+    #[inline]
+    pub(crate) fn own(&self, number: u32) -> &Sent {
+        &self.ring[number as usize & (self.ring.len() - 1)]
+    }
+
+    /// The same, to be changed.
+    #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut Sent {
         let mask = self.ring.len() - 1;
         &mut self.ring[number as usize & mask]
@@ -164,7 +171,7 @@ impl Scoreboard {
 
     /// The one sent after it.
     pub(crate) fn after(&self, number: u32) -> u32 {
-        self.get(number).next
+        self.own(number).next
     }
 
     /// A burst is sent for the first time; its first packet's record, but for `order`.
@@ -199,7 +206,7 @@ impl Scoreboard {
     pub(crate) fn sent_again(&mut self, number: u32, sent: Sent) {
         self.unlink(number);
         self.transmissions = self.transmissions.wrapping_add(1);
-        let flags = self.get(number).flags & !APP_LIMITED;
+        let flags = self.own(number).flags & !APP_LIMITED;
         *self.get_mut(number) = Sent {
             order: self.transmissions,
             flags: flags | EVER_RETRANS | sent.flags,
@@ -224,15 +231,15 @@ impl Scoreboard {
 
     /// Puts what timeouts took out of the order of sending back to its place.
     pub(crate) fn restore_timed_out(&mut self, from: u32, to: u32) {
-        if (from..to).all(|number| self.get(number).flags & TIMED_OUT == 0) {
+        if (from..to).all(|number| self.own(number).flags & TIMED_OUT == 0) {
             return;
         }
         let is_out = |flags: u8| flags & (LISTED | TIMED_OUT) != 0 && flags & SACKED == 0;
         let mut out: Vec<u32> = (from..to)
-            .filter(|&number| is_out(self.get(number).flags))
+            .filter(|&number| is_out(self.own(number).flags))
             .collect();
         let newest = self.transmissions;
-        out.sort_by_key(|&number| std::cmp::Reverse(newest.wrapping_sub(self.get(number).order)));
+        out.sort_by_key(|&number| std::cmp::Reverse(newest.wrapping_sub(self.own(number).order)));
         for number in out {
             self.get_mut(number).flags &= !TIMED_OUT;
             self.unlink(number);

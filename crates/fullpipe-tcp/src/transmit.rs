@@ -82,14 +82,18 @@ impl Sender {
         self.max_packets_out = 0;
     }
 
-    /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
-    fn burst_packets(&mut self) -> u32 {
-        let least = if self.owns_cwnd() {
+    /// The least packets of a burst, by the congestion control: it is asked before every sending.
+    fn least_burst(&mut self) -> u32 {
+        if self.owns_cwnd() {
             self.gather();
             self.cc.on_send(&self.conn, &mut self.ctl)
         } else {
             self.cc.least_burst(&mut self.ctl)
-        };
+        }
+    }
+
+    /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
+    fn burst_packets(&self, least: u32) -> u32 {
         let mut bytes = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
         let shift = self.rtt.min_us() >> TSO_RTT_LOG;
         if shift < 32 {
@@ -126,11 +130,12 @@ impl Sender {
 
     #[inline(never)] // rare beside what is sent once
     fn retransmit_lost(&mut self, out: &mut Vec<Run>) {
-        let max_burst = self.burst_packets();
+        let least_burst = self.least_burst();
+        let max_burst = self.burst_packets(least_burst);
         self.board.spread_out(self.snd_una);
         let mut number = self.retransmit_hint.max(self.snd_una);
         while number < self.snd_nxt {
-            let flags = self.board.get(number).flags;
+            let flags = self.board.own(number).flags;
             if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
                 number += 1;
                 self.retransmit_hint = number;
@@ -146,7 +151,7 @@ impl Sender {
             // One burst: consecutive lost packets, as the kernel's merged skb would hold.
             let mut count = 0;
             while count < room.min(max_burst) && number + count < self.snd_nxt {
-                let flags = self.board.get(number + count).flags;
+                let flags = self.board.own(number + count).flags;
                 if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
                     break;
                 }
@@ -171,10 +176,8 @@ impl Sender {
     }
 
     fn send_new(&mut self, out: &mut Vec<Run>) {
-        let max_burst = self.burst_packets();
-        let mss = u64::from(self.config.mss_bytes);
-        let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
-        let window = window.min(u64::from(u32::MAX)) as u32;
+        let least_burst = self.least_burst();
+        let mut max_burst = None;
         let (mut limited, mut sent) = (false, 0);
         loop {
             if self.must_wait() {
@@ -191,7 +194,7 @@ impl Sender {
                 sent += 1;
                 break;
             }
-            let window_room = window.saturating_sub(self.packets_out());
+            let window_room = self.window_packets().saturating_sub(self.packets_out());
             let unsent = self.data_end().saturating_sub(self.snd_nxt);
             if unsent == 0 || window_room == 0 {
                 break;
@@ -201,6 +204,7 @@ impl Sender {
             let cwnd_room = (self.ctl.cwnd - inflight).min(half);
             let room = self.ctl.cwnd - inflight;
             let head = self.head_packets(unsent);
+            let max_burst = *max_burst.get_or_insert_with(|| self.burst_packets(least_burst));
             let burst = max_burst.min(cwnd_room).min(window_room).min(head);
             if self.defers(room, window_room, max_burst, head) {
                 limited |= room < window_room;
@@ -225,6 +229,13 @@ impl Sender {
             limited |= self.inflight() >= self.ctl.cwnd;
             self.validate_cwnd(limited);
         }
+    }
+
+    /// Packets that the receiver's window and the send buffer hold.
+    fn window_packets(&self) -> u32 {
+        let mss = u64::from(self.config.mss_bytes);
+        let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
+        window.min(u64::from(u32::MAX)) as u32
     }
 
     /// Unsent packets of the first buffer in the write queue. The application's writes fill one after

@@ -13,7 +13,7 @@ proptest! {
         let mut expected = Vec::new();
         for (id, &delay_ns) in delays.iter().enumerate() {
             let due_ns = id as u64 * 10 + delay_ns;
-            if let Some(due_ns) = line.push(due_ns, id) {
+            if let Some(due_ns) = line.push(due_ns, &id) {
                 head_ns = Some(due_ns);
             }
             expected.push((due_ns, id));

@@ -69,13 +69,12 @@ impl Packet for TestPacket {
     }
 
     /// The codepoint is the last one's.
-    fn split_first(&mut self, others: u32) -> Self {
-        let mut first = *self;
-        if others > 0 {
-            first.dscp = 0;
-        }
+    fn end_follows(&mut self) {
+        self.dscp = 0;
+    }
+
+    fn drop_first(&mut self) {
         self.id += 1;
-        first
     }
 
     fn pacing_time_ns(&self) -> u64 {
