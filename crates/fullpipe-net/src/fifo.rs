@@ -75,15 +75,11 @@ impl<P: Packet> Fifo<P> {
         taken as u32
     }
 
-    /// The first packet.
-    #[inline(always)] // so that it is written once, where it is wanted
-    pub(crate) fn front(&self) -> Option<P> {
+    /// What stands for the first run, and whether others of it follow its first packet.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<(&P, bool)> {
         let first = self.runs.front()?;
-        let mut packet = first.run;
-        if first.count + first.dropped > 1 {
-            packet.end_follows();
-        }
-        Some(packet)
+        Some((&first.run, first.count + first.dropped > 1))
     }
 
     /// The first packet leaves; returns its bytes on the wire.
@@ -115,7 +111,10 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        let packet = self.front()?;
+        let (&(mut packet), is_followed) = self.front()?;
+        if is_followed {
+            packet.end_follows();
+        }
         self.leave();
         Some(packet)
     }

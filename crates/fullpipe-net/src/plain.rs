@@ -64,9 +64,11 @@ impl<P: Packet> PlainWay<P> {
         taken
     }
 
-    /// The packet that may leave the queue now.
-    #[inline(always)] // into whatever takes it on
-    pub fn ready(&self, now_ns: u64) -> Option<P> {
+    /// What stands for the run whose first packet may leave the queue now, and whether others of it
+    /// follow that one: a caller copies it ([`Packet::end_follows`]), for a copy that is returned is
+    /// copied again.
+    #[inline]
+    pub fn ready(&self, now_ns: u64) -> Option<(&P, bool)> {
         if self.shaper.ready_ns() > now_ns {
             return None;
         }
@@ -74,7 +76,7 @@ impl<P: Packet> PlainWay<P> {
     }
 
     /// The packet that was [`Self::ready`] leaves, and is at the far end at the time returned.
-    #[inline(always)] // as the question
+    #[inline(always)] // between two questions that ask for the same
     pub fn pass(&mut self, now_ns: u64) -> u64 {
         let wire_bytes = self.queue.leave();
         self.counters.sent_packets += 1;
@@ -87,7 +89,10 @@ impl<P: Packet> PlainWay<P> {
     /// All that may leave now is put into the list.
     #[inline(never)]
     pub fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
-        while let Some(packet) = self.ready(now_ns) {
+        while let Some((&(mut packet), is_followed)) = self.ready(now_ns) {
+            if is_followed {
+                packet.end_follows();
+            }
             let at_ns = self.pass(now_ns);
             passed.out.push(Exit {
                 at_ns,

@@ -56,7 +56,7 @@ impl Shaper {
     }
 
     /// Charges a packet that passes at `now_ns`.
-    #[inline]
+    #[inline(always)] // at every packet
     pub fn charge(&mut self, now_ns: u64, wire_bytes: u32) {
         let earliest = now_ns.saturating_sub(self.burst_ns);
         if self.zero_at_ns < earliest {

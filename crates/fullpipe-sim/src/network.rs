@@ -104,6 +104,7 @@ impl Network {
     }
 
     /// The link after this one; `None` where the packet leaves the row.
+    #[inline(always)] // as `leave_row`
     fn next_link(&self, owner: u32, link: usize, way: Way) -> Option<usize> {
         let route = self.routes[owner as usize];
         match way {
@@ -179,6 +180,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)] // once a burst
     fn offer_plain(&mut self, index: usize, run: &Travelling, count: u32) {
         let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
             return;
@@ -222,9 +224,13 @@ impl Simulation<'_> {
         let Some(plain) = network.links[link].plain(index % 2) else {
             return;
         };
-        let Some(packet) = plain.ready(now_ns) else {
+        let Some((&first, is_followed)) = plain.ready(now_ns) else {
             return self.settle_plain(index);
         };
+        let mut packet = first;
+        if is_followed {
+            packet.end_follows();
+        }
         let at_ns = plain.pass(now_ns);
         let due_ns = plain.due_ns();
         if due_ns <= now_ns {

@@ -217,7 +217,7 @@ impl<'a> Simulation<'a> {
         false
     }
 
-    #[inline]
+    #[inline(always)] // into the loop of a run, and of a step
     pub(crate) fn handle(&mut self, event: Event) {
         match event {
             Event::Link(timer) => self.link_timer(timer as usize),

@@ -437,6 +437,7 @@ impl Receiver {
     }
 
     /// __tcp_ack_snd_check(): now, compressed, or later.
+    #[inline(always)] // as `answer`
     fn decide(&mut self, now_ns: u64) -> Option<Ack> {
         let unacked_packets = self.next - self.acked_next;
         match self.config.ack_policy {

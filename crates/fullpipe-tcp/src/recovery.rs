@@ -51,6 +51,7 @@ struct Incoming {
 
 impl Sender {
     /// An ACK arrived. Call [`Sender::transmit`] afterwards.
+    #[inline]
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.now_ns = self.now_ns.max(now_ns);
         self.peer_closed |= ack.fin;

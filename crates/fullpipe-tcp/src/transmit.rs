@@ -175,6 +175,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn send_new(&mut self, out: &mut Vec<Run>) {
         let least_burst = self.least_burst();
         let mut max_burst = None;
