@@ -1,7 +1,8 @@
 //! The agenda: what happens next. Ties are broken by the order of scheduling.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+
+use crate::wheel::Wheel;
 
 /// What is due.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +45,8 @@ pub(crate) enum Event {
 
 /// An event at its time; which of two at one time was scheduled first is known by its turn.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
-    at_ns: u64,
+pub(crate) struct Pending {
+    pub(crate) at_ns: u64,
     turn: u64,
     event: Event,
 }
@@ -59,7 +60,7 @@ impl Pending {
 }
 
 impl Ord for Pending {
-    /// What is due first is the greatest, for a heap that yields the greatest.
+    /// What is due first is the greatest, for heaps and lists that yield the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
@@ -70,7 +71,13 @@ impl PartialOrd for Pending {
         Some(self.cmp(other))
     }
 
-    /// What the heap asks for, in one comparison.
+    /// What sorting asks for, in one comparison.
+    #[inline]
+    fn lt(&self, other: &Self) -> bool {
+        other.key() < self.key()
+    }
+
+    /// What a heap asks for.
     #[inline]
     fn le(&self, other: &Self) -> bool {
         other.key() <= self.key()
@@ -85,22 +92,24 @@ impl PartialEq for Pending {
 
 impl Eq for Pending {}
 
-/// So many of the events that are due first are kept apart from the heap. A power of two: a place
+/// So many of the events that are due first are kept apart from the others. A power of two: a place
 /// modulo that is below it for the compiler too.
 const FRONT: usize = 8;
 
 /// Pending events. Delay lines show only their heads, so that there is a handful in most runs, and
 /// most of what happens sets off something that is due before nearly all the others: a short sorted
-/// list takes that for less than a heap does.
+/// list takes that for less than anything that holds them all.
 #[derive(Debug)]
 pub(crate) struct Agenda {
     /// What is due first, the next one last; `count` of them are meant.
     front: [Pending; FRONT],
     count: usize,
     /// The others: none of them comes before one of the front.
-    heap: BinaryHeap<Pending>,
-    /// From this time on an event belongs to the heap, where the first is due then.
-    heap_ns: u64,
+    later: Wheel,
+    /// From this time on an event belongs to the others, of which none is due before.
+    later_ns: u64,
+    /// When the last event was due that has been handled.
+    now_ns: u64,
     scheduled: u64,
     handled: u64,
 }
@@ -115,8 +124,9 @@ impl Default for Agenda {
         Self {
             front: [none; FRONT],
             count: 0,
-            heap: BinaryHeap::new(),
-            heap_ns: u64::MAX,
+            later: Wheel::default(),
+            later_ns: u64::MAX,
+            now_ns: 0,
             scheduled: 0,
             handled: 0,
         }
@@ -133,7 +143,7 @@ impl Agenda {
             event,
         };
         // Of what is due at the same time this comes last: it was scheduled last.
-        if self.heap_ns <= at_ns || self.count == FRONT {
+        if self.later_ns <= at_ns || self.count == FRONT {
             return self.schedule_later(pending);
         }
         self.insert(pending);
@@ -150,18 +160,18 @@ impl Agenda {
         self.front[place % FRONT] = pending;
     }
 
-    /// The front is full, or this is due behind what the heap has.
+    /// The front is full, or this is due behind what the others have.
     #[inline(never)]
     fn schedule_later(&mut self, pending: Pending) {
-        if self.heap_ns <= pending.at_ns || self.front[0].at_ns <= pending.at_ns {
-            self.heap.push(pending);
-        } else {
-            self.heap.push(self.front[0]);
+        let mut last = pending;
+        if self.later_ns > pending.at_ns && self.front[0].at_ns > pending.at_ns {
+            last = self.front[0];
             self.front.copy_within(1.., 0);
             self.count -= 1;
             self.insert(pending);
         }
-        self.heap_ns = self.heap.peek().map_or(u64::MAX, |first| first.at_ns);
+        self.later_ns = self.later_ns.min(last.at_ns);
+        self.later.push(self.now_ns, last);
     }
 
     #[inline]
@@ -172,30 +182,33 @@ impl Agenda {
         self.count -= 1;
         let Pending { at_ns, event, .. } = self.front[self.count % FRONT];
         self.handled += 1;
+        self.now_ns = at_ns;
         Some((at_ns, event))
     }
 
-    /// Takes half a front out of the heap: room is left for what these will set off. False if there is
+    /// Takes half a front out of the others: room is left for what these will set off. False if there is
     /// nothing.
     #[inline(never)]
     fn advance_front(&mut self) -> bool {
         while self.count < FRONT / 2 {
-            let Some(first) = self.heap.pop() else {
+            let Some(first) = self.later.pop(self.now_ns) else {
                 break;
             };
             self.front[self.count] = first;
             self.count += 1;
         }
         self.front[..self.count].reverse();
-        self.heap_ns = self.heap.peek().map_or(u64::MAX, |first| first.at_ns);
+        self.later_ns = self.later.none_before_ns(self.now_ns);
         self.count > 0
     }
 
     /// The next event, if it is due by then.
     pub(crate) fn next_until(&mut self, limit_ns: u64) -> Option<(u64, Event)> {
-        let front = self.front[..self.count].last();
-        let next = front.or_else(|| self.heap.peek())?;
-        (next.at_ns <= limit_ns).then(|| self.next())?
+        if self.count == 0 && !self.advance_front() {
+            return None;
+        }
+        let next_ns = self.front[self.count - 1].at_ns;
+        (next_ns <= limit_ns).then(|| self.next())?
     }
 
     pub(crate) fn handled(&self) -> u64 {
@@ -209,17 +222,22 @@ mod tests {
 
     #[test]
     fn events_come_by_time_and_at_one_time_in_the_order_of_scheduling() {
-        // Times that collide, more at once than the front holds, and some taken in between.
+        // Times that collide, more at once than the front holds, and some taken in between; soon, within
+        // the wheel's ring and beyond it.
         let mut agenda = Agenda::default();
         let (mut waiting, mut number, mut now_ns) = (Vec::new(), 0, 0);
-        for step in 0..4000_u64 {
-            if step % 5 < 3 {
-                let at_ns = now_ns + step * 7919 % if step % 7 == 0 { 200 } else { 9 };
+        for step in 0..6000_u64 {
+            if step % 5 < 3 && step < 4000 {
+                let reach_ns = [9, 200, 9, 50_000, 3_000_000, 9, 300_000_000][step as usize % 7];
+                let at_ns = now_ns + step * 62_710_561 % reach_ns;
                 agenda.schedule(at_ns, Event::Page(number));
                 waiting.push((at_ns, number));
                 number += 1;
             } else {
                 waiting.sort_unstable();
+                if waiting.is_empty() {
+                    break;
+                }
                 let next = agenda.next().map(|(at_ns, event)| match event {
                     Event::Page(number) => (at_ns, number),
                     _ => unreachable!("only pages are scheduled"),

@@ -15,6 +15,7 @@ mod recorder;
 mod run;
 mod stepping;
 mod traffic;
+mod wheel;
 mod work;
 
 pub use pcap::PcapWriter;

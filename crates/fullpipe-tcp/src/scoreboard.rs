@@ -90,7 +90,7 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     pub(crate) fn new() -> Self {
         Self {
-            ring: vec![Sent::default(); 64],
+            ring: vec![Sent::default(); 1],
             bursts: VecDeque::new(),
             head: NIL,
             tail: NIL,
