@@ -9,6 +9,8 @@ use crate::events::Pending;
 /// that are a few timers of each flow.
 const SLOT_SHIFT: u32 = 15;
 const SLOTS: usize = 1 << 12;
+/// So many are put in order one by one.
+const FEW: usize = 64;
 const WORD: usize = u64::BITS as usize;
 /// No event.
 const NIL: u32 = u32::MAX;
@@ -23,7 +25,8 @@ struct Node {
 /// Events in no order but that of their slots.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// One slot's, the next one last: that slot is the first, unless events came for one before it.
+    /// One slot's, and few that came for those before it, the next one last: no others come before it,
+    /// unless so many did that they have their slots.
     open: Vec<Pending>,
     open_slot: u64,
     is_behind: bool,
@@ -59,13 +62,18 @@ impl Wheel {
     /// `now_ns`: nothing in it is due before, nor is what comes.
     pub(crate) fn push(&mut self, now_ns: u64, pending: Pending) {
         let slot = slot(&pending);
-        if slot == self.open_slot && !self.open.is_empty() {
+        let comes_before = slot < self.open_slot && !self.is_behind && self.open.len() < FEW;
+        if !self.open.is_empty() && (comes_before || slot == self.open_slot) {
             // The greatest is due first.
             let place = self.open.partition_point(|other| *other < pending);
             self.open.insert(place, pending);
             return;
         }
         self.is_behind |= slot < self.open_slot;
+        self.put(now_ns, slot, pending);
+    }
+
+    fn put(&mut self, now_ns: u64, slot: u64, pending: Pending) {
         if slot - (now_ns >> SLOT_SHIFT) < SLOTS as u64 {
             self.link(slot as usize % SLOTS, pending);
         } else {
@@ -105,8 +113,8 @@ impl Wheel {
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Pending> {
         if self.open.is_empty() || self.is_behind {
             while let Some(pending) = self.open.pop() {
-                // Its slot has to wait, and is left for the one that is first.
-                self.far.push(pending);
+                // Its slot has to wait for the one that is first.
+                self.put(now_ns, slot(&pending), pending);
             }
             let slot = self.first_slot(now_ns)?;
             self.open_slot(now_ns, slot);

@@ -565,6 +565,7 @@ impl Sender {
             self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
         }
         self.retransmit_hint = self.retransmit_hint.min(number);
+        self.lost_end = self.lost_end.max(number + 1);
     }
 
     fn tells_of_losses(&self) -> bool {

@@ -161,6 +161,8 @@ pub struct Sender {
     /// Duplicates that receivers reported (dsack_dups).
     pub(crate) duplicates: u64,
     pub(crate) retransmit_hint: u32,
+    /// One past the highest packet that was ever marked lost.
+    pub(crate) lost_end: u32,
     /// One past the last packet of the first unsent buffer in the write queue (before Linux 6.10).
     pub(crate) head_end: u32,
     /// A probe is out; its episode ends here.
@@ -261,6 +263,7 @@ impl Sender {
             sends_new_first: false,
             duplicates: 0,
             retransmit_hint: 0,
+            lost_end: 0,
             head_end: 0,
             tlp_high: None,
             tlp_is_retrans: false,

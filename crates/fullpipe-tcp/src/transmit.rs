@@ -134,7 +134,8 @@ impl Sender {
         let max_burst = self.burst_packets(least_burst);
         self.board.spread_out(self.snd_una);
         let mut number = self.retransmit_hint.max(self.snd_una);
-        while number < self.snd_nxt {
+        // What was sent after the last loss need not be looked at.
+        while number < self.lost_end {
             let flags = self.board.own(number).flags;
             if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
                 number += 1;
