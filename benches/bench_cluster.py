@@ -1,7 +1,7 @@
 """What Ray costs beside the pool: the same runs on two nodes of one core each (two raylets of this
 machine, which share nothing but its disk) and on the pool with as many processes.
 
-Runs take somewhat more than a CPU second each, so that each is a task. Both executors of a sweep
+Runs take somewhat more than a CPU second each. Both executors of a sweep
 (`fullpipe.sweep.pool`, `fullpipe.sweep.cluster`) do some of them, in turns, within one process:
 other work on the machine and its clock change from one minute to the next by more than is judged
 here, and meet both alike. Each round is one turn of each, which begins first changes; judged is the
@@ -31,7 +31,7 @@ import tomli_w
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import load_sweep
 from fullpipe.sweep.pool import Pool
-from fullpipe.sweep.schedule import Executor, Group, Item
+from fullpipe.sweep.schedule import Executor, Item, grouped
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.worker import Cells, Run
 
@@ -65,10 +65,11 @@ class Work:
         ]
 
     def turn(self, executor: Executor, turn: str) -> float:
-        """Does all runs into a new store, a group each; gives how long it took (s)."""
+        """Does all runs into a new store, grouped as in a sweep; gives how long it took (s)."""
         place = self.folder / f"{self.name}-{turn}"
         cells = Cells(Store(place, create=True).folder, self.spool, "sim", {}, False)
-        groups = [Group([Item(run, 1.0)]) for run in self.runs]
+        items = [Item(run, 1.0) for run in self.runs]
+        groups = grouped(items, executor.width, executor.group_s)
         begin = time.monotonic()
         for _, outcome in executor.run(cells, iter(groups)):
             if outcome:
@@ -86,8 +87,8 @@ class Work:
 def main(words: Sequence[str] | None = None) -> int:
     """Prints a line a round, and what is to be had."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--runs", type=int, default=8, help="of a turn, an even number")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--runs", type=int, default=12, help="of a turn, an even number")
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args(words)
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_raylet_start_wait_time_s="300")

@@ -53,6 +53,12 @@ class Key:
         """Whether a document must have it."""
         return self.default is _MISSING and self.default_factory is None
 
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether `usual` does more than give the default."""
+        plain = self.default_factory is None and self.default is not _MISSING
+        return not plain or isinstance(self.default, list | dict)
+
     def usual(self) -> Any:
         """The value where the document has none. Raises OddError where it must have one."""
         if self.default_factory is not None:
@@ -155,8 +161,13 @@ class Part:
             if mode is not None:
                 asked[name] = mode
         cls._keys, cls._asked, cls._readers = keys, asked, {}
+        cls._plain = {name: key.default for name, key in keys.items()}
+        cls._made_anew = [name for name, key in keys.items() if key.is_made_anew]
 
     _readers: dict[str, _Read]
+    #: Defaults by key, and the keys for which `usual` has to be asked instead.
+    _plain: dict[str, Any]
+    _made_anew: list[str]
 
     def __init__(self, **values: Any) -> None:
         """Raises ValidationError (Pydantic's) where a value is wrong."""
@@ -214,11 +225,18 @@ class Part:
                 document = getattr(cls, name)(document)
         if type(document) is not dict:
             raise OddError
-        values = {
-            name: cls._value(name, key, document[name]) if name in document else key.usual()
-            for name, key in cls._keys.items()
-        }
-        others = [name for name in document if name not in values]
+        # Most keys are left out of most documents.
+        values = cls._plain.copy()
+        for name in cls._made_anew:
+            if name not in document:
+                values[name] = cls._keys[name].usual()
+        others = []
+        for name, written in document.items():
+            key = cls._keys.get(name)
+            if key is None:
+                others.append(name)
+            else:
+                values[name] = cls._value(name, key, written)
         if others and cls._others == "forbid":
             raise OddError
         if cls._others == "numbers":
@@ -228,9 +246,9 @@ class Part:
             if mode == "after":
                 getattr(made, name)()
             elif mode.startswith("of "):
-                key = mode.removeprefix("of ")
-                if key in document:
-                    made.__dict__[key] = getattr(made, name)(values[key])
+                about = mode.removeprefix("of ")
+                if about in document:
+                    made.__dict__[about] = getattr(made, name)(values[about])
         return made
 
     @classmethod

@@ -26,6 +26,8 @@ Tables = dict[str, pa.Table]
 class Threads:
     """An executor of this process (sweep.schedule.Executor)."""
 
+    group_s = 0.02
+
     def __init__(self, width: int | None) -> None:
         self.width = width or cores()
         self._pool = ThreadPoolExecutor(self.width)
@@ -73,6 +75,6 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
                 found[int(facts.key)] = rows.take()
         return failures
 
-    if run_all(items, work, Threads(jobs), group_s=0.02).interrupted:
+    if run_all(items, work, Threads(jobs)).interrupted:
         raise KeyboardInterrupt
     return found

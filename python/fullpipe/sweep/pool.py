@@ -21,7 +21,7 @@ from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
-from fullpipe.sweep.schedule import Failure, Group, LostError, Work
+from fullpipe.sweep.schedule import GROUP_S, Failure, Group, LostError, Work
 
 #: Groups that wait in a worker's queue, so that it never waits for the parent.
 _AHEAD = 2
@@ -35,6 +35,8 @@ def cores() -> int:
 
 class Pool:
     """So many processes; `width` of them work at once."""
+
+    group_s = GROUP_S
 
     def __init__(self, width: int | None = None, preload: str = "fullpipe.sweep.worker") -> None:
         self.width = width or cores()
@@ -100,6 +102,7 @@ class Here:
     """The executor of this process, for one item and for tests."""
 
     width = 1
+    group_s = GROUP_S
 
     def run(
         self, work: Work, groups: Iterator[Group]

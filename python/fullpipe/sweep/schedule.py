@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-#: Work is grouped up to this much, so that delivery costs little and a loss no more.
+#: Work is grouped up to this much on one machine, so that storing costs little and a loss no more.
 GROUP_S = 1.0
 #: Groups become smaller towards the end, but not below this share of it where there is much work:
 #: storing costs a group some milliseconds.
@@ -62,6 +62,8 @@ class Executor(Protocol):
 
     #: Groups that run at once.
     width: int
+    #: Groups are made up to so much work (CPU seconds), worth the delivery.
+    group_s: float
 
     def run(
         self, work: Work, groups: Iterator[Group]
@@ -100,13 +102,14 @@ def run_all(
     work: Work,
     executor: Executor,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
-    group_s: float = GROUP_S,
+    group_s: float | None = None,
 ) -> Result:
-    """Does all items. Ctrl-C ends it; what was done stays done."""
+    """Does all items, in groups of the executor's size or this. Ctrl-C ends it; what was done stays
+    done."""
     result = Result()
     if not items:
         return result
-    todo = deque(grouped(items, executor.width, group_s))
+    todo = deque(grouped(items, executor.width, group_s or executor.group_s))
     suspects: deque[Group] = deque()
     total, done_s, begin = sum(item.cost_s for item in items), 0.0, time.monotonic()
     try:
