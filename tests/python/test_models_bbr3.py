@@ -30,7 +30,9 @@ def test_error_on_the_observed_panel_of_bbr3_is_within_the_aim() -> None:
     if not OBSERVED.exists():
         pytest.skip(f"{OBSERVED.name} is not beside the checkout")
     panel = next(p for p in read_observed(OBSERVED) if p.figure == "5a")
-    results = run_extended([contest_run(p.contest) for p in panel.points])
+    # One seed, not the mean of three that a prediction is: its chance only adds to the error, which
+    # is half of the aim (0.0029).
+    results = run_extended([contest_run(p.contest) for p in panel.points], seeds=[1])
     fluid, steady = (
         [(share - p.share) ** 2 for share, p in zip(shares, panel.points, strict=True)]
         for shares in (
