@@ -29,6 +29,8 @@ pub(crate) struct Sample {
     pub(crate) prior_delivered_ce: u32,
     pub(crate) send_interval_us: u64,
     pub(crate) last_number: u32,
+    /// Packets of its burst that were sent after that one.
+    pub(crate) behind: u16,
     pub(crate) is_app_limited: bool,
     pub(crate) is_retrans: bool,
     pub(crate) tx_inflight: u32,
@@ -73,6 +75,7 @@ impl RateState {
             sample.tx_inflight = record.burst_inflight;
             sample.prior_lost = record.lost;
             sample.last_number = number;
+            sample.behind = record.behind;
             sample.newest_order = record.order;
             sample.send_interval_us = sent_us.saturating_sub(record.first_tx_us);
             self.first_tx_us = sent_us;

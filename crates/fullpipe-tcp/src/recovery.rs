@@ -854,7 +854,8 @@ impl Sender {
             return;
         }
         let sample = &incoming.sample;
-        let end = (sample.last_number + 1).wrapping_mul(self.config.mss_bytes);
+        let end = sample.last_number + 1 + self.rest_of_burst(sample);
+        let end = end.wrapping_mul(self.config.mss_bytes);
         let mut ack = CcAck {
             prior_us: sample.prior_us,
             prior_delivered: sample.prior_delivered,
@@ -877,6 +878,16 @@ impl Sender {
         };
         self.gather();
         self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
+    }
+
+    /// What is still out of the burst whose first part was acknowledged: its end is what the kernel's
+    /// sample names (tcp_clean_rtx_queue() trims the skb). A SACK cuts it to what was sacked.
+    fn rest_of_burst(&self, sample: &Sample) -> u32 {
+        if sample.last_number + 1 != self.snd_una {
+            return 0;
+        }
+        let is_out = |place: &u32| self.board.get(self.snd_una + place).flags & SACKED == 0;
+        (0..u32::from(sample.behind)).take_while(is_out).count() as u32
     }
 
     /// Proportional rate reduction (RFC 6937 with its slow-start bound, tcp_cwnd_reduction()).

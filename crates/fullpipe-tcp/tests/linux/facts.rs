@@ -8,7 +8,7 @@ use fullpipe_cc::{flags, Ack, Conn, Controller, Ctl, Event, EventKind, Info};
 use fullpipe_scenario::CcFacts;
 use fullpipe_tcp::{Sender, SenderConfig};
 
-use super::peer::{config, establish, expires, sack, sends, RTT, START};
+use super::peer::{ack, config, establish, expires, sack, sends, RTT, START};
 
 /// What was told: flight and losses of a lost packet, or of the newest that an ACK delivers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,8 @@ impl Foreign for Listener {
         self.0.lock().unwrap().push(told);
     }
 
-    fn on_event(&mut self, _conn: &Conn, event: &Event, _ctl: &mut Ctl) {
+    fn on_event(&mut self, _conn: &Conn, event: &Event, ctl: &mut Ctl) {
+        ctl.tso_segs = 2; // bursts of two
         if event.kind == EventKind::Lost as u32 {
             let told = Told::Lost(event.value, event.packets);
             self.0.lock().unwrap().push(told);
@@ -43,7 +44,11 @@ fn listened(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
     let make = move |_: &[u32]| Box::new(Listener(Arc::clone(&given))) as Box<dyn Foreign>;
     let wishes = flags::OWNS_CWND | flags::WANTS_RING;
     let algorithm = register(name, "listens", wishes, Vec::new(), Box::new(make));
-    let settings = SenderConfig { facts, ..config() };
+    let settings = SenderConfig {
+        facts,
+        gso_max_segments: 2,
+        ..config()
+    };
     let cc = Controller::new(algorithm, &[]).unwrap();
     (establish(RTT, settings, cc), notes)
 }
@@ -78,4 +83,19 @@ fn a_stock_kernel_tells_of_a_loss_with_the_next_ack_and_of_its_newest_packet() {
     );
     // The tenth packet of the flight.
     assert_eq!(told[1], Told::Ack(10, 1), "{told:?}");
+}
+
+#[test]
+fn an_ack_of_a_bursts_first_part_has_the_flight_of_the_whole_burst_on_both_kernels() {
+    // Google's stamp is the skb's; a stock kernel's sample names the end of the skb.
+    for (name, facts) in [
+        ("part-google", CcFacts::Google),
+        ("part-stock", CcFacts::Stock),
+    ] {
+        let (mut sender, told) = listened(name, facts);
+        sends(&mut sender, START);
+        sender.on_ack(START + RTT, &ack(1, START));
+        let told = told.lock().unwrap();
+        assert_eq!(told[0], Told::Ack(2, 0), "{name}");
+    }
 }
