@@ -119,6 +119,7 @@ def test_machines_are_kept_once_whoever_makes_them_and_made_again_where_they_are
 
 #: One after the other, each alone: every so many seconds one begins, and sends for so long.
 ALONE, BEGIN_S, LASTS_S = ("reno", "cubic", "bbr1", "bbr3", "kernel:bbr"), 10, 8
+ALONE_BPS = 10e6
 
 
 @pytest.fixture(scope="module", params=list(kernels.VERSIONS))
@@ -131,12 +132,13 @@ def alone(request: pytest.FixtureRequest) -> RunResult:
         {"cc": cc, "start": f"{index * BEGIN_S}s", "stop": f"{index * BEGIN_S + LASTS_S}s"}
         for index, cc in enumerate(ALONE)
     ]
-    result = run(plan_of(*flows, seconds=len(ALONE) * BEGIN_S), kernel=version)
+    plan = plan_of(*flows, seconds=len(ALONE) * BEGIN_S, rate=f"{ALONE_BPS:.0f}bit")
+    result = run(plan, kernel=version)
     assert result.failure is None
     assert result.health["problems"] == []
     assert str(result.metadata["kernel"]).startswith(f"{version}.")
-    # Some 20,000 instructions a packet (docs/vm.md), 1,650 packets a second, and the agent's looks.
-    assert 0.02 < result.health["cpu_busy_mean"] < 0.1
+    # Some 20,000 instructions a packet (docs/vm.md), 825 packets a second, and the agent's looks.
+    assert 0.01 < result.health["cpu_busy_mean"] < 0.05
     return result
 
 
@@ -160,9 +162,9 @@ def test_one_flow_fills_the_pipe_and_no_more_on_every_kernel(cc: str, alone: Run
     assert last_us - first_us > 5_000_000
     rate = (last - first) * 8 / ((last_us - first_us) / 1e6)
     # Payload is 1448 of a packet's 1514 bytes on the wire.
-    assert 0.9 * 20e6 * 1448 / 1514 < rate <= 1.005 * 20e6 * 1448 / 1514
+    assert 0.9 * ALONE_BPS * 1448 / 1514 < rate <= 1.005 * ALONE_BPS * 1448 / 1514
     queue_bytes = [row["queue_bytes"] for row in meanwhile("queue_samples")]
-    assert 0 < max(queue_bytes) <= 2 * 20e6 * 0.02 / 8
+    assert 0 < max(queue_bytes) <= 2 * ALONE_BPS * 0.02 / 8
     rtts = [row["rtt_us"] for row in meanwhile("ping_samples")]
     pings = [rtt for rtt in rtts if rtt is not None]
     assert len(pings) > 30
