@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 # Without an outer make's jobs: cargo would look for them in vain.
 ALONE := env -u MAKEFLAGS -u MFLAGS
-# What is compiled when it is first imported is kept, whatever the shell says: pip compiles nothing.
+# What is compiled when it is first imported is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 SYSTEM := build/.system-packages
 
@@ -42,11 +42,9 @@ $(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
 	@mkdir -p $(@D)
 	@touch $@
 
-# What is imported is compiled then; all of it would take half a minute.
 $(STAMP): requirements.lock | $(SYSTEM)
 	test -x $(PYTHON) || python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
-		-r requirements.lock
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
 $(VENV)/bin/fullpipe: $(STAMP) FORCE
@@ -54,6 +52,7 @@ $(VENV)/bin/fullpipe: $(STAMP) FORCE
 		$(VENV)/bin/maturin develop --release --locked --quiet --skip-install
 	test -x $@ || $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) \
 		$(VENV)/bin/maturin develop --release --locked --quiet
+	$(PYTHON) -m compileall -q python/fullpipe
 
 FORCE:
 
