@@ -28,7 +28,7 @@ import random
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,15 +134,15 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def tests_of(sim: Path, vm: Path) -> list[Test]:
-    """Every metric that means something in a cell that both files have."""
-    by_cell: list[Mapping[str, list[dict[str, Any]]]] = []
+    """Every metric that means something in a cell of which both files have two runs or more."""
+    by_cell: list[defaultdict[str, list[dict[str, Any]]]] = []
     for file in (sim, vm):
-        cells = defaultdict(list)
+        cells: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for line in _lines(file):
             cells[line["cell"]].append(line)
         by_cell.append(cells)
     tests = []
-    for cell in (name for name in by_cell[1] if name in by_cell[0]):
+    for cell in (name for name in by_cell[1] if all(len(cells[name]) > 1 for cells in by_cell)):
         for metric in TARGETS:
             sim_values, vm_values = (
                 np.array([line[metric] for line in cells[cell]]) for cells in by_cell
@@ -157,6 +157,8 @@ def tests_of(sim: Path, vm: Path) -> list[Test]:
 def compare(options: argparse.Namespace) -> None:
     """Prints every test and the verdict."""
     tests = tests_of(options.sim, options.vm)
+    if not tests:
+        sys.exit(f"{options.sim}, {options.vm}: no cell has two runs or more in both")
     out = [bool(one) for one in rejected([test.found.p for test in tests], RATE)]
     show = _markdown if options.markdown else _lines_of_tests
     show(tests, out)
