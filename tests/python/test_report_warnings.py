@@ -95,8 +95,9 @@ def test_static_figures_and_the_terminal_carry_the_mark(
 
 
 def test_a_recording_without_queue_samples_has_dashes_and_a_report(tmp_path: Path) -> None:
-    run = record(tmp_path)[0]
-    pq.write_table(empty_table("queue_samples"), run.path / "queue_samples.parquet")
+    folder = record(tmp_path)[0].path
+    pq.write_table(empty_table("queue_samples"), folder / "queue_samples.parquet")
+    run = Recording.open(folder)
     path = summarise(run)["path"]
     flat = [path.pop(key) for key in ("utilisation", "drops", "marks", "loss_ratio")]
     assert flat == [None] * 4
