@@ -11,10 +11,10 @@ recordings with Flent.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fullpipe._native import __version__
+from fullpipe.deferred import deferred
 
 if TYPE_CHECKING:
     from fullpipe._native import Ack, Conn, Ctl, Event, Info
@@ -49,8 +49,8 @@ __all__ = [
     "run_sweep",
 ]
 
-#: Where the names of `__all__` live. They are loaded when asked for: help has no time for them.
-_HOMES = {
+# Loaded when asked for: help has no time for them.
+__getattr__ = deferred(__name__, {
     "_native": ["Ack", "Conn", "Ctl", "Event", "Info"],
     "api": ["load", "predict", "run", "run_sweep"],
     "controller": ["CaState", "Constant", "Controller", "EventKind", "Phase"],
@@ -58,14 +58,7 @@ _HOMES = {
     "recording": ["Recording"],
     "recordings": ["Drawing", "Recordings"],
     "swept": ["Swept"],
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+})  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,9 @@ all cores.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fullpipe.deferred import deferred
 from fullpipe.engines.base import Engine, Progress, RunResult, engine, engine_names
 
 if TYPE_CHECKING:
@@ -23,11 +24,5 @@ __all__ = [
     "seeds_of",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """What runs is loaded when asked for: completion asks for engines' names only."""
-    if name not in ("run_scenario", "seeds_of"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fullpipe.engines import runner
-
-    return getattr(runner, name)
+# Completion asks for engines' names only.
+__getattr__ = deferred(__name__, {"runner": ["run_scenario", "seeds_of"]})

@@ -6,9 +6,9 @@ averages of samples. Nothing here knows which engine ran.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fullpipe.deferred import deferred
 from fullpipe.metrics.backlog import Backlog, backlog, cdf, queue_delay_ms
 from fullpipe.metrics.fairness import (
     coefficient_of_variation,
@@ -86,16 +86,9 @@ __all__ = [
     "traffic_flows",
 ]
 
-#: Of what few runs have.
-_HOMES = {
-    "PageLoads": "pages", "page_loads": "pages", "TrafficFlows": "traffic", "at_once": "traffic",
-    "at_once_together": "traffic", "mean_at_once": "traffic", "summarise_traffic": "traffic",
-    "traffic_flows": "traffic",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Loads what is asked for and no more."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Of what few runs have.
+__getattr__ = deferred(__name__, {
+    "pages": ["PageLoads", "page_loads"],
+    "traffic": ["TrafficFlows", "at_once", "at_once_together", "mean_at_once",
+                "summarise_traffic", "traffic_flows"],
+})  # fmt: skip

@@ -8,9 +8,9 @@ or engines.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fullpipe.deferred import deferred
 from fullpipe.outside.source import (
     CONTRACT_VERSION,
     Source,
@@ -46,15 +46,9 @@ __all__ = [
     "warnings",
 ]
 
-#: What compiles: most programs have nothing to compile.
-_HOMES = {
-    "bpf_object": "bpf", "compile_bpf": "bpf", "NoSanitizersError": "fuzzing", "fuzz": "fuzzing",
-    "describe": "native", "explain": "native", "load": "native", "warnings": "native",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Loads what is asked for and no more."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+# What compiles: most programs have nothing to compile.
+__getattr__ = deferred(__name__, {
+    "bpf": ["bpf_object", "compile_bpf"],
+    "fuzzing": ["NoSanitizersError", "fuzz"],
+    "native": ["describe", "explain", "load", "warnings"],
+})  # fmt: skip

@@ -5,8 +5,9 @@ Knows recordings, metrics and models, never engines. Text from a recording is ho
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fullpipe.deferred import deferred
 
 if TYPE_CHECKING:
     from fullpipe.report.figures import write_figures
@@ -14,11 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_figures", "write_pages", "write_report"]
 
-_HOMES = {"write_figures": "figures", "write_pages": "page", "write_report": "page"}
-
-
-def __getattr__(name: str) -> Any:
-    """Loads what is asked for and no more: who wants a page does not wait for matplotlib."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Who wants a page does not wait for matplotlib.
+__getattr__ = deferred(
+    __name__, {"figures": ["write_figures"], "page": ["write_pages", "write_report"]}
+)
