@@ -237,14 +237,9 @@ impl Sender {
         self.sacked_out += 1;
         incoming.sacked = true;
         if flags & EVER_RETRANS == 0 {
-            if self.reordering.is_late(number) {
-                incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
-            }
             incoming.first_sacked_ns.get_or_insert(at_ns);
             incoming.last_sacked_ns = Some(at_ns);
-            if number < self.high_seq {
-                incoming.original_delivered = true;
-            }
+            self.note_original(number, incoming);
         }
     }
 
@@ -313,6 +308,12 @@ impl Sender {
     fn take_original(&self, number: u32, at_ns: u64, incoming: &mut Incoming) {
         incoming.first_acked_ns.get_or_insert(at_ns);
         incoming.last_acked_ns = Some(at_ns);
+        self.note_original(number, incoming);
+    }
+
+    /// What arrived is a packet's only sending: what it says of reordering, and of a recovery.
+    #[inline]
+    fn note_original(&self, number: u32, incoming: &mut Incoming) {
         if self.reordering.is_late(number) {
             incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
         }
