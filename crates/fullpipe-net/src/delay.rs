@@ -38,14 +38,17 @@ impl<P: Copy> DelayLine<P> {
         (place == 0).then_some(due_ns)
     }
 
-    /// The head, if it is due.
+    /// The head, if it is due: a caller copies it, for a copy that is returned is copied again.
     #[inline]
-    pub fn pop(&mut self, now_ns: u64) -> Option<P> {
-        let &(due_ns, _) = self.packets.front()?;
-        if due_ns > now_ns {
-            return None;
-        }
-        self.packets.pop_front().map(|(_, packet)| packet)
+    pub fn ready(&self, now_ns: u64) -> Option<&P> {
+        let (due_ns, packet) = self.packets.front()?;
+        (*due_ns <= now_ns).then_some(packet)
+    }
+
+    /// The head leaves.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.packets.pop_front();
     }
 
     /// When the head is due.

@@ -21,7 +21,11 @@ struct Run<P> {
 /// A FIFO limited in bytes, packets, both or neither.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
-    runs: VecDeque<Run<P>>,
+    /// The run that leaves, apart from the others: it is looked at for each of its packets.
+    first: Option<Run<P>>,
+    /// Bytes on the wire of each of its packets.
+    first_bytes: u32,
+    others: VecDeque<Run<P>>,
     packets: u64,
     bytes: u64,
     limit_bytes: u64,
@@ -31,7 +35,9 @@ pub(crate) struct Fifo<P> {
 impl<P> Fifo<P> {
     pub(crate) fn new(limit_bytes: Option<u64>, limit_packets: Option<u32>) -> Self {
         Self {
-            runs: VecDeque::new(),
+            first: None,
+            first_bytes: 0,
+            others: VecDeque::new(),
             packets: 0,
             bytes: 0,
             limit_bytes: limit_bytes.unwrap_or(u64::MAX),
@@ -66,32 +72,42 @@ impl<P: Packet> Fifo<P> {
         if taken > 0 {
             self.bytes += taken * wire_bytes;
             self.packets += taken;
-            self.runs.push_back(Run {
+            let run = Run {
                 run: *run,
                 count: taken as u32,
                 dropped: count - taken as u32,
-            });
+            };
+            match self.first {
+                None => self.begin(Some(run)),
+                Some(_) => self.others.push_back(run),
+            }
         }
         taken as u32
+    }
+
+    fn begin(&mut self, run: Option<Run<P>>) {
+        self.first_bytes = run.as_ref().map_or(0, |run| run.run.wire_bytes());
+        self.first = run;
     }
 
     /// What stands for the first run, and whether others of it follow its first packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
-        let first = self.runs.front()?;
+        let first = self.first.as_ref()?;
         Some((&first.run, first.count + first.dropped > 1))
     }
 
     /// The first packet leaves; returns its bytes on the wire.
     #[inline(always)] // behind a look at the front
     pub(crate) fn leave(&mut self) -> u32 {
-        let Some(first) = self.runs.front_mut() else {
+        let Some(first) = &mut self.first else {
             return 0;
         };
-        let wire_bytes = first.run.wire_bytes();
+        let wire_bytes = self.first_bytes;
         first.count -= 1;
         if first.count == 0 {
-            self.runs.pop_front();
+            let next = self.others.pop_front();
+            self.begin(next);
         } else {
             first.run.drop_first();
         }

@@ -92,43 +92,48 @@ impl PartialEq for Pending {
 
 impl Eq for Pending {}
 
-/// So many of the events that are due first are kept apart from the others. A power of two: a place
-/// modulo that is below it for the compiler too.
+/// So many of the events that are due first are kept apart from the others.
 const FRONT: usize = 8;
+/// Places for them, and one: a power of two, so that a place modulo that is below it for the compiler
+/// too.
+const PLACES: usize = 16;
+
+/// Events between two looks up.
+const PAUSE_EVERY: u64 = 1 << 16;
 
 /// Pending events. Delay lines show only their heads, so that there is a handful in most runs, and
 /// most of what happens sets off something that is due before nearly all the others: a short sorted
 /// list takes that for less than anything that holds them all.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// What is due first, the next one last; `count` of them are meant.
-    front: [Pending; FRONT],
+    /// When what is due first is due, from the place `count`, where the next one is, down to the first.
+    /// Before them is when the others are: from that time on an event belongs to those, of which none is
+    /// due before.
+    front_ns: [u64; PLACES],
+    /// Turns and events, at the same places.
+    front: [(u64, Event); PLACES],
     count: usize,
     /// The others: none of them comes before one of the front.
     later: Wheel,
-    /// From this time on an event belongs to the others, of which none is due before.
-    later_ns: u64,
     /// When the last event was due that has been handled.
     now_ns: u64,
     scheduled: u64,
     handled: u64,
+    /// Until then [`Self::goes_on`] may say so.
+    goes_on_until_ns: u64,
 }
 
 impl Default for Agenda {
     fn default() -> Self {
-        let none = Pending {
-            at_ns: u64::MAX,
-            turn: 0,
-            event: Event::Sample,
-        };
         Self {
-            front: [none; FRONT],
+            front_ns: [u64::MAX; PLACES],
+            front: [(0, Event::Sample); PLACES],
             count: 0,
             later: Wheel::default(),
-            later_ns: u64::MAX,
             now_ns: 0,
             scheduled: 0,
             handled: 0,
+            goes_on_until_ns: 0,
         }
     }
 }
@@ -143,34 +148,40 @@ impl Agenda {
             event,
         };
         // Of what is due at the same time this comes last: it was scheduled last.
-        if self.later_ns <= at_ns || self.count == FRONT {
+        if self.front_ns[0] <= at_ns || self.count == FRONT {
             return self.schedule_later(pending);
         }
         self.insert(pending);
     }
 
+    /// It is due before the others.
     #[inline]
     fn insert(&mut self, pending: Pending) {
-        let mut place = self.count;
-        self.count += 1;
-        while place > 0 && self.front[(place - 1) % FRONT].at_ns <= pending.at_ns {
-            self.front[place % FRONT] = self.front[(place - 1) % FRONT];
+        let mut place = self.count % FRONT;
+        self.count = place + 1;
+        while self.front_ns[place % PLACES] <= pending.at_ns {
+            self.front_ns[(place + 1) % PLACES] = self.front_ns[place % PLACES];
+            self.front[(place + 1) % PLACES] = self.front[place % PLACES];
             place -= 1;
         }
-        self.front[place % FRONT] = pending;
+        self.front_ns[(place + 1) % PLACES] = pending.at_ns;
+        self.front[(place + 1) % PLACES] = (pending.turn, pending.event);
     }
 
     /// The front is full, or this is due behind what the others have.
     #[inline(never)]
     fn schedule_later(&mut self, pending: Pending) {
         let mut last = pending;
-        if self.later_ns > pending.at_ns && self.front[0].at_ns > pending.at_ns {
-            last = self.front[0];
-            self.front.copy_within(1.., 0);
+        if self.front_ns[0] > pending.at_ns && self.front_ns[1] > pending.at_ns {
+            let (turn, event) = self.front[1];
+            let at_ns = self.front_ns[1];
+            last = Pending { at_ns, turn, event };
+            self.front_ns.copy_within(2.., 1);
+            self.front.copy_within(2.., 1);
             self.count -= 1;
             self.insert(pending);
         }
-        self.later_ns = self.later_ns.min(last.at_ns);
+        self.front_ns[0] = self.front_ns[0].min(last.at_ns);
         self.later.push(self.now_ns, last);
     }
 
@@ -179,8 +190,9 @@ impl Agenda {
         if self.count == 0 && !self.advance_front() {
             return None;
         }
+        let at_ns = self.next_ns();
+        let (_, event) = self.front[self.count % PLACES];
         self.count -= 1;
-        let Pending { at_ns, event, .. } = self.front[self.count % FRONT];
         self.handled += 1;
         self.now_ns = at_ns;
         Some((at_ns, event))
@@ -194,12 +206,20 @@ impl Agenda {
             let Some(first) = self.later.pop(self.now_ns) else {
                 break;
             };
-            self.front[self.count] = first;
             self.count += 1;
+            self.front_ns[self.count] = first.at_ns;
+            self.front[self.count] = (first.turn, first.event);
         }
-        self.front[..self.count].reverse();
-        self.later_ns = self.later.none_before_ns(self.now_ns);
+        self.front_ns[1..=self.count].reverse();
+        self.front[1..=self.count].reverse();
+        self.front_ns[0] = self.later.none_before_ns(self.now_ns);
         self.count > 0
+    }
+
+    /// When the next event is due; nothing is due before if there is none in front.
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        self.front_ns[self.count % PLACES]
     }
 
     /// The next event, if it is due by then.
@@ -207,8 +227,34 @@ impl Agenda {
         if self.count == 0 && !self.advance_front() {
             return None;
         }
-        let next_ns = self.front[self.count - 1].at_ns;
-        (next_ns <= limit_ns).then(|| self.next())?
+        (self.next_ns() <= limit_ns).then(|| self.next())?
+    }
+
+    /// Whoever is at work may say what it would do next ([`Self::goes_on`]) up to this time.
+    pub(crate) fn allow_until(&mut self, until_ns: u64) {
+        self.goes_on_until_ns = until_ns;
+    }
+
+    /// Whether an event at this time, if it were scheduled now, would be the next one: then it counts as
+    /// handled, and the caller does at once what it is about. Not where [`Self::is_pausing`] will be true.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, at_ns: u64) -> bool {
+        // Of two at one time the one that was scheduled before comes first.
+        if at_ns >= self.next_ns() || at_ns > self.goes_on_until_ns {
+            return false;
+        }
+        if (self.handled + 1) % PAUSE_EVERY == 0 {
+            return false;
+        }
+        self.handled += 1;
+        self.now_ns = at_ns;
+        true
+    }
+
+    /// Now and then whoever handles events looks up.
+    #[inline]
+    pub(crate) fn is_pausing(&self) -> bool {
+        self.handled % PAUSE_EVERY == 0
     }
 
     pub(crate) fn handled(&self) -> u64 {
@@ -246,5 +292,38 @@ mod tests {
                 now_ns = next.map_or(now_ns, |(at_ns, _)| at_ns);
             }
         }
+    }
+
+    /// Who was at work when, of sources that work again and again; `goes_on`: at once where nothing comes
+    /// between.
+    fn work(goes_on: bool) -> (Vec<(u64, u32)>, u64) {
+        const UNTIL_NS: u64 = 3_000_000;
+        let mut agenda = Agenda::default();
+        agenda.allow_until(UNTIL_NS);
+        for source in 0..12 {
+            agenda.schedule(u64::from(source) % 5, Event::Page(source));
+        }
+        let mut done = Vec::new();
+        while let Some((mut at_ns, Event::Page(source))) = agenda.next_until(UNTIL_NS) {
+            loop {
+                done.push((at_ns, source));
+                // Intervals of a ns and of a hundred us, so that many are due at one time.
+                let step = (at_ns * 31 + u64::from(source)) * 62_710_561;
+                let next_ns = at_ns + [1, 7, 40, 1000, 100_000][(step / 128) as usize % 5];
+                if !goes_on || !agenda.goes_on(next_ns) {
+                    agenda.schedule(next_ns, Event::Page(source));
+                    break;
+                }
+                at_ns = next_ns;
+            }
+        }
+        (done, agenda.handled())
+    }
+
+    #[test]
+    fn what_goes_on_at_once_is_done_when_an_event_would_have_come_for_it() {
+        let (done, handled) = work(true);
+        assert!(done.len() > 1000);
+        assert_eq!((done, handled), work(false));
     }
 }

@@ -344,11 +344,18 @@ impl Simulation<'_> {
             return; // a packet that overtook the head had an event of its own
         }
         self.lines[index].awaited_ns = None;
-        while let Some(packet) = self.lines[index].packets.pop(self.now_ns) {
-            // Whatever this sets off may come back to this very line.
-            self.reach(Way::BOTH[index % 2], &packet);
+        loop {
+            while let Some(&packet) = self.lines[index].packets.ready(self.now_ns) {
+                self.lines[index].packets.leave();
+                // Whatever this sets off may come back to this very line.
+                self.reach(Way::BOTH[index % 2], &packet);
+            }
+            let line = &self.lines[index];
+            match line.packets.due_ns() {
+                Some(due_ns) if line.awaited_ns.is_none() && self.goes_on(due_ns) => {}
+                _ => return self.await_head(index),
+            }
         }
-        self.await_head(index);
     }
 
     fn await_head(&mut self, index: usize) {

@@ -128,8 +128,20 @@ impl Simulation<'_> {
         }
         self.network.timers_ns[index] = NEVER_NS;
         match self.network.work[index] {
-            Work::Plain => self.pass_plain(index),
+            Work::Plain => self.pass_in_turn(index),
             _ => self.various_timer(index),
+        }
+    }
+
+    /// A plain way lets packets pass, one after the other while nothing else happens in between.
+    #[inline(always)] // at nearly every link's timer
+    fn pass_in_turn(&mut self, index: usize) {
+        loop {
+            let due_ns = self.pass_plain(index);
+            let is_armed = self.network.timers_ns[index] != NEVER_NS;
+            if is_armed || !self.goes_on(due_ns) {
+                return self.network.arm_at(&mut self.agenda, index, due_ns);
+            }
         }
     }
 
@@ -148,7 +160,8 @@ impl Simulation<'_> {
         }
         self.network.between[index].1 = None;
         let way = Way::BOTH[index % 2];
-        while let Some(packet) = self.network.between[index].0.pop(self.now_ns) {
+        while let Some(&packet) = self.network.between[index].0.ready(self.now_ns) {
+            self.network.between[index].0.leave();
             match self.network.next_link(packet.owner, index / 2, way) {
                 Some(next) => self.offer(next, way, &packet),
                 None => debug_assert!(false, "the last link's packets are not kept here"),
@@ -210,19 +223,23 @@ impl Simulation<'_> {
             let packet = run.split_first(others);
             match plain.takes(&packet, 1) {
                 0 => self.is_lost(&packet),
-                _ => self.pass_plain(index),
+                _ => {
+                    let due_ns = self.pass_plain(index);
+                    self.network.arm_at(&mut self.agenda, index, due_ns);
+                }
             }
         }
     }
 
-    /// What a plain way lets pass now is taken on, and its next call planned.
+    /// What a plain way lets pass now is taken on. Returns when it wants to be called next: what this set
+    /// off finds it busy and leaves its time alone, or idle and has planned it.
     #[inline(always)] // into the two that are called
-    fn pass_plain(&mut self, index: usize) {
+    fn pass_plain(&mut self, index: usize) -> u64 {
         let (link, way) = (index / 2, Way::BOTH[index % 2]);
         let now_ns = self.now_ns;
         let network = &mut self.network;
         let Some(plain) = network.links[link].plain(index % 2) else {
-            return;
+            return NEVER_NS;
         };
         let Some((&first, is_followed)) = plain.ready(now_ns) else {
             return self.settle_plain(index);
@@ -234,11 +251,11 @@ impl Simulation<'_> {
         let at_ns = plain.pass(now_ns);
         let due_ns = plain.due_ns();
         if due_ns <= now_ns {
-            return self.pass_many(index, at_ns, &packet);
+            self.pass_many(index, at_ns, &packet);
+            return NEVER_NS; // it is planned
         }
         self.take_on(link, at_ns, way, &packet);
-        // What this set off finds the way busy and leaves its time alone, or idle and has planned it.
-        self.network.arm_at(&mut self.agenda, index, due_ns);
+        due_ns
     }
 
     /// More than one may pass now, of which this is the first.
@@ -256,13 +273,13 @@ impl Simulation<'_> {
 
     /// Nothing may pass yet.
     #[inline(never)]
-    fn settle_plain(&mut self, index: usize) {
+    fn settle_plain(&mut self, index: usize) -> u64 {
         let network = &mut self.network;
-        if let Some(plain) = network.links[index / 2].plain(index % 2) {
-            plain.pass_all(self.now_ns, &mut network.passed);
-            let due_ns = plain.due_ns();
-            network.arm_at(&mut self.agenda, index, due_ns);
-        }
+        let Some(plain) = network.links[index / 2].plain(index % 2) else {
+            return NEVER_NS;
+        };
+        plain.pass_all(self.now_ns, &mut network.passed);
+        plain.due_ns()
     }
 
     #[inline(never)]

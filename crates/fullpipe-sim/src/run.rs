@@ -21,8 +21,6 @@ use crate::work::Processors;
 
 /// Most links in a row.
 const MAX_LINKS: usize = 64;
-/// Events between two calls of `progress`.
-const PROGRESS_EVERY: u64 = 1 << 16;
 
 /// A plan that cannot be run; the message names key and value.
 #[derive(Debug, PartialEq, Eq)]
@@ -200,6 +198,7 @@ impl<'a> Simulation<'a> {
 
     /// True if it was asked to stop early.
     fn run(&mut self, progress: &mut dyn FnMut(u64) -> bool) -> bool {
+        self.agenda.allow_until(self.plan.duration_ns);
         while let Some((at_ns, event)) = self.agenda.next() {
             if at_ns > self.plan.duration_ns {
                 break;
@@ -209,12 +208,23 @@ impl<'a> Simulation<'a> {
             if self.applications.were_told {
                 self.do_steps();
             }
-            if self.agenda.handled() % PROGRESS_EVERY == 0 && !progress(at_ns) {
+            if self.agenda.is_pausing() && !progress(at_ns) {
                 return true;
             }
         }
         progress(self.plan.duration_ns);
         false
+    }
+
+    /// Whether what would be done next is to be done at once, at this time: nothing else comes before.
+    #[inline(always)] // at the end of what most events are about
+    pub(crate) fn goes_on(&mut self, at_ns: u64) -> bool {
+        // What applications were told is answered between events.
+        let goes_on = !self.applications.were_told && self.agenda.goes_on(at_ns);
+        if goes_on {
+            self.now_ns = at_ns;
+        }
+        goes_on
     }
 
     #[inline(always)] // into the loop of a run, and of a step

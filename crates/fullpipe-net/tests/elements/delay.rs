@@ -22,8 +22,9 @@ proptest! {
         expected.sort_unstable();
         for (due_ns, id) in expected {
             prop_assert_eq!(line.due_ns(), Some(due_ns));
-            prop_assert_eq!(due_ns.checked_sub(1).and_then(|early| line.pop(early)), None);
-            prop_assert_eq!(line.pop(due_ns), Some(id));
+            prop_assert_eq!(due_ns.checked_sub(1).and_then(|early| line.ready(early)), None);
+            prop_assert_eq!(line.ready(due_ns), Some(&id));
+            line.leave();
         }
         prop_assert!(line.is_empty());
     }
