@@ -61,6 +61,11 @@ impl Line {
         }
     }
 
+    /// What enters comes out at once.
+    pub(crate) fn is_open(&self) -> bool {
+        self.delay_ns == 0 && self.jitter.is_none() && self.packets.is_empty()
+    }
+
     /// When a packet that enters at `at_ns` comes out.
     pub(crate) fn due_ns(&mut self, at_ns: u64) -> u64 {
         let released_ns = self

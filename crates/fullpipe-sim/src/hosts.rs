@@ -339,6 +339,12 @@ impl Simulation<'_> {
         }
     }
 
+    /// Nothing lies between the row's end and the host that handles an owner's packets on this way.
+    #[inline(always)] // as `leave_row`
+    pub(crate) fn is_at_host(&self, owner: u32, way: Way) -> bool {
+        self.processors.is_none() && self.lines[owner as usize * 2 + way.index()].is_open()
+    }
+
     pub(crate) fn arrivals(&mut self, index: usize) {
         if self.lines[index].awaited_ns != Some(self.now_ns) {
             return; // a packet that overtook the head had an event of its own
@@ -378,7 +384,7 @@ impl Simulation<'_> {
     }
 
     #[inline(never)]
-    fn deliver_data(&mut self, owner: u32, data: &Data) {
+    pub(crate) fn deliver_data(&mut self, owner: u32, data: &Data) {
         let flow = self.place(owner);
         match data.payload_bytes {
             0 => self.control.delivered += 1,
@@ -389,12 +395,12 @@ impl Simulation<'_> {
         connection.receiver_host.handle(self.now_ns);
         let answer = connection.receiver.on_data(self.now_ns, data);
         if let Some(ack) = connection.receiver.take_earlier() {
-            self.send_ack(flow, &ack);
+            self.send_ack(flow, owner, &ack);
         }
         // An ACK leaves no timer running, but for the one of its FIN.
         let arms = answer.as_ref().is_none_or(|ack| ack.fin);
         if let Some(ack) = answer {
-            self.send_ack(flow, &ack);
+            self.send_ack(flow, owner, &ack);
         }
         if arms {
             self.arm_receiver(flow);
@@ -454,10 +460,10 @@ impl Simulation<'_> {
         }
     }
 
-    fn send_ack(&mut self, flow: usize, ack: &Ack) {
+    fn send_ack(&mut self, flow: usize, owner: u32, ack: &Ack) {
         let way = self.connections[flow].data_way.back();
-        self.makes_ack(self.owner(flow), way.back());
-        let mut packet = self.packet(flow, way, Body::Ack(*ack));
+        self.makes_ack(owner as usize, way.back());
+        let mut packet = self.packet_of(owner as usize, way, Body::Ack(*ack));
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
             self.enter_row(way, &packet);
@@ -481,7 +487,8 @@ impl Simulation<'_> {
         self.connections[flow].receiver_timer_ns = None;
         let answer = self.connections[flow].receiver.on_timer(self.now_ns);
         if let Some(ack) = answer {
-            self.send_ack(flow, &ack);
+            let owner = self.owner(flow) as u32;
+            self.send_ack(flow, owner, &ack);
         }
         self.arm_receiver(flow);
     }
@@ -539,6 +546,16 @@ impl Simulation<'_> {
 
     #[inline]
     fn arm_receiver(&mut self, flow: usize) {
+        let connection = &self.connections[flow];
+        let pending_ns = connection.receiver_timer_ns.unwrap_or(u64::MAX);
+        if pending_ns > connection.receiver.no_timer_before_ns() {
+            self.arm_receiver_sooner(flow);
+        }
+    }
+
+    /// A timer may expire before the event that is on the agenda.
+    #[inline(never)] // the first ACK that waits has an event that is late enough for many
+    fn arm_receiver_sooner(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         let Some(at_ns) = connection.receiver.timer_ns() else {
             return;

@@ -7,7 +7,7 @@ use fullpipe_scenario::{Newcomer, Plan, Route};
 use crate::applications::Applications;
 use crate::ends::is_sooner;
 use crate::events::{Agenda, Event};
-use crate::packet::Travelling;
+use crate::packet::{Body, Travelling};
 use crate::run::{BadPlan, Simulation};
 
 /// No timer.
@@ -116,6 +116,7 @@ impl Network {
 
 impl Simulation<'_> {
     /// A packet enters the row.
+    #[inline(always)] // as `offer`
     pub(crate) fn enter_row(&mut self, way: Way, packet: &Travelling) {
         let link = self.network.first_link(packet.owner, way);
         self.offer(link, way, packet);
@@ -170,7 +171,7 @@ impl Simulation<'_> {
         self.await_between(index);
     }
 
-    #[inline]
+    #[inline(always)] // most ACKs are only delayed: once around `take_on`
     fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
         match self.network.work[index] {
@@ -241,20 +242,41 @@ impl Simulation<'_> {
         let Some(plain) = network.links[link].plain(index % 2) else {
             return NEVER_NS;
         };
-        let Some((&first, is_followed)) = plain.ready(now_ns) else {
+        let Some((first, is_followed)) = plain.ready(now_ns) else {
             return self.settle_plain(index);
         };
-        let mut packet = first;
+        let Body::Data(data) = &first.body else {
+            let packet = *first;
+            let at_ns = plain.pass(now_ns);
+            return self.pass_on(index, at_ns, &packet);
+        };
+        // Most are data, the smaller part of what a packet may be.
+        let (owner, label, mut data) = (first.owner, first.label, *data);
         if is_followed {
-            packet.end_follows();
+            data.end_follows();
         }
         let at_ns = plain.pass(now_ns);
         let due_ns = plain.due_ns();
-        if due_ns <= now_ns {
-            self.pass_many(index, at_ns, &packet);
+        let leaves = network.next_link(owner, link, way).is_none();
+        if leaves && at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, way) {
+            self.deliver_data(owner, &data);
+            return due_ns;
+        }
+        let body = Body::Data(data);
+        self.pass_on(index, at_ns, &Travelling { owner, label, body })
+    }
+
+    /// A packet that has passed is taken on, and others that may pass now.
+    #[inline(never)]
+    fn pass_on(&mut self, index: usize, at_ns: u64, packet: &Travelling) -> u64 {
+        let network = &mut self.network;
+        let plain = network.links[index / 2].plain(index % 2);
+        let due_ns = plain.map_or(NEVER_NS, |plain| plain.due_ns());
+        if due_ns <= self.now_ns {
+            self.pass_many(index, at_ns, packet);
             return NEVER_NS; // it is planned
         }
-        self.take_on(link, at_ns, way, &packet);
+        self.take_on(index / 2, at_ns, Way::BOTH[index % 2], packet);
         due_ns
     }
 

@@ -27,6 +27,9 @@ const INITIAL_WINDOW_BYTES: u64 = 65_536;
 /// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
 const INITIAL_CLAMP_BYTES: u64 = 131_072 * 1448 / 2304;
 
+/// No timer runs.
+const NEVER_NS: u64 = u64::MAX;
+
 /// How a receiver says that packets came marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
@@ -90,14 +93,15 @@ pub struct Receiver {
     marks: u8,
     marks_untold: u32,
     quick: u32,
+    /// How long an ACK may wait (icsk_ack.ato); 0 before the first packet.
     ato_ns: u64,
-    last_data_ns: Option<u64>,
-    delack_at_ns: Option<u64>,
+    last_data_ns: u64,
+    delack: Delack,
     compressed: u32,
     dupacks: u32,
     compressed_next: u32,
-    compression_at_ns: Option<u64>,
-    aggregate_at_ns: Option<u64>,
+    compression_at_ns: u64,
+    aggregate_at_ns: u64,
     /// One past the sender's FIN, once that is known.
     end: Option<u32>,
     closing: Closing,
@@ -110,11 +114,72 @@ pub struct Receiver {
     space_since_ns: u64,
 }
 
+/// The timer of delayed ACKs. An ACK stops nearly every one of them, so that a tick is only looked for
+/// where one may be the next to expire.
+#[derive(Clone, Copy, Debug)]
+struct Delack {
+    set_ns: u64,
+    wait_ns: u64,
+}
+
+impl Delack {
+    const NONE: Self = Self {
+        set_ns: NEVER_NS,
+        wait_ns: 0,
+    };
+
+    fn is_set(self) -> bool {
+        self.set_ns != NEVER_NS
+    }
+
+    #[inline]
+    fn set(&mut self, now_ns: u64, wait_ns: u64) {
+        if !self.is_set() {
+            *self = Self {
+                set_ns: now_ns,
+                wait_ns,
+            };
+        }
+    }
+
+    fn expires_ns(self) -> u64 {
+        match self.is_set() {
+            true => expires_ns(self.set_ns, self.wait_ns),
+            false => NEVER_NS,
+        }
+    }
+
+    /// No later than that: timers never come early.
+    #[inline]
+    fn expires_from_ns(self) -> u64 {
+        self.set_ns.saturating_add(self.wait_ns)
+    }
+}
+
+/// What a packet is answered with at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Nothing,
+    Ack,
+    /// An ACK with this side's FIN.
+    Fin,
+}
+
+impl Answer {
+    #[inline]
+    fn ack_if(is_due: bool) -> Self {
+        match is_due {
+            true => Self::Ack,
+            false => Self::Nothing,
+        }
+    }
+}
+
 /// This side's own FIN.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Closing {
     sent: u32,
-    timer_ns: Option<u64>,
+    timer_ns: u64,
     is_done: bool,
 }
 
@@ -139,15 +204,19 @@ impl Receiver {
             marks_untold: 0,
             quick: 0,
             ato_ns: 0,
-            last_data_ns: None,
-            delack_at_ns: None,
+            last_data_ns: 0,
+            delack: Delack::NONE,
             compressed: 0,
             dupacks: 0,
             compressed_next: 0,
-            compression_at_ns: None,
-            aggregate_at_ns: None,
+            compression_at_ns: NEVER_NS,
+            aggregate_at_ns: NEVER_NS,
             end: None,
-            closing: Closing::default(),
+            closing: Closing {
+                sent: 0,
+                timer_ns: NEVER_NS,
+                is_done: false,
+            },
             rtt_ns: 0,
             window_bytes,
             clamp_bytes: config.window_bytes.unwrap_or(INITIAL_CLAMP_BYTES),
@@ -174,19 +243,41 @@ impl Receiver {
     }
 
     /// When a timer of this receiver expires.
-    #[inline]
     pub fn timer_ns(&self) -> Option<u64> {
-        let none_ns = u64::MAX;
-        let first_ns = self.delack_at_ns.unwrap_or(none_ns);
-        let first_ns = first_ns.min(self.compression_at_ns.unwrap_or(none_ns));
-        let first_ns = first_ns.min(self.aggregate_at_ns.unwrap_or(none_ns));
-        let first_ns = first_ns.min(self.closing.timer_ns.unwrap_or(none_ns));
-        (first_ns != none_ns).then_some(first_ns)
+        let first_ns = self.delack.expires_ns().min(self.others_expire_ns());
+        (first_ns != NEVER_NS).then_some(first_ns)
+    }
+
+    /// No timer expires before; `u64::MAX`: none runs. Less work than to say when.
+    #[inline]
+    pub fn no_timer_before_ns(&self) -> u64 {
+        self.delack.expires_from_ns().min(self.others_expire_ns())
+    }
+
+    #[inline]
+    fn others_expire_ns(&self) -> u64 {
+        let first_ns = self.compression_at_ns.min(self.aggregate_at_ns);
+        first_ns.min(self.closing.timer_ns)
     }
 
     /// A data packet arrived; returns the ACK that it causes at once, if any.
     #[inline]
     pub fn on_data(&mut self, now_ns: u64, data: &Data) -> Option<Ack> {
+        let answer = self.take_in(now_ns, data);
+        self.give(now_ns, answer)
+    }
+
+    #[inline]
+    fn give(&mut self, now_ns: u64, answer: Answer) -> Option<Ack> {
+        match answer {
+            Answer::Nothing => None,
+            Answer::Ack => Some(self.ack(now_ns)),
+            Answer::Fin => Some(self.close(now_ns)),
+        }
+    }
+
+    #[inline]
+    fn take_in(&mut self, now_ns: u64, data: &Data) -> Answer {
         self.take_mark(now_ns, data);
         if data.fin {
             self.end = Some(data.number + 1);
@@ -199,7 +290,7 @@ impl Receiver {
                 start: data.number,
                 end: data.number + 1,
             });
-            return Some(self.ack(now_ns));
+            return Answer::Ack;
         }
         // RFC 7323 section 4.3 (tcp_store_ts_recent()): only what begins where the last ACK ended
         // is echoed, so a retransmission that fills a hole is, and what lies beyond is not.
@@ -210,15 +301,19 @@ impl Receiver {
         self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
         self.event_data(now_ns);
         self.adjust_space(now_ns);
-        // A PSH or FIN ends what GRO gathers (tcp_gro_receive()).
-        let ends = data.push || data.fin;
-        let gathers = in_order && self.beyond.is_empty() && !self.urgent && !ends;
-        if self.config.aggregation_ns > 0 && gathers {
-            let at_ns = now_ns + self.config.aggregation_ns;
-            self.aggregate_at_ns.get_or_insert(at_ns);
-            return None;
+        if self.config.aggregation_ns > 0 && self.gathers(in_order, data) {
+            if self.aggregate_at_ns == NEVER_NS {
+                self.aggregate_at_ns = now_ns + self.config.aggregation_ns;
+            }
+            return Answer::Nothing;
         }
         self.answer(now_ns)
+    }
+
+    /// A PSH or FIN ends what GRO gathers (tcp_gro_receive()).
+    fn gathers(&self, in_order: bool, data: &Data) -> bool {
+        let ends = data.push || data.fin;
+        in_order && self.beyond.is_empty() && !self.urgent && !ends
     }
 
     /// An ACK that goes before the one which [`Self::on_data`] returned, if any.
@@ -237,7 +332,7 @@ impl Receiver {
             Feedback::Latched => self.ece = data.ce || self.ece && !data.cwr,
             Feedback::EachPacket => {
                 if data.ce != self.ece {
-                    if self.delack_at_ns.is_some() || self.aggregate_at_ns.is_some() {
+                    if self.delack.is_set() || self.aggregate_at_ns != NEVER_NS {
                         self.earlier = Some(self.ack(now_ns));
                     }
                     self.urgent = true;
@@ -259,19 +354,19 @@ impl Receiver {
 
     /// A timer may have expired; returns the ACK that it causes, if any.
     pub fn on_timer(&mut self, now_ns: u64) -> Option<Ack> {
-        let due = |timer: Option<u64>| timer.is_some_and(|at_ns| at_ns <= now_ns);
-        if due(self.aggregate_at_ns) {
-            self.aggregate_at_ns = None;
-            return self.answer(now_ns);
+        if self.aggregate_at_ns <= now_ns {
+            self.aggregate_at_ns = NEVER_NS;
+            let answer = self.answer(now_ns);
+            return self.give(now_ns, answer);
         }
-        if due(self.compression_at_ns) {
+        if self.compression_at_ns <= now_ns {
             return Some(self.ack(now_ns));
         }
-        if due(self.closing.timer_ns) {
-            self.closing.timer_ns = None;
+        if self.closing.timer_ns <= now_ns {
+            self.closing.timer_ns = NEVER_NS;
             return (self.closing.sent <= FIN_RETRIES).then(|| self.close(now_ns));
         }
-        if due(self.delack_at_ns) {
+        if self.delack.expires_ns() <= now_ns {
             // The application was slow: be as slow as the timer from now on, half as quick to
             // delay (tcp_delack_timer_handler()).
             self.ato_ns = ATO_MIN_NS;
@@ -364,8 +459,8 @@ impl Receiver {
         if self.ato_ns == 0 {
             self.quick = self.quickacks();
             self.ato_ns = ATO_MIN_NS;
-        } else if let Some(last_ns) = self.last_data_ns {
-            let gap_ns = now_ns - last_ns;
+        } else {
+            let gap_ns = now_ns - self.last_data_ns;
             if gap_ns <= ATO_MIN_NS / 2 {
                 self.ato_ns = self.ato_ns / 2 + ATO_MIN_NS / 2;
             } else if gap_ns < self.ato_ns {
@@ -375,7 +470,7 @@ impl Receiver {
                 self.quick = self.quickacks();
             }
         }
-        self.last_data_ns = Some(now_ns);
+        self.last_data_ns = now_ns;
         self.grow_window();
     }
 
@@ -396,7 +491,7 @@ impl Receiver {
     /// The last packet of the connection arrived: the sender knows that this side is closed.
     pub fn on_last_ack(&mut self) {
         self.closing.is_done = true;
-        self.closing.timer_ns = None;
+        self.closing.timer_ns = NEVER_NS;
     }
 
     /// The application has read to the end and closes: its FIN acknowledges the sender's.
@@ -407,7 +502,7 @@ impl Receiver {
                 rtt_ns => rtt_ns + FIN_TIMEOUT_NS / 5,
             };
             let wait_ns = timeout_ns << self.closing.sent;
-            self.closing.timer_ns = Some(expires_ns(now_ns, wait_ns));
+            self.closing.timer_ns = expires_ns(now_ns, wait_ns);
             self.closing.sent += 1;
         }
         Ack {
@@ -417,66 +512,71 @@ impl Receiver {
     }
 
     #[inline]
-    fn answer(&mut self, now_ns: u64) -> Option<Ack> {
+    fn answer(&mut self, now_ns: u64) -> Answer {
         if self.end == Some(self.next) {
-            return Some(self.close(now_ns));
+            return Answer::Fin;
         }
-        let ack = self.decide(now_ns);
+        let mut is_due = self.decide(now_ns);
         let waits = (self.next - self.read_next) * self.config.mss_bytes;
-        if waits < self.config.low_water_bytes {
-            return ack;
+        if waits >= self.config.low_water_bytes {
+            self.read_next = self.next;
+            is_due |= self.pushed && self.has_read_all();
         }
-        self.read_next = self.next;
-        ack.or_else(|| self.read_all(now_ns))
+        Answer::ack_if(is_due)
     }
 
     /// A reader that has emptied the buffer behind a PSH says so.
-    fn read_all(&mut self, now_ns: u64) -> Option<Ack> {
-        let is_due = self.pushed && self.beyond.is_empty() && self.next != self.acked_next;
-        (is_due && self.config.ack_policy == AckPolicy::Linux).then(|| self.ack(now_ns))
+    fn has_read_all(&self) -> bool {
+        let is_news = self.beyond.is_empty() && self.next != self.acked_next;
+        is_news && self.config.ack_policy == AckPolicy::Linux
     }
 
     /// __tcp_ack_snd_check(): now, compressed, or later.
     #[inline(always)] // as `answer`
-    fn decide(&mut self, now_ns: u64) -> Option<Ack> {
+    fn decide(&mut self, now_ns: u64) -> bool {
         let unacked_packets = self.next - self.acked_next;
         match self.config.ack_policy {
-            AckPolicy::EveryPacket => return Some(self.ack(now_ns)),
+            AckPolicy::EveryPacket => return true,
             AckPolicy::EverySecond => {
                 let echoes = self.urgent && self.config.feedback != Feedback::Latched;
                 // Beyond a hole at once (RFC 5681 section 4.2): it knows no compression.
                 if unacked_packets > 1 || echoes || !self.beyond.is_empty() {
-                    return Some(self.ack(now_ns));
+                    return true;
                 }
-                self.delack_at_ns
-                    .get_or_insert(expires_ns(now_ns, ATO_MIN_NS));
-                return None;
+                self.delack.set(now_ns, ATO_MIN_NS);
+                return false;
             }
             AckPolicy::Linux => {}
         }
         if unacked_packets > 1 || self.quick > 0 || self.urgent {
-            return Some(self.ack(now_ns));
+            return true;
         }
         if self.beyond.is_empty() {
-            self.delack_at_ns
-                .get_or_insert(expires_ns(now_ns, self.ato_ns.max(ATO_MIN_NS)));
-            return None;
+            self.delack.set(now_ns, self.ato_ns.max(ATO_MIN_NS));
+            return false;
         }
+        self.compresses(now_ns)
+    }
+
+    /// tcp_sack_compress_send_ack(): of the ACKs of a hole only the first go at once; false: it waits.
+    #[inline(never)] // rare
+    fn compresses(&mut self, now_ns: u64) -> bool {
         if self.compressed_next != self.next {
             self.compressed_next = self.next;
             self.dupacks = 0;
         }
         if self.dupacks < DUPACK_THRESHOLD {
             self.dupacks += 1;
-            return Some(self.ack(now_ns));
+            return true;
         }
         self.compressed += 1;
         if self.compressed >= COMPRESSION_COUNT {
-            return Some(self.ack(now_ns));
+            return true;
         }
-        let delay_ns = COMPRESSION_NS.min(self.rtt_ns / 20);
-        self.compression_at_ns.get_or_insert(now_ns + delay_ns);
-        None
+        if self.compression_at_ns == NEVER_NS {
+            self.compression_at_ns = now_ns + COMPRESSION_NS.min(self.rtt_ns / 20);
+        }
+        false
     }
 
     fn ack(&mut self, now_ns: u64) -> Ack {
@@ -508,9 +608,9 @@ impl Receiver {
         self.marks_untold = 0;
         self.pushed = false;
         self.quick = self.quick.saturating_sub(1);
-        self.delack_at_ns = None;
-        self.compression_at_ns = None;
-        self.aggregate_at_ns = None;
+        self.delack = Delack::NONE;
+        self.compression_at_ns = NEVER_NS;
+        self.aggregate_at_ns = NEVER_NS;
         self.compressed = 0;
         ack
     }

@@ -197,7 +197,8 @@ impl Scoreboard {
         } else {
             burst.first += taken;
             burst.count -= taken;
-            burst.sent = last.later(1);
+            burst.sent.order = last.order.wrapping_add(1);
+            burst.sent.behind = last.behind - 1;
         }
         Some((taken, last))
     }
@@ -360,6 +361,9 @@ mod tests {
             }
             all.append(&mut out);
             let arrived = data.partition_point(|&(at_ns, _)| at_ns <= now_ns);
+            let bound_ns = receiver.no_timer_before_ns();
+            assert!(receiver.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
+            assert_eq!(receiver.timer_ns().is_none(), bound_ns == u64::MAX);
             let late = receiver.timer_ns().filter(|&at_ns| at_ns <= now_ns);
             let mut answers: Vec<_> = late
                 .and_then(|_| receiver.on_timer(now_ns))
