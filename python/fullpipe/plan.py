@@ -20,6 +20,7 @@ from fullpipe.scenario import EcnChoice, Flow, Link, LinkWay, Path, Scenario
 from fullpipe.traffic.options import resolve_source
 from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
 
+_DELAYS = ("forward_delay_ns", "reverse_delay_ns")
 _PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
 
 
@@ -73,17 +74,43 @@ def skeleton(scenario: Scenario) -> Skeleton:
     """What plans of this scenario have in common; asks no flow for its congestion control.
 
     Raises UserError where two keys contradict each other."""
+    everyone, around = users(scenario), network(scenario)
+    return assembled(scenario, times(scenario), around, everyone, host(scenario))
+
+
+def assembled(
+    scenario: Scenario,
+    times: Mapping[str, Any],
+    network: Mapping[str, Any],
+    users: Mapping[str, Any],
+    host: Mapping[str, Any],
+) -> Skeleton:
+    """The skeleton of a scenario from what the functions of these names give. Of the scenario it
+    reads its name, `flow` and `start_spread`."""
+    # Who is neither flow nor probe stands behind the host.
+    first = {"flows": users["flows"], "probes": users["probes"], **host}
+    document = {"name": scenario.name, "seed": None, **times, **network, **first, **users}
+    entries = [(flow.name, flow.count) for flow in scenario.flow]
+    return Skeleton(document, entries, scenario.start_spread or 0)
+
+
+def times(scenario: Scenario) -> dict[str, Any]:
+    """How long the run of a plan lasts, and how often it is looked at."""
+    return {
+        "duration_ns": scenario.duration,
+        "sample_interval_ns": scenario.sample_interval,
+    }
+
+
+def network(scenario: Scenario) -> dict[str, Any]:
+    """The row of links of a plan, what lies between it and the hosts, and its bottleneck in short.
+
+    Raises UserError where two keys contradict each other."""
     path = scenario.path
-    flows = [
-        _flow(scenario, flow, index, position)
-        for index, flow in enumerate(scenario.flow)
-        for position in range(flow.count)
-    ]
-    pages, datagrams, traffic = _pages(scenario), _datagrams(scenario), _traffic(scenario)
     # Pages come down, and ask up.
-    both = [{**page, "direction": "down"} for page in pages]
-    senders = [*flows, *both, *datagrams, *traffic]
-    has_down = any(one["direction"] == "down" for one in senders)
+    senders = [(one.direction, one) for one in (*scenario.flow, *scenario.udp, *scenario.traffic)]
+    senders += [("down", page) for page in scenario.page]
+    has_down = any(direction == "down" for direction, _ in senders)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
     jitter = _jitter(path.jitter, path.jitter_shape)
     loss = _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per)
@@ -100,22 +127,18 @@ def skeleton(scenario: Scenario) -> Skeleton:
         "qdisc": _qdisc(path, path.reverse_qdisc, path.reverse_buffer, reverse_rate or path.rate),
         "loss": None,
     }
-    delays = {
-        "forward_delay_ns": path.forward_delay,
-        "reverse_delay_ns": path.rtt - path.forward_delay,
-    }
-    own = {"forward_delay_ns": 0, "reverse_delay_ns": 0} if scenario.link else delays
-    probes = _probes(scenario)
-    host = scenario.host
-    plan = {
-        "name": scenario.name,
-        "seed": None,
-        "duration_ns": scenario.duration,
-        "sample_interval_ns": scenario.sample_interval,
-        "links": [_link(scenario, link, senders) for link in scenario.link]
-        or [{"name": "path", "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}],
+    delays = _delays_of_path(path)
+    links = [_link(scenario, link, senders) for link in scenario.link] or [
+        {"name": "path", "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}
+    ]
+    if scenario.wifi:
+        links.insert(0, {"name": "wifi", "medium": _channel(scenario, scenario.wifi)})
+    if any(link.channel for link in scenario.link):
+        links = _with_channels(scenario, links)
+    return {
+        "links": links,
         "ends": {
-            "mtu_bytes": path.mtu, **own, "jitter": jitter, "loss": loss,
+            "mtu_bytes": path.mtu, **_delays_at_ends(scenario), "jitter": jitter, "loss": loss,
             "reverse_loss": reverse_loss,
         },
         "path": {
@@ -123,8 +146,32 @@ def skeleton(scenario: Scenario) -> Skeleton:
             "mtu_bytes": path.mtu, "qdisc": forward["qdisc"], "reverse_qdisc": reverse["qdisc"],
             "loss": loss, "reverse_loss": reverse_loss, "jitter": jitter,
         },
-        "flows": flows,
-        "probes": probes,
+    }  # fmt: skip
+
+
+def users(scenario: Scenario) -> dict[str, Any]:
+    """Who sends over the network of a plan, and the probes: `flows`, `probes`, and those of
+    `pages`, `datagrams` and `traffic` that there are. Flows are without their congestion controls.
+
+    Raises UserError where two keys contradict each other."""
+    flows = [
+        _flow(scenario, flow, index, position)
+        for index, flow in enumerate(scenario.flow)
+        for position in range(flow.count)
+    ]
+    found = {
+        "flows": flows, "probes": _probes(scenario), "pages": _pages(scenario),
+        "datagrams": _datagrams(scenario), "traffic": _traffic(scenario),
+    }  # fmt: skip
+    _move_routes(found, scenario)
+    _put_on_hosts(found, scenario)
+    return {name: some for name, some in found.items() if some or name in ("flows", "probes")}
+
+
+def host(scenario: Scenario) -> dict[str, Any]:
+    """How the end hosts of a plan are set up."""
+    host = scenario.host
+    return {
         "host": {
             "pacing": host.pacing,
             "pacing_shift": _PACING_SHIFTS[host.tsq],
@@ -143,28 +190,16 @@ def skeleton(scenario: Scenario) -> Skeleton:
                if host.packet_cost or host.ack_cost else {}),
         },
     }  # fmt: skip
-    if pages:
-        plan["pages"] = pages
-    if datagrams:
-        plan["datagrams"] = datagrams
-    if traffic:
-        plan["traffic"] = traffic
-    if scenario.wifi:
-        _put_behind_wifi(plan, scenario, scenario.wifi)
-    if any(link.channel for link in scenario.link):
-        _put_channels(plan, scenario)
-    _put_on_hosts(plan)
-    entries = [(flow.name, flow.count) for flow in scenario.flow]
-    return Skeleton(plan, entries, scenario.start_spread or 0)
 
 
-def _put_behind_wifi(plan: dict[str, Any], scenario: Scenario, wifi: WifiOptions) -> None:
-    """Puts the Wi-Fi hop before the path's link, and everyone at its stations."""
-    plan["links"].insert(0, {"name": "wifi", "medium": _channel(scenario, wifi)})
-    for one in _routed(plan):
-        # Who enters the row further on is not at the channel.
-        enter, leave = one["route"]["enter"], one["route"]["leave"]
-        one["route"] = {"enter": enter + 1 if enter else 0, "leave": leave + 1}
+def _delays_of_path(path: Path) -> dict[str, int]:
+    return dict(zip(_DELAYS, (path.forward_delay, path.rtt - path.forward_delay), strict=True))
+
+
+def _delays_at_ends(scenario: Scenario) -> dict[str, int]:
+    """What of the path's delays lies between its links and the hosts: those of a row have theirs
+    within."""
+    return dict.fromkeys(_DELAYS, 0) if scenario.link else _delays_of_path(scenario.path)
 
 
 def _channel(scenario: Scenario, wifi: WifiOptions) -> dict[str, Any]:
@@ -187,36 +222,48 @@ def _channel(scenario: Scenario, wifi: WifiOptions) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _routed(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Everything of a plan that has a route."""
-    for kind in ("flows", "probes", "pages", "datagrams", "traffic"):
-        for one in plan.get(kind, []):
-            yield one
-            yield from one.get("senders", [])
+def _move_routes(users: Mapping[str, Sequence[dict[str, Any]]], scenario: Scenario) -> None:
+    """Routes by the plan's links, where Wi-Fi puts others between the scenario's."""
+    if scenario.wifi:
+        # Who enters the row further on is not at the channel.
+        moved = {place: (place + 1 if place else 0, place + 1) for place in range(64)}
+    elif any(link.channel for link in scenario.link):
+        moved = dict(enumerate(_places(scenario)))
+    else:
+        return
+    for some in users.values():
+        for user in some:
+            for one in (user, *user.get("senders", [])):
+                enter, leave = one["route"]["enter"], one["route"]["leave"]
+                one["route"] = {"enter": moved[enter][0], "leave": moved[leave][1]}
 
 
-def _put_channels(plan: dict[str, Any], scenario: Scenario) -> None:
-    """Puts Wi-Fi links where their wires stand: what they have of a queue and a rate becomes a wire
-    before the channel, in either direction, and routes follow."""
+def _places(scenario: Scenario) -> list[tuple[int, int]]:
+    """Of each link, the first and the last place of what it becomes in the plan's row: a channel,
+    and before it, in either direction, a wire with what the link has of a queue and a rate."""
+    places, last = [], -1
+    for link in scenario.link:
+        first = last + 1
+        rates = (link.rate, link.reverse.rate) if link.channel else ()
+        last = first + sum(rate is not None for rate in rates)
+        places.append((first, last))
+    return places
+
+
+def _with_channels(scenario: Scenario, wires: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The row with Wi-Fi links where their wires stand, as `_places` says."""
     row: list[dict[str, Any]] = []
-    places: list[tuple[int, int]] = []
-    for link, wire in zip(scenario.link, plan["links"], strict=True):
-        first = len(row)
+    for link, wire in zip(scenario.link, wires, strict=True):
         if link.channel is None:
             row.append(wire)
-        else:
-            forward, reverse = wire["medium"]["forward"], wire["medium"]["reverse"]
-            channel = {"name": link.name, "medium": _channel(scenario, link.channel)}
-            if link.rate is not None:
-                row.append(_one_way(f"{link.name}.up", forward, _unlimited(reverse)))
-            row.append(channel)
-            if link.reverse.rate is not None:
-                row.append(_one_way(f"{link.name}.down", _unlimited(forward), reverse))
-        places.append((first, len(row) - 1))
-    plan["links"] = row
-    for one in _routed(plan):
-        enter, leave = one["route"]["enter"], one["route"]["leave"]
-        one["route"] = {"enter": places[enter][0], "leave": places[leave][1]}
+            continue
+        forward, reverse = wire["medium"]["forward"], wire["medium"]["reverse"]
+        if link.rate is not None:
+            row.append(_one_way(f"{link.name}.up", forward, _unlimited(reverse)))
+        row.append({"name": link.name, "medium": _channel(scenario, link.channel)})
+        if link.reverse.rate is not None:
+            row.append(_one_way(f"{link.name}.down", _unlimited(forward), reverse))
+    return row
 
 
 def _one_way(name: str, forward: dict[str, Any], reverse: dict[str, Any]) -> dict[str, Any]:
@@ -377,12 +424,14 @@ def _cc(choice: Choice) -> dict[str, Any]:
     return {"name": choice.name, "algorithm": algorithm, "params": list(choice.values)}
 
 
-def _link(scenario: Scenario, link: Link, flows: list[dict[str, Any]]) -> dict[str, Any]:
+def _link(scenario: Scenario, link: Link, senders: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """A link of the plan. The way back has the rate of the way forward where data goes back."""
     index = scenario.link.index(link)
     has_down = any(
-        flow["direction"] == "down" and flow["route"]["enter"] <= index <= flow["route"]["leave"]
-        for flow in flows
+        direction == "down" and enter <= index <= leave
+        for direction, (enter, leave) in (
+            (direction, scenario.route(one)) for direction, one in senders
+        )
     )
     back_bps = link.reverse.mean_rate or (link.mean_rate if has_down else None)
     forward_ns, reverse_ns = _delays_ns(link)
@@ -438,39 +487,40 @@ def _rate_steps(way: LinkWay) -> list[list[int]]:
     return steps
 
 
-def _put_on_hosts(plan: dict[str, Any]) -> None:
+def _put_on_hosts(users: Mapping[str, Sequence[dict[str, Any]]], scenario: Scenario) -> None:
     """Says which flows and probes share a host: those that name the same, are at the same link,
     have the same delays and need the same settings. Whoever has jitter or a link of its own has a
     host of its own."""
-    ends = plan["ends"]
-    others = [*plan.get("pages", []), *plan.get("datagrams", [])]
-    traffic = plan.get("traffic", [])
-    first = [*plan["flows"], *others, *traffic][0]
-    has_link = plan["host"]["access_rate_bps"] > 0
+    flows, traffic = users["flows"], users["traffic"]
+    others = [*users["pages"], *users["datagrams"]]
+    first = [*flows, *others, *traffic][0]
+    has_link = bool(scenario.host.access_rate)
     near: list[Any] = []
     far: list[Any] = []
-    everyone = [*enumerate(plan["flows"]), *((len(plan["flows"]), one) for one in plan["probes"])]
-    everyone += [(len(plan["flows"]) + 1 + index, one) for index, one in enumerate(others)]
+    everyone = [*enumerate(flows), *((len(flows), one) for one in users["probes"])]
+    everyone += [(len(flows) + 1 + index, one) for index, one in enumerate(others)]
     everyone += [
-        (len(plan["flows"]) + 1 + len(others) + index, sender)
+        (len(flows) + 1 + len(others) + index, sender)
         for index, group in enumerate(traffic)
         for sender in group["senders"]
     ]
+    # Where nobody has delays of their own, all have the same, whatever they are.
+    has_delays = any(one.get("forward_delay_ns") is not None for _, one in everyone)
+    ends = _delays_at_ends(scenario) if has_delays else dict.fromkeys(_DELAYS)
+    path_jitter = _jitter(scenario.path.jitter, scenario.path.jitter_shape)
     for index, one in everyone:
-        delays = {
-            key: ends[key] if one.get(key) is None else one[key]
-            for key in ("forward_delay_ns", "reverse_delay_ns")
-        }
-        jitter = one.get("jitter") or ends["jitter"]
+        forward_ns, reverse_ns = (
+            ends[key] if one.get(key) is None else one[key] for key in _DELAYS
+        )
+        jitter = one.get("jitter") or path_jitter
         jitter = jitter if jitter and jitter["max_ns"] else None
         sends = one.get("direction") if has_link else None
         # A probe's packets carry no ECN: it goes where there is a host for its delays.
         numbers = one.pop("host_numbers", (0, 0))
-        side = (numbers[0], delays["reverse_delay_ns"], one.get("ecn", first.get("ecn", False)))
+        side = (numbers[0], reverse_ns, one.get("ecn", first.get("ecn", False)))
         sender = (*side, index if jitter or sends == "up" else None, one["route"]["enter"])
         receiver = (
-            numbers[1], delays["forward_delay_ns"], index if sends == "down" else None,
-            one["route"]["leave"],
+            numbers[1], forward_ns, index if sends == "down" else None, one["route"]["leave"],
         )  # fmt: skip
         one["hosts"] = {"near": _position(near, sender), "far": _position(far, receiver)}
     for group in traffic:
