@@ -6,7 +6,7 @@ bytes and a flow's name is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,28 +30,33 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     Raises UserError where two keys contradict each other."""
     tables = scenario.cc_tables
     choices = [choose(flow.cc, tables) for flow in scenario.flow]
-    return skeleton(scenario).plan(choices, scenario.seed if seed is None else seed)
+    seed = scenario.seed if seed is None else seed
+    everyone = users(scenario)
+    flows = open_flows(scenario, everyone["flows"]).of(choices, seed)
+    return {
+        "name": scenario.name, "seed": seed, **times(scenario), **network(scenario),
+        "flows": flows, "probes": everyone.pop("probes"), **host(scenario),
+        # Whoever else there is stands behind the hosts.
+        **{**everyone, "flows": flows},
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Skeleton:
-    """A plan but for its seed, what that draws, and which congestion control each `[[flow]]` has.
+class OpenFlows:
+    """The flows of a plan but for what the seed draws, and which congestion control each `[[flow]]`
+    has.
 
     `entries`: of each `[[flow]]`, the name that it gives and its count."""
 
-    document: Mapping[str, Any]
+    rest: Sequence[Mapping[str, Any]]
     entries: Sequence[tuple[str | None, int]]
     start_spread_ns: int
 
-    def plan(self, choices: Sequence[Choice], seed: int) -> dict[str, Any]:
-        """The plan with these congestion controls, one for each `[[flow]]`, and this seed.
+    def of(self, choices: Sequence[Choice], seed: int) -> list[dict[str, Any]]:
+        """The flows with these congestion controls, one for each `[[flow]]`, and this seed.
 
         Raises UserError where two flows then have one name."""
-        return {**self.document, "seed": seed, "flows": self.flows(choices, seed)}
-
-    def flows(self, choices: Sequence[Choice], seed: int) -> list[dict[str, Any]]:
-        """The flows of `plan`."""
-        rest = iter(self.document["flows"])
+        rest = iter(self.rest)
         flows: list[dict[str, Any]] = []
         numbers: dict[str, int] = {}
         for (given, count), cc in zip(self.entries, choices, strict=True):
@@ -70,28 +75,11 @@ class Skeleton:
         return flows
 
 
-def skeleton(scenario: Scenario) -> Skeleton:
-    """What plans of this scenario have in common; asks no flow for its congestion control.
-
-    Raises UserError where two keys contradict each other."""
-    everyone, around = users(scenario), network(scenario)
-    return assembled(scenario, times(scenario), around, everyone, host(scenario))
-
-
-def assembled(
-    scenario: Scenario,
-    times: Mapping[str, Any],
-    network: Mapping[str, Any],
-    users: Mapping[str, Any],
-    host: Mapping[str, Any],
-) -> Skeleton:
-    """The skeleton of a scenario from what the functions of these names give. Of the scenario it
-    reads its name, `flow` and `start_spread`."""
-    # Who is neither flow nor probe stands behind the host.
-    first = {"flows": users["flows"], "probes": users["probes"], **host}
-    document = {"name": scenario.name, "seed": None, **times, **network, **first, **users}
+def open_flows(scenario: Scenario, rest: Sequence[Mapping[str, Any]]) -> OpenFlows:
+    """The open flows of a scenario, whose `users` have these; asks none for its congestion
+    control."""
     entries = [(flow.name, flow.count) for flow in scenario.flow]
-    return Skeleton(document, entries, scenario.start_spread or 0)
+    return OpenFlows(rest, entries, scenario.start_spread or 0)
 
 
 def times(scenario: Scenario) -> dict[str, Any]:
@@ -108,8 +96,9 @@ def network(scenario: Scenario) -> dict[str, Any]:
     Raises UserError where two keys contradict each other."""
     path = scenario.path
     # Pages come down, and ask up.
-    senders = [(one.direction, one) for one in (*scenario.flow, *scenario.udp, *scenario.traffic)]
-    senders += [("down", page) for page in scenario.page]
+    senders: list[tuple[str, Any]] = [("down", page) for page in scenario.page]
+    for some in (scenario.flow, scenario.udp, scenario.traffic):
+        senders += [(one.direction, one) for one in some]
     has_down = any(direction == "down" for direction, _ in senders)
     reverse_rate = path.reverse_rate or (path.rate if has_down else None)
     jitter = _jitter(path.jitter, path.jitter_shape)

@@ -783,12 +783,18 @@ def make_scenario(
         from fullpipe.refusals import explained  # only where something is wrong
 
         raise UserError(f"{source}: {explained(error, Scenario)}") from None
-    from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
-
     try:
-        choices = [flow.cc for flow in scenario.flow] + [page.cc for page in scenario.page]
-        choices += [one.cc for one in scenario.traffic]
-        check_choices(choices, scenario.cc_tables)
+        check_ccs(scenario)
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
     return scenario
+
+
+def check_ccs(scenario: Scenario) -> None:
+    """Raises UserError unless every congestion control of a scenario exists, and every table of
+    `cc` fits its own."""
+    from fullpipe.cc_sets import check_choices  # the registry is compiled: only when needed
+
+    choices = [flow.cc for flow in scenario.flow] + [page.cc for page in scenario.page]
+    choices += [one.cc for one in scenario.traffic]
+    check_choices(choices, scenario.cc_tables)

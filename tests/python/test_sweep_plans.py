@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from fullpipe import _native
@@ -109,6 +111,125 @@ def test_a_cell_that_is_no_scenario_is_named_whichever_of_its_kin_it_is(tmp_path
         planner = Planner(found, tmp_path / "plans", {})
         with pytest.raises(UserError, match=reason):
             planner.plan(list(planner.cells()), 1)
+
+
+#: Values that an axis may give keys of a scenario: right ones, and such as are refused, by
+#: themselves or beside others.
+VALUES: dict[str, tuple[list[Any], list[Any]]] = {
+    "duration": (["2s", "5s", "1min"], ["0", "1s", 3]),
+    "warmup": (["0", "500ms", "0.5s"], ["2s", "soon"]),
+    "seed": ([1, 7, 2**40], [7.5, -1, "x"]),
+    "start_spread": (["0", "3ms", "900ms"], ["2s"]),
+    "sample_interval": (["100ms", "10ms"], ["1us"]),
+    "name": (["a", "b"], [""]),
+    "path.rate": (["10mbit", "0.01gbit", "12.5mbit"], ["10", "0bit", "9tbit"]),
+    "path.rtt": (["20ms", "0.02s", "33333us", "1us"], ["0", "fast", 7]),
+    "path.buffer": (["1bdp", "0.333bdp", "64KB", "100pkt"], ["1.5pkt", "0bdp", 1]),
+    "path.qdisc": (["fifo", "fq_codel", "cake", "red", "tbf", "pie"], ["sfqq"]),
+    "path.qdisc_options.target": (["5ms", "1ms"], ["x"]),
+    "path.qdisc_options.flows": ([1, 64], [0]),
+    "path.forward_delay": (["0", "5ms", "1us"], ["25ms"]),
+    "path.reverse_rate": (["5mbit", "1mbit"], ["-1mbit"]),
+    "path.mtu": ([1500, 9000, 576], [100, 1500.5]),
+    "path.loss": ([0, 0.0, "1%", 0.25, -0.0], [2]),
+    "path.loss_correlation": ([0, 0.0], [0.25]),
+    "path.jitter": (["0", "2ms"], [True]),
+    "path.ecn": ([True, False, "l4s", "classic"], [1, "no"]),
+    "host.initial_cwnd": ([10, 1, 10.0], [0]),
+    "host.access_rate": (["20mbit", "1gbit"], ["x"]),
+    "host.tcp": (["6.1", "6.18"], ["2.4"]),
+    "flow.0.cc": (["bbr3", "reno", "cubic[beta=0.8]"], ["renoo", 3]),
+    "flow.0.count": ([0, 1, 3, 1.0], [2000]),
+    "flow.0.rtt": (["20ms", "60ms", "0.02s"], ["1ns", "0"]),
+    "flow.1.cc": (["cubic", "bbr1", "kernel:reno"], [""]),
+    "flow.1.start": (["0", "1s"], ["9s"]),
+    "flow.1.direction": (["up", "down"], ["left"]),
+    "flow.1.jitter": (["0", "1ms"], ["1"]),
+    "udp.0.payload": (["500B", "1472B"], ["1473B"]),
+    "udp.0.rate": (["1mbit", "500kbit"], [1]),
+    "probe.0.interval": (["200ms", "50ms"], ["1us"]),
+    "page.0.cc": (["reno", "cubic"], ["no"]),
+    "cc.reno.beta": ([0.5, 0.75], [7]),
+    "link.0.rate": (["10mbit", "4mbit"], ["0"]),
+    "link.0.delay": (["5ms", "1us"], ["soon"]),
+    "link.1.buffer": (["1bdp", "20pkt"], ["1"]),
+}  # fmt: skip
+OTHERS: dict[str, Any] = {
+    "duration": "2s", "path.rate": "10mbit", "path.rtt": "20ms", "flow.0.cc": "reno",
+    "flow.1.cc": "cubic", "udp.0.rate": "1mbit", "page.0.cc": "reno",
+    "page.0.levels": [["10kB"]], "probe.0.kind": "ping",
+    "link.0.name": "a", "link.0.rate": "10mbit", "link.0.delay": "5ms",
+    "link.1.name": "b", "link.1.rate": "20mbit",
+}  # fmt: skip
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """A template that is open in up to four keys, and its axes; some keys share an axis."""
+    has_links = draw(st.integers(0, 4)) == 0
+    other = "link." if not has_links else "path."
+    fitting = sorted(key for key in VALUES if not key.startswith(other))
+    keys = draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique=True))
+    groups = {key.rpartition(".")[0] for key in keys} | {"flow.0", "flow.1"}
+    groups |= {"link.0", "link.1"} if has_links else {"path"}
+    found = {
+        key: value for key, value in OTHERS.items()
+        if key == "duration" or key.rpartition(".")[0] in groups or key in keys
+    }  # fmt: skip
+    axes: dict[str, list[Any]] = {}
+    for number, key in enumerate(keys):
+        axis = f"a{number}"
+        right, wrong = VALUES[key]
+        values = draw(st.lists(st.sampled_from(right), min_size=1, max_size=3, unique_by=str))
+        if draw(st.integers(0, 7)) == 0:
+            values.insert(draw(st.integers(0, len(values))), draw(st.sampled_from(wrong)))
+        axes[axis], found[key] = values, f"{{{axis}}}"
+        if draw(st.booleans()) and all(type(value) in (int, float) for value in values):
+            found[key] = f"{{{axis}*1}}"
+    if draw(st.booleans()) and "path.buffer" not in keys and not has_links:
+        axes["n"], found["path.buffer"] = [0.5, 1, 1.0001], "{n*1.5}bdp"
+        found["flow.0.amount"] = "{n}MB"
+    return _nested(found), axes
+
+
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """A scenario's document from keys with dots; numbers are places in lists."""
+    document: dict[str, Any] = {}
+    for key, value in flat.items():
+        *sections, last = key.split(".")
+        place = document
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[last] = value
+    for key, below in document.items():
+        if isinstance(below, dict) and below.keys() <= {"0", "1"}:
+            document[key] = [below[place] for place in sorted(below)]
+    return document
+
+
+@settings(max_examples=150, deadline=None)
+@given(sweep=sweeps())
+def test_of_any_template_each_cell_has_the_plan_or_the_refusal_that_it_has_alone(
+    sweep: tuple[dict[str, Any], dict[str, list[Any]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    template, axes = sweep
+    folder = tmp_path_factory.mktemp("sweep")
+    found = read_sweep({"scenario": template, "axis": axes}, "sweep.toml", folder)
+    planner = Planner(found, folder / "plans", {})
+    for cell in planner.cells():
+        where = ", ".join(f"{name} {value}" for name, value in cell.point.items())
+        try:
+            document = fill_scenario(template, cell.point, "sweep.toml: scenario")
+            scenario = make_scenario(document, f"sweep.toml: scenario at {where}").repeated()
+            alone: Any = to_json({**resolve(scenario), "name": ""})
+        except UserError as error:
+            alone = str(error)
+        try:
+            (one,) = planner.plan([cell], 1)
+            together: Any = (folder / "plans").read_bytes()[one.run.offset :][: one.run.plan_bytes]
+        except UserError as error:
+            together = str(error)
+        assert together == alone
 
 
 def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_something_else() -> None:

@@ -120,7 +120,7 @@ class Planner:
         """Runs of a cell; what the spool gets is added to `texts`."""
         kin, cost_s = common.kin, common.cost_s
         before, behind = kin.before, kin.behind
-        first = cell.first_seed = kin.scenario.seed
+        first = cell.first_seed = kin.beside.seed
         found = []
         for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
             flows, start = self._plans.flows(kin, choices, seed), begin(seed)
@@ -143,8 +143,8 @@ class Planner:
         return found
 
     def _common_of(self, kin: Kin) -> _Common:
-        plan, engine = kin.skeleton.document, self.sweep.options.engine
-        facts = facts_of("", plan, 0, engine, kin.scenario.warmup)
+        plan, engine = kin.plan, self.sweep.options.engine
+        facts = facts_of("", plan, 0, engine, kin.beside.warmup_ns)
         beside = engine, facts.warmup_ns, version_of(plan, facts.queue), self._given
         return _Common(kin, facts[2:], beside, cost_s(plan, engine))
 

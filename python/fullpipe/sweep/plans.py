@@ -2,9 +2,9 @@
 
 Cells that differ in nothing but which built-in congestion controls their flows have are one kin:
 the scenario is checked with a stand-in, as what is checked and planned beside a flow's `cc` asks
-for none (`plan.skeleton`). Sections of the scenario without holes are read with the first of all
-kins; what they mean together with the rest is checked for each. Seeds share everything but what
-they draw. The plans are those of `plan.resolve`, byte for byte. Must never run one.
+for none (`plan.open_flows`). Of a kin only that is read, checked and planned again which asks for
+something in which it differs from those before (`reading`). Seeds share everything but what they
+draw. The plans are those of `plan.resolve`, byte for byte. Must never run one.
 """
 
 from __future__ import annotations
@@ -15,33 +15,47 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from fullpipe.cc_sets import Choice, cc_sets, choose
-from fullpipe.plan import Skeleton, skeleton
+from fullpipe import plan
+from fullpipe.cc_sets import Choice, Table, cc_sets, choose
+from fullpipe.parts import OddError
+from fullpipe.plan import OpenFlows
 from fullpipe.scenario import Scenario, make_scenario, name_whole
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.keys import Piece, piece
-from fullpipe.sweep.templates import Template, fields_of, filler, holes
+from fullpipe.sweep.reading import REFUSED, At, Scenarios, Step, Whole, keep_few
+from fullpipe.sweep.templates import Filler, Template, axes_of, fields_of, filler, holes
 
 _STAND_IN = "reno"
-_KEPT = 4096
-#: Keys of a scenario that hold sections (models) which say nothing of one another; but for `link`,
-#: of which the path is made before anything is read.
-_SECTIONS = frozenset({"wifi", "flow", "page", "udp", "traffic", "probe", "host", "cc"})
-#: Those in which files may be named.
+#: Sections in which files may be named.
 _FILES = frozenset({"flow", "page", "traffic", "cc", "link"})
 
 
-class Kin(NamedTuple):
-    """What the plans of cells have in common, and their JSON before and behind the flows, from the
-    seed on. `parts`: of the code that both use. `rest`: all of the flows but what they draw and
-    choose, as text."""
+class Beside(NamedTuple):
+    """What plans of cells have in common beside their network. `seed`: of the first run; `ccs`:
+    what flows call their congestion controls, with the `tables` of `cc`; `plan`: all behind the
+    network, flows without what is open; `rest`: these as text; `text`: the JSON behind the
+    flows."""
 
-    scenario: Scenario
-    skeleton: Skeleton
+    seed: int
+    warmup_ns: int
+    ccs: Sequence[str]
+    tables: Mapping[str, Table]
+    plan: Mapping[str, Any]
+    flows: OpenFlows
+    rest: bytes
+    text: Piece
+
+
+class Kin(NamedTuple):
+    """What the plans of cells have in common: the plan but for its name, its seed and what is open
+    of its flows; its JSON before and behind the flows, from the seed on; `parts`: of the code that
+    both use."""
+
+    plan: Mapping[str, Any]
+    beside: Beside
     before: Piece
     behind: Piece
     parts: frozenset[str]
-    rest: bytes
 
 
 def begin(seed: int) -> bytes:
@@ -66,7 +80,6 @@ class Plans:
         self._elsewhere = None if folder.resolve() == Path.cwd() else folder.resolve()
         # What flows are on one path they mostly are on another: their JSON, by what decides it.
         self._flows: dict[tuple[Any, ...], tuple[tuple[Choice, ...], Piece]] = {}
-        self._pieces: dict[bytes, Piece] = {}
         self._named: dict[tuple[Any, ...], dict[int, str] | None] = {}
         self._chosen: dict[tuple[Any, ...], tuple[Choice, ...]] = {}
         self._whole = Template(template, source)
@@ -77,9 +90,12 @@ class Plans:
         ]
         self._open = {**template, "flow": flows} if self._ccs else template
         self._rest = Template(self._open, source)
-        self._rest_axes = _axes_of(self._open)
-        self._cc_axes = _axes_of(list(self._ccs.values()))
-        self._read: tuple[Template, dict[str, Any]] | None = None
+        self._rest_axes = axes_of(self._open)
+        self._cc_axes = axes_of(list(self._ccs.values()))
+        self._scenarios: Scenarios | None = None
+        self._is_read = False
+        self._network = Step(self._network_of)
+        self._beside = Step(self._beside_of)
         self._fills = {
             index: filler(cc, f"{source}.flow.{index}.cc") for index, cc in self._ccs.items()
         }
@@ -105,8 +121,8 @@ class Plans:
         processor keeps at hand of a step serves the next kin's.
 
         Raises UserError naming file, cell and key."""
-        scenarios = [self._scenario_of(point, place) for point, place in places]
-        return [self._kin(scenario) for scenario in scenarios]
+        found = [(point, place, self._at(point, place)) for point, place in places]
+        return [self._kin(*one) for one in found]
 
     def choices(self, kin: Kin, point: Point, place: Place) -> tuple[Choice, ...]:
         """The congestion controls of the flows at a point of this kin."""
@@ -114,70 +130,99 @@ class Plans:
         if known is not None:
             return known
         own = self._named[place.ccs]
-        if own is None:
-            tables = kin.scenario.cc_tables
-            return tuple([choose(flow.cc, tables) for flow in kin.scenario.flow])
+        if not own:
+            return tuple([choose(cc, kin.beside.tables) for cc in kin.beside.ccs])
         # The scenario has no flows whose count is 0 there.
         present = self._rest.present_flows(fields_of(point))
-        flows = zip(present, kin.scenario.flow, strict=True)
-        choices = tuple([choose(own.get(index, flow.cc), {}) for index, flow in flows])
+        flows = zip(present, kin.beside.ccs, strict=True)
+        choices = tuple([choose(own.get(index, cc), {}) for index, cc in flows])
         if self._rest.has_fixed_flows:
-            _keep_few(self._chosen)
+            keep_few(self._chosen)
             self._chosen[place.ccs] = choices
         return choices
 
     def flows(self, kin: Kin, choices: tuple[Choice, ...], seed: int) -> Piece:
         """The JSON of the flows with these congestion controls and this seed: of the plan
         `begin(seed)`, `kin.before`, this and `kin.behind` in a row."""
-        place = (kin.rest, seed, *map(id, choices))
+        place = (kin.beside.rest, seed, *map(id, choices))
         known = self._flows.get(place)
         if known is None:
-            _keep_few(self._flows)
+            keep_few(self._flows)
             # The choices are kept too: an id belongs to nothing else as long as its object lives.
-            known = choices, piece(to_json(kin.skeleton.flows(choices, seed)))
+            known = choices, piece(to_json(kin.beside.flows.of(choices, seed)))
             self._flows[place] = known
         return known[1]
 
-    def _scenario_of(self, point: Point, place: Place) -> Scenario:
-        """The scenario of a kin, with stand-ins where congestion controls are open."""
+    def _at(self, point: Point, place: Place) -> At | Whole:
+        """The scenario of a kin, with stand-ins where congestion controls are open: by its keys, or
+        where it is to be read as a whole, so read."""
+        if not self._is_read:
+            self._begin(point, place)
+        if self._scenarios is not None and self._named[place.ccs] is not None:
+            found = self._scenarios.at(place.kin, lambda: fields_of(point))
+            if found is not None:
+                return found
+        return Whole(self._whole_of(point, place).repeated())
+
+    def _begin(self, point: Point, place: Place) -> None:
+        """Reads the first scenario of all."""
+        if self._named[place.ccs] is not None:
+            first = self._whole_of(point, place)
+            try:
+                filler_of = self._filler_of
+                self._scenarios = Scenarios(self._open, first, self._rest_axes, filler_of)
+            except OddError:
+                self._scenarios = None
+            self._is_read = True
+
+    def _whole_of(self, point: Point, place: Place) -> Scenario:
+        """The scenario of a kin, read as a whole and not repeated."""
+        template = self._whole if self._named[place.ccs] is None else self._rest
         fields = fields_of(point)
-        if self._named[place.ccs] is None:
-            return self._made(self._whole_named(self._whole.at(fields)), fields)
-        if self._read is None:
-            scenario = self._made(self._whole_named(self._rest.at(fields)), fields)
-            read = {
-                key: getattr(scenario, key)
-                for key in _SECTIONS & self._open.keys() if not holes(self._open[key])
-            }  # fmt: skip
-            others = {key: one for key, one in self._open.items() if key not in read}
-            self._read = Template(others, self._source), read
-            return scenario
-        template, read = self._read
-        document = template.at(fields)
-        if not _FILES.isdisjoint(document):
-            self._whole_named(document)
-        return self._made(document | read, fields)
+        return self._made(self._whole_named(template.at(fields)), fields)
 
-    def _kin(self, scenario: Scenario) -> Kin:
-        made = skeleton(scenario)
-        document = made.document
-        names = list(document)
-        place = names.index("flows")
-        before, behind = (
-            to_json({name: document[name] for name in some})
-            for some in (names[2:place], names[place + 1 :])  # name and seed come first
-        )
-        rest = to_json([document["flows"], made.entries, made.start_spread_ns])
-        first, last = piece(before[1:-1] + b',"flows":'), self._piece(b"," + behind[1:])
-        return Kin(scenario, made, first, last, first.parts | last.parts, rest)
+    def _filler_of(self, name: str, key: str | None) -> Filler:
+        """What fills a key of the scenario, or one of its sections' keys."""
+        value = self._open[name]
+        template = Template({name: value if key is None else {key: value[key]}}, self._source)
 
-    def _piece(self, text: bytes) -> Piece:
-        """As `piece`, of a text that most kins share."""
-        known = self._pieces.get(text)
-        if known is None:
-            _keep_few(self._pieces)
-            known = self._pieces[text] = piece(text)
-        return known
+        def fill(fields: Mapping[str, Any]) -> Any:
+            document = template.at(fields)
+            if name in _FILES:
+                self._whole_named(document)
+            return document[name] if key is None else document[name][key]
+
+        return fill
+
+    def _kin(self, point: Point, place: Place, at: At | Whole) -> Kin:
+        try:
+            (network, before), beside = self._network.at(at), self._beside.at(at)
+        except REFUSED:
+            if isinstance(at, Whole):
+                raise
+            return self._kin(point, place, Whole(self._whole_of(point, place).repeated()))
+        behind = beside.text
+        parts = before.parts | behind.parts
+        return Kin({**network, **beside.plan}, beside, before, behind, parts)
+
+    def _network_of(self, at: At | Whole) -> tuple[dict[str, Any], Piece]:
+        """The times of a plan and its network, and their JSON up to the flows."""
+        scenario = at.repeated
+        found = {**plan.times(scenario), **plan.network(scenario)}
+        return found, piece(to_json(found)[1:-1] + b',"flows":')
+
+    def _beside_of(self, at: At | Whole) -> Beside:
+        scenario = at.repeated
+        users = plan.users(scenario)
+        flows = plan.open_flows(scenario, users.pop("flows"))
+        behind = {"probes": users.pop("probes"), **plan.host(scenario), **users}
+        ccs = [flow.cc for flow in scenario.flow]
+        return Beside(
+            scenario.seed, scenario.warmup, ccs, scenario.cc_tables,
+            {"flows": flows.rest, **behind}, flows,
+            to_json([flows.rest, flows.entries, flows.start_spread_ns]),
+            piece(b"," + to_json(behind)[1:]),
+        )  # fmt: skip
 
     def _whole_named(self, document: dict[str, Any]) -> dict[str, Any]:
         if self._elsewhere is not None:
@@ -191,8 +236,6 @@ class Plans:
     def _names(self, fields: Mapping[str, Any]) -> dict[int, str] | None:
         """The open `cc`s of the flows by index; None where one of them is more than a name of the
         registry."""
-        if not self._fills:
-            return None
         found = {index: fill(fields) for index, fill in self._fills.items()}
         known = cc_sets()
         for name in found.values():
@@ -215,18 +258,7 @@ def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:
     return {index: cc for index, cc in named.items() if holes(cc)}
 
 
-def _axes_of(template: Any) -> tuple[str, ...]:
-    """The axes that a template uses."""
-    return tuple(sorted({name.partition(".")[0] for name in holes(template)}))
-
-
 def _values(point: Point, axes: Sequence[str]) -> tuple[Any, ...]:
     """The values of these axes as what is equal for no others: 1, 1.0 and True are three."""
     values = [point.get(axis) for axis in axes]
     return tuple([one if type(one) is str else (type(one), repr(one)) for one in values])
-
-
-def _keep_few(kept: dict[Any, Any]) -> None:
-    """Makes room for one more."""
-    if len(kept) >= _KEPT:
-        kept.clear()

@@ -39,6 +39,11 @@ def holes(value: Any) -> set[str]:
     return {hole[1] for hole in _HOLE.finditer(value)} if isinstance(value, str) else set()
 
 
+def axes_of(value: Any) -> tuple[str, ...]:
+    """The axes that a template uses."""
+    return tuple(sorted({name.partition(".")[0] for name in holes(value)}))
+
+
 def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
     """The template with its holes filled, tables, their keys and lists included.
 
