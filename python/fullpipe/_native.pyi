@@ -131,6 +131,7 @@ class _Sim:
         plan_json: str,
         progress: Callable[[int], bool] | None = None,
         pcap: str | None = None,
+        cc_trace: str | None = None,
         traces: dict[str, Trace] | None = None,
         rows: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]: ...

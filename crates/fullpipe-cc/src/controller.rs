@@ -6,6 +6,7 @@ use std::fmt;
 use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info};
 use crate::foreign::Foreign;
 use crate::registry::{Algorithm, Code};
+use crate::trace::{Call, CallLog, Introduction, Logged, CALL_ACK, CALL_EVENT, CALL_INIT};
 use crate::{flags, INFINITE};
 
 /// One connection's instance of an algorithm.
@@ -17,6 +18,7 @@ pub struct Controller {
     instance: Instance,
     kept: abi::Kept,
     ring: Option<Box<[u64]>>,
+    log: Option<Box<Logged>>,
 }
 
 /// What a connection keeps between calls.
@@ -76,6 +78,7 @@ impl Controller {
             },
             kept: abi::Kept::default(),
             ring: wants_ring.then(|| zeroed(ring_bytes)),
+            log: None,
         })
     }
 
@@ -96,8 +99,21 @@ impl Controller {
         self
     }
 
+    /// Every call is written to a trace from now on, as of `kernel_name`, carried by `release`.
+    pub fn trace(&mut self, log: &CallLog, kernel_name: &str, release: &str) {
+        let logged = log.connection(&Introduction {
+            algorithm: self.algorithm.name,
+            params: &self.params,
+            kernel_name,
+            release,
+            keeps_facts: self.wants(flags::WANTS_RING) && self.ring.is_none(),
+        });
+        self.log = Some(Box::new(logged));
+    }
+
     /// The connection was established.
     pub fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
+        let logged = self.begin(CALL_INIT, conn, ctl);
         let params = self.params();
         match &mut self.instance {
             Instance::C { raw, state } => {
@@ -110,6 +126,7 @@ impl Controller {
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
+        self.end(logged, ctl);
     }
 
     /// An ACK arrived. Fills the ring's part of `ack` first.
@@ -117,6 +134,10 @@ impl Controller {
         if let Some(ring) = &self.ring {
             // SAFETY: the ring has cc_ring_bytes bytes.
             unsafe { abi::cc_ring_sample_native(ring.as_ptr().cast(), conn, ack) }
+        }
+        let mut logged = self.begin(CALL_ACK, conn, ctl);
+        if let Some(logged) = &mut logged {
+            logged.ack = *ack;
         }
         let params = self.params();
         match &mut self.instance {
@@ -130,6 +151,7 @@ impl Controller {
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
+        self.end(logged, ctl);
     }
 
     /// Anything else happened. What announces a sending is put into the ring first.
@@ -137,6 +159,10 @@ impl Controller {
         if let Some(ring) = &mut self.ring {
             // SAFETY: the ring has cc_ring_bytes bytes.
             unsafe { abi::cc_ring_take_native(ring.as_mut_ptr().cast(), conn, &event) }
+        }
+        let mut logged = self.begin(CALL_EVENT, conn, ctl);
+        if let Some(logged) = &mut logged {
+            logged.event = event;
         }
         let params = self.params();
         match &mut self.instance {
@@ -149,6 +175,36 @@ impl Controller {
                 let call = |ctl: &mut Ctl| code.on_event(conn, &event, ctl);
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
+        }
+        self.end(logged, ctl);
+    }
+
+    /// A call that is about to be made, where there is a trace.
+    #[inline]
+    fn begin(&self, kind: u32, conn: &Conn, ctl: &Ctl) -> Option<Box<Call>> {
+        self.log.as_ref()?;
+        Some(self.call(kind, conn, ctl))
+    }
+
+    #[cold]
+    fn call(&self, kind: u32, conn: &Conn, ctl: &Ctl) -> Box<Call> {
+        let mut before = *ctl;
+        // SAFETY: plain structures, of which it keeps no pointer.
+        unsafe { abi::cc_open_ctl_native(&self.kept, self.flags, &mut before) }
+        Box::new(Call {
+            kind,
+            conn: *conn,
+            before,
+            ..Call::default()
+        })
+    }
+
+    /// It was made.
+    #[inline]
+    fn end(&mut self, call: Option<Box<Call>>, ctl: &Ctl) {
+        if let (Some(mut call), Some(log)) = (call, &mut self.log) {
+            call.after = *ctl;
+            log.write(*call);
         }
     }
 

@@ -10,6 +10,7 @@ pub mod foreign;
 pub mod outside;
 mod registry;
 pub mod replay;
+pub mod trace;
 
 pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info};
 pub use controller::{BadParams, Controller};

@@ -1,57 +1,27 @@
-//! Traces of a kernel's calls, and their replay through the native build: identical inputs must
+//! The replay of a trace of calls ([`crate::trace`]) through the native build: identical inputs must
 //! give identical outputs, bit for bit. Every byte of a trace is distrusted; this module must never
-//! know how a kernel is traced.
-//!
-//! A trace is [`MAGIC`] and then records of `kind: u32, bytes: u32, body`, all little-endian:
-//!
-//! * [`RECORD_ALGORITHM`]: `id: u32`, `count: u32`, `count` stored parameters, then the names of the
-//!   algorithm, of the congestion control and of the kernel's release, each as `bytes: u32` and UTF-8
-//! * [`RECORD_CALL`]: `id: u32`, `unused: u32`, and `struct fp_call` of bpf/glue.h
-//! * [`RECORD_LOST`]: `id: u32`, `count: u32` calls that the kernel had no room to log
+//! know who traced.
 //!
 //! Calls of one connection carry a sequence number; from a gap on the connection is left out, since
 //! its state is not known any more.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
-use crate::abi::{Ack, Conn, Ctl, Event, EventKind};
+use crate::abi::EventKind;
 use crate::controller::Controller;
 use crate::flags;
 use crate::registry::algorithm;
+use crate::trace::{
+    Call, CALL_ACK, CALL_BYTES, CALL_EVENT, CALL_INIT, CALL_RELEASE, MAGIC, RECORD_ALGORITHM,
+    RECORD_CALL, RECORD_LOST,
+};
 
-const MAGIC: &[u8; 8] = b"fpcctrc3";
-const RECORD_ALGORITHM: u32 = 1;
-const RECORD_CALL: u32 = 2;
-const RECORD_LOST: u32 = 3;
 /// No record is longer.
 const RECORD_BYTES_MAX: u32 = 64 * 1024;
 /// More connections at once than this are not a trace but an attack on memory.
 const CONNECTIONS_MAX: usize = 1 << 18;
-
-/// `struct fp_call` of bpf/glue.h.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Call {
-    socket: u32,
-    sequence: u32,
-    kind: u32,
-    unused: u32,
-    conn: Conn,
-    ack: Ack,
-    event: Event,
-    before: Ctl,
-    after: Ctl,
-}
-
-/// Size of one logged call, as the kernel's side must have it.
-pub const CALL_BYTES: usize = size_of::<Call>();
-
-const CALL_INIT: u32 = 0;
-const CALL_ACK: u32 = 1;
-const CALL_EVENT: u32 = 2;
-const CALL_RELEASE: u32 = 3;
 
 /// Why a trace cannot be replayed.
 #[derive(Debug)]
@@ -76,65 +46,6 @@ impl std::error::Error for TraceError {}
 impl From<io::Error> for TraceError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
-    }
-}
-
-/// Writes a trace.
-pub struct TraceWriter<W: Write> {
-    out: W,
-}
-
-impl<W: Write> TraceWriter<W> {
-    /// A trace without records.
-    pub fn new(mut out: W) -> io::Result<Self> {
-        out.write_all(MAGIC)?;
-        Ok(Self { out })
-    }
-
-    /// Says what calls of this `id` mean. It comes before the first of them.
-    pub fn algorithm(
-        &mut self,
-        id: u32,
-        algorithm: &str,
-        params: &[u32],
-        kernel_name: &str,
-        release: &str,
-    ) -> io::Result<()> {
-        let mut body = id.to_le_bytes().to_vec();
-        body.extend((params.len() as u32).to_le_bytes());
-        body.extend(params.iter().flat_map(|value| value.to_le_bytes()));
-        for text in [algorithm, kernel_name, release] {
-            body.extend((text.len() as u32).to_le_bytes());
-            body.extend(text.as_bytes());
-        }
-        self.record(RECORD_ALGORITHM, &body)
-    }
-
-    /// One call as the kernel logged it: [`CALL_BYTES`] bytes.
-    pub fn call(&mut self, id: u32, call: &[u8]) -> io::Result<()> {
-        let mut body = [0; 8 + CALL_BYTES];
-        body[..4].copy_from_slice(&id.to_le_bytes());
-        body[8..].copy_from_slice(call);
-        self.record(RECORD_CALL, &body)
-    }
-
-    /// So many calls are missing.
-    pub fn lost(&mut self, id: u32, count: u32) -> io::Result<()> {
-        let mut body = [0; 8];
-        body[..4].copy_from_slice(&id.to_le_bytes());
-        body[4..].copy_from_slice(&count.to_le_bytes());
-        self.record(RECORD_LOST, &body)
-    }
-
-    /// Everything is with the operating system.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
-    fn record(&mut self, kind: u32, body: &[u8]) -> io::Result<()> {
-        self.out.write_all(&kind.to_le_bytes())?;
-        self.out.write_all(&(body.len() as u32).to_le_bytes())?;
-        self.out.write_all(body)
     }
 }
 
@@ -255,6 +166,7 @@ impl<R: Read> Reader<R> {
 struct Known {
     algorithm: &'static crate::Algorithm,
     params: Vec<u32>,
+    keeps_facts: bool,
     replayed: Replayed,
 }
 
@@ -313,6 +225,7 @@ impl State {
             .collect::<Result<Vec<_>, _>>()?;
         let (name, kernel_name) = (take_text(&mut rest)?, take_text(&mut rest)?);
         let release = take_text(&mut rest)?;
+        let keeps_facts = !rest.is_empty() && take_u32(&mut rest)? != 0;
         let found = algorithm(&name)
             .ok_or_else(|| format!("algorithm {name:?} is not in this build's registry"))?;
         Controller::new(found, &params).map_err(|error| error.to_string())?;
@@ -322,6 +235,7 @@ impl State {
         self.known.push(Known {
             algorithm: found,
             params,
+            keeps_facts,
             replayed: Replayed {
                 algorithm: name,
                 kernel_name,
@@ -350,10 +264,14 @@ impl State {
                 return Err(format!("more than {CONNECTIONS_MAX} connections at once"));
             }
             let controller = Controller::new(known.algorithm, &known.params);
+            let controller = controller.map_err(|error| error.to_string())?;
             self.connections.insert(
                 key,
                 Connection {
-                    controller: controller.map_err(|error| error.to_string())?,
+                    controller: match known.keeps_facts {
+                        true => controller.without_ring(),
+                        false => controller,
+                    },
                     sequence: call.sequence,
                     has_gap: false,
                 },

@@ -1,7 +1,8 @@
 //! Traces: what a host did replays identically, what it did not is found and named, and no byte of
 //! a trace is trusted.
 
-use fullpipe_cc::replay::{replay, Replay, TraceWriter, CALL_BYTES};
+use fullpipe_cc::replay::{replay, Replay};
+use fullpipe_cc::trace::{Introduction, TraceWriter, CALL_BYTES};
 use fullpipe_cc::{algorithm, algorithms, sets, Ack, Conn, Controller, Ctl, Event, EventKind};
 use proptest::prelude::*;
 
@@ -105,7 +106,14 @@ fn written(algorithm: &str, params: &[u32], calls: &[Call]) -> Vec<u8> {
     let mut trace = Vec::new();
     let mut write = || -> std::io::Result<()> {
         let mut writer = TraceWriter::new(&mut trace)?;
-        writer.algorithm(0, algorithm, params, "fp_x", "6.12")?;
+        let meaning = Introduction {
+            algorithm,
+            params,
+            kernel_name: "fp_x",
+            release: "6.12",
+            keeps_facts: false,
+        };
+        writer.algorithm(0, &meaning)?;
         for call in calls {
             writer.call(0, &call.bytes())?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
 use fullpipe_cc::outside::take_failure;
@@ -38,23 +38,26 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
 /// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes columns of `traffic`
-/// while they come, and what it did not get is in the table.
+/// while they come, and what it did not get is in the table. `pcap` and `cc_trace` are paths of a capture
+/// and of a trace of calls to write.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
 /// be stopped (with `details`: algorithm, (file, line) or None, offset; or `algorithm`, and what its
-/// class raised as the cause), OSError where the capture cannot be written.
+/// class raised as the cause), OSError where a file cannot be written.
 #[pyfunction]
-#[pyo3(signature = (plan_json, progress=None, pcap=None, traces=None, rows=None))]
+#[pyo3(signature = (plan_json, progress=None, pcap=None, cc_trace=None, traces=None, rows=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     progress: Option<PyObject>,
     pcap: Option<&str>,
+    cc_trace: Option<&str>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = read(plan_json)?;
-    let outcome = simulated(py, &plan, progress, pcap, traces, rows)?;
+    let files = Files { pcap, cc_trace };
+    let outcome = simulated(py, &plan, progress, files, traces, rows)?;
     let result = tables::to_dict(py, outcome.tables)?;
     let health = PyDict::new(py);
     health.set_item("events", outcome.events)?;
@@ -73,11 +76,27 @@ fn run<'py>(
 /// Runs a plan (JSON) that names no trace of traffic. Raises as `run`.
 pub(crate) fn tables_of(py: Python<'_>, plan_json: &str) -> PyResult<Tables> {
     let plan = read(plan_json)?;
-    simulated(py, &plan, None, None, None, None).map(|outcome| outcome.tables)
+    simulated(py, &plan, None, Files::default(), None, None).map(|outcome| outcome.tables)
 }
 
 fn read(plan_json: &str) -> PyResult<Plan> {
     read_plan(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
+}
+
+/// Paths of what a run writes beside its tables.
+#[derive(Clone, Copy, Default)]
+struct Files<'a> {
+    pcap: Option<&'a str>,
+    cc_trace: Option<&'a str>,
+}
+
+fn unwritable(path: Option<&str>, error: &std::io::Error) -> PyErr {
+    PyOSError::new_err(format!("{}: {error}", path.unwrap_or_default()))
+}
+
+fn created(path: &str) -> PyResult<BufWriter<File>> {
+    let file = File::create(path).map_err(|error| unwritable(Some(path), &error))?;
+    Ok(BufWriter::new(file))
 }
 
 /// See `run`.
@@ -85,14 +104,15 @@ fn simulated(
     py: Python<'_>,
     plan: &Plan,
     progress: Option<PyObject>,
-    pcap: Option<&str>,
+    files: Files<'_>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
 ) -> PyResult<Outcome> {
-    let writer = pcap
-        .map(|path| PcapWriter::new(Box::new(BufWriter::new(File::create(path)?))))
-        .transpose()
-        .map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let pcap = files.pcap.map(|path| {
+        PcapWriter::new(Box::new(created(path)?)).map_err(|error| unwritable(Some(path), &error))
+    });
+    let pcap = pcap.transpose()?;
+    let cc_trace = files.cc_trace.map(created).transpose()?;
     let traces: Traces = traces
         .unwrap_or_default()
         .into_iter()
@@ -151,7 +171,8 @@ fn simulated(
             })
         };
         let inputs = Inputs {
-            pcap: writer,
+            pcap,
+            cc_trace: cc_trace.map(|file| Box::new(file) as Box<dyn Write + Send>),
             traces,
             rows: rows.is_some().then_some(&mut take),
         };
@@ -180,8 +201,11 @@ fn simulated(
         return Err(error);
     }
     let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    if let Some(error) = outcome.pcap_error {
-        return Err(PyOSError::new_err(error.to_string()));
+    if let Some(error) = &outcome.pcap_error {
+        return Err(unwritable(files.pcap, error));
+    }
+    if let Some(error) = &outcome.cc_trace_error {
+        return Err(unwritable(files.cc_trace, error));
     }
     Ok(outcome)
 }

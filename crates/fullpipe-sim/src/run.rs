@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 
+use fullpipe_cc::trace::CallLog;
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{CcRow, Plan, Tables, TrafficRow};
 use fullpipe_tcp::Run;
@@ -57,6 +58,8 @@ pub struct Outcome {
     pub traffic_connections: u64,
     /// The capture could not be written.
     pub pcap_error: Option<io::Error>,
+    /// The trace of calls could not be written.
+    pub cc_trace_error: Option<io::Error>,
 }
 
 /// Packets that were sent, and what became of them; the others are on their way.
@@ -75,6 +78,8 @@ pub struct Counts {
 pub struct Inputs<'a> {
     /// Where packets are written.
     pub pcap: Option<PcapWriter>,
+    /// Where every call of the flows' congestion controls is written.
+    pub cc_trace: Option<Box<dyn io::Write + Send>>,
     /// Flows of the plan's files, by their SHA-256.
     pub traces: Traces,
     /// Takes rows of `traffic` while they come, some ten thousand at a time; those that it did not
@@ -112,6 +117,8 @@ pub(crate) struct Simulation<'a> {
     pub(crate) outgoing: Vec<Run>,
     pub(crate) pcap: Option<PcapWriter>,
     pub(crate) pcap_error: Option<io::Error>,
+    cc_trace: Option<CallLog>,
+    cc_trace_error: Option<io::Error>,
     pub(crate) delivered: u64,
     pub(crate) lost: u64,
     pub(crate) sent: u64,
@@ -133,13 +140,21 @@ impl<'a> Simulation<'a> {
         let mut all_lines = Vec::new();
         let mut labels = Vec::new();
         let mut agenda = Agenda::default();
+        let (cc_trace, cc_trace_error) = match inputs.cc_trace.map(CallLog::new) {
+            Some(Ok(log)) => (Some(log), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
         for (index, flow) in plan.flows.iter().enumerate() {
             let seeds = Seeds {
                 cc: derive_seed(plan.seed, purpose::CC, index as u32),
                 host: derive_seed(plan.seed, purpose::HOST, index as u32),
             };
-            let made = connection(plan, flow, &seeds, flow.pattern.is_some())
+            let mut made = connection(plan, flow, &seeds, flow.pattern.is_some())
                 .map_err(|BadPlan(text)| BadPlan(format!("flows.{index}.{text}")))?;
+            if let Some(log) = &cc_trace {
+                made.sender.trace_calls(log, &flow.cc.name);
+            }
             connections.push(made);
             all_lines.extend(lines(plan, Some(flow), index as u32));
             labels.push(Label::new(flow.hosts, flow.dscp));
@@ -183,6 +198,8 @@ impl<'a> Simulation<'a> {
             outgoing: Vec::with_capacity(64),
             pcap: inputs.pcap,
             pcap_error: None,
+            cc_trace,
+            cc_trace_error,
             delivered: 0,
             lost: 0,
             sent: 0,
@@ -300,6 +317,9 @@ impl<'a> Simulation<'a> {
         if let Some(pcap) = &mut self.pcap {
             self.pcap_error = pcap.finish().err();
         }
+        if let Some(log) = self.cc_trace {
+            self.cc_trace_error = log.finish().err();
+        }
         let gone = self.delivered + self.lost;
         debug_assert!(gone <= self.sent, "{gone} packets of {} ended", self.sent);
         Outcome {
@@ -313,6 +333,7 @@ impl<'a> Simulation<'a> {
             traffic_flows: self.crowd.flows(),
             traffic_connections: self.crowd.connections(),
             pcap_error: self.pcap_error,
+            cc_trace_error: self.cc_trace_error,
         }
     }
 }

@@ -28,9 +28,8 @@ pub(crate) struct Sample {
     pub(crate) prior_delivered: u32,
     pub(crate) prior_delivered_ce: u32,
     pub(crate) send_interval_us: u64,
-    pub(crate) last_number: u32,
-    /// Packets of its burst that were sent after that one.
-    pub(crate) behind: u16,
+    /// One past the newest packet's buffer.
+    pub(crate) end: u32,
     pub(crate) is_app_limited: bool,
     pub(crate) is_retrans: bool,
     pub(crate) tx_inflight: u32,
@@ -74,8 +73,7 @@ impl RateState {
             sample.is_retrans = record.flags & EVER_RETRANS != 0;
             sample.tx_inflight = record.burst_inflight;
             sample.prior_lost = record.lost;
-            sample.last_number = number;
-            sample.behind = record.behind;
+            sample.end = number + 1 + u32::from(record.behind);
             sample.newest_order = record.order;
             sample.send_interval_us = sent_us.saturating_sub(record.first_tx_us);
             self.first_tx_us = sent_us;

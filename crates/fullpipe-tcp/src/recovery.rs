@@ -4,13 +4,13 @@
 use fullpipe_cc::{flags, Ack as CcAck, CaState, EventKind, INFINITE};
 use fullpipe_scenario::CcFacts;
 
-use crate::packet::{Ack, Block, MAX_BLOCKS};
+use crate::packet::{Ack, Block, Run, MAX_BLOCKS};
 use crate::rate::Sample;
 use crate::receiver::Feedback;
 use crate::scoreboard::{
     is_later, Sent, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED, TIMED_OUT,
 };
-use crate::sender::{Sender, SenderEvent, TimerKind};
+use crate::sender::{Resend, Sender, SenderEvent, TimerKind};
 use crate::ticks::expires_ns;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -47,6 +47,8 @@ struct Incoming {
     answers_probe: bool,
     /// The receiver may have waited before it answered (FLAG_ACK_MAYBE_DELAYED).
     is_delayed: bool,
+    /// The timer starts anew (FLAG_SET_XMIT_TIMER).
+    sets_timer: bool,
 }
 
 impl Sender {
@@ -80,6 +82,7 @@ impl Sender {
         let is_newest = ack.sent_ns >= self.echo_ns;
         self.echo_ns = ack.sent_ns;
         self.rack.advanced = false;
+        self.resend = Resend::Nothing;
         if incoming.advanced {
             self.retransmits = 0;
         }
@@ -93,12 +96,9 @@ impl Sender {
         incoming.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
         self.learn_reordering(&incoming);
         self.take_marks(ack, is_newest, &mut incoming);
-        let rtt_us = self.take_rtt(&incoming);
+        let rtt_us = self.take_rtt(&mut incoming);
         if incoming.advanced {
             self.rtt.reset_back_off();
-            if !self.schedule_loss_probe(self.rtt.timeout_ns()) {
-                self.arm_retransmit();
-            }
         }
         if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
             self.cc_event(EventKind::Rtt, rtt_us, incoming.acked_packets);
@@ -109,6 +109,9 @@ impl Sender {
         self.end_loss_probe(ack, &mut incoming);
         if self.is_alert(&incoming) {
             self.alert(prior_una, &mut incoming);
+        }
+        if incoming.sets_timer && !self.schedule_loss_probe(self.rtt.timeout_ns()) {
+            self.arm_retransmit();
         }
 
         let losses = self.lost.wrapping_sub(prior_lost);
@@ -131,6 +134,7 @@ impl Sender {
             ..Incoming::default()
         };
         self.rack.advanced = false;
+        self.resend = Resend::Nothing;
         self.take_blocks(ack, &mut incoming);
         self.learn_reordering(&incoming);
         if self.is_alert(&incoming) {
@@ -173,12 +177,10 @@ impl Sender {
             let mut number = block.start.max(self.snd_una);
             let end = block.end.min(self.snd_nxt);
             while number < end {
-                if let Some(seen) = cache.iter().find(|b| b.start <= number && number < b.end) {
-                    number = seen.end;
-                    continue;
-                }
-                self.take_sacked(number, incoming);
-                number += 1;
+                number = match cache.iter().find(|b| b.start <= number && number < b.end) {
+                    Some(seen) => seen.end,
+                    None => self.take_sacked_buffer(number, end, incoming),
+                };
             }
         }
         let ends = blocks.iter().map(|block| block.end.min(self.snd_nxt));
@@ -211,6 +213,34 @@ impl Sender {
         }
     }
 
+    /// tcp_sacktag_walk(): what a block that ends at `end` says of the buffer with `number`, up to which
+    /// it is known; returns up to where it then is. A part of a buffer is cut off
+    /// (tcp_match_skb_to_sack()), but where what comes before is sacked, it is shifted there and the
+    /// sample is the whole buffer's (tcp_shift_skb_data()).
+    fn take_sacked_buffer(&mut self, number: u32, end: u32, incoming: &mut Incoming) -> u32 {
+        let record = self.board.own(number);
+        let (flags, next) = (record.flags, number + 1 + u32::from(record.behind));
+        if flags & SACKED != 0 {
+            return number + 1;
+        }
+        self.board.cut_before(number, self.snd_una);
+        let taken = next.min(end);
+        let is_shifted = taken < next
+            && number > self.snd_una
+            && self.board.own(number - 1).flags & (SACKED | LOST | RETRANS) == SACKED
+            && flags & (LOST | RETRANS) != RETRANS;
+        if !is_shifted {
+            self.board.cut_before(taken, number);
+        }
+        for number in number..taken {
+            self.take_sacked(number, incoming);
+        }
+        if is_shifted {
+            self.board.shift_before(number, taken);
+        }
+        taken
+    }
+
     fn take_sacked(&mut self, number: u32, incoming: &mut Incoming) {
         let &Sent {
             flags,
@@ -218,9 +248,6 @@ impl Sender {
             order,
             ..
         } = self.board.own(number);
-        if flags & SACKED != 0 {
-            return;
-        }
         self.advance_rack(flags, at_ns, order);
         self.deliver(number, incoming);
         if flags & LOST != 0 {
@@ -345,8 +372,9 @@ impl Sender {
         }
     }
 
-    /// tcp_ack_update_rtt(); returns the congestion control's sample in us.
-    fn take_rtt(&mut self, incoming: &Incoming) -> Option<u32> {
+    /// tcp_ack_update_rtt(); returns the congestion control's sample in us. Says whether the timer starts
+    /// anew: not for what was sent before the oldest packet was.
+    fn take_rtt(&mut self, incoming: &mut Incoming) -> Option<u32> {
         let now_ns = self.now_ns;
         let us = |at_ns: u64| now_ns.saturating_sub(at_ns) / 1000;
         let acked = incoming
@@ -362,6 +390,10 @@ impl Sender {
             sequence_us = Some(us(incoming.echo_ns));
             control_us = sequence_us;
         }
+        incoming.sets_timer = incoming.advanced
+            || incoming.first_sacked_ns.is_some_and(|sent_ns| {
+                self.packets_out() > 0 && us(sent_ns) > us(self.board.get(self.snd_una).at_ns)
+            });
         let rtt_us = sequence_us?;
         let control_us = control_us.unwrap_or(rtt_us) as u32;
         self.rtt.sample_min(control_us, self.now_ns / 1000);
@@ -436,17 +468,20 @@ impl Sender {
                 if self.try_undo_duplicates() {
                     self.try_to_open(incoming.ece);
                 }
-                self.detect_losses();
-                if self.ca_state == CaState::Recovery || self.lost_out == 0 {
-                    return;
+                self.detect_losses(incoming);
+                if self.ca_state != CaState::Recovery {
+                    if self.lost_out == 0 {
+                        return;
+                    }
+                    self.enter_recovery(incoming.ece);
                 }
-                self.enter_recovery(incoming.ece);
+                self.resend = Resend::Lost;
                 return;
             }
             CaState::Loss => {
-                self.process_loss(incoming);
+                self.resend = self.process_loss(incoming);
                 let retransmitted = self.retrans_out;
-                self.detect_losses();
+                self.detect_losses(incoming);
                 // What was sent again is lost again: that begins a recovery.
                 if self.ca_state != CaState::Open && self.retrans_out == retransmitted {
                     return;
@@ -457,11 +492,13 @@ impl Sender {
         if self.ca_state <= CaState::Disorder {
             self.try_undo_duplicates();
         }
-        self.detect_losses();
-        match self.lost_out {
-            0 => self.try_to_open(incoming.ece),
-            _ => self.enter_recovery(incoming.ece),
+        self.detect_losses(incoming);
+        if self.lost_out == 0 {
+            self.try_to_open(incoming.ece);
+            return;
         }
+        self.enter_recovery(incoming.ece);
+        self.resend = Resend::Lost;
     }
 
     /// tcp_try_to_open().
@@ -490,13 +527,14 @@ impl Sender {
 
     /// RACK marks what was sent long enough before the newest delivery (RFC 8985 section 6.2,
     /// tcp_rack_detect_loss()); what is nearly due gets a timer.
-    fn detect_losses(&mut self) {
+    fn detect_losses(&mut self, incoming: &mut Incoming) {
         if !self.rack.advanced {
             return;
         }
         self.rack.advanced = false;
         if let Some(wait_us) = self.mark_lost() {
             self.arm_reorder(wait_us);
+            incoming.sets_timer = false;
         }
     }
 
@@ -579,7 +617,8 @@ impl Sender {
         self.timer = Some((TimerKind::Reorder, expires_ns(self.now_ns, wait_ns)));
     }
 
-    pub(crate) fn on_reorder_timeout(&mut self) {
+    /// tcp_rack_reo_timeout().
+    pub(crate) fn on_reorder_timeout(&mut self, out: &mut Vec<Run>) {
         let before = self.inflight();
         self.mark_lost();
         if self.inflight() != before && self.ca_state != CaState::Recovery {
@@ -589,6 +628,9 @@ impl Sender {
             if !self.owns_cwnd() && self.in_cwnd_reduction() {
                 self.reduce_cwnd(1, 0, false);
             }
+        }
+        if self.inflight() != before {
+            self.retransmit_lost(out);
         }
         self.arm_retransmit();
     }
@@ -678,14 +720,15 @@ impl Sender {
         }
     }
 
-    /// tcp_timeout_mark_lost(): the head, and of the rest what was sent more than an RTT ago.
+    /// tcp_timeout_mark_lost(): the first buffer, and of the rest what was sent more than an RTT ago.
     fn mark_timed_out(&mut self) {
         self.board.spread_out(self.snd_una);
+        let first_end = self.snd_una + u32::from(self.board.own(self.snd_una).behind);
         for number in self.snd_una..self.snd_nxt {
             let record = self.board.own(number);
             let flags = record.flags;
             let age_us = self.now_ns.saturating_sub(record.at_ns) / 1000;
-            let is_recent = number != self.snd_una && age_us < self.rack.rtt_us;
+            let is_recent = number > first_end && age_us < self.rack.rtt_us;
             if flags & SACKED == 0 && flags & (LOST | RETRANS) != LOST && !is_recent {
                 self.mark_packet_lost(number);
                 self.board.unlink(number);
@@ -723,32 +766,33 @@ impl Sender {
     }
 
     /// tcp_process_loss(): F-RTO (RFC 5682) and the way out.
-    fn process_loss(&mut self, incoming: &Incoming) {
+    fn process_loss(&mut self, incoming: &Incoming) -> Resend {
         let recovered = self.snd_una >= self.high_seq;
         if incoming.advanced && self.undo_if_spurious(incoming.echo_ns, true) {
             self.leave_loss();
-            return;
+            return Resend::Nothing;
         }
         if self.frto {
             if incoming.original_delivered && self.undo(true) {
                 self.leave_loss();
-                return;
+                return Resend::Nothing;
             }
             if self.snd_nxt > self.high_seq {
                 self.frto &= !incoming.sacked && (!incoming.is_dubious || incoming.duplicate);
             } else if incoming.advanced && !recovered {
                 self.high_seq = self.snd_nxt;
                 // Step 2.b: new data first, whose ACKs tell what arrived before.
-                self.sends_new_first = self.has_sendable();
-                self.frto = self.sends_new_first;
-                if self.sends_new_first {
-                    return;
+                if self.has_sendable() {
+                    return Resend::NewFirst;
                 }
+                self.frto = false;
             }
         }
         if recovered {
             self.try_undo_recovery(incoming.echo_ns);
+            return Resend::Nothing;
         }
+        Resend::Lost
     }
 
     fn leave_loss(&mut self) {
@@ -855,8 +899,8 @@ impl Sender {
             return;
         }
         let sample = &incoming.sample;
-        let end = sample.last_number + 1 + self.rest_of_burst(sample);
-        let end = end.wrapping_mul(self.config.mss_bytes);
+        // A buffer whose first part is acknowledged keeps its end (tcp_clean_rtx_queue() trims it).
+        let end = sample.end.wrapping_mul(self.config.mss_bytes);
         let mut ack = CcAck {
             prior_us: sample.prior_us,
             prior_delivered: sample.prior_delivered,
@@ -879,19 +923,6 @@ impl Sender {
         };
         self.gather();
         self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
-    }
-
-    /// What is still out of the burst whose first part was acknowledged: its end is what the kernel's
-    /// sample names (tcp_clean_rtx_queue() trims the skb). A SACK cuts it to what was sacked.
-    fn rest_of_burst(&self, sample: &Sample) -> u32 {
-        if sample.last_number + 1 != self.snd_una {
-            return 0;
-        }
-        if self.sacked_out == 0 {
-            return u32::from(sample.behind); // the way of most: nobody need look at them
-        }
-        let is_out = |place: &u32| self.board.get(self.snd_una + place).flags & SACKED == 0;
-        (0..u32::from(sample.behind)).take_while(is_out).count() as u32
     }
 
     /// Proportional rate reduction (RFC 6937 with its slow-start bound, tcp_cwnd_reduction()).

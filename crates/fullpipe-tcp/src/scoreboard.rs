@@ -34,13 +34,13 @@ pub(crate) struct Sent {
     /// The how-manieth transmission it was, wraps. Linux compares times of sending, which its
     /// clock keeps apart; simulated packets may leave at one time.
     pub(crate) order: u32,
-    /// In flight once the whole burst that it belongs to was sent (Google's tx.in_flight).
+    /// In flight once the whole buffer that it belongs to was sent (Google's tx.in_flight).
     pub(crate) burst_inflight: u32,
     /// Packets lost before it was sent (Google's tx.lost).
     pub(crate) lost: u32,
     prev: u32,
     next: u32,
-    /// Packets of its burst that were sent after it.
+    /// Packets behind it in its buffer (sk_buff), which is its burst until that is cut.
     pub(crate) behind: u16,
     pub(crate) flags: u8,
 }
@@ -162,6 +162,35 @@ impl Scoreboard {
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut Sent {
         let mask = self.ring.len() - 1;
         &mut self.ring[number as usize & mask]
+    }
+
+    /// A buffer that reaches over `number` is cut before it (tcp_fragment()); `from` is the oldest packet
+    /// that is kept. The first part counts as sent by itself.
+    pub(crate) fn cut_before(&mut self, number: u32, from: u32) {
+        if number <= from || self.own(number - 1).behind == 0 {
+            return;
+        }
+        let second = self.own(number - 1).behind;
+        let mut place = number - 1;
+        loop {
+            let record = self.get_mut(place);
+            record.behind -= second;
+            record.burst_inflight -= u32::from(second);
+            if place == from || self.own(place - 1).behind == 0 {
+                return;
+            }
+            place -= 1;
+        }
+    }
+
+    /// Packets `first..end` of a buffer, which are sacked, join what is sacked before them
+    /// (tcp_shifted_skb()).
+    pub(crate) fn shift_before(&mut self, first: u32, end: u32) {
+        let left = u32::from(self.own(end - 1).behind);
+        self.cut_before(end, first);
+        for place in end..end + left {
+            self.get_mut(place).burst_inflight -= end - first;
+        }
     }
 
     /// The packet sent longest ago that is neither delivered nor marked lost.

@@ -2,6 +2,7 @@
 //!
 //! `recovery.rs` says what an ACK does, `transmit.rs` what may be sent. Names follow tcp_sock.
 
+use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
 use fullpipe_scenario::{CcFacts, Pacing, TcpRules};
 
@@ -98,6 +99,21 @@ pub(crate) enum TimerKind {
     Reorder,
 }
 
+/// What is sent again at the next opportunity (tcp_input.c, enum REXMIT).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Resend {
+    /// No ACK was taken in since: what was lost and not sent again, if the window has room
+    /// (tcp_tsq_write()).
+    #[default]
+    IfRoom,
+    /// The newest ACK asks for nothing.
+    Nothing,
+    /// What was lost.
+    Lost,
+    /// F-RTO: new data first, and what was lost only if there were none.
+    NewFirst,
+}
+
 /// RACK's state (RFC 8985 section 5.2) but for the reordering window's, which is `Reordering`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
@@ -156,8 +172,7 @@ pub struct Sender {
     pub(crate) retrans_ns: u64,
     pub(crate) retransmits: u32,
     pub(crate) frto: bool,
-    /// F-RTO asks for new data before anything is sent again (REXMIT_NEW).
-    pub(crate) sends_new_first: bool,
+    pub(crate) resend: Resend,
     /// Duplicates that receivers reported (dsack_dups).
     pub(crate) duplicates: u64,
     pub(crate) retransmit_hint: u32,
@@ -260,7 +275,7 @@ impl Sender {
             retrans_ns: 0,
             retransmits: 0,
             frto: false,
-            sends_new_first: false,
+            resend: Resend::default(),
             duplicates: 0,
             retransmit_hint: 0,
             lost_end: 0,
@@ -285,6 +300,11 @@ impl Sender {
             established: false,
             config,
         }
+    }
+
+    /// Every call of the congestion control is written to a trace; `name` is what its user calls it.
+    pub fn trace_calls(&mut self, log: &CallLog, name: &str) {
+        self.cc.trace(log, name, "simulator");
     }
 
     /// Nobody has answered its SYN in time (tcp_retransmit_timer()); the SYN is sent again.

@@ -7,7 +7,7 @@ use fullpipe_scenario::Pacing;
 
 use crate::packet::{Data, Run};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
-use crate::sender::{Sender, TimerKind};
+use crate::sender::{Resend, Sender, TimerKind};
 use crate::ticks::expires_ns;
 
 /// Below this RTT bursts may be larger: gso_max is allowed at 0, half of it every 2^9 us
@@ -33,21 +33,23 @@ impl Sender {
         if self.packets_out() == 0 {
             self.restart_after_idle();
         }
-        if self.lost_out > 0 && !self.sends_new_instead(out) {
-            self.retransmit_lost(out);
+        match std::mem::take(&mut self.resend) {
+            Resend::IfRoom => {
+                if self.lost_out > self.retrans_out && self.ctl.cwnd > self.inflight() {
+                    self.retransmit_lost(out);
+                }
+            }
+            Resend::Nothing => {}
+            Resend::Lost => self.retransmit_lost(out),
+            Resend::NewFirst => {
+                self.send_new(out);
+                self.frto &= self.snd_nxt > self.high_seq;
+                if !self.frto {
+                    self.retransmit_lost(out);
+                }
+            }
         }
         self.send_new(out);
-    }
-
-    /// tcp_xmit_recovery() with REXMIT_NEW: true if new data could be sent.
-    fn sends_new_instead(&mut self, out: &mut Vec<Run>) -> bool {
-        if !std::mem::take(&mut self.sends_new_first) {
-            return false;
-        }
-        self.send_new(out);
-        let has_sent = self.snd_nxt > self.high_seq;
-        self.frto &= has_sent;
-        has_sent
     }
 
     /// There is something new, and the receiver has room for it.
@@ -128,12 +130,18 @@ impl Sender {
         self.queued_bytes > allowed.max(two_bursts) << u32::from(again)
     }
 
+    /// tcp_xmit_retransmit_queue(): buffer by buffer, each after the pacing clock, the window and the
+    /// queue below were asked.
     #[inline(never)] // rare beside what is sent once
-    fn retransmit_lost(&mut self, out: &mut Vec<Run>) {
+    pub(crate) fn retransmit_lost(&mut self, out: &mut Vec<Run>) {
+        if self.packets_out() == 0 {
+            return;
+        }
         let least_burst = self.least_burst();
         let max_burst = self.burst_packets(least_burst);
         self.board.spread_out(self.snd_una);
         let mut number = self.retransmit_hint.max(self.snd_una);
+        let mut has_head = false;
         // What was sent after the last loss need not be looked at.
         while number < self.lost_end {
             let flags = self.board.own(number).flags;
@@ -142,42 +150,35 @@ impl Sender {
                 self.retransmit_hint = number;
                 continue;
             }
-            if self.must_wait() {
-                return;
-            }
             let room = self.ctl.cwnd.saturating_sub(self.inflight());
-            if room == 0 {
-                return;
+            if self.must_wait() || room == 0 {
+                break;
             }
-            // One burst: consecutive lost packets, as the kernel's merged skb would hold.
-            let mut count = 0;
-            while count < room.min(max_burst) && number + count < self.snd_nxt {
-                let flags = self.board.own(number + count).flags;
-                if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
-                    break;
-                }
-                count += 1;
-            }
-            if self.small_queue_full(count, true) {
-                return;
+            let held = u32::from(self.board.own(number).behind) + 1;
+            let count = held.min(room).min(max_burst);
+            if self.small_queue_full(held, true) {
+                break;
             }
             self.send_again(number, count, out);
             if self.in_cwnd_reduction() {
                 self.prr_out += count;
             }
+            has_head |= number == self.snd_una;
             number += count;
             self.retransmit_hint = number;
-            if self
-                .timer
-                .is_none_or(|(kind, _)| kind != TimerKind::Reorder)
-            {
-                self.arm_retransmit();
-            }
+        }
+        let reorders = matches!(self.timer, Some((TimerKind::Reorder, _)));
+        if has_head && !reorders {
+            let at_ns = expires_ns(self.now_ns, self.rtt.timeout_ns());
+            self.timer = Some((TimerKind::Retransmit, at_ns));
         }
     }
 
     #[inline]
     fn send_new(&mut self, out: &mut Vec<Run>) {
+        if self.snd_nxt == self.written {
+            return;
+        }
         let least_burst = self.least_burst();
         let mut max_burst = None;
         let (mut limited, mut sent) = (false, 0);
@@ -343,6 +344,8 @@ impl Sender {
     /// tcp_retransmit_skb(): a retransmission that counts as being on its way again. A probe's does not
     /// (__tcp_retransmit_skb()).
     fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Run>) {
+        self.board.spread_out(self.snd_una);
+        self.board.cut_before(number + count, self.snd_una);
         self.send_burst(number, count, true, out);
         for place in number..number + count {
             let record = self.board.get_mut(place);
@@ -405,11 +408,9 @@ impl Sender {
                 .is_some_and(|fin| fin >= first && fin < first + count),
         );
         self.totals.packets_sent += u64::from(count) - lone_fins;
-        if nothing_out
-            || self
-                .timer
-                .is_none_or(|(kind, _)| kind == TimerKind::LossProbe)
-        {
+        let waits_for_timeout =
+            matches!(self.timer, Some((kind, _)) if kind != TimerKind::LossProbe);
+        if !again && (nothing_out || !waits_for_timeout) {
             self.arm_retransmit();
         }
         payload
@@ -448,20 +449,19 @@ impl Sender {
         self.check_app_limited_again();
         if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.pacing_at_ns = None;
+            self.transmit(now_ns, out);
         }
-        if let Some((kind, at_ns)) = self.timer {
-            if at_ns <= now_ns {
-                match kind {
-                    TimerKind::Retransmit => {
-                        self.timer = None;
-                        self.on_retransmit_timeout(out);
-                    }
-                    TimerKind::LossProbe => self.send_loss_probe(out),
-                    TimerKind::Reorder => self.on_reorder_timeout(),
-                }
+        let Some((kind, _)) = self.timer.filter(|&(_, at_ns)| at_ns <= now_ns) else {
+            return;
+        };
+        match kind {
+            TimerKind::Retransmit => {
+                self.timer = None;
+                self.on_retransmit_timeout(out);
             }
+            TimerKind::LossProbe => self.send_loss_probe(out),
+            TimerKind::Reorder => self.on_reorder_timeout(out),
         }
-        self.transmit(now_ns, out);
     }
 
     /// tcp_send_loss_probe(): new data if there is any, else the last packet again.
@@ -471,17 +471,27 @@ impl Sender {
             return;
         }
         self.tlp_is_retrans = !self.has_sendable();
+        if !self.tlp_is_retrans {
+            self.least_burst();
+            if self.must_wait() {
+                self.arm_retransmit();
+                return;
+            }
+        }
         if self.tlp_is_retrans {
             let last = self.snd_nxt - 1;
             let flags = self.board.get(last).flags;
             self.tlp_app_limited = flags & APP_LIMITED != 0;
             if flags & (SACKED | RETRANS) == 0 {
+                self.board.spread_out(self.snd_una);
+                self.board.cut_before(last, self.snd_una);
                 self.send_burst(last, 1, true, out);
             }
         } else {
             self.send_burst(self.snd_nxt, 1, false, out);
         }
         self.tlp_high = Some(self.snd_nxt);
+        self.timer = None; // the timeout starts anew
         self.arm_retransmit();
     }
 
@@ -509,24 +519,23 @@ impl Sender {
         );
         self.timer = (self.packets_out() > 0).then(|| {
             let wait_ns = match since_head {
-                true => self.timeout_left_ns(),
+                true => self.timeout_left_ns().max(1000),
                 false => self.rtt.timeout_ns(),
             };
             (TimerKind::Retransmit, expires_ns(self.now_ns, wait_ns))
         });
     }
 
-    /// What is left of the timeout of the oldest packet (tcp_rto_delta_us()); at least 1 us.
+    /// What is left of the timeout of the oldest packet (tcp_rto_delta_us()); 0: it is overdue.
     fn timeout_left_ns(&self) -> u64 {
         let expiry_ns = self.board.get(self.snd_una).at_ns + self.rtt.timeout_ns();
-        expiry_ns.saturating_sub(self.now_ns).max(1000)
+        expiry_ns.saturating_sub(self.now_ns)
     }
 
-    /// tcp_schedule_loss_probe(): two RTTs of silence, or the timeout if that is sooner, when the
-    /// probe takes its place. False if there is nothing to probe for.
+    /// tcp_schedule_loss_probe(): two RTTs of silence, or the timeout if that is sooner and not overdue,
+    /// when the probe takes its place. False if there is nothing to probe for.
     pub(crate) fn schedule_loss_probe(&mut self, timeout_ns: u64) -> bool {
-        let quiet = matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.sacked_out == 0;
-        if !quiet || self.packets_out() == 0 || self.tlp_high.is_some() {
+        if !matches!(self.ca_state, CaState::Open | CaState::Cwr) || self.packets_out() == 0 {
             return false;
         }
         let srtt_ns = u64::from(self.rtt.smoothed_us()) * 1000;
@@ -535,7 +544,11 @@ impl Sender {
         } else {
             2 * NS_PER_MS
         };
-        let wait_ns = timeout_ns.min(2 * srtt_ns + slack_ns);
+        let quiet_ns = 2 * srtt_ns + slack_ns;
+        let wait_ns = match timeout_ns {
+            0 => quiet_ns,
+            _ => timeout_ns.min(quiet_ns),
+        };
         self.timer = Some((TimerKind::LossProbe, expires_ns(self.now_ns, wait_ns)));
         true
     }

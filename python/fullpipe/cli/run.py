@@ -50,9 +50,7 @@ def run(
     modules: Annotated[Path | None, typer.Option(help="its modules folder (vm)")] = None,
     cc_trace: Annotated[
         Path | None,
-        typer.Option(
-            help="every call of our algorithms, for `fullpipe replay` (vm, live; one run)"
-        ),
+        typer.Option(help="every call of our algorithms, for `fullpipe replay` (one run)"),
     ] = None,
     background_processes: Annotated[
         int | None,
@@ -82,8 +80,8 @@ def run(
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
     if pcap is not None and (repeat > 1 or engine != "sim"):
         raise UserError("--pcap: only with --engine sim and one run")
-    if cc_trace is not None and (repeat > 1 or engine == "sim"):
-        raise UserError("--cc-trace: only with --engine vm or live and one run")
+    if cc_trace is not None and repeat > 1:
+        raise UserError("--cc-trace: only with one run")
     if background_processes and engine == "sim":
         raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
     check_folder("--figures", figures)

@@ -36,15 +36,17 @@ class SimEngine:
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
-        """Runs the plan; option `pcap` is the path of a capture to write."""
+        """Runs the plan; options `pcap` and `cc_trace` are paths of a capture, and of a trace of
+        every call of the flows' congestion controls (`fullpipe replay`), to write."""
         self.check(plan)
         traces.verify(plan)
         for key, why in (
             ("pages", "[[page]], whose connections are two each"),
             ("traffic", "[[traffic]], whose connections are used again"),
         ):
-            if options.get("pcap") and plan.get(key):
-                raise UserError(f"--pcap: not with {why}")
+            for option in ("pcap", "cc_trace"):
+                if options.get(option) and plan.get(key):
+                    raise UserError(f"--{option.replace('_', '-')}: not with {why}")
         algorithms = {choice["algorithm"] for _, choice in cc_choices(plan)}
         for algorithm in algorithms:
             if outside.is_outside(algorithm):
@@ -55,11 +57,12 @@ class SimEngine:
             if outside.is_class(algorithm):
                 _classes().renew(algorithm)
         try:
-            raw = _native.sim.run(json.dumps(plan), progress, options.get("pcap"), flows, rows)
+            files = (options.get("pcap"), options.get("cc_trace"))
+            raw = _native.sim.run(json.dumps(plan), progress, *files, flows, rows)
         except ValueError as error:
             raise UserError(str(error)) from None
         except OSError as error:
-            raise UserError(f"{options.get('pcap')}: cannot be written: {error}") from None
+            raise UserError(f"cannot be written: {error}") from None
         except RuntimeError as error:
             cause = error.__cause__
             if cause is not None and hasattr(error, "algorithm"):

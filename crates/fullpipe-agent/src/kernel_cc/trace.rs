@@ -1,4 +1,4 @@
-//! Moves what the eBPF programs log of their calls into a trace (fullpipe_cc::replay), in a thread
+//! Moves what the eBPF programs log of their calls into a trace (fullpipe_cc::trace), in a thread
 //! of its own until it is told to finish.
 
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fullpipe_cc::replay::{TraceWriter, CALL_BYTES};
+use fullpipe_cc::trace::{Introduction, TraceWriter, CALL_BYTES};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
 
 use super::features::kernel_release;
@@ -36,9 +36,15 @@ impl Tracer {
         let mut writer = TraceWriter::new(out).map_err(|error| failed(&error))?;
         let mut sources = Vec::new();
         for (id, item) in (0..).zip(loaded) {
-            let name = item.kernel_name();
+            let meaning = Introduction {
+                algorithm: item.algorithm(),
+                params: item.params(),
+                kernel_name: item.kernel_name(),
+                release,
+                keeps_facts: false,
+            };
             writer
-                .algorithm(id, item.algorithm(), item.params(), name, release)
+                .algorithm(id, &meaning)
                 .map_err(|error| failed(&error))?;
             let handle =
                 |map: &str| MapHandle::try_from(&item.map(map)?).map_err(|error| failed(&error));

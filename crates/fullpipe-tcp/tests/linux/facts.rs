@@ -99,3 +99,30 @@ fn an_ack_of_a_bursts_first_part_has_the_flight_of_the_whole_burst_on_both_kerne
         assert_eq!(told[0], Told::Ack(2, 0), "{name}");
     }
 }
+
+#[test]
+fn a_sack_of_a_bursts_first_part_has_the_whole_bursts_flight_where_what_comes_before_is_sacked() {
+    // tcp_shift_skb_data() moves the part to the sacked skb before it after the sample was taken;
+    // where there is none, tcp_match_skb_to_sack() cuts the part off before.
+    for (name, facts) in [
+        ("shift-google", CcFacts::Google),
+        ("shift-stock", CcFacts::Stock),
+    ] {
+        let (mut sender, told) = listened(name, facts);
+        sends(&mut sender, START);
+        for end in 3..7 {
+            sender.on_ack(START + RTT, &sack(0, START, &[(2, end)]));
+        }
+        let told = told.lock().unwrap();
+        let acks: Vec<&Told> = told
+            .iter()
+            .filter(|one| matches!(one, Told::Ack(..)))
+            .collect();
+        let flights = acks.iter().map(|one| match one {
+            Told::Ack(flight, _) | Told::Lost(flight, _) => *flight,
+        });
+        // Of what is left of a part that was shifted, Google's tcp_shifted_skb() takes the part away.
+        let fourth = if facts == CcFacts::Google { 5 } else { 6 };
+        assert_eq!(flights.collect::<Vec<_>>(), [3, 4, 6, fourth], "{name}");
+    }
+}

@@ -228,3 +228,25 @@ fn a_probe_that_sent_data_again_is_not_in_flight_twice() {
     assert!(probe[0].is_retransmission);
     assert_eq!(sender.inflight(), before);
 }
+
+#[test]
+fn what_was_lost_is_sent_again_buffer_by_buffer() {
+    // tcp_xmit_retransmit_queue() asks the window, and tcp_retransmit_skb() sends, for each skb of
+    // the retransmission queue: bursts of two of which 1, 2, 4 and 5 are lost.
+    let config = SenderConfig {
+        gso_max_segments: 2,
+        initial_cwnd: 20,
+        ..config()
+    };
+    let mut sender = sender("reno", config);
+    assert_eq!(sends(&mut sender, START).len(), 20);
+    let now_ns = START + RTT;
+    sender.on_ack(now_ns, &sack(1, START, &[(6, 20), (3, 4)]));
+    let again = sends(&mut sender, now_ns);
+    let bursts: Vec<(u32, bool)> = again
+        .iter()
+        .filter(|packet| packet.is_retransmission)
+        .map(|packet| (packet.number, packet.leads_burst))
+        .collect();
+    assert_eq!(bursts, [(1, true), (2, true), (4, true), (5, false)]);
+}

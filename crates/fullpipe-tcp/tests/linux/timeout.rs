@@ -200,10 +200,8 @@ fn a_sender_without_new_data_goes_on_with_retransmissions() {
     assert_eq!(numbers(&sends(&mut sender, at_ns + RTT)), [1, 2]);
 }
 
-#[test]
-fn a_timeout_spares_what_was_sent_within_the_last_rtt() {
-    // tcp_timeout_mark_lost(): the application wrote one packet, and others just before the timer
-    // expired; RACK knows an RTT.
+/// A sender of which RACK knows an RTT, with one packet out.
+fn one_out() -> Sender {
     let written_by_application = true;
     let mut sender = sender(
         "reno",
@@ -217,19 +215,42 @@ fn a_timeout_spares_what_was_sent_within_the_last_rtt() {
     sender.on_ack(START + RTT, &ack(1, START));
     sender.write(1);
     sends(&mut sender, START + RTT);
-    let before = sender.totals().timeouts;
-    loop {
+    sender
+}
+
+/// Timers expire until there is a timeout; how many did, the last one when.
+fn until_timeout(sender: &mut Sender) -> (u32, u64) {
+    for expired in 1.. {
         let at_ns = sender.timer_ns().expect("it runs");
-        sender.write(1);
-        sends(&mut sender, at_ns - MS);
-        expires(&mut sender);
-        if sender.totals().timeouts > before {
-            break;
+        expires(sender);
+        if sender.totals().timeouts == 1 {
+            return (expired, at_ns);
         }
     }
-    let newest = sender.totals().packets_sent - sender.totals().packets_retransmitted;
-    // Of the three or more packets the newest, a millisecond old, is on its way.
-    assert_eq!(sender.totals().packets_lost, newest - 2);
+    unreachable!()
+}
+
+#[test]
+fn a_timeout_spares_what_was_sent_within_the_last_rtt() {
+    // tcp_timeout_mark_lost(): the application wrote one packet, and another so many ms before the
+    // timer would have expired; a timeout that is overdue then waits for a probe.
+    let (needed, _) = until_timeout(&mut one_out());
+    let lost: Vec<u64> = (1..60)
+        .map(|early_ms| {
+            let mut sender = one_out();
+            for _ in 1..needed {
+                expires(&mut sender);
+            }
+            let sent_ns = sender.timer_ns().expect("it runs") - early_ms * MS;
+            sender.write(1);
+            assert_eq!(sends(&mut sender, sent_ns).len(), 1);
+            let (_, expired_ns) = until_timeout(&mut sender);
+            let is_recent = expired_ns < sent_ns + RTT;
+            assert_eq!(sender.totals().packets_lost, 2 - u64::from(is_recent));
+            sender.totals().packets_lost
+        })
+        .collect();
+    assert!(lost.contains(&1) && lost.contains(&2));
 }
 
 #[test]
