@@ -387,7 +387,7 @@ impl Sender {
             sequence_us = sequence_us.or(incoming.first_sacked_ns.map(us));
         }
         if sequence_us.is_none() && incoming.advanced && incoming.echo_ns > 0 {
-            sequence_us = Some(us(incoming.echo_ns));
+            sequence_us = Some(self.echoed_rtt_us(incoming.echo_ns));
             control_us = sequence_us;
         }
         incoming.sets_timer = incoming.advanced
@@ -399,6 +399,13 @@ impl Sender {
         self.rtt.sample_min(control_us, self.now_ns / 1000);
         self.rtt.sample(rtt_us as i64, self.snd_una, self.snd_nxt);
         Some(control_us)
+    }
+
+    /// tcp_rtt_tsopt_us(): timestamps count milliseconds, so that of what was sent again an RTT can seem
+    /// nearly one shorter than it was, or longer.
+    fn echoed_rtt_us(&self, echo_ns: u64) -> u64 {
+        let elapsed_ms = (self.now_ns / NS_PER_MS).saturating_sub(echo_ns / NS_PER_MS);
+        elapsed_ms.max(1) * 1000
     }
 
     /// tcp_process_tlp_ack(): a probe that sent data again and was the only copy to arrive repaired a

@@ -291,3 +291,16 @@ fn what_was_sacked_before_a_timeout_is_not_sent_again() {
         .iter()
         .all(|number| !(4..6).contains(number)));
 }
+
+#[test]
+fn the_rtt_of_what_was_sent_again_counts_whole_milliseconds() {
+    // tcp_rtt_tsopt_us(): by the echo of a timestamp, whose clock ticks once a millisecond; 1 ms at least.
+    for (after_us, seen_ms) in [(300, 1), (1_300, 1), (1_900, 2), (7_600, 8), (7_300, 7)] {
+        let mut sender = one_out();
+        let (_, at_ns) = until_timeout(&mut sender);
+        let sent_ns = at_ns + MS * 6 / 10; // within a tick of the clock
+        let echo = ack(2, sent_ns);
+        sender.on_ack(sent_ns + after_us * 1000, &echo);
+        assert_eq!(sender.min_rtt_us(), Some(seen_ms * 1000), "{after_us} us");
+    }
+}
