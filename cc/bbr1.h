@@ -30,7 +30,7 @@
 #include "minmax.h"
 #include "params.h"
 
-#define bbr1_FLAGS CC_OWNS_CWND
+#define bbr1_FLAGS (CC_OWNS_CWND | CC_SEND_IS_PURE)
 
 /* clang-format off */
 #define bbr1_PARAMS(P)                                                                             \

@@ -35,7 +35,7 @@
 
 #include "bbr3_bounds.h"
 
-#define bbr3_FLAGS (CC_OWNS_CWND | CC_WANTS_RING)
+#define bbr3_FLAGS (CC_OWNS_CWND | CC_WANTS_RING | CC_SEND_IS_PURE)
 
 #define BBR3_SNDBUF_FACTOR 3 /* cwnd may double even in recovery (Linux sndbuf_expand) */
 

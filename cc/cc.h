@@ -22,8 +22,9 @@
  * A file may say which one it was written for, `#define NAME_CONTRACT 2`: a later one is refused,
  * and an earlier one where something that it may rely on has changed since (what was only added
  * changes nothing for who ignores it). 2 added the events LOST, TLP_RECOVERY and ACK, is_cwnd_full,
- * is_probe_answer, and the flags CC_WANTS_ACKS and CC_ECHOES_CE; 3 added age_us. */
-#define CC_CONTRACT_VERSION 3
+ * is_probe_answer, and the flags CC_WANTS_ACKS and CC_ECHOES_CE; 3 added age_us; 4 the flag
+ * CC_SEND_IS_PURE. */
+#define CC_CONTRACT_VERSION 4
 
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux writes them in 1/256,
  * which is exact here; a draft's 0.9 becomes 922/1024. */
@@ -145,13 +146,16 @@ struct cc_ctl {
  * CC_WANTS_RTT: send CC_EVENT_RTT.
  * CC_WANTS_ACKS: send CC_EVENT_ACK, for those who do not own their window.
  * CC_ECHOES_CE: the receiving end says of each packet whether it was marked (RFC 8257 section 3.2)
- * instead of repeating one mark until it is answered. Both ends run the algorithm. */
+ * instead of repeating one mark until it is answered. Both ends run the algorithm.
+ * CC_SEND_IS_PURE: CC_EVENT_SEND sets ctl->tso_segs and changes nothing else, so that a host need not
+ * ask where nothing will be sent. Kernels always do. */
 #define CC_OWNS_CWND 1
 #define CC_WANTS_RING 2
 #define CC_WANTS_ECN 4
 #define CC_WANTS_RTT 8
 #define CC_WANTS_ACKS 16
 #define CC_ECHOES_CE 32
+#define CC_SEND_IS_PURE 64
 
 /* What every algorithm lets others see, for recordings. "Unset" is CC_INFINITE or 0. */
 enum cc_phase {

@@ -147,7 +147,7 @@ def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
 def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_added(
     tmp_path: Path,
 ) -> None:
-    path = changed(tmp_path, "mine_CONTRACT 3", "mine_CONTRACT 1")
+    path = changed(tmp_path, "mine_CONTRACT 4", "mine_CONTRACT 1")
     assert cc_set(str(path)).name == "mine"
     contract = (shipped("cc") / "cc.h").read_text()
     assert f"#define CC_CONTRACT_VERSION {outside.CONTRACT_VERSION}\n" in contract

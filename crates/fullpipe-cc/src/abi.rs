@@ -147,7 +147,7 @@ pub struct Info {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
     sndbuf_factor: u32,
-    sets_pacing: u32,
+    pub(crate) sets_pacing: u32,
 }
 
 #[repr(C)]

@@ -223,6 +223,14 @@ impl Controller {
         ctl.tso_segs
     }
 
+    /// Whether [`Self::on_send`] would change nothing, so that it need not be asked where nothing is sent:
+    /// neither the algorithm, nor a ring, nor a rate that follows the window; and nobody notes it.
+    #[inline]
+    pub fn is_asked_in_vain(&self) -> bool {
+        let is_pure = self.wants(flags::SEND_IS_PURE) && self.kept.sets_pacing != 0;
+        is_pure && self.ring.is_none() && self.log.is_none()
+    }
+
     /// The same of one that does not: it is not asked, so nothing need be gathered for it.
     pub fn least_burst(&mut self, ctl: &mut Ctl) -> u32 {
         // SAFETY: plain structures, of which it keeps no pointer.

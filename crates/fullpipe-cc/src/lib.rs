@@ -35,4 +35,6 @@ pub mod flags {
     pub const WANTS_ACKS: u32 = 16;
     /// The receiving end echoes the mark of each packet (RFC 8257 section 3.2).
     pub const ECHOES_CE: u32 = 32;
+    /// What announces a sending ([`crate::EventKind::Send`]) changes nothing but its answer.
+    pub const SEND_IS_PURE: u32 = 64;
 }

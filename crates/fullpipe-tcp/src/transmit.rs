@@ -179,8 +179,13 @@ impl Sender {
         if self.snd_nxt == self.written {
             return;
         }
-        let least_burst = self.least_burst();
-        let mut max_burst = None;
+        // Most ACKs let nothing go: the clock of pacing or the window blocks.
+        let is_asked_late = self.cc.is_asked_in_vain();
+        let mut least_burst = match is_asked_late {
+            true => 0,
+            false => self.least_burst(),
+        };
+        let mut max_burst = 0;
         let (mut limited, mut sent) = (false, 0);
         loop {
             if self.must_wait() {
@@ -207,7 +212,12 @@ impl Sender {
             let cwnd_room = (self.ctl.cwnd - inflight).min(half);
             let room = self.ctl.cwnd - inflight;
             let head = self.head_packets(unsent);
-            let max_burst = *max_burst.get_or_insert_with(|| self.burst_packets(least_burst));
+            if max_burst == 0 {
+                if is_asked_late {
+                    least_burst = self.least_burst();
+                }
+                max_burst = self.burst_packets(least_burst);
+            }
             let burst = max_burst.min(cwnd_room).min(window_room).min(head);
             if self.defers(room, window_room, max_burst, head) {
                 limited |= room < window_room;

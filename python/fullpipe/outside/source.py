@@ -17,11 +17,12 @@ from fullpipe.files import shipped
 
 #: CC_CONTRACT_VERSION of cc/cc.h; what changed with each, for who wrote against an earlier one; the
 #: earliest since which only something was added, so that its files run as they are.
-CONTRACT_VERSION = 3
+CONTRACT_VERSION = 4
 CONTRACT_CHANGES = {
     1: "the first; defaults of all decisions are in defaults.h",
     2: "the events LOST, TLP_RECOVERY and ACK, the flags CC_WANTS_ACKS and CC_ECHOES_CE",
     3: "age_us of an ACK",
+    4: "the flag CC_SEND_IS_PURE",
 }
 CONTRACT_OLDEST = 1
 
