@@ -113,7 +113,16 @@ impl Controller {
 
     /// The connection was established.
     pub fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
-        let logged = self.begin(CALL_INIT, conn, ctl);
+        let call = Call::default();
+        if self.log.is_some() {
+            return self.log_call(CALL_INIT, call, conn, ctl, |cc, ctl| {
+                cc.call_init(conn, ctl)
+            });
+        }
+        self.call_init(conn, ctl);
+    }
+
+    fn call_init(&mut self, conn: &Conn, ctl: &mut Ctl) {
         let params = self.params();
         match &mut self.instance {
             Instance::C { raw, state } => {
@@ -126,19 +135,23 @@ impl Controller {
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
-        self.end(logged, ctl);
     }
 
     /// An ACK arrived. Fills the ring's part of `ack` first.
+    #[inline]
     pub fn on_ack(&mut self, conn: &Conn, ack: &mut Ack, ctl: &mut Ctl) {
         if let Some(ring) = &self.ring {
             // SAFETY: the ring has cc_ring_bytes bytes.
             unsafe { abi::cc_ring_sample_native(ring.as_ptr().cast(), conn, ack) }
         }
-        let mut logged = self.begin(CALL_ACK, conn, ctl);
-        if let Some(logged) = &mut logged {
-            logged.ack = *ack;
+        match self.log {
+            None => self.call_ack(conn, ack, ctl),
+            Some(_) => self.log_ack(conn, ack, ctl),
         }
+    }
+
+    #[inline(always)] // most runs have no trace
+    fn call_ack(&mut self, conn: &Conn, ack: &Ack, ctl: &mut Ctl) {
         let params = self.params();
         match &mut self.instance {
             Instance::C { raw, state } => {
@@ -151,19 +164,23 @@ impl Controller {
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
-        self.end(logged, ctl);
     }
 
     /// Anything else happened. What announces a sending is put into the ring first.
+    #[inline]
     pub fn on_event(&mut self, conn: &Conn, event: Event, ctl: &mut Ctl) {
         if let Some(ring) = &mut self.ring {
             // SAFETY: the ring has cc_ring_bytes bytes.
             unsafe { abi::cc_ring_take_native(ring.as_mut_ptr().cast(), conn, &event) }
         }
-        let mut logged = self.begin(CALL_EVENT, conn, ctl);
-        if let Some(logged) = &mut logged {
-            logged.event = event;
+        match self.log {
+            None => self.call_event(conn, event, ctl),
+            Some(_) => self.log_event(conn, event, ctl),
         }
+    }
+
+    #[inline(always)] // as `call_ack`
+    fn call_event(&mut self, conn: &Conn, event: Event, ctl: &mut Ctl) {
         let params = self.params();
         match &mut self.instance {
             Instance::C { raw, state } => {
@@ -176,35 +193,51 @@ impl Controller {
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
-        self.end(logged, ctl);
-    }
-
-    /// A call that is about to be made, where there is a trace.
-    #[inline]
-    fn begin(&self, kind: u32, conn: &Conn, ctl: &Ctl) -> Option<Box<Call>> {
-        self.log.as_ref()?;
-        Some(self.call(kind, conn, ctl))
     }
 
     #[cold]
-    fn call(&self, kind: u32, conn: &Conn, ctl: &Ctl) -> Box<Call> {
+    #[inline(never)]
+    fn log_ack(&mut self, conn: &Conn, ack: &Ack, ctl: &mut Ctl) {
+        let call = Call {
+            ack: *ack,
+            ..Call::default()
+        };
+        let make = |cc: &mut Self, ctl: &mut Ctl| cc.call_ack(conn, ack, ctl);
+        self.log_call(CALL_ACK, call, conn, ctl, make);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn log_event(&mut self, conn: &Conn, event: Event, ctl: &mut Ctl) {
+        let call = Call {
+            event,
+            ..Call::default()
+        };
+        let make = |cc: &mut Self, ctl: &mut Ctl| cc.call_event(conn, event, ctl);
+        self.log_call(CALL_EVENT, call, conn, ctl, make);
+    }
+
+    /// Makes a call, and writes it to the trace.
+    fn log_call(
+        &mut self,
+        kind: u32,
+        call: Call,
+        conn: &Conn,
+        ctl: &mut Ctl,
+        make: impl FnOnce(&mut Self, &mut Ctl),
+    ) {
         let mut before = *ctl;
         // SAFETY: plain structures, of which it keeps no pointer.
         unsafe { abi::cc_open_ctl_native(&self.kept, self.flags, &mut before) }
-        Box::new(Call {
-            kind,
-            conn: *conn,
-            before,
-            ..Call::default()
-        })
-    }
-
-    /// It was made.
-    #[inline]
-    fn end(&mut self, call: Option<Box<Call>>, ctl: &Ctl) {
-        if let (Some(mut call), Some(log)) = (call, &mut self.log) {
-            call.after = *ctl;
-            log.write(*call);
+        make(self, ctl);
+        if let Some(log) = &mut self.log {
+            log.write(Call {
+                kind,
+                conn: *conn,
+                before,
+                after: *ctl,
+                ..call
+            });
         }
     }
 

@@ -25,6 +25,7 @@ const NS_PER_MS: u64 = 1_000_000;
 impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
     /// `out` in the order of departure.
+    #[inline]
     pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Run>) {
         self.now_ns = self.now_ns.max(now_ns);
         if !self.established {
