@@ -3,6 +3,7 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
+LOADED := $(VENV)/.fullpipe-loaded
 # Without an outer make's jobs: cargo would look for them in vain.
 ALONE := env -u MAKEFLAGS -u MFLAGS
 # What is compiled when it is first imported is kept, whatever the shell says.
@@ -11,7 +12,7 @@ SYSTEM := build/.system-packages
 
 .PHONY: build wheel demo test test-cluster test-live lint format lock clean assets kernels docs
 
-build: $(VENV)/bin/fullpipe assets
+build: $(VENV)/bin/fullpipe $(LOADED) assets
 
 # What the kernel engines bring along: the static agent, the eBPF objects, and what QEMU preloads.
 # Beside them a wheel has the catalogue and the sources of the algorithms.
@@ -44,7 +45,7 @@ $(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
 
 $(STAMP): requirements.lock | $(SYSTEM)
 	test -x $(PYTHON) || python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PYTHON) -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
 $(VENV)/bin/fullpipe: $(STAMP) FORCE
@@ -53,6 +54,11 @@ $(VENV)/bin/fullpipe: $(STAMP) FORCE
 	test -x $@ || $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) \
 		$(VENV)/bin/maturin develop --release --locked --quiet
 	$(PYTHON) -m compileall -q python/fullpipe
+
+# What it loads of the libraries is kept compiled from here on, also where a shell forbids that.
+$(LOADED): $(STAMP) | $(VENV)/bin/fullpipe
+	$(PYTHON) scripts/load_libraries.py
+	touch $@
 
 FORCE:
 
