@@ -75,22 +75,21 @@ docs: build
 	@echo "Open build/docs/fullpipe.html in a browser."
 
 # Rust's tests are of the debug build: it finds overflows, compiles in less time, and they run for
-# seconds. Clippy lints what it compiles for them, and only what they do not reach beside it: linted
-# apart, all would be read twice. Beside them, so that no core waits for what one alone can do, the
-# release build and Python's tests, which run on all cores, those of a file on one
+# seconds. Clippy lints what it compiles for them, and beside it what they do not reach, which shares
+# their libraries: linted apart, all would be read twice. Beside them, so that no core waits for what one
+# alone can do, pip, the release build and Python's tests, which run on all cores, those of a file on one
 # (tests/python/conftest.py); one worker more than cores, since some wait for a path or a browser.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ CARGO_INCREMENTAL=0
-UNTESTED := -p fullpipe-agent -p fullpipe-py -p fullpipe-element-bench --lib --bins --benches
-test: format-check
-	$(MAKE) --no-print-directory --jobs 2 lint-and-rust-tests python-tests
+test: | $(SYSTEM)
+	$(MAKE) --no-print-directory --jobs 2 rust-tests python-tests
 
-.PHONY: format-check types lint-and-rust-tests python-tests
-lint-and-rust-tests: types
+.PHONY: format-check types rust-tests python-tests
+rust-tests: c-and-rust-format-check
+	$(ALONE) $(LINTED) cargo build --workspace --locked --quiet --lib --bins --bench elements
 	$(ALONE) $(LINTED) cargo test --workspace --locked --quiet --tests
-	$(ALONE) cargo clippy $(UNTESTED) --no-deps --locked --quiet -- -D warnings
 	tests/cc/run.sh
 
-python-tests:
+python-tests: python-format-check types
 	$(MAKE) --no-print-directory kernels wheel docs
 	$(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
 		--dist loadscope --no-loadscope-reorder --durations 40
@@ -117,9 +116,14 @@ test-live: kernels
 lint: format-check types
 	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
-format-check: $(STAMP)
+.PHONY: c-and-rust-format-check python-format-check
+format-check: c-and-rust-format-check python-format-check
+
+c-and-rust-format-check: | $(SYSTEM)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
+
+python-format-check: $(STAMP)
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
 
