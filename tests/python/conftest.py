@@ -1,5 +1,6 @@
 """Makes helpers.py importable, and says which tests may run beside one another (pytest -n)."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,17 @@ _CATALOGUE = {"test_experiments_catalogue", "test_experiments_figures", "test_ex
 #: Files that take longest. They begin, so that no worker is left alone with one at the end
 #: (with --no-loadscope-reorder: xdist would begin with the files of most tests).
 _LONGEST = (
-    "test_vm", "test_replay_host", "test_sim_theory", "test_models_bbr3", "test_replay_kernels",
-    "test_sim_kernels", "test_flent_real", "test_flent_hostile",
+    "test_vm", "test_sim_kernels", "test_replay_host", "test_replay_kernels", "test_models_bbr3",
+    "test_flent_real", "test_sim_theory", "test_models_fluid", "test_flent_hostile",
+    "test_report_interruption", "test_report_pages",
 )  # fmt: skip
+
+
+def pytest_configure() -> None:
+    """Ctrl-C interrupts, also where whoever started the tests has it ignored, which programs that
+    tests interrupt would inherit."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
