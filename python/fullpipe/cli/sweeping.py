@@ -29,19 +29,16 @@ else:
 _LISTED = 10
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="the sweep, a TOML file")]
-Changes = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="change a key of the file")
-]
-
-
 def run(
-    file: File,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="the sweep, a TOML file")],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="the store; by default sweeps/NAME")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, max=4096, help="processes; all cores")] = None,
-    set_: Changes = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="change a key of the file"),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what it would take")] = False,
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="only this part, such as 3/8 (Slurm, CI)")
@@ -85,11 +82,14 @@ def run(
 
 
 def cell(
-    file: File,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="the sweep, a TOML file")],
     index: Annotated[int, typer.Argument(min=0, help="number of the cell")],
     seed: Annotated[int | None, typer.Option(help="of the run; the scenario's")] = None,
     out: Annotated[Path | None, typer.Option(help="write the scenario here instead")] = None,
-    set_: Changes = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="change a key of the file"),
+    ] = None,
 ) -> int:
     """Prints the scenario of one cell, which `fullpipe run` takes."""
     from fullpipe.engines.scratch import scratch

@@ -30,11 +30,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import fullpipe
 from fullpipe.columns import empty, first_of_equals, order, taken
 from fullpipe.errors import UserError
+from fullpipe.parquet import ParquetFile, opened_parquet, write_parquet
 from fullpipe.sweep.measures import SCHEMAS
 
 FORMAT = 1
@@ -164,7 +164,7 @@ class Store:
             place = self.folder / "sweeps" / f"{name}.parquet"
             partial = place.with_name(f".{name}.{secrets.token_hex(6)}")
             try:
-                pq.write_table(rows, partial, compression="zstd")
+                write_parquet(rows, partial)
                 partial.replace(place)
             finally:
                 partial.unlink(missing_ok=True)
@@ -239,9 +239,8 @@ class Store:
         try:
             partial.mkdir()
             for name, table in tables.items():
-                pq.write_table(
-                    table, partial / f"{name}.parquet", **(_LASTING if replaces else _SOON_SETTLED)
-                )
+                how = _LASTING if replaces else _SOON_SETTLED
+                write_parquet(table, partial / f"{name}.parquet", **how)
             if replaces:
                 (partial / _REPLACES).write_text(json.dumps(list(replaces)), encoding="utf-8")
             partial.rename(self.folder / "parts" / partial.name)
@@ -286,24 +285,22 @@ class Store:
 def schema_of(file: Path) -> pa.Schema:
     """The columns of a table of a store. Raises UserError as `read`."""
     with _opened(file) as opened:
-        return opened.schema_arrow
+        return opened.schema
 
 
 def read(file: Path, columns: list[str] | None = None) -> pa.Table:
     """A table of a store. Raises UserError naming a damaged file and what to do."""
     with _opened(file) as opened:
-        lacking = sorted(set(columns or []) - set(opened.schema_arrow.names))
+        lacking = sorted(set(columns or []) - set(opened.schema.names))
         if lacking:
             raise ValueError(f"has no column {lacking[0]}")
-        # Without threads: workers are forked from processes that read.
-        return opened.read(columns, use_threads=False)
+        return opened.read(columns)
 
 
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[pq.ParquetFile]:
-    """Not by pyarrow.parquet.read_table, which loads Pandas (columns.py)."""
+def _opened(file: Path) -> Iterator[ParquetFile]:
     try:
-        with pq.ParquetFile(file, pre_buffer=False) as opened:
+        with opened_parquet(file) as opened:
             yield opened
     except (OSError, pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
