@@ -69,6 +69,17 @@ def test_the_overview_loads_neither_libraries_nor_the_screens() -> None:
         assert re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE)
 
 
+def test_a_plain_sweep_loads_neither_what_explains_nor_the_file_systems_of_clouds(
+    tmp_path: Path,
+) -> None:
+    sweep = SCENARIO.replace("[path]", "[scenario.path]").replace("[[flow]]", "[[scenario.flow]]")
+    sweep = sweep.replace("20ms", "{rtt}") + '[axis]\nrtt = ["20ms", "30ms"]\n'
+    (tmp_path / "sweep.toml").write_text(f"[scenario]{sweep}")
+    done = fullpipe("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "store"))
+    assert done.returncode == 0, said(done)
+    assert loaded(done) & {"typer", "rich", "pydantic", "ssl", "pandas"} == set()
+
+
 # What works on stores and the catalogue still loads what it runs with.
 @pytest.mark.parametrize(
     "name",

@@ -15,7 +15,7 @@ import pytest
 from fullpipe.errors import UserError
 from fullpipe.metrics import View, convergence_time_s, jain, jain_over_time, link_share, summarise
 from fullpipe.metrics.flows import median, quantile
-from fullpipe.parquet import write_parquet
+from fullpipe.parquet import opened_parquet, write_parquet
 from fullpipe.recording import (
     OPTIONAL_TABLES,
     TABLES,
@@ -152,9 +152,19 @@ def test_a_table_is_written_as_arrow_itself_writes_it(tmp_path: Path) -> None:
                 for values in [random.integers(0, 50, count).tolist()]
             ]
             table = pa.Table.from_arrays(columns, schema=schema)
-            write_parquet(table, tmp_path / "ours")
-            pq.write_table(table, tmp_path / "arrows", compression="zstd")
-            assert (tmp_path / "ours").read_bytes() == (tmp_path / "arrows").read_bytes(), name
+            words = [one.name for one in schema if one.type == pa.string()]
+            for options in (
+                {"compression": "zstd"},
+                {"compression": "lz4", "use_dictionary": False, "write_statistics": False},
+                {"compression": "zstd", "use_dictionary": words, "row_group_size": 1000},
+            ):  # fmt: skip
+                write_parquet(table, tmp_path / "ours", **options)
+                pq.write_table(table, tmp_path / "arrows", **options)
+                assert (tmp_path / "ours").read_bytes() == (tmp_path / "arrows").read_bytes(), name
+            with opened_parquet(tmp_path / "arrows") as opened:
+                assert opened.schema == schema and opened.read() == table
+                some = schema.names[-2:]
+                assert opened.read(some) == table.select(some)
 
 
 def test_a_short_run_is_written_by_the_compiled_writer() -> None:

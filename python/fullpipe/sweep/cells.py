@@ -27,14 +27,15 @@ from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import beside_plan, key_of
 from fullpipe.sweep.measures import Facts, facts_of, version_of
-from fullpipe.sweep.plans import Kin, Place, Plans, begin
+from fullpipe.sweep.plans import Beside, Kin, Place, Plans, begin
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
+from fullpipe.sweep.reading import keep_few
 from fullpipe.sweep.templates import fields_of
 from fullpipe.sweep.worker import Run
 
 #: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
 #: work and size groups; estimates for people come from trials (estimate.py).
-PACKET_S, _RUN_S, _FLOW_S = 2.5e-7, 4e-4, 1e-4
+PACKET_S, _RUN_S, _FLOW_S = 1.5e-7, 5e-5, 3e-5
 #: Kins that are planned together.
 _AT_ONCE = 32
 #: A simulated second on the virtual machine: at rest, and a packet.
@@ -71,6 +72,8 @@ class Planner:
         self._offset = spool.stat().st_size if spool.exists() else 0
         self._file: BinaryIO | None = None
         self._beside: dict[Any, bytes] = {}
+        # By what they are of, which is kept beside them: nothing else has its id.
+        self._tails: dict[Any, tuple[Beside, _Tails]] = {}
         self._keep = sweep.options.keep == "recordings"
         self._plans = Plans(sweep.template, f"{sweep.source}: scenario", sweep.folder)
 
@@ -118,45 +121,72 @@ class Planner:
         texts: list[bytes],
     ) -> list[Planned]:  # fmt: skip
         """Runs of a cell; what the spool gets is added to `texts`."""
-        kin, cost_s = common.kin, common.cost_s
-        before, behind = kin.before, kin.behind
+        kin, facts, cost_s, keep = common.kin, common.facts, common.cost_s, self._keep
         first = cell.first_seed = kin.beside.seed
         found = []
         for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
-            flows, start = self._plans.flows(kin, choices, seed), begin(seed)
-            place = kin.parts | flows.parts, common.beside
-            beside = self._beside.get(place)
-            if beside is None:
-                beside = self._beside[place] = beside_plan(place[0], *common.beside)
-            key = key_of((start, before.keyed, flows.keyed, behind.keyed, beside))
+            start = begin(seed)
+            place = seed, id(choices)
+            tail = common.tails.get(place)
+            if tail is None:
+                keep_few(common.tails)
+                tail = common.tails[place] = self._tail(common, choices, seed)
+            key = key_of((start, kin.before.keyed, tail.keyed))
             cell.keys.append(key)
-            plan, toml = [start, before.text, flows.text, behind.text], b""
-            if self._keep:
+            plan, toml = b"".join((start, kin.before.text, tail.text)), b""
+            if keep:
                 document, scenario = self.scenario(cell)
-                plan = [to_json({**json.loads(b"".join(plan)), "name": scenario.name})]
+                plan = to_json({**json.loads(plan), "name": scenario.name})
                 toml = tomli_w.dumps({**document, "seed": seed}).encode()
-            texts += [*plan, toml]
-            size = sum(map(len, plan))
-            run = Run(Facts(key, seed, *common.facts), self._offset, size, len(toml))
-            self._offset += size + len(toml)
+            texts.append(plan + toml)
+            run = Run(Facts(key, seed, *facts), self._offset, len(plan), len(toml))
+            self._offset += len(plan) + len(toml)
             found.append(Planned(cell, run, cost_s))
         return found
+
+    def _tail(self, common: _Common, choices: tuple[Choice, ...], seed: int) -> _Tail:
+        kin = common.kin
+        flows, behind = self._plans.flows(kin, choices, seed), kin.behind
+        place = kin.parts | flows.parts, common.beside
+        beside = self._beside.get(place)
+        if beside is None:
+            beside = self._beside[place] = beside_plan(place[0], *common.beside)
+        return _Tail(choices, flows.text + behind.text, flows.keyed + behind.keyed + beside)
 
     def _common_of(self, kin: Kin) -> _Common:
         plan, engine = kin.plan, self.sweep.options.engine
         facts = facts_of("", plan, 0, engine, kin.beside.warmup_ns)
         beside = engine, facts.warmup_ns, version_of(plan, facts.queue), self._given
-        return _Common(kin, facts[2:], beside, cost_s(plan, engine))
+        place = id(kin.beside), kin.parts, beside
+        if place not in self._tails:
+            keep_few(self._tails)
+            self._tails[place] = kin.beside, {}
+        return _Common(kin, facts[2:], beside, cost_s(plan, engine), self._tails[place][1])
+
+
+class _Tail(NamedTuple):
+    """Of a plan the flows and what is behind them, and what the key is of them and of all beside
+    the plan. `choices`: of which it is."""
+
+    choices: tuple[Choice, ...]
+    text: bytes
+    keyed: bytes
+
+
+#: By seed, and the id of the choices.
+_Tails = dict[tuple[int, int], _Tail]
 
 
 class _Common(NamedTuple):
     """What the runs of a kin have in common. `facts`: those behind key and seed; `beside`: what
-    `keys.beside_plan` wants to know beside the parts."""
+    `keys.beside_plan` wants to know beside the parts; `tails`: those of the kins that differ in
+    nothing but what is before their flows."""
 
     kin: Kin
     facts: tuple[Any, ...]
     beside: tuple[str, int, int, tuple[tuple[str, str], ...]]
     cost_s: float
+    tails: _Tails
 
 
 @contextlib.contextmanager

@@ -58,9 +58,8 @@ _UNIQUE = {
 #: Rows of a settled file's groups; part of what its bytes are.
 _GROUP_ROWS = 1 << 16
 _REPLACES = "replaces.json"
-#: How tables are written: what lasts, and what a worker adds, for which encoding costs more than
-#: the disk that it saves until the end of the sweep.
-_LASTING: dict[str, Any] = {"compression": "zstd", "row_group_size": _GROUP_ROWS}
+#: How a worker writes what it adds: encoding costs more than the disk that it saves until the end
+#: of the sweep.
 _SOON_SETTLED: dict[str, Any] = {
     "compression": "lz4", "row_group_size": _GROUP_ROWS, "use_dictionary": False,
     "write_statistics": False,
@@ -239,7 +238,7 @@ class Store:
         try:
             partial.mkdir()
             for name, table in tables.items():
-                how = _LASTING if replaces else _SOON_SETTLED
+                how = _lasting(table.schema) if replaces else _SOON_SETTLED
                 write_parquet(table, partial / f"{name}.parquet", **how)
             if replaces:
                 (partial / _REPLACES).write_text(json.dumps(list(replaces)), encoding="utf-8")
@@ -280,6 +279,13 @@ class Store:
             place = self.workplace()
             place.mkdir()
             place.rmdir()
+
+
+def _lasting(schema: pa.Schema) -> dict[str, Any]:
+    """How tables that last are written: words by numbers for them, of which a column of measures or
+    keys would have as many as rows."""
+    words = [one.name for one in schema if one.type == pa.string() and one.name != "key"]
+    return {"compression": "zstd", "row_group_size": _GROUP_ROWS, "use_dictionary": words}
 
 
 def schema_of(file: Path) -> pa.Schema:
