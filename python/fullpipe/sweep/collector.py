@@ -25,9 +25,13 @@ def without_collector() -> Iterator[None]:
 @contextlib.contextmanager
 def set_aside() -> Iterator[None]:
     """What is there now is not looked at meanwhile, so that neither this process nor its forks,
-    which would copy the memory for it, walk through all that is planned."""
+    which would copy the memory for it, walk through all that is planned; what is new is."""
+    was = gc.isenabled()
     gc.freeze()
+    gc.enable()
     try:
         yield
     finally:
+        if not was:
+            gc.disable()
         gc.unfreeze()

@@ -54,6 +54,7 @@ class Outcome:
     interrupted: bool = False
 
 
+@without_collector()
 def run_sweep(
     sweep: Sweep,
     store: Store,
@@ -75,15 +76,13 @@ def run_sweep(
     work.mkdir()
     try:
         planner = Planner(sweep, work / "plans", deciding_options(sweep))
-        with without_collector():
-            cells = list(planner.cells())
+        cells = list(planner.cells())
         outcome.cells = len(cells)
         _check_engine(planner, cells)
         known = store.known()
         todo = planner.plan(cells, sweep.seeds.least)
         while True:
-            with without_collector():
-                rows = asked(cells)
+            rows = asked(cells)
             store.write_sweep(sweep_id(sweep), rows, tomli_w.dumps(sweep.document))
             _run(todo, known, planner, store, work, executor, shard, on_progress, outcome)
             if rule is None or outcome.interrupted:
