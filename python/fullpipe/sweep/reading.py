@@ -81,6 +81,8 @@ class Step(Generic[_Result]):
             asked = tuple(sorted(point.asked))
         finally:
             point.asked |= before
+        if len(asked) == len(values):
+            return result  # no other kin is the same in all
         kept = [values[place] for place in asked]
         keep_few(known := self._known.setdefault(asked, {}))
         known[tuple(map(id, kept))] = kept, result

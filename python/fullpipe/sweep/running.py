@@ -128,12 +128,12 @@ def _run(
     on_progress: Callable[[Progress], None],
     outcome: Outcome,
 ) -> None:
-    mine = [planned for planned in todo if shard.has(planned.run.facts.key)]
+    keyed = [(planned.run.facts.key, planned) for planned in todo]
+    mine = keyed if shard.count == 1 else [pair for pair in keyed if shard.has(pair[0])]
     # Cells may ask for the same run; it is run once.
-    fresh = {
-        planned.run.facts.key: planned for planned in mine if planned.run.facts.key not in known
-    }
-    outcome.reused += sum(planned.run.facts.key in known for planned in mine)
+    lacking = [pair for pair in mine if pair[0] not in known]
+    fresh = dict(lacking)
+    outcome.reused += len(mine) - len(lacking)
     options = planner.sweep.options
     group = Cells(
         store.folder.resolve(), planner.spool.resolve(), options.engine, planner.options,
