@@ -147,8 +147,8 @@ struct cc_ctl {
  * CC_WANTS_ACKS: send CC_EVENT_ACK, for those who do not own their window.
  * CC_ECHOES_CE: the receiving end says of each packet whether it was marked (RFC 8257 section 3.2)
  * instead of repeating one mark until it is answered. Both ends run the algorithm.
- * CC_SEND_IS_PURE: CC_EVENT_SEND sets ctl->tso_segs and changes nothing else, so that a host need not
- * ask where nothing will be sent. Kernels always do. */
+ * CC_SEND_IS_PURE: CC_EVENT_SEND sets ctl->tso_segs and changes nothing else, so that a host need
+ * not ask where nothing will be sent. Kernels always do. */
 #define CC_OWNS_CWND 1
 #define CC_WANTS_RING 2
 #define CC_WANTS_ECN 4
