@@ -19,6 +19,7 @@ from typer._click.shell_completion import get_completion_class as completing
 from fullpipe.cli import COMPLETE_VARIABLE, answering, table, whole
 from fullpipe.cli.completion import prepare
 from fullpipe.cli.declared import declared
+from sweep_files import filled, sweep
 
 PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 ROOT = Path(__file__).parents[2]
@@ -258,3 +259,10 @@ def test_a_command_of_a_group_gets_the_same_from_the_table_as_from_typer(words: 
 )  # fmt: skip
 def test_what_is_not_plainly_right_is_left_to_typer(words: str) -> None:
     assert table.called(words.split()) is None
+
+
+def test_a_query_of_a_store_says_its_answer_and_nothing_else(tmp_path: Path) -> None:
+    filled(tmp_path / "store", sweep())
+    done = fullpipe("query", str(tmp_path / "store"), "select count(*) as n from runs")
+    assert (done.returncode, said(done)) == (0, "")
+    assert "12" in done.stdout
