@@ -529,7 +529,18 @@ impl Simulation<'_> {
     }
 
     /// One event for the sender's earliest timer; a later deadline is found when it comes.
+    #[inline]
     fn arm(&mut self, flow: usize) {
+        let connection = &self.connections[flow];
+        let pending_ns = connection.sender_timer_ns.unwrap_or(u64::MAX);
+        if pending_ns > connection.sender.no_timer_before_ns() {
+            self.arm_sooner(flow);
+        }
+    }
+
+    /// A timer may expire before the event that is on the agenda.
+    #[inline(never)] // few ACKs leave one
+    fn arm_sooner(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         let Some(at_ns) = connection.sender.timer_ns() else {
             return;

@@ -7,7 +7,7 @@
 use fullpipe_scenario::{AckPolicy, TcpRules};
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
-use crate::ticks::expires_ns;
+use crate::ticks::{expires_ns, Countdown};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Linux TCP_ATO_MIN, TCP_DELACK_MIN.
@@ -96,7 +96,7 @@ pub struct Receiver {
     /// How long an ACK may wait (icsk_ack.ato); 0 before the first packet.
     ato_ns: u64,
     last_data_ns: u64,
-    delack: Delack,
+    delack: Option<Countdown>,
     compressed: u32,
     dupacks: u32,
     compressed_next: u32,
@@ -112,48 +112,6 @@ pub struct Receiver {
     space_bytes: u64,
     space_from_bytes: u64,
     space_since_ns: u64,
-}
-
-/// The timer of delayed ACKs. An ACK stops nearly every one of them, so that a tick is only looked for
-/// where one may be the next to expire.
-#[derive(Clone, Copy, Debug)]
-struct Delack {
-    set_ns: u64,
-    wait_ns: u64,
-}
-
-impl Delack {
-    const NONE: Self = Self {
-        set_ns: NEVER_NS,
-        wait_ns: 0,
-    };
-
-    fn is_set(self) -> bool {
-        self.set_ns != NEVER_NS
-    }
-
-    #[inline]
-    fn set(&mut self, now_ns: u64, wait_ns: u64) {
-        if !self.is_set() {
-            *self = Self {
-                set_ns: now_ns,
-                wait_ns,
-            };
-        }
-    }
-
-    fn expires_ns(self) -> u64 {
-        match self.is_set() {
-            true => expires_ns(self.set_ns, self.wait_ns),
-            false => NEVER_NS,
-        }
-    }
-
-    /// No later than that: timers never come early.
-    #[inline]
-    fn expires_from_ns(self) -> u64 {
-        self.set_ns.saturating_add(self.wait_ns)
-    }
 }
 
 /// What a packet is answered with at once.
@@ -205,7 +163,7 @@ impl Receiver {
             quick: 0,
             ato_ns: 0,
             last_data_ns: 0,
-            delack: Delack::NONE,
+            delack: None,
             compressed: 0,
             dupacks: 0,
             compressed_next: 0,
@@ -244,14 +202,16 @@ impl Receiver {
 
     /// When a timer of this receiver expires.
     pub fn timer_ns(&self) -> Option<u64> {
-        let first_ns = self.delack.expires_ns().min(self.others_expire_ns());
+        let delack_ns = self.delack.map_or(NEVER_NS, Countdown::expires_ns);
+        let first_ns = delack_ns.min(self.others_expire_ns());
         (first_ns != NEVER_NS).then_some(first_ns)
     }
 
     /// No timer expires before; `u64::MAX`: none runs. Less work than to say when.
     #[inline]
     pub fn no_timer_before_ns(&self) -> u64 {
-        self.delack.expires_from_ns().min(self.others_expire_ns())
+        let delack_ns = self.delack.map_or(NEVER_NS, Countdown::ends_ns);
+        delack_ns.min(self.others_expire_ns())
     }
 
     #[inline]
@@ -332,7 +292,7 @@ impl Receiver {
             Feedback::Latched => self.ece = data.ce || self.ece && !data.cwr,
             Feedback::EachPacket => {
                 if data.ce != self.ece {
-                    if self.delack.is_set() || self.aggregate_at_ns != NEVER_NS {
+                    if self.delack.is_some() || self.aggregate_at_ns != NEVER_NS {
                         self.earlier = Some(self.ack(now_ns));
                     }
                     self.urgent = true;
@@ -366,7 +326,10 @@ impl Receiver {
             self.closing.timer_ns = NEVER_NS;
             return (self.closing.sent <= FIN_RETRIES).then(|| self.close(now_ns));
         }
-        if self.delack.expires_ns() <= now_ns {
+        if self
+            .delack
+            .is_some_and(|delack| delack.expires_ns() <= now_ns)
+        {
             // The application was slow: be as slow as the timer from now on, half as quick to
             // delay (tcp_delack_timer_handler()).
             self.ato_ns = ATO_MIN_NS;
@@ -543,7 +506,7 @@ impl Receiver {
                 if unacked_packets > 1 || echoes || !self.beyond.is_empty() {
                     return true;
                 }
-                self.delack.set(now_ns, ATO_MIN_NS);
+                self.delay_ack(now_ns, ATO_MIN_NS);
                 return false;
             }
             AckPolicy::Linux => {}
@@ -552,10 +515,17 @@ impl Receiver {
             return true;
         }
         if self.beyond.is_empty() {
-            self.delack.set(now_ns, self.ato_ns.max(ATO_MIN_NS));
+            self.delay_ack(now_ns, self.ato_ns.max(ATO_MIN_NS));
             return false;
         }
         self.compresses(now_ns)
+    }
+
+    /// An ACK waits, behind none that does already.
+    #[inline]
+    fn delay_ack(&mut self, now_ns: u64, wait_ns: u64) {
+        let countdown = Countdown { now_ns, wait_ns };
+        self.delack.get_or_insert(countdown);
     }
 
     /// tcp_sack_compress_send_ack(): of the ACKs of a hole only the first go at once; false: it waits.
@@ -608,7 +578,7 @@ impl Receiver {
         self.marks_untold = 0;
         self.pushed = false;
         self.quick = self.quick.saturating_sub(1);
-        self.delack = Delack::NONE;
+        self.delack = None;
         self.compression_at_ns = NEVER_NS;
         self.aggregate_at_ns = NEVER_NS;
         self.compressed = 0;

@@ -11,7 +11,6 @@ use crate::scoreboard::{
     is_later, Sent, APP_LIMITED, EVER_RETRANS, LOST, NIL, RETRANS, SACKED, TIMED_OUT,
 };
 use crate::sender::{Resend, Sender, SenderEvent, TimerKind};
-use crate::ticks::expires_ns;
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Linux TCP_TIMEOUT_MIN_US.
@@ -621,7 +620,7 @@ impl Sender {
     /// tcp_rack_mark_lost(): never sooner than TCP_TIMEOUT_MIN_US.
     fn arm_reorder(&mut self, wait_us: u64) {
         let wait_ns = (wait_us + TIMEOUT_MIN_US) * 1000;
-        self.timer = Some((TimerKind::Reorder, expires_ns(self.now_ns, wait_ns)));
+        self.set_timer(TimerKind::Reorder, wait_ns);
     }
 
     /// tcp_rack_reo_timeout().

@@ -390,6 +390,9 @@ mod tests {
             }
             all.append(&mut out);
             let arrived = data.partition_point(|&(at_ns, _)| at_ns <= now_ns);
+            let bound_ns = sender.no_timer_before_ns();
+            assert!(sender.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
+            assert_eq!(sender.timer_ns().is_none(), bound_ns == u64::MAX);
             let bound_ns = receiver.no_timer_before_ns();
             assert!(receiver.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
             assert_eq!(receiver.timer_ns().is_none(), bound_ns == u64::MAX);

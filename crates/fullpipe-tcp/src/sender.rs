@@ -12,6 +12,7 @@ use crate::receiver::Feedback;
 use crate::reordering::Reordering;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
+use crate::ticks::Countdown;
 
 /// How a sender is set up.
 #[derive(Clone, Debug)]
@@ -199,7 +200,7 @@ pub struct Sender {
     /// Earliest departure of the next packet (tcp_wstamp_ns).
     pub(crate) edt_ns: u64,
     pub(crate) pacing_at_ns: Option<u64>,
-    pub(crate) timer: Option<(TimerKind, u64)>,
+    pub(crate) timer: Option<(TimerKind, Countdown)>,
     /// Payload queued below TCP and not departed (sk_wmem_alloc).
     pub(crate) queued_bytes: u64,
     pub(crate) last_send_ns: u64,
@@ -595,11 +596,18 @@ impl Sender {
 
     /// When a timer of this sender expires.
     pub fn timer_ns(&self) -> Option<u64> {
-        let retransmit = self.timer.map(|(_, at_ns)| at_ns);
+        let retransmit = self.timer.map(|(_, timer)| timer.expires_ns());
         match (retransmit, self.pacing_at_ns) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// No timer expires before; `u64::MAX`: none runs. Less work than to say when.
+    #[inline]
+    pub fn no_timer_before_ns(&self) -> u64 {
+        let retransmit_ns = self.timer.map_or(u64::MAX, |(_, timer)| timer.ends_ns());
+        retransmit_ns.min(self.pacing_at_ns.unwrap_or(u64::MAX))
     }
 
     /// Packets in the network (tcp_packets_in_flight()).

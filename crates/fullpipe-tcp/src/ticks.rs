@@ -20,3 +20,26 @@ pub(crate) fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     }
     (at / granularity + 1) * granularity * TICK_NS
 }
+
+/// A timer that is set. Nearly every one is set anew before it expires, so that its tick is only looked
+/// for where it may be the next to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Countdown {
+    /// When it was set, and to wait for so long.
+    pub(crate) now_ns: u64,
+    pub(crate) wait_ns: u64,
+}
+
+impl Countdown {
+    /// When it expires.
+    #[inline]
+    pub(crate) fn expires_ns(self) -> u64 {
+        expires_ns(self.now_ns, self.wait_ns)
+    }
+
+    /// It never expires before: less work than to say when.
+    #[inline]
+    pub(crate) fn ends_ns(self) -> u64 {
+        self.now_ns + self.wait_ns
+    }
+}

@@ -8,7 +8,7 @@ use fullpipe_scenario::Pacing;
 use crate::packet::{Data, Run};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Resend, Sender, TimerKind};
-use crate::ticks::expires_ns;
+use crate::ticks::Countdown;
 
 /// Below this RTT bursts may be larger: gso_max is allowed at 0, half of it every 2^9 us
 /// (sysctl tcp_tso_rtt_log).
@@ -170,8 +170,7 @@ impl Sender {
         }
         let reorders = matches!(self.timer, Some((TimerKind::Reorder, _)));
         if has_head && !reorders {
-            let at_ns = expires_ns(self.now_ns, self.rtt.timeout_ns());
-            self.timer = Some((TimerKind::Retransmit, at_ns));
+            self.set_timer(TimerKind::Retransmit, self.rtt.timeout_ns());
         }
     }
 
@@ -462,7 +461,7 @@ impl Sender {
             self.pacing_at_ns = None;
             self.transmit(now_ns, out);
         }
-        let Some((kind, _)) = self.timer.filter(|&(_, at_ns)| at_ns <= now_ns) else {
+        let Some((kind, _)) = self.timer.filter(|(_, timer)| timer.expires_ns() <= now_ns) else {
             return;
         };
         match kind {
@@ -528,13 +527,20 @@ impl Sender {
             self.timer,
             Some((TimerKind::LossProbe | TimerKind::Reorder, _))
         );
-        self.timer = (self.packets_out() > 0).then(|| {
+        self.timer = None;
+        if self.packets_out() > 0 {
             let wait_ns = match since_head {
                 true => self.timeout_left_ns().max(1000),
                 false => self.rtt.timeout_ns(),
             };
-            (TimerKind::Retransmit, expires_ns(self.now_ns, wait_ns))
-        });
+            self.set_timer(TimerKind::Retransmit, wait_ns);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_timer(&mut self, kind: TimerKind, wait_ns: u64) {
+        let now_ns = self.now_ns;
+        self.timer = Some((kind, Countdown { now_ns, wait_ns }));
     }
 
     /// What is left of the timeout of the oldest packet (tcp_rto_delta_us()); 0: it is overdue.
@@ -560,7 +566,7 @@ impl Sender {
             0 => quiet_ns,
             _ => timeout_ns.min(quiet_ns),
         };
-        self.timer = Some((TimerKind::LossProbe, expires_ns(self.now_ns, wait_ns)));
+        self.set_timer(TimerKind::LossProbe, wait_ns);
         true
     }
 }
