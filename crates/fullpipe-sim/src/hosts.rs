@@ -351,9 +351,10 @@ impl Simulation<'_> {
         }
         self.lines[index].awaited_ns = None;
         loop {
-            while let Some(&packet) = self.lines[index].packets.ready(self.now_ns) {
-                self.lines[index].packets.leave();
+            while let Some(packet) = self.lines[index].packets.ready(self.now_ns) {
                 // Whatever this sets off may come back to this very line.
+                let packet = *packet;
+                self.lines[index].packets.leave();
                 self.reach(Way::BOTH[index % 2], &packet);
             }
             let line = &self.lines[index];
@@ -460,6 +461,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(always)] // into what handles data
     fn send_ack(&mut self, flow: usize, owner: u32, ack: &Ack) {
         let way = self.connections[flow].data_way.back();
         self.makes_ack(owner as usize, way.back());

@@ -227,11 +227,11 @@ impl Receiver {
         self.give(now_ns, answer)
     }
 
-    #[inline]
+    #[inline(always)] // as `on_data`
     fn give(&mut self, now_ns: u64, answer: Answer) -> Option<Ack> {
         match answer {
             Answer::Nothing => None,
-            Answer::Ack => Some(self.ack(now_ns)),
+            Answer::Ack => Some(self.make_ack(now_ns)),
             Answer::Fin => Some(self.close(now_ns)),
         }
     }
@@ -287,6 +287,7 @@ impl Receiver {
     }
 
     /// tcp_data_ecn_check(), tcp_ecn_accept_cwr(), dctcp_ece_ack_update().
+    #[inline(always)] // most feedback is of one kind, in a line
     fn take_mark(&mut self, now_ns: u64, data: &Data) {
         match self.config.feedback {
             Feedback::Latched => self.ece = data.ce || self.ece && !data.cwr,
@@ -549,7 +550,13 @@ impl Receiver {
         false
     }
 
+    #[inline(never)] // but for what most data are answered with
     fn ack(&mut self, now_ns: u64) -> Ack {
+        self.make_ack(now_ns)
+    }
+
+    #[inline(always)]
+    fn make_ack(&mut self, now_ns: u64) -> Ack {
         let mut ack = Ack {
             next: self.next,
             window_bytes: self.window_bytes,

@@ -270,6 +270,7 @@ impl Sender {
     }
 
     /// tcp_clean_rtx_queue().
+    #[inline(always)] // one of the steps of every ACK: what it brought stays at hand
     fn take_cumulative(&mut self, next: u32, incoming: &mut Incoming) {
         let before = self.snd_una;
         while self.snd_una < next {
@@ -284,6 +285,7 @@ impl Sender {
 
     /// The first packets of a burst that was sent once and of which nothing else is known; `last` is the
     /// record of the last of them, from which those of the others say nothing else.
+    #[inline(always)] // as `take_cumulative`
     fn take_undisturbed(&mut self, count: u32, mut last: Sent, incoming: &mut Incoming) {
         self.take_original(self.snd_una, last.at_ns, incoming);
         self.advance_rack(last.flags, last.at_ns, last.order);
@@ -373,6 +375,7 @@ impl Sender {
 
     /// tcp_ack_update_rtt(); returns the congestion control's sample in us. Says whether the timer starts
     /// anew: not for what was sent before the oldest packet was.
+    #[inline(always)] // as `take_cumulative`
     fn take_rtt(&mut self, incoming: &mut Incoming) -> Option<u32> {
         let now_ns = self.now_ns;
         let us = |at_ns: u64| now_ns.saturating_sub(at_ns) / 1000;
@@ -409,6 +412,7 @@ impl Sender {
 
     /// tcp_process_tlp_ack(): a probe that sent data again and was the only copy to arrive repaired a
     /// loss, which is known once something sent later is acknowledged (RFC 8985 section 7.4.2).
+    #[inline(always)] // as `take_cumulative`
     fn end_loss_probe(&mut self, ack: &Ack, incoming: &mut Incoming) {
         let Some(high) = self.tlp_high.filter(|&high| ack.next >= high) else {
             return;
@@ -888,6 +892,7 @@ impl Sender {
     }
 
     /// tcp_cong_control().
+    #[inline(always)] // as `take_cumulative`
     fn control(&mut self, incoming: &Incoming, rtt_us: Option<u32>, losses: u32, inflight: u32) {
         if !self.owns_cwnd() {
             if self.in_cwnd_reduction() {

@@ -174,7 +174,7 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)] // into `transmit`
     fn send_new(&mut self, out: &mut Vec<Run>) {
         if self.snd_nxt == self.written {
             return;
