@@ -344,6 +344,10 @@ impl Sender {
         self.rate.delivered = 1;
         self.rate.delivered_us = now_ns / 1000;
         self.rate.first_tx_us = now_ns / 1000;
+        if self.written > 0 {
+            // Its first write found nothing to send (tcp_sendmsg_locked()).
+            self.rate.mark_app_limited(0);
+        }
         self.update_pacing_rate();
         self.gather();
         self.cc.init(&self.conn, &mut self.ctl);

@@ -126,3 +126,44 @@ fn a_sack_of_a_bursts_first_part_has_the_whole_bursts_flight_where_what_comes_be
         assert_eq!(flights.collect::<Vec<_>>(), [3, 4, 6, fourth], "{name}");
     }
 }
+
+/// Notes which ACKs' newest packets were application-limited.
+struct Limits(Arc<Mutex<Vec<bool>>>);
+
+impl Foreign for Limits {
+    fn init(&mut self, _conn: &Conn, _ctl: &mut Ctl) {}
+
+    fn on_ack(&mut self, _conn: &Conn, ack: &Ack, _ctl: &mut Ctl) {
+        self.0.lock().unwrap().push(ack.is_app_limited != 0);
+    }
+
+    fn on_event(&mut self, _conn: &Conn, _event: &Event, _ctl: &mut Ctl) {}
+
+    fn info(&self, _info: &mut Info) {}
+}
+
+#[test]
+fn the_first_flight_of_a_bulk_application_is_application_limited() {
+    // tcp_sendmsg_locked() looks before it takes the first bytes; the mark goes with the first packet
+    // delivered (tcp_rate_gen()).
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let given = Arc::clone(&notes);
+    let make = move |_: &[u32]| Box::new(Limits(Arc::clone(&given))) as Box<dyn Foreign>;
+    let algorithm = register(
+        "limits",
+        "listens",
+        flags::OWNS_CWND,
+        Vec::new(),
+        Box::new(make),
+    );
+    let mut sender = establish(RTT, config(), Controller::new(algorithm, &[]).unwrap());
+    assert_eq!(sends(&mut sender, START).len(), 10);
+    for next in 1..=10 {
+        sender.on_ack(START + RTT, &ack(next, START));
+    }
+    sends(&mut sender, START + RTT);
+    sender.on_ack(START + 2 * RTT, &ack(11, START + RTT));
+    let mut expected = vec![true; 10];
+    expected.push(false);
+    assert_eq!(*notes.lock().unwrap(), expected);
+}
