@@ -5,17 +5,21 @@
 //! MSS, numbered from 0 (a sequence number is `number * mss`); only a flow's last packet may be
 //! shorter. Times are ns; where Linux counts in us (delivery rate, RTT), so does this.
 
+mod ack;
+mod loss;
 mod opening;
 mod packet;
 mod rate;
 mod receiver;
 mod recovery;
+mod reduction;
 mod reordering;
 mod rtt;
 mod scoreboard;
 mod sender;
 mod ticks;
 mod transmit;
+mod undo;
 
 pub use opening::{Client, Opened, Opening, Server};
 pub use packet::{Ack, Block, Data, Run, MAX_BLOCKS};

@@ -1,6 +1,7 @@
 //! The sender's state, its view for the congestion control, and its timers.
 //!
-//! `recovery.rs` says what an ACK does, `transmit.rs` what may be sent. Names follow tcp_sock.
+//! `ack.rs` says what an ACK does, `recovery.rs` and its neighbours what follows from it, `transmit.rs` what
+//! may be sent. Names follow tcp_sock.
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
