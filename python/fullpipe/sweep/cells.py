@@ -139,7 +139,9 @@ class Planner:
                 plan = to_json({**json.loads(plan), "name": scenario.name})
                 toml = tomli_w.dumps({**document, "seed": seed}).encode()
             texts.append(plan + toml)
-            run = Run(Facts(key, seed, *facts), self._offset, len(plan), len(toml))
+            run = Run(
+                Facts(key, seed, *facts), self._offset, len(plan), len(toml), common.has_traffic
+            )
             self._offset += len(plan) + len(toml)
             found.append(Planned(cell, run, cost_s))
         return found
@@ -161,7 +163,8 @@ class Planner:
         if place not in self._tails:
             keep_few(self._tails)
             self._tails[place] = kin.beside, {}
-        return _Common(kin, facts[2:], beside, cost_s(plan, engine), self._tails[place][1])
+        tails = self._tails[place][1]
+        return _Common(kin, facts[2:], beside, cost_s(plan, engine), "traffic" in plan, tails)
 
 
 class _Tail(NamedTuple):
@@ -186,6 +189,7 @@ class _Common(NamedTuple):
     facts: tuple[Any, ...]
     beside: tuple[str, int, int, tuple[tuple[str, str], ...]]
     cost_s: float
+    has_traffic: bool
     tails: _Tails
 
 

@@ -68,6 +68,6 @@ def _shortened(chosen: Sequence[Planned], spool: Path, out: Path) -> tuple[list[
             thought += cost_s(plan, "sim")
             text = json.dumps(plan).encode()
             target.write(text)
-            runs.append(Run(one.run.facts, offset, len(text), 0))
+            runs.append(one.run._replace(offset=offset, plan_bytes=len(text), document_bytes=0))
             offset += len(text)
     return runs, thought

@@ -46,7 +46,7 @@ def pack(cells: Cells, runs: Sequence[Run]) -> Shipment:
             length = run.plan_bytes + run.document_bytes
             spool.seek(run.offset)
             pieces.append(spool.read(length))
-            moved.append(Run(run.facts, offset, run.plan_bytes, run.document_bytes))
+            moved.append(run._replace(offset=offset))
             offset += length
     spooled = b"".join(pieces)
     return Shipment(tuple(moved), spooled, cells.engine, cells.options, cells.keep_recordings)

@@ -6,7 +6,7 @@ It loads no more than that needs: a cell may take a millisecond. Must never know
 from __future__ import annotations
 
 import json
-import os
+import mmap
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -28,12 +28,14 @@ _OUTSIDE = re.compile(rb'"algorithm":"([^"]*@[^"]*)"')
 
 class Run(NamedTuple):
     """A run to do. Its plan lies in the spool, JSON from `offset` on and the scenario's TOML behind
-    it, so that a million of them wait on disk and not in memory."""
+    it, so that a million of them wait on disk and not in memory. Traffic is drawn or read by the
+    engine."""
 
     facts: Facts
     offset: int
     plan_bytes: int
     document_bytes: int
+    has_traffic: bool
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Cells:
             for index, (run, (text, document)) in enumerate(zip(runs, texts, strict=True)):
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
-                    if bare and b'"traffic":' not in text:
+                    if bare and not run.has_traffic:
                         _know(text)
                         short.append(index)
                     else:
@@ -97,12 +99,17 @@ class Cells:
 
 def _spooled(spool: Path, runs: Sequence[Run]) -> list[tuple[bytes, str]]:
     """The plan of each run, and its scenario's TOML."""
-    with spool.open("rb") as file:
-        found = []
+    found = []
+    # A call for each would take longer than its bytes.
+    with (
+        spool.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as plans,
+    ):
         for run in runs:
-            both = os.pread(file.fileno(), run.plan_bytes + run.document_bytes, run.offset)
-            found.append((both[: run.plan_bytes], both[run.plan_bytes :].decode()))
-        return found
+            middle = run.offset + run.plan_bytes
+            document = plans[middle : middle + run.document_bytes] if run.document_bytes else b""
+            found.append((plans[run.offset : middle], document.decode()))
+    return found
 
 
 def _know(plan_json: bytes) -> None:
