@@ -50,8 +50,8 @@ from fullpipe.statistics.distributions import Equality, equality, rejected
 TARGETS = {"share": 0.01, "delay": 0.02, "utilisation": 0.003, "loss": 0.003}
 RATE = 0.05
 PERMUTATIONS = 9999
-#: What the simulator is told of the machine: the facts of a stock kernel, and the work of its hosts,
-#: which were measured apart from any cell (docs/agreement.md).
+#: What the simulator is told of the machine: the facts of a stock kernel, and the work of its
+#: hosts, which was measured apart from any cell (docs/agreement.md).
 MACHINE = {"cc_facts": "stock", "packet_cost": "11us", "ack_cost": "10us"}
 #: Of a duration that was asked for, what is left out.
 WARMUP = 1 / 3
