@@ -93,10 +93,10 @@ impl PartialEq for Pending {
 impl Eq for Pending {}
 
 /// So many of the events that are due first are kept apart from the others.
-const FRONT: usize = 8;
+const FRONT: usize = 16;
 /// Places for them, and one: a power of two, so that a place modulo that is below it for the compiler
 /// too.
-const PLACES: usize = 16;
+const PLACES: usize = 32;
 
 /// Events between two looks up.
 const PAUSE_EVERY: u64 = 1 << 16;
@@ -300,7 +300,7 @@ mod tests {
         const UNTIL_NS: u64 = 3_000_000;
         let mut agenda = Agenda::default();
         agenda.allow_until(UNTIL_NS);
-        for source in 0..12 {
+        for source in 0..24 {
             agenda.schedule(u64::from(source) % 5, Event::Page(source));
         }
         let mut done = Vec::new();
