@@ -16,10 +16,11 @@ const SYN_BYTES: u32 = HEADER_BYTES + 8;
 /// Ethernet, IPv4 and UDP: 14 + 20 + 8.
 pub(crate) const UDP_HEADER_BYTES: u32 = 42;
 
-/// What a packet carries. Its kind is asked for several times on every packet's way: in a byte of its
-/// own it is read at once, where Rust would hide it in the values that a flag cannot have.
+/// What a packet carries. Its kind is asked for several times on every packet's way: in a place of its
+/// own it is read at once, where Rust would hide it in the values that a flag cannot have. A word of
+/// its own, so that what is copied behind it begins where words do.
 #[derive(Clone, Copy, Debug)]
-#[repr(u8)]
+#[repr(u64)]
 pub(crate) enum Body {
     Data(Data),
     Ack(Ack),
