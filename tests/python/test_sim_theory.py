@@ -131,15 +131,18 @@ def test_one_bbr_flow_queues_in_up_what_seed_004_measured(cc: str, low: float, h
 def test_two_bbr3_flows_queue_what_seed_004_figure_8_shows(
     rate_mbit: int, rtt_ms: int, buffer: float, least: float
 ) -> None:
-    raw = simulate(
-        duration="30s", sample_interval="100ms",
-        path={"rate": f"{rate_mbit}mbit", "rtt": f"{rtt_ms}ms", "buffer": f"{buffer}bdp"},
-        flow=[{"cc": "bbr3-linux", "count": 2}],
-    )  # fmt: skip
-    settled = column(raw, "queue_samples", "t_us") > 5e6
-    queue_bytes = column(raw, "queue_samples", "queue_bytes")[settled]
-    median = np.median(queue_bytes) * 8 / (rate_mbit * 1e6) / (rtt_ms / 1e3)
-    assert median > least
+    # A contest is one draw: in 1 BDP at 100 Mbit/s and 10 ms six of them have 0.48 to 0.63.
+    medians = []
+    for seed in range(1, 4 if rate_mbit == 100 else 2):
+        raw = simulate(
+            duration="30s", sample_interval="100ms", seed=seed, start_spread="5ms",
+            path={"rate": f"{rate_mbit}mbit", "rtt": f"{rtt_ms}ms", "buffer": f"{buffer}bdp"},
+            flow=[{"cc": "bbr3-linux", "count": 2}],
+        )  # fmt: skip
+        settled = column(raw, "queue_samples", "t_us") > 5e6
+        medians.append(np.median(column(raw, "queue_samples", "queue_bytes")[settled]))
+    mean = np.mean(medians) * 8 / (rate_mbit * 1e6) / (rtt_ms / 1e3)
+    assert mean > least
 
 
 def test_runs_repeat_to_the_byte_and_seeds_differ() -> None:

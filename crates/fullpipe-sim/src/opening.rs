@@ -129,15 +129,20 @@ impl Simulation<'_> {
                 let opened = handshake.client.on_syn_ack(now_ns, opening);
                 let ack = Client::answer(now_ns, opening, window_bytes);
                 self.send_opening(flow, Way::Forward, ack);
-                if let (Some(opened), Way::Forward) = (opened, sends) {
-                    self.established(flow, &opened);
+                match (opened, sends) {
+                    (Some(opened), Way::Forward) => self.established(flow, &opened),
+                    (Some(opened), Way::Reverse) => self.accepts_data(flow, &opened),
+                    (None, _) => {}
                 }
             }
             Opening::Ack { .. } => {
                 let opened = handshake.server.on_ack(now_ns, opening);
                 match (opened, sends) {
                     (Some(opened), Way::Reverse) => self.established(flow, &opened),
-                    (Some(opened), Way::Forward) => self.page_accepted(flow, &opened),
+                    (Some(opened), Way::Forward) => {
+                        self.accepts_data(flow, &opened);
+                        self.page_accepted(flow, &opened);
+                    }
                     (None, _) => {}
                 }
             }
@@ -151,6 +156,13 @@ impl Simulation<'_> {
             true => connection.receiver.window_bytes(),
             false => SENDERS_WINDOW_BYTES,
         }
+    }
+
+    /// The end that receives the data knows that the connection is open; of what was sent again there
+    /// is no RTT (tcp_synack_rtt_meas()).
+    fn accepts_data(&mut self, flow: usize, opened: &Opened) {
+        let rtt_ns = (opened.retransmissions == 0).then_some(opened.rtt_ns);
+        self.connections[flow].receiver.establish(rtt_ns);
     }
 
     fn established(&mut self, flow: usize, opened: &Opened) {

@@ -17,6 +17,9 @@ const MAX_QUICKACKS: u32 = 16;
 const DUPACK_THRESHOLD: u32 = 3;
 /// sysctl tcp_comp_sack_delay_ns and tcp_comp_sack_nr.
 const COMPRESSION_NS: u64 = NS_PER_MS;
+/// Its timer may be late by so much (sysctl tcp_comp_sack_slack_ns), and is where nothing else wakes
+/// the processor.
+const COMPRESSION_SLACK_NS: u64 = NS_PER_MS / 10;
 const COMPRESSION_COUNT: u32 = 44;
 /// Retransmission timeout before any sample (RFC 6298), of which a fifth is Linux's least deviation;
 /// and how often a closed socket repeats its FIN (sysctl tcp_orphan_retries).
@@ -106,6 +109,8 @@ pub struct Receiver {
     end: Option<u32>,
     closing: Closing,
     rtt_ns: u64,
+    /// The handshake's, the only one that who sends no data has (tp->srtt_us).
+    opening_rtt_ns: u64,
     window_bytes: u64,
     /// How far the window may grow (window_clamp).
     clamp_bytes: u64,
@@ -176,6 +181,7 @@ impl Receiver {
                 is_done: false,
             },
             rtt_ns: 0,
+            opening_rtt_ns: u64::MAX,
             window_bytes,
             clamp_bytes: config.window_bytes.unwrap_or(INITIAL_CLAMP_BYTES),
             space_bytes: 10 * u64::from(config.mss_bytes),
@@ -545,7 +551,9 @@ impl Receiver {
             return true;
         }
         if self.compression_at_ns == NEVER_NS {
-            self.compression_at_ns = now_ns + COMPRESSION_NS.min(self.rtt_ns / 20);
+            let rtt_ns = self.rtt_ns.min(self.opening_rtt_ns);
+            self.compression_at_ns =
+                now_ns + COMPRESSION_NS.min(rtt_ns / 20) + COMPRESSION_SLACK_NS;
         }
         false
     }
@@ -590,6 +598,11 @@ impl Receiver {
         self.aggregate_at_ns = NEVER_NS;
         self.compressed = 0;
         ack
+    }
+
+    /// The handshake is done; its RTT, if it was measured.
+    pub fn establish(&mut self, rtt_ns: Option<u64>) {
+        self.opening_rtt_ns = rtt_ns.unwrap_or(u64::MAX);
     }
 
     fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
