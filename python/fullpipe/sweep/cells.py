@@ -35,7 +35,7 @@ from fullpipe.sweep.worker import Run
 
 #: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
 #: work and size groups; estimates for people come from trials (estimate.py).
-PACKET_S, _RUN_S, _FLOW_S = 2.5e-7, 4e-4, 1e-4
+PACKET_S, _RUN_S, _FLOW_S = 1.5e-7, 5e-5, 3e-5
 #: Kins that are planned together.
 _AT_ONCE = 32
 #: A simulated second on the virtual machine: at rest, and a packet.
