@@ -1,10 +1,11 @@
 """The simulator and the virtual machine as distributions, cell by cell.
 
 The cells are those of `experiments/agreement.toml` (every algorithm alone, two equal flows, one
-beside CUBIC). Each is run with several seeds on both engines; starts spread by 5 ms, so that seeds
-draw from the contest and not from one start; the simulator tells congestion controls what a
-stock kernel does (its newest TCP, whose rules for bursts Debian's 6.12.117 has too), and its hosts
-work as long for a packet and an ACK as the machine's do. `--draw`
+beside CUBIC). Each is run with several seeds on both engines; starts spread by 5 ms and round trips
+by one packet's time (each seed has one of its own, the same on both), so that seeds draw from the
+contest, and not from one start and one phase (`--exact`: of one phase); the simulator tells
+congestion controls what a stock kernel does (its newest TCP, whose rules for bursts Debian's
+6.12.117 has too), and its hosts work as long for a packet and an ACK as the machine's do. `--draw`
 takes so many of the cells, the first of one fixed random order. Share, median queueing delay,
 utilisation and loss are each tested for equality of their distributions (energy distance,
 permutations), the false discovery rate of all tests together controlled at 0.05. A rejected test
@@ -15,7 +16,7 @@ target.
 Usage, from the checkout:
 
     bench_agreement.py measure vm|sim FILE [--cells AXIS=VALUE,... ...] [--draw N]
-        [--seeds 10] [--seconds S]
+        [--seeds 10] [--seconds S] [--exact]
     bench_agreement.py compare SIM VM [--markdown]
 
 `measure` adds one line of JSON a run to FILE, which is of one build, and leaves out what it has.
@@ -29,7 +30,7 @@ import random
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ from fullpipe.experiments.catalogue import default_folder, load_entry
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.grid import Cell, cells_of
 from fullpipe.experiments.measure import measure
+from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.statistics.distributions import Equality, equality, rejected
 
@@ -53,6 +55,8 @@ PERMUTATIONS = 9999
 #: What the simulator is told of the machine: the facts of a stock kernel, and the work of its
 #: hosts, which was measured apart from any cell (docs/agreement.md).
 MACHINE = {"cc_facts": "stock", "packet_cost": "11us", "ack_cost": "10us"}
+#: What a packet of the bottleneck's takes on the wire, bytes.
+WIRE_BYTES = 1514
 #: Of a duration that was asked for, what is left out.
 WARMUP = 1 / 3
 DRAW_SEED = 13
@@ -111,7 +115,8 @@ def run(options: argparse.Namespace) -> None:
             label += f", {options.seconds} s"
         for seed in range(1, options.seeds + 1):
             if (label, seed) not in have:
-                jobs.append((label, {**document, "seed": seed}))
+                drawn = {} if options.exact else phase(document, f"{label} {seed}")
+                jobs.append((label, {**document, "seed": seed, "path": document["path"] | drawn}))
 
     def one(job: tuple[str, dict[str, Any]]) -> None:
         label, document = job
@@ -130,6 +135,20 @@ def run(options: argparse.Namespace) -> None:
         for number, _ in enumerate(pool.map(one, jobs), 1):
             print(f"\r{number} of {len(jobs)} runs", end="", file=sys.stderr)
     print(file=sys.stderr)
+
+
+def phase(document: Mapping[str, Any], drawn_by: str) -> dict[str, str]:
+    """Keys of a run's path: a round trip up to one packet's time longer than the cell's, with the
+    cell's buffer in bytes. Where ACKs that come a round trip after a departure fall between
+    departures decides who finds a full queue (Floyd and Jacobson, "On traffic phase effects in
+    packet-switched gateways", 1992), and no two engines, as no two networks, agree to the
+    microsecond."""
+    path = resolve(make_scenario(dict(document)))["path"]
+    packet_ns = 8 * WIRE_BYTES * 10**9 / path["rate_bps"]
+    more_ns = random.Random(drawn_by).uniform(0, packet_ns)
+    rtt_us = round((path["forward_delay_ns"] + path["reverse_delay_ns"] + more_ns) / 1000)
+    limit = path["qdisc"]["limit_bytes"]
+    return {"rtt": f"{rtt_us}us"} | ({"buffer": f"{limit}B"} if limit else {})
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -239,6 +258,9 @@ def main() -> None:
     verb.add_argument("--draw", type=int, help="so many of them, drawn at random")
     verb.add_argument("--seeds", type=int, default=10)
     verb.add_argument("--seconds", type=int, help="a third of it warm-up; else the catalogue's")
+    verb.add_argument(
+        "--exact", action="store_true", help="the cells' own round trips to all seeds"
+    )
     verb.add_argument("--jobs", type=int, default=1)
     verb.set_defaults(do=run)
     verb = verbs.add_parser("compare")

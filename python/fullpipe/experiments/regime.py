@@ -8,10 +8,17 @@ from __future__ import annotations
 from fullpipe.damage import resolve_damage
 from fullpipe.scenario import Scenario
 
-#: docs/fidelity.md, "The regime that these checks cover", and docs/agreement.md.
-RATES_BPS = (10 * 10**6, 100 * 10**6)
-RTTS_NS = (10 * 10**6, 100 * 10**6)
-QDISCS = ("fifo", "fq_codel")
+_MBIT, _MS = 10**6, 10**6
+#: Discipline -> least and greatest rate (bit/s) and base RTT (ns) of what was compared:
+#: docs/fidelity.md, docs/agreement.md and, for all but the first two, docs/queues.md.
+HELD = {
+    "fifo": ((10 * _MBIT, 340 * _MBIT), (3 * _MS // 2, 100 * _MS)),
+    "fq_codel": ((10 * _MBIT, 100 * _MBIT), (10 * _MS, 100 * _MS)),
+    **dict.fromkeys(
+        ("cake", "pie", "fq_pie", "sfq", "tbf", "prio"),
+        ((10 * _MBIT, 20 * _MBIT), (10 * _MS, 40 * _MS)),
+    ),
+}
 
 
 def beyond(scenario: Scenario) -> str:
@@ -30,13 +37,14 @@ def beyond(scenario: Scenario) -> str:
             return "ECN"
         if link.reverse.rate is not None:
             return "traffic both ways"
-    rtts = [path.rtt if flow.rtt is None else flow.rtt for flow in scenario.flow]
-    if not RATES_BPS[0] <= path.rate <= RATES_BPS[1]:
-        return "a rate outside 10 to 100 Mbit/s"
-    if not all(RTTS_NS[0] <= rtt <= RTTS_NS[1] for rtt in rtts):
-        return "an RTT outside 10 to 100 ms"
-    if path.qdisc not in QDISCS:
+    if path.qdisc not in HELD:
         return f"qdisc {path.qdisc}"
+    (low_bps, high_bps), (low_ns, high_ns) = HELD[path.qdisc]
+    if not low_bps <= path.rate <= high_bps:
+        return f"{path.qdisc} at a rate outside {low_bps // _MBIT} to {high_bps // _MBIT} Mbit/s"
+    rtts = [path.rtt if flow.rtt is None else flow.rtt for flow in scenario.flow]
+    if not all(low_ns <= rtt <= high_ns for rtt in rtts):
+        return f"{path.qdisc} at an RTT outside {low_ns / _MS:g} to {high_ns / _MS:g} ms"
     if path.jitter or any(flow.jitter for flow in scenario.flow):
         return "jitter"
     if path.ecn or path.loss_marks or any(flow.ecn for flow in scenario.flow):
