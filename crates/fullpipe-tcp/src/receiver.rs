@@ -29,6 +29,10 @@ const FIN_RETRIES: u32 = 8;
 const INITIAL_WINDOW_BYTES: u64 = 65_536;
 /// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
 const INITIAL_CLAMP_BYTES: u64 = 131_072 * 1448 / 2304;
+/// What timestamps take of a segment: windows grow by the MSS that was announced (advmss).
+const TIMESTAMPS_BYTES: u64 = 12;
+/// Fragments of a buffer to which others were added (MAX_SKB_FRAGS), each a packet's.
+const MAX_FRAGMENTS: u32 = 17;
 
 /// No timer runs.
 const NEVER_NS: u64 = u64::MAX;
@@ -80,6 +84,8 @@ pub struct Receiver {
     /// What must be acknowledged before the packet that is being taken in.
     earlier: Option<Ack>,
     delivered_bytes: u64,
+    /// Those of them that wait beyond a hole, which nobody has read; short packets leave it as full ones.
+    beyond_bytes: u64,
     /// What the last ACK acknowledged (rcv_wup).
     acked_next: u32,
     /// The next answer must not wait (ICSK_ACK_NOW).
@@ -108,6 +114,8 @@ pub struct Receiver {
     /// One past the sender's FIN, once that is known.
     end: Option<u32>,
     closing: Closing,
+    /// The last timestamp of its own that came back (rcv_rtt_last_tsecr).
+    echoed_ms: u64,
     rtt_ns: u64,
     /// The handshake's, the only one that who sends no data has (tp->srtt_us).
     opening_rtt_ns: u64,
@@ -180,11 +188,13 @@ impl Receiver {
                 timer_ns: NEVER_NS,
                 is_done: false,
             },
+            echoed_ms: 0,
             rtt_ns: 0,
             opening_rtt_ns: u64::MAX,
             window_bytes,
+            beyond_bytes: 0,
             clamp_bytes: config.window_bytes.unwrap_or(INITIAL_CLAMP_BYTES),
-            space_bytes: 10 * u64::from(config.mss_bytes),
+            space_bytes: 10 * (u64::from(config.mss_bytes) + TIMESTAMPS_BYTES),
             space_from_bytes: 0,
             space_since_ns: 0,
             config,
@@ -250,6 +260,9 @@ impl Receiver {
         }
         self.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
+        let read_bytes = self.delivered_bytes - self.beyond_bytes
+            + u64::from(data.payload_bytes)
+            + self.bytes_added_to(data.number);
         let is_duplicate = !self.take(data);
         if is_duplicate {
             self.duplicate = Some(Block {
@@ -266,7 +279,9 @@ impl Receiver {
         let is_short = data.payload_bytes < self.config.mss_bytes;
         self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
         self.event_data(now_ns);
-        self.adjust_space(now_ns);
+        if in_order {
+            self.adjust_space(now_ns, read_bytes);
+        }
         if self.config.aggregation_ns > 0 && self.gathers(in_order, data) {
             if self.aggregate_at_ns == NEVER_NS {
                 self.aggregate_at_ns = now_ns + self.config.aggregation_ns;
@@ -363,6 +378,18 @@ impl Receiver {
         self.take_beyond(data)
     }
 
+    /// Payload behind a packet that is then in one buffer with it (tcp_ofo_queue(), tcp_try_coalesce()).
+    fn bytes_added_to(&self, number: u32) -> u64 {
+        let packets = match self.beyond.first() {
+            Some(block) if block.start == number + 1 => block.end - block.start,
+            _ => 0,
+        };
+        match packets < MAX_FRAGMENTS {
+            true => u64::from(packets) * u64::from(self.config.mss_bytes),
+            false => 0,
+        }
+    }
+
     /// What was expected has come: what waited for it has, too.
     #[inline(never)]
     fn fill_hole(&mut self) {
@@ -371,7 +398,13 @@ impl Receiver {
             .first()
             .is_some_and(|block| block.start == self.next)
         {
-            self.next = self.beyond.remove(0).end;
+            let filled = self.beyond.remove(0);
+            self.next = filled.end;
+            let bytes = u64::from(filled.end - filled.start) * u64::from(self.config.mss_bytes);
+            self.beyond_bytes = match self.beyond.is_empty() {
+                true => 0,
+                false => self.beyond_bytes.saturating_sub(bytes),
+            };
             // RFC 5681 section 4.2: an ACK that fills the last hole goes at once.
             self.urgent = self.beyond.is_empty();
         }
@@ -420,6 +453,7 @@ impl Receiver {
         self.recent.insert(0, block);
         self.recent.truncate(MAX_BLOCKS + 1);
         self.delivered_bytes += u64::from(data.payload_bytes);
+        self.beyond_bytes += u64::from(data.payload_bytes);
         true
     }
 
@@ -448,9 +482,13 @@ impl Receiver {
     fn grow_window(&mut self) {
         let room_bytes = self.clamp_bytes.saturating_sub(self.window_bytes);
         if room_bytes > 0 {
-            self.window_bytes += room_bytes.min(2 * u64::from(self.config.mss_bytes));
+            self.window_bytes += room_bytes.min(2 * self.announced_mss_bytes());
             self.quick |= 1;
         }
+    }
+
+    fn announced_mss_bytes(&self) -> u64 {
+        u64::from(self.config.mss_bytes) + TIMESTAMPS_BYTES
     }
 
     fn quickacks(&self) -> u32 {
@@ -605,39 +643,47 @@ impl Receiver {
         self.opening_rtt_ns = rtt_ns.unwrap_or(u64::MAX);
     }
 
+    /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
     fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
-        if data.echo_ns > 0 && !data.is_retransmission {
-            // An average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum
-            // would starve a flow whose own window fills a deep buffer.
-            let sample_ns = now_ns.saturating_sub(data.echo_ns);
-            self.rtt_ns = match self.rtt_ns {
-                0 => sample_ns,
-                smoothed_ns => smoothed_ns - smoothed_ns / 8 + sample_ns / 8,
-            };
+        let echo_ms = data.echo_ns / NS_PER_MS;
+        if data.echo_ns == 0 || echo_ms == self.echoed_ms {
+            return;
         }
+        self.echoed_ms = echo_ms;
+        if data.payload_bytes < self.config.mss_bytes {
+            return;
+        }
+        // An average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum
+        // would starve a flow whose own window fills a deep buffer.
+        let sample_ns = (now_ns / NS_PER_MS).saturating_sub(echo_ms).max(1) * NS_PER_MS;
+        self.rtt_ns = match self.rtt_ns {
+            0 => sample_ns,
+            smoothed_ns => smoothed_ns - smoothed_ns / 8 + sample_ns / 8,
+        };
     }
 
-    /// tcp_rcv_space_adjust(): once an RTT, offer twice what arrived in it, and more while it
-    /// grows, so that the window never stops a sender in slow start.
-    fn adjust_space(&mut self, now_ns: u64) {
+    /// tcp_rcv_space_adjust(): once an RTT, as the application reads, offer twice what it read in it,
+    /// and more while that grows, so that the window never stops a sender in slow start. It is asked
+    /// after each buffer that is read: of what a filled hole lets be read at once only the first counts
+    /// for this RTT, the others for the next. `read_bytes`: all that was read, that one included.
+    fn adjust_space(&mut self, now_ns: u64, read_bytes: u64) {
         if self.config.window_bytes.is_some() {
             return;
         }
-        let mss = u64::from(self.config.mss_bytes);
         let half_bytes = self.config.rmem_max_bytes / 2;
         if self.rtt_ns == 0 || now_ns - self.space_since_ns < self.rtt_ns {
             return;
         }
-        let copied = self.delivered_bytes - self.space_from_bytes;
+        let copied = read_bytes.saturating_sub(self.space_from_bytes);
         if copied > self.space_bytes {
-            let mut window = 2 * copied + 16 * mss;
+            let mut window = 2 * copied + 16 * self.announced_mss_bytes();
             let grow = u128::from(window) * u128::from(copied - self.space_bytes)
                 / u128::from(self.space_bytes.max(1));
             window = window.saturating_add(2 * u64::try_from(grow).unwrap_or(half_bytes));
             self.clamp_bytes = self.clamp_bytes.max(window.min(half_bytes));
             self.space_bytes = copied;
         }
-        self.space_from_bytes = self.delivered_bytes;
+        self.space_from_bytes = read_bytes;
         self.space_since_ns = now_ns;
     }
 }

@@ -401,3 +401,55 @@ fn autotuning_ends_at_half_of_the_buffer() {
     let offered = windows(small, |round| 10 << round, 10);
     assert_eq!(*offered.last().unwrap(), 1 << 19);
 }
+
+/// What is offered after 10 packets, after `beyond` of the next round trip that a hole holds back,
+/// after the round trip that begins with the missing one, and after the one that follows.
+fn windows_around_a_hole(beyond: u32) -> [u64; 4] {
+    let mut receiver = Receiver::new(config());
+    let mut round = |at_ms: u64, numbers: std::ops::Range<u32>| {
+        let now_ns = START + at_ms * MS;
+        for number in numbers {
+            let packet = Data {
+                echo_ns: now_ns - 40 * MS,
+                ..data(number, now_ns)
+            };
+            receiver.on_data(now_ns, &packet);
+        }
+        receiver.window_bytes()
+    };
+    let end = 11 + beyond;
+    let first = round(0, 0..10);
+    let held_back = round(40, 11..end);
+    round(80, 10..11);
+    [
+        first,
+        held_back,
+        round(80, end..end + 10),
+        round(120, end + 10..end + 150),
+    ]
+}
+
+#[test]
+fn what_waits_beyond_a_hole_counts_for_autotuning_when_it_is_read() {
+    // tcp_rcv_space_adjust() counts copied_seq, and is asked after each buffer that is read: of a long
+    // run beyond the hole (MAX_SKB_FRAGS) the packet before it stays apart, and ends the round trip.
+    let clamp_bytes = 82_375;
+    let [_, held_back, filled, next] = windows_around_a_hole(50);
+    assert!(held_back <= clamp_bytes && filled <= clamp_bytes);
+    assert!(next > 2 * 50 * u64::from(MSS));
+}
+
+#[test]
+fn a_short_run_beyond_a_hole_is_read_with_the_packet_that_fills_it() {
+    let [_, held_back, filled, _] = windows_around_a_hole(12);
+    assert!(held_back <= 82_375 && filled > 82_375);
+}
+
+#[test]
+fn a_window_grows_by_twice_the_mss_that_was_announced() {
+    // tcp_grow_window(): 2 * advmss, which timestamps take nothing of.
+    let mut receiver = Receiver::new(config());
+    let before = receiver.window_bytes();
+    receiver.on_data(START, &data(0, START));
+    assert_eq!(receiver.window_bytes() - before, 2 * 1460);
+}
