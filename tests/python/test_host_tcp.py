@@ -11,7 +11,7 @@ from fullpipe.scenario import Scenario, make_scenario
 
 def beside_reno(**host: str) -> Scenario:
     return make_scenario({
-        "duration": "10s", "path": {"rate": "10mbit", "rtt": "40ms", "buffer": "1bdp"},
+        "duration": "10s", "path": {"rate": "10mbit", "rtt": "10ms", "buffer": "0.5bdp"},
         "host": host, "flow": [{"cc": "bbr2"}, {"cc": "reno"}],
     })  # fmt: skip
 

@@ -29,7 +29,8 @@ const FIN_RETRIES: u32 = 8;
 const INITIAL_WINDOW_BYTES: u64 = 65_536;
 /// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
 const INITIAL_CLAMP_BYTES: u64 = 131_072 * 1448 / 2304;
-/// What timestamps take of a segment: windows grow by the MSS that was announced (advmss).
+/// What timestamps take of a segment, and who was connected to takes of advmss only after it has set up
+/// its buffer (tcp_rcv_state_process(), tcp_init_buffer_space()).
 const TIMESTAMPS_BYTES: u64 = 12;
 /// Fragments of a buffer to which others were added (MAX_SKB_FRAGS), each a packet's.
 const MAX_FRAGMENTS: u32 = 17;
@@ -482,13 +483,9 @@ impl Receiver {
     fn grow_window(&mut self) {
         let room_bytes = self.clamp_bytes.saturating_sub(self.window_bytes);
         if room_bytes > 0 {
-            self.window_bytes += room_bytes.min(2 * self.announced_mss_bytes());
+            self.window_bytes += room_bytes.min(2 * u64::from(self.config.mss_bytes));
             self.quick |= 1;
         }
-    }
-
-    fn announced_mss_bytes(&self) -> u64 {
-        u64::from(self.config.mss_bytes) + TIMESTAMPS_BYTES
     }
 
     fn quickacks(&self) -> u32 {
@@ -639,8 +636,9 @@ impl Receiver {
     }
 
     /// The handshake is done; its RTT, if it was measured.
-    pub fn establish(&mut self, rtt_ns: Option<u64>) {
+    pub fn establish(&mut self, now_ns: u64, rtt_ns: Option<u64>) {
         self.opening_rtt_ns = rtt_ns.unwrap_or(u64::MAX);
+        self.space_since_ns = now_ns;
     }
 
     /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
@@ -676,7 +674,7 @@ impl Receiver {
         }
         let copied = read_bytes.saturating_sub(self.space_from_bytes);
         if copied > self.space_bytes {
-            let mut window = 2 * copied + 16 * self.announced_mss_bytes();
+            let mut window = 2 * copied + 16 * u64::from(self.config.mss_bytes);
             let grow = u128::from(window) * u128::from(copied - self.space_bytes)
                 / u128::from(self.space_bytes.max(1));
             window = window.saturating_add(2 * u64::try_from(grow).unwrap_or(half_bytes));
