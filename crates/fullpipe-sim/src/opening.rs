@@ -162,7 +162,9 @@ impl Simulation<'_> {
     /// is no RTT (tcp_synack_rtt_meas()).
     fn accepts_data(&mut self, flow: usize, opened: &Opened) {
         let rtt_ns = (opened.retransmissions == 0).then_some(opened.rtt_ns);
-        self.connections[flow].receiver.establish(self.now_ns, rtt_ns);
+        self.connections[flow]
+            .receiver
+            .establish(self.now_ns, rtt_ns);
     }
 
     fn established(&mut self, flow: usize, opened: &Opened) {
