@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiment_entries import CATALOGUE, of_catalogue
+from fullpipe.plan import resolve
 
 #: What the papers number: figures, tables.
 NUMBERED = {"003": ({2, 3, 4, 5, 6}, set()), "004": (set(range(1, 16)), {"I"})}
@@ -48,3 +49,12 @@ def test_published_table_one_is_the_papers_48_ratios() -> None:
     for buffer, total in sums.items():
         row = [v for p in entry.published if p.at["buffer"] == buffer for v in p.values]
         assert sum(row) == pytest.approx(total)
+
+
+def test_a_cell_of_a_paper_has_its_kernels_tcp_only_where_an_engine_has_none_of_its_own() -> None:
+    (entry,) = (of_catalogue(p) for p in CATALOGUE if p.stem == "seed003_fig3_share_bbr2")
+    [cell, *_] = entry.cells("default")
+    assert resolve(cell.on("sim").scenario)["host"]["tcp"] == "5.13"
+    hosts = resolve(cell.on("vm").scenario)["host"]
+    assert hosts == {k: v for k, v in resolve(cell.scenario)["host"].items() if k != "tcp"}
+    assert "tcp" not in cell.on("live").document["host"]

@@ -1,12 +1,13 @@
 """A grid of scenarios: axes with explicit values, and templates that they fill
-(`fullpipe.sweep.templates`). Knows nothing of metrics or engines.
+(`fullpipe.sweep.templates`). Knows nothing of metrics, and of engines only whether they have a
+kernel.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ class Cell:
     def label(self) -> str:
         """The values in the order of the axes, such as `rate 100mbit, n 4`."""
         return ", ".join(f"{name} {value}" for name, value in self.axes.items()) or "the only cell"
+
+    def on(self, engine: str) -> Cell:
+        """The cell as an engine runs it: one with a kernel has that kernel's TCP, whichever the
+        simulator's hosts have."""
+        host = self.document.get("host", {})
+        if engine == "sim" or "tcp" not in host:
+            return self
+        own = {key: value for key, value in host.items() if key != "tcp"}
+        document = {**self.document, "host": own}
+        return replace(self, document=document, scenario=make_scenario(document))
 
 
 def cells_of(

@@ -158,6 +158,7 @@ def _asked(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list
 
 def job_of(entry: Entry, store: Store, engine_name: str, cell: Cell, index: int) -> Job:
     """A run of a cell: that of the seed that lies so far behind the scenario's."""
+    cell = cell.on(engine_name)
     scenario = cell.scenario.repeated()
     seed = scenario.seed + index
     plan = resolve(scenario, seed)
@@ -198,7 +199,7 @@ def _unable(entry: Entry, engine_name: str, size: Size) -> str:
     try:
         runs = engine(engine_name)
         for cell in entry.cells(size):
-            runs.check(resolve(cell.scenario))
+            runs.check(resolve(cell.on(engine_name).scenario))
     except ModuleNotFoundError:
         return f"engine {engine_name} is not part of this installation"
     except (UserError, RunError) as error:
