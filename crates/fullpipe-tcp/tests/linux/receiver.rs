@@ -237,12 +237,10 @@ fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
     assert_eq!(receiver.delivered_bytes(), 35 * u64::from(MSS));
 }
 
-#[test]
-fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
-    // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: each 5 % of the RTT, at most 1 ms, or 44 packets; and
-    // tcp_comp_sack_slack_ns, a tenth of a millisecond, where nothing else wakes the processor.
+/// A receiver with packets 0..40 whose RTT samples were of 100 ms, so that 5 % is more than a
+/// millisecond, and which owes no ACK; and the time.
+fn with_rtt_of_100_ms() -> (Receiver, u64) {
     let (mut receiver, now_ns) = settled(fixed(), 32);
-    // RTT samples of 100 ms, so that 5 % is more than a millisecond.
     for number in 32..40 {
         let echo = Data {
             echo_ns: now_ns - 100 * MS,
@@ -251,7 +249,14 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
         receiver.on_data(now_ns, &echo);
     }
     receiver.on_timer(now_ns + 40 * MS);
-    let now_ns = now_ns + 50 * MS;
+    (receiver, now_ns + 50 * MS)
+}
+
+#[test]
+fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
+    // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: each 5 % of the RTT, at most 1 ms, or 44 packets; and
+    // tcp_comp_sack_slack_ns, a tenth of a millisecond, where nothing else wakes the processor.
+    let (mut receiver, now_ns) = with_rtt_of_100_ms();
     let at_once = (41..44).filter(|&n| receiver.on_data(now_ns, &data(n, now_ns)).is_some());
     assert_eq!(at_once.count(), 3);
     assert!((44..80).all(|n| receiver.on_data(now_ns, &data(n, now_ns)).is_none()));
@@ -264,17 +269,8 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
 #[test]
 fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longer() {
     // __tcp_ack_snd_check(): the smaller of what data say and of tp->srtt_us.
-    let (mut receiver, now_ns) = settled(fixed(), 32);
+    let (mut receiver, now_ns) = with_rtt_of_100_ms();
     receiver.establish(START, Some(10 * MS));
-    for number in 32..40 {
-        let echo = Data {
-            echo_ns: now_ns - 100 * MS,
-            ..data(number, now_ns)
-        };
-        receiver.on_data(now_ns, &echo);
-    }
-    receiver.on_timer(now_ns + 40 * MS);
-    let now_ns = now_ns + 50 * MS;
     for number in 41..45 {
         receiver.on_data(now_ns, &data(number, now_ns));
     }
