@@ -261,9 +261,10 @@ impl Receiver {
         }
         self.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
-        let read_bytes = self.delivered_bytes - self.beyond_bytes
-            + u64::from(data.payload_bytes)
-            + self.bytes_added_to(data.number);
+        let read_bytes = match self.beyond.is_empty() {
+            true => self.delivered_bytes + u64::from(data.payload_bytes),
+            false => self.read_across(data),
+        };
         let is_duplicate = !self.take(data);
         if is_duplicate {
             self.duplicate = Some(Block {
@@ -379,16 +380,19 @@ impl Receiver {
         self.take_beyond(data)
     }
 
-    /// Payload behind a packet that is then in one buffer with it (tcp_ofo_queue(), tcp_try_coalesce()).
-    fn bytes_added_to(&self, number: u32) -> u64 {
-        let packets = match self.beyond.first() {
-            Some(block) if block.start == number + 1 => block.end - block.start,
+    /// All that is read with a packet that fills a hole: what follows it is then in one buffer with it
+    /// (tcp_ofo_queue(), tcp_try_coalesce()), unless it is too long for that.
+    #[inline(never)] // holes are rare
+    fn read_across(&self, data: &Data) -> u64 {
+        let followers = match self.beyond.first() {
+            Some(block) if block.start == data.number + 1 => block.end - block.start,
             _ => 0,
         };
-        match packets < MAX_FRAGMENTS {
-            true => u64::from(packets) * u64::from(self.config.mss_bytes),
+        let added = match followers < MAX_FRAGMENTS {
+            true => u64::from(followers) * u64::from(self.config.mss_bytes),
             false => 0,
-        }
+        };
+        self.delivered_bytes - self.beyond_bytes + u64::from(data.payload_bytes) + added
     }
 
     /// What was expected has come: what waited for it has, too.

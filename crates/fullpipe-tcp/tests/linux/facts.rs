@@ -114,12 +114,9 @@ fn a_sack_of_a_bursts_first_part_has_the_whole_bursts_flight_where_what_comes_be
             sender.on_ack(START + RTT, &sack(0, START, &[(2, end)]));
         }
         let told = told.lock().unwrap();
-        let acks: Vec<&Told> = told
-            .iter()
-            .filter(|one| matches!(one, Told::Ack(..)))
-            .collect();
-        let flights = acks.iter().map(|one| match one {
-            Told::Ack(flight, _) | Told::Lost(flight, _) => *flight,
+        let flights = told.iter().filter_map(|one| match one {
+            Told::Ack(flight, _) => Some(*flight),
+            Told::Lost(..) => None,
         });
         // Of what is left of a part that was shifted, Google's tcp_shifted_skb() takes the part away.
         let fourth = if facts == CcFacts::Google { 5 } else { 6 };
