@@ -177,6 +177,8 @@ def host(scenario: Scenario) -> dict[str, Any]:
             **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
             **({"work": {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}}
                if host.packet_cost or host.ack_cost else {}),
+            **({"reader_pauses": {"every_ns": host.reader_pause_every, "for_ns": host.reader_pause}}
+               if host.reader_pause else {}),
         },
     }  # fmt: skip
 

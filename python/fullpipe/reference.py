@@ -49,6 +49,8 @@ ENGINES: dict[str, str] = {
     "host.receive_aggregation": "sim; vm, live: 0",
     "host.packet_cost": "sim; vm, live: 0",
     "host.ack_cost": "sim; vm, live: 0",
+    "host.reader_pause": "sim; vm, live: 0",
+    "host.reader_pause_every": "sim",
 }
 #: Examples that say more than a default or a type.
 EXAMPLES: dict[str, Any] = {

@@ -438,6 +438,20 @@ class Host(Part):
     ack_cost: Time = Field(
         0, le=10**9, description="work for an ACK, of the host that makes it and the one it reaches"
     )
+    reader_pause: Time = Field(
+        0, description="other processes keep those who read from the processor for so long each "
+        "time: what nobody has read is not acknowledged; 0: never"
+    )  # fmt: skip
+    reader_pause_every: Time = Field(
+        100 * 10**6, description="how often, beginning at a time drawn from the seed"
+    )
+
+    @model_validator(mode="after")
+    def _reads_at_times(self) -> Self:
+        if self.reader_pause and self.reader_pause >= self.reader_pause_every:
+            every = units.format_time(self.reader_pause_every)
+            raise ValueError(f"reader_pause: must be less than reader_pause_every, {every}")
+        return self
 
 
 class CcTable(Part):

@@ -1,4 +1,5 @@
-"""What packets cost the hosts that receive them, against the rates that a processor allows."""
+"""What packets cost the hosts that receive them, and readers that are kept away, against the rates
+that a processor allows and what a link carries meanwhile."""
 
 from __future__ import annotations
 
@@ -70,3 +71,40 @@ def test_hosts_cost_nothing_unless_told_and_a_cost_is_a_time() -> None:
     for wrong in ("-1us", "2s", "fast"):
         with pytest.raises(UserError, match="packet_cost"):
             make_scenario({**document, "host": {"packet_cost": wrong}})
+
+
+def extra_acked_packets(folder: Path, host: dict[str, Any]) -> float:
+    """Median of what BBR says comes acknowledged at once beyond its bandwidth."""
+    scenario = make_scenario({
+        "duration": "6s", "path": {"rate": "100mbit", "rtt": "50ms", "buffer": "8bdp"},
+        "host": host, "flow": [{"cc": "bbr3-linux"}],
+    })  # fmt: skip
+    recording = run_scenario(scenario, "", [folder / "run"]).recordings[0]
+    samples = recording.table("cc_samples").to_pandas()
+    return float(samples[samples["t_us"] > 3e6]["extra_acked_packets"].median())
+
+
+def test_bbr_sees_what_the_link_carries_while_nobody_reads(tmp_path: Path) -> None:
+    without = extra_acked_packets(tmp_path / "there", {})
+    carried = 100e6 * 3e-3 / (8 * 1514)
+    away = extra_acked_packets(tmp_path / "away", {"reader_pause": "3ms"})
+    # A maximum over some rounds: of the packets that arrive in a pause one more or less.
+    assert carried - 1 <= away <= carried + without + 1
+
+
+def test_readers_that_are_away_cost_no_goodput_on_a_link_that_is_the_limit(tmp_path: Path) -> None:
+    flow = {"cc": "cubic"}
+    there = goodputs_mbps(tmp_path / "there", {}, flow)
+    away = goodputs_mbps(tmp_path / "away", {"reader_pause": "2ms"}, flow)
+    assert away == pytest.approx(there, rel=0.005)
+
+
+def test_a_reader_is_back_before_it_leaves_again() -> None:
+    document = {"duration": "5s", "path": PATH, "flow": [{"cc": "cubic"}]}
+    assert "reader_pauses" not in resolve(make_scenario(document))["host"]
+    host = {"reader_pause": "3ms", "reader_pause_every": "110ms"}
+    told = resolve(make_scenario({**document, "host": host}))["host"]["reader_pauses"]
+    assert told == {"every_ns": 110_000_000, "for_ns": 3_000_000}
+    for wrong in ({"reader_pause": "100ms"}, {"reader_pause": "1ms", "reader_pause_every": "1ms"}):
+        with pytest.raises(UserError, match="must be less than reader_pause_every, 1"):
+            make_scenario({**document, "host": wrong})

@@ -43,6 +43,11 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
+    if host.reader_pauses.is_some() {
+        return bad(
+            "host.reader_pause: for engine sim; --background-processes keeps a kernel busy".into(),
+        );
+    }
     if host.receive_aggregation_ns > 0 {
         return bad(
             "host.receive_aggregation: the receivers' ports have no GRO; values above 0 are for \

@@ -55,6 +55,8 @@ pub mod purpose {
     pub const PAGE_CC: u32 = 13;
     /// What packets of pages' connections cost the hosts, likewise.
     pub const PAGE_HOST: u32 = 14;
+    /// When those who read are kept from it.
+    pub const READER: u32 = 15;
     /// Backoff on a Wi-Fi channel.
     pub const WIFI_BACKOFF: u32 = 20;
     /// MPDUs lost on it.

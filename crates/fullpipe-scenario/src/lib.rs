@@ -22,7 +22,7 @@ pub use links::{Ends, Hosts, Link, Medium, Newcomer, Route, Wire};
 pub use plan::{
     AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, CcFacts,
     Direction, EcnKind, Flow, HostOptions, HostWork, Jitter, JitterShape, Loss, Pacing, Plan,
-    Probe, ProbeKind, Qdisc, TcpRules,
+    Probe, ProbeKind, Qdisc, ReaderPauses, TcpRules,
 };
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,

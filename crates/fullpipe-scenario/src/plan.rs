@@ -514,6 +514,9 @@ pub struct HostOptions {
     /// What packets cost those that receive them; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<HostWork>,
+    /// When those who read are kept from it; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader_pauses: Option<ReaderPauses>,
 }
 
 /// Work of a host's one processor for what TCP receives; what it cannot do at once waits.
@@ -524,6 +527,16 @@ pub struct HostWork {
     pub packet_ns: u64,
     /// An ACK, for the host that makes it and for the one that receives it.
     pub ack_ns: u64,
+}
+
+/// Other processes have the processor again and again, and those who read do not.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct ReaderPauses {
+    /// From the beginning of one to that of the next; longer than one is.
+    pub every_ns: u64,
+    /// How long one is.
+    pub for_ns: u64,
 }
 
 /// Who spaces packets out.

@@ -6,9 +6,11 @@ use std::collections::VecDeque;
 use std::io;
 
 use fullpipe_cc::{algorithm, flags, Controller};
-use fullpipe_net::{Host, Way};
+use fullpipe_net::{derive_seed, purpose, Host, Way};
 use fullpipe_scenario::{Direction, EcnKind, Flow, Pacing, PingRow, Plan};
-use fullpipe_tcp::{Ack, Data, Feedback, Receiver, ReceiverConfig, Run, Sender, SenderConfig};
+use fullpipe_tcp::{
+    Absences, Ack, Data, Feedback, Receiver, ReceiverConfig, Run, Sender, SenderConfig,
+};
 use fullpipe_workload::{Writer, Writing};
 
 use crate::applications::PageEnd;
@@ -623,6 +625,16 @@ pub(crate) struct Seeds {
     pub(crate) host: u64,
 }
 
+/// When those who read are away, of a run all at once: it is one machine that is busy.
+fn absences(plan: &Plan) -> Option<Absences> {
+    let pauses = plan.host.reader_pauses?;
+    let one_begins_ns = derive_seed(plan.seed, purpose::READER, 0) % pauses.every_ns;
+    Some(Absences {
+        pauses,
+        one_begins_ns,
+    })
+}
+
 /// A flow, not connected yet; `is_written`: its application writes when it likes. `Err` says why its
 /// congestion control cannot run.
 pub(crate) fn connection(
@@ -670,6 +682,7 @@ pub(crate) fn connection(
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
         low_water_bytes: plan.low_water_bytes(flow),
+        absences: absences(plan),
         aggregation_ns: host.receive_aggregation_ns,
         feedback,
     };

@@ -381,5 +381,9 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
     if plan.host.initial_cwnd_packets == 0 || plan.host.gso_max_segments == 0 {
         return bad("host.initial_cwnd_packets, host.gso_max_segments: must be above 0");
     }
+    let pauses = &plan.host.reader_pauses;
+    if pauses.is_some_and(|pauses| pauses.for_ns >= pauses.every_ns) {
+        return bad("host.reader_pauses: for_ns must be less than every_ns");
+    }
     Ok(())
 }

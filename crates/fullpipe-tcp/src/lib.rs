@@ -10,6 +10,7 @@ mod loss;
 mod opening;
 mod packet;
 mod rate;
+mod reader;
 mod receiver;
 mod recovery;
 mod reduction;
@@ -23,5 +24,6 @@ mod undo;
 
 pub use opening::{Client, Opened, Opening, Server};
 pub use packet::{Ack, Block, Data, Run, MAX_BLOCKS};
+pub use reader::Absences;
 pub use receiver::{Feedback, Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig, SenderEvent, Totals};

@@ -7,6 +7,7 @@
 use fullpipe_scenario::{AckPolicy, TcpRules};
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
+use crate::reader::Absences;
 use crate::ticks::{expires_ns, Countdown};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -66,6 +67,8 @@ pub struct ReceiverConfig {
     pub rmem_max_bytes: u64,
     /// The application reads when so much waits (SO_RCVLOWAT).
     pub low_water_bytes: u32,
+    /// When it is kept from reading; `None`: never.
+    pub absences: Option<Absences>,
     /// Packets that arrive within this time are taken together (GRO); 0: each alone.
     pub aggregation_ns: u64,
     /// How it echoes marks.
@@ -112,6 +115,8 @@ pub struct Receiver {
     compressed_next: u32,
     compression_at_ns: u64,
     aggregate_at_ns: u64,
+    /// When a reader that is away will be back to read what has come meanwhile.
+    read_at_ns: u64,
     /// One past the sender's FIN, once that is known.
     end: Option<u32>,
     closing: Closing,
@@ -183,6 +188,7 @@ impl Receiver {
             compressed_next: 0,
             compression_at_ns: NEVER_NS,
             aggregate_at_ns: NEVER_NS,
+            read_at_ns: NEVER_NS,
             end: None,
             closing: Closing {
                 sent: 0,
@@ -234,7 +240,7 @@ impl Receiver {
     #[inline]
     fn others_expire_ns(&self) -> u64 {
         let first_ns = self.compression_at_ns.min(self.aggregate_at_ns);
-        first_ns.min(self.closing.timer_ns)
+        first_ns.min(self.closing.timer_ns).min(self.read_at_ns)
     }
 
     /// A data packet arrived; returns the ACK that it causes at once, if any.
@@ -280,8 +286,11 @@ impl Receiver {
         }
         let is_short = data.payload_bytes < self.config.mss_bytes;
         self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
+        if let Some(absences) = &self.config.absences {
+            self.read_at_ns = absences.back_ns(now_ns).unwrap_or(self.read_at_ns);
+        }
         self.event_data(now_ns);
-        if in_order {
+        if in_order && self.is_read() {
             self.adjust_space(now_ns, read_bytes);
         }
         if self.config.aggregation_ns > 0 && self.gathers(in_order, data) {
@@ -345,6 +354,10 @@ impl Receiver {
         }
         if self.compression_at_ns <= now_ns {
             return Some(self.ack(now_ns));
+        }
+        if self.read_at_ns <= now_ns {
+            let answer = self.read_again(now_ns);
+            return self.give(now_ns, answer);
         }
         if self.closing.timer_ns <= now_ns {
             self.closing.timer_ns = NEVER_NS;
@@ -480,7 +493,9 @@ impl Receiver {
             }
         }
         self.last_data_ns = now_ns;
-        self.grow_window();
+        if self.is_read() {
+            self.grow_window();
+        }
     }
 
     /// tcp_grow_window(): by two packets for each that comes, which is acknowledged at once to say so.
@@ -520,8 +535,31 @@ impl Receiver {
         }
     }
 
+    /// Nobody who reads is away.
+    #[inline(always)] // as `answer`
+    fn is_read(&self) -> bool {
+        self.read_at_ns == NEVER_NS
+    }
+
+    /// Who reads is back, and reads all that waits: __tcp_cleanup_rbuf() acknowledges it if it is
+    /// more than a packet, or had a PSH.
+    #[inline(never)] // rare
+    fn read_again(&mut self, now_ns: u64) -> Answer {
+        self.read_at_ns = NEVER_NS;
+        self.adjust_space(now_ns, self.delivered_bytes - self.beyond_bytes);
+        if self.end == Some(self.next) {
+            return Answer::Fin;
+        }
+        self.read_next = self.next;
+        let is_long = self.next - self.acked_next > 1;
+        Answer::ack_if(is_long || self.pushed && self.has_read_all())
+    }
+
     #[inline]
     fn answer(&mut self, now_ns: u64) -> Answer {
+        if !self.is_read() {
+            return Answer::ack_if(self.decide(now_ns));
+        }
         if self.end == Some(self.next) {
             return Answer::Fin;
         }
@@ -557,7 +595,9 @@ impl Receiver {
             }
             AckPolicy::Linux => {}
         }
-        if unacked_packets > 1 || self.quick > 0 || self.urgent {
+        // What nobody has read yet takes from the window, and its ACK is left to who reads it.
+        let is_long = unacked_packets > 1 && self.is_read();
+        if is_long || self.quick > 0 || self.urgent {
             return true;
         }
         if self.beyond.is_empty() {

@@ -72,5 +72,6 @@ pub(crate) fn host() -> HostOptions {
         access_rate_bps: 0,
         arp: false,
         work: None,
+        reader_pauses: None,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
-use fullpipe_scenario::{AckPolicy, TcpRules};
-use fullpipe_tcp::{Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
+use fullpipe_scenario::{AckPolicy, ReaderPauses, TcpRules};
+use fullpipe_tcp::{Absences, Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
 
 fn config() -> ReceiverConfig {
     ReceiverConfig {
@@ -13,6 +13,7 @@ fn config() -> ReceiverConfig {
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
         low_water_bytes: 8192,
+        absences: None,
         aggregation_ns: 0,
         feedback: Feedback::Latched,
     }
@@ -319,6 +320,67 @@ fn receive_aggregation_acknowledges_a_burst_at_once() {
     assert!((0..20).all(|number| receiver.on_data(START, &data(number, START)).is_none()));
     assert_eq!(receiver.timer_ns(), Some(START + MS));
     assert_eq!(receiver.on_timer(START + MS).map(|ack| ack.next), Some(20));
+}
+
+/// A reader that is away for 3 of 100 ms, first at `START + 20 ms`.
+fn sometimes_away() -> ReceiverConfig {
+    ReceiverConfig {
+        low_water_bytes: 1,
+        absences: Some(Absences {
+            pauses: ReaderPauses {
+                every_ns: 100 * MS,
+                for_ns: 3 * MS,
+            },
+            one_begins_ns: START + 20 * MS,
+        }),
+        ..fixed()
+    }
+}
+
+#[test]
+fn what_nobody_has_read_is_acknowledged_at_once_when_the_reader_is_back() {
+    // __tcp_ack_snd_check() leaves the ACK to tcp_recvmsg() while the window has no room for more.
+    let (mut receiver, _) = settled(sometimes_away(), 20);
+    for number in 20..40 {
+        let now_ns = START + 20 * MS + u64::from(number) * MS / 40;
+        assert_eq!(receiver.on_data(now_ns, &data(number, now_ns)), None);
+    }
+    let back_ns = START + 23 * MS;
+    assert_eq!(receiver.timer_ns(), Some(back_ns));
+    assert_eq!(receiver.on_timer(back_ns).map(|ack| ack.next), Some(40));
+    assert_eq!(receiver.timer_ns(), None);
+    let answers = [40, 41].map(|number| receiver.on_data(back_ns, &data(number, back_ns)));
+    assert_eq!(answers.map(|ack| ack.map(|ack| ack.next)), [None, Some(42)]);
+}
+
+#[test]
+fn a_reader_that_is_back_after_one_packet_leaves_it_to_the_timer_of_delayed_acks() {
+    let (mut receiver, _) = settled(sometimes_away(), 20);
+    let now_ns = START + 121 * MS;
+    assert_eq!(receiver.on_data(now_ns, &data(20, now_ns)), None);
+    assert_eq!(receiver.on_timer(START + 123 * MS), None);
+    assert!(receiver.timer_ns() > Some(START + 123 * MS));
+}
+
+#[test]
+fn a_hole_is_told_at_once_though_the_reader_is_away() {
+    let (mut receiver, _) = settled(sometimes_away(), 20);
+    let now_ns = START + 21 * MS;
+    let ack = receiver.on_data(now_ns, &data(25, now_ns));
+    assert_eq!(ack.map(|ack| (ack.next, ack.count)), Some((20, 1)));
+}
+
+#[test]
+fn a_reader_that_is_away_at_the_end_closes_when_it_is_back() {
+    let (mut receiver, _) = settled(sometimes_away(), 20);
+    let now_ns = START + 21 * MS;
+    let last = Data {
+        fin: true,
+        ..data(20, now_ns)
+    };
+    assert!(receiver.on_data(now_ns, &last).is_none_or(|ack| !ack.fin));
+    let closed = receiver.on_timer(START + 23 * MS);
+    assert!(closed.is_some_and(|ack| ack.fin && ack.next == 21));
 }
 
 #[test]
