@@ -589,6 +589,31 @@ impl TcpRules {
         matches!(self, Self::Linux6_1 | Self::Linux6_12 | Self::Linux6_18)
     }
 
+    /// A receiver measures how much of its memory payload is, instead of counting half (scaling_ratio, in
+    /// 6.6).
+    pub fn measures_overhead(self) -> bool {
+        matches!(self, Self::Linux6_12 | Self::Linux6_18)
+    }
+
+    /// A receiver's RTT falls at once and rises slowly (tcp_rcv_rtt_update(), in 6.16 and in stable
+    /// releases of 2025).
+    pub fn follows_least_rtt(self) -> bool {
+        matches!(self, Self::Linux6_1 | Self::Linux6_18)
+    }
+
+    /// Who was connected to takes timestamps of its segments before it sets up its receive buffer
+    /// (tcp_rcv_state_process(), likewise).
+    pub fn tells_timestamps_early(self) -> bool {
+        matches!(self, Self::Linux6_1 | Self::Linux6_18)
+    }
+
+    /// What has come and waits to be read counts against what a receiver has read in a round trip, and an
+    /// RTT below a millisecond is none (tcp_rcv_space_adjust(), tcp_rcv_rtt_measure_ts(); in 6.16 and in
+    /// stable releases of 6.12 since 2025).
+    pub fn subtracts_unread(self) -> bool {
+        self == Self::Linux6_18
+    }
+
     /// Bursts do not end where a buffer of the write queue does (tcp_grow_skb(), in 6.10; a feature,
     /// which stable releases do not take).
     pub fn grows_bursts(self) -> bool {

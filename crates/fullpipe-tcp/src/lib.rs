@@ -11,6 +11,7 @@ mod opening;
 mod packet;
 mod rate;
 mod reader;
+mod receive_buffer;
 mod receiver;
 mod recovery;
 mod reduction;

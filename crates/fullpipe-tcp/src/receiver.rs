@@ -1,13 +1,14 @@
-//! The receiver: what is acknowledged, when, and how much window is offered.
+//! The receiver: what is acknowledged and when.
 //!
 //! Follows tcp_input.c: tcp_event_data_recv() and __tcp_ack_snd_check() for delayed, quick and
-//! compressed ACKs, tcp_rcv_space_adjust() for autotuning, tcp_sack_new_ofo_skb() for the order of
-//! SACK blocks, __tcp_cleanup_rbuf() for what reading sets off.
+//! compressed ACKs, tcp_sack_new_ofo_skb() for the order of SACK blocks, __tcp_cleanup_rbuf() for what
+//! reading sets off.
 
 use fullpipe_scenario::{AckPolicy, TcpRules};
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
 use crate::reader::Absences;
+use crate::receive_buffer::ReceiveBuffer;
 use crate::ticks::{expires_ns, Countdown};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -26,15 +27,6 @@ const COMPRESSION_COUNT: u32 = 44;
 /// and how often a closed socket repeats its FIN (sysctl tcp_orphan_retries).
 const FIN_TIMEOUT_NS: u64 = 1000 * NS_PER_MS;
 const FIN_RETRIES: u32 = 8;
-/// Linux's initial receive window: 64 KiB (tcp_rmem[1] 131072, half of it window).
-const INITIAL_WINDOW_BYTES: u64 = 65_536;
-/// What that buffer holds of full packets, each 2304 bytes of memory (scaling_ratio).
-const INITIAL_CLAMP_BYTES: u64 = 131_072 * 1448 / 2304;
-/// What timestamps take of a segment, and who was connected to takes of advmss only after it has set up
-/// its buffer (tcp_rcv_state_process(), tcp_init_buffer_space()).
-const TIMESTAMPS_BYTES: u64 = 12;
-/// Fragments of a buffer to which others were added (MAX_SKB_FRAGS), each a packet's.
-const MAX_FRAGMENTS: u32 = 17;
 
 /// No timer runs.
 const NEVER_NS: u64 = u64::MAX;
@@ -88,16 +80,12 @@ pub struct Receiver {
     /// What must be acknowledged before the packet that is being taken in.
     earlier: Option<Ack>,
     delivered_bytes: u64,
-    /// Those of them that wait beyond a hole, which nobody has read; short packets leave it as full ones.
-    beyond_bytes: u64,
     /// What the last ACK acknowledged (rcv_wup).
     acked_next: u32,
     /// The next answer must not wait (ICSK_ACK_NOW).
     urgent: bool,
     /// A PSH has come since the last ACK (ICSK_ACK_PUSHED; of full packets since 6.6).
     pushed: bool,
-    /// What the application has read (copied_seq).
-    read_next: u32,
     /// Timestamp to echo (ts_recent).
     echo_ns: u64,
     /// What the next ACK echoes; with accurate ECN whether the last packet came marked.
@@ -120,22 +108,16 @@ pub struct Receiver {
     /// One past the sender's FIN, once that is known.
     end: Option<u32>,
     closing: Closing,
-    /// The last timestamp of its own that came back (rcv_rtt_last_tsecr).
-    echoed_ms: u64,
-    rtt_ns: u64,
     /// The handshake's, the only one that who sends no data has (tp->srtt_us).
     opening_rtt_ns: u64,
-    window_bytes: u64,
-    /// How far the window may grow (window_clamp).
-    clamp_bytes: u64,
-    space_bytes: u64,
-    space_from_bytes: u64,
-    space_since_ns: u64,
+    buffer: ReceiveBuffer,
 }
 
 /// What a packet is answered with at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
+    /// Nothing: TCP has not heard of it yet.
+    Gathered,
     Nothing,
     Ack,
     /// An ACK with this side's FIN.
@@ -163,8 +145,8 @@ struct Closing {
 impl Receiver {
     /// A receiver of an established connection.
     pub fn new(config: ReceiverConfig) -> Self {
-        let window_bytes = config.window_bytes.unwrap_or(INITIAL_WINDOW_BYTES);
         Self {
+            buffer: ReceiveBuffer::new(&config),
             next: 0,
             beyond: Vec::with_capacity(64),
             recent: Vec::with_capacity(MAX_BLOCKS + 2),
@@ -174,7 +156,6 @@ impl Receiver {
             acked_next: 0,
             urgent: false,
             pushed: false,
-            read_next: 0,
             echo_ns: 0,
             ece: false,
             marks: 0,
@@ -195,15 +176,7 @@ impl Receiver {
                 timer_ns: NEVER_NS,
                 is_done: false,
             },
-            echoed_ms: 0,
-            rtt_ns: 0,
             opening_rtt_ns: u64::MAX,
-            window_bytes,
-            beyond_bytes: 0,
-            clamp_bytes: config.window_bytes.unwrap_or(INITIAL_CLAMP_BYTES),
-            space_bytes: 10 * (u64::from(config.mss_bytes) + TIMESTAMPS_BYTES),
-            space_from_bytes: 0,
-            space_since_ns: 0,
             config,
         }
     }
@@ -220,7 +193,7 @@ impl Receiver {
 
     /// The window it offers.
     pub fn window_bytes(&self) -> u64 {
-        self.window_bytes
+        self.buffer.window_bytes()
     }
 
     /// When a timer of this receiver expires.
@@ -250,11 +223,17 @@ impl Receiver {
         self.give(now_ns, answer)
     }
 
+    /// Packets are answered as they come; the application, which they wake, reads after that.
     #[inline(always)] // as `on_data`
     fn give(&mut self, now_ns: u64, answer: Answer) -> Option<Ack> {
         match answer {
-            Answer::Nothing => None,
-            Answer::Ack => Some(self.make_ack(now_ns)),
+            Answer::Gathered => None,
+            Answer::Nothing => self.read(now_ns).then(|| self.ack(now_ns)),
+            Answer::Ack => {
+                let ack = self.make_ack(now_ns);
+                self.read(now_ns);
+                Some(ack)
+            }
             Answer::Fin => Some(self.close(now_ns)),
         }
     }
@@ -265,18 +244,19 @@ impl Receiver {
         if data.fin {
             self.end = Some(data.number + 1);
         }
-        self.measure_rtt(now_ns, data);
+        self.buffer.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
-        let read_bytes = match self.beyond.is_empty() {
-            true => self.delivered_bytes + u64::from(data.payload_bytes),
-            false => self.read_across(data),
-        };
         let is_duplicate = !self.take(data);
         if is_duplicate {
             self.duplicate = Some(Block {
                 start: data.number,
                 end: data.number + 1,
             });
+            if data.number < self.next {
+                // Its ACK may have been lost (tcp_enter_quickack_mode()).
+                self.quick = self.quick.max(self.quickacks());
+                self.ato_ns = ATO_MIN_NS;
+            }
             return Answer::Ack;
         }
         // RFC 7323 section 4.3 (tcp_store_ts_recent()): only what begins where the last ACK ended
@@ -289,15 +269,22 @@ impl Receiver {
         if let Some(absences) = &self.config.absences {
             self.read_at_ns = absences.back_ns(now_ns).unwrap_or(self.read_at_ns);
         }
-        self.event_data(now_ns);
-        if in_order && self.is_read() {
-            self.adjust_space(now_ns, read_bytes);
+        let grows = if in_order {
+            self.event_data(now_ns);
+            self.buffer.take(data)
+        } else {
+            self.buffer.take_beyond(data)
+        };
+        // What makes the window grow is acknowledged at once, to say so (tcp_grow_window()).
+        self.quick |= u32::from(grows);
+        if in_order && self.next > data.number + 1 {
+            self.buffer.join(self.next);
         }
         if self.config.aggregation_ns > 0 && self.gathers(in_order, data) {
             if self.aggregate_at_ns == NEVER_NS {
                 self.aggregate_at_ns = now_ns + self.config.aggregation_ns;
             }
-            return Answer::Nothing;
+            return Answer::Gathered;
         }
         self.answer(now_ns)
     }
@@ -393,21 +380,6 @@ impl Receiver {
         self.take_beyond(data)
     }
 
-    /// All that is read with a packet that fills a hole: what follows it is then in one buffer with it
-    /// (tcp_ofo_queue(), tcp_try_coalesce()), unless it is too long for that.
-    #[inline(never)] // holes are rare
-    fn read_across(&self, data: &Data) -> u64 {
-        let followers = match self.beyond.first() {
-            Some(block) if block.start == data.number + 1 => block.end - block.start,
-            _ => 0,
-        };
-        let added = match followers < MAX_FRAGMENTS {
-            true => u64::from(followers) * u64::from(self.config.mss_bytes),
-            false => 0,
-        };
-        self.delivered_bytes - self.beyond_bytes + u64::from(data.payload_bytes) + added
-    }
-
     /// What was expected has come: what waited for it has, too.
     #[inline(never)]
     fn fill_hole(&mut self) {
@@ -418,11 +390,6 @@ impl Receiver {
         {
             let filled = self.beyond.remove(0);
             self.next = filled.end;
-            let bytes = u64::from(filled.end - filled.start) * u64::from(self.config.mss_bytes);
-            self.beyond_bytes = match self.beyond.is_empty() {
-                true => 0,
-                false => self.beyond_bytes.saturating_sub(bytes),
-            };
             // RFC 5681 section 4.2: an ACK that fills the last hole goes at once.
             self.urgent = self.beyond.is_empty();
         }
@@ -471,7 +438,6 @@ impl Receiver {
         self.recent.insert(0, block);
         self.recent.truncate(MAX_BLOCKS + 1);
         self.delivered_bytes += u64::from(data.payload_bytes);
-        self.beyond_bytes += u64::from(data.payload_bytes);
         true
     }
 
@@ -487,28 +453,16 @@ impl Receiver {
                 self.ato_ns = self.ato_ns / 2 + ATO_MIN_NS / 2;
             } else if gap_ns < self.ato_ns {
                 self.ato_ns = self.ato_ns / 2 + gap_ns;
-            } else if gap_ns > NS_PER_MS * 200 + self.rtt_ns {
+            } else if gap_ns > NS_PER_MS * 200 + self.buffer.rtt_ns() {
                 // After a pause the sender is probably in slow start again.
                 self.quick = self.quickacks();
             }
         }
         self.last_data_ns = now_ns;
-        if self.is_read() {
-            self.grow_window();
-        }
-    }
-
-    /// tcp_grow_window(): by two packets for each that comes, which is acknowledged at once to say so.
-    fn grow_window(&mut self) {
-        let room_bytes = self.clamp_bytes.saturating_sub(self.window_bytes);
-        if room_bytes > 0 {
-            self.window_bytes += room_bytes.min(2 * u64::from(self.config.mss_bytes));
-            self.quick |= 1;
-        }
     }
 
     fn quickacks(&self) -> u32 {
-        let packets = self.window_bytes / (2 * u64::from(self.config.mss_bytes));
+        let packets = self.window_bytes() / (2 * u64::from(self.config.mss_bytes));
         (packets as u32).clamp(2, MAX_QUICKACKS)
     }
 
@@ -521,7 +475,7 @@ impl Receiver {
     /// The application has read to the end and closes: its FIN acknowledges the sender's.
     fn close(&mut self, now_ns: u64) -> Ack {
         if !self.closing.is_done {
-            let timeout_ns = match self.rtt_ns {
+            let timeout_ns = match self.buffer.rtt_ns() {
                 0 => FIN_TIMEOUT_NS,
                 rtt_ns => rtt_ns + FIN_TIMEOUT_NS / 5,
             };
@@ -546,30 +500,32 @@ impl Receiver {
     #[inline(never)] // rare
     fn read_again(&mut self, now_ns: u64) -> Answer {
         self.read_at_ns = NEVER_NS;
-        self.adjust_space(now_ns, self.delivered_bytes - self.beyond_bytes);
+        self.buffer.read(now_ns, self.next);
         if self.end == Some(self.next) {
             return Answer::Fin;
         }
-        self.read_next = self.next;
         let is_long = self.next - self.acked_next > 1;
         Answer::ack_if(is_long || self.pushed && self.has_read_all())
     }
 
     #[inline]
     fn answer(&mut self, now_ns: u64) -> Answer {
-        if !self.is_read() {
-            return Answer::ack_if(self.decide(now_ns));
-        }
-        if self.end == Some(self.next) {
+        if self.end == Some(self.next) && self.is_read() {
             return Answer::Fin;
         }
-        let mut is_due = self.decide(now_ns);
-        let waits = (self.next - self.read_next) * self.config.mss_bytes;
-        if waits >= self.config.low_water_bytes {
-            self.read_next = self.next;
-            is_due |= self.pushed && self.has_read_all();
+        Answer::ack_if(self.decide(now_ns))
+    }
+
+    /// The application reads what waits in order, if it is there and that is enough for it; true: it wants
+    /// that acknowledged.
+    #[inline]
+    fn read(&mut self, now_ns: u64) -> bool {
+        let waits = (self.next - self.buffer.read_next()) * self.config.mss_bytes;
+        if waits < self.config.low_water_bytes || !self.is_read() {
+            return false;
         }
-        Answer::ack_if(is_due)
+        self.buffer.read(now_ns, self.next);
+        self.pushed && self.has_read_all()
     }
 
     /// A reader that has emptied the buffer behind a PSH says so.
@@ -596,7 +552,7 @@ impl Receiver {
             AckPolicy::Linux => {}
         }
         // What nobody has read yet takes from the window, and its ACK is left to who reads it.
-        let is_long = unacked_packets > 1 && self.is_read();
+        let is_long = unacked_packets > 1 && (self.is_read() || self.buffer.has_room(self.next));
         if is_long || self.quick > 0 || self.urgent {
             return true;
         }
@@ -630,7 +586,7 @@ impl Receiver {
             return true;
         }
         if self.compression_at_ns == NEVER_NS {
-            let rtt_ns = self.rtt_ns.min(self.opening_rtt_ns);
+            let rtt_ns = self.buffer.rtt_ns().min(self.opening_rtt_ns);
             self.compression_at_ns =
                 now_ns + COMPRESSION_NS.min(rtt_ns / 20) + COMPRESSION_SLACK_NS;
         }
@@ -644,9 +600,13 @@ impl Receiver {
 
     #[inline(always)]
     fn make_ack(&mut self, now_ns: u64) -> Ack {
+        let offer = self.buffer.offer(self.next);
+        if offer.is_short {
+            self.quick = 0;
+        }
         let mut ack = Ack {
             next: self.next,
-            window_bytes: self.window_bytes,
+            window_bytes: offer.window_bytes,
             marks: match self.config.feedback {
                 Feedback::Accurate => self.marks,
                 _ => u8::from(self.ece),
@@ -682,50 +642,6 @@ impl Receiver {
     /// The handshake is done; its RTT, if it was measured.
     pub fn establish(&mut self, now_ns: u64, rtt_ns: Option<u64>) {
         self.opening_rtt_ns = rtt_ns.unwrap_or(u64::MAX);
-        self.space_since_ns = now_ns;
-    }
-
-    /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
-    fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
-        let echo_ms = data.echo_ns / NS_PER_MS;
-        if data.echo_ns == 0 || echo_ms == self.echoed_ms {
-            return;
-        }
-        self.echoed_ms = echo_ms;
-        if data.payload_bytes < self.config.mss_bytes {
-            return;
-        }
-        // An average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum
-        // would starve a flow whose own window fills a deep buffer.
-        let sample_ns = (now_ns / NS_PER_MS).saturating_sub(echo_ms).max(1) * NS_PER_MS;
-        self.rtt_ns = match self.rtt_ns {
-            0 => sample_ns,
-            smoothed_ns => smoothed_ns - smoothed_ns / 8 + sample_ns / 8,
-        };
-    }
-
-    /// tcp_rcv_space_adjust(): once an RTT, as the application reads, offer twice what it read in it,
-    /// and more while that grows, so that the window never stops a sender in slow start. It is asked
-    /// after each buffer that is read: of what a filled hole lets be read at once only the first counts
-    /// for this RTT, the others for the next. `read_bytes`: all that was read, that one included.
-    fn adjust_space(&mut self, now_ns: u64, read_bytes: u64) {
-        if self.config.window_bytes.is_some() {
-            return;
-        }
-        let half_bytes = self.config.rmem_max_bytes / 2;
-        if self.rtt_ns == 0 || now_ns - self.space_since_ns < self.rtt_ns {
-            return;
-        }
-        let copied = read_bytes.saturating_sub(self.space_from_bytes);
-        if copied > self.space_bytes {
-            let mut window = 2 * copied + 16 * u64::from(self.config.mss_bytes);
-            let grow = u128::from(window) * u128::from(copied - self.space_bytes)
-                / u128::from(self.space_bytes.max(1));
-            window = window.saturating_add(2 * u64::try_from(grow).unwrap_or(half_bytes));
-            self.clamp_bytes = self.clamp_bytes.max(window.min(half_bytes));
-            self.space_bytes = copied;
-        }
-        self.space_from_bytes = read_bytes;
-        self.space_since_ns = now_ns;
+        self.buffer.establish(now_ns);
     }
 }

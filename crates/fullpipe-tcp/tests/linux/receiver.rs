@@ -12,7 +12,7 @@ fn config() -> ReceiverConfig {
         rules: TcpRules::default(),
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
-        low_water_bytes: 8192,
+        low_water_bytes: 1,
         absences: None,
         aggregation_ns: 0,
         feedback: Feedback::Latched,
@@ -65,16 +65,49 @@ fn the_first_sixteen_packets_are_acknowledged_one_by_one_and_then_every_second()
     );
 }
 
+/// What the first buffer of 128 KiB holds of packets of 1448 bytes, which take 2344 bytes of memory there:
+/// in units of 1/256, as Linux counts (tcp_sk(sk)->scaling_ratio, 158).
+const FIRST_CLAMP_BYTES: u64 = 131_072 * (1448 * 256 / 2344) / 256;
+
+#[test]
+fn the_first_packets_make_the_window_grow_as_linux_offered_it() {
+    // What rcv_wnd was in the virtual machine (Debian's 6.12.117, by a kprobe) behind the first packets of
+    // a flow: two packets more for each, up to what the buffer holds beside the packet itself, rounded up
+    // to the window's unit of 2 KiB.
+    let mut receiver = Receiver::new(config());
+    assert_eq!(receiver.window_bytes(), 65_160);
+    let offered = (0..8).map(|number| {
+        let ack = receiver.on_data(START, &data(number, START));
+        ack.expect("at once").window_bytes
+    });
+    let seen = [
+        67_584, 71_680, 73_728, 75_776, 79_872, 79_872, 79_872, 79_872,
+    ];
+    assert_eq!(offered.collect::<Vec<_>>(), seen);
+}
+
 #[test]
 fn what_makes_the_window_grow_is_acknowledged_at_once() {
-    // tcp_grow_window(): two packets for each, and icsk_ack.quick |= 1. The first buffer of 128 KiB
-    // holds 131072 * 1448 / 2304 = 82,375 bytes of full packets, 16,839 more than are offered at first:
-    // six packets beside the sixteen of the start.
+    // tcp_grow_window(): two packets for each, and icsk_ack.quick |= 1. What the first buffer holds beside
+    // the packet that has just come is six packets' growth more than the window at first, beside the
+    // sixteen quick ACKs of the start.
     let (mut receiver, now_ns) = (Receiver::new(config()), START);
     let mut ack = |number| receiver.on_data(now_ns, &data(number, now_ns)).is_some();
     assert!((0..22).all(&mut ack));
     assert_eq!([ack(22), ack(23)], [false, true]);
-    assert_eq!(receiver.window_bytes(), 82_375);
+}
+
+#[test]
+fn before_linux_6_6_half_of_the_buffer_is_window_and_no_packet_makes_it_grow() {
+    // sysctl tcp_adv_win_scale 1: what the window may grow to is what it is at first.
+    let older = ReceiverConfig {
+        rules: TcpRules::Linux5_13,
+        ..config()
+    };
+    let (mut receiver, now_ns) = (Receiver::new(older), START);
+    let mut ack = |number| receiver.on_data(now_ns, &data(number, now_ns)).is_some();
+    assert!((0..16).all(&mut ack));
+    assert_eq!([ack(16), ack(17)], [false, true]);
 }
 
 #[test]
@@ -104,6 +137,7 @@ fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
     // reads 8 KB at a time, here every ninth packet; 26 have been acknowledged, the last ten in pairs.
     let ninths = ReceiverConfig {
         mss_bytes: 1000,
+        low_water_bytes: 8192,
         ..fixed()
     };
     let (mut plain, now_ns) = settled(ninths.clone(), 26);
@@ -140,7 +174,11 @@ fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
 
 #[test]
 fn behind_psh_a_lone_packet_waits_for_the_reader() {
-    let (mut receiver, now_ns) = settled(config(), 32);
+    let slow = ReceiverConfig {
+        low_water_bytes: 8192,
+        ..fixed()
+    };
+    let (mut receiver, now_ns) = settled(slow, 32);
     assert_eq!(receiver.on_data(now_ns, &pushed(32, now_ns)), None);
 }
 
@@ -156,7 +194,7 @@ fn an_ack_that_fills_the_last_hole_goes_at_once() {
 #[test]
 fn beyond_a_hole_psh_hastens_no_ack() {
     // What waits there fills the buffer (sk_rmem_alloc), and a reader cannot empty it.
-    let (mut receiver, now_ns) = settled(config(), 32);
+    let (mut receiver, now_ns) = settled(fixed(), 32);
     let acks = (33..37).map(|number| receiver.on_data(now_ns, &pushed(number, now_ns)).is_some());
     // The fourth duplicate ACK is the first to be compressed.
     assert_eq!(acks.collect::<Vec<_>>(), [true, true, true, false]);
@@ -240,8 +278,8 @@ fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
 
 /// A receiver with packets 0..40 whose RTT samples were of 100 ms, so that 5 % is more than a
 /// millisecond, and which owes no ACK; and the time.
-fn with_rtt_of_100_ms() -> (Receiver, u64) {
-    let (mut receiver, now_ns) = settled(fixed(), 32);
+fn with_rtt_of_100_ms(rules: TcpRules) -> (Receiver, u64) {
+    let (mut receiver, now_ns) = settled(ReceiverConfig { rules, ..fixed() }, 32);
     for number in 32..40 {
         let echo = Data {
             echo_ns: now_ns - 100 * MS,
@@ -257,7 +295,7 @@ fn with_rtt_of_100_ms() -> (Receiver, u64) {
 fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
     // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: each 5 % of the RTT, at most 1 ms, or 44 packets; and
     // tcp_comp_sack_slack_ns, a tenth of a millisecond, where nothing else wakes the processor.
-    let (mut receiver, now_ns) = with_rtt_of_100_ms();
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(TcpRules::default());
     let at_once = (41..44).filter(|&n| receiver.on_data(now_ns, &data(n, now_ns)).is_some());
     assert_eq!(at_once.count(), 3);
     assert!((44..80).all(|n| receiver.on_data(now_ns, &data(n, now_ns)).is_none()));
@@ -270,12 +308,33 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
 #[test]
 fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longer() {
     // __tcp_ack_snd_check(): the smaller of what data say and of tp->srtt_us.
-    let (mut receiver, now_ns) = with_rtt_of_100_ms();
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(TcpRules::default());
     receiver.establish(START, Some(10 * MS));
     for number in 41..45 {
         receiver.on_data(now_ns, &data(number, now_ns));
     }
     assert_eq!(receiver.timer_ns(), Some(now_ns + MS / 2 + MS / 10));
+}
+
+#[test]
+fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
+    // tcp_rcv_rtt_update(): 5 % of what it says are the wait of compressed ACKs, here after samples of
+    // 100 ms and one of 10 ms.
+    let wait_ns = |rules: TcpRules| {
+        let (mut receiver, now_ns) = with_rtt_of_100_ms(rules);
+        let short = Data {
+            echo_ns: now_ns - 10 * MS,
+            ..data(41, now_ns)
+        };
+        receiver.on_data(now_ns, &short);
+        for number in 42..46 {
+            receiver.on_data(now_ns, &data(number, now_ns));
+        }
+        receiver.timer_ns().expect("compressed") - now_ns
+    };
+    let slack_ns = MS / 10;
+    assert_eq!(wait_ns(TcpRules::Linux6_18), MS / 2 + slack_ns);
+    assert_eq!(wait_ns(TcpRules::Linux5_13), MS + slack_ns);
 }
 
 #[test]
@@ -297,6 +356,17 @@ fn what_came_twice_is_reported_as_a_duplicate() {
     assert!(ack.dsack);
     assert_eq!((ack.next, ack.blocks[0]), (32, Block { start: 7, end: 8 }));
     assert_eq!(receiver.delivered_bytes(), 32 * u64::from(MSS));
+}
+
+#[test]
+fn what_came_twice_brings_back_quick_acks() {
+    // tcp_data_queue(): the sender may have lost its ACKs (tcp_enter_quickack_mode()).
+    let (mut receiver, now_ns) = settled(fixed(), 32);
+    receiver.on_data(now_ns, &data(7, now_ns));
+    let mut ack = |number| receiver.on_data(now_ns, &data(number, now_ns)).is_some();
+    // One of the sixteen was the duplicate's own.
+    assert!((32..47).all(&mut ack));
+    assert_eq!([ack(47), ack(48)], [false, true]);
 }
 
 #[test]
@@ -433,7 +503,10 @@ fn an_autotuned_window_is_always_twice_what_an_rtt_brought() {
     // tcp_rcv_space_adjust(): a sender in slow start doubles, and must never be stopped.
     let doubling = |round: u32| 10 << round;
     let offered = windows(config(), doubling, 10);
-    assert_eq!(offered[0], 82_375, "what the first buffer holds");
+    assert!(
+        offered[0] < FIRST_CLAMP_BYTES,
+        "what the first buffer holds"
+    );
     for (round, window) in offered.iter().enumerate().skip(1) {
         let next_round_bytes = u64::from(doubling(round as u32 + 1)) * u64::from(MSS);
         assert!(
@@ -450,55 +523,107 @@ fn an_autotuned_window_does_not_grow_while_the_rate_does_not() {
 }
 
 #[test]
-fn autotuning_ends_at_half_of_the_buffer() {
-    // tcp_adv_win_scale 1: half of tcp_rmem[2] is window, the rest overhead.
-    let small = ReceiverConfig {
-        rmem_max_bytes: 1 << 20,
-        ..config()
+fn autotuning_ends_where_packets_fill_the_largest_buffer() {
+    // tcp_rmem[2]: of its bytes so many are window as of a packet's, before Linux 6.6 half.
+    let most = |rules: TcpRules| {
+        let small = ReceiverConfig {
+            rmem_max_bytes: 1 << 20,
+            rules,
+            ..config()
+        };
+        let offered = windows(small, |round| 10 << round, 10);
+        *offered.last().unwrap()
     };
-    let offered = windows(small, |round| 10 << round, 10);
-    assert_eq!(*offered.last().unwrap(), 1 << 19);
+    // A packet that has come and is not read takes 1447 bytes of it; the unit is 2^(20 - 15).
+    let full = (1 << 20) * 158 / 256 - 1447_u64;
+    assert_eq!(most(TcpRules::Linux6_18), full.next_multiple_of(1 << 5));
+    let half = (1 << 19) - 2344 / 2_u64;
+    assert_eq!(most(TcpRules::Linux5_13), half.next_multiple_of(1 << 5));
 }
 
-/// What is offered after 10 packets, after `beyond` of the next round trip that a hole holds back,
-/// after the round trip that begins with the missing one, and after the one that follows.
-fn windows_around_a_hole(beyond: u32) -> [u64; 4] {
-    let mut receiver = Receiver::new(config());
-    let mut round = |at_ms: u64, numbers: std::ops::Range<u32>| {
-        let now_ns = START + at_ms * MS;
-        for number in numbers {
-            let packet = Data {
-                echo_ns: now_ns - 40 * MS,
-                ..data(number, now_ns)
-            };
-            receiver.on_data(now_ns, &packet);
-        }
-        receiver.window_bytes()
-    };
+/// Takes in packets that echo what was sent 40 ms before; what is offered then.
+fn take(receiver: &mut Receiver, at_ms: u64, numbers: impl Iterator<Item = u32>) -> u64 {
+    let now_ns = START + at_ms * MS;
+    for number in numbers {
+        let packet = Data {
+            echo_ns: now_ns - 40 * MS,
+            ..data(number, now_ns)
+        };
+        receiver.on_data(now_ns, &packet);
+    }
+    receiver.window_bytes()
+}
+
+/// What is offered after `beyond` packets of the second round trip that a hole holds back, after the round
+/// trip that begins with the missing one, and after the one that follows.
+fn windows_around_a_hole(beyond: u32, rules: TcpRules) -> [u64; 3] {
+    let mut receiver = Receiver::new(ReceiverConfig { rules, ..config() });
     let end = 11 + beyond;
-    let first = round(0, 0..10);
-    let held_back = round(40, 11..end);
-    round(80, 10..11);
+    take(&mut receiver, 0, 0..10);
+    let held_back = take(&mut receiver, 40, 11..end);
+    take(&mut receiver, 80, 10..11);
+    let filled = take(&mut receiver, 80, end..end + 10);
     [
-        first,
         held_back,
-        round(80, end..end + 10),
-        round(120, end + 10..end + 150),
+        filled,
+        take(&mut receiver, 120, end + 10..end + 150),
     ]
 }
 
 #[test]
 fn what_waits_beyond_a_hole_counts_for_autotuning_when_it_is_read() {
     // tcp_rcv_space_adjust() counts copied_seq, and is asked after each buffer that is read: of a long
-    // run beyond the hole (MAX_SKB_FRAGS) the packet before it stays apart, and ends the round trip.
-    let clamp_bytes = 82_375;
-    let [_, held_back, filled, next] = windows_around_a_hole(50);
-    assert!(held_back <= clamp_bytes && filled <= clamp_bytes);
-    assert!(next > 2 * 50 * u64::from(MSS));
+    // run beyond the hole (MAX_SKB_FRAGS) the first buffer ends the round trip. What waits behind it counts
+    // against it since late 2025, and for the next round trip then and before.
+    for rules in [TcpRules::Linux6_12, TcpRules::Linux6_18] {
+        let [held_back, filled, next] = windows_around_a_hole(50, rules);
+        assert!(held_back <= FIRST_CLAMP_BYTES && filled <= FIRST_CLAMP_BYTES);
+        assert!(next > 2 * 38 * u64::from(MSS), "{rules:?}: {next}");
+    }
 }
 
 #[test]
 fn a_short_run_beyond_a_hole_is_read_with_the_packet_that_fills_it() {
-    let [_, held_back, filled, _] = windows_around_a_hole(12);
-    assert!(held_back <= 82_375 && filled > 82_375);
+    let [held_back, filled, _] = windows_around_a_hole(10, TcpRules::default());
+    assert!(held_back <= FIRST_CLAMP_BYTES && filled > FIRST_CLAMP_BYTES);
+}
+
+#[test]
+fn what_waits_to_be_read_counts_against_what_was_read_since_late_2025() {
+    // The missing packet and the nine behind it are one buffer; 24 that came before those nine are others
+    // (17 pages of 4 KiB at most). Of the 34 the first ten made the buffer grow, until the others counted
+    // against them.
+    let filled = |rules| {
+        let mut receiver = Receiver::new(ReceiverConfig { rules, ..config() });
+        take(&mut receiver, 0, 0..10);
+        take(&mut receiver, 40, (20..44).chain(11..20));
+        take(&mut receiver, 80, 10..11);
+        take(&mut receiver, 80, 44..54)
+    };
+    assert!(filled(TcpRules::Linux6_18) <= FIRST_CLAMP_BYTES);
+    assert!(filled(TcpRules::Linux6_12) > FIRST_CLAMP_BYTES);
+}
+
+#[test]
+fn what_waits_beyond_a_hole_leaves_less_to_offer_and_nothing_is_taken_back() {
+    // __tcp_select_window(): what is free of the buffer; tcp_select_window(): never less than was offered.
+    let (mut receiver, now_ns) = settled(config(), 32);
+    let offered = receiver.window_bytes();
+    for number in 33..73 {
+        receiver.on_data(now_ns, &data(number, now_ns));
+    }
+    assert_eq!(receiver.window_bytes(), offered);
+    let ack = receiver
+        .on_data(now_ns, &data(32, now_ns))
+        .expect("at once");
+    assert_eq!(ack.next, 73);
+    let taken = 41 * (u64::from(MSS) + 896 / 12);
+    assert!(
+        ack.window_bytes < FIRST_CLAMP_BYTES - taken / 2,
+        "{}",
+        ack.window_bytes
+    );
+    let ack = receiver.on_data(now_ns, &data(73, now_ns));
+    let ack = ack.or_else(|| receiver.on_data(now_ns, &data(74, now_ns)));
+    assert_eq!(ack.map(|ack| ack.window_bytes), Some(offered));
 }

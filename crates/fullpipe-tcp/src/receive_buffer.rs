@@ -1,0 +1,378 @@
+//! The receive buffer: what waits in it and the memory that this takes, how large it may become and
+//! how much of it is offered as window. It must never know when something is acknowledged.
+//!
+//! Follows tcp_input.c: tcp_rcv_space_adjust() for autotuning, tcp_grow_window(), tcp_try_coalesce();
+//! and __tcp_select_window().
+
+use fullpipe_scenario::TcpRules;
+
+use crate::packet::Data;
+use crate::receiver::ReceiverConfig;
+
+/// Its first size (sysctl tcp_rmem[1]).
+const INITIAL_BYTES: u64 = 131_072;
+/// What a packet takes besides its payload, which lies in pages: the kernel's record of it and the
+/// memory of its headers. A packet of 1448 bytes has a truesize of 2344 where a virtual card brought it.
+const OVERHEAD_BYTES: u64 = 896;
+/// Of that many parts of memory so many are window (tp->scaling_ratio): half until a packet has come.
+const RATIO_UNIT: u64 = 256;
+const INITIAL_RATIO: u64 = 128;
+/// What an application hands over without a copy (sendfile()) lies in pages.
+const PAGE_BYTES: u64 = 4096;
+/// Pages of a buffer to which other packets were added (MAX_SKB_FRAGS).
+const MAX_PAGES: u64 = 17;
+/// Shorter packets make no window grow (tcp_event_data_recv()).
+const LEAST_GROWING_BYTES: u32 = 128;
+/// What timestamps take of a segment.
+const TIMESTAMPS_BYTES: u64 = 12;
+/// The window's shift is for the largest of these and tcp_rmem[2] (sysctl rmem_max as kernels set it).
+const LEAST_MOST_BYTES: u64 = 212_992;
+const MAX_SHIFT: u32 = 14;
+
+const NS_PER_US: u64 = 1000;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Packets in one of the kernel's buffers.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    start: u32,
+    end: u32,
+    pages: u64,
+}
+
+/// What an ACK says of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) window_bytes: u64,
+    /// More than half of the buffer is in use.
+    pub(crate) is_short: bool,
+}
+
+/// A receiver's buffer.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffer {
+    mss_bytes: u64,
+    rules: TcpRules,
+    is_fixed: bool,
+    /// sk_rcvbuf and tcp_rmem[2].
+    size_bytes: u64,
+    most_bytes: u64,
+    ratio: u64,
+    full_ratio: u64,
+    /// sk_rmem_alloc.
+    memory_bytes: u64,
+    /// What has come in order and is not read, and what lies beyond a hole; both ascending.
+    unread: Vec<Waiting>,
+    beyond: Vec<Waiting>,
+    /// One past the last packet that was read (copied_seq).
+    read_next: u32,
+    /// How far the window may grow, and has grown (window_clamp, rcv_ssthresh).
+    clamp_bytes: u64,
+    threshold_bytes: u64,
+    shift: u32,
+    /// What was offered last (rcv_wnd), to whom all below this packet had come (rcv_wup).
+    offered_bytes: u64,
+    offered_at: u32,
+    /// The last timestamp of its own that came back (rcv_rtt_last_tsecr).
+    echoed_ms: u64,
+    /// Eight times the RTT (rcv_rtt_est).
+    rtt_us8: u64,
+    /// What an RTT brought, and since when and which packet the next one is counted (rcvq_space).
+    space_bytes: u64,
+    space_from: u32,
+    space_since_us: u64,
+}
+
+impl ReceiveBuffer {
+    /// That of a connection whose handshake is done.
+    pub(crate) fn new(config: &ReceiverConfig) -> Self {
+        let mss_bytes = u64::from(config.mss_bytes);
+        let full_ratio = match config.rules.measures_overhead() {
+            true => mss_bytes * RATIO_UNIT / (mss_bytes + OVERHEAD_BYTES),
+            false => INITIAL_RATIO,
+        };
+        let advertised_bytes = match config.rules.tells_timestamps_early() {
+            true => mss_bytes,
+            false => mss_bytes + TIMESTAMPS_BYTES,
+        };
+        let most_bytes = config.rmem_max_bytes.max(INITIAL_BYTES);
+        let space_bytes = INITIAL_BYTES * INITIAL_RATIO / RATIO_UNIT;
+        let clamp_bytes = space_bytes - advertised_bytes.min(space_bytes / 2);
+        let offered_bytes = space_bytes / mss_bytes * mss_bytes;
+        Self {
+            mss_bytes,
+            rules: config.rules,
+            is_fixed: config.window_bytes.is_some(),
+            size_bytes: INITIAL_BYTES,
+            most_bytes,
+            ratio: INITIAL_RATIO,
+            full_ratio,
+            memory_bytes: 0,
+            unread: Vec::new(),
+            beyond: Vec::new(),
+            read_next: 0,
+            clamp_bytes,
+            threshold_bytes: clamp_bytes,
+            shift: (most_bytes.max(LEAST_MOST_BYTES).ilog2() - 15).min(MAX_SHIFT),
+            offered_bytes: config.window_bytes.unwrap_or(offered_bytes),
+            offered_at: 0,
+            echoed_ms: 0,
+            rtt_us8: 0,
+            space_bytes: (10 * advertised_bytes).min(clamp_bytes),
+            space_from: 0,
+            space_since_us: 0,
+        }
+    }
+
+    /// The handshake is done: what comes is counted from now on.
+    pub(crate) fn establish(&mut self, now_ns: u64) {
+        self.space_since_us = now_ns / NS_PER_US;
+    }
+
+    /// The window that was offered last.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.offered_bytes
+    }
+
+    /// The RTT as data say it; 0: not measured.
+    pub(crate) fn rtt_ns(&self) -> u64 {
+        self.rtt_us8 * NS_PER_US / 8
+    }
+
+    /// One past the last packet that was read.
+    pub(crate) fn read_next(&self) -> u32 {
+        self.read_next
+    }
+
+    /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
+    pub(crate) fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
+        let echo_ms = data.echo_ns / NS_PER_MS;
+        if data.echo_ns == 0 || echo_ms == self.echoed_ms {
+            return;
+        }
+        self.echoed_ms = echo_ms;
+        if u64::from(data.payload_bytes) < self.mss_bytes {
+            return;
+        }
+        let mut sample_ms = (now_ns / NS_PER_MS).saturating_sub(echo_ms);
+        if sample_ms == 0 {
+            if self.rules.subtracts_unread() {
+                return;
+            }
+            sample_ms = 1;
+        }
+        let sample_us = sample_ms * NS_PER_MS / NS_PER_US;
+        let is_less = 8 * sample_us < self.rtt_us8 && self.rules.follows_least_rtt();
+        // Else an average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum alone
+        // would starve a flow whose own window fills a deep buffer.
+        self.rtt_us8 = match self.rtt_us8 {
+            0 => 8 * sample_us,
+            _ if is_less => 8 * sample_us,
+            smoothed => smoothed - smoothed / 8 + sample_us,
+        };
+    }
+
+    /// Takes in the packet that was expected; true: the window grows.
+    #[inline]
+    pub(crate) fn take(&mut self, data: &Data) -> bool {
+        if self.is_fixed {
+            return false;
+        }
+        let packet = self.waiting(data.number);
+        match self.unread.last_mut() {
+            Some(tail) if tail.pages + packet.pages <= MAX_PAGES => {
+                tail.end = packet.end;
+                tail.pages += packet.pages;
+                self.memory_bytes += self.mss_bytes;
+            }
+            _ => {
+                self.unread.push(packet);
+                self.memory_bytes += self.mss_bytes + OVERHEAD_BYTES;
+            }
+        }
+        self.grow(data.payload_bytes)
+    }
+
+    /// Takes in a packet beyond a hole; true: the window grows (tcp_data_queue_ofo()).
+    #[inline(never)] // holes are rare
+    pub(crate) fn take_beyond(&mut self, data: &Data) -> bool {
+        if self.is_fixed {
+            return false;
+        }
+        let packet = self.waiting(data.number);
+        let at = self.beyond.partition_point(|one| one.end <= packet.start);
+        if let Some(before) = at.checked_sub(1).and_then(|at| self.beyond.get_mut(at)) {
+            if before.end == packet.start && before.pages + packet.pages <= MAX_PAGES {
+                before.end = packet.end;
+                before.pages += packet.pages;
+                self.memory_bytes += self.mss_bytes;
+                return self.grow(data.payload_bytes);
+            }
+        }
+        // Its memory is counted after the window has grown.
+        let grows = self.grow(data.payload_bytes);
+        self.beyond.insert(at, packet);
+        self.memory_bytes += self.mss_bytes + OVERHEAD_BYTES;
+        grows
+    }
+
+    /// A hole is filled up to a packet: what waited for that may be read (tcp_ofo_queue()).
+    #[inline(never)]
+    pub(crate) fn join(&mut self, next: u32) {
+        let count = self.beyond.partition_point(|one| one.start < next);
+        for follower in self.beyond.drain(..count) {
+            match self.unread.last_mut() {
+                Some(tail) if tail.pages + follower.pages <= MAX_PAGES => {
+                    tail.end = follower.end;
+                    tail.pages += follower.pages;
+                    self.memory_bytes -= OVERHEAD_BYTES;
+                }
+                _ => self.unread.push(follower),
+            }
+        }
+    }
+
+    /// The application reads all that has come in order.
+    #[inline]
+    pub(crate) fn read(&mut self, now_ns: u64, next: u32) {
+        if self.is_fixed {
+            self.read_next = next;
+            return;
+        }
+        for at in 0..self.unread.len() {
+            let read = self.unread[at];
+            self.read_next = read.end;
+            self.adjust(now_ns, next);
+            let bytes = u64::from(read.end - read.start) * self.mss_bytes;
+            self.memory_bytes -= bytes + OVERHEAD_BYTES;
+        }
+        self.unread.clear();
+    }
+
+    /// What the ACK of all below `next` offers: never less than was offered (tcp_select_window()).
+    #[inline]
+    pub(crate) fn offer(&mut self, next: u32) -> Offer {
+        if self.is_fixed {
+            return Offer {
+                window_bytes: self.offered_bytes,
+                is_short: false,
+            };
+        }
+        let used_bytes = u64::from(next - self.offered_at) * self.mss_bytes;
+        let left_bytes = self.offered_bytes.saturating_sub(used_bytes);
+        let window_bytes = self.may_offer_bytes().max(left_bytes);
+        self.offered_bytes = window_bytes.next_multiple_of(1 << self.shift);
+        self.offered_at = next;
+        Offer {
+            window_bytes: self.offered_bytes,
+            is_short: self.is_short(),
+        }
+    }
+
+    /// As much might be offered as was last, though nobody has read what came since.
+    pub(crate) fn has_room(&self, next: u32) -> bool {
+        match self.is_fixed {
+            true => self.read_next == next,
+            false => self.may_offer_bytes() >= self.offered_bytes,
+        }
+    }
+
+    /// __tcp_select_window().
+    #[inline]
+    fn may_offer_bytes(&self) -> u64 {
+        let mut free_bytes = self.free_bytes();
+        if self.is_short() {
+            free_bytes = free_bytes >> self.shift << self.shift;
+            if free_bytes < self.clamp_bytes / 16 || free_bytes < self.mss_bytes {
+                return 0;
+            }
+        }
+        let window_bytes = free_bytes.min(self.threshold_bytes);
+        window_bytes.next_multiple_of(1 << self.shift)
+    }
+
+    #[inline]
+    fn is_short(&self) -> bool {
+        self.free_bytes() < self.clamp_bytes / 2
+    }
+
+    fn waiting(&self, number: u32) -> Waiting {
+        let first_byte = u64::from(number) * self.mss_bytes;
+        let last_byte = first_byte + self.mss_bytes - 1;
+        Waiting {
+            start: number,
+            end: number + 1,
+            pages: last_byte / PAGE_BYTES - first_byte / PAGE_BYTES + 1,
+        }
+    }
+
+    fn window_of(&self, memory_bytes: u64) -> u64 {
+        memory_bytes * self.ratio / RATIO_UNIT
+    }
+
+    /// tcp_space().
+    fn free_bytes(&self) -> u64 {
+        self.window_of(self.size_bytes.saturating_sub(self.memory_bytes))
+    }
+
+    /// tcp_grow_window(): by two packets for each that comes, as far as there is room.
+    #[inline]
+    fn grow(&mut self, payload_bytes: u32) -> bool {
+        if self.ratio != self.full_ratio {
+            self.measure_overhead();
+        }
+        if self.threshold_bytes >= self.clamp_bytes || payload_bytes < LEAST_GROWING_BYTES {
+            return false;
+        }
+        let limit_bytes = self.clamp_bytes.min(self.free_bytes());
+        if limit_bytes <= self.threshold_bytes {
+            return false;
+        }
+        self.threshold_bytes = limit_bytes.min(self.threshold_bytes + 2 * self.mss_bytes);
+        true
+    }
+
+    /// tcp_measure_rcv_mss(): the first packet says how much of the memory payload is.
+    #[inline(never)]
+    fn measure_overhead(&mut self) {
+        self.ratio = self.full_ratio;
+        self.clamp_bytes = self.window_of(self.size_bytes);
+        self.space_bytes = self.space_bytes.min(self.clamp_bytes);
+    }
+
+    /// tcp_rcv_space_adjust(): once an RTT, as the application reads, offer twice what it read in it,
+    /// and more while that grows, so that the window never stops a sender in slow start. It is asked
+    /// after each buffer that is read: of what a filled hole lets be read at once only the first counts
+    /// for this RTT, the others for the next.
+    #[inline]
+    fn adjust(&mut self, now_ns: u64, next: u32) {
+        let now_us = now_ns / NS_PER_US;
+        if self.rtt_us8 == 0 || now_us - self.space_since_us < self.rtt_us8 / 8 {
+            return;
+        }
+        let mut copied = u64::from(self.read_next - self.space_from) * self.mss_bytes;
+        if self.rules.subtracts_unread() {
+            copied = copied.saturating_sub(u64::from(next - self.read_next) * self.mss_bytes);
+        }
+        if copied > self.space_bytes {
+            self.enlarge(copied);
+            self.space_bytes = copied;
+        }
+        self.space_from = self.read_next;
+        self.space_since_us = now_us;
+    }
+
+    fn enlarge(&mut self, copied_bytes: u64) {
+        let window_bytes = 2 * copied_bytes + 16 * self.mss_bytes;
+        let grow = u128::from(window_bytes) * u128::from(copied_bytes - self.space_bytes)
+            / u128::from(self.space_bytes.max(1));
+        let window_bytes = u128::from(window_bytes) + 2 * grow;
+        let size = window_bytes * u128::from(RATIO_UNIT) / u128::from(self.ratio);
+        let size_bytes =
+            u64::try_from(size).map_or(self.most_bytes, |size| size.min(self.most_bytes));
+        if size_bytes > self.size_bytes {
+            self.size_bytes = size_bytes;
+            self.clamp_bytes = self.window_of(size_bytes);
+        }
+    }
+}
