@@ -85,6 +85,15 @@ impl<P: Packet> Fifo<P> {
         taken as u32
     }
 
+    /// The same, and what found no room is dropped.
+    #[inline]
+    pub(crate) fn enqueue_run(&mut self, run: &P, count: u32, outcome: &mut Outcome<P>) {
+        let taken = self.push(run, count);
+        if taken < count {
+            behind(taken, run, count, |packet| outcome.drop(packet));
+        }
+    }
+
     fn begin(&mut self, run: Option<Run<P>>) {
         self.first_bytes = run.as_ref().map_or(0, |run| run.run.wire_bytes());
         self.first = run;
@@ -141,5 +150,17 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     fn packets(&self) -> usize {
         self.packets as usize
+    }
+}
+
+/// The last packets of a run, all but so many.
+#[inline(never)]
+pub(crate) fn behind<P: Packet>(taken: u32, run: &P, count: u32, mut each: impl FnMut(P)) {
+    let mut run = *run;
+    for others in (0..count).rev() {
+        let packet = run.split_first(others);
+        if count - others > taken {
+            each(packet);
+        }
     }
 }

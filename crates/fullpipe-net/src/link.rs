@@ -8,7 +8,6 @@
 
 use fullpipe_scenario::{Link as Plan, Medium};
 
-use crate::plain::PlainWay;
 use crate::queue::Counters;
 use crate::rng::{derive_seed, purpose};
 use crate::wifi::WifiLink;
@@ -162,12 +161,11 @@ impl<P: Packet> AnyLink<P> {
         .map_err(|error| format!("link {}: {error}", plan.name))
     }
 
-    /// The way with this index, if it is a plain one of a wire: whoever drives the row may then go
-    /// without the lists of [`Link::offer`] and [`Link::advance`], which do the same.
+    /// The wire that this is, if it is one.
     #[inline]
-    pub fn plain(&mut self, way: usize) -> Option<&mut PlainWay<P>> {
+    pub(crate) fn wire(&mut self) -> Option<&mut Wire<P>> {
         match self {
-            Self::Wire(wire) => wire.plain(way),
+            Self::Wire(wire) => Some(wire),
             Self::Wifi(_) => None,
         }
     }

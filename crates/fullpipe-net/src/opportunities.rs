@@ -54,24 +54,48 @@ impl<P> Opportunities<P> {
         self.at_ns()
     }
 
-    /// Passes a packet of so many bytes at the present opportunity. `None`: it has only begun.
-    pub(crate) fn pass(&mut self, packet: P, bytes: u64) -> Option<P> {
-        if bytes <= self.left_bytes {
-            self.left_bytes -= bytes;
-            return Some(packet);
-        }
-        self.partly = Some((packet, bytes - self.left_bytes));
+    /// Whether so many bytes pass at the present opportunity.
+    #[inline]
+    pub(crate) fn holds(&self, bytes: u32) -> bool {
+        u64::from(bytes) <= self.left_bytes
+    }
+
+    /// They do.
+    #[inline]
+    pub(crate) fn charge(&mut self, bytes: u32) {
+        self.left_bytes -= u64::from(bytes);
+    }
+
+    /// A packet takes what is left of the present opportunity, and is not through.
+    pub(crate) fn begin(&mut self, packet: P, bytes: u32) {
+        self.partly = Some((packet, u64::from(bytes) - self.left_bytes));
         self.left_bytes = 0;
-        None
     }
 
-    /// The packet that has begun, with what is missing of it.
-    pub(crate) fn take_begun(&mut self) -> Option<(P, u64)> {
-        self.partly.take()
+    /// The packet that has begun.
+    #[inline]
+    pub(crate) fn begun(&self) -> Option<&P> {
+        self.partly.as_ref().map(|(packet, _)| packet)
     }
 
-    pub(crate) fn has_begun(&self) -> bool {
-        self.partly.is_some()
+    /// Whether the present opportunity is enough for what is missing of it; if not, that is used.
+    pub(crate) fn completes(&mut self) -> bool {
+        let Some((_, missing_bytes)) = &mut self.partly else {
+            return false;
+        };
+        if *missing_bytes <= self.left_bytes {
+            return true;
+        }
+        *missing_bytes -= self.left_bytes;
+        self.left_bytes = 0;
+        false
+    }
+
+    /// The packet that has begun is through.
+    pub(crate) fn end(&mut self) {
+        if let Some((_, missing_bytes)) = self.partly.take() {
+            self.left_bytes -= missing_bytes;
+        }
     }
 
     fn at_ns(&self) -> u64 {

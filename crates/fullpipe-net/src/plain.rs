@@ -4,8 +4,9 @@
 
 use fullpipe_scenario::{Aqm, Wire as Plan};
 
-use crate::fifo::Fifo;
-use crate::link::{Exit, Passed, Way, WayState};
+use crate::direct::DirectWay;
+use crate::fifo::{behind, Fifo};
+use crate::link::{AnyLink, Exit, Passed, Way, WayState};
 use crate::queue::Counters;
 use crate::shaped::BURST_BYTES;
 use crate::shaper::Shaper;
@@ -48,61 +49,6 @@ impl<P: Packet> PlainWay<P> {
         })
     }
 
-    /// When [`Self::ready`] is to be asked next; `u64::MAX`: not before a packet has come.
-    #[inline]
-    pub fn due_ns(&self) -> u64 {
-        self.due_ns
-    }
-
-    /// A run of so many packets comes to the queue, by what stands for them ([`Packet::end_follows`]).
-    /// Returns how many of it are taken: the others, its last ones, are dropped.
-    #[inline]
-    pub fn takes(&mut self, run: &P, count: u32) -> u32 {
-        let taken = self.queue.push(run, count);
-        self.counters.offered_packets += u64::from(count);
-        self.counters.dropped_packets += u64::from(count - taken);
-        taken
-    }
-
-    /// What stands for the run whose first packet may leave the queue now, and whether others of it
-    /// follow that one: a caller copies it ([`Packet::end_follows`]), for a copy that is returned is
-    /// copied again.
-    #[inline]
-    pub fn ready(&self, now_ns: u64) -> Option<(&P, bool)> {
-        if self.shaper.ready_ns() > now_ns {
-            return None;
-        }
-        self.queue.front()
-    }
-
-    /// The packet that was [`Self::ready`] leaves, and is at the far end at the time returned.
-    #[inline(always)] // between two questions that ask for the same
-    pub fn pass(&mut self, now_ns: u64) -> u64 {
-        let wire_bytes = self.queue.leave();
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(wire_bytes);
-        self.shaper.charge(now_ns, wire_bytes);
-        self.set_due();
-        now_ns + self.delay_ns
-    }
-
-    /// All that may leave now is put into the list.
-    #[inline(never)]
-    pub fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
-        while let Some((&(mut packet), is_followed)) = self.ready(now_ns) {
-            if is_followed {
-                packet.end_follows();
-            }
-            let at_ns = self.pass(now_ns);
-            passed.out.push(Exit {
-                at_ns,
-                way: self.way,
-                packet,
-            });
-        }
-        self.set_due();
-    }
-
     #[inline]
     fn set_due(&mut self) {
         self.due_ns = match self.queue.is_empty() {
@@ -112,9 +58,8 @@ impl<P: Packet> PlainWay<P> {
     }
 
     pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
-        if self.takes(&packet, 1) == 0 {
-            passed.dropped.push(packet);
-        } else if self.due_ns == NEVER_NS {
+        self.take(now_ns, &packet, 1, &mut passed.dropped);
+        if self.due_ns == NEVER_NS {
             self.pass_all(now_ns, passed);
         }
     }
@@ -131,6 +76,62 @@ impl<P: Packet> PlainWay<P> {
             queue_packets: self.queue.len(),
             counters: self.counters,
             ..WayState::default()
+        }
+    }
+}
+
+impl<P: Packet> DirectWay<P> for PlainWay<P> {
+    #[inline]
+    fn of(link: &mut AnyLink<P>, way: usize) -> Option<&mut Self> {
+        link.wire()?.plain(way)
+    }
+
+    #[inline]
+    fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    #[inline]
+    fn take(&mut self, _now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) {
+        let taken = self.queue.push(run, count);
+        self.counters.offered_packets += u64::from(count);
+        if taken < count {
+            self.counters.dropped_packets += u64::from(count - taken);
+            behind(taken, run, count, |packet| dropped.push(packet));
+        }
+    }
+
+    #[inline]
+    fn ready(&mut self, now_ns: u64, _dropped: &mut Vec<P>) -> Option<(&P, bool)> {
+        if self.shaper.ready_ns() > now_ns {
+            self.set_due();
+            return None;
+        }
+        self.queue.front()
+    }
+
+    #[inline(always)] // between two questions that ask for the same
+    fn pass(&mut self, now_ns: u64) -> u64 {
+        let wire_bytes = self.queue.leave();
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(wire_bytes);
+        self.shaper.charge(now_ns, wire_bytes);
+        self.set_due();
+        now_ns + self.delay_ns
+    }
+
+    #[inline(never)]
+    fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+        while let Some((&(mut packet), is_followed)) = self.ready(now_ns, &mut passed.dropped) {
+            if is_followed {
+                packet.end_follows();
+            }
+            let at_ns = self.pass(now_ns);
+            passed.out.push(Exit {
+                at_ns,
+                way: self.way,
+                packet,
+            });
         }
     }
 }

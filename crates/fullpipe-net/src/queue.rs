@@ -50,6 +50,8 @@ impl Counters {
 pub struct Queue<P> {
     discipline: AnyDiscipline<P>,
     counters: Counters,
+    /// What left a discipline that hands out packets, and has not left the queue yet.
+    chosen: Option<P>,
 }
 
 impl<P: Packet> Queue<P> {
@@ -65,6 +67,7 @@ impl<P: Packet> Queue<P> {
         Self {
             discipline: AnyDiscipline::new(qdisc, rate_bps, seed, mtu_bytes),
             counters: Counters::default(),
+            chosen: None,
         }
     }
 
@@ -76,6 +79,25 @@ impl<P: Packet> Queue<P> {
         match &mut self.discipline {
             AnyDiscipline::Fifo(queue) => queue.enqueue(now_ns, packet, &mut outcome),
             other => other.enqueue(now_ns, packet, &mut outcome),
+        }
+        self.counters.count(&outcome);
+    }
+
+    /// Offers so many packets that were handed down at once, by what stands for them
+    /// ([`Packet::end_follows`]).
+    #[inline]
+    pub(crate) fn enqueue_run(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) {
+        self.counters.offered_packets += u64::from(count);
+        let mut outcome = Outcome::new(dropped);
+        match &mut self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.enqueue_run(run, count, &mut outcome),
+            AnyDiscipline::Cake(queue) => queue.enqueue_run(now_ns, run, count, &mut outcome),
+            other => {
+                let mut run = *run;
+                for others in (0..count).rev() {
+                    other.enqueue(now_ns, run.split_first(others), &mut outcome);
+                }
+            }
         }
         self.counters.count(&outcome);
     }
@@ -95,6 +117,46 @@ impl<P: Packet> Queue<P> {
             self.counters.sent_bytes += u64::from(packet.wire_bytes());
         }
         packet
+    }
+
+    /// The same in three steps, for those who need not copy the packet: whether one leaves now,
+    #[inline]
+    pub(crate) fn chooses(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        let mut outcome = Outcome::new(dropped);
+        let has_chosen = match &mut self.discipline {
+            AnyDiscipline::Fifo(queue) => !queue.is_empty(),
+            AnyDiscipline::Cake(queue) => queue.chooses(now_ns, &mut outcome),
+            other => {
+                self.chosen = other.dequeue(now_ns, &mut outcome);
+                self.chosen.is_some()
+            }
+        };
+        self.counters.count(&outcome);
+        has_chosen
+    }
+
+    /// what stands for the run that it is the first of, and whether others of that follow it
+    /// ([`Packet::end_follows`]),
+    #[inline]
+    pub(crate) fn front(&self) -> Option<(&P, bool)> {
+        match &self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.front(),
+            AnyDiscipline::Cake(queue) => queue.front(),
+            _ => self.chosen.as_ref().map(|packet| (packet, false)),
+        }
+    }
+
+    /// and that it leaves: its bytes on the wire.
+    #[inline]
+    pub(crate) fn leave(&mut self) -> u32 {
+        let wire_bytes = match &mut self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.leave(),
+            AnyDiscipline::Cake(queue) => queue.leave(),
+            _ => self.chosen.take().map_or(0, |packet| packet.wire_bytes()),
+        };
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(wire_bytes);
+        wire_bytes
     }
 
     /// When to ask for a packet (next): `None` while the queue is empty, else `now_ns` or, where

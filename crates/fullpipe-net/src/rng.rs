@@ -15,6 +15,7 @@ impl Rng {
     }
 
     /// Uniform over 0..2^32.
+    #[inline]
     pub fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
     }

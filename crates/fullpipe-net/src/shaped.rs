@@ -3,6 +3,7 @@
 use fullpipe_scenario::traces::RateTrace;
 use fullpipe_scenario::Wire as Plan;
 
+use crate::link::WayState;
 use crate::opportunities::Opportunities;
 use crate::queue::Queue;
 use crate::schedule::Schedule;
@@ -73,10 +74,87 @@ impl<P: Packet> Shaped<P> {
         Ok(Pace::Shaper(Shaper::new(rate_bps, BURST_BYTES), rates))
     }
 
-    /// The next packet that may pass; where there is none, when to ask again.
+    /// The next packet that may pass; where there is none, when to ask again is known.
     pub(crate) fn next(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<P> {
+        if !self.chooses(now_ns, dropped) {
+            return None;
+        }
+        let (&(mut packet), is_followed) = self.front()?;
+        if is_followed {
+            packet.end_follows();
+        }
+        self.leave(now_ns);
+        Some(packet)
+    }
+
+    /// The same in three steps, as the queue's ([`Queue::chooses`]).
+    #[inline]
+    pub(crate) fn chooses(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        // A queue that keeps the rate itself has nothing to hand out before its time.
+        while matches!(self.pace, Pace::Queue) || self.may_pass(now_ns) {
+            if let Pace::Trace(trace) = &mut self.pace {
+                if trace.begun().is_some() {
+                    match trace.completes() {
+                        true => return true,
+                        false => continue,
+                    }
+                }
+            }
+            if !self.queue.chooses(now_ns, dropped) {
+                self.due_ns = later(self.queue.next_ready_ns(now_ns), now_ns);
+                return false;
+            }
+            let Pace::Trace(trace) = &mut self.pace else {
+                return true;
+            };
+            match self.queue.front() {
+                Some((packet, is_followed)) if !trace.holds(packet.wire_bytes()) => {
+                    let mut packet = *packet;
+                    if is_followed {
+                        packet.end_follows();
+                    }
+                    trace.begin(packet, self.queue.leave());
+                }
+                _ => return true,
+            }
+        }
+        false
+    }
+
+    #[inline]
+    pub(crate) fn front(&self) -> Option<(&P, bool)> {
+        match &self.pace {
+            Pace::Trace(trace) => match trace.begun() {
+                Some(packet) => Some((packet, false)),
+                None => self.queue.front(),
+            },
+            _ => self.queue.front(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self, now_ns: u64) {
+        match &mut self.pace {
+            Pace::Trace(trace) if trace.begun().is_some() => trace.end(),
+            Pace::Trace(trace) => trace.charge(self.queue.leave()),
+            Pace::Shaper(shaper, _) => shaper.charge(now_ns, self.queue.leave()),
+            Pace::Queue => {
+                self.queue.leave();
+            }
+        }
+    }
+
+    /// Whether the rate lets a packet pass now; if not, when to ask again is known.
+    #[inline]
+    pub(crate) fn may_pass(&mut self, now_ns: u64) -> bool {
         let ready_ns = match &mut self.pace {
-            Pace::Queue => now_ns,
+            Pace::Queue => match self.queue.next_ready_ns(now_ns) {
+                Some(ready_ns) => ready_ns,
+                None => {
+                    self.due_ns = None;
+                    return false;
+                }
+            },
             Pace::Shaper(shaper, rates) => {
                 if let Some(rates) = rates {
                     if let Some(rate_bps) = rates.changed(now_ns) {
@@ -88,58 +166,35 @@ impl<P: Packet> Shaped<P> {
                     if self.rate_bps == 0 {
                         // Nothing passes until the next step.
                         self.due_ns = rates.next_ns().filter(|_| self.queue.packets() > 0);
-                        return None;
+                        return false;
                     }
                 }
                 shaper.ready_ns()
             }
             Pace::Trace(trace) => {
-                return Self::next_of_trace(
-                    trace,
-                    &mut self.queue,
-                    &mut self.due_ns,
-                    now_ns,
-                    dropped,
-                )
+                let ready_ns = trace.ready_ns(now_ns);
+                if ready_ns > now_ns {
+                    let waits = trace.begun().is_some() || self.queue.packets() > 0;
+                    self.due_ns = waits.then_some(ready_ns);
+                    return false;
+                }
+                ready_ns
             }
         };
         if ready_ns > now_ns {
             self.due_ns = (self.queue.packets() > 0).then_some(ready_ns);
-            return None;
+            return false;
         }
-        let packet = self.queue.dequeue(now_ns, dropped);
-        match (&packet, &mut self.pace) {
-            (Some(packet), Pace::Shaper(shaper, _)) => shaper.charge(now_ns, packet.wire_bytes()),
-            (None, _) => self.due_ns = later(self.queue.next_ready_ns(now_ns), now_ns),
-            (Some(_), _) => {}
-        }
-        packet
+        true
     }
 
-    fn next_of_trace(
-        trace: &mut Opportunities<P>,
-        queue: &mut Queue<P>,
-        due_ns: &mut Option<u64>,
-        now_ns: u64,
-        dropped: &mut Vec<P>,
-    ) -> Option<P> {
-        loop {
-            let ready_ns = trace.ready_ns(now_ns);
-            if ready_ns > now_ns {
-                *due_ns = (queue.packets() > 0 || trace.has_begun()).then_some(ready_ns);
-                return None;
-            }
-            let begun = trace.take_begun().or_else(|| {
-                let packet = queue.dequeue(now_ns, dropped)?;
-                Some((packet, u64::from(packet.wire_bytes())))
-            });
-            let Some((packet, bytes)) = begun else {
-                *due_ns = later(queue.next_ready_ns(now_ns), now_ns);
-                return None;
-            };
-            if let Some(packet) = trace.pass(packet, bytes) {
-                return Some(packet);
-            }
+    /// What can be sampled.
+    pub(crate) fn state(&self) -> WayState {
+        WayState {
+            queue_bytes: self.queue.bytes(),
+            queue_packets: self.queue.packets() as u64,
+            counters: self.queue.counters(),
+            ..WayState::default()
         }
     }
 }

@@ -29,6 +29,11 @@ impl List {
     pub(crate) fn is_empty(&self) -> bool {
         self.head == NIL
     }
+
+    /// There is one item in it.
+    pub(crate) fn has_one(&self) -> bool {
+        self.head == self.tail && self.head != NIL
+    }
 }
 
 impl Default for List {
@@ -74,6 +79,12 @@ impl<T: Copy> Store<T> {
 
     pub(crate) fn front(&self, list: &List) -> Option<&T> {
         self.nodes.get(list.head as usize).map(|node| &node.item)
+    }
+
+    pub(crate) fn front_mut(&mut self, list: &List) -> Option<&mut T> {
+        self.nodes
+            .get_mut(list.head as usize)
+            .map(|node| &mut node.item)
     }
 
     /// Puts an item behind all whose key is not greater; at once if its key is the greatest.

@@ -4,10 +4,12 @@ use fullpipe_scenario::traces::DelayTrace;
 use fullpipe_scenario::Wire as Plan;
 
 use crate::damage::Damage;
+use crate::direct::DirectWay;
 use crate::gilbert::GilbertElliott;
 use crate::link::{Exit, Link, Passed, Way, WayState};
 use crate::loss::LossGate;
 use crate::plain::PlainWay;
+use crate::queued::QueuedWay;
 use crate::rng::{derive_seed, purpose};
 use crate::schedule::Schedule;
 use crate::shaped::Shaped;
@@ -23,6 +25,7 @@ pub struct Wire<P> {
 #[derive(Debug)]
 enum WireWay<P> {
     Plain(PlainWay<P>),
+    Queued(Box<QueuedWay<P>>),
     Various(Box<VariousWay<P>>),
 }
 
@@ -30,6 +33,7 @@ macro_rules! each {
     ($way:expr, $kind:ident => $call:expr) => {
         match $way {
             WireWay::Plain($kind) => $call,
+            WireWay::Queued($kind) => $call,
             WireWay::Various($kind) => $call,
         }
     };
@@ -38,10 +42,17 @@ macro_rules! each {
 impl<P: Packet> Wire<P> {
     /// From the plan of its two ways; the error names what this engine lacks.
     pub fn new(plans: [&Plan; 2], index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
-        let way = |plan, way: Way| match PlainWay::new(plan, way) {
-            Some(plain) => Ok(WireWay::Plain(plain)),
-            None => VariousWay::new(plan, way, 2 * index + way as u32, seed, mtu_bytes)
-                .map(|various| WireWay::Various(Box::new(various))),
+        let way = |plan, way: Way| {
+            let index = 2 * index + way as u32;
+            if let Some(plain) = PlainWay::new(plan, way) {
+                return Ok(WireWay::Plain(plain));
+            }
+            let queue_seed = derive_seed(seed, purpose::RED, index);
+            if let Some(queued) = QueuedWay::new(plan, way, queue_seed, mtu_bytes)? {
+                return Ok(WireWay::Queued(Box::new(queued)));
+            }
+            VariousWay::new(plan, way, index, seed, mtu_bytes)
+                .map(|various| WireWay::Various(Box::new(various)))
         };
         Ok(Self {
             ways: [way(plans[0], Way::Forward)?, way(plans[1], Way::Reverse)?],
@@ -50,10 +61,19 @@ impl<P: Packet> Wire<P> {
 
     /// The way with this index, if it is a plain one.
     #[inline]
-    pub fn plain(&mut self, way: usize) -> Option<&mut PlainWay<P>> {
+    pub(crate) fn plain(&mut self, way: usize) -> Option<&mut PlainWay<P>> {
         match &mut self.ways[way] {
             WireWay::Plain(plain) => Some(plain),
-            WireWay::Various(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The way with this index, if it is a queue, a rate and a delay.
+    #[inline]
+    pub(crate) fn queued(&mut self, way: usize) -> Option<&mut QueuedWay<P>> {
+        match &mut self.ways[way] {
+            WireWay::Queued(queued) => Some(queued),
+            _ => None,
         }
     }
 }
@@ -73,14 +93,15 @@ impl<P: Packet> Link<P> for Wire<P> {
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
         match &self.ways[timer] {
-            WireWay::Plain(plain) => Some(plain.due_ns()).filter(|&due_ns| due_ns != u64::MAX),
+            WireWay::Plain(plain) => some_time(plain.due_ns()),
+            WireWay::Queued(queued) => some_time(queued.due_ns()),
             WireWay::Various(various) => various.due_ns(),
         }
     }
 
     fn constant_delay_ns(&self, way: Way) -> Option<u64> {
         match &self.ways[way.index()] {
-            WireWay::Plain(_) => None,
+            WireWay::Plain(_) | WireWay::Queued(_) => None,
             WireWay::Various(various) => various.constant_delay_ns(),
         }
     }
@@ -88,6 +109,7 @@ impl<P: Packet> Link<P> for Wire<P> {
     fn state(&self, way: Way) -> Option<WayState> {
         match &self.ways[way.index()] {
             WireWay::Plain(plain) => Some(plain.state()),
+            WireWay::Queued(queued) => Some(queued.state()),
             WireWay::Various(various) => various.state(),
         }
     }
@@ -282,13 +304,8 @@ impl<P: Packet> VariousWay<P> {
         let mut state = WayState {
             lost_packets,
             marked_packets,
-            ..WayState::default()
+            ..self.shaped.as_ref().map(Shaped::state).unwrap_or_default()
         };
-        if let Some(shaped) = &self.shaped {
-            state.queue_bytes = shaped.queue.bytes();
-            state.queue_packets = shaped.queue.packets() as u64;
-            state.counters = shaped.queue.counters();
-        }
         let policer = self
             .damage
             .as_ref()
@@ -296,6 +313,11 @@ impl<P: Packet> VariousWay<P> {
         state.counters.dropped_packets += policer.map_or(0, |policer| policer.dropped());
         Some(state)
     }
+}
+
+/// A time, where `u64::MAX` is none.
+fn some_time(at_ns: u64) -> Option<u64> {
+    (at_ns != u64::MAX).then_some(at_ns)
 }
 
 /// Delays that change; `None`: it never does.

@@ -1,7 +1,7 @@
 //! Where packets go: a row of links, and each packet's way from where it enters to where it
 //! leaves. Never who sent it, or why.
 
-use fullpipe_net::{AnyLink, DelayLine, Link, Packet, Passed, Way};
+use fullpipe_net::{AnyLink, DelayLine, DirectWay, Link, Packet, Passed, PlainWay, QueuedWay, Way};
 use fullpipe_scenario::{Newcomer, Plan, Route};
 
 use crate::applications::Applications;
@@ -18,8 +18,10 @@ const NEVER_NS: u64 = u64::MAX;
 enum Work {
     /// Its time is added to.
     Delay { ns: u64 },
-    /// A plain way takes it: no lists of what was passed, dropped and copied.
+    /// A [`PlainWay`] takes it: no lists of what was passed, dropped and copied.
     Plain,
+    /// A [`QueuedWay`] does.
+    Queued,
     /// Whatever the link does.
     Various,
 }
@@ -52,7 +54,8 @@ impl Network {
         let work = links.iter_mut().flat_map(|link| {
             Way::BOTH.map(|way| match link.constant_delay_ns(way) {
                 Some(ns) => Work::Delay { ns },
-                None if link.plain(way.index()).is_some() => Work::Plain,
+                None if PlainWay::of(link, way.index()).is_some() => Work::Plain,
+                None if QueuedWay::of(link, way.index()).is_some() => Work::Queued,
                 None => Work::Various,
             })
         });
@@ -129,16 +132,22 @@ impl Simulation<'_> {
         }
         self.network.timers_ns[index] = NEVER_NS;
         match self.network.work[index] {
-            Work::Plain => self.pass_in_turn(index),
+            Work::Plain => self.pass_in_turn::<PlainWay<_>>(index),
+            Work::Queued => self.pass_queued_in_turn(index),
             _ => self.various_timer(index),
         }
     }
 
-    /// A plain way lets packets pass, one after the other while nothing else happens in between.
+    #[inline(never)]
+    fn pass_queued_in_turn(&mut self, index: usize) {
+        self.pass_in_turn::<QueuedWay<_>>(index);
+    }
+
+    /// A way lets packets pass, one after the other while nothing else happens in between.
     #[inline(always)] // at nearly every link's timer
-    fn pass_in_turn(&mut self, index: usize) {
+    fn pass_in_turn<W: DirectWay<Travelling>>(&mut self, index: usize) {
         loop {
-            let due_ns = self.pass_plain(index);
+            let due_ns = self.pass_directly::<W>(index);
             let is_armed = self.network.timers_ns[index] != NEVER_NS;
             if is_armed || !self.goes_on(due_ns) {
                 return self.network.arm_at(&mut self.agenda, index, due_ns);
@@ -176,7 +185,8 @@ impl Simulation<'_> {
         let index = link * 2 + way.index();
         match self.network.work[index] {
             Work::Delay { ns } => self.take_on(link, self.now_ns + ns, way, packet),
-            Work::Plain => self.offer_plain(index, packet, 1),
+            Work::Plain => self.offer_directly::<PlainWay<_>>(index, packet, 1),
+            Work::Queued => self.offer_directly::<QueuedWay<_>>(index, packet, 1),
             Work::Various => self.offer_various(link, way, packet),
         }
     }
@@ -184,8 +194,10 @@ impl Simulation<'_> {
     /// So many data packets of one burst enter here, by what stands for them ([`Packet::end_follows`]).
     pub(crate) fn offer_run(&mut self, link: usize, way: Way, run: &Travelling, count: u32) {
         let index = link * 2 + way.index();
-        if let Work::Plain = self.network.work[index] {
-            return self.offer_plain(index, run, count);
+        match self.network.work[index] {
+            Work::Plain => return self.offer_directly::<PlainWay<_>>(index, run, count),
+            Work::Queued => return self.offer_directly::<QueuedWay<_>>(index, run, count),
+            Work::Delay { .. } | Work::Various => {}
         }
         let mut run = *run;
         for others in (0..count).rev() {
@@ -195,113 +207,113 @@ impl Simulation<'_> {
     }
 
     #[inline(never)] // once a burst
-    fn offer_plain(&mut self, index: usize, run: &Travelling, count: u32) {
-        let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
+    fn offer_directly<W>(&mut self, index: usize, run: &Travelling, count: u32)
+    where
+        W: DirectWay<Travelling>,
+    {
+        let network = &mut self.network;
+        let Some(way) = W::of(&mut network.links[index / 2], index % 2) else {
             return;
         };
-        let due_ns = plain.due_ns();
+        let due_ns = way.due_ns();
         if due_ns == NEVER_NS {
-            return self.offer_to_idle(index, *run, count);
+            return self.offer_to_idle::<W>(index, *run, count);
         }
-        let taken = plain.takes(run, count);
-        for _ in taken..count {
-            self.is_lost(run);
-        }
+        way.take(self.now_ns, run, count, &mut network.passed.dropped);
+        self.lose_dropped();
         self.network.arm_at(&mut self.agenda, index, due_ns);
     }
 
-    /// Packets come to a plain way where nothing waits: one passes after the other, until one has to
-    /// wait.
+    /// Packets come to a way where nothing waits: one passes after the other, until one has to wait.
     #[inline(never)]
-    fn offer_to_idle(&mut self, index: usize, mut run: Travelling, count: u32) {
+    fn offer_to_idle<W>(&mut self, index: usize, mut run: Travelling, count: u32)
+    where
+        W: DirectWay<Travelling>,
+    {
         for others in (0..count).rev() {
-            let Some(plain) = self.network.links[index / 2].plain(index % 2) else {
+            let network = &mut self.network;
+            let Some(way) = W::of(&mut network.links[index / 2], index % 2) else {
                 return;
             };
-            if plain.due_ns() != NEVER_NS {
-                return self.offer_plain(index, &run, others + 1);
+            if way.due_ns() != NEVER_NS {
+                return self.offer_directly::<W>(index, &run, others + 1);
             }
             let packet = run.split_first(others);
-            match plain.takes(&packet, 1) {
-                0 => self.is_lost(&packet),
-                _ => {
-                    let due_ns = self.pass_plain(index);
-                    self.network.arm_at(&mut self.agenda, index, due_ns);
-                }
-            }
+            way.take(self.now_ns, &packet, 1, &mut network.passed.dropped);
+            let due_ns = self.pass_directly::<W>(index);
+            self.network.arm_at(&mut self.agenda, index, due_ns);
         }
     }
 
-    /// What a plain way lets pass now is taken on. Returns when it wants to be called next: what this set
-    /// off finds it busy and leaves its time alone, or idle and has planned it.
+    /// What a way lets pass now is taken on. Returns when it wants to be called next: what this set off
+    /// finds it busy and leaves its time alone, or idle and has planned it.
     #[inline(always)] // into the two that are called
-    fn pass_plain(&mut self, index: usize) -> u64 {
-        let (link, way) = (index / 2, Way::BOTH[index % 2]);
+    fn pass_directly<W: DirectWay<Travelling>>(&mut self, index: usize) -> u64 {
+        let (link, to) = (index / 2, Way::BOTH[index % 2]);
         let now_ns = self.now_ns;
         let network = &mut self.network;
-        let Some(plain) = network.links[link].plain(index % 2) else {
+        let Some(way) = W::of(&mut network.links[link], index % 2) else {
             return NEVER_NS;
         };
-        let Some((first, is_followed)) = plain.ready(now_ns) else {
-            return self.settle_plain(index);
+        let Some((first, is_followed)) = way.ready(now_ns, &mut network.passed.dropped) else {
+            let due_ns = way.due_ns();
+            self.lose_dropped();
+            return due_ns;
         };
         let Body::Data(data) = &first.body else {
             let packet = *first;
-            let at_ns = plain.pass(now_ns);
-            return self.pass_on(index, at_ns, &packet);
+            let at_ns = way.pass(now_ns);
+            return self.pass_on::<W>(index, at_ns, &packet);
         };
         // Most are data, the smaller part of what a packet may be.
         let (owner, label, mut data) = (first.owner, first.label, *data);
         if is_followed {
             data.end_follows();
         }
-        let at_ns = plain.pass(now_ns);
-        let due_ns = plain.due_ns();
-        let leaves = network.next_link(owner, link, way).is_none();
-        if leaves && at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, way) {
+        let at_ns = way.pass(now_ns);
+        let due_ns = way.due_ns();
+        let leaves = network.next_link(owner, link, to).is_none();
+        if leaves && at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, to) {
+            self.lose_dropped();
             self.deliver_data(owner, &data);
             return due_ns;
         }
         let body = Body::Data(data);
-        self.pass_on(index, at_ns, &Travelling { owner, label, body })
+        self.pass_on::<W>(index, at_ns, &Travelling { owner, label, body })
     }
 
     /// A packet that has passed is taken on, and others that may pass now.
     #[inline(never)]
-    fn pass_on(&mut self, index: usize, at_ns: u64, packet: &Travelling) -> u64 {
-        let network = &mut self.network;
-        let plain = network.links[index / 2].plain(index % 2);
-        let due_ns = plain.map_or(NEVER_NS, |plain| plain.due_ns());
+    fn pass_on<W>(&mut self, index: usize, at_ns: u64, packet: &Travelling) -> u64
+    where
+        W: DirectWay<Travelling>,
+    {
+        let way = W::of(&mut self.network.links[index / 2], index % 2);
+        let due_ns = way.map_or(NEVER_NS, |way| way.due_ns());
         if due_ns <= self.now_ns {
-            self.pass_many(index, at_ns, packet);
+            self.pass_many::<W>(index, at_ns, packet);
             return NEVER_NS; // it is planned
         }
+        self.lose_dropped();
         self.take_on(index / 2, at_ns, Way::BOTH[index % 2], packet);
         due_ns
     }
 
     /// More than one may pass now, of which this is the first.
     #[inline(never)]
-    fn pass_many(&mut self, index: usize, at_ns: u64, packet: &Travelling) {
-        let (link, way) = (index / 2, Way::BOTH[index % 2]);
+    fn pass_many<W>(&mut self, index: usize, at_ns: u64, packet: &Travelling)
+    where
+        W: DirectWay<Travelling>,
+    {
+        let (link, to) = (index / 2, Way::BOTH[index % 2]);
         let network = &mut self.network;
         let begin = network.passed.out.len();
-        if let Some(plain) = network.links[link].plain(index % 2) {
-            plain.pass_all(self.now_ns, &mut network.passed);
+        if let Some(way) = W::of(&mut network.links[link], index % 2) {
+            way.pass_all(self.now_ns, &mut network.passed);
         }
-        self.take_on(link, at_ns, way, packet);
+        self.lose_dropped();
+        self.take_on(link, at_ns, to, packet);
         self.settle(link, index % 2, begin);
-    }
-
-    /// Nothing may pass yet.
-    #[inline(never)]
-    fn settle_plain(&mut self, index: usize) -> u64 {
-        let network = &mut self.network;
-        let Some(plain) = network.links[index / 2].plain(index % 2) else {
-            return NEVER_NS;
-        };
-        plain.pass_all(self.now_ns, &mut network.passed);
-        plain.due_ns()
     }
 
     #[inline(never)]
@@ -319,12 +331,21 @@ impl Simulation<'_> {
         }
     }
 
-    /// A packet is gone that a link dropped.
+    /// Packets are gone that a link dropped.
+    #[inline(always)] // mostly there are none
+    fn lose_dropped(&mut self) {
+        if !self.network.passed.dropped.is_empty() {
+            self.lose_all();
+        }
+    }
+
     #[inline(never)]
-    fn is_lost(&mut self, packet: &Travelling) {
-        self.lost += u64::from(packet.body.is_data());
-        self.control.lost += u64::from(packet.body.is_control());
-        self.is_gone(packet);
+    fn lose_all(&mut self) {
+        while let Some(packet) = self.network.passed.dropped.pop() {
+            self.lost += u64::from(packet.body.is_data());
+            self.control.lost += u64::from(packet.body.is_control());
+            self.is_gone(&packet);
+        }
     }
 
     /// Counts what a call of a link dropped, takes on what it passed, and plans its next one.
@@ -336,9 +357,7 @@ impl Simulation<'_> {
             self.control.sent += u64::from(packet.body.is_control());
             self.is_copied(&packet);
         }
-        while let Some(packet) = self.network.passed.dropped.pop() {
-            self.is_lost(&packet);
-        }
+        self.lose_dropped();
         let end = self.network.passed.out.len();
         for index in begin..end {
             let exit = self.network.passed.out[index];

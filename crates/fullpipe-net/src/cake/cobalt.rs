@@ -70,6 +70,7 @@ impl Cobalt {
 
     /// Judges a packet that is about to leave (cobalt_should_drop()). `bulk_flows` is 0 but in
     /// ingress mode.
+    #[inline]
     pub(super) fn judge(
         &mut self,
         params: &Params,

@@ -1,6 +1,8 @@
 //! The queues of a tin and the lists by which they take turns. It must never know what packets are.
 
-use super::{Cobalt, List, Use};
+use super::cobalt::Cobalt;
+use super::hash::{Use, QUEUES};
+use crate::store::List;
 
 const NIL: u16 = u16::MAX;
 const CHAINS: usize = 3;
@@ -24,7 +26,7 @@ pub(super) enum State {
 }
 
 /// One queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
     pub(super) list: List,
     pub(super) cobalt: Cobalt,
@@ -38,12 +40,12 @@ pub(super) struct Flow {
 /// All queues of a tin, in doubly linked lists.
 #[derive(Debug)]
 pub(super) struct Flows {
-    flows: Vec<Flow>,
+    flows: Box<[Flow; QUEUES]>,
     ends: [(u16, u16); CHAINS],
 }
 
-impl Flows {
-    pub(super) fn new(count: usize) -> Self {
+impl Default for Flows {
+    fn default() -> Self {
         let flow = Flow {
             list: List::default(),
             cobalt: Cobalt::default(),
@@ -54,23 +56,32 @@ impl Flows {
             next: NIL,
         };
         Self {
-            flows: vec![flow; count],
+            flows: Box::new([flow; QUEUES]),
             ends: [(NIL, NIL); CHAINS],
         }
     }
+}
 
+impl Flows {
+    #[inline]
     pub(super) fn at(&mut self, queue: usize) -> &mut Flow {
-        &mut self.flows[queue]
+        &mut self.flows[queue % QUEUES]
+    }
+
+    #[inline]
+    pub(super) fn list(&self, queue: usize) -> &List {
+        &self.flows[queue % QUEUES].list
     }
 
     pub(super) fn used(&self, queue: usize) -> Use {
-        match self.flows[queue].state {
+        match self.flows[queue % QUEUES].state {
             State::Idle => Use::Free,
             State::Bulk => Use::Bulk,
             _ => Use::Other,
         }
     }
 
+    #[inline]
     pub(super) fn first(&self, chain: Chain) -> Option<usize> {
         let (first, _) = self.ends[chain as usize];
         (first != NIL).then_some(usize::from(first))
@@ -85,16 +96,16 @@ impl Flows {
         if last == NIL {
             ends.0 = queue as u16;
         } else {
-            self.flows[usize::from(last)].next = queue as u16;
+            self.flows[usize::from(last) % QUEUES].next = queue as u16;
         }
-        let flow = &mut self.flows[queue];
+        let flow = &mut self.flows[queue % QUEUES];
         flow.chain = Some(chain);
         flow.previous = last;
         flow.next = NIL;
     }
 
     pub(super) fn detach(&mut self, queue: usize) {
-        let flow = &mut self.flows[queue];
+        let flow = &mut self.flows[queue % QUEUES];
         let (previous, next) = (flow.previous, flow.next);
         let Some(chain) = flow.chain.take() else {
             return;
@@ -102,12 +113,12 @@ impl Flows {
         if previous == NIL {
             self.ends[chain as usize].0 = next;
         } else {
-            self.flows[usize::from(previous)].next = next;
+            self.flows[usize::from(previous) % QUEUES].next = next;
         }
         if next == NIL {
             self.ends[chain as usize].1 = previous;
         } else {
-            self.flows[usize::from(next)].previous = previous;
+            self.flows[usize::from(next) % QUEUES].previous = previous;
         }
     }
 }

@@ -50,15 +50,15 @@ impl Isolation {
 /// Hosts of one side, in a set-associative table of their own.
 #[derive(Debug)]
 struct Hosts {
-    tags: Vec<u32>,
-    busy_flows: Vec<u16>,
+    tags: Box<[u32; QUEUES]>,
+    busy_flows: Box<[u16; QUEUES]>,
 }
 
 impl Hosts {
     fn new() -> Self {
         Self {
-            tags: vec![0; QUEUES],
-            busy_flows: vec![0; QUEUES],
+            tags: Box::new([0; QUEUES]),
+            busy_flows: Box::new([0; QUEUES]),
         }
     }
 
@@ -72,8 +72,13 @@ impl Hosts {
         place as u16
     }
 
+    #[inline]
+    fn busy(&self, place: u16) -> u16 {
+        self.busy_flows[usize::from(place) % QUEUES]
+    }
+
     fn add(&mut self, place: u16, change: i32) {
-        let busy = &mut self.busy_flows[usize::from(place)];
+        let busy = &mut self.busy_flows[usize::from(place) % QUEUES];
         *busy = (i32::from(*busy) + change).clamp(0, QUEUES as i32) as u16;
     }
 }
@@ -99,9 +104,9 @@ pub(super) enum Use {
 #[derive(Debug)]
 pub(super) struct FlowTable {
     isolation: Isolation,
-    tags: Vec<u32>,
+    tags: Box<[u32; QUEUES]>,
     /// Places of each queue's source and destination.
-    hosts_of: Vec<[u16; 2]>,
+    hosts_of: Box<[[u16; 2]; QUEUES]>,
     sources: Hosts,
     destinations: Hosts,
 }
@@ -110,34 +115,43 @@ impl FlowTable {
     pub(super) fn new(isolation: Isolation) -> Self {
         Self {
             isolation,
-            tags: vec![0; QUEUES],
-            hosts_of: vec![[0; 2]; QUEUES],
+            tags: Box::new([0; QUEUES]),
+            hosts_of: Box::new([[0; 2]; QUEUES]),
             sources: Hosts::new(),
             destinations: Hosts::new(),
         }
     }
 
     /// The packet's queue, which is its flow's from now on.
+    #[inline]
     pub(super) fn classify<P: Packet>(&mut self, packet: &P, used: impl Fn(usize) -> Use) -> usize {
         let isolation = self.isolation;
-        let hosts = packet.hosts();
-        let source = spread(hosts.source, 0x9e37_79b1);
-        let destination = spread(hosts.destination, 0x85eb_ca6b);
-        let mut hash = 0;
-        if isolation.by_flow {
-            hash = spread(packet.flow_key(), 0xc2b2_ae35);
-        } else {
-            hash ^= if isolation.by_source { source } else { 0 };
-            hash ^= if isolation.by_destination {
-                destination
-            } else {
-                0
-            };
-        }
+        let hash = match isolation.by_flow {
+            true => spread(packet.flow_key(), 0xc2b2_ae35),
+            false => {
+                let [source, destination] = hashes_of_hosts(packet);
+                let source = if isolation.by_source { source } else { 0 };
+                let destination = if isolation.by_destination {
+                    destination
+                } else {
+                    0
+                };
+                source ^ destination
+            }
+        };
         let own = hash as usize % QUEUES;
         if self.tags[own] == hash && used(own) != Use::Free {
             return own;
         }
+        self.find(packet, hash, used)
+    }
+
+    /// A flow's queue that is not the first of its set, or is to be its flow's from now on.
+    #[inline(never)]
+    fn find<P: Packet>(&mut self, packet: &P, hash: u32, used: impl Fn(usize) -> Use) -> usize {
+        let isolation = self.isolation;
+        let [source, destination] = hashes_of_hosts(packet);
+        let own = hash as usize % QUEUES;
         let known = set_of(hash).find(|&place| self.tags[place] == hash);
         if let Some(place) = known.filter(|&place| used(place) != Use::Free) {
             return place;
@@ -164,7 +178,7 @@ impl FlowTable {
 
     /// A queue became busy (`1`) or is no longer (`-1`).
     pub(super) fn count(&mut self, queue: usize, change: i32) {
-        let [source, destination] = self.hosts_of[queue];
+        let [source, destination] = self.hosts_of[queue % QUEUES];
         if self.isolation.divides_by_source() {
             self.sources.add(source, change);
         }
@@ -174,17 +188,27 @@ impl FlowTable {
     }
 
     /// Busy flows of the busier one of a queue's hosts, at least 1.
+    #[inline]
     pub(super) fn host_load(&self, queue: usize) -> u16 {
-        let [source, destination] = self.hosts_of[queue];
+        let [source, destination] = self.hosts_of[queue % QUEUES];
         let mut load = 1;
         if self.isolation.divides_by_source() {
-            load = load.max(self.sources.busy_flows[usize::from(source)]);
+            load = load.max(self.sources.busy(source));
         }
         if self.isolation.divides_by_destination() {
-            load = load.max(self.destinations.busy_flows[usize::from(destination)]);
+            load = load.max(self.destinations.busy(destination));
         }
         load
     }
+}
+
+/// Of a packet's source and destination.
+fn hashes_of_hosts<P: Packet>(packet: &P) -> [u32; 2] {
+    let hosts = packet.hosts();
+    [
+        spread(hosts.source, 0x9e37_79b1),
+        spread(hosts.destination, 0x85eb_ca6b),
+    ]
 }
 
 /// An odd factor keeps up to `QUEUES` neighbouring numbers apart modulo `QUEUES`. Never 0, which

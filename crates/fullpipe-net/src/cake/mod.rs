@@ -11,18 +11,19 @@ mod cobalt;
 mod flows;
 mod framing;
 mod hash;
+mod tin;
 mod tins;
 
 use fullpipe_scenario::{Aqm, CakeAckFilter, CakeTins};
 
 use self::autorate::Autorate;
-use self::cobalt::{Cobalt, Params};
-use self::flows::{Chain, Flows, State};
+use self::cobalt::Params;
 use self::framing::{Overhead, Pace};
-use self::hash::{FlowTable, Isolation, Use, QUEUES};
+use self::hash::{Isolation, QUEUES};
+use self::tin::Tin;
 use crate::discipline::{Discipline, Outcome};
 use crate::rng::Rng;
-use crate::store::{List, Store};
+use crate::store::Store;
 use crate::Packet;
 
 /// Packets of full size that memory holds at most (cake_init(): sch->limit).
@@ -31,31 +32,25 @@ const LEAST_BUFFER_BYTES: u64 = 4 << 20;
 /// Bounds of a flow's quantum, which grows with the rate.
 const QUANTUM_BYTES: std::ops::RangeInclusive<u64> = 300..=1514;
 
+/// Packets that came at once and differ in nothing but their numbers.
 #[derive(Clone, Copy, Debug)]
 struct Waiting<P> {
-    packet: P,
-    arrived_ns: u64,
-    /// Bytes on the link, overhead included.
+    /// What stands for them ([`Packet::end_follows`]).
+    run: P,
+    count: u32,
+    /// Bytes of each on the link, overhead included.
     link_bytes: u32,
+    arrived_ns: u64,
 }
 
-/// One class of traffic.
-#[derive(Debug)]
-struct Tin {
-    flows: Flows,
-    table: FlowTable,
-    /// Bytes of each queue, apart from the flows so that the search for the longest is quick.
-    backlogs: Vec<u64>,
-    backlog: u64,
-    params: Params,
-    pace: Pace,
-    /// When the tin has used its share of the rate up to now.
-    next_ns: u64,
-    flow_quantum: u32,
-    quantum: u32,
-    deficit: i64,
-    sparse_flows: u32,
-    bulk_flows: u32,
+/// How a queue's turn ended.
+enum Turn {
+    /// Its first packet passes, marked or not.
+    Passes { mark: bool },
+    /// What COBALT dropped was charged, so another queue may have the turn.
+    Spent,
+    /// It had nothing.
+    Empty,
 }
 
 /// What does not change.
@@ -91,6 +86,10 @@ pub(crate) struct Cake<P> {
     bytes: u64,
     memory: u64,
     memory_limit: u64,
+    /// Tin and queue of the packet that leaves next,
+    chosen: (usize, usize),
+    /// or that packet, if it is marked.
+    marked: Option<P>,
     rng: Rng,
 }
 
@@ -153,6 +152,8 @@ impl<P: Packet> Cake<P> {
             bytes: 0,
             memory: 0,
             memory_limit: 0,
+            chosen: (0, 0),
+            marked: None,
             rng: Rng::new(seed),
         };
         cake.configure(if shapes { rate_bps / 8 } else { 0 });
@@ -199,14 +200,32 @@ impl<P: Packet> Cake<P> {
         };
     }
 
-    /// Puts the packet behind its flow's others; an ACK that it makes superfluous goes.
+    /// Puts packets behind their flow's others; an ACK that one makes superfluous goes.
+    #[inline]
     fn append(&mut self, tin: usize, queue: usize, waiting: Waiting<P>, outcome: &mut Outcome<P>) {
-        let list = &mut self.tins[tin].flows.at(queue).list;
-        self.store.push_back(list, waiting);
-        self.count(tin, queue, &waiting.packet, true);
-        if self.options.ack_filter == CakeAckFilter::No {
-            return;
+        let count = u64::from(waiting.count);
+        let bytes = u64::from(waiting.run.wire_bytes()) * count;
+        let data = &mut self.tins[tin];
+        self.store
+            .push_back(&mut data.flows.at(queue).list, waiting);
+        data.backlogs[queue % QUEUES] += bytes;
+        data.backlog += bytes;
+        self.bytes += bytes;
+        self.memory += u64::from(waiting.run.memory_bytes()) * count;
+        self.packets += waiting.count as usize;
+        if self.options.ack_filter != CakeAckFilter::No {
+            self.filter_acks(tin, queue, &waiting, outcome);
         }
+    }
+
+    #[inline(never)]
+    fn filter_acks(
+        &mut self,
+        tin: usize,
+        queue: usize,
+        waiting: &Waiting<P>,
+        outcome: &mut Outcome<P>,
+    ) {
         let list = &mut self.tins[tin].flows.at(queue).list;
         let aggressive = self.options.ack_filter == CakeAckFilter::Aggressive;
         let Some(newest_place) = self.store.last_place(list) else {
@@ -215,45 +234,60 @@ impl<P: Packet> Cake<P> {
         let others = self
             .store
             .iter(list)
-            .map(|(place, held)| (place, &held.packet));
-        let newest = (newest_place, &waiting.packet);
+            .map(|(place, held)| (place, &held.run));
+        let newest = (newest_place, &waiting.run);
         let Some(before) = ack_filter::superfluous(others, newest, aggressive) else {
             return;
         };
         if let Some(ack) = self.store.remove_behind(list, before) {
-            self.count(tin, queue, &ack.packet, false);
+            self.count_out(tin, queue, ack.run.wire_bytes(), ack.run.memory_bytes());
             if self.options.ingress {
                 self.charge(tin, ack.link_bytes, waiting.arrived_ns, true);
             }
-            outcome.drop(ack.packet);
+            outcome.drop(ack.run);
         }
     }
 
-    /// Keeps the sums.
-    fn count(&mut self, tin: usize, queue: usize, packet: &P, comes: bool) {
-        let bytes = u64::from(packet.wire_bytes());
-        let memory = u64::from(packet.memory_bytes());
-        let tin = &mut self.tins[tin];
-        if comes {
-            tin.backlogs[queue] += bytes;
-            tin.backlog += bytes;
-            self.bytes += bytes;
-            self.memory += memory;
-            self.packets += 1;
-        } else {
-            tin.backlogs[queue] -= bytes;
-            tin.backlog -= bytes;
-            self.bytes -= bytes;
-            self.memory -= memory;
-            self.packets -= 1;
+    /// A queue's first packet leaves it.
+    fn take(&mut self, tin: usize, queue: usize) -> Option<P> {
+        let waiting = self.store.front(self.tins[tin].flows.list(queue))?;
+        let mut packet = waiting.run;
+        if waiting.count > 1 {
+            packet.end_follows();
         }
+        self.drop_first(tin, queue);
+        Some(packet)
     }
 
-    fn take(&mut self, tin: usize, queue: usize) -> Option<Waiting<P>> {
+    /// It is gone; returns its bytes on the wire.
+    #[inline]
+    fn drop_first(&mut self, tin: usize, queue: usize) -> u32 {
         let list = &mut self.tins[tin].flows.at(queue).list;
-        let waiting = self.store.pop_front(list)?;
-        self.count(tin, queue, &waiting.packet, false);
-        Some(waiting)
+        let Some(waiting) = self.store.front_mut(list) else {
+            return 0;
+        };
+        let wire_bytes = waiting.run.wire_bytes();
+        let memory = waiting.run.memory_bytes();
+        waiting.count -= 1;
+        if waiting.count > 0 {
+            waiting.run.drop_first();
+        } else {
+            self.store.pop_front(list);
+        }
+        self.count_out(tin, queue, wire_bytes, memory);
+        wire_bytes
+    }
+
+    /// A packet of so many bytes no longer waits.
+    #[inline]
+    fn count_out(&mut self, tin: usize, queue: usize, wire_bytes: u32, memory: u32) {
+        let bytes = u64::from(wire_bytes);
+        let tin = &mut self.tins[tin];
+        tin.backlogs[queue % QUEUES] -= bytes;
+        tin.backlog -= bytes;
+        self.bytes -= bytes;
+        self.memory -= u64::from(memory);
+        self.packets -= 1;
     }
 
     /// A head of the longest queue goes (cake_drop()).
@@ -267,22 +301,23 @@ impl<P: Packet> Cake<P> {
             }
         }
         let (tin, queue) = longest;
-        let Some(waiting) = self.take(tin, queue) else {
+        let data = &mut self.tins[tin];
+        let flow = data.flows.at(queue);
+        let Some(head) = self.store.front(&flow.list) else {
             return;
         };
-        let params = self.tins[tin].params;
-        self.tins[tin]
-            .flows
-            .at(queue)
-            .cobalt
-            .on_full(&params, now_ns);
+        flow.cobalt.on_full(&data.params, now_ns);
         if self.options.ingress {
-            self.charge(tin, waiting.link_bytes, now_ns, true);
+            let link_bytes = head.link_bytes;
+            self.charge(tin, link_bytes, now_ns, true);
         }
-        outcome.drop(waiting.packet);
+        if let Some(packet) = self.take(tin, queue) {
+            outcome.drop(packet);
+        }
     }
 
     /// Advances the clocks of the tin and of the whole (cake_advance_shaper()).
+    #[inline]
     fn charge(&mut self, tin: usize, link_bytes: u32, now_ns: u64, is_drop: bool) {
         if !self.options.shapes {
             return;
@@ -314,9 +349,11 @@ impl<P: Packet> Cake<P> {
         // that is due first.
         let mut best: Option<(usize, u64)> = None;
         for (index, tin) in self.tins.iter().enumerate() {
+            if !tin.is_active() {
+                continue;
+            }
             let wait_ns = tin.next_ns.saturating_sub(now_ns);
-            let is_better = best.is_none_or(|(_, best_ns)| wait_ns == 0 || wait_ns <= best_ns);
-            if tin.is_active() && is_better {
+            if best.is_none_or(|(_, best_ns)| wait_ns == 0 || wait_ns <= best_ns) {
                 best = Some((index, wait_ns));
             }
         }
@@ -345,66 +382,79 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Takes a packet from one queue by way of COBALT. `Err(true)`: the queue was empty;
-    /// `Err(false)`: what it dropped was charged, so another queue may have the turn.
-    fn serve(
-        &mut self,
-        tin: usize,
-        queue: usize,
-        now_ns: u64,
-        outcome: &mut Outcome<P>,
-    ) -> Result<P, bool> {
+    /// What COBALT makes of the packets of one queue, up to the first that it lets pass.
+    #[inline]
+    fn serve(&mut self, index: usize, queue: usize, now_ns: u64, outcome: &mut Outcome<P>) -> Turn {
         let ingress = self.options.ingress;
         loop {
-            let Some(mut waiting) = self.take(tin, queue) else {
-                return Err(true);
+            let tin = &mut self.tins[index];
+            let busy = if ingress { tin.bulk_flows } else { 0 };
+            let flow = tin.flows.at(queue);
+            let Some(head) = self.store.front(&flow.list) else {
+                return Turn::Empty;
             };
-            let data = &mut self.tins[tin];
-            let busy = if ingress { data.bulk_flows } else { 0 };
-            let flow = data.flows.at(queue);
             let signal = flow.cobalt.judge(
-                &data.params,
+                &tin.params,
                 now_ns,
-                now_ns - waiting.arrived_ns,
-                waiting.packet.ecn_capable(),
+                now_ns - head.arrived_ns,
+                head.run.ecn_capable(),
                 busy,
                 &mut self.rng,
             );
+            let link_bytes = head.link_bytes;
             // The last packet of a queue may be marked but never goes.
-            let is_last = self.store.front(&flow.list).is_none();
+            let is_last = head.count == 1 && flow.list.has_one();
             if !signal.drop || is_last {
-                if signal.mark {
-                    outcome.mark(&mut waiting.packet);
-                }
-                self.pay(tin, queue, waiting.link_bytes);
-                self.charge(tin, waiting.link_bytes, now_ns, false);
-                return Ok(waiting.packet);
+                self.pay(index, queue, link_bytes);
+                self.charge(index, link_bytes, now_ns, false);
+                return Turn::Passes { mark: signal.mark };
             }
-            outcome.drop(waiting.packet);
+            if let Some(packet) = self.take(index, queue) {
+                outcome.drop(packet);
+            }
             if ingress {
-                self.pay(tin, queue, waiting.link_bytes);
-                self.charge(tin, waiting.link_bytes, now_ns, true);
-                return Err(false);
+                self.pay(index, queue, link_bytes);
+                self.charge(index, link_bytes, now_ns, true);
+                return Turn::Spent;
             }
         }
     }
 
+    #[inline]
     fn pay(&mut self, tin: usize, queue: usize, link_bytes: u32) {
         let tin = &mut self.tins[tin];
         tin.flows.at(queue).deficit -= i64::from(link_bytes);
         tin.deficit -= i64::from(link_bytes);
     }
-}
 
-impl<P: Packet> Discipline<P> for Cake<P> {
-    /// cake_enqueue()
-    fn enqueue(&mut self, now_ns: u64, mut packet: P, outcome: &mut Outcome<P>) {
-        let index = usize::from(self.options.tin_of[usize::from(packet.dscp() & 63)]);
+    /// A burst is one entry. Where memory overflows with it, or the rate follows what arrives, its
+    /// packets come one by one: then one changes what the next one finds.
+    pub(crate) fn enqueue_run(
+        &mut self,
+        now_ns: u64,
+        run: &P,
+        count: u32,
+        outcome: &mut Outcome<P>,
+    ) {
+        let memory = self.memory + u64::from(run.memory_bytes()) * u64::from(count);
+        if self.autorate.is_none() && memory <= self.memory_limit {
+            return self.admit(now_ns, *run, count, outcome);
+        }
+        let mut run = *run;
+        for others in (0..count).rev() {
+            self.admit(now_ns, run.split_first(others), 1, outcome);
+        }
+    }
+
+    /// cake_enqueue(), of packets of which each would find what the first one finds.
+    #[inline]
+    fn admit(&mut self, now_ns: u64, mut run: P, count: u32, outcome: &mut Outcome<P>) {
+        let index = usize::from(self.options.tin_of[usize::from(run.dscp() & 63)]);
         if self.options.wash {
-            packet.clear_dscp();
+            run.clear_dscp();
         }
         let tin = &mut self.tins[index];
-        let queue = tin.table.classify(&packet, |queue| tin.flows.used(queue));
+        let queue = tin.table.classify(&run, |queue| tin.flows.used(queue));
         // A clock that stood still while nothing waited is not to be caught up.
         if tin.backlog == 0 {
             tin.next_ns = tin.next_ns.max(now_ns);
@@ -414,9 +464,10 @@ impl<P: Packet> Discipline<P> for Cake<P> {
             }
         }
         let waiting = Waiting {
-            packet,
+            run,
+            count,
+            link_bytes: self.options.overhead.on_link(run.wire_bytes()),
             arrived_ns: now_ns,
-            link_bytes: self.options.overhead.on_link(packet.wire_bytes()),
         };
         let bytes = self.bytes;
         self.append(index, queue, waiting, outcome);
@@ -432,15 +483,19 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         }
     }
 
-    /// cake_dequeue()
-    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+    /// cake_dequeue(), up to the packet itself: whether one leaves now, which [`Self::front`] is and
+    /// [`Self::leave`] takes.
+    #[inline(never)]
+    pub(crate) fn chooses(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> bool {
         // One queue whose state decays is looked after at each call.
         let mut may_decay = true;
         'choose: loop {
             if self.packets == 0 || self.options.shapes && self.ready_ns() > now_ns {
-                return None;
+                return false;
             }
-            let index = self.choose_tin(now_ns)?;
+            let Some(index) = self.choose_tin(now_ns) else {
+                return false;
+            };
             loop {
                 let tin = &mut self.tins[index];
                 let Some(queue) = tin.next_queue(std::mem::take(&mut may_decay)) else {
@@ -451,15 +506,70 @@ impl<P: Packet> Discipline<P> for Cake<P> {
                     continue;
                 }
                 match self.serve(index, queue, now_ns, outcome) {
-                    Ok(packet) => return Some(packet),
-                    Err(false) => {}
-                    Err(true) => {
+                    Turn::Passes { mark } => {
+                        self.chosen = (index, queue);
+                        if mark {
+                            self.mark_chosen(outcome);
+                        }
+                        return true;
+                    }
+                    Turn::Spent => {}
+                    Turn::Empty => {
                         self.tins[index].retire(queue, now_ns);
                         continue 'choose;
                     }
                 }
             }
         }
+    }
+
+    /// Of a run only the first packet is marked: it leaves the others.
+    #[inline(never)]
+    fn mark_chosen(&mut self, outcome: &mut Outcome<P>) {
+        let (tin, queue) = self.chosen;
+        self.marked = self.take(tin, queue);
+        if let Some(packet) = &mut self.marked {
+            outcome.mark(packet);
+        }
+    }
+
+    /// What stands for the run whose first packet was chosen, and whether others of it follow.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<(&P, bool)> {
+        if let Some(packet) = &self.marked {
+            return Some((packet, false));
+        }
+        let (tin, queue) = self.chosen;
+        let waiting = self.store.front(self.tins[tin].flows.list(queue))?;
+        Some((&waiting.run, waiting.count > 1))
+    }
+
+    /// The packet that was chosen leaves; returns its bytes on the wire.
+    #[inline]
+    pub(crate) fn leave(&mut self) -> u32 {
+        if let Some(packet) = self.marked.take() {
+            return packet.wire_bytes();
+        }
+        let (tin, queue) = self.chosen;
+        self.drop_first(tin, queue)
+    }
+}
+
+impl<P: Packet> Discipline<P> for Cake<P> {
+    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
+        self.admit(now_ns, packet, 1, outcome);
+    }
+
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+        if !self.chooses(now_ns, outcome) {
+            return None;
+        }
+        let (&(mut packet), is_followed) = self.front()?;
+        if is_followed {
+            packet.end_follows();
+        }
+        self.leave();
+        Some(packet)
     }
 
     fn bytes(&self) -> u64 {
@@ -477,115 +587,5 @@ impl<P: Packet> Discipline<P> for Cake<P> {
             now_ns
         };
         (self.packets > 0).then_some(at_ns)
-    }
-}
-
-impl Tin {
-    fn new(isolation: Isolation) -> Self {
-        Self {
-            flows: Flows::new(QUEUES),
-            table: FlowTable::new(isolation),
-            backlogs: vec![0; QUEUES],
-            backlog: 0,
-            params: Params::default(),
-            pace: Pace::default(),
-            next_ns: 0,
-            flow_quantum: 0,
-            quantum: 0,
-            deficit: 0,
-            sparse_flows: 0,
-            bulk_flows: 0,
-        }
-    }
-
-    fn is_active(&self) -> bool {
-        self.sparse_flows + self.bulk_flows > 0
-    }
-
-    /// What a flow may send a round: its host's part where hosts are isolated. Random numbers make
-    /// up for what the division cuts off (cake_get_flow_quantum()).
-    fn quantum_of(&self, queue: usize, rng: &mut Rng) -> i64 {
-        let share = 65_535 / u32::from(self.table.host_load(queue));
-        let dither = rng.next_u32() & 0xffff;
-        i64::from((self.flow_quantum * share + dither) >> 16)
-    }
-
-    /// A packet came to a queue.
-    fn wake(&mut self, queue: usize, rng: &mut Rng) {
-        match self.flows.at(queue).state {
-            State::Idle | State::Decaying => {
-                let deficit = self.quantum_of(queue, rng);
-                self.flows.move_to(queue, Chain::New);
-                self.sparse_flows += 1;
-                let flow = self.flows.at(queue);
-                flow.state = State::Sparse;
-                flow.deficit = deficit;
-            }
-            State::SparseWait => {
-                self.sparse_flows -= 1;
-                self.become_bulk(queue);
-            }
-            State::Sparse | State::Bulk => {}
-        }
-    }
-
-    fn become_bulk(&mut self, queue: usize) {
-        self.flows.at(queue).state = State::Bulk;
-        self.bulk_flows += 1;
-        self.table.count(queue, 1);
-    }
-
-    /// The queue whose turn it is.
-    fn next_queue(&self, may_decay: bool) -> Option<usize> {
-        let decaying = self.flows.first(Chain::Decaying);
-        decaying
-            .filter(|_| may_decay)
-            .or_else(|| self.flows.first(Chain::New))
-            .or_else(|| self.flows.first(Chain::Old))
-            .or(decaying)
-    }
-
-    /// A queue that has used its quantum gets the next one behind the others.
-    fn refill(&mut self, queue: usize, rng: &mut Rng) {
-        let flow = self.flows.at(queue);
-        if flow.state == State::Sparse {
-            if flow.list.is_empty() {
-                // In the rotation for its deficit, yet no load to its host.
-                flow.state = State::SparseWait;
-            } else {
-                self.sparse_flows -= 1;
-                self.become_bulk(queue);
-            }
-        }
-        let more = self.quantum_of(queue, rng);
-        self.flows.at(queue).deficit += more;
-        self.flows.move_to(queue, Chain::Old);
-    }
-
-    /// An empty queue leaves the rotation, by way of those whose COBALT has something to forget.
-    fn retire(&mut self, queue: usize, now_ns: u64) {
-        let params = self.params;
-        let flow = self.flows.at(queue);
-        flow.cobalt.on_empty(&params, now_ns);
-        let is_at_rest = flow.cobalt.is_at_rest(now_ns);
-        let state = flow.state;
-        flow.state = if is_at_rest {
-            State::Idle
-        } else {
-            State::Decaying
-        };
-        match state {
-            State::Bulk => {
-                self.bulk_flows -= 1;
-                self.table.count(queue, -1);
-            }
-            State::Sparse | State::SparseWait => self.sparse_flows -= 1,
-            State::Decaying | State::Idle => {}
-        }
-        if is_at_rest {
-            self.flows.detach(queue);
-        } else {
-            self.flows.move_to(queue, Chain::Decaying);
-        }
     }
 }

@@ -160,7 +160,7 @@ fn others() -> impl Strategy<Value = Aqm> {
     ]
 }
 
-fn qdiscs() -> impl Strategy<Value = Qdisc> {
+pub(crate) fn qdiscs() -> impl Strategy<Value = Qdisc> {
     let limits = (
         prop::option::of(FRAME_BYTES as u64..60_000),
         prop::option::of(1..60u32),

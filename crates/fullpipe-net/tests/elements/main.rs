@@ -6,6 +6,7 @@ mod codel;
 mod conservation;
 mod damage;
 mod delay;
+mod direct;
 mod fifo;
 mod fq;
 mod fq_codel;

@@ -17,6 +17,8 @@ pub(crate) struct TestPacket {
     pub(crate) codepoint: Ecn,
     pub(crate) hosts: (u32, u32),
     pub(crate) dscp: u8,
+    /// It ends a burst.
+    pub(crate) is_last: bool,
     pub(crate) ack: Option<PureAck>,
 }
 
@@ -32,6 +34,7 @@ impl TestPacket {
             codepoint: Ecn::Ect0,
             hosts: (0, 0),
             dscp: 0,
+            is_last: false,
             ack: None,
         }
     }
@@ -68,9 +71,8 @@ impl Packet for TestPacket {
         self.marked = true;
     }
 
-    /// The codepoint is the last one's.
     fn end_follows(&mut self) {
-        self.dscp = 0;
+        self.is_last = false;
     }
 
     fn drop_first(&mut self) {

@@ -10,10 +10,10 @@ use fullpipe_scenario::{TraceFile, Wire as Plan};
 use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
 
 /// A file that goes with its name.
-struct Written(PathBuf);
+pub(crate) struct Written(PathBuf);
 
 impl Written {
-    fn new(name: &str, text: &str) -> Self {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("fullpipe-{}-{name}", std::process::id()));
         fs::write(&path, text).expect("a temporary file");
         Self(path)
@@ -23,7 +23,7 @@ impl Written {
         self.0.to_str().expect("a plain name")
     }
 
-    fn file(&self) -> Option<TraceFile> {
+    pub(crate) fn file(&self) -> Option<TraceFile> {
         Some(TraceFile {
             path: self.path().to_owned(),
             sha256: String::new(),

@@ -1,6 +1,6 @@
 //! A wire as a link: rates and delays that change, loss before the queue, both ways apart.
 
-use fullpipe_net::{Link, Packet, Passed, Way, WayState, Wire};
+use fullpipe_net::{Link, Passed, Way, Wire};
 use fullpipe_scenario::{Loss, Wire as Plan};
 
 use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
@@ -122,98 +122,4 @@ fn what_a_link_loses_is_handed_back_and_counted() {
         lost.abs_diff(1000) < 150,
         "{lost}: five standard deviations of 30"
     );
-}
-
-/// Offers packets one by one.
-fn offer_singly(
-    link: &mut Wire<TestPacket>,
-    at_ns: u64,
-    mut run: TestPacket,
-    count: u32,
-    passed: &mut Passed<TestPacket>,
-) {
-    for others in (0..count).rev() {
-        link.offer(at_ns, Way::Forward, run.split_first(others), passed);
-    }
-}
-
-/// Offers those that find packets waiting as one run.
-fn offer_run(
-    link: &mut Wire<TestPacket>,
-    at_ns: u64,
-    mut run: TestPacket,
-    count: u32,
-    passed: &mut Passed<TestPacket>,
-) {
-    for others in (0..count).rev() {
-        let plain = link.plain(0).expect("a plain way");
-        if plain.due_ns() == u64::MAX {
-            link.offer(at_ns, Way::Forward, run.split_first(others), passed);
-            continue;
-        }
-        let taken = plain.takes(&run, others + 1);
-        for left in (0..=others).rev() {
-            let packet = run.split_first(left);
-            if others + 1 - left > taken {
-                passed.dropped.push(packet);
-            }
-        }
-        return;
-    }
-}
-
-type Offer = fn(&mut Wire<TestPacket>, u64, TestPacket, u32, &mut Passed<TestPacket>);
-
-/// What came out when, what was dropped, and how the queue stood, over bursts that overflow it.
-fn trace_of_bursts(plan: &Plan, offer: Offer) -> Vec<(u64, u64, Option<WayState>)> {
-    let mut link = wire(plan);
-    let (mut passed, mut trace) = (Passed::default(), Vec::new());
-    for step in 0..4000_u64 {
-        let at_ns = step * step % 977 * 1000 + step * MS / 2;
-        while let Some(due_ns) = link.due_ns(0).filter(|&due_ns| due_ns <= at_ns) {
-            link.advance(due_ns, 0, &mut passed);
-        }
-        let bytes = if step % 5 == 0 { 66 } else { FRAME_BYTES };
-        let mut packet = TestPacket::new(step * 10, 1, bytes);
-        packet.dscp = 1;
-        offer(&mut link, at_ns, packet, (step % 4) as u32, &mut passed);
-        let state = link.state(Way::Forward);
-        let id = |packet: &TestPacket| packet.id * 2 + u64::from(packet.dscp);
-        trace.extend(
-            passed
-                .out
-                .drain(..)
-                .map(|e| (e.at_ns, id(&e.packet), state)),
-        );
-        trace.extend(passed.dropped.drain(..).map(|p| (u64::MAX, id(&p), state)));
-    }
-    trace
-}
-
-#[test]
-fn a_way_that_never_changes_passes_what_one_passes_that_changes_after_the_end() {
-    let mut never = plan(Some(24_000_000));
-    never.qdisc.limit_bytes = Some(20_000);
-    let mut later = never.clone();
-    later.rate_steps = vec![(1_000_000 * MS, 1)];
-    let trace = trace_of_bursts(&never, offer_singly);
-    let dropped = trace.iter().filter(|row| row.0 == u64::MAX).count();
-    assert!(dropped > 100 && dropped < trace.len() / 2, "{dropped}");
-    assert_eq!(trace, trace_of_bursts(&later, offer_singly));
-}
-
-#[test]
-fn a_burst_that_waits_as_one_run_leaves_and_is_dropped_as_its_packets_would() {
-    for (limit_bytes, limit_packets) in [
-        (Some(20_000), None),
-        (None, Some(11)),
-        (Some(9000), Some(8)),
-    ] {
-        let mut plan = plan(Some(24_000_000));
-        plan.qdisc.limit_bytes = limit_bytes;
-        plan.qdisc.limit_packets = limit_packets;
-        let trace = trace_of_bursts(&plan, offer_singly);
-        assert!(trace.iter().any(|row| row.0 == u64::MAX), "none is dropped");
-        assert_eq!(trace, trace_of_bursts(&plan, offer_run));
-    }
 }

@@ -1,0 +1,107 @@
+//! The way of a wire that is a queue of any discipline, a rate of any kind and one delay, and nothing
+//! else: no chance, no damage, no delay that changes. What a plan asks for beyond it is never its
+//! affair.
+
+use fullpipe_scenario::Wire as Plan;
+
+use crate::direct::DirectWay;
+use crate::link::{AnyLink, Exit, Passed, Way, WayState};
+use crate::shaped::Shaped;
+use crate::Packet;
+
+/// Never.
+const NEVER_NS: u64 = u64::MAX;
+
+/// A queue and its rate, a delay.
+#[derive(Debug)]
+pub struct QueuedWay<P> {
+    way: Way,
+    shaped: Shaped<P>,
+    delay_ns: u64,
+}
+
+impl<P: Packet> QueuedWay<P> {
+    /// `None` where the plan asks for more, or for less. The error names what this engine lacks.
+    pub(crate) fn new(
+        plan: &Plan,
+        way: Way,
+        seed: u64,
+        mtu_bytes: u32,
+    ) -> Result<Option<Self>, String> {
+        let asks_for_more = plan.loss.is_some()
+            || plan.damage.is_some()
+            || plan.delay_trace.is_some()
+            || !plan.delay_steps.is_empty();
+        let Some(rate_bps) = plan.rate_bps.filter(|_| !asks_for_more) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            way,
+            shaped: Shaped::new(plan, rate_bps, seed, mtu_bytes)?,
+            delay_ns: plan.delay_ns,
+        }))
+    }
+
+    pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
+        let is_idle = self.shaped.due_ns.is_none();
+        self.take(now_ns, &packet, 1, &mut passed.dropped);
+        if is_idle {
+            self.pass_all(now_ns, passed);
+        }
+    }
+
+    pub(crate) fn advance(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+        if self.due_ns() <= now_ns {
+            self.pass_all(now_ns, passed);
+        }
+    }
+
+    pub(crate) fn state(&self) -> WayState {
+        self.shaped.state()
+    }
+}
+
+impl<P: Packet> DirectWay<P> for QueuedWay<P> {
+    #[inline]
+    fn of(link: &mut AnyLink<P>, way: usize) -> Option<&mut Self> {
+        link.wire()?.queued(way)
+    }
+
+    #[inline]
+    fn due_ns(&self) -> u64 {
+        self.shaped.due_ns.unwrap_or(NEVER_NS)
+    }
+
+    #[inline]
+    fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) {
+        self.shaped.queue.enqueue_run(now_ns, run, count, dropped);
+    }
+
+    #[inline]
+    fn ready(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<(&P, bool)> {
+        match self.shaped.chooses(now_ns, dropped) {
+            true => self.shaped.front(),
+            false => None,
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, now_ns: u64) -> u64 {
+        self.shaped.leave(now_ns);
+        if self.shaped.may_pass(now_ns) {
+            self.shaped.due_ns = Some(now_ns);
+        }
+        now_ns + self.delay_ns
+    }
+
+    #[inline(never)]
+    fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+        while let Some(packet) = self.shaped.next(now_ns, &mut passed.dropped) {
+            passed.out.push(Exit {
+                at_ns: now_ns + self.delay_ns,
+                way: self.way,
+                packet,
+            });
+        }
+    }
+}
