@@ -22,6 +22,8 @@ mod sender;
 mod ticks;
 mod transmit;
 mod undo;
+mod write_queue;
+mod writing;
 
 pub use opening::{Client, Opened, Opening, Server};
 pub use packet::{Ack, Block, Data, Run, MAX_BLOCKS};

@@ -14,6 +14,7 @@ use crate::reordering::Reordering;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Countdown;
+use crate::write_queue::WriteQueue;
 
 /// How a sender is set up.
 #[derive(Clone, Debug)]
@@ -142,7 +143,8 @@ pub struct Sender {
 
     pub(crate) snd_una: u32,
     pub(crate) snd_nxt: u32,
-    /// Packets that the application has handed over (number of the first it has not).
+    /// Packets that the application hands over as soon as the socket takes them (number of the first
+    /// it does not).
     pub(crate) written: u32,
     /// Payload of packet `written - 1` where the application has written all it will.
     pub(crate) last_payload: u32,
@@ -180,8 +182,10 @@ pub struct Sender {
     pub(crate) retransmit_hint: u32,
     /// One past the highest packet that was ever marked lost.
     pub(crate) lost_end: u32,
-    /// One past the last packet of the first unsent buffer in the write queue (before Linux 6.10).
-    pub(crate) head_end: u32,
+    /// What of it the socket has taken.
+    pub(crate) queue: WriteQueue,
+    /// The application has something to write, and has not been refused since.
+    pub(crate) may_write: bool,
     /// A probe is out; its episode ends here.
     pub(crate) tlp_high: Option<u32>,
     pub(crate) tlp_is_retrans: bool,
@@ -246,6 +250,12 @@ impl Sender {
             ctl,
             conn,
             board: Scoreboard::new(),
+            queue: WriteQueue::new(
+                config.mss_bytes,
+                config.gso_max_segments,
+                config.wmem_max_bytes,
+            ),
+            may_write: written > 0,
             rate: RateState::default(),
             rtt: Rtt::default(),
             rack: Rack::default(),
@@ -281,7 +291,6 @@ impl Sender {
             duplicates: 0,
             retransmit_hint: 0,
             lost_end: 0,
-            head_end: 0,
             tlp_high: None,
             tlp_is_retrans: false,
             tlp_app_limited: false,
@@ -345,25 +354,22 @@ impl Sender {
         self.rate.delivered = 1;
         self.rate.delivered_us = now_ns / 1000;
         self.rate.first_tx_us = now_ns / 1000;
-        if self.written > 0 {
-            // Its first write found nothing to send (tcp_sendmsg_locked()).
-            self.rate.mark_app_limited(0);
-        }
         self.update_pacing_rate();
         self.gather();
         self.cc.init(&self.conn, &mut self.ctl);
+        self.queue.expand(self.ctl.cwnd, self.ctl.sndbuf_factor);
     }
 
     /// The application hands over whole packets (only where `written_by_application`).
     pub fn write(&mut self, packets: u32) {
-        self.begin_write();
+        self.may_write = true;
         self.written = self.written.saturating_add(packets);
     }
 
     /// The application hands over so many bytes (only where `written_by_application`), which fill up
     /// a packet that waits.
     pub fn write_bytes(&mut self, bytes: u64) {
-        self.begin_write();
+        self.may_write = true;
         let mss = u64::from(self.config.mss_bytes);
         let mut left = bytes;
         if let Some((number, missing)) = self.shorts.pop() {
@@ -389,15 +395,10 @@ impl Sender {
 
     /// The application has as much as TCP takes, or (false) nothing: what is unsent is dropped.
     pub fn set_endless(&mut self, is_endless: bool) {
-        self.begin_write();
+        self.may_write = is_endless;
         self.written = if is_endless { u32::MAX } else { self.snd_nxt };
-    }
-
-    /// Behind a write queue that is empty a buffer of its own begins.
-    fn begin_write(&mut self) {
-        self.check_app_limited();
-        if self.snd_nxt == self.written {
-            self.head_end = self.snd_nxt;
+        if !is_endless {
+            self.queue.cut(self.snd_nxt);
         }
     }
 
@@ -448,6 +449,7 @@ impl Sender {
             return;
         }
         self.written = self.snd_nxt;
+        self.queue.cut(self.snd_nxt);
         self.last_payload = self.full_or_short(self.written.saturating_sub(1));
         self.closed = true;
         self.close_alone();
@@ -702,9 +704,9 @@ impl Sender {
     }
 
     /// tcp_rate_check_app_limited().
-    fn check_app_limited(&mut self) {
+    pub(crate) fn check_app_limited(&mut self) {
         let inflight = self.inflight();
-        if self.snd_nxt == self.written
+        if self.snd_nxt >= self.queue.end
             && self.queued_bytes == 0
             && inflight < self.ctl.cwnd
             && self.lost_out <= self.retrans_out

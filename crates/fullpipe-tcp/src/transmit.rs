@@ -9,18 +9,31 @@ use crate::packet::{Data, Run};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Resend, Sender, TimerKind};
 use crate::ticks::Countdown;
+use crate::write_queue::GSO_MAX_BYTES;
 
 /// Below this RTT bursts may be larger: gso_max is allowed at 0, half of it every 2^9 us
 /// (sysctl tcp_tso_rtt_log).
 const TSO_RTT_LOG: u32 = 9;
-/// Largest GSO packet in bytes, headers excluded.
-const GSO_MAX_BYTES: u64 = 65_536 - 320;
-/// Linux's truesize of a full packet, for limits in buffer bytes.
-const TRUESIZE_BYTES: u64 = 2304;
 /// The first packets are not paced, so that the initial window leaves at once
 /// (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
 const UNPACED_PACKETS: u64 = 10;
 const NS_PER_MS: u64 = 1_000_000;
+
+/// How much a call sends (push_one of tcp_write_xmit()).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Push {
+    AsMany,
+    /// One burst, which is not asked to wait.
+    One,
+}
+
+/// The first buffer of the write queue.
+struct Head {
+    packets: u32,
+    is_last: bool,
+    /// The application may still add to it.
+    may_grow: bool,
+}
 
 impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
@@ -43,20 +56,24 @@ impl Sender {
             Resend::Nothing => {}
             Resend::Lost => self.retransmit_lost(out),
             Resend::NewFirst => {
-                self.send_new(out);
+                self.push_pending(Push::AsMany, out);
                 self.frto &= self.snd_nxt > self.high_seq;
                 if !self.frto {
                     self.retransmit_lost(out);
                 }
             }
         }
-        self.send_new(out);
+        self.send_new(Push::AsMany, out);
+        self.look_for_room();
+        while self.may_write {
+            self.write_on(out);
+        }
     }
 
     /// There is something new, and the receiver has room for it.
     pub(crate) fn has_sendable(&self) -> bool {
         let mss = u64::from(self.config.mss_bytes);
-        self.snd_nxt < self.written && u64::from(self.packets_out() + 1) * mss <= self.window_bytes
+        self.has_unsent() && u64::from(self.packets_out() + 1) * mss <= self.window_bytes
     }
 
     /// So much payload has left the host (only under fq: TSQ's feedback).
@@ -174,9 +191,20 @@ impl Sender {
         }
     }
 
+    /// What is written, or a FIN, waits to be sent.
+    fn has_unsent(&self) -> bool {
+        self.snd_nxt < self.queue.end || self.lone_fin.is_some_and(|fin| fin >= self.snd_nxt)
+    }
+
+    /// __tcp_push_pending_frames(), where few come.
+    #[inline(never)]
+    pub(crate) fn push_pending(&mut self, push: Push, out: &mut Vec<Run>) {
+        self.send_new(push, out);
+    }
+
     #[inline(always)] // into `transmit`
-    fn send_new(&mut self, out: &mut Vec<Run>) {
-        if self.snd_nxt == self.written {
+    fn send_new(&mut self, push: Push, out: &mut Vec<Run>) {
+        if !self.has_unsent() {
             return;
         }
         // Most ACKs let nothing go: the clock of pacing or the window blocks.
@@ -203,24 +231,27 @@ impl Sender {
                 break;
             }
             let window_room = self.window_packets().saturating_sub(self.packets_out());
-            let unsent = self.data_end().saturating_sub(self.snd_nxt);
-            if unsent == 0 || window_room == 0 {
+            if self.snd_nxt >= self.queue.end || window_room == 0 {
                 break;
             }
             // tcp_cwnd_test(): never more than half a window in one burst.
             let half = (self.ctl.cwnd / 2).max(1);
             let cwnd_room = (self.ctl.cwnd - inflight).min(half);
             let room = self.ctl.cwnd - inflight;
-            let head = self.head_packets(unsent);
             if max_burst == 0 {
                 if is_asked_late {
                     least_burst = self.least_burst();
                 }
                 max_burst = self.burst_packets(least_burst);
             }
-            let burst = max_burst.min(cwnd_room).min(window_room).min(head);
-            if self.defers(room, window_room, max_burst, head) {
-                limited |= room < window_room;
+            let most = max_burst.min(cwnd_room);
+            let head = self.head(most);
+            let burst = most.min(window_room).min(head.packets);
+            if push == Push::AsMany
+                && head.packets > 1
+                && self.defers(room, window_room, max_burst, &head)
+            {
+                limited |= room < window_room && room <= head.packets;
                 break;
             }
             if self.small_queue_full(burst, false) {
@@ -230,7 +261,11 @@ impl Sender {
                 self.cc_event(EventKind::TxStart, 0, 0);
             }
             self.send_burst(self.snd_nxt, burst, false, out);
+            self.look_for_room();
             sent += burst;
+            if push == Push::One {
+                break;
+            }
         }
         if sent > 0 {
             if self.in_cwnd_reduction() {
@@ -244,41 +279,34 @@ impl Sender {
         }
     }
 
-    /// Packets that the receiver's window and the send buffer hold.
+    /// Packets that the receiver's window holds.
     fn window_packets(&self) -> u32 {
-        let mss = u64::from(self.config.mss_bytes);
-        let window = (self.window_bytes / mss).min(self.config.wmem_max_bytes / TRUESIZE_BYTES);
+        let window = self.window_bytes / u64::from(self.config.mss_bytes);
         window.min(u64::from(u32::MAX)) as u32
     }
 
-    /// Unsent packets of the first buffer in the write queue. The application's writes fill one after
-    /// the other (tcp_xmit_size_goal(), tcp_bound_to_half_wnd()); the last of them still grows. Since
-    /// 6.10 a burst takes from the second what the first lacks (tcp_grow_skb()); before, no burst
-    /// reached beyond its end.
-    fn head_packets(&mut self, unsent: u32) -> u32 {
-        if self.config.rules.grows_bursts() {
-            return unsent;
+    /// The first buffer of the write queue. Since 6.10 it takes from the second what it lacks of the
+    /// burst that may be sent; before, no burst reached beyond its end.
+    fn head(&mut self, most: u32) -> Head {
+        let grows = self.config.rules.grows_bursts();
+        let (packets, is_last) = self.queue.first_packets(self.snd_nxt, most, grows);
+        Head {
+            packets,
+            may_grow: is_last && !(self.closed && self.queue.end == self.data_end()),
+            is_last,
         }
-        let is_last = self.data_end() <= self.head_end;
-        if self.snd_nxt >= self.head_end || is_last {
-            let bytes = GSO_MAX_BYTES.min(self.window_bytes / 2);
-            let packets = (bytes / u64::from(self.config.mss_bytes)) as u32;
-            let goal = packets.min(self.config.gso_max_segments).max(1);
-            self.head_end = self.snd_nxt.saturating_add(goal);
-        }
-        unsent.min(self.head_end - self.snd_nxt)
     }
 
-    /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon. What is left of
-    /// a buffer of the write queue goes at once if there is room for all of it.
-    fn defers(&self, room: u32, window_room: u32, max_burst: u32, head: u32) -> bool {
+    /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon. A buffer behind
+    /// which others wait goes at once if there is room for all of it.
+    fn defers(&self, room: u32, window_room: u32, max_burst: u32, head: &Head) -> bool {
         let limit = room.min(window_room);
         // Of a flow that is paced the last departure is the one that its rate allows next
         // (tcp_wstamp_ns), so that a burst which its timer lets go may wait.
         if self.ca_state >= CaState::Recovery
             || self.now_ns.saturating_sub(self.edt_ns) > NS_PER_MS
             || limit >= max_burst
-            || head <= limit
+            || !head.is_last && head.packets <= limit
             || self.packets_out() == 0
         {
             return false;
@@ -298,7 +326,8 @@ impl Sender {
         } else {
             srtt_ns / 2
         };
-        ack_at_ns <= self.now_ns + patience_ns
+        // What the window has room for waits for more of the application's, if there will be more.
+        ack_at_ns <= self.now_ns + patience_ns && (head.packets >= limit || head.may_grow)
     }
 
     /// tcp_cwnd_validate().
@@ -401,6 +430,7 @@ impl Sender {
             }
         } else {
             self.snd_nxt = first + count;
+            self.queue.sends(self.snd_nxt, self.snd_una);
             self.board.sent_first(first, count, record);
         }
         let payload = if are_full {

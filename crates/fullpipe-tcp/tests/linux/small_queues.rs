@@ -177,47 +177,53 @@ fn a_single_packet_of_a_flow_with_more_to_send_carries_no_psh() {
 
 #[test]
 fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
-    // tcp_sendmsg() fills buffers of 65215 bytes (tcp_xmit_size_goal()), 45 packets, or of half the window
-    // that the receiver offers; tcp_grow_skb() came with 6.10. A window of 100 in an RTT of 40 ms is
-    // bursts of four (tcp_tso_autosize()).
+    // tcp_sendmsg() fills buffers of 65279 bytes (tcp_xmit_size_goal()), 45 packets, or of half the window
+    // that the receiver offers; tcp_grow_skb() came with 6.10. A second flight was written while the first
+    // filled the congestion window.
     let lengths = |rules: TcpRules, window_bytes: u64| -> Vec<usize> {
         let settings = SenderConfig {
             rules,
             gso_max_segments: 64,
-            initial_cwnd: 100,
+            pacing_shift: 9,
+            initial_cwnd: 31,
             ..config()
         };
         let mut sender = sender("reno", settings);
-        sender.on_ack(
-            START + RTT,
-            &Ack {
-                window_bytes,
-                ..ack(0, START)
-            },
-        );
+        let ack = |next, sent_ns| Ack {
+            window_bytes,
+            ..ack(next, sent_ns)
+        };
+        sender.on_ack(START, &ack(0, START));
+        assert_eq!(sends(&mut sender, START).len(), 31);
+        sender.on_ack(START + RTT, &ack(31, START));
         let out = sends(&mut sender, START + RTT);
+        assert_eq!(out.len(), 62);
         let bursts = out.chunk_by(|_, next| !next.leads_burst);
         bursts.map(<[Data]>::len).collect()
     };
-    let fours = |count: usize, rest: &[usize]| [&vec![4; count], rest].concat();
-    let (wide, narrow) = (1 << 30, 65_536);
-    for old in [TcpRules::Linux5_13, TcpRules::Linux6_1, TcpRules::Linux6_4] {
-        let buffer = fours(11, &[1]);
-        let rest = fours(2, &[2]);
-        assert_eq!(
-            lengths(old, wide),
-            [buffer.clone(), buffer, rest].concat(),
-            "{old:?}"
-        );
-        // 22 packets are half of it.
-        let buffer = fours(5, &[2]);
-        assert_eq!(
-            lengths(old, narrow)[..12],
-            [buffer.clone(), buffer].concat()
-        );
-    }
-    for new in [TcpRules::Linux6_12, TcpRules::Linux6_18] {
-        assert_eq!(lengths(new, wide), fours(25, &[]), "{new:?}");
+    // Where bursts end that are shorter than the others, but for the last.
+    let cuts = |lengths: Vec<usize>| -> Vec<usize> {
+        let most = lengths.iter().max().copied();
+        let ends = lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some((*end, Some(*length) < most))
+        });
+        let cuts = ends.filter(|&(end, is_short)| is_short && end < 62);
+        cuts.map(|(end, _)| end).collect()
+    };
+    for (packets, window_bytes) in [(45, 1 << 30), (31, 62 * u64::from(MSS))] {
+        for old in [TcpRules::Linux5_13, TcpRules::Linux6_1, TcpRules::Linux6_4] {
+            let cuts = cuts(lengths(old, window_bytes));
+            let apart = cuts.windows(2).map(|pair| pair[1] - pair[0]);
+            assert!(!cuts.is_empty() && cuts[0] <= packets);
+            assert!(
+                apart.clone().all(|apart| apart == packets),
+                "{old:?} {cuts:?}"
+            );
+        }
+        for new in [TcpRules::Linux6_12, TcpRules::Linux6_18] {
+            assert_eq!(cuts(lengths(new, window_bytes)), [], "{new:?}");
+        }
     }
 }
 
