@@ -438,6 +438,10 @@ class Host(Part):
     ack_cost: Time = Field(
         0, le=10**9, description="work for an ACK, of the host that makes it and the one it reaches"
     )
+    send_cost: Time = Field(
+        0, le=10**9, description="work of a sending host for each packet of a burst, none of which "
+        "leaves before all are made"
+    )  # fmt: skip
     reader_pause: Time = Field(
         0, description="other processes keep those who read from the processor for so long each "
         "time: what nobody has read is not acknowledged; 0: never"

@@ -1,5 +1,5 @@
-"""What packets cost the hosts that receive them, and readers that are kept away, against the rates
-that a processor allows and what a link carries meanwhile."""
+"""What packets cost the hosts at their ends, and readers that are kept away, against the rates that a
+processor allows and what a link carries meanwhile."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def goodputs_mbps(folder: Path, host: dict[str, Any], *flows: dict[str, Any]) ->
         ({"packet_cost": "150us", "ack_cost": "100us", "ack_policy": "every_second"}, 200),
         # ACKs alone, of which sender and receiver have as many.
         ({"ack_cost": "200us", "ack_policy": "every_packet"}, 200),
+        # A sender makes packets, and takes an ACK for every second one.
+        ({"send_cost": "150us", "ack_cost": "100us", "ack_policy": "every_second"}, 200),
     ],
 )
 def test_a_processor_that_is_the_limit_decides_the_goodput(
@@ -55,6 +57,21 @@ def test_flows_to_one_host_share_its_processor_and_flows_to_two_do_not(tmp_path:
     assert sum(goodputs_mbps(tmp_path / "two", host, *apart)) > 90
 
 
+def test_a_burst_leaves_when_all_of_it_is_made(tmp_path: Path) -> None:
+    # Ten packets, which take the path a microsecond.
+    document = {
+        "duration": "1s", "path": {"rate": "100gbit", "rtt": "10ms", "buffer": "1MB"},
+        "host": {"send_cost": "100us"}, "flow": [{"cc": "cubic", "amount": f"{10 * 1448}B"}],
+    }  # fmt: skip
+    free = {**document, "host": {}}
+    done_us = [
+        run_scenario(make_scenario(one), "", [tmp_path / name]).recordings[0].table("flows")
+        .column("completion_us")[0].as_py()
+        for name, one in (("busy", document), ("free", free))
+    ]  # fmt: skip
+    assert done_us[0] - done_us[1] == pytest.approx(10 * 100, abs=2)
+
+
 def test_a_processor_that_keeps_up_costs_no_goodput(tmp_path: Path) -> None:
     flow = {"cc": "cubic"}
     free = goodputs_mbps(tmp_path / "free", {}, flow)
@@ -68,6 +85,8 @@ def test_hosts_cost_nothing_unless_told_and_a_cost_is_a_time() -> None:
     assert "work" not in resolve(make_scenario(document))["host"]
     told = resolve(make_scenario({**document, "host": {"ack_cost": "500ns"}}))
     assert told["host"]["work"] == {"packet_ns": 0, "ack_ns": 500}
+    sends = resolve(make_scenario({**document, "host": {"send_cost": "2us"}}))
+    assert sends["host"]["work"] == {"packet_ns": 0, "ack_ns": 0, "send_ns": 2000}
     for wrong in ("-1us", "2s", "fast"):
         with pytest.raises(UserError, match="packet_cost"):
             make_scenario({**document, "host": {"packet_cost": wrong}})

@@ -519,7 +519,11 @@ pub struct HostOptions {
     pub reader_pauses: Option<ReaderPauses>,
 }
 
-/// Work of a host's one processor for what TCP receives; what it cannot do at once waits.
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// Work of a host's one processor for what TCP receives and sends; what it cannot do at once waits.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct HostWork {
@@ -527,6 +531,9 @@ pub struct HostWork {
     pub packet_ns: u64,
     /// An ACK, for the host that makes it and for the one that receives it.
     pub ack_ns: u64,
+    /// Each packet of a burst, for the host that sends it: none leaves before all are made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub send_ns: u64,
 }
 
 /// Other processes have the processor again and again, and those who read do not.

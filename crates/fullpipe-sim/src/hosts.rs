@@ -164,14 +164,23 @@ impl Simulation<'_> {
     fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Run>) -> bool {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
-        if self.plan.host.pacing == Pacing::Internal && access_bps == 0 {
+        if !self.leaves_later() && !self.sending_costs() {
             self.enter_all(flow, outgoing);
             return false;
         }
-        for data in outgoing.drain(..).flat_map(Run::packets) {
+        let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
+        let packets = outgoing.drain(..).flat_map(|run| {
+            let made = std::iter::once(run.count).chain(std::iter::repeat(0));
+            made.zip(run.packets())
+        });
+        let mut ready_ns = self.now_ns;
+        for (made, data) in packets {
+            if made > 0 {
+                ready_ns = self.makes_burst(owner, way, made);
+            }
             self.note_sent(flow, &data);
             let connection = &mut self.connections[flow];
-            let mut enters_ns = data.departs_ns;
+            let mut enters_ns = data.departs_ns.max(ready_ns);
             let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
             if let Some(serialized_ns) = (wire_bits * 1_000_000_000).checked_div(access_bps) {
                 enters_ns = connection.access_free_ns.max(enters_ns) + serialized_ns;
@@ -195,6 +204,12 @@ impl Simulation<'_> {
         made_room
     }
 
+    /// What TCP hands down may wait for its time, or for a link.
+    fn leaves_later(&self) -> bool {
+        let host = &self.plan.host;
+        host.pacing == Pacing::Fq || host.access_rate_bps > 0
+    }
+
     /// Bursts whose time has come leave the sender's host.
     pub(crate) fn depart(&mut self, flow: usize) {
         while let Some(&(enters_ns, data)) = self.connections[flow].leaving.front() {
@@ -209,7 +224,9 @@ impl Simulation<'_> {
             let road = self.road(flow);
             self.enter(&road, data);
         }
-        self.transmit(flow);
+        if self.leaves_later() {
+            self.transmit(flow);
+        }
     }
 
     /// Nothing lies between TCP and the network.

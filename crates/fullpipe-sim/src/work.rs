@@ -1,5 +1,5 @@
-//! What packets cost the hosts that they reach, where the plan says so: each host has one processor
-//! for what TCP receives, and what it cannot do at once waits. Never what a packet is for.
+//! What packets cost the hosts at their ends, where the plan says so: each host has one processor
+//! for what TCP receives and sends, and what it cannot do at once waits. Never what a packet is for.
 
 use std::collections::VecDeque;
 
@@ -101,6 +101,28 @@ impl Simulation<'_> {
             let cost_ns = processors.cost_ns(&next.body).unwrap_or(0);
             let done_ns = processors.of(index).take(self.now_ns, cost_ns);
             self.agenda.schedule(done_ns, Event::Work(index as u32));
+        }
+    }
+
+    /// Sending takes hosts time.
+    pub(crate) fn sending_costs(&self) -> bool {
+        self.plan
+            .host
+            .work
+            .as_ref()
+            .is_some_and(|work| work.send_ns > 0)
+    }
+
+    /// The host at which this way of an owner begins makes a burst; when it is done with all of it.
+    pub(crate) fn makes_burst(&mut self, owner: usize, way: Way, packets: u32) -> u64 {
+        let now_ns = self.now_ns;
+        let index = self.labels[owner].end(way.back());
+        match &mut self.processors {
+            Some(processors) if processors.costs.send_ns > 0 => {
+                let cost_ns = processors.costs.send_ns * u64::from(packets);
+                processors.of(index).take(now_ns, cost_ns)
+            }
+            _ => now_ns,
         }
     }
 
