@@ -1,7 +1,10 @@
 """Types of the compiled module (crates/fullpipe-py)."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+from fullpipe.sweep.measures import Columns, Facts
 
 __version__: str
 
@@ -112,18 +115,11 @@ class _Controller:
 class Measures:
     @property
     def simulator_s(self) -> float: ...
-    def simulate(
-        self, runs: Sequence[tuple[bytes, int, int, str, float | None, int]]
-    ) -> list[tuple[int, Exception]]: ...
-    def add_recorded(
-        self,
-        tables: dict[str, dict[str, Any]],
-        warmup_ns: int,
-        duration_ns: int,
-        rate_bps: float | None,
-        rtt_ns: int,
-    ) -> None: ...
-    def take(self) -> dict[str, dict[str, tuple[str, Any]]]: ...
+    def __len__(self) -> int: ...
+    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]: ...
+    def add_recorded(self, tables: dict[str, dict[str, Any]], known: Facts) -> None: ...
+    def take(self) -> dict[str, Columns]: ...
+    def write(self, folder: Path) -> None: ...
 
 class _Sim:
     def run(
@@ -136,6 +132,13 @@ class _Sim:
         rows: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]: ...
     def components(self) -> dict[str, str]: ...
+
+class _Store:
+    def write(
+        self, file: Path, columns: list[tuple[str, tuple[str, Sequence[Any]]]], lasts: bool
+    ) -> None: ...
+    def settle(self, files: list[Path], unique: list[str], out: Path) -> None: ...
+    def texts(self, file: Path, column: str) -> list[str]: ...
 
 class _Stream:
     def decode(self, data: bytes) -> dict[str, Any]: ...
@@ -168,6 +171,7 @@ class _Traffic:
 
 sim: _Sim
 traffic: _Traffic
+store: _Store
 stream: _Stream
 traces: _Traces
 model: Any

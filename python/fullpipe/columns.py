@@ -47,69 +47,6 @@ def as_numpy(array: pa.Array) -> npt.NDArray[Any]:
     return _numbers(array, stored, np.nan)
 
 
-def order(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-    """The rows in the order of these columns, text by its bytes or whole numbers, the first
-    counting most; equal ones as they were."""
-    found: npt.NDArray[np.int64] = np.lexsort([_sortable(one) for one in reversed(columns)])
-    return found
-
-
-def first_of_equals(
-    columns: Sequence[pa.Array], rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    """Which of rows in the order of these columns are equal to none before."""
-    new = np.zeros(len(rows), np.bool_)
-    new[:1] = True
-    for one in columns:
-        values = _sortable(one)[rows]
-        new[1:] |= values[1:] != values[:-1]
-    return new
-
-
-def taken(array: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
-    """These rows of a column of text, numbers of 64 bits, truths, or lists of them.
-
-    As `array.take`, which loads all of Arrow's functions: 0.05 s of CPU time."""
-    valid, data = array.buffers()[:2]
-    begin, end = array.offset, array.offset + len(array)
-    there = _bits(valid, begin, end)[rows] if array.null_count else None
-    if pa.types.is_boolean(array.type):
-        return _array(array.type, len(rows), there, _packed(_bits(data, begin, end)[rows]))
-    if pa.types.is_string(array.type) or pa.types.is_list(array.type):
-        starts = np.frombuffer(data or bytes(4), np.int32)[begin : end + 1]
-        lengths = np.diff(starts)[rows]
-        ends = np.zeros(len(rows) + 1, np.int32)
-        np.cumsum(lengths, out=ends[1:])
-        inner = np.repeat(starts[:-1][rows] - ends[:-1], lengths) + np.arange(ends[-1])
-        if pa.types.is_string(array.type):
-            bytes_ = np.frombuffer(array.buffers()[2] or b"", np.uint8)[inner]
-            return _array(array.type, len(rows), there, ends, bytes_)
-        valid = None if there is None else pa.py_buffer(_packed(there))
-        buffers = [valid, pa.py_buffer(ends)]
-        children = [taken(array.values, inner)]
-        return pa.Array.from_buffers(array.type, len(rows), buffers, children=children)
-    numbers = np.frombuffer(data or b"", np.uint64)[begin:end]
-    return _array(array.type, len(rows), there, numbers[rows])
-
-
-def _sortable(array: pa.Array) -> npt.NDArray[Any]:
-    begin, end = array.offset, array.offset + len(array)
-    if not pa.types.is_string(array.type):
-        return np.frombuffer(array.buffers()[1] or b"", np.uint64)[begin:end]
-    ends = np.frombuffer(array.buffers()[1] or bytes(4), np.int32)[begin : end + 1]
-    width = int(ends[1] - ends[0]) if len(array) else 0
-    if width and (np.diff(ends) == width).all():  # keys
-        data = np.frombuffer(array.buffers()[2], np.uint8)[ends[0] : ends[-1]]
-        return data.view(f"S{width}")
-    return np.array([one.encode() for one in array.to_pylist()] or [b""])[: len(array)]
-
-
-def text(ends: bytes, joined: bytes) -> pa.Array:
-    """A column of text: where each value ends (32-bit, the beginning of the first included), and
-    all of them in a row."""
-    return _array(pa.string(), len(ends) // 4 - 1, None, ends, joined)
-
-
 def _text(values: list[str | None]) -> pa.Array:
     try:
         # Most text is ASCII, and none of it missing.

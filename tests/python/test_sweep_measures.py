@@ -17,7 +17,8 @@ from fullpipe.metrics import View, summarise
 from fullpipe.plan import resolve
 from fullpipe.recording import TABLES, Recording
 from fullpipe.scenario import make_scenario
-from fullpipe.sweep.measures import Rows, facts_of, measured, recorded
+from fullpipe.sweep.measures import Rows, facts_of
+from fullpipe.sweep.tables import arrow, measured, recorded
 from sweep_files import filled, sweep
 
 
@@ -123,7 +124,7 @@ def test_what_is_measured_in_memory_is_what_is_measured_of_the_recording(tmp_pat
         facts = facts_of("key", plan, plan["seed"], "sim", scenario.warmup)
         rows = Rows()
         assert rows.simulate([(facts, json.dumps(plan).encode())]) == []
-        in_memory = rows.take()
+        in_memory = {name: arrow(columns) for name, columns in rows.take().items()}
         run_scenario(scenario, tomli_w.dumps(document), [tmp_path / str(index)])
         recording = Recording.open(tmp_path / str(index))
         assert measured([recorded("key", recording)]) == in_memory

@@ -9,6 +9,7 @@ mod measures;
 mod model;
 mod sim;
 mod stepper;
+mod store;
 mod stream;
 mod tables;
 mod traces;
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     model::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;
+    store::register(module)?;
     stream::register(module)?;
     traces::register(module)?;
     traffic::register(module)?;

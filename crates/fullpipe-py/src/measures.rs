@@ -1,25 +1,40 @@
 //! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-measures).
 
+use std::path::PathBuf;
+
 use fullpipe_measures::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
-use fullpipe_scenario::{Column, Table};
+use fullpipe_scenario::{Column as Measured, Table};
+use fullpipe_store::{Column, Columns};
 use nix::time::{clock_gettime, ClockId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyDict;
 
 use crate::sim::tables_of;
-use crate::tables;
+use crate::store;
 
-/// A plan (JSON), and what is known beside it: warm-up and duration (ns), the queue of the bottleneck,
-/// its rate (None: not limited), the base RTT (ns).
-type Run = (PyBackedBytes, u64, u64, PyBackedStr, Option<f64>, u64);
+/// What is known of a run beside its tables: key, seed, engine, warm-up and duration (ns), the queue of
+/// the bottleneck, its rate (None: not limited), the base RTT (ns), problems, whether it was interrupted.
+type Known = (
+    String,
+    u64,
+    String,
+    u64,
+    u64,
+    String,
+    Option<f64>,
+    u64,
+    String,
+    bool,
+);
 
 /// Measures runs, one after another.
 #[pyclass(name = "Measures", module = "fullpipe._native")]
 #[derive(Default)]
 pub(crate) struct PyMeasures {
     measures: Measures,
+    known: Vec<Known>,
     /// CPU time of this thread within the simulator.
     #[pyo3(get)]
     simulator_s: f64,
@@ -32,26 +47,32 @@ impl PyMeasures {
         Self::default()
     }
 
-    /// Runs plans that name no trace of traffic and adds them, all in one call: a short run is over in a
-    /// millisecond, behind which nothing of the interpreter is left in the processor's caches. Gives the
-    /// places of those that could not be run, which are not added, with what `sim.run` raises.
-    fn simulate(&mut self, py: Python<'_>, runs: Vec<Run>) -> PyResult<Vec<(usize, PyErr)>> {
+    fn __len__(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Runs plans (JSON, with what is known of each) that name no trace of traffic and adds them, all in
+    /// one call: a short run is over in a millisecond, behind which nothing of the interpreter is left in
+    /// the processor's caches. Gives the places of those that could not be run, which are not added,
+    /// with what `sim.run` raises.
+    fn simulate(
+        &mut self,
+        py: Python<'_>,
+        runs: Vec<(Known, PyBackedBytes)>,
+    ) -> PyResult<Vec<(usize, PyErr)>> {
         let mut failures = Vec::new();
         let mut samples = Samples::default();
-        for (place, (plan, warmup_ns, duration_ns, queue, rate_bps, rtt_ns)) in
-            runs.iter().enumerate()
-        {
+        for (place, (known, plan)) in runs.into_iter().enumerate() {
             py.check_signals()?;
             let begin_s = thread_cpu_s();
-            let found = std::str::from_utf8(plan)
+            let found = std::str::from_utf8(&plan)
                 .map_err(PyErr::from)
                 .and_then(|plan| tables_of(py, plan));
             self.simulator_s += thread_cpu_s() - begin_s;
             match found {
                 Ok(tables) => {
-                    let facts = facts(*warmup_ns, *duration_ns, *rate_bps, *rtt_ns);
-                    samples.become_of(tables, queue);
-                    self.measures.add(&mut samples, &facts);
+                    samples.become_of(tables, &known.5);
+                    self.add(&mut samples, known);
                 }
                 Err(error) => failures.push((place, error)),
             }
@@ -60,63 +81,106 @@ impl PyMeasures {
     }
 
     /// Adds a recorded run: table -> column -> 64-bit floats as little-endian bytes, NaN for null, or
-    /// a list of text; of `queue_samples` the rows of the bottleneck's queue. `rate_bps` is the
-    /// bottleneck's (None: not limited).
+    /// a list of text; of `queue_samples` the rows of the bottleneck's queue.
     ///
     /// Raises ValueError where columns of a table differ in length, KeyError where one is missing.
-    fn add_recorded(
-        &mut self,
-        tables: &Bound<'_, PyDict>,
-        warmup_ns: u64,
-        duration_ns: u64,
-        rate_bps: Option<f64>,
-        rtt_ns: u64,
-    ) -> PyResult<()> {
-        let facts = facts(warmup_ns, duration_ns, rate_bps, rtt_ns);
-        self.measures.add(&mut samples(tables)?, &facts);
+    fn add_recorded(&mut self, tables: &Bound<'_, PyDict>, known: Known) -> PyResult<()> {
+        self.add(&mut samples(tables)?, known);
         Ok(())
     }
 
-    /// Tables `runs`, `flows` and `path` as `sim.run` gives tables, but for text, which is where each
-    /// value ends (32-bit, little-endian) and all values in a row: a row a run in its order, of `flows`
-    /// one a flow, with the number of its run. Nothing is left.
+    /// Tables `runs`, `flows` and `path`: column -> (kind, values), a row a run in its order, of `flows`
+    /// one a flow. Nothing is left.
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(py);
-        for table in std::mem::take(&mut self.measures).into_tables() {
-            let name = table.name;
-            let (texts, numbers) = table
-                .columns
-                .into_iter()
-                .partition(|(_, column)| matches!(column, Column::Text(_)));
-            let numbers = Table {
-                name,
-                columns: numbers,
-            };
-            let columns = tables::columns(py, numbers)?;
-            for (name, column) in texts as Vec<(&str, Column)> {
-                if let Column::Text(values) = column {
-                    columns.set_item(name, ("text", joined(py, &values)))?;
-                }
+        for (name, columns) in self.tables() {
+            let table = PyDict::new(py);
+            for (column, values) in columns {
+                table.set_item(column, store::values(py, values)?)?;
             }
-            result.set_item(name, columns)?;
+            result.set_item(name, table)?;
         }
         Ok(result)
     }
+
+    /// Writes what `take` gives into a folder, to be settled later. Raises OSError.
+    fn write(&mut self, folder: PathBuf) -> PyResult<()> {
+        for (name, columns) in self.tables() {
+            store::write_briefly(&folder.join(format!("{name}.parquet")), &columns)?;
+        }
+        Ok(())
+    }
 }
 
-/// Where each text ends, the beginning of the first included, and all of them in a row.
-fn joined<'py>(py: Python<'py>, texts: &[String]) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
-    let mut end = 0i32;
-    let mut ends = Vec::with_capacity(4 * (texts.len() + 1));
-    ends.extend(end.to_le_bytes());
-    for text in texts {
-        end += text.len() as i32;
-        ends.extend(end.to_le_bytes());
+impl PyMeasures {
+    fn add(&mut self, samples: &mut Samples, known: Known) {
+        let facts = Facts {
+            warmup_ns: known.3,
+            duration_ns: known.4,
+            rate_bps: known.6.unwrap_or(f64::NAN),
+            rtt_ns: known.7,
+        };
+        self.measures.add(samples, &facts);
+        self.known.push(known);
     }
-    (
-        PyBytes::new(py, &ends),
-        PyBytes::new(py, texts.concat().as_bytes()),
-    )
+
+    /// The tables as a store has them. Nothing is left.
+    fn tables(&mut self) -> Vec<(&'static str, Columns)> {
+        let known = std::mem::take(&mut self.known);
+        let [runs, flows, path] = std::mem::take(&mut self.measures).into_tables();
+        let text = |of: fn(&Known) -> &String| {
+            Column::Text(known.iter().map(|one| Some(of(one).clone())).collect())
+        };
+        let key = ("key", text(|one| &one.0));
+        let runs = [
+            key.clone(),
+            ("seed", Column::U64(known.iter().map(|one| one.1).collect())),
+            ("engine", text(|one| &one.2)),
+        ]
+        .into_iter()
+        .chain(measured(runs))
+        .chain([
+            ("problems", text(|one| &one.8)),
+            (
+                "interrupted",
+                Column::Bool(known.iter().map(|one| Some(one.9)).collect()),
+            ),
+        ]);
+        let path_of = [key, ("queue", text(|one| &one.5))]
+            .into_iter()
+            .chain(measured(path));
+        let flows_of = measured(flows).map(|(name, column)| match (name, column) {
+            ("run", Column::U64(runs)) => {
+                let key = |&run: &u64| Some(known[run as usize].0.clone());
+                ("key", Column::Text(runs.iter().map(key).collect()))
+            }
+            other => other,
+        });
+        vec![
+            ("runs", named(runs)),
+            ("flows", named(flows_of)),
+            ("path", named(path_of)),
+        ]
+    }
+}
+
+fn named(columns: impl Iterator<Item = (&'static str, Column)>) -> Columns {
+    columns
+        .map(|(name, column)| (name.to_owned(), column))
+        .collect()
+}
+
+/// Measured columns as a store's.
+fn measured(table: Table) -> impl Iterator<Item = (&'static str, Column)> {
+    table.columns.into_iter().map(|(name, column)| {
+        let column = match column {
+            Measured::U64(values) => Column::U64(values),
+            Measured::F64(values) => Column::F64(values),
+            Measured::Text(values) => Column::Text(values.into_iter().map(Some).collect()),
+            Measured::OptU64(_) => unreachable!("measures have none of these"),
+        };
+        (name, column)
+    })
 }
 
 fn thread_cpu_s() -> f64 {
@@ -125,20 +189,11 @@ fn thread_cpu_s() -> f64 {
     })
 }
 
-fn facts(warmup_ns: u64, duration_ns: u64, rate_bps: Option<f64>, rtt_ns: u64) -> Facts {
-    Facts {
-        warmup_ns,
-        duration_ns,
-        rate_bps: rate_bps.unwrap_or(f64::NAN),
-        rtt_ns,
-    }
-}
-
 fn samples(tables: &Bound<'_, PyDict>) -> PyResult<Samples> {
-    let flows = Columns::of(tables, "flows")?;
-    let sampled = Columns::of(tables, "flow_samples")?;
-    let queue = Columns::of(tables, "queue_samples")?;
-    let pings = Columns::of(tables, "ping_samples")?;
+    let flows = Recorded::of(tables, "flows")?;
+    let sampled = Recorded::of(tables, "flow_samples")?;
+    let queue = Recorded::of(tables, "queue_samples")?;
+    let pings = Recorded::of(tables, "ping_samples")?;
     let start_us = flows.numbers("start_us", None)?;
     let rows = Some(start_us.len());
     let flows = Flows {
@@ -196,12 +251,12 @@ fn samples(tables: &Bound<'_, PyDict>) -> PyResult<Samples> {
 }
 
 /// A table's columns as Python hands them over.
-struct Columns<'py> {
+struct Recorded<'py> {
     name: &'static str,
     table: Bound<'py, PyAny>,
 }
 
-impl<'py> Columns<'py> {
+impl<'py> Recorded<'py> {
     fn of(tables: &Bound<'py, PyDict>, name: &'static str) -> PyResult<Self> {
         let table = tables.as_any().get_item(name)?;
         Ok(Self { name, table })

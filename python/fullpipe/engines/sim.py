@@ -11,12 +11,8 @@ from typing import Any
 
 from fullpipe import _native, outside, traces
 from fullpipe.engines.base import Progress, RunResult
-from fullpipe.engines.spool import SpooledRows
-from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import RunError, UserError
 from fullpipe.plan import cc_choices
-from fullpipe.recording import OPTIONAL_TABLES
-from fullpipe.traffic.traces import traces_of
 
 
 class SimEngine:
@@ -38,6 +34,12 @@ class SimEngine:
     ) -> RunResult:
         """Runs the plan; options `pcap` and `cc_trace` are paths of a capture, and of a trace of
         every call of the flows' congestion controls (`fullpipe replay`), to write."""
+        # A sweep's short runs are checked here and run without Arrow.
+        from fullpipe.engines.spool import SpooledRows
+        from fullpipe.engines.tables import arrow_tables
+        from fullpipe.recording import OPTIONAL_TABLES
+        from fullpipe.traffic.traces import traces_of
+
         self.check(plan)
         traces.verify(plan)
         for key, why in (

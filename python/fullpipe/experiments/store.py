@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +30,9 @@ from fullpipe.experiments import measure, quantities
 from fullpipe.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
 from fullpipe.sweep.keys import piece, run_key
-from fullpipe.sweep.measures import measured, recorded, version_of
-from fullpipe.sweep.store import EXTRA
+from fullpipe.sweep.measures import Columns, Rows, version_of
 from fullpipe.sweep.store import Store as Tables
+from fullpipe.sweep.tables import EXTRA, arrow, plain, recorded
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,12 @@ class Store:
 
     def write(self, runs: Sequence[Measured]) -> None:
         """Measures what has ended and adds it, all at once."""
-        raws = [recorded(run.key, run.recording) for run in runs]
+        rows = Rows()
+        for run in runs:
+            rows.add(*recorded(run.key, run.recording))
         extra = _extra({run.key: (run.recording, [*run.expressions.values()]) for run in runs})
         kept = {run.key: run.recording.path for run in runs if run.keep}
-        self._tables.write({**measured(raws), **extra}, kept)
+        self._tables.write(rows, kept, _plain(extra))
 
     def ask(
         self, name: str, cells: Sequence[Cell], scenarios: Sequence[Mapping[str, Any]], add: bool
@@ -100,13 +103,13 @@ class Store:
         """Says which runs belong to which cells of an experiment (`name`), and what each cell's
         scenario is, so that `query` and `plot` know its axes and `serve` what to run; `add`:
         besides those that it has."""
-        tables, rows = self._tables, asked(list(cells))
+        tables, rows = self._tables, arrow(asked(list(cells)))
         before = tables.sweeps().get(name) if add else None
         if before is not None:
             known = pa.array(rows.column("key").to_pylist(), pa.string())
             others = before.filter(pc.invert(pc.is_in(before.column("key"), known)))
             rows = pa.concat_tables([rows, others], promote_options="permissive")
-        tables.write_sweep(name, rows, None)
+        tables.write_sweep(name, plain(rows), None)
         numbers = (cell.index for cell in cells)
         tables.write_scenarios(name, dict(zip(numbers, scenarios, strict=True)))
 
@@ -155,7 +158,7 @@ class Store:
         if not place.is_dir():
             return False
         extra = _extra({key: (Recording.open(place), expressions)})
-        tables.write(extra, {})
+        tables.write(Rows(), {}, _plain(extra))
         self._known().add(extra)
         return True
 
@@ -183,7 +186,7 @@ class _Index:
         columns = [extra["values"].column(name).to_pylist() for name in EXTRA["values"].names]
         for key, name, version, value in zip(*columns, strict=True):
             if version == today:
-                self.values.setdefault(key, {})[name] = value
+                self.values.setdefault(key, {})[name] = math.nan if value is None else value
         spread = extra["distributions"]
         names = [spread.column(name).to_pylist() for name in ("key", "name", "version")]
         for key, name, version, values in zip(*names, spread.column("values"), strict=True):
@@ -215,6 +218,10 @@ def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     schema = EXTRA[name]
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
     return pa.Table.from_pylist(named, schema=schema)
+
+
+def _plain(extra: Mapping[str, pa.Table]) -> dict[str, Columns]:
+    return {name: plain(table) for name, table in extra.items() if table.num_rows}
 
 
 def default_store() -> Path:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from scipy.optimize import differential_evolution
 
 from fullpipe.engines.scratch import scratch
@@ -32,6 +31,7 @@ from fullpipe.hunt.space import (
     plain,
 )
 from fullpipe.hunt.trials import run_trials
+from fullpipe.sweep.measures import Columns
 
 #: Packets that a second of budget stands for: about half of what two cores of 2020 simulate.
 PACKETS_A_SECOND = 500_000
@@ -201,15 +201,14 @@ class Hunt:
         return [self.known[key] for key in keys]
 
 
-def _value(worst: Worst, tables: Mapping[str, pa.Table] | None) -> float:
+def _value(worst: Worst, tables: Mapping[str, Columns] | None) -> float:
     """What is looked at, from a run's rows; NaN where it failed."""
     if tables is None:
         return math.nan
     if worst == "starvation":
-        shares = [share for share in tables["flows"]["share"].to_pylist() if share is not None]
+        shares = [share for share in tables["flows"]["share"][1] if not math.isnan(share)]
         return min(shares) * len(shares) if shares else math.nan
     column = {
         "utilisation": "utilisation", "delay": "queue_delay_p95_rttmin", "loss": "loss_ratio",
     }[worst]  # fmt: skip
-    found = tables["path"][column][0].as_py()
-    return math.nan if found is None else float(found)
+    return float(tables["path"][column][1][0])

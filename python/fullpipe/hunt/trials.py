@@ -9,18 +9,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-import pyarrow as pa
 from pydantic_core import to_json
 
 from fullpipe import outside
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.sweep.cells import cost_s
-from fullpipe.sweep.measures import Facts, Rows, facts_of
+from fullpipe.sweep.measures import Columns, Facts, Rows, facts_of
 from fullpipe.sweep.pool import cores
 from fullpipe.sweep.schedule import Failure, Group, Item, LostError, Work, run_all
 
-Tables = dict[str, pa.Table]
+Tables = dict[str, Columns]
 
 
 class Threads:
@@ -51,7 +50,7 @@ class Threads:
 
 
 def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list[Tables | None]:
-    """The rows of each scenario's one run (sweep.measures.SCHEMAS); None where it failed.
+    """The rows of each scenario's one run (sweep.tables.SCHEMAS); None where it failed.
 
     Raises UserError where one is no scenario."""
     items: list[Item] = []

@@ -17,7 +17,7 @@ from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.scorecard.reading import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
-from fullpipe.sweep.measures import SCHEMAS
+from fullpipe.sweep.tables import SCHEMAS
 
 #: Nobody in the subject's place; its name must be one, and no flow has it.
 ALONE = "alone"

@@ -13,12 +13,12 @@ from typing import Any
 from fullpipe.errors import UserError
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
-from fullpipe.sweep.measures import SCHEMAS
 from fullpipe.sweep.plotting import KINDS, Request, make_chart
 from fullpipe.sweep.plotting.page import figure_of
 from fullpipe.sweep.quantities import COLUMN_UNITS
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.tables import SCHEMAS
 
 
 def state(folder: Path) -> dict[str, Any]:

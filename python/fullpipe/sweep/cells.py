@@ -14,19 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
-import pyarrow as pa
 import tomli_w
 from pydantic_core import to_json
 
 from fullpipe.cc_sets import Choice
-from fullpipe.columns import column
 from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import beside_plan, key_of
-from fullpipe.sweep.measures import Facts, facts_of, version_of
+from fullpipe.sweep.measures import Columns, Facts, facts_of, version_of
 from fullpipe.sweep.plans import Beside, Kin, Place, Plans, begin
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.reading import keep_few
@@ -222,14 +219,14 @@ def sweep_id(sweep: Sweep) -> str:
     return hashlib.sha256(to_json(facts)).hexdigest()[:16]
 
 
-def asked(cells: list[Cell]) -> pa.Table:
+def asked(cells: list[Cell]) -> Columns:
     """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
     (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
     runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
-    columns: dict[str, Any] = {
-        "cell": column([cell.index for cell, _ in runs], pa.uint64()),
-        "seed": column([cell.first_seed + place for cell, place in runs], pa.uint64()),
-        "key": column([cell.keys[place] for cell, place in runs], pa.string()),
+    columns: dict[str, tuple[str, list[Any]]] = {
+        "cell": ("u64", [cell.index for cell, _ in runs]),
+        "seed": ("u64", [cell.first_seed + place for cell, place in runs]),
+        "key": ("text", [cell.keys[place] for cell, place in runs]),
     }
     points = [fields for cell in cells for fields in len(cell.keys) * [fields_of(cell.point)]]
     for name in dict.fromkeys(name for fields in points for name in fields):
@@ -245,22 +242,22 @@ def asked(cells: list[Cell]) -> pa.Table:
         numbers = [quantity(value) for value in values]
         kinds = {found.kind for found in numbers if found is not None}
         if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
-            base = np.array([found.value for found in numbers if found], np.float64)
+            base = [found.value for found in numbers if found]
             columns.setdefault(
-                f"{written}_{COLUMN_UNITS[kinds.pop()]}", column(base[which], pa.float64())
+                f"{written}_{COLUMN_UNITS[kinds.pop()]}", ("f64", [base[place] for place in which])
             )
-    return pa.table(columns)
+    return columns
 
 
-def _column(values: list[Any], which: list[int]) -> pa.Array:
+def _column(values: list[Any], which: list[int]) -> tuple[str, list[Any]]:
     """These of the values, by their places: numbers as numbers where all are, else text."""
-    kind = pa.string()
+    kind = "text"
     if all(isinstance(value, bool) for value in values):
-        kind = pa.bool_()
+        kind = "bool"
     elif all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        kind = pa.int64()
+        kind = "i64"
     elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        kind, values = pa.float64(), [float(value) for value in values]
+        kind = "f64"
     else:
         values = [None if value is None else str(value) for value in values]
-    return column([values[place] for place in which], kind)
+    return kind, [values[place] for place in which]

@@ -1,4 +1,4 @@
-"""What a sweep's store keeps of runs: the tables' columns, and the measures of many runs at once.
+"""What a sweep's store keeps of runs: the measures of many runs at once.
 
 The measures are those that `fullpipe.metrics` defines, computed where the simulator is
 (crates/fullpipe-measures): a run of two simulated seconds takes a millisecond, and one metric of
@@ -8,51 +8,18 @@ one run in Python as long as that. `tests/python/test_sweep_measures.py` holds e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullpipe import _native
 from fullpipe.bottleneck import main_queue
-from fullpipe.columns import as_numpy, column, text
-from fullpipe.recording import QUEUE_COUNTERS, Recording
 
-#: What of a recording's tables the measures read.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "flows": ("flow", "cc", "direction", "start_us", "completion_us"),
-    "flow_samples": (
-        "t_us", "flow_id", "srtt_us", "min_rtt_us", "cwnd_packets", "bytes_delivered",
-        "packets_sent", "packets_retransmitted",
-    ),
-    "queue_samples": ("t_us", "queue", "queue_bytes", *QUEUE_COUNTERS),
-    "ping_samples": ("t_us", "rtt_us"),
-}  # fmt: skip
-_U, _F, _T = pa.uint64(), pa.float64(), pa.string()
-_KINDS = {"u64": _U, "f64": _F}
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-#: The tables of a store; `key` names the run. Shares and goodput count payload after the warm-up.
-SCHEMAS: dict[str, pa.Schema] = {
-    "runs": pa.schema([
-        ("key", _T), ("seed", _U), ("engine", _T), ("goodput_bps", _F), ("jain", _F),
-        ("retransmit_ratio", _F), ("ping_p50_ms", _F), ("ping_p95_ms", _F), ("ping_p99_ms", _F),
-        ("ping_max_ms", _F), ("problems", _T), ("interrupted", pa.bool_()),
-    ]),
-    "flows": pa.schema([
-        ("key", _T), ("flow_id", _U), ("flow", _T), ("cc", _T), ("direction", _T),
-        ("start_s", _F), ("completion_s", _F), ("goodput_bps", _F), ("share", _F),
-        ("retransmit_ratio", _F), ("rtt_min_us", _F), ("rtt_p50_us", _F), ("rtt_p95_us", _F),
-        ("rtt_p99_us", _F), ("rtt_mean_us", _F), ("cwnd_mean_packets", _F),
-    ]),
-    "path": pa.schema([
-        ("key", _T), ("queue", _T), ("utilisation", _F), ("queue_delay_mean_rttmin", _F),
-        ("queue_delay_p50_rttmin", _F), ("queue_delay_p95_rttmin", _F),
-        ("queue_delay_p99_rttmin", _F), ("queue_delay_max_rttmin", _F),
-        ("queue_delay_p50_ms", _F), ("queue_delay_p95_ms", _F), ("queue_bytes_mean", _F),
-        ("loss_ratio", _F), ("drops", _F), ("marks", _F),
-    ]),
-}  # fmt: skip
+#: Columns as whoever writes tables takes them: a kind (crates/fullpipe-py/src/store.rs) and values.
+Columns = Mapping[str, tuple[str, Sequence[Any]]]
 
 
 class Facts(NamedTuple):
@@ -97,95 +64,31 @@ class Rows:
     """Measures runs, one after another."""
 
     def __init__(self) -> None:
-        self._facts: list[Facts] = []
         self._measures = _native.Measures()
 
     def __bool__(self) -> bool:
-        return bool(self._facts)
+        return len(self._measures) > 0
 
     def add(self, facts: Facts, tables: Mapping[str, pa.Table]) -> None:
         """Adds a run by its tables."""
-        self._measures.add_recorded(
-            _columns(tables, facts.queue), facts.warmup_ns, facts.duration_ns, facts.rate_bps,
-            facts.rtt_ns,
-        )  # fmt: skip
-        self._facts.append(facts)
+        from fullpipe.sweep.tables import read_by_measures  # short runs never ask for Arrow
+
+        self._measures.add_recorded(read_by_measures(tables, facts.queue), facts)
 
     def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, no trace of traffic in them) in the simulator and adds them; gives the
         places of those that could not be run, with why."""
-        failures = self._measures.simulate([
-            (text, one.warmup_ns, one.duration_ns, one.queue, one.rate_bps, one.rtt_ns)
-            for one, text in runs
-        ])  # fmt: skip
-        failed = {place for place, _ in failures}
-        self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
-        return failures
+        return self._measures.simulate(runs)
 
     @property
     def simulator_s(self) -> float:
         """CPU seconds of all `simulate` within the simulator."""
         return self._measures.simulator_s
 
-    def take(self) -> dict[str, pa.Table]:
-        """The rows of every table of SCHEMAS for these runs, in their order. None is left."""
-        facts, self._facts = self._facts, []
-        found = self._measures.take()
-        known = dict(zip(Facts._fields, zip(*facts, strict=True), strict=True)) if facts else {}
-        keys = known.get("key", ())
-        of_flows = [keys[run] for run in _numbers(found["flows"]["run"]).tolist()]
-        tables = {}
-        for name, schema in SCHEMAS.items():
-            measured, facts_of_row = found[name], {"key": of_flows} if name == "flows" else known
-            columns = [
-                _column(measured[one.name]) if one.name in measured
-                else column(facts_of_row.get(one.name, ()), one.type)
-                for one in schema
-            ]  # fmt: skip
-            tables[name] = pa.table(columns, schema=schema)
-        return tables
+    def take(self) -> dict[str, Columns]:
+        """The rows of every table of a store for these runs, in their order. None is left."""
+        return self._measures.take()
 
-
-def measured(
-    runs: Iterable[tuple[Facts, Mapping[str, pa.Table]]],
-) -> dict[str, pa.Table]:
-    """The rows of every table of SCHEMAS for these runs, in their order."""
-    rows = Rows()
-    for facts, tables in runs:
-        rows.add(facts, tables)
-    return rows.take()
-
-
-def recorded(key: str, recording: Recording) -> tuple[Facts, dict[str, pa.Table]]:
-    """A run as `measured` takes it, from its recording."""
-    about = recording.metadata
-    plan = about["plan"]
-    facts = facts_of(key, plan, plan["seed"], about["engine"], about["warmup_ns"])._replace(
-        problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted"))
-    )
-    return facts, {name: recording.table(name) for name in COLUMNS}
-
-
-def _columns(tables: Mapping[str, pa.Table], queue: str) -> dict[str, dict[str, Any]]:
-    """The columns of COLUMNS as the native module takes them; of the queues only this one's."""
-    found = {}
-    for name, columns in COLUMNS.items():
-        values = {one: as_numpy(tables[name][one].combine_chunks()) for one in columns}
-        if name == "queue_samples":
-            mine = values.pop("queue") == queue
-            values = {one: array[mine] for one, array in values.items()}
-        found[name] = {
-            one: array.tolist() if array.dtype == object else array.tobytes()
-            for one, array in values.items()
-        }
-    return found
-
-
-def _column(found: tuple[str, Any]) -> pa.Array:
-    kind, values = found
-    return text(*values) if kind == "text" else column(_numbers(found), _KINDS[kind])
-
-
-def _numbers(found: tuple[str, Any]) -> np.ndarray[Any, np.dtype[Any]]:
-    kind, values = found
-    return np.frombuffer(values, "<f8" if kind == "f64" else "<u8")
+    def write(self, folder: Path) -> None:
+        """Writes what `take` gives as tables of a store. Raises OSError."""
+        self._measures.write(folder)

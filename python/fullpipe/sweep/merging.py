@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fullpipe.errors import UserError
-from fullpipe.sweep.store import Store, read
+from fullpipe.sweep.store import Store
+from fullpipe.sweep.tables import plain, read
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
         for name, rows in store.sweeps().items():
             known = result.sweeps().get(name)
             if known is None or known.num_rows < rows.num_rows:
-                result.write_sweep(name, rows, store.document(name))
+                result.write_sweep(name, plain(rows), store.document(name))
                 if scenarios := store.scenarios(name):
                     result.write_scenarios(name, {int(key): one for key, one in scenarios.items()})
         for part in store.parts():

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from fullpipe.columns import empty
 from fullpipe.errors import UserError
-from fullpipe.sweep.measures import SCHEMAS
-from fullpipe.sweep.store import Store, schema_of
+from fullpipe.sweep.store import Store
+from fullpipe.sweep.tables import SCHEMAS, schema_of
 
 VIEWS = ("cells", "runs", "flows", "path")
 

@@ -19,7 +19,6 @@ from fullpipe.sweep.cells import Cell, Planned, Planner, asked, sweep_id
 from fullpipe.sweep.collector import set_aside, without_collector
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Executor, Item, Progress, run_all
-from fullpipe.sweep.stopping import check_metric, widths
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.worker import Cells
 
@@ -68,6 +67,8 @@ def run_sweep(
     run it, or the stopping rule asks for what is no metric."""
     rule = sweep.seeds.rule
     if rule is not None:
+        from fullpipe.sweep.stopping import check_metric  # the rule looks at tables
+
         check_metric(rule[0], f"{sweep.source}: sweep.seeds.until")
         if shard.count > 1:
             raise UserError("--shard: a rule to stop looks at all seeds of a cell; give a number")
@@ -155,6 +156,8 @@ def _more(
     planner: Planner, cells: list[Cell], store: Store, rule: tuple[str, float], most: int
 ) -> list[Planned]:
     """Further seeds of the cells whose interval is too wide."""
+    from fullpipe.sweep.stopping import widths
+
     metric, limit = rule
     tables = {name: store.table(name) for name in ("runs", "flows", "path")}
     found = widths(metric, {cell.index: cell.keys for cell in cells}, tables)

@@ -16,6 +16,7 @@ from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.tables import read_part
 from fullpipe.sweep.worker import Cells, Run
 
 
@@ -83,10 +84,9 @@ def accept(cells: Cells, delivery: Delivery) -> list[Failure]:
         bundle.extractall(place)
     recordings = {one.name: one for one in place.glob("recordings/*/*")}
     for part in place.glob("parts/*"):
-        tables = store.read_part(part)
-        asked = set(tables["runs"].column("key").to_pylist())
+        asked = set(read_part(part)["runs"].column("key").to_pylist())
         if not asked >= set(recordings):
             raise RunError("a worker sent recordings of runs that it did not do")
-        store.write(tables, recordings)
+        store.adopt(part, recordings)
     shutil.rmtree(place, ignore_errors=True)
     return delivery.failures

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fullpipe.errors import UserError
-from fullpipe.sweep.measures import SCHEMAS
+from fullpipe.sweep.tables import SCHEMAS
 
 
 def check_metric(name: str, where: str) -> None:

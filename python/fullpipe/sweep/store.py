@@ -25,45 +25,25 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 import fullpipe
-from fullpipe.columns import empty, first_of_equals, order, taken
+from fullpipe import _native
 from fullpipe.errors import UserError
-from fullpipe.parquet import ParquetFile, opened_parquet, write_parquet
-from fullpipe.sweep.measures import SCHEMAS
+from fullpipe.sweep.measures import Columns, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = 1
-#: What experiments measure of a run: expressions of their metrics, by metrics of one `version`, and
-#: what plots need. A part has them where there are any.
-EXTRA: dict[str, pa.Schema] = {
-    "values": pa.schema([
-        ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
-        ("value", pa.float64()),
-    ]),
-    "distributions": pa.schema([
-        ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
-        ("values", pa.list_(pa.float64())),
-    ]),
-}  # fmt: skip
-#: Columns of which no two rows are the same; by default `key`.
-_UNIQUE = {
-    "flows": ["key", "flow_id"], "values": ["key", "name", "version"],
-    "distributions": ["key", "name", "version"],
-}  # fmt: skip
-#: Rows of a settled file's groups; part of what its bytes are.
-_GROUP_ROWS = 1 << 16
+#: The tables of parts, each with the columns of which no two of its rows are the same.
+_UNIQUE = {"runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"]}
+#: Those that a part has where there is something in them: of experiments.
+_OF_VALUES = ["key", "name", "version"]
+_UNIQUE_EXTRA = {"values": _OF_VALUES, "distributions": _OF_VALUES}
 _REPLACES = "replaces.json"
-#: How a worker writes what it adds: encoding costs more than the disk that it saves until the end
-#: of the sweep.
-_SOON_SETTLED: dict[str, Any] = {
-    "compression": "lz4", "row_group_size": _GROUP_ROWS, "use_dictionary": False,
-    "write_statistics": False,
-}  # fmt: skip
 
 
 class Store:
@@ -101,7 +81,8 @@ class Store:
         """Keys of the runs that are there."""
         keys: set[str] = set()
         for part in self.parts():
-            keys.update(read(part / "runs.parquet", ["key"]).column("key").to_pylist())
+            with _reading():
+                keys.update(_native.store.texts(part / "runs.parquet", "key"))
         return keys
 
     def parts(self) -> list[Path]:
@@ -115,35 +96,31 @@ class Store:
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
+        import pyarrow as pa  # no sweep without a rule to stop asks for Arrow
+
+        from fullpipe.columns import empty
+        from fullpipe.sweep.tables import EXTRA, SCHEMAS, read
+
         files = [part / f"{name}.parquet" for part in self.parts()]
         found = [read(file) for file in files if name in SCHEMAS or file.exists()]
         return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *found])
 
-    def read_part(self, part: Path) -> dict[str, pa.Table]:
-        """The rows in a folder of another store. Raises UserError where they are no such rows."""
-        tables = {}
-        for name, schema in {**SCHEMAS, **EXTRA}.items():
-            if name in EXTRA and not (part / f"{name}.parquet").exists():
-                continue
-            table = read(part / f"{name}.parquet")
-            if table.schema != schema:
-                raise UserError(f"{part}/{name}.parquet: has other columns than this program's")
-            tables[name] = table
-        return tables
-
-    def write(self, tables: Mapping[str, pa.Table], recordings: Mapping[str, Path]) -> None:
-        """Adds the rows of whole runs, or rows of EXTRA for runs that are there.
+    def write(
+        self, rows: Rows, recordings: Mapping[str, Path], extra: Mapping[str, Columns] | None = None
+    ) -> None:
+        """Adds the rows of whole runs; rows of EXTRA, for these or for runs that are there.
 
         Moves recordings (key -> folder in `workplace()`) first, so that no row stands without what
         it promises."""
+
+        def fill(part: Path) -> None:
+            rows.write(part)
+            for name, columns in (extra or {}).items():
+                _native.store.write(part / f"{name}.parquet", list(columns.items()), False)
+
         with self._writing():
-            for key, recording in recordings.items():
-                place = self.recording(key)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.rmtree(place, ignore_errors=True)
-                recording.rename(place)
-            nothing = {name: empty(schema) for name, schema in SCHEMAS.items()}
-            self._write_part({**nothing, **tables}, [])
+            self._keep(recordings)
+            self._add_part(fill)
 
     def recording(self, key: str) -> Path:
         """Where the recording of a run lies, if it was kept."""
@@ -154,22 +131,19 @@ class Store:
         (self.folder / "work").mkdir(exist_ok=True)
         return self.folder / "work" / f"{os.getpid()}-{secrets.token_hex(6)}"
 
-    def write_sweep(self, name: str, rows: pa.Table, document: str | None) -> None:
+    def write_sweep(self, name: str, columns: Columns, document: str | None) -> None:
         """What a sweep asks for, and its file where it has one; replaces an earlier answer of the
         same sweep."""
         with self._writing():
             if document is not None:
                 self.write_text(self.folder / "sweeps" / f"{name}.toml", document)
-            place = self.folder / "sweeps" / f"{name}.parquet"
-            partial = place.with_name(f".{name}.{secrets.token_hex(6)}")
-            try:
-                write_parquet(rows, partial)
-                partial.replace(place)
-            finally:
-                partial.unlink(missing_ok=True)
+            with _whole(self.folder / "sweeps" / f"{name}.parquet") as partial:
+                _native.store.write(partial, list(columns.items()), True)
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
+        from fullpipe.sweep.tables import read  # as `table`
+
         return {name: read(file) for name, file in self.sweep_files().items()}
 
     def sweep_files(self) -> dict[str, Path]:
@@ -208,40 +182,50 @@ class Store:
             self._remove_replaced()
             if len(parts) == 0 or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
                 return
-            tables = {name: _settled(name, self.table(name)) for name in (*SCHEMAS, *EXTRA)}
-            tables = {name: t for name, t in tables.items() if name in SCHEMAS or t.num_rows}
-            self._write_part(tables, [part.name for part in parts])
+
+            def fill(whole: Path) -> None:
+                for name, unique in {**_UNIQUE, **_UNIQUE_EXTRA}.items():
+                    files = [part / f"{name}.parquet" for part in parts]
+                    if name in _UNIQUE_EXTRA:
+                        files = [file for file in files if file.exists()]
+                    if files:
+                        _native.store.settle(files, unique, whole / f"{name}.parquet")
+                replaced = json.dumps([part.name for part in parts])
+                (whole / _REPLACES).write_text(replaced, encoding="utf-8")
+
+            with _reading():
+                self._add_part(fill)
             self._remove_replaced()
 
-    def adopt(self, part: Path) -> None:
-        """Adds a copy of another store's part."""
+    def adopt(self, part: Path, recordings: Mapping[str, Path] | None = None) -> None:
+        """Adds a copy of another store's part, and recordings as `write` does."""
         with self._writing():
-            partial = self.workplace()
-            try:
-                shutil.copytree(part, partial, ignore=shutil.ignore_patterns(_REPLACES))
-                partial.rename(self.folder / "parts" / partial.name)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
+            self._keep(recordings or {})
+            self._add_part(
+                lambda own: shutil.copytree(
+                    part, own, ignore=shutil.ignore_patterns(_REPLACES), dirs_exist_ok=True
+                )
+            )
 
     def write_text(self, path: Path, text: str) -> None:
         """A small file, whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-        try:
+        with _whole(path) as partial:
             partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
 
-    def _write_part(self, tables: Mapping[str, pa.Table], replaces: Iterable[str]) -> None:
+    def _keep(self, recordings: Mapping[str, Path]) -> None:
+        for key, recording in recordings.items():
+            place = self.recording(key)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(place, ignore_errors=True)
+            recording.rename(place)
+
+    def _add_part(self, fill: Callable[[Path], object]) -> None:
+        """Adds what is written into a folder, whole or not at all."""
         partial = self.workplace()
         try:
             partial.mkdir()
-            for name, table in tables.items():
-                how = _lasting(table.schema) if replaces else _SOON_SETTLED
-                write_parquet(table, partial / f"{name}.parquet", **how)
-            if replaces:
-                (partial / _REPLACES).write_text(json.dumps(list(replaces)), encoding="utf-8")
+            fill(partial)
             partial.rename(self.folder / "parts" / partial.name)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -281,50 +265,29 @@ class Store:
             place.rmdir()
 
 
-def _lasting(schema: pa.Schema) -> dict[str, Any]:
-    """How tables that last are written: words by numbers for them, of which a column of measures or
-    keys would have as many as rows."""
-    words = [one.name for one in schema if one.type == pa.string() and one.name != "key"]
-    return {"compression": "zstd", "row_group_size": _GROUP_ROWS, "use_dictionary": words}
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of another when it is whole."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
-def schema_of(file: Path) -> pa.Schema:
-    """The columns of a table of a store. Raises UserError as `read`."""
-    with _opened(file) as opened:
-        return opened.schema
-
-
-def read(file: Path, columns: list[str] | None = None) -> pa.Table:
-    """A table of a store. Raises UserError naming a damaged file and what to do."""
-    with _opened(file) as opened:
-        lacking = sorted(set(columns or []) - set(opened.schema.names))
-        if lacking:
-            raise ValueError(f"has no column {lacking[0]}")
-        return opened.read(columns)
+def damaged(file: Path, reason: str) -> UserError:
+    """What is said of a table that cannot be read: which, and what to do."""
+    place = file.parent if file.parent.parent.name == "parts" else file
+    return UserError(
+        f"{file}: damaged: {reason.splitlines()[0]}; move {place} away, and the sweep runs what it "
+        "held again"
+    )
 
 
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[ParquetFile]:
+def _reading() -> Iterator[None]:
     try:
-        with opened_parquet(file) as opened:
-            yield opened
-    except (OSError, pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        place = file.parent if file.parent.parent.name == "parts" else file
-        raise UserError(
-            f"{file}: damaged: {reason}; move {place} away, and the sweep runs what it held again"
-        ) from None
-
-
-def _settled(name: str, table: pa.Table) -> pa.Table:
-    """Each run's rows once, in the order of keys."""
-    if not table.num_rows:
-        return table
-    arrays = {
-        field.name: one.chunk(0)
-        for field, one in zip(table.schema, table.combine_chunks().columns, strict=True)
-    }
-    same = [arrays[key] for key in _UNIQUE.get(name, ["key"])]
-    rows = order(same)
-    rows = rows[first_of_equals(same, rows)]
-    return pa.table([taken(one, rows) for one in arrays.values()], schema=table.schema)
+        yield
+    except ValueError as error:
+        raise damaged(*error.args) from None

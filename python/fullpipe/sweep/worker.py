@@ -12,15 +12,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullpipe.errors import RunError, UserError
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: An algorithm from a file, in a plan's JSON.
 _OUTSIDE = re.compile(rb'"algorithm":"([^"]*@[^"]*)"')
@@ -72,7 +73,7 @@ class Cells:
             failures += [Failure(short[place], _reason(error)) for place, error in failed]
         try:
             if rows:
-                store.write(rows.take(), kept)
+                store.write(rows, kept)
         finally:
             for folder in kept.values():
                 shutil.rmtree(folder, ignore_errors=True)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fullpipe import units
 from fullpipe.errors import UserError
 
@@ -161,6 +159,8 @@ def mean_wire_bytes(sizes: dict[str, Any], mtu_bytes: int) -> float:
 
 def _mean_above(sizes: dict[str, Any], unit: float) -> float:
     """Mean of ceil(size / unit), by the sum of P(size > k unit); of the size itself for unit 1."""
+    import numpy as np  # few scenarios draw sizes
+
     kind = sizes["kind"]
     if kind in ("fixed", "list"):
         values = np.atleast_1d(np.asarray(sizes["bytes"], np.float64))

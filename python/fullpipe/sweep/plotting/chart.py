@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fullpipe.errors import UserError
-from fullpipe.sweep.measures import SCHEMAS
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.query import VIEWS, connect, quoted
 from fullpipe.sweep.stopping import half_width
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.tables import SCHEMAS
 
 KINDS = ("line", "heat", "box", "cdf", "pareto")
 MAX_PANELS, MAX_SERIES = 24, 24

@@ -1,0 +1,171 @@
+//! A column as Parquet has it: values, and levels that say where there are none and where lists begin.
+
+use parquet::column::reader::ColumnReader;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::{AsBytes, ByteArray};
+use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::ColumnDescriptor;
+
+/// The values that there are.
+#[derive(Debug)]
+pub(crate) enum Values {
+    Bool(Vec<bool>),
+    Int(Vec<i64>),
+    Real(Vec<f64>),
+    Text(Vec<ByteArray>),
+}
+
+/// A column. Without `definition` each row has a value, without `repetition` one at most.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) values: Values,
+    pub(crate) definition: Vec<i16>,
+    pub(crate) repetition: Vec<i16>,
+}
+
+impl Leaf {
+    /// One without rows, of the kind of this column.
+    pub(crate) fn empty(column: &ColumnDescriptor) -> Result<Self> {
+        use parquet::basic::Type::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
+        let values = match column.physical_type() {
+            BOOLEAN => Values::Bool(Vec::new()),
+            INT64 => Values::Int(Vec::new()),
+            DOUBLE => Values::Real(Vec::new()),
+            BYTE_ARRAY => Values::Text(Vec::new()),
+            other => {
+                return Err(ParquetError::General(format!(
+                    "{}: {other} is no type of a store's columns",
+                    column.path()
+                )))
+            }
+        };
+        Ok(Self {
+            values,
+            definition: Vec::new(),
+            repetition: Vec::new(),
+        })
+    }
+
+    /// Adds all rows of a reader.
+    pub(crate) fn read(&mut self, reader: ColumnReader, rows: usize) -> Result<()> {
+        macro_rules! read {
+            ($reader:ident, $values:ident) => {{
+                let levels = (Some(&mut self.definition), Some(&mut self.repetition));
+                let (found, _, _) = $reader.read_records(rows, levels.0, levels.1, $values)?;
+                found
+            }};
+        }
+        let found = match (reader, &mut self.values) {
+            (ColumnReader::BoolColumnReader(mut from), Values::Bool(values)) => read!(from, values),
+            (ColumnReader::Int64ColumnReader(mut from), Values::Int(values)) => read!(from, values),
+            (ColumnReader::DoubleColumnReader(mut from), Values::Real(values)) => {
+                read!(from, values)
+            }
+            (ColumnReader::ByteArrayColumnReader(mut from), Values::Text(values)) => {
+                read!(from, values)
+            }
+            _ => return Err(ParquetError::General("has columns of other types".into())),
+        };
+        if found == rows {
+            Ok(())
+        } else {
+            Err(ParquetError::EOF(format!("has {found} of {rows} rows")))
+        }
+    }
+
+    /// Writes all rows.
+    pub(crate) fn write(&self, writer: &mut ColumnWriter<'_>) -> Result<()> {
+        macro_rules! write {
+            ($writer:ident, $values:ident) => {
+                $writer.write_batch($values, some(&self.definition), some(&self.repetition))?
+            };
+        }
+        match (writer, &self.values) {
+            (ColumnWriter::BoolColumnWriter(to), Values::Bool(values)) => write!(to, values),
+            (ColumnWriter::Int64ColumnWriter(to), Values::Int(values)) => write!(to, values),
+            (ColumnWriter::DoubleColumnWriter(to), Values::Real(values)) => write!(to, values),
+            (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(values)) => write!(to, values),
+            _ => unreachable!("the schema is the columns' own"),
+        };
+        Ok(())
+    }
+
+    /// These rows, by where each begins (`begins`).
+    pub(crate) fn taken(&self, rows: &[u32], begins: &[Begin]) -> Self {
+        let values = match &self.values {
+            Values::Bool(values) => Values::Bool(pick(values, rows, begins)),
+            Values::Int(values) => Values::Int(pick(values, rows, begins)),
+            Values::Real(values) => Values::Real(pick(values, rows, begins)),
+            Values::Text(values) => Values::Text(pick(values, rows, begins)),
+        };
+        let levels = |levels: &[i16]| -> Vec<i16> {
+            if levels.is_empty() {
+                return Vec::new();
+            }
+            let of = |&row: &u32| {
+                let row = row as usize;
+                &levels[begins[row].level as usize..begins[row + 1].level as usize]
+            };
+            rows.iter().flat_map(of).copied().collect()
+        };
+        Self {
+            values,
+            definition: levels(&self.definition),
+            repetition: levels(&self.repetition),
+        }
+    }
+
+    /// Where each of so many rows begins, and where the last one ends; `most` is the level of what
+    /// there is.
+    pub(crate) fn begins(&self, rows: usize, most: i16) -> Vec<Begin> {
+        if self.definition.is_empty() {
+            let place = |row| Begin {
+                level: row as u32,
+                value: row as u32,
+            };
+            return (0..=rows).map(place).collect();
+        }
+        let mut found = Vec::with_capacity(rows + 1);
+        let mut value = 0;
+        for (level, definition) in self.definition.iter().enumerate() {
+            if self.repetition.get(level).is_none_or(|&level| level == 0) {
+                found.push(Begin {
+                    level: level as u32,
+                    value,
+                });
+            }
+            value += u32::from(*definition == most);
+        }
+        found.push(Begin {
+            level: self.definition.len() as u32,
+            value,
+        });
+        found
+    }
+}
+
+/// Levels, where a column has any.
+fn some(levels: &[i16]) -> Option<&[i16]> {
+    (!levels.is_empty()).then_some(levels)
+}
+
+/// Where a row begins among levels and among values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    level: u32,
+    value: u32,
+}
+
+fn pick<T: Clone>(values: &[T], rows: &[u32], begins: &[Begin]) -> Vec<T> {
+    let of = |&row: &u32| {
+        let row = row as usize;
+        &values[begins[row].value as usize..begins[row + 1].value as usize]
+    };
+    rows.iter().flat_map(of).cloned().collect()
+}
+
+/// The texts of a column that has one in each row.
+pub(crate) fn text(value: &ByteArray) -> Result<String> {
+    String::from_utf8(value.as_bytes().to_vec())
+        .map_err(|_| ParquetError::General("text that is no UTF-8".into()))
+}
