@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fullpipe.sweep import worker
 from fullpipe.sweep.measures import Facts, Rows
+from fullpipe.sweep.spool import Pieces, Span
 
 #: Names the folder of those files.
 FOLDER = "FULLPIPE_BENCH_SUMS"
@@ -20,11 +21,13 @@ _spent_s = 0.0
 class _Timed(Rows):
     """A worker's rows, which tell what the simulator took."""
 
-    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
+    def simulate(
+        self, runs: Sequence[tuple[Facts, Sequence[Span]]], pieces: Pieces
+    ) -> list[tuple[int, Exception]]:
         """The runs, their CPU time added and told."""
         global _spent_s
         before_s = self.simulator_s
-        failures = super().simulate(runs)
+        failures = super().simulate(runs, pieces)
         _spent_s += self.simulator_s - before_s
         (Path(os.environ[FOLDER]) / str(os.getpid())).write_text(repr(_spent_s))
         return failures

@@ -20,6 +20,7 @@ from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.keys import piece, run_key
 from fullpipe.sweep.measures import facts_of, version_of
+from fullpipe.sweep.spool import joined
 from fullpipe.sweep.templates import fields_of, fill_scenario
 
 PATH = {"rate": "10mbit", "rtt": "{rtt}", "buffer": "{buffer}bdp"}
@@ -93,7 +94,7 @@ def test_cells_have_the_plans_that_each_has_alone(name: str, tmp_path: Path) -> 
         scenario = make_scenario(fill_scenario(template, fields_of(point), "alone")).repeated()
         alone = {**resolve(scenario, scenario.seed + index % 2), "name": ""}
         text = to_json(alone)
-        assert spool[one.run.offset :][: one.run.plan_bytes] == text
+        assert joined(spool, one.run.plan) == text
         facts = facts_of("", alone, alone["seed"], "sim", scenario.warmup)
         version = version_of(alone, facts.queue)
         key = run_key([piece(text)], "sim", scenario.warmup, version, {})
@@ -253,7 +254,7 @@ def test_of_any_template_each_cell_has_the_plan_or_the_refusal_that_it_has_alone
             alone = str(error)
         try:
             (one,) = planner.plan([cell], 1)
-            together: Any = (folder / "plans").read_bytes()[one.run.offset :][: one.run.plan_bytes]
+            together: Any = joined((folder / "plans").read_bytes(), one.run.plan)
         except UserError as error:
             together = str(error)
         assert together == alone

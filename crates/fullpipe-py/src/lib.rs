@@ -5,6 +5,8 @@ use pyo3::prelude::*;
 
 mod cc;
 mod controller;
+mod json;
+mod keys;
 mod measures;
 mod model;
 mod sim;
@@ -21,6 +23,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cc::register(module)?;
     controller::register(module)?;
+    module.add_function(wrap_pyfunction!(json::to_json, module)?)?;
+    module.add_function(wrap_pyfunction!(keys::run_keys, module)?)?;
     module.add_class::<measures::PyMeasures>()?;
     model::register(module)?;
     sim::register(module)?;

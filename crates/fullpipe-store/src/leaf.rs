@@ -90,23 +90,25 @@ impl Leaf {
         Ok(())
     }
 
-    /// These rows, by where each begins (`begins`).
-    pub(crate) fn taken(&self, rows: &[u32], begins: &[Begin]) -> Self {
+    /// These rows, by where each begins (`begins`); None: all are one value.
+    pub(crate) fn taken(&self, rows: &[u32], begins: Option<&[Begin]>) -> Self {
         let values = match &self.values {
             Values::Bool(values) => Values::Bool(pick(values, rows, begins)),
             Values::Int(values) => Values::Int(pick(values, rows, begins)),
             Values::Real(values) => Values::Real(pick(values, rows, begins)),
             Values::Text(values) => Values::Text(pick(values, rows, begins)),
         };
-        let levels = |levels: &[i16]| -> Vec<i16> {
-            if levels.is_empty() {
-                return Vec::new();
+        let levels = |levels: &[i16]| match begins {
+            None => levels.get(..rows.len()).unwrap_or_default().to_vec(),
+            Some(begins) => {
+                let mut found = Vec::with_capacity(levels.len());
+                for &row in rows.iter().filter(|_| !levels.is_empty()) {
+                    let row = row as usize;
+                    let (begin, end) = (begins[row].level, begins[row + 1].level);
+                    found.extend_from_slice(&levels[begin as usize..end as usize]);
+                }
+                found
             }
-            let of = |&row: &u32| {
-                let row = row as usize;
-                &levels[begins[row].level as usize..begins[row + 1].level as usize]
-            };
-            rows.iter().flat_map(of).copied().collect()
         };
         Self {
             values,
@@ -115,15 +117,11 @@ impl Leaf {
         }
     }
 
-    /// Where each of so many rows begins, and where the last one ends; `most` is the level of what
-    /// there is.
-    pub(crate) fn begins(&self, rows: usize, most: i16) -> Vec<Begin> {
-        if self.definition.is_empty() {
-            let place = |row| Begin {
-                level: row as u32,
-                value: row as u32,
-            };
-            return (0..=rows).map(place).collect();
+    /// Where each of so many rows begins, and where the last one ends; None: each is one value that
+    /// is there, at the level `most`.
+    pub(crate) fn begins(&self, rows: usize, most: i16) -> Option<Vec<Begin>> {
+        if self.repetition.is_empty() && self.definition.iter().all(|&level| level == most) {
+            return None;
         }
         let mut found = Vec::with_capacity(rows + 1);
         let mut value = 0;
@@ -140,7 +138,7 @@ impl Leaf {
             level: self.definition.len() as u32,
             value,
         });
-        found
+        Some(found)
     }
 }
 
@@ -156,12 +154,18 @@ pub(crate) struct Begin {
     value: u32,
 }
 
-fn pick<T: Clone>(values: &[T], rows: &[u32], begins: &[Begin]) -> Vec<T> {
-    let of = |&row: &u32| {
+fn pick<T: Clone>(values: &[T], rows: &[u32], begins: Option<&[Begin]>) -> Vec<T> {
+    let mut found = Vec::with_capacity(rows.len());
+    for &row in rows {
         let row = row as usize;
-        &values[begins[row].value as usize..begins[row + 1].value as usize]
-    };
-    rows.iter().flat_map(of).cloned().collect()
+        match begins {
+            None => found.push(values[row].clone()),
+            Some(begins) => found.extend_from_slice(
+                &values[begins[row].value as usize..begins[row + 1].value as usize],
+            ),
+        }
+    }
+    found
 }
 
 /// The texts of a column that has one in each row.

@@ -40,7 +40,7 @@ pub(crate) fn write_rows(
     for some in rows.chunks(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
         for (leaf, begins) in table.leaves.iter().zip(&begins) {
-            let taken: Leaf = leaf.taken(some, begins);
+            let taken: Leaf = leaf.taken(some, begins.as_deref());
             let mut column = group.next_column()?.expect("a leaf for each column");
             taken.write(column.untyped())?;
             column.close()?;

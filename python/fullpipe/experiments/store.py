@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic_core import to_json
 
 from fullpipe import _native, metrics
+from fullpipe._native import to_json
 from fullpipe.bottleneck import main_queue
 from fullpipe.cache import user_cache
 from fullpipe.engines.assets import objects_folder

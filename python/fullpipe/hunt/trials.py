@@ -9,9 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from pydantic_core import to_json
-
 from fullpipe import outside
+from fullpipe._native import to_json
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.sweep.cells import cost_s
@@ -68,7 +67,7 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
         failures: list[Failure] = []
         for index, (facts, text) in enumerate(payloads):
             rows = Rows()
-            failed = rows.simulate([(facts, text)])
+            failed = rows.simulate([(facts, [(0, len(text))])], text)
             failures += [Failure(index, str(error)) for _, error in failed]
             if not failed:
                 found[int(facts.key)] = rows.take()

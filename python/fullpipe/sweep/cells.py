@@ -5,28 +5,27 @@ Plans go to a spool, a file: a hundred thousand of them are not kept in memory. 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import tomli_w
-from pydantic_core import to_json
 
+from fullpipe._native import run_keys, to_json
 from fullpipe.cc_sets import Choice
 from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.keys import beside_plan, key_of
+from fullpipe.sweep.keys import beside_plan
 from fullpipe.sweep.measures import Columns, Facts, facts_of, version_of
 from fullpipe.sweep.plans import Beside, Kin, Place, Plans, begin
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.reading import keep_few
+from fullpipe.sweep.spool import Span, Spool
 from fullpipe.sweep.templates import fields_of
 from fullpipe.sweep.worker import Run
 
@@ -65,9 +64,8 @@ class Planner:
         self.options = dict(options)
         self._given = tuple(sorted(options.items()))
         self.spool = spool
-        # Other sweeps' plans may lie there already.
-        self._offset = spool.stat().st_size if spool.exists() else 0
-        self._file: BinaryIO | None = None
+        self._spool: Spool | None = None
+        self._begins: dict[int, Span] = {}
         self._beside: dict[Any, bytes] = {}
         # By what they are of, which is kept beside them: nothing else has its id.
         self._tails: dict[Any, tuple[Beside, _Tails]] = {}
@@ -92,65 +90,66 @@ class Planner:
         are spooled.
 
         Raises UserError where a cell is no scenario."""
-        if self._file is None:
-            self._file = self.spool.open("ab")
+        spool = self._spool = self._spool or Spool(self.spool)
         # Cells of one kin come one after another, so that few kins are kept.
         kins: dict[Any, list[tuple[Cell, Place]]] = {}
-        planned: dict[int, list[Planned]] = {}
-        with _flushed(self._file), without_collector():
+        planned: dict[int, list[Planned]] = {cell.index: [] for cell in cells}
+        with without_collector():
             for cell in cells:
                 place = self._plans.place(cell.point)
                 kins.setdefault(place.kin, []).append((cell, place))
             waiting = iter(kins.values())
             while some := list(itertools.islice(waiting, _AT_ONCE)):
                 firsts = [(members[0][0].point, members[0][1]) for members in some]
-                commons = [self._common_of(kin) for kin in self._plans.kins(firsts)]
-                texts: list[bytes] = []
-                for members, common in zip(some, commons, strict=True):
-                    for cell, place in members:
-                        choices = self._plans.choices(common.kin, cell.point, place)
-                        planned[cell.index] = self._runs(cell, common, choices, count, texts)
-                self._file.write(b"".join(texts))
+                for members, kin in zip(some, self._plans.kins(firsts), strict=True):
+                    for run in self._runs(members, self._common_of(kin), count, spool):
+                        planned[run.cell.index].append(run)
+            spool.flush()
         return [one for cell in cells for one in planned[cell.index]]
 
     def _runs(
-        self, cell: Cell, common: _Common, choices: tuple[Choice, ...], count: int,
-        texts: list[bytes],
-    ) -> list[Planned]:  # fmt: skip
-        """Runs of a cell; what the spool gets is added to `texts`."""
-        kin, facts, cost_s, keep = common.kin, common.facts, common.cost_s, self._keep
-        first = cell.first_seed = kin.beside.seed
-        found = []
-        for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
+        self, members: Sequence[tuple[Cell, Place]], common: _Common, count: int, spool: Spool
+    ) -> Iterator[Planned]:
+        """Runs of cells of one kin, of each in the order of seeds."""
+        kin, facts, before = common.kin, common.facts, spool.put(common.kin.before.text)
+        first = kin.beside.seed
+        of_seeds: dict[int, list[tuple[Cell, _Tail]]] = {}
+        for cell, place in members:
+            choices = self._plans.choices(kin, cell.point, place)
+            cell.first_seed = first
+            for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
+                tail = common.tails.get((seed, id(choices)))
+                if tail is None:
+                    keep_few(common.tails)
+                    tail = self._tail(common, choices, seed, spool)
+                    common.tails[seed, id(choices)] = tail
+                of_seeds.setdefault(seed, []).append((cell, tail))
+        for seed in sorted(of_seeds):
+            tails = of_seeds[seed]
             start = begin(seed)
-            place = seed, id(choices)
-            tail = common.tails.get(place)
-            if tail is None:
-                keep_few(common.tails)
-                tail = common.tails[place] = self._tail(common, choices, seed)
-            key = key_of((start, kin.before.keyed, tail.keyed))
-            cell.keys.append(key)
-            plan, toml = b"".join((start, kin.before.text, tail.text)), b""
-            if keep:
-                document, scenario = self.scenario(cell)
-                plan = to_json({**json.loads(plan), "name": scenario.name})
-                toml = tomli_w.dumps({**document, "seed": seed}).encode()
-            texts.append(plan + toml)
-            run = Run(
-                Facts(key, seed, *facts), self._offset, len(plan), len(toml), common.has_traffic
-            )
-            self._offset += len(plan) + len(toml)
-            found.append(Planned(cell, run, cost_s))
-        return found
+            keys = run_keys(start + kin.before.keyed, [tail.keyed for _, tail in tails])
+            if seed not in self._begins:
+                self._begins[seed] = spool.put(start)
+            for (cell, tail), key in zip(tails, keys, strict=True):
+                cell.keys.append(key)
+                plan: tuple[Span, ...] = (self._begins[seed], before, tail.span)
+                document: tuple[Span, ...] = ()
+                if self._keep:
+                    toml, scenario = self.scenario(cell)
+                    plan = spool.put(begin(seed, scenario.name)), *plan[1:]
+                    document = (spool.put(tomli_w.dumps({**toml, "seed": seed}).encode()),)
+                run = Run(Facts(key, seed, *facts), plan, document, common.has_traffic)
+                yield Planned(cell, run, common.cost_s)
 
-    def _tail(self, common: _Common, choices: tuple[Choice, ...], seed: int) -> _Tail:
+    def _tail(self, common: _Common, choices: tuple[Choice, ...], seed: int, spool: Spool) -> _Tail:
         kin = common.kin
         flows, behind = self._plans.flows(kin, choices, seed), kin.behind
         place = kin.parts | flows.parts, common.beside
         beside = self._beside.get(place)
         if beside is None:
             beside = self._beside[place] = beside_plan(place[0], *common.beside)
-        return _Tail(choices, flows.text + behind.text, flows.keyed + behind.keyed + beside)
+        span = spool.put(flows.text + behind.text)
+        return _Tail(choices, span, flows.keyed + behind.keyed + beside)
 
     def _common_of(self, kin: Kin) -> _Common:
         plan, engine = kin.plan, self.sweep.options.engine
@@ -165,11 +164,11 @@ class Planner:
 
 
 class _Tail(NamedTuple):
-    """Of a plan the flows and what is behind them, and what the key is of them and of all beside
-    the plan. `choices`: of which it is."""
+    """Of a plan the flows and what is behind them, in the spool, and what the key is of them and of
+    all beside the plan. `choices`: of which it is."""
 
     choices: tuple[Choice, ...]
-    text: bytes
+    span: Span
     keyed: bytes
 
 
@@ -188,15 +187,6 @@ class _Common(NamedTuple):
     cost_s: float
     has_traffic: bool
     tails: _Tails
-
-
-@contextlib.contextmanager
-def _flushed(file: BinaryIO) -> Iterator[BinaryIO]:
-    """A file that whoever reads it finds whole afterwards."""
-    try:
-        yield file
-    finally:
-        file.flush()
 
 
 def cost_s(plan: Mapping[str, Any], engine: str) -> float:
@@ -222,31 +212,42 @@ def sweep_id(sweep: Sweep) -> str:
 def asked(cells: list[Cell]) -> Columns:
     """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
     (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
-    runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
+    counts = [len(cell.keys) for cell in cells]
     columns: dict[str, tuple[str, list[Any]]] = {
-        "cell": ("u64", [cell.index for cell, _ in runs]),
-        "seed": ("u64", [cell.first_seed + place for cell, place in runs]),
-        "key": ("text", [cell.keys[place] for cell, place in runs]),
+        "cell": ("u64", _repeated([cell.index for cell in cells], counts)),
+        "seed": ("u64", [c.first_seed + place for c in cells for place in range(len(c.keys))]),
+        "key": ("text", [key for cell in cells for key in cell.keys]),
     }
-    points = [fields for cell in cells for fields in len(cell.keys) * [fields_of(cell.point)]]
-    for name in dict.fromkeys(name for fields in points for name in fields):
-        # An axis has few values and a sweep many cells: each value is read once. 1 and True are
-        # equal and not the same.
-        given = [fields.get(name) for fields in points]
-        kinds_given = list(zip(map(type, given), given, strict=True))
-        places = {pair: index for index, pair in enumerate(dict.fromkeys(kinds_given))}
-        which = [places[pair] for pair in kinds_given]
-        values = [value for _, value in places]
+    fields: dict[str, tuple[list[Any], list[int]]] = {}
+    of_tables: dict[str, tuple[list[Any], list[int]]] = {}
+    for axis in dict.fromkeys(itertools.chain.from_iterable(cell.point for cell in cells)):
+        # An axis has few values and a sweep many cells: each value is read once.
+        given = [cell.point.get(axis) for cell in cells]
+        values = dict(zip(map(id, given), given, strict=True))
+        places = dict(zip(values, range(len(values)), strict=True))
+        which = _repeated(list(map(places.__getitem__, map(id, given))), counts)
+        found = [fields_of({axis: value}) for value in values.values()]
+        for name in dict.fromkeys(itertools.chain.from_iterable(found)):
+            some = fields if name == axis else of_tables
+            some[name] = [one.get(name) for one in found], which
+    for name, (known, which) in {**fields, **of_tables}.items():
         written = name.replace(".", "_")
-        columns[written] = _column(values, which)
-        numbers = [quantity(value) for value in values]
-        kinds = {found.kind for found in numbers if found is not None}
+        columns[written] = _column(known, which)
+        numbers = [quantity(value) for value in known]
+        kinds = {number.kind for number in numbers if number is not None}
         if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
-            base = [found.value for found in numbers if found]
+            base = [float(number.value) for number in numbers if number]
             columns.setdefault(
                 f"{written}_{COLUMN_UNITS[kinds.pop()]}", ("f64", [base[place] for place in which])
             )
     return columns
+
+
+def _repeated(values: list[Any], counts: list[int]) -> list[Any]:
+    """Each value so many times."""
+    if all(count == 1 for count in counts):
+        return values
+    return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
 
 
 def _column(values: list[Any], which: list[int]) -> tuple[str, list[Any]]:

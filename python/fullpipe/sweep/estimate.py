@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fullpipe.engines.scratch import scratch
 from fullpipe.sweep.cells import Planned, cost_s
+from fullpipe.sweep.spool import Spool, joined, opened
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.worker import Cells, Run
 
@@ -57,17 +58,15 @@ def estimate(planned: Sequence[Planned], spool: Path, cells: Cells) -> Estimate:
 
 def _shortened(chosen: Sequence[Planned], spool: Path, out: Path) -> tuple[list[Run], float]:
     """The runs with durations cut to what a trial may take, and their cost as it is thought."""
-    runs, thought, offset = [], 0.0, 0
-    with spool.open("rb") as source, out.open("wb") as target:
+    runs, thought, target = [], 0.0, Spool(out)
+    with opened(spool) as pieces:
         for one in chosen:
-            source.seek(one.run.offset)
-            plan = json.loads(source.read(one.run.plan_bytes))
+            plan = json.loads(joined(pieces, one.run.plan))
             share = min(1.0, _TRIAL_S / one.cost_s)
             least = 2 * plan["sample_interval_ns"]
             plan["duration_ns"] = max(least, int(plan["duration_ns"] * share))
             thought += cost_s(plan, "sim")
-            text = json.dumps(plan).encode()
-            target.write(text)
-            runs.append(one.run._replace(offset=offset, plan_bytes=len(text), document_bytes=0))
-            offset += len(text)
+            span = target.put(json.dumps(plan).encode())
+            runs.append(one.run._replace(plan=(span,), document=()))
+    target.flush()
     return runs, thought

@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
-
 from fullpipe import _native
+from fullpipe._native import run_keys, to_json
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
@@ -74,12 +73,8 @@ def run_key(
     used = frozenset[str]().union(*(one.parts for one in pieces))
     given = tuple(sorted(options.items()))
     beside = beside_plan(used, engine_name, warmup_ns, version, given)
-    return key_of([*(one.keyed for one in pieces), beside])
-
-
-def key_of(texts: Sequence[bytes]) -> str:
-    """The key of a run: of the texts of its plan and what `beside_plan` says, in a row."""
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:32]
+    (key,) = run_keys(b"".join(one.keyed for one in pieces), [beside])
+    return key
 
 
 def beside_plan(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullpipe import _native
 from fullpipe.bottleneck import main_queue
+from fullpipe.sweep.spool import Pieces, Span
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,10 +76,12 @@ class Rows:
 
         self._measures.add_recorded(read_by_measures(tables, facts.queue), facts)
 
-    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
-        """Runs plans (JSON, no trace of traffic in them) in the simulator and adds them; gives the
-        places of those that could not be run, with why."""
-        return self._measures.simulate(runs)
+    def simulate(
+        self, runs: Sequence[tuple[Facts, Sequence[Span]]], pieces: Pieces
+    ) -> list[tuple[int, Exception]]:
+        """Runs plans (pieces of JSON, no trace of traffic in them) in the simulator and adds them;
+        gives the places of those that could not be run, with why."""
+        return self._measures.simulate(runs, pieces)
 
     @property
     def simulator_s(self) -> float:

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
-
 from fullpipe import plan
+from fullpipe._native import to_json
 from fullpipe.cc_sets import Choice, Table, cc_sets, choose
 from fullpipe.parts import OddError
 from fullpipe.plan import OpenFlows
@@ -58,9 +57,9 @@ class Kin(NamedTuple):
     parts: frozenset[str]
 
 
-def begin(seed: int) -> bytes:
+def begin(seed: int, name: str = "") -> bytes:
     """The JSON of a plan up to its name and seed."""
-    return b'{"name":"","seed":%d,' % seed
+    return b'{"name":%b,"seed":%d,' % (to_json(name), seed)
 
 
 class Place(NamedTuple):

@@ -7,6 +7,7 @@ cluster.
 from __future__ import annotations
 
 import io
+import itertools
 import shutil
 import zipfile
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from fullpipe.engines.scratch import scratch
 from fullpipe.errors import RunError
 from fullpipe.sweep.schedule import Failure
+from fullpipe.sweep.spool import joined, opened
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import read_part
 from fullpipe.sweep.worker import Cells, Run
@@ -41,15 +43,18 @@ class Delivery:
 
 def pack(cells: Cells, runs: Sequence[Run]) -> Shipment:
     """The group with all that it needs."""
-    moved, pieces, offset = [], [], 0
-    with cells.spool.open("rb") as spool:
-        for run in runs:
-            length = run.plan_bytes + run.document_bytes
-            spool.seek(run.offset)
-            pieces.append(spool.read(length))
-            moved.append(run._replace(offset=offset))
-            offset += length
-    spooled = b"".join(pieces)
+    with opened(cells.spool) as pieces:
+        spans = dict.fromkeys(span for run in runs for span in (*run.plan, *run.document))
+        ends = itertools.accumulate(length for _, length in spans)
+        places = {span: (end - span[1], span[1]) for span, end in zip(spans, ends, strict=True)}
+        spooled = joined(pieces, list(spans))
+    moved = [
+        run._replace(
+            plan=tuple(places[span] for span in run.plan),
+            document=tuple(places[span] for span in run.document),
+        )
+        for run in runs
+    ]
     return Shipment(tuple(moved), spooled, cells.engine, cells.options, cells.keep_recordings)
 
 

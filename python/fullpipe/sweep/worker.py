@@ -6,7 +6,6 @@ It loads no more than that needs: a cell may take a millisecond. Must never know
 from __future__ import annotations
 
 import json
-import mmap
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from fullpipe.errors import RunError, UserError
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.schedule import Failure
+from fullpipe.sweep.spool import Pieces, Span, joined, opened
 from fullpipe.sweep.store import Store
 
 if TYPE_CHECKING:
@@ -28,14 +28,12 @@ _OUTSIDE = re.compile(rb'"algorithm":"([^"]*@[^"]*)"')
 
 
 class Run(NamedTuple):
-    """A run to do. Its plan lies in the spool, JSON from `offset` on and the scenario's TOML behind
-    it, so that a million of them wait on disk and not in memory. Traffic is drawn or read by the
-    engine."""
+    """A run to do. Its plan lies in the spool, JSON in pieces, and behind them where recordings are
+    kept the scenario's TOML. Traffic is drawn or read by the engine."""
 
     facts: Facts
-    offset: int
-    plan_bytes: int
-    document_bytes: int
+    plan: tuple[Span, ...]
+    document: tuple[Span, ...]
     has_traffic: bool
 
 
@@ -57,19 +55,21 @@ class Cells:
         failures: list[Failure] = []
         bare = self.engine == "sim" and not self.keep_recordings
         short: list[int] = []
-        texts = _spooled(self.spool, runs)
-        with without_collector():
-            for index, (run, (text, document)) in enumerate(zip(runs, texts, strict=True)):
+        with without_collector(), opened(self.spool) as pieces:
+            known = _Known(pieces)
+            for index, run in enumerate(runs):
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
                     if bare and not run.has_traffic:
-                        _know(text)
+                        known.see(run.plan)
                         short.append(index)
                     else:
-                        rows.add(*self._recorded(store, run, text, document, kept))
+                        rows.add(*self._recorded(store, run, pieces, kept))
                 except (RunError, UserError, ValueError, RuntimeError) as error:
                     failures.append(Failure(index, _reason(error)))
-            failed = rows.simulate([(runs[index].facts, texts[index][0]) for index in short])
+            failed = rows.simulate(
+                [(runs[index].facts, runs[index].plan) for index in short], pieces
+            )
             failures += [Failure(short[place], _reason(error)) for place, error in failed]
         try:
             if rows:
@@ -80,17 +80,18 @@ class Cells:
         return failures
 
     def _recorded(
-        self, store: Store, run: Run, text: bytes, document: str, kept: dict[str, Path]
+        self, store: Store, run: Run, pieces: Pieces, kept: dict[str, Path]
     ) -> tuple[Facts, Mapping[str, pa.Table]]:
         from fullpipe.engines.base import engine  # what only these runs need
         from fullpipe.engines.runner import record_result
 
-        plan: dict[str, Any] = json.loads(text)
+        plan: dict[str, Any] = json.loads(joined(pieces, run.plan))
         result = engine(self.engine).run(plan, lambda _done: True, self.options)
         if result.failure:
             raise RunError(result.failure)
         if self.keep_recordings:
             place = store.workplace()
+            document = joined(pieces, run.document).decode()
             record_result(plan, document, place, self.engine, self.options, result)
             kept[run.facts.key] = place
         problems = "; ".join(str(one) for one in result.health.get("problems", []))
@@ -98,29 +99,24 @@ class Cells:
         return facts, result.tables
 
 
-def _spooled(spool: Path, runs: Sequence[Run]) -> list[tuple[bytes, str]]:
-    """The plan of each run, and its scenario's TOML."""
-    found = []
-    # A call for each would take longer than its bytes.
-    with (
-        spool.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as plans,
-    ):
-        for run in runs:
-            middle = run.offset + run.plan_bytes
-            document = plans[middle : middle + run.document_bytes] if run.document_bytes else b""
-            found.append((plans[run.offset : middle], document.decode()))
-    return found
+class _Known:
+    """Pieces of plans of which all algorithms of files that they name are loaded."""
 
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+        self._seen: set[Span] = set()
 
-def _know(plan_json: bytes) -> None:
-    """Loads the algorithms of files that a plan names."""
-    names = set(_OUTSIDE.findall(plan_json)) if b"@" in plan_json else None
-    if names:
-        from fullpipe import outside  # what only these runs need
+    def see(self, plan: Sequence[Span]) -> None:
+        """Loads what a plan names. Raises what loading raises."""
+        for begin, length in set(plan) - self._seen:
+            piece = self._pieces[begin : begin + length]
+            names = set(_OUTSIDE.findall(piece)) if b"@" in piece else None
+            if names:
+                from fullpipe import outside  # what only these runs need
 
-        for name in names:
-            outside.load(name.decode())
+                for name in names:
+                    outside.load(name.decode())
+            self._seen.add((begin, length))
 
 
 def _reason(error: Exception) -> str:
