@@ -39,7 +39,9 @@ import tomli_w
 from installed import compile_modules
 from sweep_timed import FOLDER
 
+from fullpipe import _native
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.tables import plain
 
 PARTS = ("overhead", "killed", "query", "page")
 PROGRAM = [sys.executable, "-c", "from fullpipe.cli import main; main()"]
@@ -197,8 +199,11 @@ def bench_query(whole: Path, folder: Path, cells: int) -> bool:
                 )
             found[name].append(rows)
     joined = {name: pa.concat_tables(some) for name, some in found.items()}
-    store.write_sweep("many", joined.pop("asked"), None)
-    store.write(joined, {})
+    store.write_sweep("many", plain(joined.pop("asked")), None)
+    part = store.folder / "parts" / "many"
+    part.mkdir()
+    for name, rows in joined.items():
+        _native.store.write(part / f"{name}.parquet", list(plain(rows).items()), True)
     command = [*PROGRAM, "query", str(store.folder), QUERY]
     wall, cpu = [], []
     for _ in range(5):

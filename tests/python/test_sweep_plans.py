@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -283,3 +285,36 @@ def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_somethin
     assert run_key([piece(text)], "sim", 0, 1, {}) == whole[:32]
     split = [piece(part) for part in (b'{"seed":1,"flows":', b"[{}]", b',"host":{}}')]
     assert run_key(split, "sim", 0, 1, {}) == whole[:32] != run_key(split, "sim", 0, 2, {})[:32]
+
+
+def test_plain_values_are_the_json_that_pydantic_writes() -> None:
+    draw = random.Random(3)
+
+    def some(depth: int) -> Any:
+        kinds = 8 if depth else 6
+        return [
+            lambda: None,
+            lambda: draw.random() < 0.5,
+            lambda: draw.choice([0, -1, 2**63, 2**64 - 1, -(2**63), draw.randrange(10**9)]),
+            lambda: draw.choice([0.1, -0.0, 1e16, 1e-7, 1.5e300, 5e-324, draw.uniform(-9, 9)]),
+            lambda: draw.choice([math.inf, -math.inf, math.nan, float(draw.randrange(10**6))]),
+            lambda: "".join(draw.choices('aé"\\\n\x00\x7f\u2028😀', k=draw.randrange(6))),
+            lambda: [some(depth - 1) for _ in range(draw.randrange(4))],
+            lambda: {str(key): some(depth - 1) for key in range(draw.randrange(4))},
+        ][draw.randrange(kinds)]()
+
+    for _ in range(2000):
+        value = some(3)
+        assert _native.to_json(value) == to_json(value)
+    assert _native.to_json((1, [2])) == b"[1,[2]]"
+    for wrong in ({1: 2}, {3}, b"a", 2**64):
+        with pytest.raises((TypeError, OverflowError)):
+            _native.to_json(wrong)
+
+
+def test_a_key_is_the_first_half_of_a_sha_256() -> None:
+    draw = random.Random(4)
+    for length in (0, 1, 63, 64, 65, 1000):
+        head, tails = draw.randbytes(length), [draw.randbytes(size) for size in (0, 5, 64, 2000)]
+        wanted = [hashlib.sha256(head + tail).hexdigest()[:32] for tail in tails]
+        assert _native.run_keys(head, tails) == wanted
