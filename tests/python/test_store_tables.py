@@ -12,6 +12,7 @@ import pytest
 
 from fullpipe import _native
 from fullpipe.errors import UserError
+from fullpipe.sweep.measures import Rows
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, plain, read, read_part
 from sweep_files import filled, sweep
@@ -112,8 +113,6 @@ def test_parts_have_the_columns_that_readers_know_and_of_experiments_too(tmp_pat
     (key, *_) = sorted(store.known())
     values = pa.table({"key": [key], "name": ["share"], "version": ["1"], "value": [0.5]})
     spread = pa.table({"key": [key], "name": ["rtt"], "version": ["1"], "values": [[1.0, 2.5]]})
-    from fullpipe.sweep.measures import Rows
-
     store.write(Rows(), {}, {"values": plain(values), "distributions": plain(spread)})
     before = {name: store.table(name).to_pylist() for name in (*SCHEMAS, *EXTRA)}
     store.settle()
