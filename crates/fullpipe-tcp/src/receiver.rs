@@ -25,7 +25,7 @@ const COMPRESSION_SLACK_NS: u64 = NS_PER_MS / 10;
 const COMPRESSION_COUNT: u32 = 44;
 /// Retransmission timeout before any sample (RFC 6298), of which a fifth is Linux's least deviation;
 /// and how often a closed socket repeats its FIN (sysctl tcp_orphan_retries).
-const FIN_TIMEOUT_NS: u64 = 1000 * NS_PER_MS;
+const FIRST_TIMEOUT_NS: u64 = 1000 * NS_PER_MS;
 const FIN_RETRIES: u32 = 8;
 
 /// No timer runs.
@@ -453,12 +453,20 @@ impl Receiver {
                 self.ato_ns = self.ato_ns / 2 + ATO_MIN_NS / 2;
             } else if gap_ns < self.ato_ns {
                 self.ato_ns = self.ato_ns / 2 + gap_ns;
-            } else if gap_ns > NS_PER_MS * 200 + self.buffer.rtt_ns() {
+            } else if gap_ns > self.timeout_ns() {
                 // After a pause the sender is probably in slow start again.
                 self.quick = self.quickacks();
             }
         }
         self.last_data_ns = now_ns;
+    }
+
+    /// Its own retransmission timeout (icsk_rto), of the handshake's RTT.
+    fn timeout_ns(&self) -> u64 {
+        match self.opening_rtt_ns {
+            u64::MAX => FIRST_TIMEOUT_NS,
+            rtt_ns => rtt_ns + FIRST_TIMEOUT_NS / 5,
+        }
     }
 
     fn quickacks(&self) -> u32 {
@@ -475,11 +483,7 @@ impl Receiver {
     /// The application has read to the end and closes: its FIN acknowledges the sender's.
     fn close(&mut self, now_ns: u64) -> Ack {
         if !self.closing.is_done {
-            let timeout_ns = match self.buffer.rtt_ns() {
-                0 => FIN_TIMEOUT_NS,
-                rtt_ns => rtt_ns + FIN_TIMEOUT_NS / 5,
-            };
-            let wait_ns = timeout_ns << self.closing.sent;
+            let wait_ns = self.timeout_ns() << self.closing.sent;
             self.closing.timer_ns = expires_ns(now_ns, wait_ns);
             self.closing.sent += 1;
         }
@@ -631,7 +635,14 @@ impl Receiver {
         self.urgent = false;
         self.marks_untold = 0;
         self.pushed = false;
-        self.quick = self.quick.saturating_sub(1);
+        if self.quick > 0 {
+            self.quick -= 1;
+            // Leaving (tcp_dec_quickack_mode()): where a packet beyond a hole was the first of all, no
+            // quick ACKs of the start follow.
+            if self.quick == 0 {
+                self.ato_ns = ATO_MIN_NS;
+            }
+        }
         self.delack = None;
         self.compression_at_ns = NEVER_NS;
         self.aggregate_at_ns = NEVER_NS;
@@ -642,6 +653,7 @@ impl Receiver {
     /// The handshake is done; its RTT, if it was measured.
     pub fn establish(&mut self, now_ns: u64, rtt_ns: Option<u64>) {
         self.opening_rtt_ns = rtt_ns.unwrap_or(u64::MAX);
+        self.last_data_ns = now_ns;
         self.buffer.establish(now_ns);
     }
 }

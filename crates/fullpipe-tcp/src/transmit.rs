@@ -257,9 +257,6 @@ impl Sender {
             if self.small_queue_full(burst, false) {
                 break;
             }
-            if self.packets_out() == 0 {
-                self.cc_event(EventKind::TxStart, 0, 0);
-            }
             self.send_burst(self.snd_nxt, burst, false, out);
             self.look_for_room();
             sent += burst;
@@ -348,6 +345,10 @@ impl Sender {
 
     /// Sends packets `number..number + count` back to back and moves the departure time on.
     fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Run>) {
+        // tcp_event_data_sent(), of what is sent again too.
+        if self.inflight() == 0 {
+            self.cc_event(EventKind::TxStart, 0, 0);
+        }
         let prior_edt_ns = self.edt_ns;
         self.edt_ns = self.edt_ns.max(self.now_ns);
         let departs_ns = if self.config.pacing == Pacing::Fq {

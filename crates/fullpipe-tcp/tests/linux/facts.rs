@@ -164,3 +164,36 @@ fn the_first_flight_of_a_bulk_application_is_application_limited() {
     expected.push(false);
     assert_eq!(*notes.lock().unwrap(), expected);
 }
+
+/// Counts how often it was told that sending starts with nothing in flight.
+struct Starts(Arc<Mutex<u32>>);
+
+impl Foreign for Starts {
+    fn init(&mut self, _conn: &Conn, _ctl: &mut Ctl) {}
+
+    fn on_ack(&mut self, _conn: &Conn, _ack: &Ack, _ctl: &mut Ctl) {}
+
+    fn on_event(&mut self, _conn: &Conn, event: &Event, _ctl: &mut Ctl) {
+        *self.0.lock().unwrap() += u32::from(event.kind == EventKind::TxStart as u32);
+    }
+
+    fn info(&self, _info: &mut Info) {}
+}
+
+#[test]
+fn what_is_sent_again_after_all_was_lost_starts_anew() {
+    // tcp_event_data_sent(): CA_EVENT_TX_START where nothing is in flight, retransmissions included.
+    let starts = Arc::new(Mutex::new(0));
+    let given = Arc::clone(&starts);
+    let make = move |_: &[u32]| Box::new(Starts(Arc::clone(&given))) as Box<dyn Foreign>;
+    let algorithm = register("starts", "counts", 0, Vec::new(), Box::new(make));
+    let cc = Controller::new(algorithm, &[]).unwrap();
+    let mut sender = establish(RTT, config(), cc);
+    sends(&mut sender, START);
+    assert_eq!(*starts.lock().unwrap(), 1);
+    // A probe of the tail, beside which all is in flight; then the timeout.
+    expires(&mut sender);
+    assert_eq!(*starts.lock().unwrap(), 1);
+    expires(&mut sender);
+    assert_eq!(*starts.lock().unwrap(), 2);
+}
