@@ -13,9 +13,9 @@ use fullpipe_scenario::{
 use fullpipe_tcp::Opened;
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 
+use crate::connection::{connection, Seeds};
 use crate::ends::lines;
 use crate::events::Event;
-use crate::hosts::{connection, Seeds};
 use crate::packet::{Body, Label};
 use crate::run::{BadPlan, Simulation};
 

@@ -4,6 +4,8 @@
 //! build. Nothing grows with simulated time except the rows that the plan asks for.
 
 mod applications;
+mod arriving;
+mod connection;
 mod ends;
 mod events;
 mod hosts;
@@ -13,6 +15,7 @@ mod packet;
 mod pcap;
 mod recorder;
 mod run;
+mod sending;
 mod stepping;
 mod traffic;
 mod wheel;

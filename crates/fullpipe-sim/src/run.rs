@@ -1,5 +1,5 @@
-//! When things happen: one agenda of everything that is due. Who sends what is in `hosts.rs`, where
-//! it goes in `network.rs`; here they are called at their times, and sampled.
+//! When things happen: one agenda of everything that is due. What hosts send is in `sending.rs`,
+//! what reaches them in `arriving.rs`, the way between in `network.rs`; here they are called at their times, and sampled.
 
 use std::fmt;
 use std::io;
@@ -10,9 +10,9 @@ use fullpipe_scenario::{CcRow, Plan, Tables, TrafficRow};
 use fullpipe_tcp::Run;
 
 use crate::applications::Applications;
+use crate::connection::{connection, Connection, Seeds};
 use crate::ends::{lines, Egress, Line};
 use crate::events::{Agenda, Event};
-use crate::hosts::{connection, Connection, Seeds};
 use crate::network::Network;
 use crate::packet::{Label, MAX_HOSTS};
 use crate::pcap::PcapWriter;

@@ -12,9 +12,9 @@ use fullpipe_scenario::{
 };
 use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 
+use crate::connection::{connection, Connection, Seeds};
 use crate::ends::lines;
 use crate::events::Event;
-use crate::hosts::{connection, Connection, Seeds};
 use crate::packet::{Label, Travelling};
 use crate::recorder::flow_sample;
 use crate::run::{BadPlan, Simulation};

@@ -1,0 +1,156 @@
+//! One connection: the sender and the receiver of TCP at its ends, what waits at its hosts, and how it
+//! is made of a plan. Never how a packet goes from one end to the other.
+
+use std::collections::VecDeque;
+
+use fullpipe_cc::{algorithm, flags, Controller};
+use fullpipe_net::{derive_seed, purpose, Host, Way};
+use fullpipe_scenario::{Direction, EcnKind, Flow, Plan};
+use fullpipe_tcp::{Absences, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
+use fullpipe_workload::Writer;
+
+use crate::applications::PageEnd;
+use crate::opening::Handshake;
+use crate::run::BadPlan;
+use crate::traffic::Visit;
+
+/// One connection.
+pub(crate) struct Connection {
+    pub(crate) handshake: Handshake,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) receiver_host: Host,
+    /// Packets handed down by TCP, with the times at which they enter the network.
+    pub(crate) leaving: VecDeque<(u64, Data)>,
+    pub(crate) access_free_ns: u64,
+    pub(crate) sender_timer_ns: Option<u64>,
+    pub(crate) receiver_timer_ns: Option<u64>,
+    pub(crate) started: bool,
+    pub(crate) stopped: bool,
+    pub(crate) completion_us: Option<u64>,
+    pub(crate) write_interval_ns: u64,
+    pub(crate) data_way: Way,
+    pub(crate) base_rtt_ns: u64,
+    /// When its application writes, where that follows a pattern.
+    pub(crate) writer: Option<Writer>,
+    /// What it is to a page, if it is not one of the plan's own flows.
+    pub(crate) page: Option<PageEnd>,
+    pub(crate) start_ns: u64,
+    /// Its packets between the two ends.
+    pub(crate) under_way: u32,
+    /// The flow of traffic that uses it now, if it is not one of the plan's own flows.
+    pub(crate) visit: Option<Box<Visit>>,
+}
+
+impl Connection {
+    /// Nothing of it is left below TCP.
+    pub(crate) fn has_left(&self) -> bool {
+        self.under_way == 0 && self.leaving.is_empty()
+    }
+
+    /// Its timers are forgotten: events that are still on the agenda for them mean nothing.
+    pub(crate) fn forget_timers(&mut self) {
+        self.sender_timer_ns = None;
+        self.receiver_timer_ns = None;
+    }
+}
+
+/// Seeds of a connection's own random numbers: its congestion control's, and what its packets cost.
+#[derive(Default)]
+pub(crate) struct Seeds {
+    pub(crate) cc: u64,
+    pub(crate) host: u64,
+}
+
+/// A flow, not connected yet; `is_written`: its application writes when it likes. `Err` says why its
+/// congestion control cannot run.
+pub(crate) fn connection(
+    plan: &Plan,
+    flow: &Flow,
+    seeds: &Seeds,
+    is_written: bool,
+) -> Result<Connection, BadPlan> {
+    let name = flow.cc.algorithm.as_deref().unwrap_or(&flow.cc.name);
+    let known =
+        algorithm(name).ok_or_else(|| BadPlan(format!("cc: {name} is not in the simulator")))?;
+    let cc =
+        Controller::new(known, &flow.cc.params).map_err(|error| BadPlan(format!("cc: {error}")))?;
+    let mss_bytes = plan.ends.mtu_bytes - 52;
+    let host = &plan.host;
+    let write_interval_ns = flow.app_rate_bps.map_or(0, |rate_bps| {
+        (u64::from(mss_bytes) * 8_000_000_000 / rate_bps.max(1)).max(1)
+    });
+    let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
+    let feedback = match flow.ecn_kind {
+        EcnKind::Accecn | EcnKind::L4s => Feedback::Accurate,
+        EcnKind::Classic if cc.wants(flags::ECHOES_CE) => Feedback::EachPacket,
+        EcnKind::Classic => Feedback::Latched,
+    };
+    let sender = SenderConfig {
+        mss_bytes,
+        pacing: host.pacing,
+        pacing_shift: host.pacing_shift,
+        gso_max_segments: host.gso_max_segments,
+        rules: host.tcp,
+        facts: host.cc_facts,
+        initial_cwnd: host.initial_cwnd_packets,
+        wmem_max_bytes: host.wmem_max_bytes,
+        ecn,
+        feedback,
+        l4s: flow.ecn_kind == EcnKind::L4s,
+        seed: seeds.cc as u32,
+        amount_bytes: flow.amount_bytes,
+        written_by_application: flow.app_rate_bps.is_some() || is_written,
+    };
+    let receiver = ReceiverConfig {
+        mss_bytes,
+        ack_policy: host.ack_policy,
+        rules: host.tcp,
+        window_bytes: flow.receive_window_bytes,
+        rmem_max_bytes: host.rmem_max_bytes,
+        low_water_bytes: plan.low_water_bytes(flow),
+        absences: absences(plan),
+        aggregation_ns: host.receive_aggregation_ns,
+        feedback,
+    };
+    let rates_bps = plan.links[flow.route.range()]
+        .iter()
+        .filter_map(|link| link.rates_bps()[0]);
+    let packet_bits = u64::from(plan.ends.mtu_bytes) * 8;
+    let packet_ns = packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1);
+    Ok(Connection {
+        handshake: Handshake::new(ecn),
+        sender: Sender::new(sender, cc),
+        receiver: Receiver::new(receiver),
+        receiver_host: Host::new(packet_ns, seeds.host),
+        leaving: VecDeque::new(),
+        access_free_ns: 0,
+        sender_timer_ns: None,
+        receiver_timer_ns: None,
+        started: false,
+        stopped: false,
+        completion_us: None,
+        write_interval_ns,
+        data_way: if flow.direction == Direction::Up {
+            Way::Forward
+        } else {
+            Way::Reverse
+        },
+        base_rtt_ns: plan.base_rtt_ns(flow),
+        writer: None,
+        page: None,
+        start_ns: flow.start_ns,
+        under_way: 0,
+        visit: None,
+    })
+}
+
+/// When those who read are away, of a run all at once: it is one machine that is busy.
+fn absences(plan: &Plan) -> Option<Absences> {
+    let pauses = plan.host.reader_pauses?;
+    let one_begins_ns = derive_seed(plan.seed, purpose::READER, 0) % pauses.every_ns;
+    Some(Absences {
+        pauses,
+        one_begins_ns,
+    })
+}

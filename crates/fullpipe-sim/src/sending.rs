@@ -1,0 +1,292 @@
+//! What leaves a host: an application writes, TCP sends, and its packets enter the row, at once or when
+//! the host lets them. Never where they go from there, nor what comes back.
+
+use fullpipe_net::Way;
+use fullpipe_scenario::Pacing;
+use fullpipe_tcp::{Data, Run};
+use fullpipe_workload::Writing;
+
+use crate::events::Event;
+use crate::packet::{Body, Label, Travelling, HEADER_BYTES};
+use crate::recorder;
+use crate::run::Simulation;
+
+/// Where a flow's data enter the row, and as whose.
+struct Road {
+    flow: usize,
+    owner: u32,
+    label: Label,
+    way: Way,
+    link: usize,
+}
+
+impl Simulation<'_> {
+    pub(crate) fn stop(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        connection.sender.stop();
+        connection.stopped = true;
+        self.transmit(flow); // its FIN
+    }
+
+    pub(crate) fn write(&mut self, flow: usize) {
+        if self.connections[flow].visit.is_some() {
+            self.write_chunk(flow);
+            self.transmit(flow);
+            return;
+        }
+        let connection = &mut self.connections[flow];
+        if connection.stopped {
+            return;
+        }
+        if let Some(writer) = &mut connection.writer {
+            let (writing, at_ns) = writer.turn();
+            match writing {
+                Writing::Write(bytes) => connection.sender.write_bytes(bytes),
+                Writing::Always => connection.sender.set_endless(true),
+                Writing::Never => connection.sender.set_endless(false),
+            }
+            self.agenda.schedule(at_ns, Event::Write(flow as u32));
+            self.transmit(flow);
+            return;
+        }
+        let amount_bytes = self.plan.flows.get(flow).and_then(|flow| flow.amount_bytes);
+        let left_bytes = amount_bytes.map(|amount| amount - connection.sender.written_bytes());
+        if let Some(last) = left_bytes.filter(|&left| left <= connection.sender.mss_bytes().into())
+        {
+            connection.sender.write_last(last);
+            self.transmit(flow);
+            return;
+        }
+        connection.sender.write(1);
+        let next_ns = self.now_ns + connection.write_interval_ns;
+        self.agenda.schedule(next_ns, Event::Write(flow as u32));
+        self.transmit(flow);
+    }
+
+    pub(crate) fn transmit(&mut self, flow: usize) {
+        let sender = &mut self.connections[flow].sender;
+        sender.transmit(self.now_ns, &mut self.outgoing);
+        self.send_out(flow);
+    }
+
+    pub(crate) fn sender_timer(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        if connection.sender_timer_ns != Some(self.now_ns) {
+            return; // an earlier deadline took this one's place
+        }
+        connection.sender_timer_ns = None;
+        if connection
+            .sender
+            .timer_ns()
+            .is_none_or(|at_ns| at_ns > self.now_ns)
+        {
+            self.arm(flow);
+            return;
+        }
+        let sender = &mut connection.sender;
+        sender.on_timer(self.now_ns, &mut self.outgoing);
+        self.send_out(flow);
+    }
+
+    /// Hands what TCP sent to the network, now or when it departs. What leaves at once makes room
+    /// below TCP (tcp_wfree()), so that it may send more.
+    fn send_out(&mut self, flow: usize) {
+        while !self.outgoing.is_empty() {
+            // What leaves may set off something that sends too.
+            let mut outgoing = std::mem::take(&mut self.outgoing);
+            let made_room = self.hand_down(flow, &mut outgoing);
+            self.outgoing = outgoing;
+            if made_room {
+                let sender = &mut self.connections[flow].sender;
+                sender.transmit(self.now_ns, &mut self.outgoing);
+            }
+        }
+        if self.connections[flow].sender.has_events() {
+            self.note_events(flow);
+        }
+        self.arm(flow);
+    }
+
+    /// True if something left through fq at once.
+    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Run>) -> bool {
+        let mut made_room = false;
+        let access_bps = self.plan.host.access_rate_bps;
+        if !self.leaves_later() && !self.sending_costs() {
+            self.enter_all(flow, outgoing);
+            return false;
+        }
+        let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
+        let packets = outgoing.drain(..).flat_map(|run| {
+            let made = std::iter::once(run.count).chain(std::iter::repeat(0));
+            made.zip(run.packets())
+        });
+        let mut ready_ns = self.now_ns;
+        for (made, data) in packets {
+            if made > 0 {
+                ready_ns = self.makes_burst(owner, way, made);
+            }
+            self.note_sent(flow, &data);
+            let connection = &mut self.connections[flow];
+            let mut enters_ns = data.departs_ns.max(ready_ns);
+            let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
+            if let Some(serialized_ns) = (wire_bits * 1_000_000_000).checked_div(access_bps) {
+                enters_ns = connection.access_free_ns.max(enters_ns) + serialized_ns;
+                connection.access_free_ns = enters_ns;
+            }
+            if enters_ns <= self.now_ns && connection.leaving.is_empty() {
+                if self.plan.host.pacing == Pacing::Fq {
+                    connection.sender.departed(u64::from(data.payload_bytes));
+                    made_room = true;
+                }
+                let road = self.road(flow);
+                self.enter(&road, data);
+                continue;
+            }
+            if connection.leaving.is_empty() {
+                self.agenda
+                    .schedule(enters_ns, Event::Departure(flow as u32));
+            }
+            connection.leaving.push_back((enters_ns, data));
+        }
+        made_room
+    }
+
+    /// What TCP hands down may wait for its time, or for a link.
+    fn leaves_later(&self) -> bool {
+        let host = &self.plan.host;
+        host.pacing == Pacing::Fq || host.access_rate_bps > 0
+    }
+
+    /// Bursts whose time has come leave the sender's host.
+    pub(crate) fn depart(&mut self, flow: usize) {
+        while let Some(&(enters_ns, data)) = self.connections[flow].leaving.front() {
+            if enters_ns > self.now_ns {
+                self.agenda
+                    .schedule(enters_ns, Event::Departure(flow as u32));
+                break;
+            }
+            let connection = &mut self.connections[flow];
+            connection.leaving.pop_front();
+            connection.sender.departed(u64::from(data.payload_bytes));
+            let road = self.road(flow);
+            self.enter(&road, data);
+        }
+        if self.leaves_later() {
+            self.transmit(flow);
+        }
+    }
+
+    /// Nothing lies between TCP and the network.
+    fn enter_all(&mut self, flow: usize, outgoing: &mut Vec<Run>) {
+        let road = self.road(flow);
+        for run in outgoing.drain(..) {
+            self.enter_run(&road, &run);
+        }
+    }
+
+    /// What all data packets of a flow have in common.
+    fn road(&self, flow: usize) -> Road {
+        let owner = self.owner(flow);
+        let way = self.connections[flow].data_way;
+        Road {
+            flow,
+            owner: owner as u32,
+            label: self.labels[owner].towards(way),
+            way,
+            link: self.network.first_link(owner as u32, way),
+        }
+    }
+
+    /// TCP hands packets down, and they leave their sender's host: together where nothing happens to
+    /// one that does not to the others.
+    fn enter_run(&mut self, road: &Road, run: &Run) {
+        if self.pcap.is_some() || !self.egress.is_open(road.way) {
+            for data in run.packets() {
+                self.note_sent(road.flow, &data);
+                self.enter(road, data);
+            }
+            return;
+        }
+        match run.data.payload_bytes {
+            0 => self.control.sent += u64::from(run.count),
+            _ => self.sent += u64::from(run.count),
+        }
+        self.connections[road.flow].under_way += run.count;
+        let first = Travelling {
+            owner: road.owner,
+            label: road.label,
+            body: Body::Data(run.data),
+        };
+        self.offer_run(road.link, road.way, &first, run.count);
+    }
+
+    /// A data packet leaves its sender's host.
+    fn enter(&mut self, road: &Road, data: Data) {
+        let mut packet = Travelling {
+            owner: road.owner,
+            label: road.label,
+            body: Body::Data(data),
+        };
+        if self.egress.passes(road.way, &mut packet) {
+            self.connections[road.flow].under_way += 1;
+            self.offer_run(road.link, road.way, &packet, 1);
+        } else {
+            self.lost += u64::from(packet.body.is_data());
+            self.control.lost += u64::from(packet.body.is_control());
+        }
+    }
+
+    /// TCP hands a packet down.
+    fn note_sent(&mut self, flow: usize, data: &Data) {
+        match data.payload_bytes {
+            0 => self.control.sent += 1,
+            _ => self.sent += 1,
+        }
+        if self.pcap.is_some() {
+            let begin = self.connections[flow].sender.sequence_bytes(data.number);
+            self.capture(|pcap| pcap.data(flow as u32, begin, data));
+        }
+    }
+
+    /// One event for the sender's earliest timer; a later deadline is found when it comes.
+    #[inline]
+    fn arm(&mut self, flow: usize) {
+        let connection = &self.connections[flow];
+        let pending_ns = connection.sender_timer_ns.unwrap_or(u64::MAX);
+        if pending_ns > connection.sender.no_timer_before_ns() {
+            self.arm_sooner(flow);
+        }
+    }
+
+    /// A timer may expire before the event that is on the agenda.
+    #[inline(never)] // few ACKs leave one
+    fn arm_sooner(&mut self, flow: usize) {
+        let connection = &mut self.connections[flow];
+        let Some(at_ns) = connection.sender.timer_ns() else {
+            return;
+        };
+        let at_ns = at_ns.max(self.now_ns);
+        if connection
+            .sender_timer_ns
+            .is_none_or(|pending_ns| at_ns < pending_ns)
+        {
+            connection.sender_timer_ns = Some(at_ns);
+            self.agenda.schedule(at_ns, Event::Sender(flow as u32));
+        }
+    }
+
+    #[inline(never)] // rare
+    fn note_events(&mut self, flow: usize) {
+        let is_of_plan = flow < self.plan.flows.len();
+        let sender = &mut self.connections[flow].sender;
+        if !is_of_plan {
+            drop(sender.take_events());
+            return;
+        }
+        let cwnd = u64::from(sender.cwnd());
+        let rows = sender
+            .take_events()
+            .map(|event| recorder::event_row(self.now_ns, flow, event.name(), cwnd));
+        self.tables.events.extend(rows);
+    }
+}
