@@ -310,8 +310,8 @@ impl Sender {
         }
         // sysctl tcp_tso_win_divisor: a third of the window is worth sending.
         let mss = u64::from(self.config.mss_bytes);
-        let window = (self.window_bytes / mss).min(u64::from(self.ctl.cwnd));
-        if u64::from(limit) >= window / 3 {
+        let window_bytes = self.window_bytes.min(u64::from(self.ctl.cwnd) * mss);
+        if u64::from(limit) * mss >= window_bytes / 3 {
             return false;
         }
         // Since late 2025 for an ACK that is due within a millisecond, before that for any that is

@@ -265,6 +265,30 @@ fn the_last_packet_that_was_written_carries_psh() {
 }
 
 #[test]
+fn a_third_of_the_window_that_is_worth_sending_is_counted_in_bytes() {
+    // tcp_tso_should_defer(): of 13 packets four are less than a third, of 14 five are more; an ACK is due
+    // in half a millisecond, and bursts may have 14 packets.
+    let sent = |window: u32| {
+        let settings = SenderConfig {
+            gso_max_segments: 64,
+            pacing_shift: 5,
+            written_by_application: true,
+            ..config()
+        };
+        let mut sender = sender("reno", settings);
+        let now_ns = START + RTT - MS / 2;
+        sender.write(8);
+        assert_eq!(sends(&mut sender, START).len(), 8);
+        sender.write(1);
+        assert_eq!(sends(&mut sender, now_ns - 1).len(), 1);
+        sender.amend(|ctl| ctl.cwnd = window);
+        sender.write(20);
+        sends(&mut sender, now_ns).len()
+    };
+    assert_eq!((sent(13), sent(14)), (0, 5));
+}
+
+#[test]
 fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
     // tcp_tso_should_defer(), since late 2025 min(1 ms, SRTT / 2): two packets would make a burst,
     // the window has room for one of them, and another was sent just before.
