@@ -32,10 +32,11 @@ def bottleneck(plan: Mapping[str, Any]) -> str:
 def main_queue(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> tuple[str, float | None]:
     """The queue that the data of a plan goes through, with flows of these directions, and its rate
     (None: not limited, or not known). The reverse one where everything is a download."""
-    directions = [*flow_directions, *("down" for _ in plan.get("pages", []))]
-    directions += [str(group["direction"]) for group in plan.get("traffic", [])]
-    if not directions:
-        directions = [str(one["direction"]) for one in plan.get("datagrams", [])]
-    way = "reverse" if directions and set(directions) == {"down"} else "forward"
+    ways = {*flow_directions, *[str(group["direction"]) for group in plan.get("traffic", ())]}
+    if plan.get("pages"):
+        ways.add("down")
+    if not ways:
+        ways = {str(one["direction"]) for one in plan.get("datagrams", ())}
+    way = "reverse" if ways == {"down"} else "forward"
     rate = (plan.get("path") or {}).get("reverse_rate_bps" if way == "reverse" else "rate_bps")
     return queue_name(bottleneck(plan), way), float(rate) if rate else None

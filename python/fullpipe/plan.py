@@ -185,7 +185,8 @@ def host(scenario: Scenario) -> dict[str, Any]:
 
 
 def _delays_of_path(path: Path) -> dict[str, int]:
-    return dict(zip(_DELAYS, (path.forward_delay, path.rtt - path.forward_delay), strict=True))
+    there = path.forward_delay
+    return {"forward_delay_ns": there, "reverse_delay_ns": path.rtt - there}
 
 
 def _delays_at_ends(scenario: Scenario) -> dict[str, int]:

@@ -1,5 +1,7 @@
 //! A column as Parquet has it: values, and levels that say where there are none and where lists begin.
 
+use std::mem;
+
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{AsBytes, ByteArray};
@@ -90,9 +92,9 @@ impl Leaf {
         Ok(())
     }
 
-    /// These rows, by where each begins (`begins`); None: all are one value.
-    pub(crate) fn taken(&self, rows: &[u32], begins: Option<&[Begin]>) -> Self {
-        let values = match &self.values {
+    /// Takes these rows out, each once, by where each begins (`begins`); None: all are one value.
+    pub(crate) fn taken(&mut self, rows: &[u32], begins: Option<&[Begin]>) -> Self {
+        let values = match &mut self.values {
             Values::Bool(values) => Values::Bool(pick(values, rows, begins)),
             Values::Int(values) => Values::Int(pick(values, rows, begins)),
             Values::Real(values) => Values::Real(pick(values, rows, begins)),
@@ -154,15 +156,20 @@ pub(crate) struct Begin {
     value: u32,
 }
 
-fn pick<T: Clone>(values: &[T], rows: &[u32], begins: Option<&[Begin]>) -> Vec<T> {
+fn pick<T: Default>(values: &mut [T], rows: &[u32], begins: Option<&[Begin]>) -> Vec<T> {
     let mut found = Vec::with_capacity(rows.len());
     for &row in rows {
         let row = row as usize;
         match begins {
-            None => found.push(values[row].clone()),
-            Some(begins) => found.extend_from_slice(
-                &values[begins[row].value as usize..begins[row + 1].value as usize],
-            ),
+            None => found.push(mem::take(&mut values[row])),
+            Some(begins) => {
+                let (begin, end) = (begins[row].value, begins[row + 1].value);
+                found.extend(
+                    values[begin as usize..end as usize]
+                        .iter_mut()
+                        .map(mem::take),
+                );
+            }
         }
     }
     found

@@ -19,14 +19,14 @@ const GROUP_ROWS: usize = 1 << 16;
 
 /// Writes columns as a table.
 pub fn write(file: &Path, columns: &Columns, lasting: Lasting) -> Result<(), Error> {
-    let table = Table::of(columns).map_err(at(file))?;
+    let mut table = Table::of(columns).map_err(at(file))?;
     let rows: Vec<u32> = (0..table.rows as u32).collect();
-    write_rows(&table, &rows, file, lasting).map_err(at(file))
+    write_rows(&mut table, &rows, file, lasting).map_err(at(file))
 }
 
-/// Writes these rows of a table.
+/// Writes these rows of a table, each once, and takes them out of it.
 pub(crate) fn write_rows(
-    table: &Table,
+    table: &mut Table,
     rows: &[u32],
     file: &Path,
     lasting: Lasting,
@@ -39,7 +39,7 @@ pub(crate) fn write_rows(
         .collect();
     for some in rows.chunks(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
-        for (leaf, begins) in table.leaves.iter().zip(&begins) {
+        for (leaf, begins) in table.leaves.iter_mut().zip(&begins) {
             let taken: Leaf = leaf.taken(some, begins.as_deref());
             let mut column = group.next_column()?.expect("a leaf for each column");
             taken.write(column.untyped())?;

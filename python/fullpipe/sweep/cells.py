@@ -5,7 +5,6 @@ Plans go to a spool, a file: a hundred thousand of them are not kept in memory. 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +13,13 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
-from fullpipe._native import run_keys, to_json
+from fullpipe._native import sha256, to_json
 from fullpipe.cc_sets import Choice
 from fullpipe.scenario import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.keys import beside_plan
+from fullpipe.sweep.keys import KEY_DIGITS, beside_plan
 from fullpipe.sweep.measures import Columns, Facts, facts_of, version_of
 from fullpipe.sweep.plans import Beside, Kin, Place, Plans, begin
 from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
@@ -38,7 +37,7 @@ _AT_ONCE = 32
 _VM_SECOND_S, _VM_PACKET_S, _VM_RUN_S = 0.1, 1.2e-4, 6.0
 
 
-@dataclass
+@dataclass(slots=True)
 class Cell:
     """A point and what was made of it. `keys`: of its runs, in the order of seeds."""
 
@@ -92,23 +91,23 @@ class Planner:
         Raises UserError where a cell is no scenario."""
         spool = self._spool = self._spool or Spool(self.spool)
         # Cells of one kin come one after another, so that few kins are kept.
-        kins: dict[Any, list[tuple[Cell, Place]]] = {}
-        planned: dict[int, list[Planned]] = {cell.index: [] for cell in cells}
+        kins: dict[Any, list[_Member]] = {}
+        planned: list[Planned] = []
         with without_collector():
-            for cell in cells:
-                place = self._plans.place(cell.point)
+            places = self._plans.places([cell.point for cell in cells]) if cells else []
+            for cell, place in zip(cells, places, strict=True):
                 kins.setdefault(place.kin, []).append((cell, place))
             waiting = iter(kins.values())
             while some := list(itertools.islice(waiting, _AT_ONCE)):
                 firsts = [(members[0][0].point, members[0][1]) for members in some]
                 for members, kin in zip(some, self._plans.kins(firsts), strict=True):
-                    for run in self._runs(members, self._common_of(kin), count, spool):
-                        planned[run.cell.index].append(run)
+                    planned += self._runs(members, self._common_of(kin), count, spool)
             spool.flush()
-        return [one for cell in cells for one in planned[cell.index]]
+        planned.sort(key=lambda one: one.cell.index)
+        return planned
 
     def _runs(
-        self, members: Sequence[tuple[Cell, Place]], common: _Common, count: int, spool: Spool
+        self, members: Sequence[_Member], common: _Common, count: int, spool: Spool
     ) -> Iterator[Planned]:
         """Runs of cells of one kin, of each in the order of seeds."""
         kin, facts, before = common.kin, common.facts, spool.put(common.kin.before.text)
@@ -125,12 +124,11 @@ class Planner:
                     common.tails[seed, id(choices)] = tail
                 of_seeds.setdefault(seed, []).append((cell, tail))
         for seed in sorted(of_seeds):
-            tails = of_seeds[seed]
-            start = begin(seed)
-            keys = run_keys(start + kin.before.keyed, [tail.keyed for _, tail in tails])
+            tails, start = of_seeds[seed], begin(seed)
+            head, ends = start + kin.before.keyed, [tail.keyed for _, tail in tails]
             if seed not in self._begins:
                 self._begins[seed] = spool.put(start)
-            for (cell, tail), key in zip(tails, keys, strict=True):
+            for (cell, tail), key in zip(tails, sha256(head, ends, KEY_DIGITS), strict=True):
                 cell.keys.append(key)
                 plan: tuple[Span, ...] = (self._begins[seed], before, tail.span)
                 document: tuple[Span, ...] = ()
@@ -144,7 +142,7 @@ class Planner:
     def _tail(self, common: _Common, choices: tuple[Choice, ...], seed: int, spool: Spool) -> _Tail:
         kin = common.kin
         flows, behind = self._plans.flows(kin, choices, seed), kin.behind
-        place = kin.parts | flows.parts, common.beside
+        place = kin.before.parts | flows.parts | behind.parts, common.beside
         beside = self._beside.get(place)
         if beside is None:
             beside = self._beside[place] = beside_plan(place[0], *common.beside)
@@ -155,12 +153,16 @@ class Planner:
         plan, engine = kin.plan, self.sweep.options.engine
         facts = facts_of("", plan, 0, engine, kin.beside.warmup_ns)
         beside = engine, facts.warmup_ns, version_of(plan, facts.queue), self._given
-        place = id(kin.beside), kin.parts, beside
+        place = id(kin.beside), kin.before.parts, beside
         if place not in self._tails:
             keep_few(self._tails)
             self._tails[place] = kin.beside, {}
         tails = self._tails[place][1]
         return _Common(kin, facts[2:], beside, cost_s(plan, engine), "traffic" in plan, tails)
+
+
+#: A cell of a kin, and where it is among the others.
+_Member = tuple[Cell, Place]
 
 
 class _Tail(NamedTuple):
@@ -206,7 +208,7 @@ def sweep_id(sweep: Sweep) -> str:
         sweep.template, {axis.name: axis.values for axis in sweep.axes},
         sweep.options.deciding(),
     ]  # fmt: skip
-    return hashlib.sha256(to_json(facts)).hexdigest()[:16]
+    return sha256(b"", [to_json(facts)], 16)[0]
 
 
 def asked(cells: list[Cell]) -> Columns:

@@ -9,20 +9,21 @@ of its algorithms or one of its queue disciplines has other sources. Knows nothi
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fullpipe import _native
-from fullpipe._native import run_keys, to_json
+from fullpipe._native import sha256, to_json
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
 #: Algorithms of flows, and every `kind` at any depth: queue disciplines, links, jitter.
 _NAME = re.compile(rb"[a-z0-9_]+")
 _LONGEST = 200
+#: Of a SHA-256, which has 64.
+KEY_DIGITS = 32
 
 
 #: Where a trace of a link or of traffic lies does not matter; what it holds does.
@@ -73,7 +74,7 @@ def run_key(
     used = frozenset[str]().union(*(one.parts for one in pieces))
     given = tuple(sorted(options.items()))
     beside = beside_plan(used, engine_name, warmup_ns, version, given)
-    (key,) = run_keys(b"".join(one.keyed for one in pieces), [beside])
+    (key,) = sha256(b"".join(one.keyed for one in pieces), [beside], KEY_DIGITS)
     return key
 
 
@@ -108,8 +109,8 @@ def _measured(parts: frozenset[str], engine_name: str) -> str:
 
 @functools.cache
 def _digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return sha256(b"", [path.read_bytes()])[0]
 
 
 def _digest(texts: Any) -> str:
-    return hashlib.sha256(" ".join(texts).encode()).hexdigest()
+    return sha256(b"", [" ".join(texts).encode()])[0]

@@ -47,14 +47,12 @@ class Beside(NamedTuple):
 
 class Kin(NamedTuple):
     """What the plans of cells have in common: the plan but for its name, its seed and what is open
-    of its flows; its JSON before and behind the flows, from the seed on; `parts`: of the code that
-    both use."""
+    of its flows; its JSON before and behind the flows, from the seed on."""
 
     plan: Mapping[str, Any]
     beside: Beside
     before: Piece
     behind: Piece
-    parts: frozenset[str]
 
 
 def begin(seed: int, name: str = "") -> bytes:
@@ -66,8 +64,8 @@ class Place(NamedTuple):
     """Where a point is among the others: what is equal for points of one kin, and for those whose
     flows have the same congestion controls."""
 
-    kin: tuple[Any, ...]
-    ccs: tuple[Any, ...]
+    kin: tuple[int, ...]
+    ccs: tuple[int, ...]
 
 
 class Plans:
@@ -79,8 +77,9 @@ class Plans:
         self._elsewhere = None if folder.resolve() == Path.cwd() else folder.resolve()
         # What flows are on one path they mostly are on another: their JSON, by what decides it.
         self._flows: dict[tuple[Any, ...], tuple[tuple[Choice, ...], Piece]] = {}
-        self._named: dict[tuple[Any, ...], dict[int, str] | None] = {}
-        self._chosen: dict[tuple[Any, ...], tuple[Choice, ...]] = {}
+        self._known: dict[tuple[type, str], int] = {}
+        self._named: dict[tuple[int, ...], dict[int, str] | None] = {}
+        self._chosen: dict[tuple[int, ...], tuple[Choice, ...]] = {}
         self._whole = Template(template, source)
         self._ccs = _open_ccs(template)
         flows = [
@@ -107,13 +106,20 @@ class Plans:
         """The scenario there, as it is repeated. Raises UserError naming file, cell and key."""
         return self._made(self.document(point), fields_of(point))
 
-    def place(self, point: Point) -> Place:
-        """Where a point is among the others."""
-        ccs = _values(point, self._cc_axes)
-        if ccs not in self._named:
-            self._named[ccs] = self._names(fields_of(point))
-        axes = tuple(point) if self._named[ccs] is None else self._rest_axes
-        return Place(_values(point, axes), ccs)
+    def places(self, points: Sequence[Point]) -> list[Place]:
+        """Where points are among the others."""
+        codes = {axis: self._codes([point[axis] for point in points]) for axis in points[0]}
+        ccs = _rows(codes, self._cc_axes, len(points))
+        for own, point in zip(ccs, points, strict=True):
+            if own not in self._named:
+                self._named[own] = self._names(fields_of(point))
+        kins = _rows(codes, self._rest_axes, len(points))
+        whole = _rows(codes, tuple(codes), len(points))
+        named = self._named
+        return [
+            Place(whole[place] if named[own] is None else kins[place], own)
+            for place, own in enumerate(ccs)
+        ]
 
     def kins(self, places: Sequence[tuple[Point, Place]]) -> list[Kin]:
         """The kins of points, each of another one. All are read, then all are planned: what the
@@ -151,6 +157,13 @@ class Plans:
             known = choices, piece(to_json(kin.beside.flows.of(choices, seed)))
             self._flows[place] = known
         return known[1]
+
+    def _codes(self, values: Sequence[Any]) -> list[int]:
+        """Numbers for values, equal where they are the same: 1, 1.0 and True are three."""
+        found = {}
+        for place, value in dict(zip(map(id, values), values, strict=True)).items():
+            found[place] = self._known.setdefault((type(value), repr(value)), len(self._known))
+        return list(map(found.__getitem__, map(id, values)))
 
     def _at(self, point: Point, place: Place) -> At | Whole:
         """The scenario of a kin, with stand-ins where congestion controls are open: by its keys, or
@@ -200,9 +213,7 @@ class Plans:
             if isinstance(at, Whole):
                 raise
             return self._kin(point, place, Whole(self._whole_of(point, place).repeated()))
-        behind = beside.text
-        parts = before.parts | behind.parts
-        return Kin({**network, **beside.plan}, beside, before, behind, parts)
+        return Kin({**network, **beside.plan}, beside, before, beside.text)
 
     def _network_of(self, at: At | Whole) -> tuple[dict[str, Any], Piece]:
         """The times of a plan and its network, and their JSON up to the flows."""
@@ -257,7 +268,10 @@ def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:
     return {index: cc for index, cc in named.items() if holes(cc)}
 
 
-def _values(point: Point, axes: Sequence[str]) -> tuple[Any, ...]:
-    """The values of these axes as what is equal for no others: 1, 1.0 and True are three."""
-    values = [point.get(axis) for axis in axes]
-    return tuple([one if type(one) is str else (type(one), repr(one)) for one in values])
+def _rows(
+    columns: Mapping[str, Sequence[int]], names: Sequence[str], count: int
+) -> list[tuple[int, ...]]:
+    """The rows of these columns."""
+    if not names:
+        return [()] * count
+    return list(zip(*(columns[name] for name in names), strict=True))

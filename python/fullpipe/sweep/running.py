@@ -129,11 +129,10 @@ def _run(
     on_progress: Callable[[Progress], None],
     outcome: Outcome,
 ) -> None:
-    keyed = [(planned.run.facts.key, planned) for planned in todo]
-    mine = keyed if shard.count == 1 else [pair for pair in keyed if shard.has(pair[0])]
+    mine = todo if shard.count == 1 else [one for one in todo if shard.has(one.run.facts.key)]
+    lacking = [one for one in mine if one.run.facts.key not in known]
     # Cells may ask for the same run; it is run once.
-    lacking = [pair for pair in mine if pair[0] not in known]
-    fresh = dict(lacking)
+    fresh = {one.run.facts.key: one for one in lacking}
     outcome.reused += len(mine) - len(lacking)
     options = planner.sweep.options
     group = Cells(

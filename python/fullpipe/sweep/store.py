@@ -23,7 +23,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -129,7 +128,7 @@ class Store:
     def workplace(self) -> Path:
         """A folder that does not exist yet, for what is being written."""
         (self.folder / "work").mkdir(exist_ok=True)
-        return self.folder / "work" / f"{os.getpid()}-{secrets.token_hex(6)}"
+        return self.folder / "work" / f"{os.getpid()}-{os.urandom(6).hex()}"
 
     def write_sweep(self, name: str, columns: Columns, document: str | None) -> None:
         """What a sweep asks for, and its file where it has one; replaces an earlier answer of the
@@ -268,7 +267,7 @@ class Store:
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """A file to write, which takes the place of another when it is whole."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    partial = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         yield partial
         partial.replace(path)

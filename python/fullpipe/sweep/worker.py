@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,15 +56,16 @@ class Cells:
         bare = self.engine == "sim" and not self.keep_recordings
         short: list[int] = []
         with without_collector(), opened(self.spool) as pieces:
-            known = _Known(pieces)
+            unknown = _unknown(pieces, {span for run in runs for span in run.plan})
             for index, run in enumerate(runs):
                 try:
                     # The engine brings a trace's flows along, and lays those that ended on disk.
-                    if bare and not run.has_traffic:
-                        known.see(run.plan)
-                        short.append(index)
-                    else:
+                    if not bare or run.has_traffic:
                         rows.add(*self._recorded(store, run, pieces, kept))
+                    elif unknown and (reasons := unknown.keys() & run.plan):
+                        raise unknown[reasons.pop()]
+                    else:
+                        short.append(index)
                 except (RunError, UserError, ValueError, RuntimeError) as error:
                     failures.append(Failure(index, _reason(error)))
             failed = rows.simulate(
@@ -99,24 +100,20 @@ class Cells:
         return facts, result.tables
 
 
-class _Known:
-    """Pieces of plans of which all algorithms of files that they name are loaded."""
+def _unknown(pieces: Pieces, spans: Collection[Span]) -> dict[Span, Exception]:
+    """Loads the algorithms of files that pieces of plans name; gives the pieces of which one cannot
+    be loaded, with why."""
+    found: dict[Span, Exception] = {}
+    for begin, length in spans:
+        piece = pieces[begin : begin + length]
+        for name in set(_OUTSIDE.findall(piece)) if b"@" in piece else ():
+            from fullpipe import outside  # what only these runs need
 
-    def __init__(self, pieces: Pieces) -> None:
-        self._pieces = pieces
-        self._seen: set[Span] = set()
-
-    def see(self, plan: Sequence[Span]) -> None:
-        """Loads what a plan names. Raises what loading raises."""
-        for begin, length in set(plan) - self._seen:
-            piece = self._pieces[begin : begin + length]
-            names = set(_OUTSIDE.findall(piece)) if b"@" in piece else None
-            if names:
-                from fullpipe import outside  # what only these runs need
-
-                for name in names:
-                    outside.load(name.decode())
-            self._seen.add((begin, length))
+            try:
+                outside.load(name.decode())
+            except (RunError, UserError, ValueError, RuntimeError) as error:
+                found[begin, length] = error
+    return found
 
 
 def _reason(error: Exception) -> str:
