@@ -104,6 +104,7 @@ class Controller:
     WANTS_RTT: ClassVar[int] = 8  #: send EventKind.RTT
     WANTS_ACKS: ClassVar[int] = 16  #: send EventKind.ACK, where the host owns the window
     ECHOES_CE: ClassVar[int] = 32  #: the receiver echoes each packet's mark (RFC 8257 section 3.2)
+    SEND_IS_PURE: ClassVar[int] = 64  #: `on_send` sets `ctl.tso_segs` and keeps nothing
 
     #: How it wants to be driven: a sum of the above.
     flags: ClassVar[int] = 0
@@ -124,7 +125,8 @@ class Controller:
 
     def on_send(self) -> None:
         """A burst is about to leave (with OWNS_CWND): sets `ctl.tso_segs`, say. A method of its
-        own, because it comes so often; in C it is the event SEND."""
+        own, because it comes so often; in C it is the event SEND. With SEND_IS_PURE, and a pacing
+        rate of its own, an algorithm is not asked where the clock of pacing lets nothing leave."""
 
     def info(self, info: Info) -> None:
         """Fills what recordings show of it at each sample (table `cc_samples`)."""

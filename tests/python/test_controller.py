@@ -123,6 +123,30 @@ def test_an_owner_of_its_window_gets_every_fact_and_its_decisions_hold() -> None
     assert min(rtt for rtt in seen["rtts"] if rtt > 0) >= 20_000
 
 
+def test_a_class_whose_bursts_follow_its_rate_alone_is_asked_less_for_the_same_recording() -> None:
+    asked = {"always": 0, "where something may leave": 0}
+
+    class Always(Controller):
+        flags = Controller.OWNS_CWND
+        how = "always"
+
+        def on_ack(self, ack: Any) -> None:
+            self.ctl.cwnd = 60
+            self.ctl.pacing_rate_Bps = 200_000 + 50_000 * (self.conn.now_us // 500_000 % 4)
+
+        def on_send(self) -> None:
+            asked[self.how] += 1
+            self.ctl.tso_segs = 1 if self.ctl.pacing_rate_Bps < 275_000 else 3
+
+    class Seldom(Always):
+        flags = Controller.OWNS_CWND | Controller.SEND_IS_PURE
+        how = "where something may leave"
+
+    usual, spared = (run(classes.hand_over(one)) for one in (Always, Seldom))
+    assert usual == spared and usual["flows"]["bytes_delivered"][0] > 500_000
+    assert 0 < asked["where something may leave"] < 0.9 * asked["always"]
+
+
 def test_what_a_class_leaves_alone_is_decided_as_for_c() -> None:
     """It owns its window and decides nothing: the window stays, pacing follows it (defaults.h)."""
 
@@ -155,7 +179,7 @@ WRONG = {
                          r"mine\.py:8: in <module> .*ModuleNotFoundError"),
     "no such class": ("class Reno", "class Other", r"has no class Reno of fullpipe\.Controller"),
     "not a controller": ("(fullpipe.Controller)", "", r"has no class Reno"),
-    "an unknown flag": ("title =", "flags = 64\n    title =", r"flags: 64"),
+    "an unknown flag": ("title =", "flags = 128\n    title =", r"flags: 128"),
     "a ring without a window": ("title =", "flags = 2\n    title =", "needs OWNS_CWND"),
     "a constant beyond its range": ("Constant(0.5, 0.1", "Constant(0.5, 0.7",r"Reno\.beta: a "),
 }  # fmt: skip

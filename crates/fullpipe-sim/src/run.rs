@@ -1,5 +1,6 @@
-//! When things happen: one agenda of everything that is due. What hosts send is in `sending.rs`,
-//! what reaches them in `arriving.rs`, the way between in `network.rs`; here they are called at their times, and sampled.
+//! When things happen: one agenda of everything that is due. What hosts send is in `sending.rs`, what
+//! reaches them in `arriving.rs`, the way between in `network.rs`; here they are called at their times,
+//! and sampled.
 
 use std::fmt;
 use std::io;

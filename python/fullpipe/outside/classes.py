@@ -39,7 +39,7 @@ _NAMED = re.compile(r"(.*\.py)(?::([A-Za-z_]\w*))?")
 _MAX_NAME = 40
 _KNOWN_FLAGS = (
     Controller.OWNS_CWND | Controller.WANTS_RING | Controller.WANTS_ECN | Controller.WANTS_RTT
-    | Controller.WANTS_ACKS | Controller.ECHOES_CE
+    | Controller.WANTS_ACKS | Controller.ECHOES_CE | Controller.SEND_IS_PURE
 )  # fmt: skip
 
 _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
