@@ -136,10 +136,8 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        let (&(mut packet), is_followed) = self.front()?;
-        if is_followed {
-            packet.end_follows();
-        }
+        let (run, is_followed) = self.front()?;
+        let packet = run.first(is_followed);
         self.leave();
         Some(packet)
     }

@@ -14,6 +14,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::discipline::{Discipline, Outcome};
 use crate::store::{List, Store};
+use crate::turns::Turns;
 use crate::Packet;
 
 /// A packet stamped farther ahead than this is dropped (q->horizon).
@@ -57,8 +58,7 @@ pub(crate) struct Fq<P> {
     flows: Vec<Flow>,
     index_of: HashMap<u32, u32, BuildHasherDefault<KeyHasher>>,
     store: Store<Waiting<P>>,
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    turns: Turns,
     /// (time, order of throttling, flow): flows with equal times keep their order.
     throttled: BinaryHeap<Reverse<(u64, u64, u32)>>,
     throttle_count: u64,
@@ -66,7 +66,6 @@ pub(crate) struct Fq<P> {
     fast_path: VecDeque<P>,
     /// Flows that hold packets and are not throttled.
     ready_flows: usize,
-    quantum: i64,
     initial_credit: i64,
     flow_limit: usize,
     limit_packets: usize,
@@ -85,13 +84,11 @@ impl<P: Packet> Fq<P> {
             flows: Vec::new(),
             index_of: HashMap::default(),
             store: Store::default(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
             throttled: BinaryHeap::new(),
             throttle_count: 0,
             fast_path: VecDeque::new(),
             ready_flows: 0,
-            quantum: i64::from(quantum_bytes.max(1)),
+            turns: Turns::new(quantum_bytes.max(1)),
             initial_credit: INITIAL_PACKETS * i64::from(frame_bytes),
             flow_limit: flow_limit as usize,
             limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
@@ -133,7 +130,7 @@ impl<P: Packet> Fq<P> {
             self.throttled.pop();
             self.flows[index as usize].place = Place::Listed;
             self.ready_flows += 1;
-            self.old.push_back(index);
+            self.turns.rejoin(index);
         }
     }
 
@@ -165,9 +162,9 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             }
             if let Place::Detached { since_ns } = flow.place {
                 flow.place = Place::Listed;
-                self.new.push_back(index);
+                self.turns.join(index);
                 if now_ns > since_ns + REFILL_DELAY_NS {
-                    flow.credit = flow.credit.max(self.quantum);
+                    flow.credit = flow.credit.max(self.turns.quantum());
                 }
             }
             self.ready_flows += usize::from(flow.packets == 0);
@@ -187,25 +184,14 @@ impl<P: Packet> Discipline<P> for Fq<P> {
         }
         self.release_throttled(now_ns);
         loop {
-            let from_new = !self.new.is_empty();
-            let list = if from_new {
-                &mut self.new
-            } else {
-                &mut self.old
-            };
-            let index = *list.front()?;
+            let turn = self.turns.next(&mut self.flows, |flow| &mut flow.credit)?;
+            let index = turn.flow;
             let flow = &mut self.flows[index as usize];
-            if flow.credit <= 0 {
-                flow.credit += self.quantum;
-                list.pop_front();
-                self.old.push_back(index);
-                continue;
-            }
             let Some(head) = self.store.front(&flow.list) else {
-                list.pop_front();
+                self.turns.leave(&turn);
                 // A new flow passes through the old ones first, lest it starve them.
-                if from_new {
-                    self.old.push_back(index);
+                if turn.is_new {
+                    self.turns.rejoin(index);
                 } else {
                     flow.place = Place::Detached { since_ns: now_ns };
                 }
@@ -213,7 +199,7 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             };
             let next_ns = head.send_at_ns.max(flow.next_ns);
             if next_ns > now_ns {
-                list.pop_front();
+                self.turns.leave(&turn);
                 flow.next_ns = next_ns;
                 flow.place = Place::Throttled;
                 self.ready_flows -= 1;

@@ -4,11 +4,10 @@
 //! there is chance. Here the hash is fixed and keeps neighbouring keys apart, so connections share
 //! a queue only where there are more of them than queues.
 
-use std::collections::VecDeque;
-
 use crate::codel::{self, Params, Source, State};
 use crate::discipline::{Discipline, Outcome};
 use crate::store::{List, Store};
+use crate::turns::Turns;
 use crate::Packet;
 
 /// Packets dropped at once from the fattest queue when a limit is exceeded (drop_batch_size).
@@ -41,10 +40,8 @@ struct Held<P> {
 pub(crate) struct FqCodel<P> {
     flows: Vec<Flow>,
     held: Held<P>,
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    turns: Turns,
     params: Params,
-    quantum: i64,
     limit_packets: usize,
     memory_limit: u64,
 }
@@ -73,10 +70,8 @@ impl<P: Packet> FqCodel<P> {
                 packets: 0,
                 memory_bytes: 0,
             },
-            new: VecDeque::new(),
-            old: VecDeque::new(),
             params,
-            quantum: i64::from(quantum_bytes.max(MIN_QUANTUM_BYTES)),
+            turns: Turns::new(quantum_bytes.max(MIN_QUANTUM_BYTES)),
             limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
             memory_limit,
         }
@@ -126,8 +121,8 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         self.held.memory_bytes += u64::from(packet.memory_bytes());
         if !flow.listed {
             flow.listed = true;
-            flow.deficit = self.quantum;
-            self.new.push_back(index);
+            flow.deficit = self.turns.quantum();
+            self.turns.join(index);
         }
         if self.held.packets > self.limit_packets || self.held.memory_bytes > self.memory_limit {
             self.drop_from_fattest(outcome);
@@ -136,24 +131,12 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
 
     fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
         loop {
-            let from_new = !self.new.is_empty();
-            let list = if from_new {
-                &mut self.new
-            } else {
-                &mut self.old
-            };
-            let index = *list.front()?;
-            let flow = &mut self.flows[index as usize];
-            if flow.deficit <= 0 {
-                flow.deficit += self.quantum;
-                list.pop_front();
-                self.old.push_back(index);
-                continue;
-            }
+            let turn = self.turns.next(&mut self.flows, |flow| &mut flow.deficit)?;
+            let flow = &mut self.flows[turn.flow as usize];
             let mut queue = OneQueue {
                 held: &mut self.held,
                 list: &mut flow.list,
-                index: index as usize,
+                index: turn.flow as usize,
             };
             let taken = flow
                 .codel
@@ -162,12 +145,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
                 flow.deficit -= i64::from(packet.wire_bytes());
                 return Some(packet);
             }
-            list.pop_front();
-            // A queue that empties while new waits among the old first, lest it starve them by
-            // being new again and again.
-            if from_new && !self.old.is_empty() {
-                self.old.push_back(index);
-            } else {
+            if self.turns.retire(&turn) {
                 flow.listed = false;
             }
         }

@@ -5,12 +5,11 @@
 //! timer; more take turns there, which is left out. So is the memory limit, which the kernel counts
 //! but never enforces.
 
-use std::collections::VecDeque;
-
 use crate::discipline::{Discipline, Outcome};
 use crate::pie::{Params, State, Updates, Verdict};
 use crate::rng::Rng;
 use crate::store::{List, Store};
+use crate::turns::Turns;
 use crate::Packet;
 
 #[derive(Clone, Debug, Default)]
@@ -29,12 +28,10 @@ struct Flow {
 pub(crate) struct FqPie<P> {
     flows: Vec<Flow>,
     store: Store<(u64, P)>,
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
+    turns: Turns,
     params: Params,
     timer: Updates,
     updates: u64,
-    quantum: i64,
     limit_packets: usize,
     packets: usize,
     bytes: u64,
@@ -52,12 +49,10 @@ impl<P: Packet> FqPie<P> {
         Self {
             flows: vec![Flow::default(); flows.max(1) as usize],
             store: Store::default(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
             params,
             timer: Updates::new(params.update_ns),
             updates: 0,
-            quantum: i64::from(quantum_bytes.max(1)),
+            turns: Turns::new(quantum_bytes.max(1)),
             limit_packets: limit_packets.map_or(usize::MAX, |limit| limit as usize),
             packets: 0,
             bytes: 0,
@@ -113,8 +108,8 @@ impl<P: Packet> Discipline<P> for FqPie<P> {
         self.packets += 1;
         if !flow.listed {
             flow.listed = true;
-            flow.deficit = self.quantum;
-            self.new.push_back(index);
+            flow.deficit = self.turns.quantum();
+            self.turns.join(index);
         }
     }
 
@@ -122,25 +117,11 @@ impl<P: Packet> Discipline<P> for FqPie<P> {
     fn dequeue(&mut self, now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
         self.updates += self.timer.take(now_ns);
         loop {
-            let from_new = !self.new.is_empty();
-            let list = if from_new {
-                &mut self.new
-            } else {
-                &mut self.old
-            };
-            let index = *list.front()?;
+            let turn = self.turns.next(&mut self.flows, |flow| &mut flow.deficit)?;
+            let index = turn.flow;
             let flow = &mut self.flows[index as usize];
-            if flow.deficit <= 0 {
-                flow.deficit += self.quantum;
-                list.pop_front();
-                self.old.push_back(index);
-                continue;
-            }
             let Some((arrived_ns, packet)) = self.store.pop_front(&mut flow.list) else {
-                list.pop_front();
-                if from_new && !self.old.is_empty() {
-                    self.old.push_back(index);
-                } else {
+                if self.turns.retire(&turn) {
                     flow.listed = false;
                 }
                 continue;

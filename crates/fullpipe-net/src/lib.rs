@@ -39,6 +39,7 @@ mod shaped;
 mod shaper;
 mod store;
 mod tbf;
+mod turns;
 pub mod wifi;
 mod wifi_jitter;
 mod wire;

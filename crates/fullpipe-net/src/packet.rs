@@ -82,12 +82,20 @@ pub trait Packet: Copy {
     fn end_follows(&mut self) {}
     /// The same becomes what is left of the run without its first packet.
     fn drop_first(&mut self) {}
+    /// The first of a run, where others follow it or none do.
+    #[inline]
+    fn first(&self, is_followed: bool) -> Self {
+        let mut first = *self;
+        if is_followed {
+            first.end_follows();
+        }
+        first
+    }
     /// The first of a run, of which so many others are left in `self`.
     #[inline]
     fn split_first(&mut self, others: u32) -> Self {
-        let mut first = *self;
+        let first = self.first(others > 0);
         if others > 0 {
-            first.end_follows();
             self.drop_first();
         }
         first

@@ -122,10 +122,8 @@ impl<P: Packet> DirectWay<P> for PlainWay<P> {
 
     #[inline(never)]
     fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
-        while let Some((&(mut packet), is_followed)) = self.ready(now_ns, &mut passed.dropped) {
-            if is_followed {
-                packet.end_follows();
-            }
+        while let Some((run, is_followed)) = self.ready(now_ns, &mut passed.dropped) {
+            let packet = run.first(is_followed);
             let at_ns = self.pass(now_ns);
             passed.out.push(Exit {
                 at_ns,

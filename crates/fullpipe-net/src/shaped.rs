@@ -79,10 +79,8 @@ impl<P: Packet> Shaped<P> {
         if !self.chooses(now_ns, dropped) {
             return None;
         }
-        let (&(mut packet), is_followed) = self.front()?;
-        if is_followed {
-            packet.end_follows();
-        }
+        let (run, is_followed) = self.front()?;
+        let packet = run.first(is_followed);
         self.leave(now_ns);
         Some(packet)
     }
@@ -108,11 +106,8 @@ impl<P: Packet> Shaped<P> {
                 return true;
             };
             match self.queue.front() {
-                Some((packet, is_followed)) if !trace.holds(packet.wire_bytes()) => {
-                    let mut packet = *packet;
-                    if is_followed {
-                        packet.end_follows();
-                    }
+                Some((run, is_followed)) if !trace.holds(run.wire_bytes()) => {
+                    let packet = run.first(is_followed);
                     trace.begin(packet, self.queue.leave());
                 }
                 _ => return true,

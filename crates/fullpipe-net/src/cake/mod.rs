@@ -251,10 +251,7 @@ impl<P: Packet> Cake<P> {
     /// A queue's first packet leaves it.
     fn take(&mut self, tin: usize, queue: usize) -> Option<P> {
         let waiting = self.store.front(self.tins[tin].flows.list(queue))?;
-        let mut packet = waiting.run;
-        if waiting.count > 1 {
-            packet.end_follows();
-        }
+        let packet = waiting.run.first(waiting.count > 1);
         self.drop_first(tin, queue);
         Some(packet)
     }
@@ -564,10 +561,8 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         if !self.chooses(now_ns, outcome) {
             return None;
         }
-        let (&(mut packet), is_followed) = self.front()?;
-        if is_followed {
-            packet.end_follows();
-        }
+        let (run, is_followed) = self.front()?;
+        let packet = run.first(is_followed);
         self.leave();
         Some(packet)
     }

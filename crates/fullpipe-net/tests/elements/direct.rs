@@ -34,42 +34,31 @@ struct Seen {
 }
 
 type Passing = Passed<TestPacket>;
+type Row = AnyLink<TestPacket>;
 
 /// How a way is driven.
 trait Driver {
-    fn due_ns(&self, link: &mut AnyLink<TestPacket>) -> u64;
-    fn offer(
-        &self,
-        link: &mut AnyLink<TestPacket>,
-        now_ns: u64,
-        burst: &Burst,
-        passed: &mut Passing,
-    );
-    fn ask(&self, link: &mut AnyLink<TestPacket>, now_ns: u64, passed: &mut Passing);
+    fn due_ns(&self, link: &mut Row) -> u64;
+    fn offer(&self, link: &mut Row, now_ns: u64, burst: &Burst, passed: &mut Passing);
+    fn ask(&self, link: &mut Row, now_ns: u64, passed: &mut Passing);
 }
 
 /// By the link's contract.
 struct Lists;
 
 impl Driver for Lists {
-    fn due_ns(&self, link: &mut AnyLink<TestPacket>) -> u64 {
+    fn due_ns(&self, link: &mut Row) -> u64 {
         link.due_ns(0).unwrap_or(u64::MAX)
     }
 
-    fn offer(
-        &self,
-        link: &mut AnyLink<TestPacket>,
-        now_ns: u64,
-        burst: &Burst,
-        passed: &mut Passing,
-    ) {
+    fn offer(&self, link: &mut Row, now_ns: u64, burst: &Burst, passed: &mut Passing) {
         let mut run = burst.packet;
         for others in (0..burst.count).rev() {
             link.offer(now_ns, Way::Forward, run.split_first(others), passed);
         }
     }
 
-    fn ask(&self, link: &mut AnyLink<TestPacket>, now_ns: u64, passed: &mut Passing) {
+    fn ask(&self, link: &mut Row, now_ns: u64, passed: &mut Passing) {
         link.advance(now_ns, 0, passed);
     }
 }
@@ -88,17 +77,11 @@ impl<W> Steps<W> {
 }
 
 impl<W: DirectWay<TestPacket>> Driver for Steps<W> {
-    fn due_ns(&self, link: &mut AnyLink<TestPacket>) -> u64 {
+    fn due_ns(&self, link: &mut Row) -> u64 {
         W::of(link, 0).expect("a way of this kind").due_ns()
     }
 
-    fn offer(
-        &self,
-        link: &mut AnyLink<TestPacket>,
-        now_ns: u64,
-        burst: &Burst,
-        passed: &mut Passing,
-    ) {
+    fn offer(&self, link: &mut Row, now_ns: u64, burst: &Burst, passed: &mut Passing) {
         let mut run = burst.packet;
         for others in (0..burst.count).rev() {
             let way = W::of(link, 0).expect("a way of this kind");
@@ -113,14 +96,12 @@ impl<W: DirectWay<TestPacket>> Driver for Steps<W> {
         }
     }
 
-    fn ask(&self, link: &mut AnyLink<TestPacket>, now_ns: u64, passed: &mut Passing) {
+    fn ask(&self, link: &mut Row, now_ns: u64, passed: &mut Passing) {
         let way = W::of(link, 0).expect("a way of this kind");
-        let Some((&(mut packet), is_followed)) = way.ready(now_ns, &mut passed.dropped) else {
+        let Some((run, is_followed)) = way.ready(now_ns, &mut passed.dropped) else {
             return;
         };
-        if is_followed {
-            packet.end_follows();
-        }
+        let packet = run.first(is_followed);
         passed.out.push(Exit {
             at_ns: way.pass(now_ns),
             way: Way::Forward,
