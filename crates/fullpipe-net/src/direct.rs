@@ -1,5 +1,5 @@
 //! The contract of a way of a wire that hands its packets over one by one: what [`crate::Link`] does
-//! by lists, for ways of which a queue, a rate and a delay is all there is. Such a way takes bursts as
+//! by lists, for ways that are a queue, a rate and a delay and not much else. Such a way takes bursts as
 //! they are, and whoever drives it has a packet before it has asked for the next. It must never know
 //! where its packets go.
 
@@ -13,9 +13,9 @@ pub trait DirectWay<P: Packet>: Sized {
     /// When [`Self::ready`] is to be asked next; `u64::MAX`: not before a packet has come.
     fn due_ns(&self) -> u64;
     /// A run of so many packets comes to the queue, by what stands for them ([`Packet::end_follows`]).
-    /// What the queue drops for it is put into the list. Where nothing waited, a run of one, after
-    /// which the way is asked at once.
-    fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>);
+    /// What is dropped for it is put into the list; false: nothing came to the queue. Where nothing
+    /// waited, a run of one, after which the way is asked at once if something came.
+    fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool;
     /// What stands for the run whose first packet leaves the queue now, and whether others of it follow
     /// that one: a caller copies it ([`Packet::end_follows`]), for a copy that is returned is copied
     /// again. It leaves by [`Self::pass`], which comes next. `None`: nothing may leave, and when to ask

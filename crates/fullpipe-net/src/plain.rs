@@ -92,13 +92,14 @@ impl<P: Packet> DirectWay<P> for PlainWay<P> {
     }
 
     #[inline]
-    fn take(&mut self, _now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) {
+    fn take(&mut self, _now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
         let taken = self.queue.push(run, count);
         self.counters.offered_packets += u64::from(count);
         if taken < count {
             self.counters.dropped_packets += u64::from(count - taken);
             behind(taken, run, count, |packet| dropped.push(packet));
         }
+        true
     }
 
     #[inline]

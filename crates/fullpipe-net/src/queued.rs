@@ -1,11 +1,13 @@
-//! The way of a wire that is a queue of any discipline, a rate of any kind and one delay, and nothing
-//! else: no chance, no damage, no delay that changes. What a plan asks for beyond it is never its
-//! affair.
+//! The way of a wire that is a queue of any discipline, a rate of any kind and one delay, with a chance
+//! of loss before the queue or without, and nothing else: no damage, no delay that changes. What a plan
+//! asks for beyond it is never its affair.
 
 use fullpipe_scenario::Wire as Plan;
 
 use crate::direct::DirectWay;
 use crate::link::{AnyLink, Exit, Passed, Way, WayState};
+use crate::loss::LossGate;
+use crate::rng::{derive_seed, purpose};
 use crate::shaped::Shaped;
 use crate::Packet;
 
@@ -16,36 +18,40 @@ const NEVER_NS: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct QueuedWay<P> {
     way: Way,
+    loss: Option<LossGate>,
     shaped: Shaped<P>,
     delay_ns: u64,
 }
 
 impl<P: Packet> QueuedWay<P> {
-    /// `None` where the plan asks for more, or for less. The error names what this engine lacks.
+    /// `None` where the plan asks for more, or for less; `index` is that of the way among all. The error
+    /// names what this engine lacks.
     pub(crate) fn new(
         plan: &Plan,
         way: Way,
+        index: u32,
         seed: u64,
         mtu_bytes: u32,
     ) -> Result<Option<Self>, String> {
-        let asks_for_more = plan.loss.is_some()
-            || plan.damage.is_some()
-            || plan.delay_trace.is_some()
-            || !plan.delay_steps.is_empty();
-        let Some(rate_bps) = plan.rate_bps.filter(|_| !asks_for_more) else {
+        let asks_for_more =
+            plan.damage.is_some() || plan.delay_trace.is_some() || !plan.delay_steps.is_empty();
+        let rate_bps = plan.rate_bps.filter(|&rate_bps| rate_bps > 0);
+        let Some(rate_bps) = rate_bps.filter(|_| !asks_for_more) else {
             return Ok(None);
         };
+        let queue_seed = derive_seed(seed, purpose::RED, index);
+        let loss_seed = derive_seed(seed, purpose::LINK_LOSS, index);
         Ok(Some(Self {
             way,
-            shaped: Shaped::new(plan, rate_bps, seed, mtu_bytes)?,
+            loss: (plan.loss.as_ref()).map(|loss| LossGate::new(loss, loss_seed)),
+            shaped: Shaped::new(plan, rate_bps, queue_seed, mtu_bytes)?,
             delay_ns: plan.delay_ns,
         }))
     }
 
     pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
         let is_idle = self.shaped.due_ns.is_none();
-        self.take(now_ns, &packet, 1, &mut passed.dropped);
-        if is_idle {
+        if self.take(now_ns, &packet, 1, &mut passed.dropped) && is_idle {
             self.pass_all(now_ns, passed);
         }
     }
@@ -57,7 +63,27 @@ impl<P: Packet> QueuedWay<P> {
     }
 
     pub(crate) fn state(&self) -> WayState {
-        self.shaped.state()
+        WayState {
+            lost_packets: self.loss.as_ref().map_or(0, LossGate::lost),
+            marked_packets: self.loss.as_ref().map_or(0, LossGate::marked),
+            ..self.shaped.state()
+        }
+    }
+
+    /// Each packet of a run comes to the queue by chance; false: none did.
+    #[inline(never)]
+    fn take_by_chance(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
+        let (mut run, mut comes_any) = (*run, false);
+        for others in (0..count).rev() {
+            let mut packet = run.split_first(others);
+            if (self.loss.as_mut()).is_none_or(|loss| loss.passes(&mut packet)) {
+                self.shaped.queue.enqueue(now_ns, packet, dropped);
+                comes_any = true;
+            } else {
+                dropped.push(packet);
+            }
+        }
+        comes_any
     }
 }
 
@@ -73,8 +99,12 @@ impl<P: Packet> DirectWay<P> for QueuedWay<P> {
     }
 
     #[inline]
-    fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) {
+    fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
+        if self.loss.is_some() {
+            return self.take_by_chance(now_ns, run, count, dropped);
+        }
         self.shaped.queue.enqueue_run(now_ns, run, count, dropped);
+        true
     }
 
     #[inline]

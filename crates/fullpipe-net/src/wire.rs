@@ -47,8 +47,7 @@ impl<P: Packet> Wire<P> {
             if let Some(plain) = PlainWay::new(plan, way) {
                 return Ok(WireWay::Plain(plain));
             }
-            let queue_seed = derive_seed(seed, purpose::RED, index);
-            if let Some(queued) = QueuedWay::new(plan, way, queue_seed, mtu_bytes)? {
+            if let Some(queued) = QueuedWay::new(plan, way, index, seed, mtu_bytes)? {
                 return Ok(WireWay::Queued(Box::new(queued)));
             }
             VariousWay::new(plan, way, index, seed, mtu_bytes)
@@ -68,7 +67,7 @@ impl<P: Packet> Wire<P> {
         }
     }
 
-    /// The way with this index, if it is a queue, a rate and a delay.
+    /// The way with this index, if it is a queue, a rate and a delay and not much else.
     #[inline]
     pub(crate) fn queued(&mut self, way: usize) -> Option<&mut QueuedWay<P>> {
         match &mut self.ways[way] {

@@ -239,7 +239,10 @@ impl Simulation<'_> {
                 return self.offer_directly::<W>(index, &run, others + 1);
             }
             let packet = run.split_first(others);
-            way.take(self.now_ns, &packet, 1, &mut network.passed.dropped);
+            if !way.take(self.now_ns, &packet, 1, &mut network.passed.dropped) {
+                self.lose_dropped();
+                continue;
+            }
             let due_ns = self.pass_directly::<W>(index);
             self.network.arm_at(&mut self.agenda, index, due_ns);
         }

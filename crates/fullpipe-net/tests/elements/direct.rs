@@ -5,7 +5,7 @@ use fullpipe_net::{
     AnyLink, DirectWay, Exit, Link, Packet, Passed, PlainWay, QueuedWay, Way, WayState, Wire,
 };
 use fullpipe_scenario::{
-    Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc, Wire as Plan,
+    Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Loss, Qdisc, Wire as Plan,
 };
 use proptest::prelude::*;
 
@@ -87,10 +87,11 @@ impl<W: DirectWay<TestPacket>> Driver for Steps<W> {
             let way = W::of(link, 0).expect("a way of this kind");
             let is_idle = way.due_ns() == u64::MAX;
             if self.whole && !is_idle {
-                return way.take(now_ns, &run, others + 1, &mut passed.dropped);
+                way.take(now_ns, &run, others + 1, &mut passed.dropped);
+                return;
             }
-            way.take(now_ns, &run.split_first(others), 1, &mut passed.dropped);
-            if is_idle {
+            let comes = way.take(now_ns, &run.split_first(others), 1, &mut passed.dropped);
+            if comes && is_idle {
                 self.ask(link, now_ns, passed);
             }
         }
@@ -264,6 +265,16 @@ fn bursts() -> impl Strategy<Value = Vec<Burst>> {
     prop::collection::vec(burst, 1..200).prop_map(numbered)
 }
 
+fn loss() -> impl Strategy<Value = Loss> {
+    let ppm = 0..300_000u32;
+    (ppm.clone(), ppm, any::<bool>()).prop_map(|(probability_ppm, correlation_ppm, ecn)| Loss {
+        probability_ppm,
+        correlation_ppm,
+        ecn,
+        per_burst: false,
+    })
+}
+
 /// A constant rate, one in steps, a trace; the latter where the queue does not keep the rate itself.
 fn way(qdisc: Qdisc, pace: u8, trace: &Written) -> Plan {
     let mut plan = plain_way(Some(RATE_BPS), 10 * MS);
@@ -284,11 +295,12 @@ proptest! {
 
     #[test]
     fn a_way_gives_the_same_by_direct_steps_by_lists_and_with_bursts_as_runs(
-        qdisc in qdiscs(), bursts in bursts(), pace in 0..3u8
+        qdisc in qdiscs(), bursts in bursts(), pace in 0..3u8, loss in prop::option::of(loss())
     ) {
         let trace = Written::new("direct.trace", "0\n0\n0\n1\n1\n3\n7\n7\n7\n7\n20\n");
-        let is_plain = matches!(qdisc.aqm, Aqm::Fifo) && pace == 0;
-        let plan = way(qdisc, pace, &trace);
+        let is_plain = matches!(qdisc.aqm, Aqm::Fifo) && pace == 0 && loss.is_none();
+        let mut plan = way(qdisc, pace, &trace);
+        plan.loss = loss;
         let expected = see(&changing(&plan), &Lists, &bursts);
         prop_assert_eq!(&see(&plan, &Lists, &bursts), &expected);
         for whole in [false, true] {
