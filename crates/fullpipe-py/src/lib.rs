@@ -24,6 +24,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc::register(module)?;
     controller::register(module)?;
     module.add_function(wrap_pyfunction!(json::to_json, module)?)?;
+    module.add_function(wrap_pyfunction!(keys::named_parts, module)?)?;
     module.add_function(wrap_pyfunction!(keys::sha256, module)?)?;
     module.add_class::<measures::PyMeasures>()?;
     model::register(module)?;

@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fullpipe import _native
-from fullpipe._native import sha256, to_json
+from fullpipe._native import named_parts, sha256, to_json
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
-#: Algorithms of flows, and every `kind` at any depth: queue disciplines, links, jitter.
-_NAME = re.compile(rb"[a-z0-9_]+")
-_LONGEST = 200
 #: Of a SHA-256, which has 64.
 KEY_DIGITS = 32
 
@@ -41,28 +38,9 @@ class Piece(NamedTuple):
 
 def piece(text: bytes) -> Piece:
     """Reads a piece. In its text: walking the plan would take longer than making it."""
-    parts = _parts(_words(b'"algorithm":"', text), _words(b'"kind":"', text))
+    parts = named_parts(text)
     keyed = _TRACE_PATH.sub(b"", text) if b'"sha256"' in text else text
     return Piece(text, parts, keyed)
-
-
-def _words(key: bytes, text: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """What stands behind a key up to a quote, and that, if it is near. A regular expression would
-    take three times as long."""
-    return tuple([behind[:_LONGEST].partition(b'"')[:2] for behind in text.split(key)[1:]])
-
-
-@functools.lru_cache(1 << 12)
-def _parts(
-    algorithms: tuple[tuple[bytes, bytes], ...], kinds: tuple[tuple[bytes, bytes], ...]
-) -> frozenset[str]:
-    """The parts of the code that are called so."""
-    return frozenset(
-        f"{house}:{word.decode()}"
-        for house, words in (("cc", algorithms), ("net", kinds))
-        for word, quote in words
-        if quote and _NAME.fullmatch(word)
-    )
 
 
 def run_key(
