@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullpipe import traces, units
+from fullpipe._native import sha256
 from fullpipe.applications.options import resolve_page, resolve_pattern, resolve_udp
 from fullpipe.cc_sets import Choice, choose
 from fullpipe.damage import resolve_damage
@@ -283,10 +284,8 @@ def _start_offset_ns(spread_ns: int, seed: int | None, index: int) -> int:
     random number of a run shares."""
     if spread_ns == 0:
         return 0
-    import hashlib  # OpenSSL: only where something is drawn
-
-    digest = hashlib.sha256(f"start_spread {seed} {index}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") % (spread_ns + 1)
+    (digits,) = sha256(b"", [f"start_spread {seed} {index}".encode()], 16)
+    return int.from_bytes(bytes.fromhex(digits), "little") % (spread_ns + 1)
 
 
 def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:
