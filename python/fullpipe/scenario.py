@@ -451,7 +451,7 @@ class Host(Part):
     )
 
     @model_validator(mode="after")
-    def _reads_at_times(self) -> Self:
+    def _reads_at_times(self) -> Host:
         if self.reader_pause and self.reader_pause >= self.reader_pause_every:
             every = units.format_time(self.reader_pause_every)
             raise ValueError(f"reader_pause: must be less than reader_pause_every, {every}")

@@ -1,5 +1,5 @@
-"""What packets cost the hosts at their ends, and readers that are kept away, against the rates that a
-processor allows and what a link carries meanwhile."""
+"""What packets cost the hosts at their ends, and readers that are kept away, against the rates that
+a processor allows and what a link carries meanwhile."""
 
 from __future__ import annotations
 

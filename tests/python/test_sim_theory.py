@@ -131,8 +131,8 @@ def test_one_bbr_flow_queues_in_up_what_seed_004_measured(cc: str, low: float, h
 def test_two_bbr3_flows_queue_what_seed_004_figure_8_shows(
     rate_mbit: int, rtt_ms: int, buffer: float, least: float
 ) -> None:
-    # A contest is one draw: in 1 BDP at 100 Mbit/s and 10 ms 24 of them have 0.56, standard deviation
-    # 0.05, and the least 0.44.
+    # A contest is one draw: in 1 BDP at 100 Mbit/s and 10 ms 24 of them have 0.56, standard
+    # deviation 0.05, and the least 0.44.
     runs = {(100, 10): 8, (100, 50): 3}.get((rate_mbit, rtt_ms), 1)
     medians = []
     for seed in range(1, runs + 1):
