@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 import tomli_w
+from machine import WORK
 
 from fullpipe.engines.runner import run_scenario
 from fullpipe.experiments.catalogue import default_folder, load_entry
@@ -54,9 +55,7 @@ RATE = 0.05
 PERMUTATIONS = 9999
 #: What the simulator is told of the machine: the facts of a stock kernel, and the work of its
 #: hosts, which was measured apart from any cell (docs/agreement.md).
-MACHINE = {
-    "cc_facts": "stock", "packet_cost": "7us", "send_cost": "4us", "ack_cost": "10us",
-}  # fmt: skip
+MACHINE = {"cc_facts": "stock", **WORK}
 #: What a packet of the bottleneck's takes on the wire, bytes.
 WIRE_BYTES = 1514
 #: Of a duration that was asked for, what is left out.

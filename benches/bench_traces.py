@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from inside import CENTRAL, LEAST_RUNS, Place, place
+from machine import WORK
 from runs import recordings
 from trace_figures import draw_pair
 from traces import FOLDERS, Trace, load
@@ -59,10 +60,7 @@ OWN_TCP = {"bbr3-linux": "6.18", "bbr2": "6.1"}
 #: our machine do: packets cost as much there (docs/agreement.md), and the least RTT says so, 23 us
 #: above the path's. It read the queues every 110 ms, and whoever received flows could not read them
 #: meanwhile: for 3 ms in our machine with three short processes (docs/fidelity.md).
-BUSY = {
-    "packet_cost": "11us", "ack_cost": "10us",
-    "reader_pause": "3ms", "reader_pause_every": "110ms",
-}  # fmt: skip
+BUSY = {**WORK, "reader_pause": "3ms", "reader_pause_every": "110ms"}
 #: More flows of one congestion control than this are interchangeable: their mean is compared.
 MAX_FLOWS_EACH = 2
 #: What is held against the seeds' span; cwnd and phases follow from it.

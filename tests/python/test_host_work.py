@@ -72,6 +72,22 @@ def test_a_burst_leaves_when_all_of_it_is_made(tmp_path: Path) -> None:
     assert done_us[0] - done_us[1] == pytest.approx(10 * 100, abs=2)
 
 
+def test_what_fq_holds_back_is_made_when_it_lets_it_go(tmp_path: Path) -> None:
+    document = {
+        "duration": "4s", "path": {"rate": "100mbit", "rtt": "50ms", "buffer": "8bdp"},
+        "host": {"pacing": "fq", "send_cost": "20us"}, "flow": [{"cc": "bbr3-linux"}],
+    }  # fmt: skip
+    free = {**document, "host": {"pacing": "fq"}}
+    rtt_us = []
+    for name, one in (("busy", document), ("free", free)):
+        recording = run_scenario(make_scenario(one), "", [tmp_path / name]).recordings[0]
+        samples = recording.table("flow_samples").to_pandas()
+        rtt_us.append(samples[samples["t_us"] > 2e6]["srtt_us"].median())
+    # tcp_tso_autosize(): what leaves together at 0.99 and at 1.25 of the link's rate.
+    least, most = (int(gain * 100e6 * 1448 / 1514 / 8 / 2**10 / 1448) for gain in (0.99, 1.25))
+    assert least <= (rtt_us[0] - rtt_us[1]) / 20 <= most + 1
+
+
 def test_a_processor_that_keeps_up_costs_no_goodput(tmp_path: Path) -> None:
     flow = {"cc": "cubic"}
     free = goodputs_mbps(tmp_path / "free", {}, flow)

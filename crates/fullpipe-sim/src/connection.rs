@@ -20,8 +20,8 @@ pub(crate) struct Connection {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) receiver_host: Host,
-    /// Packets handed down by TCP, with the times at which they enter the network.
-    pub(crate) leaving: VecDeque<(u64, Data)>,
+    /// Packets handed down by TCP that have not entered the network.
+    pub(crate) leaving: VecDeque<Leaving>,
     pub(crate) access_free_ns: u64,
     pub(crate) sender_timer_ns: Option<u64>,
     pub(crate) receiver_timer_ns: Option<u64>,
@@ -40,6 +40,16 @@ pub(crate) struct Connection {
     pub(crate) under_way: u32,
     /// The flow of traffic that uses it now, if it is not one of the plan's own flows.
     pub(crate) visit: Option<Box<Visit>>,
+}
+
+/// A packet that its host holds back.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaving {
+    /// When it enters the network.
+    pub(crate) enters_ns: u64,
+    /// Packets of the burst which it begins, while that has yet to be made; else 0.
+    pub(crate) unmade: u32,
+    pub(crate) data: Data,
 }
 
 impl Connection {

@@ -6,6 +6,7 @@ use fullpipe_scenario::Pacing;
 use fullpipe_tcp::{Data, Run};
 use fullpipe_workload::Writing;
 
+use crate::connection::Leaving;
 use crate::events::Event;
 use crate::packet::{Body, Label, Travelling, HEADER_BYTES};
 use crate::recorder;
@@ -117,13 +118,16 @@ impl Simulation<'_> {
         }
         let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
         let packets = outgoing.drain(..).flat_map(|run| {
-            let made = std::iter::once(run.count).chain(std::iter::repeat(0));
-            made.zip(run.packets())
+            let unmade = std::iter::once(run.count).chain(std::iter::repeat(0));
+            unmade.zip(run.packets())
         });
-        let mut ready_ns = self.now_ns;
-        for (made, data) in packets {
-            if made > 0 {
-                ready_ns = self.makes_burst(owner, way, made);
+        let (sending_costs, mut ready_ns) = (self.sending_costs(), self.now_ns);
+        for (unmade, data) in packets {
+            let mut unmade = if sending_costs { unmade } else { 0 };
+            // What fq holds back is made when it lets it go (validate_xmit_skb()).
+            if unmade > 0 && data.departs_ns <= self.now_ns {
+                ready_ns = self.makes_burst(owner, way, unmade);
+                unmade = 0;
             }
             self.note_sent(flow, &data);
             let connection = &mut self.connections[flow];
@@ -146,7 +150,11 @@ impl Simulation<'_> {
                 self.agenda
                     .schedule(enters_ns, Event::Departure(flow as u32));
             }
-            connection.leaving.push_back((enters_ns, data));
+            connection.leaving.push_back(Leaving {
+                enters_ns,
+                unmade,
+                data,
+            });
         }
         made_room
     }
@@ -159,11 +167,20 @@ impl Simulation<'_> {
 
     /// Bursts whose time has come leave the sender's host.
     pub(crate) fn depart(&mut self, flow: usize) {
-        while let Some(&(enters_ns, data)) = self.connections[flow].leaving.front() {
+        while let Some(&first) = self.connections[flow].leaving.front() {
+            let Leaving {
+                enters_ns,
+                unmade,
+                data,
+            } = first;
             if enters_ns > self.now_ns {
                 self.agenda
                     .schedule(enters_ns, Event::Departure(flow as u32));
                 break;
+            }
+            if unmade > 0 {
+                self.make_now(flow, unmade);
+                continue;
             }
             let connection = &mut self.connections[flow];
             connection.leaving.pop_front();
@@ -173,6 +190,20 @@ impl Simulation<'_> {
         }
         if self.leaves_later() {
             self.transmit(flow);
+        }
+    }
+
+    /// The burst whose time has come is made, and none of it leaves before all is.
+    fn make_now(&mut self, flow: usize, packets: u32) {
+        let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
+        let ready_ns = self.makes_burst(owner, way, packets);
+        let leaving = self.connections[flow].leaving.iter_mut();
+        for (number, packet) in leaving.enumerate() {
+            if number > 0 && packet.unmade > 0 {
+                break; // the next burst
+            }
+            packet.unmade = 0;
+            packet.enters_ns = packet.enters_ns.max(ready_ns);
         }
     }
 
