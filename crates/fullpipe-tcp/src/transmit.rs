@@ -356,6 +356,7 @@ impl Sender {
         } else {
             self.now_ns
         };
+        let is_marked = !again && self.queue.takes_mark(number + count);
         let leader = out.len();
         let payload = self.put_on_the_board(number, count, departs_ns, again, out);
         let burst = &mut out[leader..];
@@ -364,7 +365,8 @@ impl Sender {
             first.cwr = !again && std::mem::take(&mut self.cwr_pending);
         }
         // __tcp_transmit_skb() sets PSH on what GSO will cut.
-        if let (Some(last), true) = (burst.last_mut(), count > 1) {
+        let is_pushed = count > 1 || is_marked;
+        if let (Some(last), true) = (burst.last_mut(), is_pushed) {
             last.data.push = true;
         }
         self.last_send_ns = departs_ns;

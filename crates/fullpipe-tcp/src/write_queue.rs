@@ -40,6 +40,8 @@ pub(crate) struct WriteQueue {
     /// write_seq and pushed_seq.
     written_bytes: u64,
     pushed_bytes: u64,
+    /// Where buffers end whose last packet has PSH.
+    marks: VecDeque<u32>,
     /// Largest window that the peer has offered.
     max_window_bytes: u64,
     /// What a buffer is filled up to (tp->gso_segs).
@@ -63,6 +65,7 @@ impl WriteQueue {
             sent: VecDeque::new(),
             written_bytes: 0,
             pushed_bytes: 0,
+            marks: VecDeque::new(),
             max_window_bytes: 0,
             goal_packets: 0,
             limit_bytes: FIRST_LIMIT_BYTES.min(most_bytes),
@@ -104,6 +107,9 @@ impl WriteQueue {
                     .push_back((self.written_bytes / self.mss_bytes) as u32);
             }
             room = goal_bytes;
+        } else if self.marks.back() == Some(&self.marked_end()) {
+            // It grows again, as the goal has grown since.
+            self.marks.pop_back();
         }
         let taken = room.min(bytes);
         self.written_bytes += taken;
@@ -126,9 +132,31 @@ impl WriteQueue {
         self.written_bytes > self.pushed_bytes + self.max_window_bytes / 2
     }
 
-    /// tcp_mark_push().
+    /// What is written is pushed; a mark on a buffer that still grows is taken back by the next write.
     pub(crate) fn pushed(&mut self) {
         self.pushed_bytes = self.written_bytes;
+    }
+
+    /// tcp_mark_push() of a buffer that is full for now: its last packet has PSH.
+    pub(crate) fn mark(&mut self) {
+        self.pushed();
+        let end = self.marked_end();
+        if self.marks.back() != Some(&end) {
+            self.marks.push_back(end);
+        }
+    }
+
+    /// One past the packet in which what is written ends.
+    fn marked_end(&self) -> u32 {
+        self.written_bytes.div_ceil(self.mss_bytes) as u32
+    }
+
+    /// Whether a burst up to `end` has the end of a marked buffer, which is told once.
+    #[inline]
+    pub(crate) fn takes_mark(&mut self, end: u32) -> bool {
+        let count = self.marks.iter().take_while(|&&mark| mark <= end).count();
+        self.marks.drain(..count);
+        count > 0
     }
 
     /// Packets of the first buffer, which takes from the second what it lacks of `wanted`
@@ -174,6 +202,7 @@ impl WriteQueue {
         self.end = next;
         self.written_bytes = u64::from(next) * self.mss_bytes;
         self.pushed_bytes = self.pushed_bytes.min(self.written_bytes);
+        self.marks.clear();
         self.is_refusing = false;
     }
 

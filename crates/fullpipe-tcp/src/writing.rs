@@ -57,7 +57,7 @@ impl Sender {
                 continue;
             }
             if self.queue.must_push() {
-                self.queue.pushed();
+                self.queue.mark();
                 self.push_pending(Push::AsMany, out);
             } else if self.queue.has_one() {
                 self.push_pending(Push::One, out);
@@ -67,7 +67,7 @@ impl Sender {
         if left_bytes < bytes {
             if is_refused {
                 // Before it would wait for memory.
-                self.queue.pushed();
+                self.queue.mark();
                 self.push_pending(Push::AsMany, out);
             }
             if self.queue.must_push() {
