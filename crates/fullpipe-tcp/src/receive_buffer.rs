@@ -270,11 +270,8 @@ impl ReceiveBuffer {
     }
 
     /// As much might be offered as was last, though nobody has read what came since.
-    pub(crate) fn has_room(&self, next: u32) -> bool {
-        match self.is_fixed {
-            true => self.read_next == next,
-            false => self.may_offer_bytes() >= self.offered_bytes,
-        }
+    pub(crate) fn has_room(&self) -> bool {
+        self.may_offer_bytes() >= self.offered_bytes
     }
 
     /// __tcp_select_window().

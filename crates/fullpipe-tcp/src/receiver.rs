@@ -499,8 +499,7 @@ impl Receiver {
         self.read_at_ns == NEVER_NS
     }
 
-    /// Who reads is back, and reads all that waits: __tcp_cleanup_rbuf() acknowledges it if it is
-    /// more than a packet, or had a PSH.
+    /// Who reads is back, and reads all that waits.
     #[inline(never)] // rare
     fn read_again(&mut self, now_ns: u64) -> Answer {
         self.read_at_ns = NEVER_NS;
@@ -508,8 +507,7 @@ impl Receiver {
         if self.end == Some(self.next) {
             return Answer::Fin;
         }
-        let is_long = self.next - self.acked_next > 1;
-        Answer::ack_if(is_long || self.pushed && self.has_read_all())
+        Answer::ack_if(self.is_ack_left())
     }
 
     #[inline]
@@ -529,7 +527,12 @@ impl Receiver {
             return false;
         }
         self.buffer.read(now_ns, self.next);
-        self.pushed && self.has_read_all()
+        self.is_ack_left()
+    }
+
+    /// __tcp_cleanup_rbuf(): more than a packet is not acknowledged, or one with PSH was the last.
+    fn is_ack_left(&self) -> bool {
+        self.next - self.acked_next > 1 || self.pushed && self.has_read_all()
     }
 
     /// A reader that has emptied the buffer behind a PSH says so.
@@ -555,9 +558,7 @@ impl Receiver {
             }
             AckPolicy::Linux => {}
         }
-        // What nobody has read yet takes from the window, and its ACK is left to who reads it.
-        let is_long = unacked_packets > 1 && (self.is_read() || self.buffer.has_room(self.next));
-        if is_long || self.quick > 0 || self.urgent {
+        if unacked_packets > 1 && self.has_room() || self.quick > 0 || self.urgent {
             return true;
         }
         if self.beyond.is_empty() {
@@ -565,6 +566,17 @@ impl Receiver {
             return false;
         }
         self.compresses(now_ns)
+    }
+
+    /// What nobody has read yet takes from the window: where it has no room for as much as was offered,
+    /// the ACK is left to who reads.
+    #[inline]
+    fn has_room(&self) -> bool {
+        let waits = (self.next - self.buffer.read_next()) * self.config.mss_bytes;
+        match self.config.window_bytes {
+            Some(_) => self.is_read(),
+            None => waits < self.config.low_water_bytes || self.buffer.has_room(),
+        }
     }
 
     /// An ACK waits, behind none that does already.
