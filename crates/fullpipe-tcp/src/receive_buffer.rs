@@ -73,7 +73,7 @@ pub(crate) struct ReceiveBuffer {
     /// What was offered last (rcv_wnd), to whom all below this packet had come (rcv_wup).
     offered_bytes: u64,
     offered_at: u32,
-    /// The last timestamp of its own that came back (rcv_rtt_last_tsecr).
+    /// The last timestamp of its own that came back (rcv_rtt_last_tsecr); at first none.
     echoed_ms: u64,
     /// Eight times the RTT (rcv_rtt_est).
     rtt_us8: u64,
@@ -116,7 +116,7 @@ impl ReceiveBuffer {
             shift: (most_bytes.max(LEAST_MOST_BYTES).ilog2() - 15).min(MAX_SHIFT),
             offered_bytes: config.window_bytes.unwrap_or(offered_bytes),
             offered_at: 0,
-            echoed_ms: 0,
+            echoed_ms: u64::MAX,
             rtt_us8: 0,
             space_bytes: (10 * advertised_bytes).min(clamp_bytes),
             space_from: 0,

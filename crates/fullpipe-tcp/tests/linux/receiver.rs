@@ -352,6 +352,21 @@ fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
 }
 
 #[test]
+fn an_echo_of_the_clocks_first_millisecond_counts_as_any_other() {
+    let (mut receiver, now_ns) = settled(fixed(), 32);
+    let echo = Data {
+        echo_ns: MS / 2,
+        ..data(32, now_ns)
+    };
+    receiver.on_data(now_ns, &echo);
+    for number in 34..38 {
+        receiver.on_data(now_ns, &data(number, now_ns));
+    }
+    // Of an RTT of a second 5 % are more than compressed ACKs wait at most.
+    assert_eq!(receiver.timer_ns(), Some(now_ns + MS + MS / 10));
+}
+
+#[test]
 fn the_policy_of_every_second_packet_acknowledges_each_one_beyond_a_hole() {
     // RFC 5681 section 4.2.
     let every_second = ReceiverConfig {
