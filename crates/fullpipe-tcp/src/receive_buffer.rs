@@ -8,6 +8,7 @@ use fullpipe_scenario::TcpRules;
 
 use crate::packet::Data;
 use crate::receiver::ReceiverConfig;
+use crate::write_queue::{MAX_PAGES, PAGE_BYTES};
 
 /// Its first size (sysctl tcp_rmem[1]).
 const INITIAL_BYTES: u64 = 131_072;
@@ -17,10 +18,6 @@ const OVERHEAD_BYTES: u64 = 896;
 /// Of that many parts of memory so many are window (tp->scaling_ratio): half until a packet has come.
 const RATIO_UNIT: u64 = 256;
 const INITIAL_RATIO: u64 = 128;
-/// What an application hands over without a copy (sendfile()) lies in pages.
-const PAGE_BYTES: u64 = 4096;
-/// Pages of a buffer to which other packets were added (MAX_SKB_FRAGS).
-const MAX_PAGES: u64 = 17;
 /// Shorter packets make no window grow (tcp_event_data_recv()).
 const LEAST_GROWING_BYTES: u32 = 128;
 /// What timestamps take of a segment.

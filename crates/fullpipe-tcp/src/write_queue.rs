@@ -22,6 +22,12 @@ const OPTION_BYTES: u64 = 12;
 /// Largest payload of a buffer: sk_gso_max_size, which leaves room for headers.
 pub(crate) const GSO_MAX_BYTES: u64 = 65_536 - HEADER_ROOM_BYTES - 1;
 
+/// Pages whose parts a buffer refers to (MAX_SKB_FRAGS).
+pub(crate) const MAX_PAGES: u64 = 17;
+/// What an application hands over without a copy (sendfile()) lies in pages, of each call from the
+/// beginning of one on.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
 /// Buffers of one connection. Positions are packet numbers; volumes are bytes of payload, every packet
 /// but the one that is being written counting as full.
 pub(crate) struct WriteQueue {
@@ -42,6 +48,9 @@ pub(crate) struct WriteQueue {
     pushed_bytes: u64,
     /// Where buffers end whose last packet has PSH.
     marks: VecDeque<u32>,
+    /// Where the pages of the last buffer end, and where those of the last call began.
+    pages: VecDeque<u64>,
+    call_from: u64,
     /// Largest window that the peer has offered.
     max_window_bytes: u64,
     /// What a buffer is filled up to (tp->gso_segs).
@@ -66,6 +75,8 @@ impl WriteQueue {
             written_bytes: 0,
             pushed_bytes: 0,
             marks: VecDeque::new(),
+            pages: VecDeque::new(),
+            call_from: 0,
             max_window_bytes: 0,
             goal_packets: 0,
             limit_bytes: FIRST_LIMIT_BYTES.min(most_bytes),
@@ -97,24 +108,55 @@ impl WriteQueue {
     pub(crate) fn take(&mut self, bytes: u64, next: u32, una: u32) -> u64 {
         let goal_bytes = u64::from(self.goal_packets) * self.mss_bytes;
         let is_empty = self.written_bytes <= u64::from(next) * self.mss_bytes;
-        let mut room = goal_bytes.saturating_sub(self.last_bytes(next));
+        let goal_room = goal_bytes.saturating_sub(self.last_bytes(next));
+        let mut room = goal_room.min(self.page_room(next));
         if is_empty || room == 0 {
             if self.memory_bytes(next, una) >= self.limit_bytes {
                 return 0;
             }
             if !is_empty {
-                self.ends
-                    .push_back((self.written_bytes / self.mss_bytes) as u32);
+                if goal_room > 0 {
+                    // Its pages are full.
+                    self.mark();
+                }
+                self.ends.push_back(self.marked_end());
             }
-            room = goal_bytes;
+            self.pages.clear();
+            room = goal_bytes.min(self.page_room(next));
         } else if self.marks.back() == Some(&self.marked_end()) {
             // It grows again, as the goal has grown since.
             self.marks.pop_back();
         }
         let taken = room.min(bytes);
+        self.take_pages(taken);
         self.written_bytes += taken;
         self.end = (self.written_bytes / self.mss_bytes) as u32;
         taken
+    }
+
+    /// The application hands over pages from their beginning on.
+    pub(crate) fn begin_call(&mut self) {
+        self.call_from = self.written_bytes;
+    }
+
+    /// What the last buffer has room for by its pages (MAX_SKB_FRAGS), of which those sent are split off.
+    fn page_room(&mut self, next: u32) -> u64 {
+        let sent_bytes = u64::from(next) * self.mss_bytes;
+        while self.pages.front().is_some_and(|&end| end <= sent_bytes) {
+            self.pages.pop_front();
+        }
+        let free = MAX_PAGES.saturating_sub(self.pages.len() as u64);
+        (free * PAGE_BYTES).saturating_sub((self.written_bytes - self.call_from) % PAGE_BYTES)
+    }
+
+    fn take_pages(&mut self, bytes: u64) {
+        let mut at = self.written_bytes;
+        let end = at + bytes;
+        while at < end {
+            let left = PAGE_BYTES - (at - self.call_from) % PAGE_BYTES;
+            at = end.min(at + left);
+            self.pages.push_back(at);
+        }
     }
 
     /// The buffer that is being written is full.
@@ -203,6 +245,8 @@ impl WriteQueue {
         self.written_bytes = u64::from(next) * self.mss_bytes;
         self.pushed_bytes = self.pushed_bytes.min(self.written_bytes);
         self.marks.clear();
+        self.pages.clear();
+        self.call_from = self.call_from.min(self.written_bytes);
         self.is_refusing = false;
     }
 
@@ -338,6 +382,40 @@ mod tests {
         assert_eq!(queue.limit_bytes, 172_800);
         assert!(queue.wakes(40, 16, true));
         assert!(!queue.is_refusing);
+    }
+
+    /// One with room for much, whose buffers are to hold so many packets.
+    fn roomy(goal_packets: u64) -> WriteQueue {
+        let mut queue = WriteQueue::new(MSS as u32, 65_535, 64 << 20);
+        queue.expand(100, 3);
+        queue.set_goal(2 * goal_packets * MSS);
+        queue
+    }
+
+    #[test]
+    fn a_buffer_of_many_small_calls_ends_with_its_seventeenth_page_and_is_pushed() {
+        // skb_splice_from_iter() says -EMSGSIZE, and tcp_sendmsg_locked() marks it. Seen in the machine,
+        // whose calls are refused every 60 packets: buffers end within packets there.
+        let mut queue = roomy(44);
+        for _ in 0..18 {
+            queue.begin_call();
+            assert_eq!(written(&mut queue, 2 * MSS, 0, 0), 2 * MSS);
+        }
+        assert_eq!(queue.ends, [34]);
+        assert!(!queue.takes_mark(33) && queue.takes_mark(34) && !queue.takes_mark(36));
+    }
+
+    #[test]
+    fn a_mark_is_taken_back_where_its_buffer_grows_again() {
+        // tcp_sendmsg_locked() clears PSH of a buffer to which a new call adds.
+        for (later_goal, is_marked) in [(27, true), (44, false)] {
+            let mut queue = roomy(27);
+            written(&mut queue, 27 * MSS, 0, 0);
+            queue.mark();
+            queue.set_goal(2 * later_goal * MSS);
+            written(&mut queue, 4 * MSS, 0, 0);
+            assert_eq!(queue.takes_mark(31), is_marked, "{later_goal}");
+        }
     }
 
     #[test]

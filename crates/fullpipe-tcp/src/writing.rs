@@ -33,6 +33,7 @@ impl Sender {
     pub(crate) fn write_on(&mut self, out: &mut Vec<Run>) {
         self.may_write = false;
         let end_bytes = u64::from(self.data_end()) * u64::from(self.config.mss_bytes);
+        self.queue.begin_call();
         loop {
             let left_bytes = end_bytes.saturating_sub(self.queue.written_bytes());
             if left_bytes == 0 || !self.write_once(left_bytes.min(WRITE_BYTES), out) {
