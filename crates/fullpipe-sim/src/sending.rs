@@ -112,7 +112,8 @@ impl Simulation<'_> {
     fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Run>) -> bool {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
-        if !self.leaves_later() && !self.sending_costs() {
+        let is_fq = self.plan.host.pacing == Pacing::Fq;
+        if !is_fq && access_bps == 0 && !self.sending_costs() {
             self.enter_all(flow, outgoing);
             return false;
         }
@@ -138,7 +139,7 @@ impl Simulation<'_> {
                 connection.access_free_ns = enters_ns;
             }
             if enters_ns <= self.now_ns && connection.leaving.is_empty() {
-                if self.plan.host.pacing == Pacing::Fq {
+                if is_fq {
                     connection.sender.departed(u64::from(data.payload_bytes));
                     made_room = true;
                 }
@@ -159,13 +160,7 @@ impl Simulation<'_> {
         made_room
     }
 
-    /// What TCP hands down may wait for its time, or for a link.
-    fn leaves_later(&self) -> bool {
-        let host = &self.plan.host;
-        host.pacing == Pacing::Fq || host.access_rate_bps > 0
-    }
-
-    /// Bursts whose time has come leave the sender's host.
+    /// Bursts whose time has come leave the sender's host; under fq that makes room.
     pub(crate) fn depart(&mut self, flow: usize) {
         while let Some(&first) = self.connections[flow].leaving.front() {
             let Leaving {
@@ -188,7 +183,7 @@ impl Simulation<'_> {
             let road = self.road(flow);
             self.enter(&road, data);
         }
-        if self.leaves_later() {
+        if self.plan.host.pacing == Pacing::Fq {
             self.transmit(flow);
         }
     }
