@@ -108,6 +108,23 @@ def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "settled").exists()
 
 
+def test_whatever_byte_of_a_table_flips_it_is_read_or_refused(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    _write(_table(60, draw), tmp_path / "good", True)
+    good = (tmp_path / "good").read_bytes()
+    refused = 0
+    for _ in range(600):
+        bad = bytearray(good)
+        bad[draw.randrange(len(bad))] = draw.randrange(256)
+        (tmp_path / "bad").write_bytes(bad)
+        try:
+            _native.store.settle([tmp_path / "bad"], ["key", "flow_id"], tmp_path / "settled")
+        except ValueError as error:
+            assert error.args[0] == tmp_path / "bad"
+            refused += 1
+    assert refused > 300
+
+
 def test_parts_have_the_columns_that_readers_know_and_of_experiments_too(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", sweep())
     (key, *_) = sorted(store.known())

@@ -75,6 +75,20 @@ impl Leaf {
         }
     }
 
+    /// Raises an error for levels that this column cannot have.
+    pub(crate) fn check(&self, column: &ColumnDescriptor) -> Result<()> {
+        let within = |levels: &[i16], most| levels.iter().all(|level| (0..=most).contains(level));
+        if within(&self.definition, column.max_def_level())
+            && within(&self.repetition, column.max_rep_level())
+        {
+            return Ok(());
+        }
+        Err(ParquetError::General(format!(
+            "{}: impossible levels",
+            column.path()
+        )))
+    }
+
     /// Writes all rows.
     pub(crate) fn write(&self, writer: &mut ColumnWriter<'_>) -> Result<()> {
         macro_rules! write {
