@@ -157,7 +157,8 @@ def bench_killed(sweeper: Sweeper, seed: int) -> bool:
     killed = 0
     for _ in range(KILLS):
         process = sweeper.start(store)
-        goal = _groups(store) + draw.randint(1, 3)
+        # Of some twelve groups; what was under way in the workers may end meanwhile.
+        goal = _groups(store) + draw.randint(0, 1)
         delay_s = draw.uniform(0, 0.5)
         while process.poll() is None and _groups(store) < goal:
             time.sleep(0.01)
