@@ -8,6 +8,8 @@ use crate::Packet;
 
 /// One way, by steps that give together what [`crate::Link::offer`] and [`crate::Link::advance`] give.
 pub trait DirectWay<P: Packet>: Sized {
+    /// Whether [`Self::ready`] may drop where it has a packet.
+    const DROPS_LATE: bool;
     /// The way with this index of a link, if it is one of this kind.
     fn of(link: &mut AnyLink<P>, way: usize) -> Option<&mut Self>;
     /// When [`Self::ready`] is to be asked next; `u64::MAX`: not before a packet has come.

@@ -81,6 +81,8 @@ impl<P: Packet> PlainWay<P> {
 }
 
 impl<P: Packet> DirectWay<P> for PlainWay<P> {
+    const DROPS_LATE: bool = false;
+
     #[inline]
     fn of(link: &mut AnyLink<P>, way: usize) -> Option<&mut Self> {
         link.wire()?.plain(way)

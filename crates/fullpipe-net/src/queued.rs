@@ -88,6 +88,8 @@ impl<P: Packet> QueuedWay<P> {
 }
 
 impl<P: Packet> DirectWay<P> for QueuedWay<P> {
+    const DROPS_LATE: bool = true;
+
     #[inline]
     fn of(link: &mut AnyLink<P>, way: usize) -> Option<&mut Self> {
         link.wire()?.queued(way)

@@ -277,7 +277,9 @@ impl Simulation<'_> {
         let due_ns = way.due_ns();
         let leaves = network.next_link(owner, link, to).is_none();
         if leaves && at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, to) {
-            self.lose_dropped();
+            if W::DROPS_LATE {
+                self.lose_dropped();
+            }
             self.deliver_data(owner, &data);
             return due_ns;
         }
