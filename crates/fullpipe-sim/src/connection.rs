@@ -119,6 +119,10 @@ pub(crate) fn connection(
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
         low_water_bytes: plan.low_water_bytes(flow),
+        work_ns: host
+            .work
+            .as_ref()
+            .map_or(0, |work| work.packet_ns + work.ack_ns),
         absences: absences(plan),
         aggregation_ns: host.receive_aggregation_ns,
         feedback,

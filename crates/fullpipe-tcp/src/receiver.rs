@@ -59,6 +59,9 @@ pub struct ReceiverConfig {
     pub rmem_max_bytes: u64,
     /// The application reads when so much waits (SO_RCVLOWAT).
     pub low_water_bytes: u32,
+    /// What a packet and its ACK take the host, whose application only reads when no other follows
+    /// meanwhile.
+    pub work_ns: u64,
     /// When it is kept from reading; `None`: never.
     pub absences: Option<Absences>,
     /// Packets that arrive within this time are taken together (GRO); 0: each alone.
@@ -103,6 +106,8 @@ pub struct Receiver {
     compressed_next: u32,
     compression_at_ns: u64,
     aggregate_at_ns: u64,
+    /// When a reader was woken who has not read yet.
+    woken_ns: u64,
     /// When a reader that is away will be back to read what has come meanwhile.
     read_at_ns: u64,
     /// One past the sender's FIN, once that is known.
@@ -169,6 +174,7 @@ impl Receiver {
             compressed_next: 0,
             compression_at_ns: NEVER_NS,
             aggregate_at_ns: NEVER_NS,
+            woken_ns: NEVER_NS,
             read_at_ns: NEVER_NS,
             end: None,
             closing: Closing {
@@ -231,15 +237,36 @@ impl Receiver {
             Answer::Nothing => self.read(now_ns).then(|| self.ack(now_ns)),
             Answer::Ack => {
                 let ack = self.make_ack(now_ns);
-                self.read(now_ns);
+                self.wake(now_ns);
                 Some(ack)
             }
             Answer::Fin => Some(self.close(now_ns)),
         }
     }
 
+    /// The application is woken by what is acknowledged already: when it reads is seen when the next
+    /// packet comes.
+    #[inline]
+    fn wake(&mut self, now_ns: u64) {
+        if self.config.work_ns == 0 {
+            self.read(now_ns);
+        } else {
+            self.woken_ns = now_ns;
+        }
+    }
+
+    /// An application that was woken has read by now, unless its host has been busy since.
+    #[inline]
+    fn catch_up(&mut self, now_ns: u64) {
+        let woken_ns = std::mem::replace(&mut self.woken_ns, NEVER_NS);
+        if woken_ns != NEVER_NS && now_ns - woken_ns > self.config.work_ns {
+            self.read(woken_ns);
+        }
+    }
+
     #[inline]
     fn take_in(&mut self, now_ns: u64, data: &Data) -> Answer {
+        self.catch_up(now_ns);
         self.take_mark(now_ns, data);
         if data.fin {
             self.end = Some(data.number + 1);
@@ -334,6 +361,7 @@ impl Receiver {
 
     /// A timer may have expired; returns the ACK that it causes, if any.
     pub fn on_timer(&mut self, now_ns: u64) -> Option<Ack> {
+        self.catch_up(now_ns);
         if self.aggregate_at_ns <= now_ns {
             self.aggregate_at_ns = NEVER_NS;
             let answer = self.answer(now_ns);

@@ -350,6 +350,7 @@ mod tests {
             window_bytes: Some(1 << 20),
             rmem_max_bytes: 1 << 30,
             low_water_bytes: 1,
+            work_ns: 0,
             absences: None,
             aggregation_ns: 0,
             feedback: Feedback::Latched,

@@ -318,6 +318,7 @@ fn receiver() -> Receiver {
         window_bytes: None,
         rmem_max_bytes: 1 << 26,
         low_water_bytes: 1,
+        work_ns: 0,
         absences: None,
         aggregation_ns: 0,
         feedback: Feedback::Latched,

@@ -13,6 +13,7 @@ fn config() -> ReceiverConfig {
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
         low_water_bytes: 1,
+        work_ns: 0,
         absences: None,
         aggregation_ns: 0,
         feedback: Feedback::Latched,
@@ -631,6 +632,30 @@ fn what_waits_to_be_read_counts_against_what_was_read_since_late_2025() {
     };
     assert!(filled(TcpRules::Linux6_18) <= FIRST_CLAMP_BYTES);
     assert!(filled(TcpRules::Linux6_12) > FIRST_CLAMP_BYTES);
+}
+
+#[test]
+fn what_comes_while_the_host_is_busy_is_read_together() {
+    // The reader has the processor when no packet waits for it: in the machine two packets 14 us apart are
+    // both in the buffer when it is read, and count for the same round trip.
+    let later = |work_ns: u64| {
+        let mut receiver = Receiver::new(ReceiverConfig {
+            work_ns,
+            ..config()
+        });
+        receiver.establish(START, None);
+        take(&mut receiver, 0, 0..10);
+        for number in 10..21 {
+            let now_ns = START + 40 * MS + u64::from(number) * MS / 100;
+            let packet = Data {
+                echo_ns: now_ns - 40 * MS,
+                ..data(number, now_ns)
+            };
+            receiver.on_data(now_ns, &packet);
+        }
+        take(&mut receiver, 60, 21..31)
+    };
+    assert!(later(0) <= FIRST_CLAMP_BYTES && later(MS / 100) > FIRST_CLAMP_BYTES);
 }
 
 #[test]
