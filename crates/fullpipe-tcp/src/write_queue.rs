@@ -110,8 +110,14 @@ impl WriteQueue {
         let is_empty = self.written_bytes <= u64::from(next) * self.mss_bytes;
         let goal_room = goal_bytes.saturating_sub(self.last_bytes(next));
         let mut room = goal_room.min(self.page_room(next));
+        let memory_bytes = self.memory_bytes(next, una);
+        // What is left of a buffer whose first part is pushed at once may be filled again and again; in
+        // the kernel what waits below TCP ends that (tcp_small_queue_check()).
+        if memory_bytes >= self.limit_bytes + goal_bytes + BUFFER_BYTES {
+            return 0;
+        }
         if is_empty || room == 0 {
-            if self.memory_bytes(next, una) >= self.limit_bytes {
+            if memory_bytes >= self.limit_bytes {
                 return 0;
             }
             if !is_empty {
@@ -416,6 +422,21 @@ mod tests {
             written(&mut queue, 4 * MSS, 0, 0);
             assert_eq!(queue.takes_mark(31), is_marked, "{later_goal}");
         }
+    }
+
+    #[test]
+    fn what_is_pushed_at_once_takes_no_more_memory_than_one_buffer_beyond_the_limit() {
+        // A window that never limits: of each buffer that is full a burst of four leaves.
+        let mut queue = roomy(44);
+        queue.limit_bytes = 100_000;
+        let mut next = 0;
+        while queue.take(1 << 20, next, 0) > 0 {
+            next += 4;
+            queue.sends(next, 0);
+        }
+        let most_bytes = 100_000 + 2 * (44 * MSS + BUFFER_BYTES);
+        let bytes = queue.memory_bytes(next, 0);
+        assert!((100_000..most_bytes).contains(&bytes), "{bytes}");
     }
 
     #[test]
