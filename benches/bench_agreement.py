@@ -56,7 +56,7 @@ PERMUTATIONS = 9999
 #: What the simulator is told of the machine: the facts of a stock kernel, and the work of its
 #: hosts, which was measured apart from any cell (docs/agreement.md). Of what a packet costs its
 #: receiver half is the router's, so that a burst's reach the queue 3.5 us apart.
-MACHINE = {"cc_facts": "stock", **WORK, "packet_cost": "3500ns", "access_rate": "3500mbit"}
+MACHINE = {"cc_facts": "stock", **WORK}
 #: What a packet of the bottleneck's takes on the wire, bytes.
 WIRE_BYTES = 1514
 #: Of a duration that was asked for, what is left out.

@@ -1,5 +1,8 @@
 """What the virtual machine's hosts take, as keys of the simulator's: measured apart from any
 contest (docs/agreement.md, "What the machine's hosts take")."""
 
-#: One processor executes an instruction a nanosecond.
-WORK = {"packet_cost": "7us", "send_cost": "4us", "ack_cost": "10us"}
+#: One processor executes an instruction a nanosecond. A burst's packets reach the router one after
+#: the other, as over a link of the sender's own.
+WORK = {
+    "packet_cost": "3500ns", "send_cost": "4us", "ack_cost": "10us", "access_rate": "3500mbit",
+}  # fmt: skip

@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import tomli_w
 
@@ -15,7 +17,7 @@ from fullpipe import metrics
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import View, summarise
 from fullpipe.plan import resolve
-from fullpipe.recording import TABLES, Recording
+from fullpipe.recording import TABLES, Recording, write_recording
 from fullpipe.scenario import make_scenario
 from fullpipe.sweep.measures import Rows, facts_of
 from fullpipe.sweep.tables import arrow, measured, recorded
@@ -132,6 +134,34 @@ def test_what_is_measured_in_memory_is_what_is_measured_of_the_recording(tmp_pat
         (path,) = in_memory["path"].to_pylist()
         assert path["queue"] == view.main_queue
         assert _close(path["utilisation"], summarise(recording)["path"]["utilisation"])
+
+
+def _late(table: pa.Table, late_us: int) -> pa.Table:
+    place = table.column_names.index("t_us")
+    later = pc.cast(pc.add(table["t_us"], late_us), table.schema.field("t_us").type)
+    return table.set_column(place, "t_us", later)
+
+
+def test_samples_that_are_taken_a_little_late_are_of_the_time_they_were_asked_for(
+    tmp_path: Path,
+) -> None:
+    # As a kernel's are: the window's first sample is else that of an interval before it.
+    document = {
+        "duration": "4s", "warmup": "1s", "path": {"rate": "10mbit", "rtt": "20ms"},
+        "flow": [{"cc": "cubic"}, {"cc": "bbr3"}],
+    }  # fmt: skip
+    [made] = run_scenario(make_scenario(document), "", [tmp_path / "made"]).recordings
+    tables = {name: made.table(name) for name in TABLES}
+    late = tables | {
+        name: _late(tables[name], 120) for name in ("flow_samples", "queue_samples", "cc_samples")
+    }
+    metadata = {**made.metadata, "engine": "vm"}
+    shifted = write_recording(tmp_path / "late", metadata, "", late)
+    facts = [recorded("key", one)[0]._replace(engine="sim") for one in (made, shifted)]
+    rows = [measured([(one, of)]) for one, of in zip(facts, (tables, late), strict=True)]
+    assert rows[0] == rows[1]
+    one, other = (summarise(recording) for recording in (made, shifted))
+    assert (one["flows"], one["path"]) == (other["flows"], other["path"])
 
 
 @pytest.mark.parametrize("table", ["runs", "flows", "path"])

@@ -166,7 +166,7 @@ impl Measures {
             };
             let t_us = samples.t_us[index];
             of_flow.growth.add(window, t_us, samples.counters[index]);
-            if window.has(t_us) {
+            if window.has_sample(t_us) {
                 of_flow.srtt_us.push(samples.srtt_us[index]);
                 of_flow.min_rtt_us.push(samples.min_rtt_us[index]);
                 of_flow.cwnd_packets.push(samples.cwnd_packets[index]);
@@ -245,7 +245,7 @@ impl Measures {
         some.clear();
         for (index, &t_us) in samples.t_us.iter().enumerate() {
             growth.add(window, t_us, samples.counters[index]);
-            if window.has(t_us) {
+            if window.has_sample(t_us) {
                 some.push(samples.queue_bytes[index]);
             }
         }

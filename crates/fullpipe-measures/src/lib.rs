@@ -24,4 +24,6 @@ pub struct Facts {
     pub rate_bps: f64,
     /// Base RTT of the path.
     pub rtt_ns: u64,
+    /// Between samples of flows and queues.
+    pub sample_interval_ns: u64,
 }

@@ -4,10 +4,14 @@ use crate::Facts;
 
 /// Slack for times that came out of a division.
 const ABOUT_S: f64 = 1e-9;
+/// A kernel's samples are taken a little after the time that they are of (`MOST_LATE_S` there).
+const MOST_LATE_S: f64 = 1e-3;
+const LEAST_LATE_S: f64 = 1e-6;
 
 pub(crate) struct Window {
     pub(crate) start_s: f64,
     pub(crate) end_s: f64,
+    late_s: f64,
 }
 
 impl Window {
@@ -23,13 +27,23 @@ impl Window {
         Self {
             start_s: facts.warmup_ns as f64 / 1e9,
             end_s,
+            late_s: (facts.sample_interval_ns as f64 / 1e9 / 2.0).clamp(LEAST_LATE_S, MOST_LATE_S),
         }
     }
 
-    /// A sample ends an interval: that at the window's start belongs to what was before.
+    /// A ping is of its own time.
     pub(crate) fn has(&self, t_us: f64) -> bool {
+        self.has_with(t_us, ABOUT_S)
+    }
+
+    /// A sample ends an interval: that at the window's start belongs to what was before.
+    pub(crate) fn has_sample(&self, t_us: f64) -> bool {
+        self.has_with(t_us, self.late_s)
+    }
+
+    fn has_with(&self, t_us: f64, slack_s: f64) -> bool {
         let seconds = t_us / 1e6;
-        seconds > self.start_s + ABOUT_S && seconds <= self.end_s + ABOUT_S
+        seconds > self.start_s + slack_s && seconds <= self.end_s + slack_s
     }
 }
 
@@ -51,11 +65,11 @@ impl<const N: usize> Default for Growth<N> {
 
 impl<const N: usize> Growth<N> {
     pub(crate) fn add(&mut self, window: &Window, t_us: f64, counters: [f64; N]) {
-        let t_us = t_us / 1e6 * 1e6; // as a time in seconds is told
-        if t_us <= window.start_s * 1e6 + 1.0 {
+        let seconds = t_us / 1e6;
+        if seconds <= window.start_s + window.late_s {
             self.at_start = counters;
         }
-        if t_us <= window.end_s * 1e6 + 1.0 {
+        if seconds <= window.end_s + window.late_s {
             self.at_end = counters;
         }
     }

@@ -15,7 +15,8 @@ use crate::sim::tables_of;
 use crate::store;
 
 /// What is known of a run beside its tables: key, seed, engine, warm-up and duration (ns), the queue of
-/// the bottleneck, its rate (None: not limited), the base RTT (ns), problems, whether it was interrupted.
+/// the bottleneck, its rate (None: not limited), the base RTT and the time between samples (ns), problems,
+/// whether it was interrupted.
 type Known = (
     String,
     u64,
@@ -24,6 +25,7 @@ type Known = (
     u64,
     String,
     Option<f64>,
+    u64,
     u64,
     String,
     bool,
@@ -124,6 +126,7 @@ impl PyMeasures {
             duration_ns: known.4,
             rate_bps: known.6.unwrap_or(f64::NAN),
             rtt_ns: known.7,
+            sample_interval_ns: known.8,
         };
         self.measures.add(samples, &facts);
         self.known.push(known);
@@ -145,10 +148,10 @@ impl PyMeasures {
         .into_iter()
         .chain(measured(runs))
         .chain([
-            ("problems", text(|one| &one.8)),
+            ("problems", text(|one| &one.9)),
             (
                 "interrupted",
-                Column::Bool(known.iter().map(|one| Some(one.9)).collect()),
+                Column::Bool(known.iter().map(|one| Some(one.10)).collect()),
             ),
         ]);
         let path_of = [key, ("queue", text(|one| &one.5))]

@@ -32,7 +32,7 @@ def throughput_over_time(view: View, window_s: float = 1.0) -> tuple[Floats, Flo
         times, volumes = columns["t_us"][mine] / 1e6, columns["bytes_delivered"][mine]
         if not times.size:
             continue
-        index = np.searchsorted(times, edges + 1e-6, side="right") - 1
+        index = np.searchsorted(times, edges + view.late_s, side="right") - 1
         at_edges = np.where(index >= 0, volumes[np.maximum(index, 0)], 0.0)
         rates[flow] = 8 * np.diff(at_edges) / window_s
     return edges[1:], rates

@@ -14,6 +14,9 @@ from fullpipe.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Columns = dict[str, npt.NDArray[Any]]
+#: A kernel's samples are taken a little after the time that they are of: 6 us, or 0.2 ms where
+#: many flows are asked in turn.
+MOST_LATE_S = 1e-3
 
 
 class View:
@@ -27,6 +30,9 @@ class View:
         self.recording = recording
         self.plan: dict[str, Any] = recording.metadata.get("plan", {})
         warmup_s = recording.metadata.get("warmup_ns", 0) / 1e9
+        interval_s = self.plan.get("sample_interval_ns", 0) / 1e9
+        #: How much later than a time its samples may be.
+        self.late_s = max(1e-6, min(MOST_LATE_S, interval_s / 2))
         self.start_s = warmup_s if start_s is None else start_s
         self.end_s = self._last_s() if end_s is None else min(end_s, self._last_s())
 
@@ -55,7 +61,8 @@ class View:
     def samples(self, table: str) -> Columns:
         """A table's rows within the window, its start excluded (a sample ends an interval)."""
         columns = self._all(table)
-        keep = self._within(columns["t_us"])
+        # Pings have times of their own, and are not of any other.
+        keep = self._within(columns["t_us"], 1e-9 if table == "ping_samples" else self.late_s)
         return {name: values[keep] for name, values in columns.items()}
 
     def flow_samples(self, flow_id: int) -> Columns:
@@ -63,12 +70,12 @@ class View:
         columns = self._by_flow.get(float(flow_id), {})
         if not columns:
             return {name: values[:0] for name, values in self._all("flow_samples").items()}
-        keep = self._within(columns["t_us"])
+        keep = self._within(columns["t_us"], self.late_s)
         return {name: values[keep] for name, values in columns.items()}
 
-    def _within(self, t_us: Floats) -> npt.NDArray[np.bool_]:
+    def _within(self, t_us: Floats, late_s: float) -> npt.NDArray[np.bool_]:
         seconds = t_us / 1e6
-        return np.asarray((seconds > self.start_s + 1e-9) & (seconds <= self.end_s + 1e-9))
+        return np.asarray((seconds > self.start_s + late_s) & (seconds <= self.end_s + late_s))
 
     @cached_property
     def _by_flow(self) -> dict[float, Columns]:
@@ -91,7 +98,7 @@ class View:
         columns = self._by_flow.get(float(flow_id), {})
         if not columns:
             return 0.0
-        values = columns[name][columns["t_us"] <= at_s * 1e6 + 1]
+        values = columns[name][columns["t_us"] / 1e6 <= at_s + self.late_s]
         return float(values[-1]) if values.size else 0.0
 
     def queue(self, name: str = "forward") -> Columns:
@@ -103,7 +110,7 @@ class View:
     def queue_counter(self, queue: str, name: str, at_s: float) -> float:
         """A queue's counter at a time, as `counter`."""
         columns = self._all("queue_samples")
-        keep = (columns["queue"] == queue) & (columns["t_us"] <= at_s * 1e6 + 1)
+        keep = (columns["queue"] == queue) & (columns["t_us"] / 1e6 <= at_s + self.late_s)
         values = columns[name][keep]
         return float(values[-1]) if values.size else 0.0
 

@@ -35,6 +35,7 @@ class Facts(NamedTuple):
     queue: str
     rate_bps: float | None
     rtt_ns: int
+    sample_interval_ns: int
     problems: str = ""
     interrupted: bool = False
 
@@ -44,7 +45,10 @@ def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_n
     path = plan["path"]
     queue, rate_bps = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
     rtt_ns = path["forward_delay_ns"] + path["reverse_delay_ns"]
-    return Facts(key, seed, engine, warmup_ns, plan["duration_ns"], queue, rate_bps, rtt_ns)
+    times_ns = (warmup_ns, plan["duration_ns"])
+    return Facts(
+        key, seed, engine, *times_ns, queue, rate_bps, rtt_ns, plan["sample_interval_ns"]
+    )  # fmt: skip
 
 
 def version_of(plan: Mapping[str, Any], queue: str) -> int:
