@@ -29,12 +29,30 @@ const MAX_SHIFT: u32 = 14;
 const NS_PER_US: u64 = 1000;
 const NS_PER_MS: u64 = 1_000_000;
 
+/// No time at which an RTT will have passed, and no timestamp.
+const NEVER_NS: u64 = u64::MAX;
+const NO_ECHO_NS: u64 = u64::MAX - NS_PER_MS;
+
 /// Packets in one of the kernel's buffers.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     start: u32,
     end: u32,
     pages: u64,
+}
+
+impl Waiting {
+    /// In no buffer.
+    const NOTHING: Self = Self {
+        start: 0,
+        end: 0,
+        pages: 0,
+    };
+
+    #[inline]
+    fn is_nothing(self) -> bool {
+        self.pages == 0
+    }
 }
 
 /// What an ACK says of the window.
@@ -58,7 +76,9 @@ pub(crate) struct ReceiveBuffer {
     full_ratio: u64,
     /// sk_rmem_alloc.
     memory_bytes: u64,
-    /// What has come in order and is not read, and what lies beyond a hole; both ascending.
+    /// What has come in order and is not read: the last buffer, which is mostly the only one, and those
+    /// before it. Then what lies beyond a hole. Both lists ascend.
+    last: Waiting,
     unread: Vec<Waiting>,
     beyond: Vec<Waiting>,
     /// One past the last packet that was read (copied_seq).
@@ -66,18 +86,21 @@ pub(crate) struct ReceiveBuffer {
     /// How far the window may grow, and has grown (window_clamp, rcv_ssthresh).
     clamp_bytes: u64,
     threshold_bytes: u64,
-    shift: u32,
+    /// What the window's shift does not tell of it.
+    rest_mask: u64,
     /// What was offered last (rcv_wnd), to whom all below this packet had come (rcv_wup).
     offered_bytes: u64,
     offered_at: u32,
-    /// The last timestamp of its own that came back (rcv_rtt_last_tsecr); at first none.
-    echoed_ms: u64,
+    /// When the millisecond began that its last timestamp which came back tells (rcv_rtt_last_tsecr).
+    echoed_ns: u64,
     /// Eight times the RTT (rcv_rtt_est).
     rtt_us8: u64,
     /// What an RTT brought, and since when and which packet the next one is counted (rcvq_space).
     space_bytes: u64,
     space_from: u32,
     space_since_us: u64,
+    /// When that RTT will have passed.
+    adjusts_at_ns: u64,
 }
 
 impl ReceiveBuffer {
@@ -96,6 +119,7 @@ impl ReceiveBuffer {
         let space_bytes = INITIAL_BYTES * INITIAL_RATIO / RATIO_UNIT;
         let clamp_bytes = space_bytes - advertised_bytes.min(space_bytes / 2);
         let offered_bytes = space_bytes / mss_bytes * mss_bytes;
+        let shift = (most_bytes.max(LEAST_MOST_BYTES).ilog2() - 15).min(MAX_SHIFT);
         Self {
             mss_bytes,
             rules: config.rules,
@@ -105,25 +129,28 @@ impl ReceiveBuffer {
             ratio: INITIAL_RATIO,
             full_ratio,
             memory_bytes: 0,
+            last: Waiting::NOTHING,
             unread: Vec::new(),
             beyond: Vec::new(),
             read_next: 0,
             clamp_bytes,
             threshold_bytes: clamp_bytes,
-            shift: (most_bytes.max(LEAST_MOST_BYTES).ilog2() - 15).min(MAX_SHIFT),
+            rest_mask: (1 << shift) - 1,
             offered_bytes: config.window_bytes.unwrap_or(offered_bytes),
             offered_at: 0,
-            echoed_ms: u64::MAX,
+            echoed_ns: NO_ECHO_NS,
             rtt_us8: 0,
             space_bytes: (10 * advertised_bytes).min(clamp_bytes),
             space_from: 0,
             space_since_us: 0,
+            adjusts_at_ns: NEVER_NS,
         }
     }
 
     /// The handshake is done: what comes is counted from now on.
     pub(crate) fn establish(&mut self, now_ns: u64) {
         self.space_since_us = now_ns / NS_PER_US;
+        self.await_rtt();
     }
 
     /// The window that was offered last.
@@ -142,12 +169,17 @@ impl ReceiveBuffer {
     }
 
     /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
+    #[inline]
     pub(crate) fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
-        let echo_ms = data.echo_ns / NS_PER_MS;
-        if data.echo_ns == 0 || echo_ms == self.echoed_ms {
-            return;
+        if data.echo_ns.wrapping_sub(self.echoed_ns) >= NS_PER_MS && data.echo_ns != 0 {
+            self.take_echo(now_ns, data);
         }
-        self.echoed_ms = echo_ms;
+    }
+
+    #[inline(never)] // once a millisecond at most
+    fn take_echo(&mut self, now_ns: u64, data: &Data) {
+        let echo_ms = data.echo_ns / NS_PER_MS;
+        self.echoed_ns = echo_ms * NS_PER_MS;
         if u64::from(data.payload_bytes) < self.mss_bytes {
             return;
         }
@@ -167,6 +199,15 @@ impl ReceiveBuffer {
             _ if is_less => 8 * sample_us,
             smoothed => smoothed - smoothed / 8 + sample_us,
         };
+        self.await_rtt();
+    }
+
+    /// What is counted for an RTT is looked at when that has passed; not before one is measured.
+    fn await_rtt(&mut self) {
+        self.adjusts_at_ns = match self.rtt_us8 {
+            0 => NEVER_NS,
+            rtt_us8 => (self.space_since_us + rtt_us8 / 8) * NS_PER_US,
+        };
     }
 
     /// Takes in the packet that was expected; true: the window grows.
@@ -176,16 +217,9 @@ impl ReceiveBuffer {
             return false;
         }
         let packet = self.waiting(data.number);
-        match self.unread.last_mut() {
-            Some(tail) if tail.pages + packet.pages <= MAX_PAGES => {
-                tail.end = packet.end;
-                tail.pages += packet.pages;
-                self.memory_bytes += self.mss_bytes;
-            }
-            _ => {
-                self.unread.push(packet);
-                self.memory_bytes += self.mss_bytes + OVERHEAD_BYTES;
-            }
+        self.memory_bytes += self.mss_bytes;
+        if !self.joins_last(packet) {
+            self.memory_bytes += OVERHEAD_BYTES;
         }
         self.grow(data.payload_bytes)
     }
@@ -217,16 +251,30 @@ impl ReceiveBuffer {
     #[inline(never)]
     pub(crate) fn join(&mut self, next: u32) {
         let count = self.beyond.partition_point(|one| one.start < next);
-        for follower in self.beyond.drain(..count) {
-            match self.unread.last_mut() {
-                Some(tail) if tail.pages + follower.pages <= MAX_PAGES => {
-                    tail.end = follower.end;
-                    tail.pages += follower.pages;
-                    self.memory_bytes -= OVERHEAD_BYTES;
-                }
-                _ => self.unread.push(follower),
+        for at in 0..count {
+            if self.joins_last(self.beyond[at]) {
+                self.memory_bytes -= OVERHEAD_BYTES;
             }
         }
+        self.beyond.drain(..count);
+    }
+
+    /// What is next in order goes into the last buffer, or is the last one from now on: false
+    /// (tcp_try_coalesce()).
+    #[inline]
+    fn joins_last(&mut self, next: Waiting) -> bool {
+        if self.last.is_nothing() {
+            self.last = next;
+            return false;
+        }
+        if self.last.pages + next.pages > MAX_PAGES {
+            self.unread.push(self.last);
+            self.last = next;
+            return false;
+        }
+        self.last.end = next.end;
+        self.last.pages += next.pages;
+        true
     }
 
     /// The application reads all that has come in order.
@@ -236,14 +284,31 @@ impl ReceiveBuffer {
             self.read_next = next;
             return;
         }
+        if !self.unread.is_empty() {
+            self.read_earlier(now_ns, next);
+        }
+        if !self.last.is_nothing() {
+            self.read_one(self.last, now_ns, next);
+            self.last = Waiting::NOTHING;
+        }
+    }
+
+    #[inline(never)] // who reads at once finds one buffer
+    fn read_earlier(&mut self, now_ns: u64, next: u32) {
         for at in 0..self.unread.len() {
-            let read = self.unread[at];
-            self.read_next = read.end;
-            self.adjust(now_ns, next);
-            let bytes = u64::from(read.end - read.start) * self.mss_bytes;
-            self.memory_bytes -= bytes + OVERHEAD_BYTES;
+            self.read_one(self.unread[at], now_ns, next);
         }
         self.unread.clear();
+    }
+
+    #[inline]
+    fn read_one(&mut self, buffer: Waiting, now_ns: u64, next: u32) {
+        self.read_next = buffer.end;
+        if now_ns >= self.adjusts_at_ns {
+            self.adjust(now_ns, next);
+        }
+        let bytes = u64::from(buffer.end - buffer.start) * self.mss_bytes;
+        self.memory_bytes -= bytes + OVERHEAD_BYTES;
     }
 
     /// What the ACK of all below `next` offers: never less than was offered (tcp_select_window()).
@@ -257,37 +322,42 @@ impl ReceiveBuffer {
         }
         let used_bytes = u64::from(next - self.offered_at) * self.mss_bytes;
         let left_bytes = self.offered_bytes.saturating_sub(used_bytes);
-        let window_bytes = self.may_offer_bytes().max(left_bytes);
-        self.offered_bytes = window_bytes.next_multiple_of(1 << self.shift);
+        let new = self.may_offer();
+        self.offered_bytes = self.rounded_up(new.window_bytes.max(left_bytes));
         self.offered_at = next;
         Offer {
             window_bytes: self.offered_bytes,
-            is_short: self.is_short(),
+            is_short: new.is_short,
         }
     }
 
     /// As much might be offered as was last, though nobody has read what came since.
+    #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.may_offer_bytes() >= self.offered_bytes
+        self.rounded_up(self.may_offer().window_bytes) >= self.offered_bytes
     }
 
-    /// __tcp_select_window().
+    /// __tcp_select_window(), of which the window is still to be rounded up.
     #[inline]
-    fn may_offer_bytes(&self) -> u64 {
+    fn may_offer(&self) -> Offer {
         let mut free_bytes = self.free_bytes();
-        if self.is_short() {
-            free_bytes = free_bytes >> self.shift << self.shift;
+        let is_short = free_bytes < self.clamp_bytes / 2;
+        if is_short {
+            free_bytes &= !self.rest_mask;
             if free_bytes < self.clamp_bytes / 16 || free_bytes < self.mss_bytes {
-                return 0;
+                free_bytes = 0;
             }
         }
-        let window_bytes = free_bytes.min(self.threshold_bytes);
-        window_bytes.next_multiple_of(1 << self.shift)
+        Offer {
+            window_bytes: free_bytes.min(self.threshold_bytes),
+            is_short,
+        }
     }
 
+    /// To what the window's shift can tell.
     #[inline]
-    fn is_short(&self) -> bool {
-        self.free_bytes() < self.clamp_bytes / 2
+    fn rounded_up(&self, bytes: u64) -> u64 {
+        (bytes + self.rest_mask) & !self.rest_mask
     }
 
     fn waiting(&self, number: u32) -> Waiting {
@@ -338,12 +408,8 @@ impl ReceiveBuffer {
     /// and more while that grows, so that the window never stops a sender in slow start. It is asked
     /// after each buffer that is read: of what a filled hole lets be read at once only the first counts
     /// for this RTT, the others for the next.
-    #[inline]
+    #[inline(never)]
     fn adjust(&mut self, now_ns: u64, next: u32) {
-        let now_us = now_ns / NS_PER_US;
-        if self.rtt_us8 == 0 || now_us - self.space_since_us < self.rtt_us8 / 8 {
-            return;
-        }
         let mut copied = u64::from(self.read_next - self.space_from) * self.mss_bytes;
         if self.rules.subtracts_unread() {
             copied = copied.saturating_sub(u64::from(next - self.read_next) * self.mss_bytes);
@@ -353,7 +419,8 @@ impl ReceiveBuffer {
             self.space_bytes = copied;
         }
         self.space_from = self.read_next;
-        self.space_since_us = now_us;
+        self.space_since_us = now_ns / NS_PER_US;
+        self.await_rtt();
     }
 
     fn enlarge(&mut self, copied_bytes: u64) {
