@@ -29,12 +29,13 @@ const MAX_SHIFT: u32 = 14;
 const NS_PER_US: u64 = 1000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// No time at which an RTT will have passed, and no timestamp.
+/// No RTT is measured that could pass.
 const NEVER_NS: u64 = u64::MAX;
+/// No timestamp has come back: later than any by more than a millisecond.
 const NO_ECHO_NS: u64 = u64::MAX - NS_PER_MS;
 
 /// Packets in one of the kernel's buffers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     start: u32,
     end: u32,
@@ -42,13 +43,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// In no buffer.
-    const NOTHING: Self = Self {
-        start: 0,
-        end: 0,
-        pages: 0,
-    };
-
+    /// There is no such buffer.
     #[inline]
     fn is_nothing(self) -> bool {
         self.pages == 0
@@ -129,7 +124,7 @@ impl ReceiveBuffer {
             ratio: INITIAL_RATIO,
             full_ratio,
             memory_bytes: 0,
-            last: Waiting::NOTHING,
+            last: Waiting::default(),
             unread: Vec::new(),
             beyond: Vec::new(),
             read_next: 0,
@@ -217,10 +212,10 @@ impl ReceiveBuffer {
             return false;
         }
         let packet = self.waiting(data.number);
-        self.memory_bytes += self.mss_bytes;
-        if !self.joins_last(packet) {
-            self.memory_bytes += OVERHEAD_BYTES;
-        }
+        self.memory_bytes += match self.joins_last(packet) {
+            true => self.mss_bytes,
+            false => self.mss_bytes + OVERHEAD_BYTES,
+        };
         self.grow(data.payload_bytes)
     }
 
@@ -289,7 +284,7 @@ impl ReceiveBuffer {
         }
         if !self.last.is_nothing() {
             self.read_one(self.last, now_ns, next);
-            self.last = Waiting::NOTHING;
+            self.last.pages = 0;
         }
     }
 
@@ -338,7 +333,7 @@ impl ReceiveBuffer {
     }
 
     /// __tcp_select_window(), of which the window is still to be rounded up.
-    #[inline]
+    #[inline(always)] // asked twice for most ACKs
     fn may_offer(&self) -> Offer {
         let mut free_bytes = self.free_bytes();
         let is_short = free_bytes < self.clamp_bytes / 2;
@@ -362,11 +357,11 @@ impl ReceiveBuffer {
 
     fn waiting(&self, number: u32) -> Waiting {
         let first_byte = u64::from(number) * self.mss_bytes;
-        let last_byte = first_byte + self.mss_bytes - 1;
+        let last_byte = first_byte % PAGE_BYTES + self.mss_bytes - 1;
         Waiting {
             start: number,
             end: number + 1,
-            pages: last_byte / PAGE_BYTES - first_byte / PAGE_BYTES + 1,
+            pages: last_byte / PAGE_BYTES + 1,
         }
     }
 
