@@ -5,4 +5,5 @@ contest (docs/agreement.md, "What the machine's hosts take")."""
 #: the other, as over a link of the sender's own.
 WORK = {
     "packet_cost": "3500ns", "send_cost": "4us", "ack_cost": "10us", "access_rate": "3500mbit",
+    "handshake_cost": "20us",
 }  # fmt: skip

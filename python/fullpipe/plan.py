@@ -177,8 +177,10 @@ def host(scenario: Scenario) -> dict[str, Any]:
             **({"tcp": host.tcp} if host.tcp != "6.18" else {}),
             **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
             **({"work": {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}
-                | ({"send_ns": host.send_cost} if host.send_cost else {})}
-               if host.packet_cost or host.ack_cost or host.send_cost else {}),
+                | ({"send_ns": host.send_cost} if host.send_cost else {})
+                | ({"handshake_ns": host.handshake_cost} if host.handshake_cost else {})}
+               if host.packet_cost or host.ack_cost or host.send_cost or host.handshake_cost
+               else {}),
             **({"reader_pauses": {"every_ns": host.reader_pause_every, "for_ns": host.reader_pause}}
                if host.reader_pause else {}),
         },

@@ -50,6 +50,7 @@ ENGINES: dict[str, str] = {
     "host.packet_cost": "sim; vm, live: 0",
     "host.ack_cost": "sim; vm, live: 0",
     "host.send_cost": "sim; vm, live: 0",
+    "host.handshake_cost": "sim; vm, live: 0",
     "host.reader_pause": "sim; vm, live: 0",
     "host.reader_pause_every": "sim",
 }

@@ -442,6 +442,9 @@ class Host(Part):
         0, le=10**9, description="work of a sending host for each packet of a burst, none of which "
         "leaves before all are made"
     )  # fmt: skip
+    handshake_cost: Time = Field(
+        0, le=10**9, description="work for a packet of a handshake, of the host that it reaches"
+    )
     reader_pause: Time = Field(
         0, description="other processes keep those who read from the processor for so long each "
         "time: what nobody has read is not acknowledged; 0: never"

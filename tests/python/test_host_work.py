@@ -72,6 +72,20 @@ def test_a_burst_leaves_when_all_of_it_is_made(tmp_path: Path) -> None:
     assert done_us[0] - done_us[1] == pytest.approx(10 * 100, abs=2)
 
 
+def test_a_connection_opens_later_where_its_handshake_is_work(tmp_path: Path) -> None:
+    document = {
+        "duration": "1s", "path": {"rate": "100mbit", "rtt": "10ms", "buffer": "1MB"},
+        "host": {"handshake_cost": "2ms"}, "flow": [{"cc": "cubic", "amount": "1448B"}],
+    }  # fmt: skip
+    done_us = [
+        run_scenario(make_scenario(one), "", [tmp_path / name]).recordings[0].table("flows")
+        .column("completion_us")[0].as_py()
+        for name, one in (("busy", document), ("free", {**document, "host": {}}))
+    ]  # fmt: skip
+    # SYN and SYN-ACK; the ACK of that is handled before the data behind it.
+    assert done_us[0] - done_us[1] == pytest.approx(3 * 2000, abs=150)
+
+
 def test_what_fq_holds_back_is_made_when_it_lets_it_go(tmp_path: Path) -> None:
     document = {
         "duration": "4s", "path": {"rate": "100mbit", "rtt": "50ms", "buffer": "8bdp"},
@@ -103,6 +117,8 @@ def test_hosts_cost_nothing_unless_told_and_a_cost_is_a_time() -> None:
     assert told["host"]["work"] == {"packet_ns": 0, "ack_ns": 500}
     sends = resolve(make_scenario({**document, "host": {"send_cost": "2us"}}))
     assert sends["host"]["work"] == {"packet_ns": 0, "ack_ns": 0, "send_ns": 2000}
+    opens = resolve(make_scenario({**document, "host": {"handshake_cost": "20us"}}))
+    assert opens["host"]["work"] == {"packet_ns": 0, "ack_ns": 0, "handshake_ns": 20_000}
     for wrong in ("-1us", "2s", "fast"):
         with pytest.raises(UserError, match="packet_cost"):
             make_scenario({**document, "host": {"packet_cost": wrong}})

@@ -39,8 +39,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     }
     if host.work.is_some() {
         return bad(
-            "host.packet_cost, host.ack_cost, host.send_cost: a kernel's work costs what it costs; \
-             for engine sim"
+            "host.packet_cost, host.ack_cost, host.send_cost, host.handshake_cost: a kernel's work \
+             costs what it costs; for engine sim"
                 .into(),
         );
     }

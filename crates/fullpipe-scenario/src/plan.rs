@@ -534,6 +534,9 @@ pub struct HostWork {
     /// Each packet of a burst, for the host that sends it: none leaves before all are made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub send_ns: u64,
+    /// A packet of a handshake, for the host that it reaches.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub handshake_ns: u64,
 }
 
 /// Other processes have the processor again and again, and those who read do not.

@@ -59,7 +59,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The handshake's packets are handled at once: hosts take no time for them.
+    /// A packet of the handshake leaves its host.
     pub(crate) fn send_opening(&mut self, flow: usize, way: Way, opening: Opening) {
         self.note_opening(flow, way, &opening, true);
         self.send_control(flow, way, Body::Opening(opening));
