@@ -30,7 +30,7 @@ import random
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +39,13 @@ from typing import Any
 import numpy as np
 import tomli_w
 from machine import WORK
+from phases import phase
 
 from fullpipe.engines.runner import run_scenario
 from fullpipe.experiments.catalogue import default_folder, load_entry
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.grid import Cell, cells_of
 from fullpipe.experiments.measure import measure
-from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
 from fullpipe.statistics.distributions import Equality, equality, rejected
 
@@ -57,8 +57,6 @@ PERMUTATIONS = 9999
 #: hosts, which was measured apart from any cell (docs/agreement.md). Of what a packet costs its
 #: receiver half is the router's, so that a burst's reach the queue 3.5 us apart.
 MACHINE = {"cc_facts": "stock", **WORK}
-#: What a packet of the bottleneck's takes on the wire, bytes.
-WIRE_BYTES = 1514
 #: Of a duration that was asked for, what is left out.
 WARMUP = 1 / 3
 DRAW_SEED = 13
@@ -137,20 +135,6 @@ def run(options: argparse.Namespace) -> None:
         for number, _ in enumerate(pool.map(one, jobs), 1):
             print(f"\r{number} of {len(jobs)} runs", end="", file=sys.stderr)
     print(file=sys.stderr)
-
-
-def phase(document: Mapping[str, Any], drawn_by: str) -> dict[str, str]:
-    """Keys of a run's path: a round trip up to one packet's time longer than the cell's, with the
-    cell's buffer in bytes. Where ACKs that come a round trip after a departure fall between
-    departures decides who finds a full queue (Floyd and Jacobson, "On traffic phase effects in
-    packet-switched gateways", 1992), and no two engines, as no two networks, agree to the
-    microsecond."""
-    path = resolve(make_scenario(dict(document)))["path"]
-    packet_ns = 8 * WIRE_BYTES * 10**9 / path["rate_bps"]
-    more_ns = random.Random(drawn_by).uniform(0, packet_ns)
-    rtt_us = round((path["forward_delay_ns"] + path["reverse_delay_ns"] + more_ns) / 1000)
-    limit = path["qdisc"]["limit_bytes"]
-    return {"rtt": f"{rtt_us}us"} | ({"buffer": f"{limit}B"} if limit else {})
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from inside import CENTRAL, LEAST_RUNS, Place, place
 from machine import WORK
+from phases import phase
 from runs import recordings
 from trace_figures import draw_pair
 from traces import FOLDERS, Trace, load
@@ -305,13 +306,16 @@ def main() -> None:
     extra |= {"kernel": options.kernel} if options.kernel else {}
     compared, missed = list[tuple[Trace, Sequence[Line], Place | None]](), 0
     for trace in traces:
-        # Nothing but the starts differs between seeds before the first loss.
+        # Nothing but starts and phases differs between seeds before the first loss.
         spread = {"start_spread": "5ms"} if seeds > 1 else {}
         host = dict(trace.document["host"])
         if options.engine == "sim":
             host |= {"tcp": options.tcp or OWN_TCP[trace.version]} | ({} if options.idle else BUSY)
+        document = {**trace.document, **spread, "host": host}
         documents = [
-            {**trace.document, **spread, "host": host, "seed": seed} for seed in range(1, seeds + 1)
+            {**document, "seed": seed, "path": document["path"] | of_phase}
+            for seed in range(1, seeds + 1)
+            for of_phase in [phase(document, f"{trace.key} {seed}") if seeds > 1 else {}]
         ]
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
