@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from inside import CENTRAL, LEAST_RUNS, Place, place
@@ -274,6 +275,18 @@ def _cell(line: Line) -> str:
     return f"{whose}{pair} ({_difference(line)}{seeds}){mark}"
 
 
+def repeated(document: dict[str, Any], key: str, seeds: int) -> list[dict[str, Any]]:
+    """The runs of a trace's path with so many seeds: one as it is, or several, each with starts and
+    a phase of its own, as nothing else differs between seeds before the first loss."""
+    if seeds == 1:
+        return [{**document, "seed": 1}]
+    document = {**document, "start_spread": "5ms"}
+    return [
+        {**document, "seed": seed, "path": document["path"] | phase(document, f"{key} {seed}")}
+        for seed in range(1, seeds + 1)
+    ]
+
+
 def main() -> None:
     """Runs the traces' paths and prints the comparison."""
     parser = argparse.ArgumentParser(
@@ -306,17 +319,10 @@ def main() -> None:
     extra |= {"kernel": options.kernel} if options.kernel else {}
     compared, missed = list[tuple[Trace, Sequence[Line], Place | None]](), 0
     for trace in traces:
-        # Nothing but starts and phases differs between seeds before the first loss.
-        spread = {"start_spread": "5ms"} if seeds > 1 else {}
         host = dict(trace.document["host"])
         if options.engine == "sim":
             host |= {"tcp": options.tcp or OWN_TCP[trace.version]} | ({} if options.idle else BUSY)
-        document = {**trace.document, **spread, "host": host}
-        documents = [
-            {**document, "seed": seed, "path": document["path"] | of_phase}
-            for seed in range(1, seeds + 1)
-            for of_phase in [phase(document, f"{trace.key} {seed}") if seeds > 1 else {}]
-        ]
+        documents = repeated({**trace.document, "host": host}, trace.key, seeds)
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)

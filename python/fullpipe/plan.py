@@ -17,7 +17,7 @@ from fullpipe.cc_sets import Choice, choose
 from fullpipe.damage import resolve_damage
 from fullpipe.errors import UserError
 from fullpipe.qdiscs import resolve_qdisc
-from fullpipe.scenario import EcnChoice, Flow, Link, LinkWay, Path, Scenario
+from fullpipe.scenario import EcnChoice, Flow, Host, Link, LinkWay, Path, Scenario
 from fullpipe.traffic.options import resolve_source
 from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
 
@@ -176,15 +176,20 @@ def host(scenario: Scenario) -> dict[str, Any]:
             "arp": host.arp,
             **({"tcp": host.tcp} if host.tcp != "6.18" else {}),
             **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
-            **({"work": {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}
-                | ({"send_ns": host.send_cost} if host.send_cost else {})
-                | ({"handshake_ns": host.handshake_cost} if host.handshake_cost else {})}
-               if host.packet_cost or host.ack_cost or host.send_cost or host.handshake_cost
-               else {}),
+            **({"work": work} if (work := _work(host)) else {}),
             **({"reader_pauses": {"every_ns": host.reader_pause_every, "for_ns": host.reader_pause}}
                if host.reader_pause else {}),
         },
     }  # fmt: skip
+
+
+def _work(host: Host) -> dict[str, int]:
+    """What packets cost the hosts, those that are rare only where they cost something; empty where
+    none does."""
+    rarer = {"send_ns": host.send_cost, "handshake_ns": host.handshake_cost}
+    costs = {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}
+    costs |= {name: cost_ns for name, cost_ns in rarer.items() if cost_ns}
+    return costs if any(costs.values()) else {}
 
 
 def _delays_of_path(path: Path) -> dict[str, int]:

@@ -57,33 +57,30 @@ def test_flows_to_one_host_share_its_processor_and_flows_to_two_do_not(tmp_path:
     assert sum(goodputs_mbps(tmp_path / "two", host, *apart)) > 90
 
 
+def later_us(folder: Path, path: dict[str, Any], host: dict[str, Any], packets: int) -> int:
+    """How much later a flow of so many packets is done over such hosts than over idle ones."""
+    done_us = []
+    for name, given in (("busy", host), ("idle", {})):
+        scenario = make_scenario({
+            "duration": "1s", "path": path, "host": given,
+            "flow": [{"cc": "cubic", "amount": f"{packets * 1448}B"}],
+        })  # fmt: skip
+        recording = run_scenario(scenario, "", [folder / name]).recordings[0]
+        done_us.append(recording.table("flows").column("completion_us")[0].as_py())
+    return int(done_us[0] - done_us[1])
+
+
 def test_a_burst_leaves_when_all_of_it_is_made(tmp_path: Path) -> None:
     # Ten packets, which take the path a microsecond.
-    document = {
-        "duration": "1s", "path": {"rate": "100gbit", "rtt": "10ms", "buffer": "1MB"},
-        "host": {"send_cost": "100us"}, "flow": [{"cc": "cubic", "amount": f"{10 * 1448}B"}],
-    }  # fmt: skip
-    free = {**document, "host": {}}
-    done_us = [
-        run_scenario(make_scenario(one), "", [tmp_path / name]).recordings[0].table("flows")
-        .column("completion_us")[0].as_py()
-        for name, one in (("busy", document), ("free", free))
-    ]  # fmt: skip
-    assert done_us[0] - done_us[1] == pytest.approx(10 * 100, abs=2)
+    path = {"rate": "100gbit", "rtt": "10ms", "buffer": "1MB"}
+    assert later_us(tmp_path, path, {"send_cost": "100us"}, 10) == pytest.approx(10 * 100, abs=2)
 
 
 def test_a_connection_opens_later_where_its_handshake_is_work(tmp_path: Path) -> None:
-    document = {
-        "duration": "1s", "path": {"rate": "100mbit", "rtt": "10ms", "buffer": "1MB"},
-        "host": {"handshake_cost": "2ms"}, "flow": [{"cc": "cubic", "amount": "1448B"}],
-    }  # fmt: skip
-    done_us = [
-        run_scenario(make_scenario(one), "", [tmp_path / name]).recordings[0].table("flows")
-        .column("completion_us")[0].as_py()
-        for name, one in (("busy", document), ("free", {**document, "host": {}}))
-    ]  # fmt: skip
+    path = {"rate": "100mbit", "rtt": "10ms", "buffer": "1MB"}
     # SYN and SYN-ACK; the ACK of that is handled before the data behind it.
-    assert done_us[0] - done_us[1] == pytest.approx(3 * 2000, abs=150)
+    late_us = later_us(tmp_path, path, {"handshake_cost": "2ms"}, 1)
+    assert late_us == pytest.approx(3 * 2000, abs=150)
 
 
 def test_what_fq_holds_back_is_made_when_it_lets_it_go(tmp_path: Path) -> None:

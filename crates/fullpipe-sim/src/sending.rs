@@ -113,18 +113,19 @@ impl Simulation<'_> {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
         let is_fq = self.plan.host.pacing == Pacing::Fq;
-        if !is_fq && access_bps == 0 && !self.sending_costs() {
+        let sending_costs = self.sending_costs();
+        if !is_fq && access_bps == 0 && !sending_costs {
             self.enter_all(flow, outgoing);
             return false;
         }
         let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
         let packets = outgoing.drain(..).flat_map(|run| {
-            let unmade = std::iter::once(run.count).chain(std::iter::repeat(0));
-            unmade.zip(run.packets())
+            let unmade = if sending_costs { run.count } else { 0 };
+            let of_each = std::iter::once(unmade).chain(std::iter::repeat(0));
+            of_each.zip(run.packets())
         });
-        let (sending_costs, mut ready_ns) = (self.sending_costs(), self.now_ns);
-        for (unmade, data) in packets {
-            let mut unmade = if sending_costs { unmade } else { 0 };
+        let mut ready_ns = self.now_ns;
+        for (mut unmade, data) in packets {
             // What fq holds back is made when it lets it go (validate_xmit_skb()).
             if unmade > 0 && data.departs_ns <= self.now_ns {
                 ready_ns = self.makes_burst(owner, way, unmade);

@@ -114,17 +114,15 @@ impl Simulation<'_> {
             .is_some_and(|work| work.send_ns > 0)
     }
 
-    /// The host at which this way of an owner begins makes a burst; when it is done with all of it.
+    /// The host at which this way of an owner begins makes a burst, which costs it something; when it
+    /// is done with all of it.
     pub(crate) fn makes_burst(&mut self, owner: usize, way: Way, packets: u32) -> u64 {
         let now_ns = self.now_ns;
         let index = self.labels[owner].end(way.back());
-        match &mut self.processors {
-            Some(processors) if processors.costs.send_ns > 0 => {
-                let cost_ns = processors.costs.send_ns * u64::from(packets);
-                processors.of(index).take(now_ns, cost_ns)
-            }
-            _ => now_ns,
-        }
+        self.processors.as_mut().map_or(now_ns, |processors| {
+            let cost_ns = processors.costs.send_ns * u64::from(packets);
+            processors.of(index).take(now_ns, cost_ns)
+        })
     }
 
     /// The host that packets of an owner reach on this way makes an ACK.

@@ -416,8 +416,7 @@ impl Receiver {
             .first()
             .is_some_and(|block| block.start == self.next)
         {
-            let filled = self.beyond.remove(0);
-            self.next = filled.end;
+            self.next = self.beyond.remove(0).end;
             // RFC 5681 section 4.2: an ACK that fills the last hole goes at once.
             self.urgent = self.beyond.is_empty();
         }
@@ -550,12 +549,18 @@ impl Receiver {
     /// that acknowledged.
     #[inline]
     fn read(&mut self, now_ns: u64) -> bool {
-        let waits = (self.next - self.buffer.read_next()) * self.config.mss_bytes;
-        if waits < self.config.low_water_bytes || !self.is_read() {
+        if !self.waits_enough() || !self.is_read() {
             return false;
         }
         self.buffer.read(now_ns, self.next);
         self.is_ack_left()
+    }
+
+    /// What waits in order is enough for the application to read it.
+    #[inline]
+    fn waits_enough(&self) -> bool {
+        let waits = (self.next - self.buffer.read_next()) * self.config.mss_bytes;
+        waits >= self.config.low_water_bytes
     }
 
     /// __tcp_cleanup_rbuf(): more than a packet is not acknowledged, or one with PSH was the last.
@@ -600,10 +605,9 @@ impl Receiver {
     /// the ACK is left to who reads.
     #[inline]
     fn has_room(&self) -> bool {
-        let waits = (self.next - self.buffer.read_next()) * self.config.mss_bytes;
         match self.config.window_bytes {
             Some(_) => self.is_read(),
-            None => waits < self.config.low_water_bytes || self.buffer.has_room(),
+            None => !self.waits_enough() || self.buffer.has_room(),
         }
     }
 

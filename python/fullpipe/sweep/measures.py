@@ -45,9 +45,9 @@ def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_n
     path = plan["path"]
     queue, rate_bps = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
     rtt_ns = path["forward_delay_ns"] + path["reverse_delay_ns"]
-    times_ns = (warmup_ns, plan["duration_ns"])
     return Facts(
-        key, seed, engine, *times_ns, queue, rate_bps, rtt_ns, plan["sample_interval_ns"]
+        key, seed, engine, warmup_ns, plan["duration_ns"], queue, rate_bps, rtt_ns,
+        plan["sample_interval_ns"],
     )  # fmt: skip
 
 
