@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 from inside import CENTRAL, LEAST_RUNS, Place, place
 from machine import WORK
-from phases import phase
 from runs import recordings
 from trace_figures import draw_pair
 from traces import FOLDERS, Trace, load
@@ -275,16 +274,13 @@ def _cell(line: Line) -> str:
     return f"{whose}{pair} ({_difference(line)}{seeds}){mark}"
 
 
-def repeated(document: dict[str, Any], key: str, seeds: int) -> list[dict[str, Any]]:
+def repeated(document: dict[str, Any], seeds: int) -> list[dict[str, Any]]:
     """The runs of a trace's path with so many seeds: one as it is, or several, each with starts and
     a phase of its own, as nothing else differs between seeds before the first loss."""
     if seeds == 1:
         return [{**document, "seed": 1}]
-    document = {**document, "start_spread": "5ms"}
-    return [
-        {**document, "seed": seed, "path": document["path"] | phase(document, f"{key} {seed}")}
-        for seed in range(1, seeds + 1)
-    ]
+    document = {**document, "start_spread": "5ms", "rtt_spread": "1pkt"}
+    return [{**document, "seed": seed} for seed in range(1, seeds + 1)]
 
 
 def main() -> None:
@@ -322,7 +318,7 @@ def main() -> None:
         host = dict(trace.document["host"])
         if options.engine == "sim":
             host |= {"tcp": options.tcp or OWN_TCP[trace.version]} | ({} if options.idle else BUSY)
-        documents = repeated({**trace.document, "host": host}, trace.key, seeds)
+        documents = repeated({**trace.document, "host": host}, seeds)
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)

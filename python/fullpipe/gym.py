@@ -25,7 +25,7 @@ from fullpipe.engines.runner import AGENT, record_result
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.errors import UserError
-from fullpipe.plan import resolve
+from fullpipe.plan import resolve, rtt_offset_ns
 from fullpipe.recordings import Recordings
 from fullpipe.scenario import Scenario, load_document, make_scenario
 
@@ -128,9 +128,12 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
                 raise UserError("scenario: every episode must have as many agents as the first")
         self._seed = int(self.np_random.integers(2**31))
         self._plan = self._planned(self._seed)
+        drawn_ns = rtt_offset_ns(self._scenario.rtt_spread_ns, self._seed)
+        rtts_ns = [rtt_ns + drawn_ns for rtt_ns in self._rtts_ns]
+        self._base_rtt_s = [max(rtt_ns, 1000) / 1e9 for rtt_ns in rtts_ns]
         stepper = self._stepper = _native.Stepper(json.dumps(self._plan))
         self._cwnd = [0.0] * self._flows
-        self._last_ns, self._wait_ns, self._ended = 0, self._first_wait_ns, False
+        self._last_ns, self._wait_ns, self._ended = 0, max(rtts_ns[0], 1_000_000), False
         while not stepper.is_over and self._cwnd == [0.0] * self._flows:
             stepper.advance(stepper.now_ns + self._wait_ns, False)
             observation, _ = self._look(stepper)
@@ -173,10 +176,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         SimEngine().check(plan)
         path = plan["path"]
         self._packet_s = path["mtu_bytes"] * 8 / path["rate_bps"]
-        usual_ns = path["forward_delay_ns"] + path["reverse_delay_ns"]
-        own_ns = [self._scenario.flow[entry].rtt or usual_ns for entry in entries]
-        self._base_rtt_s = [max(ns, 1000) / 1e9 for ns in own_ns]
-        self._first_wait_ns = max(own_ns[0], 1_000_000)
+        usual_ns = self._scenario.path.rtt
+        self._rtts_ns = [self._scenario.flow[entry].rtt or usual_ns for entry in entries]
 
     def _planned(self, seed: int) -> dict[str, Any]:
         plan = resolve(self._scenario, seed)

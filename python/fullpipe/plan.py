@@ -16,7 +16,7 @@ from fullpipe.applications.options import resolve_page, resolve_pattern, resolve
 from fullpipe.cc_sets import Choice, choose
 from fullpipe.damage import resolve_damage
 from fullpipe.errors import UserError
-from fullpipe.qdiscs import resolve_qdisc
+from fullpipe.qdiscs import resolve_qdisc, wire_bytes
 from fullpipe.scenario import EcnChoice, Flow, Host, Link, LinkWay, Path, Scenario
 from fullpipe.traffic.options import resolve_source
 from fullpipe.wifi import WifiOptions, resolve_wifi, station_names
@@ -34,12 +34,13 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     seed = scenario.seed if seed is None else seed
     everyone = users(scenario)
     flows = open_flows(scenario, everyone["flows"]).of(choices, seed)
-    return {
+    plan = {
         "name": scenario.name, "seed": seed, **times(scenario), **network(scenario),
         "flows": flows, "probes": everyone.pop("probes"), **host(scenario),
         # Whoever else there is stands behind the hosts.
         **{**everyone, "flows": flows},
     }  # fmt: skip
+    return longer(plan, rtt_offset_ns(scenario.rtt_spread_ns, seed))
 
 
 @dataclass(frozen=True)
@@ -275,10 +276,41 @@ def _unlimited(wire: dict[str, Any]) -> dict[str, Any]:
     return {**wire, "rate_bps": None}
 
 
-def without_seed(plan: Mapping[str, Any], start_spread_ns: int) -> dict[str, Any]:
-    """The plan without its seed and what that drew: flows start when their scenario says. Plans
-    of repetitions are then equal."""
+def rtt_offset_ns(spread_ns: int, seed: int | None) -> int:
+    """By how much a seed's round trips are longer than its scenario's: uniform in [0, spread]."""
+    return _drawn(spread_ns, f"rtt_spread {seed}")
+
+
+def longer(plan: Mapping[str, Any], more_ns: int) -> dict[str, Any]:
+    """The plan with all round trips so much longer, on their way back, as testbeds put delays
+    there. Its queues stay: a buffer in BDP is one of the scenario's base RTT."""
+
+    def of(one: Mapping[str, Any]) -> Mapping[str, Any]:
+        own_ns = one["reverse_delay_ns"]  # None: the path's
+        return one if own_ns is None else {**one, "reverse_delay_ns": own_ns + more_ns}
+
+    if not more_ns:
+        return dict(plan)
+    changed: dict[str, Any] = {key: of(plan[key]) for key in ("ends", "path")}
+    changed["flows"] = [of(flow) for flow in plan["flows"]]
+    if "traffic" in plan:
+        changed["traffic"] = [
+            {**group, "senders": [of(sender) for sender in group["senders"]]}
+            for group in plan["traffic"]
+        ]
+    return {**plan, **changed}
+
+
+def without_seed(
+    plan: Mapping[str, Any], start_spread_ns: int, rtt_spread: units.Spread
+) -> dict[str, Any]:
+    """The plan without its seed and what that drew: flows start when their scenario says, over its
+    round trips. Plans of repetitions are then equal."""
     seed = plan.get("seed")
+    if rtt_spread.value:
+        path = plan["path"]
+        spread_ns = rtt_spread.ns(path["rate_bps"], wire_bytes(path["mtu_bytes"]))
+        plan = longer(plan, -rtt_offset_ns(spread_ns, seed))
     flows = [
         {**flow, "start_ns": flow["start_ns"] - _start_offset_ns(start_spread_ns, seed, index)}
         for index, flow in enumerate(plan.get("flows", []))
@@ -287,11 +319,16 @@ def without_seed(plan: Mapping[str, Any], start_spread_ns: int) -> dict[str, Any
 
 
 def _start_offset_ns(spread_ns: int, seed: int | None, index: int) -> int:
-    """Uniform in [0, spread], for the flow of this index; from a stream of its own, which no other
-    random number of a run shares."""
+    """How much later the flow of this index starts: uniform in [0, spread]."""
+    return _drawn(spread_ns, f"start_spread {seed} {index}")
+
+
+def _drawn(spread_ns: int, whose: str) -> int:
+    """Uniform in [0, spread]; from a stream of its own, which no other random number of a run
+    shares."""
     if spread_ns == 0:
         return 0
-    (digits,) = sha256(b"", [f"start_spread {seed} {index}".encode()], 16)
+    (digits,) = sha256(b"", [whose.encode()], 16)
     return int.from_bytes(bytes.fromhex(digits), "little") % (spread_ns + 1)
 
 

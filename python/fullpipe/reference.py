@@ -22,6 +22,7 @@ from fullpipe.scenario import Scenario
 #: Where not every engine carries every value (crates/fullpipe-agent/src/check.rs; two hosts: what
 #: a real network has of its own).
 ENGINES: dict[str, str] = {
+    "rtt_spread": "all but two hosts",
     "path.rate": "all; vm, live: from 8kbit",
     "path.qdisc": "all; between two hosts: fifo",
     "path.loss": "all but two hosts",
@@ -132,6 +133,9 @@ _QUANTITIES = {
     units.parse_buffer: _Quantity(
         "buffer", "1bdp", "above 0, to 1000000 bdp or pkt", lambda v: f"{v.value:g}{v.kind}"
     ),
+    units.parse_spread: _Quantity(
+        "spread", "1pkt", "0 to 1000pkt or 604800s", lambda v: f"{v.value:g}{v.kind}"
+    ),
     units.parse_ratio: _Quantity("ratio", "1%", "0 to 1, or 0% to 100%", lambda v: f"{v:g}"),
     units.parse_dscp: _Quantity("DSCP", "EF", "a name, or 0 to 63", _dscp),
 }  # fmt: skip
@@ -150,6 +154,7 @@ A scenario is a TOML file. Quantities are text with a unit:
 | time | ns, us, ms, s, min | `"250us"` |
 | size | B, KB, MB, GB (powers of two; KiB, MiB, GiB are the same) | `"64KB"` |
 | buffer | bdp (rate x base RTT), pkt, or a size | `"0.5bdp"` |
+| spread | pkt (what a packet takes at the bottleneck), or a time | `"1pkt"` |
 | ratio | a number, or % | `"0.1%"` |
 | DSCP | a name, or its number | `"EF"` |
 

@@ -24,8 +24,9 @@ from fullpipe.applications.options import (
 from fullpipe.changes import apply_changes
 from fullpipe.damage import DamageKeys, check_damage
 from fullpipe.errors import UserError
-from fullpipe.fields import Buffer, Dscp, Rate, Ratio, Size, Time
+from fullpipe.fields import Buffer, Dscp, Rate, Ratio, Size, Spread, Time
 from fullpipe.parts import Field, Part, model_validator
+from fullpipe.qdiscs import wire_bytes
 from fullpipe.traffic.options import MAWI, Traffic
 from fullpipe.traffic.sizes import is_file
 from fullpipe.wifi import WifiOptions, station_names
@@ -492,6 +493,11 @@ class Scenario(Part):
         "nothing else differs between seeds before the first loss; 0, or 5ms in runs that are "
         "repeated (--repeat, compare, sweeps, experiments)"
     )  # fmt: skip
+    rtt_spread: Spread | None = Field(
+        None, description="every round trip is up to so much longer, drawn from the seed, because "
+        "whether what follows an ACK comes just before or just after a packet leaves decides who "
+        "finds a full queue; a buffer in BDP stays that of the base RTT; 0, in repeated runs too"
+    )  # fmt: skip
     sample_interval: Time = Field(100 * 10**6, description="between samples of flows and queues")
     path: Path
     wifi: WifiOptions | None = Field(
@@ -556,6 +562,8 @@ class Scenario(Part):
             latest = flow.start + flow.start_step * (flow.count - 1) + (self.start_spread or 0)
             if latest >= self.duration:
                 raise ValueError(f"flow.{index}.start: must be before the end of the run")
+        if self.rtt_spread_ns > units.MAX_TIME_NS:
+            raise ValueError("rtt_spread: its packets take more than a week at the bottleneck")
         stations = [name for one in self.channels for name in station_names(one)]
         everyone: dict[str, Sequence[_Routed]] = {
             "flow": self.flow, "probe": self.probe, "page": self.page, "udp": self.udp,
@@ -575,6 +583,13 @@ class Scenario(Part):
             if names.count(name) > 1:
                 raise ValueError(f"flow: the name {name!r} is used twice; names must differ")
         return self
+
+    @property
+    def rtt_spread_ns(self) -> int:
+        """By how much round trips of seeds differ at most."""
+        if self.rtt_spread is None:
+            return 0
+        return self.rtt_spread.ns(self.path.rate, wire_bytes(self.path.mtu))
 
     @property
     def channels(self) -> list[WifiOptions]:

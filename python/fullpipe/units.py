@@ -22,6 +22,7 @@ _TIME_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _SIZE_BYTES = {
     "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "kib": 2**10, "mib": 2**20, "gib": 2**30,
 }  # fmt: skip
+_PACKETS = ("pkt", "pkts", "packets", "p")
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%]*)\s*")
 
 #: Codepoints by name: class selectors and EF, AF (RFC 2474, 2597, 3246), VOICE-ADMIT (RFC 5865) and
@@ -57,6 +58,21 @@ class Buffer:
             return int(self.value)
         bdp_bytes = rate_bps * rtt_ns / NS_PER_S / 8
         return max(1, round(self.value * bdp_bytes))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far apart seeds may lie: so many ns, or as long as so many packets take at the
+    bottleneck."""
+
+    kind: Literal["ns", "packets"]
+    value: float
+
+    def ns(self, rate_bps: int, wire_bytes: int) -> int:
+        """In ns, with packets of so many bytes on the wire."""
+        if self.kind == "ns":
+            return int(self.value)
+        return round(self.value * 8 * wire_bytes * NS_PER_S / rate_bps)
 
 
 def parse_rate(text: object) -> int:
@@ -95,11 +111,24 @@ def parse_buffer(text: object) -> Buffer:
         raise UnitError(f"{text!r} is out of range: {right}, above 0 and at most 1000000")
     if unit == "bdp":
         return Buffer("bdp", float(number))
-    if unit in ("pkt", "pkts", "packets", "p"):
+    if unit in _PACKETS:
         if number != int(number):
             raise UnitError(f"{text!r} is not a whole number of packets: {right}")
         return Buffer("packets", float(number))
     raise UnitError(f"{text!r} is not {right}")
+
+
+def parse_spread(text: object) -> Spread:
+    """A spread such as `1pkt`, what a packet takes at the bottleneck, or a time. `0` needs no unit.
+
+    Raises UnitError for anything else, negative, above 1000 packets or a week."""
+    right = "a spread such as 1pkt (what a packet takes at the bottleneck), or a time such as 250us"
+    number, unit = _split(text, right)
+    if unit not in _PACKETS:
+        return Spread("ns", _parse(text, _TIME_NS, right, MAX_TIME_NS, "604800s", least=0))
+    if number > 1000:
+        raise UnitError(f"{text!r} is out of range: {right}, 0 or more and at most 1000pkt")
+    return Spread("packets", float(number))
 
 
 def parse_ratio(text: object) -> float:

@@ -62,6 +62,24 @@ def test_a_window_that_is_left_alone_is_delivered_once_a_round_trip() -> None:
     assert flow["flow"] == flow["cc"] == "agent" and flow["cwnd_mean_packets"] == 10
 
 
+def test_of_round_trips_that_spread_the_reward_knows_the_episodes_own() -> None:
+    """A window that fills no queue measures the round trip of the empty path."""
+    found: list[tuple[float, float]] = []
+
+    def reward(flows: Any) -> float:
+        found.append((flows[0].rtt_s, flows[0].base_rtt_s))
+        return 0.0
+
+    env = CongestionEnv({**SCENARIO, "rtt_spread": "9ms"}, reward=reward)
+    for seed in (1, 2):
+        episode(env, [[0.0]] * 5, seed)
+    episodes = found[:5], found[5:]
+    for steps in episodes:
+        ((base_s,), rtts_s) = {base_s for _, base_s in steps}, [rtt_s for rtt_s, _ in steps]
+        assert min(rtts_s) == pytest.approx(base_s, abs=2e-6)
+    assert episodes[0][0][1] != episodes[1][0][1]
+
+
 def test_an_action_of_one_doubles_the_window_in_a_round_trip_either_way() -> None:
     by_rtt = CongestionEnv(SCENARIO)
     seen, _ = episode(by_rtt, [[1.0]] * 2)

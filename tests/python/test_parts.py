@@ -20,7 +20,7 @@ from fullpipe.scenario import Scenario, load_document, load_scenario
 SCENARIOS = sorted((Path(__file__).resolve().parents[2] / "scenarios").glob("*.toml"))
 #: Every section, and values of every type.
 DOCUMENT: dict[str, Any] = {
-    "name": "all", "duration": "10s", "seed": 3, "start_spread": "1ms",
+    "name": "all", "duration": "10s", "seed": 3, "start_spread": "1ms", "rtt_spread": "1pkt",
     "path": {"mtu": 1500, "ecn": "l4s"},
     "link": [
         {"name": "a", "rate": "10mbit", "delay": "5ms", "buffer": "1bdp", "loss": 0.01,

@@ -30,7 +30,7 @@ GRID = {"rtt": ["20ms", "40ms"], "buffer": [0.5, 1, 1.0001], "cc": ["bbr3", "ren
 SCENARIOS: dict[str, dict[str, Any]] = {
     "one open flow": {"path": PATH, "flow": [{"cc": "{cc}"}, {"cc": "cubic"}]},
     "several of one kind, named, some of them absent": {
-        "path": {**PATH, "buffer": "1bdp"}, "start_spread": "3ms",
+        "path": {**PATH, "buffer": "1bdp"}, "start_spread": "3ms", "rtt_spread": "1pkt",
         "flow": [{"cc": "{cc}", "count": "{buffer}"}, {"cc": "{cc}", "name": "mine", "count": 2},
                  {"cc": "cubic", "rtt": "50ms", "direction": "down"}],
     },
@@ -43,7 +43,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "a row of links, a probe, a page": {
         "link": [{"name": "a", "rate": "10mbit", "delay": "{rtt}", "buffer": "{buffer}bdp"},
                  {"name": "b", "rate": "20mbit", "delay": "1ms"}],
-        "flow": [{"cc": "{cc}", "enter": "a"}], "probe": [{"kind": "ping"}],
+        "flow": [{"cc": "{cc}", "enter": "a"}], "probe": [{"kind": "ping"}], "rtt_spread": "9us",
         "page": [{"cc": "{cc}", "levels": [["10kB"]]}],
     },
     "sections without holes": {
@@ -150,6 +150,7 @@ VALUES: dict[str, tuple[list[Any], list[Any]]] = {
     "warmup": (["0", "500ms", "0.5s"], ["2s", "soon"]),
     "seed": ([1, 7, 2**40], [7.5, -1, "x"]),
     "start_spread": (["0", "3ms", "900ms"], ["2s"]),
+    "rtt_spread": (["0", "1pkt", "0.5pkt"], ["-1pkt", "pkt", 1]),
     "sample_interval": (["100ms", "10ms"], ["1us"]),
     "name": (["a", "b"], [""]),
     "path.rate": (["10mbit", "0.01gbit", "12.5mbit"], ["10", "0bit", "9tbit"]),

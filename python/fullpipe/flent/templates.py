@@ -22,7 +22,9 @@ DELAY_S = 5.0
 STEP = "200ms"
 LENGTH = "60s"
 #: What a template takes over from the scenario that gives the path.
-_OF_PATH = ("path", "link", "wifi", "host", "cc", "seed", "sample_interval", "start_spread")
+_OF_PATH = (
+    "path", "link", "wifi", "host", "cc", "seed", "sample_interval", "start_spread", "rtt_spread",
+)  # fmt: skip
 _KINDS = ("flow", "probe", "page", "udp")
 #: Keys of a template's flows and probes that no scenario has.
 _OWN_KEYS = ("series", "host")

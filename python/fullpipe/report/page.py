@@ -129,7 +129,7 @@ def _course(index: int, group: Group, draw: Draw) -> dict[str, Any]:
     run = group.runs[0]
     return {
         "label": group.label,
-        "line": provenance.path_line(run),
+        "line": provenance.path_line([run]),
         "seed": run.metadata.seed,
         "warnings": run.warnings,
         "left_out": left_out(run),

@@ -19,24 +19,25 @@ _SHOWN = {
 _MAX_FACT = 300
 
 
-def path_line(run: Run) -> str:
-    """The path in one line; empty where the recording does not say."""
-    path = run.metadata.plan.path
-    if path is None:
+def path_line(runs: Sequence[Run]) -> str:
+    """The path of repeated runs in one line, whose round trips may differ; empty where the
+    recording does not say."""
+    paths = [path for run in runs if (path := run.metadata.plan.path) is not None]
+    if not paths:
         return ""
-    rtt_ns = path.forward_delay_ns + path.reverse_delay_ns
+    path = paths[0]
+    rtts_ns = {one.forward_delay_ns + one.reverse_delay_ns for one in paths}
+    rtt = " to ".join(format_time(ns) for ns in sorted({min(rtts_ns), max(rtts_ns)}))
     limits = []
     if path.qdisc.limit_bytes is not None:
-        bdp_bytes = path.rate_bps * rtt_ns / 8e9
-        bdp = f" ({path.qdisc.limit_bytes / bdp_bytes:.3g} BDP)" if bdp_bytes > 0 else ""
+        bdp_bytes = path.rate_bps * min(rtts_ns) / 8e9
+        has_one = len(rtts_ns) == 1 and bdp_bytes > 0
+        bdp = f" ({path.qdisc.limit_bytes / bdp_bytes:.3g} BDP)" if has_one else ""
         limits.append(f"{path.qdisc.limit_bytes / 1e3:g} kB{bdp}")
     if path.qdisc.limit_packets is not None:
         limits.append(f"{path.qdisc.limit_packets:g} packets")
     held = f" of {' and '.join(limits)}" if limits else ""
-    return (
-        f"{format_rate(path.rate_bps)}, base RTT {format_time(rtt_ns)}, "
-        f"{path.qdisc.aqm.kind} queue{held}"
-    )
+    return f"{format_rate(path.rate_bps)}, base RTT {rtt}, {path.qdisc.aqm.kind} queue{held}"
 
 
 def facts(group: Group) -> list[tuple[str, str]]:
@@ -44,7 +45,7 @@ def facts(group: Group) -> list[tuple[str, str]]:
     first = group.runs[0]
     counts = {cc: first.ccs.count(cc) for cc in dict.fromkeys(first.ccs)}
     found = [
-        ("path", path_line(first) or "not recorded"),
+        ("path", path_line(group.runs) or "not recorded"),
         ("flows", ", ".join(f"{count} x {cc}" for cc, count in counts.items())),
         ("duration", format_time(first.metadata.plan.duration_ns)),
         ("warm-up, left out of metrics", format_time(first.metadata.warmup_ns)),

@@ -19,7 +19,7 @@ from fullpipe.metrics.view import Floats
 from fullpipe.parts import Field, Part
 from fullpipe.plan import without_seed
 from fullpipe.recording import Recording, RecordingError
-from fullpipe.units import UnitError, parse_time
+from fullpipe.units import UnitError, parse_spread, parse_time
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -212,8 +212,9 @@ def _repeated(recording: Recording) -> Any:
     """What repetitions of a run have in common of their plans."""
     plan = recording.metadata.get("plan", {})
     try:
-        spread = parse_time(tomllib.loads(recording.scenario_toml).get("start_spread", 0))
-        return without_seed(plan, spread)
+        document = tomllib.loads(recording.scenario_toml)
+        starts = parse_time(document.get("start_spread", 0))
+        return without_seed(plan, starts, parse_spread(document.get("rtt_spread", 0)))
     except (tomllib.TOMLDecodeError, UnitError, AttributeError, KeyError, TypeError):
         return plan  # from elsewhere, and not as this program writes it
 

@@ -101,43 +101,57 @@ class Planner:
             while some := list(itertools.islice(waiting, _AT_ONCE)):
                 firsts = [(members[0][0].point, members[0][1]) for members in some]
                 for members, kin in zip(some, self._plans.kins(firsts), strict=True):
-                    planned += self._runs(members, self._common_of(kin), count, spool)
+                    planned += self._runs(members, kin, count, spool)
             spool.flush()
         planned.sort(key=lambda one: one.cell.index)
         return planned
 
     def _runs(
-        self, members: Sequence[_Member], common: _Common, count: int, spool: Spool
+        self, members: Sequence[_Member], kin: Kin, count: int, spool: Spool
     ) -> Iterator[Planned]:
         """Runs of cells of one kin, of each in the order of seeds."""
-        kin, facts, before = common.kin, common.facts, spool.put(common.kin.before.text)
         first = kin.beside.seed
-        of_seeds: dict[int, list[tuple[Cell, _Tail]]] = {}
+        of_seeds: dict[int, list[tuple[Cell, tuple[Choice, ...]]]] = {}
         for cell, place in members:
             choices = self._plans.choices(kin, cell.point, place)
             cell.first_seed = first
             for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
-                tail = common.tails.get((seed, id(choices)))
-                if tail is None:
-                    keep_few(common.tails)
-                    tail = self._tail(common, choices, seed, spool)
-                    common.tails[seed, id(choices)] = tail
-                of_seeds.setdefault(seed, []).append((cell, tail))
+                of_seeds.setdefault(seed, []).append((cell, choices))
+        common: _Common | None = None
         for seed in sorted(of_seeds):
-            tails, start = of_seeds[seed], begin(seed)
-            head, ends = start + kin.before.keyed, [tail.keyed for _, tail in tails]
-            if seed not in self._begins:
-                self._begins[seed] = spool.put(start)
-            for (cell, tail), key in zip(tails, sha256(head, ends, KEY_DIGITS), strict=True):
-                cell.keys.append(key)
-                plan: tuple[Span, ...] = (self._begins[seed], before, tail.span)
-                document: tuple[Span, ...] = ()
-                if self._keep:
-                    toml, scenario = self.scenario(cell)
-                    plan = spool.put(begin(seed, scenario.name)), *plan[1:]
-                    document = (spool.put(tomli_w.dumps({**toml, "seed": seed}).encode()),)
-                run = Run(Facts(key, seed, *facts), plan, document, common.has_traffic)
-                yield Planned(cell, run, common.cost_s)
+            own = self._plans.of_seed(kin, seed)
+            if common is None or common.kin is not own:
+                common = self._common_of(own, spool)
+            yield from self._runs_of(common, seed, of_seeds[seed], spool)
+
+    def _runs_of(
+        self, common: _Common, seed: int, members: Sequence[tuple[Cell, tuple[Choice, ...]]],
+        spool: Spool,
+    ) -> Iterator[Planned]:  # fmt: skip
+        """Runs of cells of one kin with one seed."""
+        tails: list[_Tail] = []
+        for _, choices in members:
+            tail = common.tails.get((seed, id(choices)))
+            if tail is None:
+                keep_few(common.tails)
+                tail = self._tail(common, choices, seed, spool)
+                common.tails[seed, id(choices)] = tail
+            tails.append(tail)
+        start = begin(seed)
+        head, ends = start + common.kin.before.keyed, [tail.keyed for tail in tails]
+        if seed not in self._begins:
+            self._begins[seed] = spool.put(start)
+        keys = sha256(head, ends, KEY_DIGITS)
+        for (cell, _), tail, key in zip(members, tails, keys, strict=True):
+            cell.keys.append(key)
+            plan: tuple[Span, ...] = (self._begins[seed], common.before, tail.span)
+            document: tuple[Span, ...] = ()
+            if self._keep:
+                toml, scenario = self.scenario(cell)
+                plan = spool.put(begin(seed, scenario.name)), *plan[1:]
+                document = (spool.put(tomli_w.dumps({**toml, "seed": seed}).encode()),)
+            run = Run(Facts(key, seed, *common.facts), plan, document, common.has_traffic)
+            yield Planned(cell, run, common.cost_s)
 
     def _tail(self, common: _Common, choices: tuple[Choice, ...], seed: int, spool: Spool) -> _Tail:
         kin = common.kin
@@ -149,7 +163,7 @@ class Planner:
         span = spool.put(flows.text + behind.text)
         return _Tail(choices, span, flows.keyed + behind.keyed + beside)
 
-    def _common_of(self, kin: Kin) -> _Common:
+    def _common_of(self, kin: Kin, spool: Spool) -> _Common:
         plan, engine = kin.plan, self.sweep.options.engine
         facts = facts_of("", plan, 0, engine, kin.beside.warmup_ns)
         beside = engine, facts.warmup_ns, version_of(plan, facts.queue), self._given
@@ -158,7 +172,8 @@ class Planner:
             keep_few(self._tails)
             self._tails[place] = kin.beside, {}
         tails = self._tails[place][1]
-        return _Common(kin, facts[2:], beside, cost_s(plan, engine), "traffic" in plan, tails)
+        before, cost = spool.put(kin.before.text), cost_s(plan, engine)
+        return _Common(kin, before, facts[2:], beside, cost, "traffic" in plan, tails)
 
 
 #: A cell of a kin, and where it is among the others.
@@ -179,11 +194,12 @@ _Tails = dict[tuple[int, int], _Tail]
 
 
 class _Common(NamedTuple):
-    """What the runs of a kin have in common. `facts`: those behind key and seed; `beside`: what
-    `keys.beside_plan` wants to know beside the parts; `tails`: those of the kins that differ in
-    nothing but what is before their flows."""
+    """What the runs of a kin have in common. `before`: the plan up to its flows, in the spool;
+    `facts`: those behind key and seed; `beside`: what `keys.beside_plan` wants to know beside the
+    parts; `tails`: those of the kins that differ in nothing but what is before their flows."""
 
     kin: Kin
+    before: Span
     facts: tuple[Any, ...]
     beside: tuple[str, int, int, tuple[tuple[str, str], ...]]
     cost_s: float

@@ -10,6 +10,7 @@ draw. The plans are those of `plan.resolve`, byte for byte. Must never run one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,12 +48,14 @@ class Beside(NamedTuple):
 
 class Kin(NamedTuple):
     """What the plans of cells have in common: the plan but for its name, its seed and what is open
-    of its flows; its JSON before and behind the flows, from the seed on."""
+    of its flows; its JSON before and behind the flows, from the seed on. `rtt_spread_ns`: by how
+    much seeds lengthen round trips at most (`Plans.of_seed`)."""
 
     plan: Mapping[str, Any]
     beside: Beside
     before: Piece
     behind: Piece
+    rtt_spread_ns: int
 
 
 def begin(seed: int, name: str = "") -> bytes:
@@ -94,6 +97,7 @@ class Plans:
         self._is_read = False
         self._network = Step(self._network_of)
         self._beside = Step(self._beside_of)
+        self._rtt_spread_ns = Step[int](lambda at: at.repeated.rtt_spread_ns)
         self._fills = {
             index: filler(cc, f"{source}.flow.{index}.cc") for index, cc in self._ccs.items()
         }
@@ -128,6 +132,18 @@ class Plans:
         Raises UserError naming file, cell and key."""
         found = [(point, place, self._at(point, place)) for point, place in places]
         return [self._kin(*one) for one in found]
+
+    def of_seed(self, kin: Kin, seed: int) -> Kin:
+        """The kin as this seed draws it: with round trips of its own, where they spread."""
+        more_ns = plan.rtt_offset_ns(kin.rtt_spread_ns, seed)
+        if not more_ns:
+            return kin
+        whole = plan.longer(kin.plan, more_ns)
+        behind = {key: whole[key] for key in kin.beside.plan}
+        network = {key: some for key, some in whole.items() if key not in behind}
+        flows = replace(kin.beside.flows, rest=behind.pop("flows"))
+        beside = _beside(*kin.beside[:4], flows, behind)
+        return Kin(whole, beside, _before(network), beside.text, 0)
 
     def choices(self, kin: Kin, point: Point, place: Place) -> tuple[Choice, ...]:
         """The congestion controls of the flows at a point of this kin."""
@@ -213,13 +229,14 @@ class Plans:
             if isinstance(at, Whole):
                 raise
             return self._kin(point, place, Whole(self._whole_of(point, place).repeated()))
-        return Kin({**network, **beside.plan}, beside, before, beside.text)
+        plan_of_all = {**network, **beside.plan}
+        return Kin(plan_of_all, beside, before, beside.text, self._rtt_spread_ns.at(at))
 
     def _network_of(self, at: At | Whole) -> tuple[dict[str, Any], Piece]:
         """The times of a plan and its network, and their JSON up to the flows."""
         scenario = at.repeated
         found = {**plan.times(scenario), **plan.network(scenario)}
-        return found, piece(to_json(found)[1:-1] + b',"flows":')
+        return found, _before(found)
 
     def _beside_of(self, at: At | Whole) -> Beside:
         scenario = at.repeated
@@ -227,12 +244,7 @@ class Plans:
         flows = plan.open_flows(scenario, users.pop("flows"))
         behind = {"probes": users.pop("probes"), **plan.host(scenario), **users}
         ccs = [flow.cc for flow in scenario.flow]
-        return Beside(
-            scenario.seed, scenario.warmup, ccs, scenario.cc_tables,
-            {"flows": flows.rest, **behind}, flows,
-            to_json([flows.rest, flows.entries, flows.start_spread_ns]),
-            piece(b"," + to_json(behind)[1:]),
-        )  # fmt: skip
+        return _beside(scenario.seed, scenario.warmup, ccs, scenario.cc_tables, flows, behind)
 
     def _whole_named(self, document: dict[str, Any]) -> dict[str, Any]:
         if self._elsewhere is not None:
@@ -252,6 +264,23 @@ class Plans:
             if not (isinstance(name, str) and name in known):
                 return None
         return found
+
+
+def _before(network: Mapping[str, Any]) -> Piece:
+    """The JSON of a plan's times and network, up to the flows."""
+    return piece(to_json(network)[1:-1] + b',"flows":')
+
+
+def _beside(
+    seed: int, warmup_ns: int, ccs: Sequence[str], tables: Mapping[str, Table],
+    flows: OpenFlows, behind: Mapping[str, Any],
+) -> Beside:  # fmt: skip
+    """What has these flows, and `behind` them the rest of a plan."""
+    return Beside(
+        seed, warmup_ns, ccs, tables, {"flows": flows.rest, **behind}, flows,
+        to_json([flows.rest, flows.entries, flows.start_spread_ns]),
+        piece(b"," + to_json(behind)[1:]),
+    )  # fmt: skip
 
 
 def _open_ccs(template: Mapping[str, Any]) -> dict[int, str]:
