@@ -21,13 +21,15 @@ struct Run<P> {
 /// A FIFO limited in bytes, packets, both or neither.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
-    /// The run that leaves, apart from the others: it is looked at for each of its packets.
+    /// The run that leaves, apart from the others: of what is kept, a packet that leaves changes only
+    /// how many are left of it.
     first: Option<Run<P>>,
     /// Bytes on the wire of each of its packets.
     first_bytes: u32,
     others: VecDeque<Run<P>>,
-    packets: u64,
-    bytes: u64,
+    /// What the others have.
+    other_packets: u64,
+    other_bytes: u64,
     limit_bytes: u64,
     limit_packets: u64,
 }
@@ -38,23 +40,27 @@ impl<P> Fifo<P> {
             first: None,
             first_bytes: 0,
             others: VecDeque::new(),
-            packets: 0,
-            bytes: 0,
+            other_packets: 0,
+            other_bytes: 0,
             limit_bytes: limit_bytes.unwrap_or(u64::MAX),
             limit_packets: limit_packets.map_or(u64::MAX, u64::from),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.packets == 0
+        self.first.is_none()
+    }
+
+    fn first_packets(&self) -> u64 {
+        self.first.as_ref().map_or(0, |run| run.count.into())
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.packets
+        self.first_packets() + self.other_packets
     }
 
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.bytes
+        self.first_packets() * u64::from(self.first_bytes) + self.other_bytes
     }
 }
 
@@ -65,21 +71,24 @@ impl<P: Packet> Fifo<P> {
     pub(crate) fn push(&mut self, run: &P, count: u32) -> u32 {
         let wire_bytes = u64::from(run.wire_bytes());
         let mut taken = u64::from(count);
-        if self.bytes + taken * wire_bytes > self.limit_bytes {
-            taken = (self.limit_bytes - self.bytes) / wire_bytes;
+        let waiting_bytes = self.waiting_bytes();
+        if waiting_bytes + taken * wire_bytes > self.limit_bytes {
+            taken = (self.limit_bytes - waiting_bytes) / wire_bytes;
         }
-        taken = taken.min(self.limit_packets - self.packets);
+        taken = taken.min(self.limit_packets - self.len());
         if taken > 0 {
-            self.bytes += taken * wire_bytes;
-            self.packets += taken;
             let run = Run {
                 run: *run,
                 count: taken as u32,
                 dropped: count - taken as u32,
             };
-            match self.first {
-                None => self.begin(Some(run)),
-                Some(_) => self.others.push_back(run),
+            if self.is_empty() {
+                self.first_bytes = wire_bytes as u32;
+                self.first = Some(run);
+            } else {
+                self.other_packets += taken;
+                self.other_bytes += taken * wire_bytes;
+                self.others.push_back(run);
             }
         }
         taken as u32
@@ -94,9 +103,16 @@ impl<P: Packet> Fifo<P> {
         }
     }
 
-    fn begin(&mut self, run: Option<Run<P>>) {
-        self.first_bytes = run.as_ref().map_or(0, |run| run.run.wire_bytes());
-        self.first = run;
+    /// The first of the others is the run that leaves from now on.
+    #[inline(never)] // once a run
+    fn begin_next(&mut self) {
+        self.first = self.others.pop_front();
+        let Some(next) = &self.first else {
+            return;
+        };
+        self.first_bytes = next.run.wire_bytes();
+        self.other_packets -= u64::from(next.count);
+        self.other_bytes -= u64::from(next.count) * u64::from(self.first_bytes);
     }
 
     /// What stands for the first run, and whether others of it follow its first packet.
@@ -115,13 +131,10 @@ impl<P: Packet> Fifo<P> {
         let wire_bytes = self.first_bytes;
         first.count -= 1;
         if first.count == 0 {
-            let next = self.others.pop_front();
-            self.begin(next);
+            self.begin_next();
         } else {
             first.run.drop_first();
         }
-        self.packets -= 1;
-        self.bytes -= u64::from(wire_bytes);
         wire_bytes
     }
 }
@@ -147,7 +160,7 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
     }
 
     fn packets(&self) -> usize {
-        self.packets as usize
+        self.len() as usize
     }
 }
 

@@ -8,14 +8,15 @@
 use crate::rng::Rng;
 
 /// Least time for a packet, and the most that chance adds: what a kernel's receive path takes.
-const COST_NS: u64 = 1000;
+const COST_NS: u32 = 1000;
 /// A host keeps up with its link: it takes at most this part of a packet's time on the wire.
 const SHARE: u64 = 4;
 
 /// The end that receives.
 #[derive(Clone, Debug)]
 pub struct Host {
-    cost_ns: u64,
+    /// In 32 bits, for which a random number is one multiplication.
+    cost_ns: u32,
     free_ns: u64,
     rng: Rng,
 }
@@ -24,7 +25,7 @@ impl Host {
     /// A host behind a link on which a full packet takes `packet_ns`.
     pub fn new(packet_ns: u64, seed: u64) -> Self {
         Self {
-            cost_ns: COST_NS.min(packet_ns / SHARE),
+            cost_ns: u64::from(COST_NS).min(packet_ns / SHARE) as u32,
             free_ns: 0,
             rng: Rng::new(seed),
         }
@@ -33,7 +34,8 @@ impl Host {
     /// A packet arrives.
     pub fn handle(&mut self, now_ns: u64) {
         let begins_ns = now_ns.max(self.free_ns);
-        self.free_ns = begins_ns + self.cost_ns + self.rng.up_to(self.cost_ns);
+        let cost_ns = u64::from(self.cost_ns);
+        self.free_ns = begins_ns + cost_ns + self.rng.up_to(cost_ns);
     }
 
     /// When all that has arrived is handled, and an answer to it can leave.

@@ -58,9 +58,8 @@ impl Shaper {
     /// Charges a packet that passes at `now_ns`.
     #[inline(always)] // at every packet
     pub fn charge(&mut self, now_ns: u64, wire_bytes: u32) {
-        let earliest = now_ns.saturating_sub(self.burst_ns);
-        if self.zero_at_ns < earliest {
-            self.zero_at_ns = earliest;
+        if self.zero_at_ns + self.burst_ns < now_ns {
+            self.zero_at_ns = now_ns - self.burst_ns;
             self.carry = 0;
         }
         if self.last.wire_bytes != wire_bytes {

@@ -87,18 +87,21 @@ impl Simulation<'_> {
         connection.handshake.on_data();
         connection.receiver_host.handle(self.now_ns);
         let answer = connection.receiver.on_data(self.now_ns, data);
-        if let Some(ack) = connection.receiver.take_earlier() {
+        let earlier = connection.receiver.take_earlier();
+        // An ACK leaves no timer running, but for the one of its FIN.
+        let may_arm = answer.as_ref().is_none_or(|ack| ack.fin);
+        let arms = may_arm && connection.may_expire_sooner();
+        let is_of_page = connection.page.is_some();
+        if let Some(ack) = earlier {
             self.send_ack(flow, owner, &ack);
         }
-        // An ACK leaves no timer running, but for the one of its FIN.
-        let arms = answer.as_ref().is_none_or(|ack| ack.fin);
         if let Some(ack) = answer {
             self.send_ack(flow, owner, &ack);
         }
         if arms {
             self.arm_receiver(flow);
         }
-        if self.connections[flow].page.is_some() {
+        if is_of_page {
             self.page_data(flow);
         }
         self.has_left(flow);
@@ -187,18 +190,9 @@ impl Simulation<'_> {
         self.arm_receiver(flow);
     }
 
-    #[inline]
-    fn arm_receiver(&mut self, flow: usize) {
-        let connection = &self.connections[flow];
-        let pending_ns = connection.receiver_timer_ns.unwrap_or(u64::MAX);
-        if pending_ns > connection.receiver.no_timer_before_ns() {
-            self.arm_receiver_sooner(flow);
-        }
-    }
-
-    /// A timer may expire before the event that is on the agenda.
+    /// A timer expires before the event that is on the agenda, where it may.
     #[inline(never)] // the first ACK that waits has an event that is late enough for many
-    fn arm_receiver_sooner(&mut self, flow: usize) {
+    fn arm_receiver(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         let Some(at_ns) = connection.receiver.timer_ns() else {
             return;

@@ -58,6 +58,13 @@ impl Connection {
         self.under_way == 0 && self.leaving.is_empty()
     }
 
+    /// A timer of its receiver may expire before the event that is on the agenda.
+    #[inline]
+    pub(crate) fn may_expire_sooner(&self) -> bool {
+        let pending_ns = self.receiver_timer_ns.unwrap_or(u64::MAX);
+        pending_ns > self.receiver.no_timer_before_ns()
+    }
+
     /// Its timers are forgotten: events that are still on the agenda for them mean nothing.
     pub(crate) fn forget_timers(&mut self) {
         self.sender_timer_ns = None;

@@ -141,45 +141,41 @@ impl Default for Agenda {
 impl Agenda {
     #[inline]
     pub(crate) fn schedule(&mut self, at_ns: u64, event: Event) {
-        self.scheduled += 1;
-        let pending = Pending {
-            at_ns,
-            turn: self.scheduled,
-            event,
-        };
+        let turn = self.scheduled + 1;
+        self.scheduled = turn;
         // Of what is due at the same time this comes last: it was scheduled last.
-        if self.front_ns[0] <= at_ns || self.count == FRONT {
-            return self.schedule_later(pending);
+        if self.front_ns[0] > at_ns && self.count < FRONT {
+            self.insert(at_ns, turn, event);
+        } else {
+            self.schedule_later(at_ns, turn, event);
         }
-        self.insert(pending);
     }
 
     /// It is due before the others.
     #[inline]
-    fn insert(&mut self, pending: Pending) {
+    fn insert(&mut self, at_ns: u64, turn: u64, event: Event) {
         let mut place = self.count % FRONT;
         self.count = place + 1;
-        while self.front_ns[place % PLACES] <= pending.at_ns {
+        while self.front_ns[place % PLACES] <= at_ns {
             self.front_ns[(place + 1) % PLACES] = self.front_ns[place % PLACES];
             self.front[(place + 1) % PLACES] = self.front[place % PLACES];
             place -= 1;
         }
-        self.front_ns[(place + 1) % PLACES] = pending.at_ns;
-        self.front[(place + 1) % PLACES] = (pending.turn, pending.event);
+        self.front_ns[(place + 1) % PLACES] = at_ns;
+        self.front[(place + 1) % PLACES] = (turn, event);
     }
 
     /// The front is full, or this is due behind what the others have.
     #[inline(never)]
-    fn schedule_later(&mut self, pending: Pending) {
-        let mut last = pending;
-        if self.front_ns[0] > pending.at_ns && self.front_ns[1] > pending.at_ns {
-            let (turn, event) = self.front[1];
-            let at_ns = self.front_ns[1];
-            last = Pending { at_ns, turn, event };
+    fn schedule_later(&mut self, at_ns: u64, turn: u64, event: Event) {
+        let mut last = Pending { at_ns, turn, event };
+        if self.front_ns[0] > at_ns && self.front_ns[1] > at_ns {
+            (last.turn, last.event) = self.front[1];
+            last.at_ns = self.front_ns[1];
             self.front_ns.copy_within(2.., 1);
             self.front.copy_within(2.., 1);
             self.count -= 1;
-            self.insert(pending);
+            self.insert(at_ns, turn, event);
         }
         self.front_ns[0] = self.front_ns[0].min(last.at_ns);
         self.later.push(self.now_ns, last);

@@ -3,11 +3,12 @@
 
 use fullpipe_net::{AnyLink, DelayLine, DirectWay, Link, Packet, Passed, PlainWay, QueuedWay, Way};
 use fullpipe_scenario::{Newcomer, Plan, Route};
+use fullpipe_tcp::Data;
 
 use crate::applications::Applications;
 use crate::ends::is_sooner;
 use crate::events::{Agenda, Event};
-use crate::packet::{Body, Travelling};
+use crate::packet::{Body, Label, Travelling};
 use crate::run::{BadPlan, Simulation};
 
 /// No timer.
@@ -283,7 +284,23 @@ impl Simulation<'_> {
             self.deliver_data(owner, &data);
             return due_ns;
         }
-        let body = Body::Data(data);
+        self.pass_data_on::<W>(index, at_ns, owner, label, &data)
+    }
+
+    /// The same of data that do not reach their host here and now.
+    #[inline(never)] // or every packet is written twice
+    fn pass_data_on<W>(
+        &mut self,
+        index: usize,
+        at_ns: u64,
+        owner: u32,
+        label: Label,
+        data: &Data,
+    ) -> u64
+    where
+        W: DirectWay<Travelling>,
+    {
+        let body = Body::Data(*data);
         self.pass_on::<W>(index, at_ns, &Travelling { owner, label, body })
     }
 

@@ -13,15 +13,40 @@ use crate::undo::echoes_before;
 
 const NS_PER_MS: u64 = 1_000_000;
 
+/// When the first and the last of some packets were sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Sendings {
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Sendings {
+    fn add(known: &mut Option<Self>, at_ns: u64) {
+        *known = Some(Self {
+            first_ns: known.map_or(at_ns, |known| known.first_ns),
+            last_ns: at_ns,
+        });
+    }
+
+    /// RTTs of the first and the last, in us.
+    fn rtts_us(self, now_ns: u64) -> (u64, u64) {
+        let us = |at_ns: u64| now_ns.saturating_sub(at_ns) / 1000;
+        let last_us = us(self.last_ns);
+        match self.first_ns == self.last_ns {
+            true => (last_us, last_us),
+            false => (us(self.first_ns), last_us),
+        }
+    }
+}
+
 /// What one ACK brought.
 #[derive(Default)]
 pub(crate) struct Incoming {
     pub(crate) sample: Sample,
     pub(crate) newly_delivered: u32,
-    pub(crate) first_acked_ns: Option<u64>,
-    pub(crate) last_acked_ns: Option<u64>,
-    pub(crate) first_sacked_ns: Option<u64>,
-    pub(crate) last_sacked_ns: Option<u64>,
+    /// Of what was sent once.
+    pub(crate) acked: Option<Sendings>,
+    pub(crate) newly_sacked: Option<Sendings>,
     pub(crate) acked_retransmission: bool,
     /// Something sent once before `high_seq` was delivered: the timeout was spurious (F-RTO).
     pub(crate) original_delivered: bool,
@@ -51,7 +76,7 @@ impl Sender {
     /// An ACK arrived. Call [`Sender::transmit`] afterwards.
     #[inline]
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
-        self.now_ns = self.now_ns.max(now_ns);
+        self.advance_clock(now_ns);
         self.peer_closed |= ack.fin;
         if ack.next > self.snd_nxt {
             return;
@@ -114,7 +139,7 @@ impl Sender {
         let grew = incoming.newly_delivered > 0;
         let min_rtt_us = self.rtt.min_us();
         self.rate
-            .generate(&mut incoming.sample, grew, self.now_ns / 1000, min_rtt_us);
+            .generate(&mut incoming.sample, grew, self.now_us, min_rtt_us);
         incoming.is_delayed = prior_sacked == 0 && self.answers_a_lone_runt(ack, &incoming);
         self.control(&incoming, rtt_us, losses, prior_inflight);
     }
@@ -260,8 +285,7 @@ impl Sender {
         self.sacked_out += 1;
         incoming.sacked = true;
         if flags & EVER_RETRANS == 0 {
-            incoming.first_sacked_ns.get_or_insert(at_ns);
-            incoming.last_sacked_ns = Some(at_ns);
+            Sendings::add(&mut incoming.newly_sacked, at_ns);
             self.note_original(number, incoming);
         }
     }
@@ -331,8 +355,7 @@ impl Sender {
     /// A packet that was sent once is acknowledged, and was not sacked before.
     #[inline]
     fn take_original(&self, number: u32, at_ns: u64, incoming: &mut Incoming) {
-        incoming.first_acked_ns.get_or_insert(at_ns);
-        incoming.last_acked_ns = Some(at_ns);
+        Sendings::add(&mut incoming.acked, at_ns);
         self.note_original(number, incoming);
     }
 
@@ -375,28 +398,26 @@ impl Sender {
     #[inline(always)] // as `take_cumulative`
     fn take_rtt(&mut self, incoming: &mut Incoming) -> Option<u32> {
         let now_ns = self.now_ns;
-        let us = |at_ns: u64| now_ns.saturating_sub(at_ns) / 1000;
-        let acked = incoming
-            .first_acked_ns
-            .filter(|_| !incoming.acked_retransmission);
-        let mut sequence_us = acked.map(us);
-        let mut control_us = incoming.last_acked_ns.filter(|_| acked.is_some()).map(us);
-        if let Some(last_ns) = incoming.last_sacked_ns {
-            control_us = Some(us(last_ns));
-            sequence_us = sequence_us.or(incoming.first_sacked_ns.map(us));
+        let acked = incoming.acked.filter(|_| !incoming.acked_retransmission);
+        let mut rtts_us = acked.map(|acked| acked.rtts_us(now_ns));
+        let newly_sacked = incoming.newly_sacked.map(|sacked| sacked.rtts_us(now_ns));
+        if let Some((first_us, last_us)) = newly_sacked {
+            rtts_us = Some((rtts_us.map_or(first_us, |(acked_us, _)| acked_us), last_us));
         }
-        if sequence_us.is_none() && incoming.advanced && incoming.echo_ns > 0 {
-            sequence_us = Some(self.echoed_rtt_us(incoming.echo_ns));
-            control_us = sequence_us;
+        if rtts_us.is_none() && incoming.advanced && incoming.echo_ns > 0 {
+            let echoed_us = self.echoed_rtt_us(incoming.echo_ns);
+            rtts_us = Some((echoed_us, echoed_us));
         }
         incoming.sets_timer = incoming.advanced
-            || incoming.first_sacked_ns.is_some_and(|sent_ns| {
-                self.packets_out() > 0 && us(sent_ns) > us(self.board.get(self.snd_una).at_ns)
+            || newly_sacked.is_some_and(|(first_us, _)| {
+                let oldest_ns = self.board.get(self.snd_una).at_ns;
+                self.packets_out() > 0 && first_us > now_ns.saturating_sub(oldest_ns) / 1000
             });
-        let rtt_us = sequence_us?;
-        let control_us = control_us.unwrap_or(rtt_us) as u32;
-        self.rtt.sample_min(control_us, self.now_ns / 1000);
-        self.rtt.sample(rtt_us as i64, self.snd_una, self.snd_nxt);
+        let (sequence_us, control_us) = rtts_us?;
+        let control_us = control_us as u32;
+        self.rtt.sample_min(control_us, self.now_us);
+        self.rtt
+            .sample(sequence_us as i64, self.snd_una, self.snd_nxt);
         Some(control_us)
     }
 
@@ -497,7 +518,7 @@ impl Sender {
             is_retrans: u8::from(sample.is_retrans),
             is_ack_delayed: u8::from(incoming.is_delayed),
             is_probe_answer: u8::from(incoming.answers_probe),
-            age_us: (self.now_ns / 1000).saturating_sub(self.rate.first_tx_us) as u32,
+            age_us: self.now_us.saturating_sub(self.rate.first_tx_us) as u32,
             tx_inflight: sample.tx_inflight,
             lost: self.lost.wrapping_sub(sample.prior_lost),
         };

@@ -75,6 +75,10 @@ pub struct ReceiverConfig {
 pub struct Receiver {
     config: ReceiverConfig,
     next: u32,
+    /// Nothing is unusual: of a packet that is expected little need be asked (header prediction,
+    /// tcp_rcv_established()). `is_plain`: nor are the rules.
+    is_predicted: bool,
+    is_plain: bool,
     /// What arrived beyond a hole, ascending.
     beyond: Vec<Block>,
     /// Blocks to report, newest first.
@@ -153,6 +157,12 @@ impl Receiver {
         Self {
             buffer: ReceiveBuffer::new(&config),
             next: 0,
+            is_predicted: false,
+            is_plain: config.feedback == Feedback::Latched
+                && config.ack_policy == AckPolicy::Linux
+                && config.absences.is_none()
+                && config.aggregation_ns == 0
+                && config.work_ns == 0,
             beyond: Vec::with_capacity(64),
             recent: Vec::with_capacity(MAX_BLOCKS + 2),
             duplicate: None,
@@ -266,6 +276,24 @@ impl Receiver {
 
     #[inline]
     fn take_in(&mut self, now_ns: u64, data: &Data) -> Answer {
+        if !self.is_predicted || data.number != self.next || data.ce || data.fin {
+            return self.take_any(now_ns, data);
+        }
+        self.buffer.measure_rtt(now_ns, data);
+        self.take_next(now_ns, data);
+        Answer::ack_if(self.decide_as_linux(now_ns))
+    }
+
+    /// What [`Self::take_in`] need not ask of every packet.
+    #[inline(never)]
+    fn take_any(&mut self, now_ns: u64, data: &Data) -> Answer {
+        let answer = self.take_unpredicted(now_ns, data);
+        self.is_predicted = self.is_plain && self.end.is_none() && !self.ece && !self.has_holes();
+        answer
+    }
+
+    #[inline]
+    fn take_unpredicted(&mut self, now_ns: u64, data: &Data) -> Answer {
         self.catch_up(now_ns);
         self.take_mark(now_ns, data);
         if data.fin {
@@ -273,39 +301,19 @@ impl Receiver {
         }
         self.buffer.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
-        let is_duplicate = !self.take(data);
-        if is_duplicate {
-            self.duplicate = Some(Block {
-                start: data.number,
-                end: data.number + 1,
-            });
-            if data.number < self.next {
-                // Its ACK may have been lost (tcp_enter_quickack_mode()).
-                self.quick = self.quick.max(self.quickacks());
-                self.ato_ns = ATO_MIN_NS;
+        if in_order {
+            self.take_next(now_ns, data);
+            if self.has_holes() {
+                self.fill_hole();
             }
-            return Answer::Ack;
+            if self.next > data.number + 1 {
+                self.buffer.join(self.next);
+            }
+        } else if data.number < self.next || !self.take_beyond(data) {
+            return self.take_duplicate(data.number);
         }
-        // RFC 7323 section 4.3 (tcp_store_ts_recent()): only what begins where the last ACK ended
-        // is echoed, so a retransmission that fills a hole is, and what lies beyond is not.
-        if data.number <= self.acked_next {
-            self.echo_ns = data.departs_ns;
-        }
-        let is_short = data.payload_bytes < self.config.mss_bytes;
-        self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
         if let Some(absences) = &self.config.absences {
             self.read_at_ns = absences.back_ns(now_ns).unwrap_or(self.read_at_ns);
-        }
-        let grows = if in_order {
-            self.event_data(now_ns);
-            self.buffer.take(data)
-        } else {
-            self.buffer.take_beyond(data)
-        };
-        // What makes the window grow is acknowledged at once, to say so (tcp_grow_window()).
-        self.quick |= u32::from(grows);
-        if in_order && self.next > data.number + 1 {
-            self.buffer.join(self.next);
         }
         if self.config.aggregation_ns > 0 && self.gathers(in_order, data) {
             if self.aggregate_at_ns == NEVER_NS {
@@ -314,6 +322,43 @@ impl Receiver {
             return Answer::Gathered;
         }
         self.answer(now_ns)
+    }
+
+    /// What was expected has come.
+    #[inline]
+    fn take_next(&mut self, now_ns: u64, data: &Data) {
+        self.next += 1;
+        self.delivered_bytes += u64::from(data.payload_bytes);
+        self.note(data);
+        self.event_data(now_ns);
+        // What makes the window grow is acknowledged at once, to say so (tcp_grow_window()).
+        self.quick |= u32::from(self.buffer.take(data));
+    }
+
+    /// What a packet says that was not here before.
+    #[inline]
+    fn note(&mut self, data: &Data) {
+        // RFC 7323 section 4.3 (tcp_store_ts_recent()): only what begins where the last ACK ended
+        // is echoed, so a retransmission that fills a hole is, and what lies beyond is not.
+        if data.number <= self.acked_next {
+            self.echo_ns = data.departs_ns;
+        }
+        let is_short = data.payload_bytes < self.config.mss_bytes;
+        self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
+    }
+
+    /// It was here already.
+    fn take_duplicate(&mut self, number: u32) -> Answer {
+        self.duplicate = Some(Block {
+            start: number,
+            end: number + 1,
+        });
+        if number < self.next {
+            // Its ACK may have been lost (tcp_enter_quickack_mode()).
+            self.quick = self.quick.max(self.quickacks());
+            self.ato_ns = ATO_MIN_NS;
+        }
+        Answer::Ack
     }
 
     /// A PSH or FIN ends what GRO gathers (tcp_gro_receive()).
@@ -390,22 +435,9 @@ impl Receiver {
         None
     }
 
-    /// Takes a packet in; false if it was here already.
-    #[inline]
-    fn take(&mut self, data: &Data) -> bool {
-        let number = data.number;
-        if number < self.next {
-            return false;
-        }
-        if number == self.next {
-            self.next += 1;
-            if !self.recent.is_empty() || !self.beyond.is_empty() {
-                self.fill_hole();
-            }
-            self.delivered_bytes += u64::from(data.payload_bytes);
-            return true;
-        }
-        self.take_beyond(data)
+    /// Something lies beyond a hole, or did when the last packet came.
+    fn has_holes(&self) -> bool {
+        !self.recent.is_empty() || !self.beyond.is_empty()
     }
 
     /// What was expected has come: what waited for it has, too.
@@ -465,6 +497,8 @@ impl Receiver {
         self.recent.insert(0, block);
         self.recent.truncate(MAX_BLOCKS + 1);
         self.delivered_bytes += u64::from(data.payload_bytes);
+        self.note(data);
+        self.quick |= u32::from(self.buffer.take_beyond(data));
         true
     }
 
@@ -579,7 +613,7 @@ impl Receiver {
     fn decide(&mut self, now_ns: u64) -> bool {
         let unacked_packets = self.next - self.acked_next;
         match self.config.ack_policy {
-            AckPolicy::EveryPacket => return true,
+            AckPolicy::EveryPacket => true,
             AckPolicy::EverySecond => {
                 let echoes = self.urgent && self.config.feedback != Feedback::Latched;
                 // Beyond a hole at once (RFC 5681 section 4.2): it knows no compression.
@@ -587,10 +621,15 @@ impl Receiver {
                     return true;
                 }
                 self.delay_ack(now_ns, ATO_MIN_NS);
-                return false;
+                false
             }
-            AckPolicy::Linux => {}
+            AckPolicy::Linux => self.decide_as_linux(now_ns),
         }
+    }
+
+    #[inline]
+    fn decide_as_linux(&mut self, now_ns: u64) -> bool {
+        let unacked_packets = self.next - self.acked_next;
         if unacked_packets > 1 && self.has_room() || self.quick > 0 || self.urgent {
             return true;
         }

@@ -17,7 +17,9 @@ pub(crate) struct Rtt {
     window_end: u32,
     rto_us: i64,
     backoff: u32,
-    min: Option<(u32, u64)>,
+    /// The connection's minimum, and when it was measured; all ones: never.
+    min_us: u32,
+    min_at_us: u64,
 }
 
 impl Default for Rtt {
@@ -30,7 +32,8 @@ impl Default for Rtt {
             window_end: 0,
             rto_us: 1_000_000,
             backoff: 0,
-            min: None,
+            min_us: u32::MAX,
+            min_at_us: 0,
         }
     }
 }
@@ -75,15 +78,14 @@ impl Rtt {
 
     /// Takes a sample into the connection's minimum (tcp_update_rtt_min()).
     pub(crate) fn sample_min(&mut self, rtt_us: u32, now_us: u64) {
-        match self.min {
-            Some((least, at)) if rtt_us > least && now_us - at < MIN_RTT_WINDOW_US => {}
-            _ => self.min = Some((rtt_us.max(1), now_us)),
+        if rtt_us <= self.min_us || now_us - self.min_at_us >= MIN_RTT_WINDOW_US {
+            (self.min_us, self.min_at_us) = (rtt_us.max(1), now_us);
         }
     }
 
     /// The minimum; Linux's "unknown" (all ones) before the first sample.
     pub(crate) fn min_us(&self) -> u32 {
-        self.min.map_or(u32::MAX, |(least, _)| least)
+        self.min_us
     }
 
     /// Smoothed RTT; 0 before the first sample.

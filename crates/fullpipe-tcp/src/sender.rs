@@ -202,6 +202,7 @@ pub struct Sender {
     pub(crate) cwnd_usage_seq: u32,
 
     pub(crate) now_ns: u64,
+    pub(crate) now_us: u64,
     /// Earliest departure of the next packet (tcp_wstamp_ns).
     pub(crate) edt_ns: u64,
     pub(crate) pacing_at_ns: Option<u64>,
@@ -301,6 +302,7 @@ impl Sender {
             max_packets_out: 0,
             cwnd_usage_seq: 0,
             now_ns: 0,
+            now_us: 0,
             edt_ns: 0,
             pacing_at_ns: None,
             timer: None,
@@ -326,7 +328,7 @@ impl Sender {
 
     /// The handshake is done.
     pub fn establish(&mut self, now_ns: u64, opened: &Opened) {
-        self.now_ns = now_ns;
+        self.advance_clock(now_ns);
         self.edt_ns = now_ns;
         self.established = true;
         self.window_bytes = opened.window_bytes;
@@ -349,11 +351,11 @@ impl Sender {
         }
         let rtt_us = opened.rtt_ns / 1000;
         self.rtt.sample(rtt_us as i64, 0, 0);
-        self.rtt.sample_min(rtt_us as u32, now_ns / 1000);
+        self.rtt.sample_min(rtt_us as u32, self.now_us);
         // The SYN counts as delivered (tcp_rcv_synsent_state_process()).
         self.rate.delivered = 1;
-        self.rate.delivered_us = now_ns / 1000;
-        self.rate.first_tx_us = now_ns / 1000;
+        self.rate.delivered_us = self.now_us;
+        self.rate.first_tx_us = self.now_us;
         self.update_pacing_rate();
         self.gather();
         self.cc.init(&self.conn, &mut self.ctl);
@@ -641,17 +643,26 @@ impl Sender {
         self.is_cwnd_limited || slow_start && self.ctl.cwnd < 2 * self.max_packets_out
     }
 
-    /// Brings what the congestion control is told up to date: before every call of it.
+    /// It is so late now, or later.
+    #[inline]
+    pub(crate) fn advance_clock(&mut self, now_ns: u64) {
+        if now_ns > self.now_ns {
+            self.now_ns = now_ns;
+            self.now_us = now_ns / 1000;
+        }
+    }
+
+    /// Brings what the congestion control is told up to date, but for what is told where it changes:
+    /// before every call of it.
     pub(crate) fn gather(&mut self) {
         let mss = self.config.mss_bytes;
         let (packets_out, inflight) = (self.packets_out(), self.inflight());
         let is_cwnd_limited = self.cwnd_limited();
         let conn = &mut self.conn;
-        conn.now_us = self.now_ns / 1000;
+        conn.now_us = self.now_us;
         conn.now_ns = self.now_ns;
         conn.edt_ns = self.edt_ns;
         conn.delivered_us = self.rate.delivered_us;
-        conn.last_send_us = self.last_send_ns / 1000;
         conn.delivered = self.rate.delivered;
         conn.delivered_ce = self.rate.delivered_ce;
         conn.lost = self.lost;

@@ -40,7 +40,7 @@ impl Sender {
     /// `out` in the order of departure.
     #[inline]
     pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Run>) {
-        self.now_ns = self.now_ns.max(now_ns);
+        self.advance_clock(now_ns);
         if !self.established {
             return;
         }
@@ -370,6 +370,7 @@ impl Sender {
             last.data.push = true;
         }
         self.last_send_ns = departs_ns;
+        self.conn.last_send_us = departs_ns / 1000;
         self.data_segs_out += u64::from(count);
         if self.is_paced() && self.data_segs_out >= UNPACED_PACKETS {
             let rate = self.ctl.pacing_rate_bytes_per_s.max(1);
@@ -488,7 +489,7 @@ impl Sender {
 
     /// A timer may have expired.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Run>) {
-        self.now_ns = self.now_ns.max(now_ns);
+        self.advance_clock(now_ns);
         self.check_app_limited_again();
         if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.pacing_at_ns = None;
