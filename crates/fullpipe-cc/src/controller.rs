@@ -18,6 +18,8 @@ pub struct Controller {
     instance: Instance,
     kept: abi::Kept,
     ring: Option<Box<[u64]>>,
+    /// Neither the algorithm nor a ring nor a trace wants to know of a sending.
+    ignores_sending: bool,
     log: Option<Box<Logged>>,
 }
 
@@ -78,6 +80,7 @@ impl Controller {
             },
             kept: abi::Kept::default(),
             ring: wants_ring.then(|| zeroed(ring_bytes)),
+            ignores_sending: algorithm.flags() & flags::SEND_IS_PURE != 0 && !wants_ring,
             log: None,
         })
     }
@@ -96,6 +99,7 @@ impl Controller {
     /// ([`EventKind::Lost`]): no ring is kept.
     pub fn without_ring(mut self) -> Self {
         self.ring = None;
+        self.ignores_sending = self.wants(flags::SEND_IS_PURE) && self.log.is_none();
         self
     }
 
@@ -109,6 +113,7 @@ impl Controller {
             keeps_facts: self.wants(flags::WANTS_RING) && self.ring.is_none(),
         });
         self.log = Some(Box::new(logged));
+        self.ignores_sending = false;
     }
 
     /// The connection was established.
@@ -260,8 +265,7 @@ impl Controller {
     /// neither the algorithm, nor a ring, nor a rate that follows the window; and nobody notes it.
     #[inline]
     pub fn is_asked_in_vain(&self) -> bool {
-        let is_pure = self.wants(flags::SEND_IS_PURE) && self.kept.sets_pacing != 0;
-        is_pure && self.ring.is_none() && self.log.is_none()
+        self.ignores_sending && self.kept.sets_pacing != 0
     }
 
     /// The same of one that does not: it is not asked, so nothing need be gathered for it.

@@ -27,6 +27,15 @@ impl Way {
     /// Both, in the order of their indices.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
 
+    /// That of an index which counts ways of links, or of owners: every second one is a way back.
+    #[inline]
+    pub fn of_index(index: usize) -> Self {
+        match index % 2 {
+            0 => Self::Forward,
+            _ => Self::Reverse,
+        }
+    }
+
     /// 0 or 1.
     pub fn index(self) -> usize {
         self as usize

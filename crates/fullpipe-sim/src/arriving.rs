@@ -4,7 +4,7 @@
 use fullpipe_net::Way;
 use fullpipe_tcp::{Ack, Data};
 
-use crate::ends::is_sooner;
+use crate::ends::NEVER_NS;
 use crate::events::Event;
 use crate::packet::{Body, Travelling};
 use crate::pcap::AckEdges;
@@ -38,20 +38,20 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn arrivals(&mut self, index: usize) {
-        if self.lines[index].awaited_ns != Some(self.now_ns) {
+        if self.lines[index].awaited_ns != self.now_ns {
             return; // a packet that overtook the head had an event of its own
         }
-        self.lines[index].awaited_ns = None;
+        self.lines[index].awaited_ns = NEVER_NS;
         loop {
             while let Some(packet) = self.lines[index].packets.ready(self.now_ns) {
                 // Whatever this sets off may come back to this very line.
                 let packet = *packet;
                 self.lines[index].packets.leave();
-                self.reach(Way::BOTH[index % 2], &packet);
+                self.reach(Way::of_index(index), &packet);
             }
             let line = &self.lines[index];
             match line.packets.due_ns() {
-                Some(due_ns) if line.awaited_ns.is_none() && self.goes_on(due_ns) => {}
+                Some(due_ns) if line.awaited_ns == NEVER_NS && self.goes_on(due_ns) => {}
                 _ => return self.await_head(index),
             }
         }
@@ -59,9 +59,9 @@ impl Simulation<'_> {
 
     fn await_head(&mut self, index: usize) {
         let line = &mut self.lines[index];
-        let due_ns = line.packets.due_ns();
-        if let Some(due_ns) = due_ns.filter(|&due_ns| is_sooner(due_ns, line.awaited_ns)) {
-            line.awaited_ns = Some(due_ns);
+        let due_ns = line.packets.due_ns().unwrap_or(NEVER_NS);
+        if due_ns < line.awaited_ns {
+            line.awaited_ns = due_ns;
             self.agenda.schedule(due_ns, Event::Line(index as u32));
         }
     }
@@ -90,7 +90,7 @@ impl Simulation<'_> {
         let earlier = connection.receiver.take_earlier();
         // An ACK leaves no timer running, but for the one of its FIN.
         let may_arm = answer.as_ref().is_none_or(|ack| ack.fin);
-        let arms = may_arm && connection.may_expire_sooner();
+        let arms = may_arm && connection.receiver_may_expire_sooner();
         let is_of_page = connection.page.is_some();
         if let Some(ack) = earlier {
             self.send_ack(flow, owner, &ack);
@@ -122,7 +122,9 @@ impl Simulation<'_> {
             self.send_last_ack(flow);
         }
         self.transmit(flow);
-        self.complete(flow);
+        if self.connections[flow].is_waited_for() {
+            self.complete(flow);
+        }
         self.has_left(flow);
     }
 
@@ -207,6 +209,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)] // rare, but for pages and traffic
     fn complete(&mut self, flow: usize) {
         if self.connections[flow].visit.is_some() {
             self.continue_visit(flow);
@@ -217,9 +220,6 @@ impl Simulation<'_> {
             return;
         }
         let connection = &mut self.connections[flow];
-        if connection.completion_us.is_some() || !connection.sender.is_finished() {
-            return;
-        }
         connection.completion_us = Some(self.now_ns / 1000);
         let bytes = connection.sender.acked_bytes();
         self.note(flow, "finish", bytes);

@@ -58,11 +58,25 @@ impl Connection {
         self.under_way == 0 && self.leaving.is_empty()
     }
 
-    /// A timer of its receiver may expire before the event that is on the agenda.
+    /// A timer of its sender may expire before the event that is on the agenda.
     #[inline]
-    pub(crate) fn may_expire_sooner(&self) -> bool {
+    pub(crate) fn sender_may_expire_sooner(&self) -> bool {
+        let pending_ns = self.sender_timer_ns.unwrap_or(u64::MAX);
+        pending_ns > self.sender.no_timer_before_ns()
+    }
+
+    /// The same of its receiver.
+    #[inline]
+    pub(crate) fn receiver_may_expire_sooner(&self) -> bool {
         let pending_ns = self.receiver_timer_ns.unwrap_or(u64::MAX);
         pending_ns > self.receiver.no_timer_before_ns()
+    }
+
+    /// Whoever uses it waits for what ACKs bring.
+    #[inline]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let is_used = self.visit.is_some() || self.page.is_some();
+        is_used || self.sender.is_finished() && self.completion_us.is_none()
     }
 
     /// Its timers are forgotten: events that are still on the agenda for them mean nothing.

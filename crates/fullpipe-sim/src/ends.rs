@@ -6,6 +6,9 @@ use fullpipe_scenario::{Flow, Plan};
 
 use crate::packet::Travelling;
 
+/// No event.
+pub(crate) const NEVER_NS: u64 = u64::MAX;
+
 /// Loss of what the hosts send in one direction or the other.
 pub(crate) struct Egress([Option<LossGate>; 2]);
 
@@ -45,9 +48,9 @@ impl Egress {
 pub(crate) struct Line {
     pub(crate) packets: DelayLine<Travelling>,
     delay_ns: u64,
-    /// When an event for the head is on the agenda. One at another time is not for this line any
+    /// When an event for the head is on the agenda; [`NEVER_NS`]: none is. One at another time is not for this line any
     /// more: it would live, and be put back, as long as the line holds packets.
-    pub(crate) awaited_ns: Option<u64>,
+    pub(crate) awaited_ns: u64,
     jitter: Option<JitterSource>,
 }
 
@@ -56,7 +59,7 @@ impl Line {
         Self {
             packets: DelayLine::default(),
             delay_ns,
-            awaited_ns: None,
+            awaited_ns: NEVER_NS,
             jitter,
         }
     }
@@ -86,9 +89,4 @@ pub(crate) fn lines(plan: &Plan, flow: Option<&Flow>, owner: u32) -> [Line; 2] {
         .filter(|jitter| jitter.max_ns > 0)
         .map(|jitter| JitterSource::new(jitter, derive_seed(plan.seed, purpose::JITTER, owner)));
     [Line::new(forward_ns, None), Line::new(reverse_ns, source)]
-}
-
-/// Whether an event at `due_ns` is needed beside the one on the agenda, if there is one.
-pub(crate) fn is_sooner(due_ns: u64, awaited_ns: Option<u64>) -> bool {
-    awaited_ns.is_none_or(|awaited_ns| due_ns < awaited_ns)
 }

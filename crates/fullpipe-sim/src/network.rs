@@ -6,13 +6,10 @@ use fullpipe_scenario::{Newcomer, Plan, Route};
 use fullpipe_tcp::Data;
 
 use crate::applications::Applications;
-use crate::ends::is_sooner;
+use crate::ends::NEVER_NS;
 use crate::events::{Agenda, Event};
 use crate::packet::{Body, Label, Travelling};
 use crate::run::{BadPlan, Simulation};
-
-/// No timer.
-const NEVER_NS: u64 = u64::MAX;
 
 /// What has to be done for a packet on one way of a link.
 #[derive(Clone, Copy)]
@@ -36,7 +33,7 @@ pub(crate) struct Network {
     timers_ns: Vec<u64>,
     /// What has left a link (position * 2 + way) and not reached the next one yet, and when an event
     /// for its head is on the agenda.
-    between: Vec<(DelayLine<Travelling>, Option<u64>)>,
+    between: Vec<(DelayLine<Travelling>, u64)>,
     /// By owner.
     routes: Vec<Route>,
     passed: Passed<Travelling>,
@@ -63,7 +60,9 @@ impl Network {
         Ok(Self {
             work: work.collect(),
             timers_ns: vec![NEVER_NS; 2 * links.len()],
-            between: (0..2 * links.len()).map(|_| Default::default()).collect(),
+            between: (0..2 * links.len())
+                .map(|_| (DelayLine::default(), NEVER_NS))
+                .collect(),
             links,
             routes: flows.chain(others).collect(),
             passed: Passed::default(),
@@ -166,11 +165,11 @@ impl Simulation<'_> {
 
     /// Packets between two links have reached the second one.
     pub(crate) fn between_links(&mut self, index: usize) {
-        if self.network.between[index].1 != Some(self.now_ns) {
+        if self.network.between[index].1 != self.now_ns {
             return; // a packet that overtook the head had an event of its own
         }
-        self.network.between[index].1 = None;
-        let way = Way::BOTH[index % 2];
+        self.network.between[index].1 = NEVER_NS;
+        let way = Way::of_index(index);
         while let Some(&packet) = self.network.between[index].0.ready(self.now_ns) {
             self.network.between[index].0.leave();
             match self.network.next_link(packet.owner, index / 2, way) {
@@ -253,7 +252,7 @@ impl Simulation<'_> {
     /// finds it busy and leaves its time alone, or idle and has planned it.
     #[inline(always)] // into the two that are called
     fn pass_directly<W: DirectWay<Travelling>>(&mut self, index: usize) -> u64 {
-        let (link, to) = (index / 2, Way::BOTH[index % 2]);
+        let (link, to) = (index / 2, Way::of_index(index));
         let now_ns = self.now_ns;
         let network = &mut self.network;
         let Some(way) = W::of(&mut network.links[link], index % 2) else {
@@ -317,7 +316,7 @@ impl Simulation<'_> {
             return NEVER_NS; // it is planned
         }
         self.lose_dropped();
-        self.take_on(index / 2, at_ns, Way::BOTH[index % 2], packet);
+        self.take_on(index / 2, at_ns, Way::of_index(index), packet);
         due_ns
     }
 
@@ -327,7 +326,7 @@ impl Simulation<'_> {
     where
         W: DirectWay<Travelling>,
     {
-        let (link, to) = (index / 2, Way::BOTH[index % 2]);
+        let (link, to) = (index / 2, Way::of_index(index));
         let network = &mut self.network;
         let begin = network.passed.out.len();
         if let Some(way) = W::of(&mut network.links[link], index % 2) {
@@ -412,11 +411,9 @@ impl Simulation<'_> {
 
     fn await_between(&mut self, index: usize) {
         let (line, awaited_ns) = &mut self.network.between[index];
-        if let Some(due_ns) = line
-            .due_ns()
-            .filter(|&due_ns| is_sooner(due_ns, *awaited_ns))
-        {
-            *awaited_ns = Some(due_ns);
+        let due_ns = line.due_ns().unwrap_or(NEVER_NS);
+        if due_ns < *awaited_ns {
+            *awaited_ns = due_ns;
             self.agenda.schedule(due_ns, Event::Between(index as u32));
         }
     }

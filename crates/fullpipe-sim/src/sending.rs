@@ -91,7 +91,26 @@ impl Simulation<'_> {
 
     /// Hands what TCP sent to the network, now or when it departs. What leaves at once makes room
     /// below TCP (tcp_wfree()), so that it may send more.
+    #[inline(always)] // most ACKs let nothing go
     fn send_out(&mut self, flow: usize) {
+        if !self.outgoing.is_empty() {
+            self.send_all(flow);
+        }
+        let connection = &self.connections[flow];
+        let (has_events, arms) = (
+            connection.sender.has_events(),
+            connection.sender_may_expire_sooner(),
+        );
+        if has_events {
+            self.note_events(flow);
+        }
+        if arms {
+            self.arm(flow);
+        }
+    }
+
+    #[inline(never)]
+    fn send_all(&mut self, flow: usize) {
         while !self.outgoing.is_empty() {
             // What leaves may set off something that sends too.
             let mut outgoing = std::mem::take(&mut self.outgoing);
@@ -102,10 +121,6 @@ impl Simulation<'_> {
                 sender.transmit(self.now_ns, &mut self.outgoing);
             }
         }
-        if self.connections[flow].sender.has_events() {
-            self.note_events(flow);
-        }
-        self.arm(flow);
     }
 
     /// True if something left through fq at once.
@@ -275,19 +290,10 @@ impl Simulation<'_> {
         }
     }
 
-    /// One event for the sender's earliest timer; a later deadline is found when it comes.
-    #[inline]
+    /// One event for the sender's earliest timer, unless the one on the agenda comes before: a later
+    /// deadline is found then.
+    #[inline(never)] // few ACKs leave an earlier one
     fn arm(&mut self, flow: usize) {
-        let connection = &self.connections[flow];
-        let pending_ns = connection.sender_timer_ns.unwrap_or(u64::MAX);
-        if pending_ns > connection.sender.no_timer_before_ns() {
-            self.arm_sooner(flow);
-        }
-    }
-
-    /// A timer may expire before the event that is on the agenda.
-    #[inline(never)] // few ACKs leave one
-    fn arm_sooner(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         let Some(at_ns) = connection.sender.timer_ns() else {
             return;

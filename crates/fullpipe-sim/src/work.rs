@@ -93,7 +93,7 @@ impl Simulation<'_> {
             return;
         };
         // It stays at the head meanwhile: what it sets off may reach this very host.
-        self.deliver(Way::BOTH[index % 2], &packet);
+        self.deliver(Way::of_index(index), &packet);
         let Some(processors) = &mut self.processors else {
             return;
         };

@@ -410,7 +410,7 @@ impl Sender {
         }
         incoming.sets_timer = incoming.advanced
             || newly_sacked.is_some_and(|(first_us, _)| {
-                let oldest_ns = self.board.get(self.snd_una).at_ns;
+                let oldest_ns = self.board.oldest_sent_ns(self.snd_una);
                 self.packets_out() > 0 && first_us > now_ns.saturating_sub(oldest_ns) / 1000
             });
         let (sequence_us, control_us) = rtts_us?;

@@ -132,6 +132,15 @@ impl Scoreboard {
         }
     }
 
+    /// When the oldest packet that is kept was last sent.
+    #[inline]
+    pub(crate) fn oldest_sent_ns(&self, number: u32) -> u64 {
+        match self.bursts.front() {
+            Some(burst) if burst.first <= number => burst.sent.at_ns,
+            _ => self.own(number).at_ns,
+        }
+    }
+
     /// A packet's record; that of its burst if it has none of its own, which is the same but for
     /// `order` and `behind`.
     #[inline]

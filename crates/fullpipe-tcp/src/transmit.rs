@@ -103,6 +103,7 @@ impl Sender {
     }
 
     /// The least packets of a burst, by the congestion control: it is asked before every sending.
+    #[inline]
     fn least_burst(&mut self) -> u32 {
         if self.owns_cwnd() {
             self.gather();
@@ -317,7 +318,7 @@ impl Sender {
         // Since late 2025 for an ACK that is due within a millisecond, before that for any that is
         // due within half a round trip.
         let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
-        let ack_at_ns = self.board.get(self.snd_una).at_ns + srtt_ns;
+        let ack_at_ns = self.board.oldest_sent_ns(self.snd_una) + srtt_ns;
         let patience_ns = if self.config.rules.defers_briefly() {
             NS_PER_MS.min(srtt_ns / 2)
         } else {
@@ -579,7 +580,7 @@ impl Sender {
 
     /// What is left of the timeout of the oldest packet (tcp_rto_delta_us()); 0: it is overdue.
     fn timeout_left_ns(&self) -> u64 {
-        let expiry_ns = self.board.get(self.snd_una).at_ns + self.rtt.timeout_ns();
+        let expiry_ns = self.board.oldest_sent_ns(self.snd_una) + self.rtt.timeout_ns();
         expiry_ns.saturating_sub(self.now_ns)
     }
 
