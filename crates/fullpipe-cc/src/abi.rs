@@ -146,7 +146,7 @@ pub struct Info {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
-    sndbuf_factor: u32,
+    pub(crate) sndbuf_factor: u32,
     pub(crate) sets_pacing: u32,
 }
 

@@ -21,6 +21,28 @@ pub struct Controller {
     /// Neither the algorithm nor a ring nor a trace wants to know of a sending.
     ignores_sending: bool,
     log: Option<Box<Logged>>,
+    /// What [`Self::least_burst`] left.
+    asked: Asked,
+}
+
+/// What the least burst of an algorithm that does not own its window depends on.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Asked {
+    cwnd: u32,
+    ssthresh: u32,
+    tso_segs: u32,
+    sndbuf_factor: u32,
+}
+
+impl Asked {
+    fn of(ctl: &Ctl) -> Self {
+        Self {
+            cwnd: ctl.cwnd,
+            ssthresh: ctl.ssthresh,
+            tso_segs: ctl.tso_segs,
+            sndbuf_factor: ctl.sndbuf_factor,
+        }
+    }
 }
 
 /// What a connection keeps between calls.
@@ -82,6 +104,7 @@ impl Controller {
             ring: wants_ring.then(|| zeroed(ring_bytes)),
             ignores_sending: algorithm.flags() & flags::SEND_IS_PURE != 0 && !wants_ring,
             log: None,
+            asked: Asked::default(),
         })
     }
 
@@ -268,10 +291,16 @@ impl Controller {
         self.ignores_sending && self.kept.sets_pacing != 0
     }
 
-    /// The same of one that does not: it is not asked, so nothing need be gathered for it.
+    /// The same of one that does not: it is not asked, so nothing need be gathered for it; and nothing
+    /// is decided anew where all is as it was left.
+    #[inline]
     pub fn least_burst(&mut self, ctl: &mut Ctl) -> u32 {
-        // SAFETY: plain structures, of which it keeps no pointer.
-        unsafe { abi::cc_least_burst(&mut self.kept, ctl) }
+        if Asked::of(ctl) != self.asked || ctl.sndbuf_factor != self.kept.sndbuf_factor {
+            // SAFETY: plain structures, of which it keeps no pointer.
+            unsafe { abi::cc_least_burst(&mut self.kept, ctl) };
+            self.asked = Asked::of(ctl);
+        }
+        ctl.tso_segs
     }
 
     /// What the algorithm lets others see.

@@ -121,7 +121,7 @@ impl Simulation<'_> {
         if ack.fin {
             self.send_last_ack(flow);
         }
-        self.transmit(flow);
+        self.transmit_here(flow);
         if self.connections[flow].is_waited_for() {
             self.complete(flow);
         }

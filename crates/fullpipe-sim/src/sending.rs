@@ -64,7 +64,13 @@ impl Simulation<'_> {
         self.transmit(flow);
     }
 
+    #[inline(never)]
     pub(crate) fn transmit(&mut self, flow: usize) {
+        self.transmit_here(flow);
+    }
+
+    #[inline(always)] // behind every ACK
+    pub(crate) fn transmit_here(&mut self, flow: usize) {
         let sender = &mut self.connections[flow].sender;
         sender.transmit(self.now_ns, &mut self.outgoing);
         self.send_out(flow);

@@ -85,6 +85,29 @@ impl Sender {
             self.on_old_ack(ack);
             return;
         }
+        match self.is_predicted(ack) {
+            true => self.take_ack::<true>(ack),
+            false => self.take_unpredicted(ack),
+        }
+    }
+
+    /// It acknowledges what is next and says nothing else, and nothing is missing (header prediction,
+    /// tcp_ack()'s fast path).
+    #[inline(always)] // as `take_ack`
+    fn is_predicted(&self, ack: &Ack) -> bool {
+        let acknowledges = ack.count == 0 && ack.next > self.snd_una;
+        let is_open = self.ca_state == CaState::Open && self.tlp_high.is_none();
+        acknowledges && is_open && !self.config.ecn && self.board.has_only_bursts(self.snd_una)
+    }
+
+    #[inline(never)]
+    fn take_unpredicted(&mut self, ack: &Ack) {
+        self.take_ack::<false>(ack);
+    }
+
+    /// `PREDICTED`: by [`Self::is_predicted`], so that the compiler leaves out what else ACKs may bring.
+    #[inline(always)] // or what it brings goes through memory
+    fn take_ack<const PREDICTED: bool>(&mut self, ack: &Ack) {
         self.check_app_limited_again();
         let prior_inflight = self.inflight();
         let prior_lost = self.lost;
@@ -92,9 +115,10 @@ impl Sender {
         let prior_una = self.snd_una;
         let mut incoming = Incoming {
             echo_ns: ack.echo_ns,
-            advanced: ack.next > self.snd_una,
+            advanced: PREDICTED || ack.next > self.snd_una,
             window_changed: ack.window_bytes != self.window_bytes,
-            is_dubious: ack.next == self.snd_una
+            is_dubious: !PREDICTED
+                && ack.next == self.snd_una
                 && ack.window_bytes == self.window_bytes
                 && !ack.fin,
             ..Incoming::default()
@@ -109,14 +133,17 @@ impl Sender {
         }
 
         let delivered_before = self.rate.delivered;
-        match ack.count {
-            0 => self.sack_cache = Default::default(),
-            _ => self.take_blocks(ack, &mut incoming),
+        if !PREDICTED && ack.count > 0 {
+            self.take_blocks(ack, &mut incoming);
+        } else {
+            self.sack_cache = Default::default();
         }
-        self.take_cumulative(ack.next, &mut incoming);
+        self.take_cumulative::<PREDICTED>(ack.next, &mut incoming);
         incoming.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
         self.learn_reordering(&incoming);
-        self.take_marks(ack, is_newest, &mut incoming);
+        if !PREDICTED {
+            self.take_marks(ack, is_newest, &mut incoming);
+        }
         let rtt_us = self.take_rtt(&mut incoming);
         if incoming.advanced {
             self.rtt.reset_back_off();
@@ -127,9 +154,11 @@ impl Sender {
         if self.cc.wants(flags::WANTS_ACKS) {
             self.cc_event(EventKind::Ack, 0, 0);
         }
-        self.end_loss_probe(ack, &mut incoming);
-        if self.is_alert(&incoming) {
-            self.alert(prior_una, &mut incoming);
+        if !PREDICTED {
+            self.end_loss_probe(ack, &mut incoming);
+            if self.is_alert(&incoming) {
+                self.alert(prior_una, &mut incoming);
+            }
         }
         if incoming.sets_timer && !self.schedule_loss_probe(self.rtt.timeout_ns()) {
             self.arm_retransmit();
@@ -292,11 +321,12 @@ impl Sender {
 
     /// tcp_clean_rtx_queue().
     #[inline(always)] // one of the steps of every ACK: what it brought stays at hand
-    fn take_cumulative(&mut self, next: u32, incoming: &mut Incoming) {
+    fn take_cumulative<const PREDICTED: bool>(&mut self, next: u32, incoming: &mut Incoming) {
         let before = self.snd_una;
         while self.snd_una < next {
             match self.board.take_undisturbed(self.snd_una, next) {
                 Some((count, last)) => self.take_undisturbed(count, last, incoming),
+                None if PREDICTED => break, // never: there are only bursts
                 None => self.take_first(incoming),
             }
         }
@@ -353,14 +383,14 @@ impl Sender {
     }
 
     /// A packet that was sent once is acknowledged, and was not sacked before.
-    #[inline]
+    #[inline(always)] // as `take_ack`
     fn take_original(&self, number: u32, at_ns: u64, incoming: &mut Incoming) {
         Sendings::add(&mut incoming.acked, at_ns);
         self.note_original(number, incoming);
     }
 
     /// What arrived is a packet's only sending: what it says of reordering, and of a recovery.
-    #[inline]
+    #[inline(always)] // as `take_ack`
     fn note_original(&self, number: u32, incoming: &mut Incoming) {
         if self.reordering.is_late(number) {
             incoming.late = Some(incoming.late.map_or(number, |least| least.min(number)));
@@ -451,6 +481,7 @@ impl Sender {
     }
 
     /// tcp_clean_rtx_queue(): one short packet that was alone on its way, without news of others.
+    #[inline(always)] // as `take_ack`
     fn answers_a_lone_runt(&self, ack: &Ack, incoming: &Incoming) -> bool {
         let is_runt = self.closed
             && self.snd_una == self.data_end()
@@ -468,6 +499,7 @@ impl Sender {
     }
 
     /// tcp_check_sack_reordering(), tcp_rack_update_reo_wnd().
+    #[inline(always)] // as `take_ack`
     fn learn_reordering(&mut self, incoming: &Incoming) {
         self.reordering.sacked_up_to(incoming.sacked_end);
         if let Some(late) = incoming.late {

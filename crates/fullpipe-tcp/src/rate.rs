@@ -59,6 +59,7 @@ impl RateState {
     }
 
     /// A packet was delivered (tcp_rate_skb_delivered()).
+    #[inline(always)] // or the sample goes through memory
     pub(crate) fn packet_delivered(&mut self, sample: &mut Sample, record: &mut Sent, number: u32) {
         if record.delivered_us == 0 {
             return;
@@ -82,6 +83,7 @@ impl RateState {
     }
 
     /// All packets of an ACK are accounted for (tcp_rate_gen()).
+    #[inline(always)] // as `packet_delivered`
     pub(crate) fn generate(
         &mut self,
         sample: &mut Sample,

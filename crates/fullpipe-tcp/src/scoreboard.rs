@@ -85,6 +85,8 @@ pub(crate) struct Scoreboard {
     head: u32,
     tail: u32,
     transmissions: u32,
+    /// One past the last packet that has a record of its own.
+    own_end: u32,
 }
 
 impl Scoreboard {
@@ -95,6 +97,7 @@ impl Scoreboard {
             head: NIL,
             tail: NIL,
             transmissions: 0,
+            own_end: 0,
         }
     }
 
@@ -118,6 +121,7 @@ impl Scoreboard {
                 *self.get_mut(burst.first + place) = burst.sent.later(place);
                 self.append(burst.first + place);
             }
+            self.own_end = burst.first + burst.count;
         }
     }
 
@@ -130,6 +134,12 @@ impl Scoreboard {
         for number in from..first {
             self.ring[number as usize & new_mask] = old[number as usize & mask];
         }
+    }
+
+    /// No packet from this one on, the oldest that is kept, has a record of its own.
+    #[inline]
+    pub(crate) fn has_only_bursts(&self, from: u32) -> bool {
+        from >= self.own_end
     }
 
     /// When the oldest packet that is kept was last sent.

@@ -285,6 +285,7 @@ impl Sender {
 
     /// The first buffer of the write queue. Since 6.10 it takes from the second what it lacks of the
     /// burst that may be sent; before, no burst reached beyond its end.
+    #[inline]
     fn head(&mut self, most: u32) -> Head {
         let grows = self.config.rules.grows_bursts();
         let (packets, is_last) = self.queue.first_packets(self.snd_nxt, most, grows);

@@ -209,6 +209,7 @@ impl WriteQueue {
 
     /// Packets of the first buffer, which takes from the second what it lacks of `wanted`
     /// (tcp_grow_skb()); and whether it is the last, which may still grow.
+    #[inline]
     pub(crate) fn first_packets(&mut self, next: u32, wanted: u32, grows: bool) -> (u32, bool) {
         let Some(&end) = self.ends.front() else {
             return (self.end - next, true);
