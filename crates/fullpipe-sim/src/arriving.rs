@@ -52,12 +52,18 @@ impl Simulation<'_> {
             let line = &self.lines[index];
             match line.packets.due_ns() {
                 Some(due_ns) if line.awaited_ns == NEVER_NS && self.goes_on(due_ns) => {}
-                _ => return self.await_head(index),
+                _ => return self.await_head_here(index),
             }
         }
     }
 
+    #[inline(never)]
     fn await_head(&mut self, index: usize) {
+        self.await_head_here(index);
+    }
+
+    #[inline(always)] // behind every ACK
+    fn await_head_here(&mut self, index: usize) {
         let line = &mut self.lines[index];
         let due_ns = line.packets.due_ns().unwrap_or(NEVER_NS);
         if due_ns < line.awaited_ns {

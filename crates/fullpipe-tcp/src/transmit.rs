@@ -38,7 +38,7 @@ struct Head {
 impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
     /// `out` in the order of departure.
-    #[inline]
+    #[inline(always)] // behind every ACK
     pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Run>) {
         self.advance_clock(now_ns);
         if !self.established {
