@@ -21,7 +21,7 @@ from fullpipe.scenario import Scenario, make_scenario
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.keys import piece, run_key
-from fullpipe.sweep.measures import facts_of, version_of
+from fullpipe.sweep.measures import version_of
 from fullpipe.sweep.spool import joined
 from fullpipe.sweep.templates import fields_of, fill_scenario
 
@@ -97,8 +97,7 @@ def test_cells_have_the_plans_that_each_has_alone(name: str, tmp_path: Path) -> 
         alone = {**resolve(scenario, scenario.seed + index % 2), "name": ""}
         text = to_json(alone)
         assert joined(spool, one.run.plan) == text
-        facts = facts_of("", alone, alone["seed"], "sim", scenario.warmup)
-        version = version_of(alone, facts.queue)
+        version = version_of(alone)
         key = run_key([piece(text)], "sim", scenario.warmup, version, {})
         assert one.run.facts.key == key == one.cell.keys[index % 2]
         assert one.run.facts.seed == alone["seed"]
@@ -265,7 +264,8 @@ def test_of_any_template_each_cell_has_the_plan_or_the_refusal_that_it_has_alone
 
 def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_something_else() -> None:
     """Of runs without flows goodput was stored as 0 and is null now; of a row of links and of pages
-    alone the path was that of a queue without data. All other keys are as they were."""
+    alone the path was that of a queue without data, and of downloads over a row the bottleneck
+    that uploads would have. All other keys are as they were."""
     flow = {"cc": "reno"}
     path = {"rate": "10mbit", "rtt": "20ms"}
     row = [{"name": "a", "rate": "10mbit", "delay": "5ms"}]
@@ -275,11 +275,19 @@ def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_somethin
         "downloads": {"path": path, "flow": [{**flow, "direction": "down"}]},
         "datagrams": {"path": path, "udp": [{"rate": "1mbit"}]},
         "links": {"link": row, "flow": [flow]},
+        "downloads over links": {"link": row, "flow": [{**flow, "direction": "down"}]},
+        "downloads over another way back": {
+            "link": [{**row[0], "reverse": {"rate": "5mbit"}}],
+            "flow": [{**flow, "direction": "down"}],
+        },
         "pages": {"path": path, "page": [{**flow, "levels": [["10kB"]]}]},
     }.items():
         alone = resolve(make_scenario({"duration": "2s", **part}))
-        versions[name] = version_of(alone, facts_of("", alone, 1, "sim", 0).queue)
-    assert versions == {"flows": 1, "downloads": 1, "datagrams": 2, "links": 3, "pages": 3}
+        versions[name] = version_of(alone)
+    assert versions == {
+        "flows": 1, "downloads": 1, "datagrams": 2, "links": 3, "downloads over links": 3,
+        "downloads over another way back": 4, "pages": 3,
+    }  # fmt: skip
     text = b'{"seed":1,"flows":[{}],"host":{}}'
     core = hashlib.sha256(f"core={_native.sim.components()['core']}".encode()).hexdigest()
     whole = hashlib.sha256(text + f"|{core}|sim|0|1|{{}}".encode()).hexdigest()

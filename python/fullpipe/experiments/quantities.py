@@ -191,8 +191,7 @@ def backlog_nonzero(view: View, queue: str = "") -> float:
 
 def occupancy(view: View) -> float:
     """Mean backlog over the queue's limit in bytes; NaN for a limit in packets."""
-    key = "reverse_qdisc" if view.main_queue.endswith("reverse") else "qdisc"
-    limit = view.plan["path"][key]["limit_bytes"]
+    limit = view.main_qdisc["limit_bytes"]
     return _spread(metrics.queue_bytes(view), "mean") / limit if limit else math.nan
 
 

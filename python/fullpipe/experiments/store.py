@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from fullpipe import _native, metrics
 from fullpipe._native import to_json
-from fullpipe.bottleneck import main_queue
 from fullpipe.cache import user_cache
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
@@ -67,8 +66,7 @@ class Store:
         """The key of a run of this plan, with its `warmup` beside it, by today's code."""
         bare = {**plan, "name": ""}  # the name is no part of what is run
         warmup_ns = bare.pop("warmup")
-        queue, _ = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
-        version = version_of(plan, queue)
+        version = version_of(plan)
         return run_key([piece(to_json(bare))], engine_name, warmup_ns, version, {})
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:

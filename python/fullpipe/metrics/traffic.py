@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe.bottleneck import Way, bottleneck_of
 from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
 
@@ -91,9 +92,9 @@ def traffic_flows(view: View) -> list[TrafficFlows]:
         )
         mine = mine[np.argsort(columns["number"][mine], kind="stable")]
         cut = {name: values[mine] for name, values in columns.items()}
-        path = plan["path"]
-        rate = path["reverse_rate_bps"] if group["direction"] == "down" else path["rate_bps"]
-        mss = path["mtu_bytes"] - 52
+        way: Way = "reverse" if group["direction"] == "down" else "forward"
+        rate = bottleneck_of(plan, way).rate_bps or np.nan
+        mss = plan["path"]["mtu_bytes"] - 52
         found.append(
             TrafficFlows(
                 group["name"], group["cc"]["name"], rate * mss / (mss + _FRAME_BYTES), mss,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.bottleneck import bottleneck, main_queue
+from fullpipe.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_ways
 from fullpipe.columns import as_numpy
 from fullpipe.recording import Recording
 
@@ -117,11 +118,22 @@ class View:
     @property
     def main_queue(self) -> str:
         """The queue that the data goes through: `reverse` where every flow is a download."""
-        return self._main_queue[0]
+        return self._main_queue.queue
+
+    @property
+    def main_qdisc(self) -> Mapping[str, Any]:
+        """That queue, as the plan has it."""
+        return self._main_queue.qdisc
+
+    @property
+    def _main_queue(self) -> Bottleneck:
+        return next(iter(self.bottlenecks.values()))
 
     @cached_property
-    def _main_queue(self) -> tuple[str, float | None]:
-        return main_queue(self.plan, [str(way) for way in self.flows["direction"]])
+    def bottlenecks(self) -> dict[Literal["up", "down"], Bottleneck]:
+        """The queues that the data goes through, by their directions."""
+        ways = data_ways(self.plan, [str(way) for way in self.flows["direction"]])
+        return {"up" if way == "forward" else "down": bottleneck_of(self.plan, way) for way in ways}
 
     @property
     def bottleneck(self) -> str:
@@ -131,7 +143,7 @@ class View:
     @property
     def rate_bps(self) -> float:
         """Rate of the bottleneck that the data goes through; NaN where the plan is not known."""
-        return self._main_queue[1] or float("nan")
+        return self._main_queue.rate_bps or float("nan")
 
     @property
     def rtt_min_s(self) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fullpipe.cc_sets import Table, base_of, is_kernel
-from fullpipe.report.runs import Group, Run
+from fullpipe.metrics import View
+from fullpipe.report.runs import Group, Qdisc, Run
 from fullpipe.units import format_rate, format_time
 
 #: What metadata says that the page shows elsewhere.
@@ -28,16 +29,30 @@ def path_line(runs: Sequence[Run]) -> str:
     path = paths[0]
     rtts_ns = {one.forward_delay_ns + one.reverse_delay_ns for one in paths}
     rtt = " to ".join(format_time(ns) for ns in sorted({min(rtts_ns), max(rtts_ns)}))
+    rtt_ns = min(rtts_ns) if len(rtts_ns) == 1 else 0.0
+    rate_bps, qdisc = path.rate_bps, path.qdisc
+    down_bps, down = path.reverse_rate_bps, path.reverse_qdisc
+    view = View(runs[0].recording)
+    if is_row := view.bottleneck != "path":
+        main = next(iter(view.bottlenecks.values()))
+        rate_bps, qdisc = main.rate_bps or rate_bps, Qdisc.model_validate(main.qdisc)
+    line = f"{format_rate(rate_bps)}, base RTT {rtt}, {_queue(qdisc, rate_bps, rtt_ns)}"
+    if is_row or down_bps is None or down is None or (down_bps, down) == (rate_bps, qdisc):
+        return line
+    return f"{line}; down {format_rate(down_bps)}, {_queue(down, down_bps, rtt_ns)}"
+
+
+def _queue(qdisc: Qdisc, rate_bps: float, rtt_ns: float) -> str:
+    """A queue and its limits, in BDP too where the round trip is known."""
     limits = []
-    if path.qdisc.limit_bytes is not None:
-        bdp_bytes = path.rate_bps * min(rtts_ns) / 8e9
-        has_one = len(rtts_ns) == 1 and bdp_bytes > 0
-        bdp = f" ({path.qdisc.limit_bytes / bdp_bytes:.3g} BDP)" if has_one else ""
-        limits.append(f"{path.qdisc.limit_bytes / 1e3:g} kB{bdp}")
-    if path.qdisc.limit_packets is not None:
-        limits.append(f"{path.qdisc.limit_packets:g} packets")
+    if qdisc.limit_bytes is not None:
+        bdp_bytes = rate_bps * rtt_ns / 8e9
+        bdp = f" ({qdisc.limit_bytes / bdp_bytes:.3g} BDP)" if bdp_bytes > 0 else ""
+        limits.append(f"{qdisc.limit_bytes / 1e3:g} kB{bdp}")
+    if qdisc.limit_packets is not None:
+        limits.append(f"{qdisc.limit_packets:g} packets")
     held = f" of {' and '.join(limits)}" if limits else ""
-    return f"{format_rate(path.rate_bps)}, base RTT {rtt}, {path.qdisc.aqm.kind} queue{held}"
+    return f"{qdisc.aqm.kind} queue{held}"
 
 
 def facts(group: Group) -> list[tuple[str, str]]:

@@ -61,6 +61,7 @@ class Path(_Checked):
     reverse_delay_ns: _Count
     mtu_bytes: _Count = 1500
     qdisc: Qdisc
+    reverse_qdisc: Qdisc | None = None
 
 
 class Plan(_Checked):

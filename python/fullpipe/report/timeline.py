@@ -16,7 +16,7 @@ from fullpipe.report import style
 from fullpipe.report.hosts import host_plots
 from fullpipe.report.pages import page_plots
 from fullpipe.report.plots import MAX_POINTS, Plot, Spans, Trace, thin
-from fullpipe.report.runs import Run
+from fullpipe.report.runs import Path, Run
 from fullpipe.report.traffic import flows_at_once, sampled_windows
 
 #: More flows than this in one plot cannot be told apart.
@@ -106,11 +106,16 @@ def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
     window = _window_s(run, view)
     ends, rates = throughput_over_time(view, window)
     traces = [flow.trace(ends, rates[flow.id] / 1e6, "before") for flow in flows]
-    if len(view.flows["flow"]) > 1 and ends.size:
-        x, y = thin(ends, rates.sum(axis=0) / 1e6)
-        traces.append(Trace("all flows", style.NEUTRAL, x, y, width=1.0, shape="before"))
-    if traces and not math.isnan(view.rate_bps):
-        traces.append(_reference("bottleneck rate", view, view.rate_bps / 1e6))
+    directions = np.array([str(way) for way in view.flows["direction"]])
+    ways = sorted(set(directions), reverse=True)  # up before down
+    for position, way in enumerate(ways):
+        mine = directions == way
+        if mine.sum() > 1 and ends.size:
+            x, y = thin(ends, rates[mine].sum(axis=0) / 1e6)
+            name = f"all {way}loads" if len(ways) > 1 else "all flows"
+            dash = style.dash(position)
+            traces.append(Trace(name, style.NEUTRAL, x, y, dash, 1.0, shape="before"))
+    traces += _bottleneck_rates(view) if traces else []
     return Plot(
         "throughput", "Throughput", "time (s)", "goodput (Mbit/s)", traces, over_time=True,
         note=f"payload bytes delivered in each window of {window:g} s, over the window",
@@ -177,22 +182,20 @@ def _queue(run: Run, view: View) -> Plot:
     note, right = "", None
     path = run.metadata.plan.path
     if path is not None:
-        delay_ms = 8e3 * 1e3 / view.rate_bps
-        right = (f"delay (ms; RTTmin = {view.rtt_min_s * 1e3:g} ms)", delay_ms)
-        if view.rtt_min_s > 0:
-            right = ("delay (RTTmin)", delay_ms / view.rtt_min_s / 1e3)
-        limit = path.qdisc.limit_bytes
-        if limit is None and path.qdisc.limit_packets is not None:
-            limit = path.qdisc.limit_packets * (path.mtu_bytes + _LINK_HEADER_BYTES)
-        note = (
-            f"1 kB is {delay_ms:.3g} ms at the bottleneck's rate; RTTmin is "
-            f"{view.rtt_min_s * 1e3:g} ms"
-        )
-        if limit is not None and view.main_queue.endswith("forward"):
-            peak = float(np.nanmax(y)) if _known(y) else 0.0
+        delays_ms = {way: 8e6 / rate_bps for way, rate_bps in _rates_of_ways(view).items()}
+        if len(delays_ms) == 1:
+            (delay_ms,) = delays_ms.values()
+            right = (f"delay (ms; RTTmin = {view.rtt_min_s * 1e3:g} ms)", delay_ms)
+            if view.rtt_min_s > 0:
+                right = ("delay (RTTmin)", delay_ms / view.rtt_min_s / 1e3)
+        is_each = ", ".join(f"{ms:.3g} ms {way}".strip() for way, ms in delays_ms.items())
+        note = f"1 kB is {is_each} at the bottleneck's rate; " if is_each else ""
+        note += f"RTTmin is {view.rtt_min_s * 1e3:g} ms"
+        peak = float(np.nanmax(y)) if _known(y) else 0.0
+        for way, limit in _limits(path, view).items():
             if limit / 1e3 < 3 * peak:
-                traces.append(_reference("limit", view, limit / 1e3))
-            note += f"; limit {limit / 1e3:.4g} kB"
+                traces.append(_reference("limit", view, limit / 1e3, way))
+            note += f"; limit {way}".rstrip() + f" {limit / 1e3:.4g} kB"
     return Plot(
         "queue", "Bottleneck queue", "time (s)", "backlog (kB)", traces, right=right, note=note,
         over_time=True,
@@ -201,13 +204,34 @@ def _queue(run: Run, view: View) -> Plot:
 
 def _queues(view: View) -> list[tuple[str, str]]:
     """(what it is called, its name in the recording) of the queues that are drawn: the one that
-    the data goes through, or, where a path has links with names, each that ever held anything."""
+    the data goes through, in either direction if it does; or, where a path has links with names,
+    each that ever held anything."""
     samples = view.samples("queue_samples")
     named = sorted({str(name) for name in samples["queue"]} - {"forward", "reverse"})
     if not named:
-        return [("queue", view.main_queue)]
+        limited = {way: known for way, known in view.bottlenecks.items() if known.rate_bps}
+        if len(limited) < 2:
+            return [("queue", view.main_queue)]
+        return [(_of_way("queue", way), known.queue) for way, known in limited.items()]
     held = [name for name in named if (view.queue(name)["queue_bytes"] > 0).any()]
     return [(name, name) for name in (held or named)[:MAX_QUEUES]]
+
+
+def _limits(path: Path, view: View) -> dict[str, float]:
+    """Limits of the queues in bytes, by direction where there are two; of a row of links that of
+    the slowest way up."""
+    queues = {"up": path.qdisc, "down": path.reverse_qdisc}
+    found: dict[str, float] = {}
+    for way, known in view.bottlenecks.items():
+        qdisc = queues[way]
+        if qdisc is None or known.queue.endswith(".reverse"):
+            continue
+        limit = qdisc.limit_bytes
+        if limit is None and qdisc.limit_packets is not None:
+            limit = qdisc.limit_packets * (path.mtu_bytes + _LINK_HEADER_BYTES)
+        if limit is not None:
+            found[way if len(view.bottlenecks) > 1 else ""] = limit
+    return found
 
 
 def _rates(view: View, flows: list[_Flow]) -> Plot:
@@ -223,8 +247,7 @@ def _rates(view: View, flows: list[_Flow]) -> Plot:
         if modelled and len(flows) <= MAX_FLOWS_OF_TWO_LINES:
             times = _of(estimates, flow.id, "t_us") / 1e6
             traces.append(flow.second("bandwidth estimate", times, estimate / 1e6))
-    if traces and not math.isnan(view.rate_bps):
-        traces.append(_reference("bottleneck rate", view, view.rate_bps / 1e6))
+    traces += _bottleneck_rates(view) if traces else []
     return Plot(
         "rates", "Pacing rate and the algorithm's bandwidth estimate", "time (s)",
         "rate (Mbit/s)", traces, over_time=True,
@@ -292,9 +315,31 @@ def _ping(view: View) -> Plot:
     return Plot("ping", "Ping", "time (s)", "RTT (ms)", traces, over_time=True)
 
 
-def _reference(name: str, view: View, value: float) -> Trace:
-    x = np.array([view.start_s, view.end_s])
-    return Trace(name, style.REFERENCE, x, np.array([value, value]), "dash", 1.0)
+def _bottleneck_rates(view: View) -> list[Trace]:
+    """A line for the rate of the bottleneck; one for each direction where they differ."""
+    return [
+        _reference("bottleneck rate", view, rate_bps / 1e6, way)
+        for way, rate_bps in _rates_of_ways(view).items()
+    ]
+
+
+def _rates_of_ways(view: View) -> dict[str, float]:
+    """The bottleneck's rate by the directions in which data goes, or by "" where all have one."""
+    known = [(str(way), one.rate_bps) for way, one in view.bottlenecks.items() if one.rate_bps]
+    if len({rate_bps for _, rate_bps in known}) < 2:
+        known = [("", rate_bps) for _, rate_bps in known[:1]]
+    return dict(known)
+
+
+def _of_way(what: str, way: str) -> str:
+    return f"{what}, {way}" if way else what
+
+
+def _reference(name: str, view: View, value: float, way: str = "") -> Trace:
+    """A line across the plot; of the direction `way`, where each has its own."""
+    x, y = np.array([view.start_s, view.end_s]), np.array([value, value])
+    dash = "dashdot" if way == "down" else "dash"
+    return Trace(_of_way(name, way), style.REFERENCE, x, y, dash, 1.0)
 
 
 def _of(samples: Columns, flow_id: int, column: str) -> Floats:

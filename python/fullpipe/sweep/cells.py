@@ -166,7 +166,7 @@ class Planner:
     def _common_of(self, kin: Kin, spool: Spool) -> _Common:
         plan, engine = kin.plan, self.sweep.options.engine
         facts = facts_of("", plan, 0, engine, kin.beside.warmup_ns)
-        beside = engine, facts.warmup_ns, version_of(plan, facts.queue), self._given
+        beside = engine, facts.warmup_ns, version_of(plan), self._given
         place = id(kin.beside), kin.before.parts, beside
         if place not in self._tails:
             keep_few(self._tails)

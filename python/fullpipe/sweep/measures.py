@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullpipe import _native
-from fullpipe.bottleneck import main_queue
+from fullpipe.bottleneck import main_queue, of_path_alone
 from fullpipe.sweep.spool import Pieces, Span
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Facts(NamedTuple):
 def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_ns: int) -> Facts:
     """The facts of a plan with this seed."""
     path = plan["path"]
-    queue, rate_bps = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
+    queue, rate_bps, _ = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
     rtt_ns = path["forward_delay_ns"] + path["reverse_delay_ns"]
     return Facts(
         key, seed, engine, warmup_ns, plan["duration_ns"], queue, rate_bps, rtt_ns,
@@ -51,18 +51,20 @@ def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_n
     )  # fmt: skip
 
 
-def version_of(plan: Mapping[str, Any], queue: str) -> int:
-    """Of what the stored columns mean for runs of this plan, whose data goes through `queue`
-    (`Facts`); part of their keys.
+def version_of(plan: Mapping[str, Any]) -> int:
+    """Of what the stored columns mean for runs of this plan; part of their keys.
 
     1 but for runs without flows, whose goodput an early build stored as 0 and which is null (2),
     and for those whose data goes through another queue than builds took then: that of a row of
-    links, or of pages and traffic alone (3)."""
+    links, or of pages and traffic alone (3), and of a row whose downloads have their bottleneck
+    elsewhere than uploads would (4)."""
     ways = [flow["direction"] for flow in plan["flows"]]
     early = "reverse" if ways and set(ways) == {"down"} else "forward"
-    if queue != early:
-        return 3
-    return 1 if ways else 2
+    main = main_queue(plan, ways)
+    if main.queue == early:
+        return 1 if ways else 2
+    is_known = main in (of_path_alone(plan, "forward"), of_path_alone(plan, "reverse"))
+    return 3 if is_known else 4
 
 
 class Rows:
