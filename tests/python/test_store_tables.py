@@ -108,11 +108,13 @@ def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "settled").exists()
 
 
-def test_whatever_byte_of_a_table_flips_it_is_read_or_refused(tmp_path: Path) -> None:
+def test_whatever_byte_of_a_table_flips_it_is_read_or_refused_and_nothing_else_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     draw = random.Random(5)
     _write(_table(60, draw), tmp_path / "good", True)
     good = (tmp_path / "good").read_bytes()
-    refused = 0
+    refused = panics = 0
     for _ in range(600):
         bad = bytearray(good)
         bad[draw.randrange(len(bad))] = draw.randrange(256)
@@ -122,7 +124,10 @@ def test_whatever_byte_of_a_table_flips_it_is_read_or_refused(tmp_path: Path) ->
         except ValueError as error:
             assert error.args[0] == tmp_path / "bad"
             refused += 1
+            panics += "no table can be read (" in str(error)
     assert refused > 300
+    assert panics  # of the library, which says of such damage nothing else
+    assert capfd.readouterr() == ("", "")
 
 
 def test_parts_have_the_columns_that_readers_know_and_of_experiments_too(tmp_path: Path) -> None:

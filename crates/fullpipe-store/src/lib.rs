@@ -4,6 +4,7 @@
 //! The same rows are the same bytes, in however many files they lay before.
 
 mod leaf;
+mod panics;
 mod settling;
 mod table;
 mod writing;

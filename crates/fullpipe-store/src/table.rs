@@ -1,7 +1,6 @@
 //! A table in memory: from columns, or from a file.
 
 use std::fs;
-use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::leaf::{text, Leaf, Values};
+use crate::panics;
 
 /// Values of one column.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,8 +60,10 @@ impl Table {
     /// That of a file; of `only` this column.
     pub(crate) fn read(file: &Path, only: Option<&str>) -> Result<Self> {
         // Of some damage the library says nothing but panics: one of a hundred bytes that flipped.
-        catch_unwind(|| Self::read_whole(file, only))
-            .unwrap_or_else(|_| Err(ParquetError::General("no table can be read".into())))
+        panics::caught(|| Self::read_whole(file, only)).unwrap_or_else(|said| {
+            let reason = format!("no table can be read ({said})");
+            Err(ParquetError::General(reason))
+        })
     }
 
     fn read_whole(file: &Path, only: Option<&str>) -> Result<Self> {
