@@ -31,10 +31,10 @@ impl Simulation<'_> {
         }
     }
 
-    /// Nothing lies between the row's end and the host that handles an owner's packets on this way.
+    /// What an owner sends this way is at its host where it leaves this link.
     #[inline(always)] // as `leave_row`
-    pub(crate) fn is_at_host(&self, owner: u32, way: Way) -> bool {
-        self.processors.is_none() && self.lines[owner as usize * 2 + way.index()].is_open()
+    pub(crate) fn is_at_host(&self, owner: u32, way: Way, link: usize) -> bool {
+        self.lines[owner as usize * 2 + way.index()].is_open_behind(link)
     }
 
     pub(crate) fn arrivals(&mut self, index: usize) {

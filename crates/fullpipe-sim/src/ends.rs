@@ -52,21 +52,30 @@ pub(crate) struct Line {
     /// more: it would live, and be put back, as long as the line holds packets.
     pub(crate) awaited_ns: u64,
     jitter: Option<JitterSource>,
+    /// Between this link and the host there is nothing; [`NO_LINK`]: something is behind any.
+    open_behind: usize,
 }
 
+/// No link.
+const NO_LINK: usize = usize::MAX;
+
 impl Line {
-    fn new(delay_ns: u64, jitter: Option<JitterSource>) -> Self {
+    /// `leaves`: behind which link packets leave the row for a host that takes them at once.
+    fn new(delay_ns: u64, jitter: Option<JitterSource>, leaves: Option<u16>) -> Self {
+        let is_open = delay_ns == 0 && jitter.is_none();
         Self {
             packets: DelayLine::default(),
             delay_ns,
             awaited_ns: NEVER_NS,
             jitter,
+            open_behind: leaves.filter(|_| is_open).map_or(NO_LINK, usize::from),
         }
     }
 
-    /// What enters comes out at once.
-    pub(crate) fn is_open(&self) -> bool {
-        self.delay_ns == 0 && self.jitter.is_none() && self.packets.is_empty()
+    /// What comes from this link is at its host at once.
+    #[inline]
+    pub(crate) fn is_open_behind(&self, link: usize) -> bool {
+        self.open_behind == link && self.packets.is_empty()
     }
 
     /// When a packet that enters at `at_ns` comes out.
@@ -88,5 +97,11 @@ pub(crate) fn lines(plan: &Plan, flow: Option<&Flow>, owner: u32) -> [Line; 2] {
     let source = jitter
         .filter(|jitter| jitter.max_ns > 0)
         .map(|jitter| JitterSource::new(jitter, derive_seed(plan.seed, purpose::JITTER, owner)));
-    [Line::new(forward_ns, None), Line::new(reverse_ns, source)]
+    let route = flow
+        .map(|flow| flow.route)
+        .filter(|_| plan.host.work.is_none());
+    [
+        Line::new(forward_ns, None, route.map(|route| route.leave)),
+        Line::new(reverse_ns, source, route.map(|route| route.enter)),
+    ]
 }

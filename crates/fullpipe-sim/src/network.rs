@@ -183,11 +183,14 @@ impl Simulation<'_> {
     #[inline(always)] // most ACKs are only delayed: once around `take_on`
     fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
-        match self.network.work[index] {
-            Work::Delay { ns } => self.take_on(link, self.now_ns + ns, way, packet),
+        let work = self.network.work[index];
+        if let Work::Delay { ns } = work {
+            return self.take_on(link, self.now_ns + ns, way, packet);
+        }
+        match work {
             Work::Plain => self.offer_directly::<PlainWay<_>>(index, packet, 1),
             Work::Queued => self.offer_directly::<QueuedWay<_>>(index, packet, 1),
-            Work::Various => self.offer_various(link, way, packet),
+            Work::Delay { .. } | Work::Various => self.offer_various(link, way, packet),
         }
     }
 
@@ -269,14 +272,14 @@ impl Simulation<'_> {
             return self.pass_on::<W>(index, at_ns, &packet);
         };
         // Most are data, the smaller part of what a packet may be.
-        let (owner, label, mut data) = (first.owner, first.label, *data);
+        let (owner, label) = (first.owner, first.label);
+        let mut data = *data;
         if is_followed {
             data.end_follows();
         }
         let at_ns = way.pass(now_ns);
         let due_ns = way.due_ns();
-        let leaves = network.next_link(owner, link, to).is_none();
-        if leaves && at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, to) {
+        if at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, to, link) {
             if W::DROPS_LATE {
                 self.lose_dropped();
             }

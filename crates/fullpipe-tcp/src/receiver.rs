@@ -8,7 +8,7 @@ use fullpipe_scenario::{AckPolicy, TcpRules};
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
 use crate::reader::Absences;
-use crate::receive_buffer::ReceiveBuffer;
+use crate::receive_buffer::{Offer, ReceiveBuffer};
 use crate::ticks::{expires_ns, Countdown};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -246,9 +246,9 @@ impl Receiver {
             Answer::Gathered => None,
             Answer::Nothing => self.read(now_ns).then(|| self.ack(now_ns)),
             Answer::Ack => {
-                let ack = self.make_ack(now_ns);
+                let offer = self.buffer.offer(self.next);
                 self.wake(now_ns);
-                Some(ack)
+                Some(self.make_ack(now_ns, offer))
             }
             Answer::Fin => Some(self.close(now_ns)),
         }
@@ -682,12 +682,12 @@ impl Receiver {
 
     #[inline(never)] // but for what most data are answered with
     fn ack(&mut self, now_ns: u64) -> Ack {
-        self.make_ack(now_ns)
+        let offer = self.buffer.offer(self.next);
+        self.make_ack(now_ns, offer)
     }
 
     #[inline(always)]
-    fn make_ack(&mut self, now_ns: u64) -> Ack {
-        let offer = self.buffer.offer(self.next);
+    fn make_ack(&mut self, now_ns: u64, offer: Offer) -> Ack {
         if offer.is_short {
             self.quick = 0;
         }
