@@ -149,7 +149,7 @@ impl Sender {
             self.rtt.reset_back_off();
         }
         if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
-            self.cc_event(EventKind::Rtt, rtt_us, incoming.acked_packets);
+            self.cc_rtt(rtt_us, incoming.acked_packets);
         }
         if self.cc.wants(flags::WANTS_ACKS) {
             self.cc_event(EventKind::Ack, 0, 0);

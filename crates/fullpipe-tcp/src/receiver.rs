@@ -459,7 +459,31 @@ impl Receiver {
     /// Takes in a packet beyond a hole; false if it was here already.
     #[inline(never)]
     fn take_beyond(&mut self, data: &Data) -> bool {
-        let number = data.number;
+        let is_new = self.extends_newest(data.number) || self.insert_beyond(data.number);
+        if is_new {
+            self.delivered_bytes += u64::from(data.payload_bytes);
+            self.note(data);
+            self.quick |= u32::from(self.buffer.take_beyond(data));
+        }
+        is_new
+    }
+
+    /// Most packets beyond a hole lie behind all others, and so did the one before: no block changes but
+    /// the last, which is reported first already.
+    #[inline]
+    fn extends_newest(&mut self, number: u32) -> bool {
+        match (self.beyond.last_mut(), self.recent.first_mut()) {
+            (Some(last), Some(newest)) if last.end == number && newest.end == number => {
+                last.end += 1;
+                newest.end += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// False if it was here already.
+    fn insert_beyond(&mut self, number: u32) -> bool {
         let at = self.beyond.partition_point(|block| block.end < number);
         let found = self.beyond.get(at).copied();
         let block = match found {
@@ -496,9 +520,6 @@ impl Receiver {
             .retain(|known| known.end < block.start || known.start > block.end);
         self.recent.insert(0, block);
         self.recent.truncate(MAX_BLOCKS + 1);
-        self.delivered_bytes += u64::from(data.payload_bytes);
-        self.note(data);
-        self.quick |= u32::from(self.buffer.take_beyond(data));
         true
     }
 

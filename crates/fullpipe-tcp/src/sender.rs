@@ -682,6 +682,19 @@ impl Sender {
         self.cc_packet_event(kind, value, packets, false);
     }
 
+    /// [`Self::cc_event`] of an RTT sample, which comes with every ACK.
+    #[inline(always)] // as `Self::take_ack`
+    pub(crate) fn cc_rtt(&mut self, rtt_us: u32, packets: u32) {
+        let event = Event {
+            kind: EventKind::Rtt as u32,
+            value: rtt_us,
+            packets,
+            is_app_limited: 0,
+        };
+        self.gather();
+        self.cc.on_event(&self.conn, event, &mut self.ctl);
+    }
+
     /// An event about a packet, which was sent while application-limited or not.
     pub(crate) fn cc_packet_event(
         &mut self,

@@ -103,14 +103,18 @@ impl Sender {
     }
 
     /// The least packets of a burst, by the congestion control: it is asked before every sending.
-    #[inline]
+    #[inline(always)] // as `send_new`
     fn least_burst(&mut self) -> u32 {
-        if self.owns_cwnd() {
-            self.gather();
-            self.cc.on_send(&self.conn, &mut self.ctl)
-        } else {
-            self.cc.least_burst(&mut self.ctl)
+        match self.owns_cwnd() {
+            true => self.ask_for_burst(),
+            false => self.cc.least_burst(&mut self.ctl),
         }
+    }
+
+    #[inline(never)] // once a burst
+    fn ask_for_burst(&mut self) -> u32 {
+        self.gather();
+        self.cc.on_send(&self.conn, &mut self.ctl)
     }
 
     /// tcp_tso_autosize(): a burst lasts about a millisecond at the pacing rate.
@@ -298,6 +302,7 @@ impl Sender {
 
     /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon. A buffer behind
     /// which others wait goes at once if there is room for all of it.
+    #[inline(always)] // as `send_new`
     fn defers(&self, room: u32, window_room: u32, max_burst: u32, head: &Head) -> bool {
         let limit = room.min(window_room);
         // Of a flow that is paced the last departure is the one that its rate allows next

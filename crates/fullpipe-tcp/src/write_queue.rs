@@ -156,13 +156,14 @@ impl WriteQueue {
     }
 
     fn take_pages(&mut self, bytes: u64) {
-        let mut at = self.written_bytes;
-        let end = at + bytes;
-        while at < end {
-            let left = PAGE_BYTES - (at - self.call_from) % PAGE_BYTES;
-            at = end.min(at + left);
-            self.pages.push_back(at);
+        if bytes == 0 {
+            return;
         }
+        let end = self.written_bytes + bytes;
+        let used_bytes = (self.written_bytes - self.call_from) % PAGE_BYTES;
+        let first_end = self.written_bytes - used_bytes + PAGE_BYTES;
+        let full = (first_end..end).step_by(PAGE_BYTES as usize);
+        self.pages.extend(full.chain(std::iter::once(end)));
     }
 
     /// The buffer that is being written is full.
