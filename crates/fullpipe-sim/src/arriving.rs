@@ -186,10 +186,10 @@ impl Simulation<'_> {
     }
 
     pub(crate) fn receiver_timer(&mut self, flow: usize) {
-        if self.connections[flow].receiver_timer_ns != Some(self.now_ns) {
+        if self.connections[flow].receiver_timer_ns != self.now_ns {
             return; // an earlier deadline took this one's place
         }
-        self.connections[flow].receiver_timer_ns = None;
+        self.connections[flow].receiver_timer_ns = NEVER_NS;
         let answer = self.connections[flow].receiver.on_timer(self.now_ns);
         if let Some(ack) = answer {
             let owner = self.owner(flow) as u32;
@@ -206,11 +206,8 @@ impl Simulation<'_> {
             return;
         };
         let at_ns = at_ns.max(self.now_ns);
-        if connection
-            .receiver_timer_ns
-            .is_none_or(|pending_ns| at_ns < pending_ns)
-        {
-            connection.receiver_timer_ns = Some(at_ns);
+        if at_ns < connection.receiver_timer_ns {
+            connection.receiver_timer_ns = at_ns;
             self.agenda.schedule(at_ns, Event::Receiver(flow as u32));
         }
     }

@@ -10,6 +10,7 @@ use fullpipe_tcp::{Absences, Data, Feedback, Receiver, ReceiverConfig, Sender, S
 use fullpipe_workload::Writer;
 
 use crate::applications::PageEnd;
+use crate::ends::NEVER_NS;
 use crate::opening::Handshake;
 use crate::run::BadPlan;
 use crate::traffic::Visit;
@@ -23,8 +24,9 @@ pub(crate) struct Connection {
     /// Packets handed down by TCP that have not entered the network.
     pub(crate) leaving: VecDeque<Leaving>,
     pub(crate) access_free_ns: u64,
-    pub(crate) sender_timer_ns: Option<u64>,
-    pub(crate) receiver_timer_ns: Option<u64>,
+    /// When the events for the timers of its ends are on the agenda; [`NEVER_NS`]: none is.
+    pub(crate) sender_timer_ns: u64,
+    pub(crate) receiver_timer_ns: u64,
     pub(crate) started: bool,
     pub(crate) stopped: bool,
     pub(crate) completion_us: Option<u64>,
@@ -61,15 +63,13 @@ impl Connection {
     /// A timer of its sender may expire before the event that is on the agenda.
     #[inline]
     pub(crate) fn sender_may_expire_sooner(&self) -> bool {
-        let pending_ns = self.sender_timer_ns.unwrap_or(u64::MAX);
-        pending_ns > self.sender.no_timer_before_ns()
+        self.sender_timer_ns > self.sender.no_timer_before_ns()
     }
 
     /// The same of its receiver.
     #[inline]
     pub(crate) fn receiver_may_expire_sooner(&self) -> bool {
-        let pending_ns = self.receiver_timer_ns.unwrap_or(u64::MAX);
-        pending_ns > self.receiver.no_timer_before_ns()
+        self.receiver_timer_ns > self.receiver.no_timer_before_ns()
     }
 
     /// Whoever uses it waits for what ACKs bring.
@@ -81,8 +81,8 @@ impl Connection {
 
     /// Its timers are forgotten: events that are still on the agenda for them mean nothing.
     pub(crate) fn forget_timers(&mut self) {
-        self.sender_timer_ns = None;
-        self.receiver_timer_ns = None;
+        self.sender_timer_ns = NEVER_NS;
+        self.receiver_timer_ns = NEVER_NS;
     }
 }
 
@@ -160,8 +160,8 @@ pub(crate) fn connection(
         receiver_host: Host::new(packet_ns, seeds.host),
         leaving: VecDeque::new(),
         access_free_ns: 0,
-        sender_timer_ns: None,
-        receiver_timer_ns: None,
+        sender_timer_ns: NEVER_NS,
+        receiver_timer_ns: NEVER_NS,
         started: false,
         stopped: false,
         completion_us: None,

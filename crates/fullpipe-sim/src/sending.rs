@@ -7,6 +7,7 @@ use fullpipe_tcp::{Data, Run};
 use fullpipe_workload::Writing;
 
 use crate::connection::Leaving;
+use crate::ends::NEVER_NS;
 use crate::events::Event;
 use crate::packet::{Body, Label, Travelling, HEADER_BYTES};
 use crate::recorder;
@@ -78,10 +79,10 @@ impl Simulation<'_> {
 
     pub(crate) fn sender_timer(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
-        if connection.sender_timer_ns != Some(self.now_ns) {
+        if connection.sender_timer_ns != self.now_ns {
             return; // an earlier deadline took this one's place
         }
-        connection.sender_timer_ns = None;
+        connection.sender_timer_ns = NEVER_NS;
         if connection
             .sender
             .timer_ns()
@@ -305,11 +306,8 @@ impl Simulation<'_> {
             return;
         };
         let at_ns = at_ns.max(self.now_ns);
-        if connection
-            .sender_timer_ns
-            .is_none_or(|pending_ns| at_ns < pending_ns)
-        {
-            connection.sender_timer_ns = Some(at_ns);
+        if at_ns < connection.sender_timer_ns {
+            connection.sender_timer_ns = at_ns;
             self.agenda.schedule(at_ns, Event::Sender(flow as u32));
         }
     }

@@ -110,7 +110,7 @@ impl Sender {
     fn take_ack<const PREDICTED: bool>(&mut self, ack: &Ack) {
         self.check_app_limited_again();
         let prior_inflight = self.inflight();
-        let prior_lost = self.lost;
+        let prior_lost = self.conn.lost;
         let prior_sacked = self.sacked_out;
         let prior_una = self.snd_una;
         let mut incoming = Incoming {
@@ -164,11 +164,11 @@ impl Sender {
             self.arm_retransmit();
         }
 
-        let losses = self.lost.wrapping_sub(prior_lost);
+        let losses = self.conn.lost.wrapping_sub(prior_lost);
         let grew = incoming.newly_delivered > 0;
         let min_rtt_us = self.rtt.min_us();
         self.rate
-            .generate(&mut incoming.sample, grew, self.now_us, min_rtt_us);
+            .generate(&mut incoming.sample, grew, self.conn.now_us, min_rtt_us);
         incoming.is_delayed = prior_sacked == 0 && self.answers_a_lone_runt(ack, &incoming);
         self.control(&incoming, rtt_us, losses, prior_inflight);
     }
@@ -445,9 +445,10 @@ impl Sender {
             });
         let (sequence_us, control_us) = rtts_us?;
         let control_us = control_us as u32;
-        self.rtt.sample_min(control_us, self.now_us);
+        self.rtt.sample_min(control_us, self.conn.now_us);
         self.rtt
             .sample(sequence_us as i64, self.snd_una, self.snd_nxt);
+        self.conn.srtt_us = self.rtt.smoothed_us();
         Some(control_us)
     }
 
@@ -550,9 +551,9 @@ impl Sender {
             is_retrans: u8::from(sample.is_retrans),
             is_ack_delayed: u8::from(incoming.is_delayed),
             is_probe_answer: u8::from(incoming.answers_probe),
-            age_us: self.now_us.saturating_sub(self.rate.first_tx_us) as u32,
+            age_us: self.conn.now_us.saturating_sub(self.rate.first_tx_us) as u32,
             tx_inflight: sample.tx_inflight,
-            lost: self.lost.wrapping_sub(sample.prior_lost),
+            lost: self.conn.lost.wrapping_sub(sample.prior_lost),
         };
         self.gather();
         self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);

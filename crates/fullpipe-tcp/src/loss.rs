@@ -67,11 +67,11 @@ impl Sender {
         let is_news = flags & (LOST | RETRANS) != LOST;
         self.lost_out += u32::from(flags & LOST == 0);
         self.retrans_out -= u32::from(flags & RETRANS != 0);
-        self.lost = self.lost.wrapping_add(u32::from(is_news));
+        self.conn.lost = self.conn.lost.wrapping_add(u32::from(is_news));
         let record = self.board.get_mut(number);
         record.flags = (record.flags | LOST) & !RETRANS;
         let tx_inflight = record.burst_inflight - u32::from(record.behind);
-        let lost = self.lost.wrapping_sub(record.lost);
+        let lost = self.conn.lost.wrapping_sub(record.lost);
         let is_app_limited = record.flags & APP_LIMITED != 0;
         if is_news && self.tells_of_losses() {
             self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);

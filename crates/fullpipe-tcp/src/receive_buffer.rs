@@ -34,7 +34,8 @@ const NEVER_NS: u64 = u64::MAX;
 /// No timestamp has come back: later than any by more than a millisecond.
 const NO_ECHO_NS: u64 = u64::MAX - NS_PER_MS;
 
-/// Packets in one of the kernel's buffers.
+/// Packets in one of the kernel's buffers. Pages of a lone one are counted when another joins it: most are
+/// read before; until then they are 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     start: u32,
@@ -43,10 +44,19 @@ struct Waiting {
 }
 
 impl Waiting {
+    #[inline]
+    fn lone(number: u32) -> Self {
+        Self {
+            start: number,
+            end: number + 1,
+            pages: 0,
+        }
+    }
+
     /// There is no such buffer.
     #[inline]
     fn is_nothing(self) -> bool {
-        self.pages == 0
+        self.end == 0
     }
 }
 
@@ -211,8 +221,7 @@ impl ReceiveBuffer {
         if self.is_fixed {
             return false;
         }
-        let packet = self.waiting(data.number);
-        self.memory_bytes += match self.joins_last(packet) {
+        self.memory_bytes += match self.joins_last(Waiting::lone(data.number)) {
             true => self.mss_bytes,
             false => self.mss_bytes + OVERHEAD_BYTES,
         };
@@ -225,12 +234,16 @@ impl ReceiveBuffer {
         if self.is_fixed {
             return false;
         }
-        let packet = self.waiting(data.number);
-        let at = self.beyond.partition_point(|one| one.end <= packet.start);
-        if let Some(before) = at.checked_sub(1).and_then(|at| self.beyond.get_mut(at)) {
-            if before.end == packet.start && before.pages + packet.pages <= MAX_PAGES {
-                before.end = packet.end;
-                before.pages += packet.pages;
+        let packet = Waiting::lone(data.number);
+        let at = match self.beyond.last() {
+            Some(last) if last.end <= packet.start => self.beyond.len(),
+            _ => self.beyond.partition_point(|one| one.end <= packet.start),
+        };
+        if let Some(&before) = at.checked_sub(1).and_then(|at| self.beyond.get(at)) {
+            let pages = self.pages(before) + self.pages(packet);
+            if before.end == packet.start && pages <= MAX_PAGES {
+                self.beyond[at - 1].end = packet.end;
+                self.beyond[at - 1].pages = pages;
                 self.memory_bytes += self.mss_bytes;
                 return self.grow(data.payload_bytes);
             }
@@ -262,13 +275,14 @@ impl ReceiveBuffer {
             self.last = next;
             return false;
         }
-        if self.last.pages + next.pages > MAX_PAGES {
+        let pages = self.pages(self.last) + self.pages(next);
+        if pages > MAX_PAGES {
             self.unread.push(self.last);
             self.last = next;
             return false;
         }
         self.last.end = next.end;
-        self.last.pages += next.pages;
+        self.last.pages = pages;
         true
     }
 
@@ -284,7 +298,7 @@ impl ReceiveBuffer {
         }
         if !self.last.is_nothing() {
             self.read_one(self.last, now_ns, next);
-            self.last.pages = 0;
+            self.last.end = 0;
         }
     }
 
@@ -355,14 +369,13 @@ impl ReceiveBuffer {
         (bytes + self.rest_mask) & !self.rest_mask
     }
 
-    fn waiting(&self, number: u32) -> Waiting {
-        let first_byte = u64::from(number) * self.mss_bytes;
-        let last_byte = first_byte % PAGE_BYTES + self.mss_bytes - 1;
-        Waiting {
-            start: number,
-            end: number + 1,
-            pages: last_byte / PAGE_BYTES + 1,
+    fn pages(&self, buffer: Waiting) -> u64 {
+        if buffer.pages > 0 {
+            return buffer.pages;
         }
+        let first_byte = u64::from(buffer.start) * self.mss_bytes;
+        let last_byte = first_byte % PAGE_BYTES + self.mss_bytes - 1;
+        last_byte / PAGE_BYTES + 1
     }
 
     fn window_of(&self, memory_bytes: u64) -> u64 {

@@ -16,6 +16,9 @@ use crate::scoreboard::Scoreboard;
 use crate::ticks::Countdown;
 use crate::write_queue::WriteQueue;
 
+/// No timer runs.
+pub(crate) const NEVER_NS: u64 = u64::MAX;
+
 /// How a sender is set up.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
@@ -131,7 +134,8 @@ pub struct Sender {
     pub(crate) config: SenderConfig,
     pub(crate) cc: Controller,
     pub(crate) ctl: Ctl,
-    /// What the congestion control is told; what never changes is kept in it (`gather`).
+    /// What the congestion control is told: what never changes, and what its calls do not bring up to date
+    /// (`gather`), is kept here.
     pub(crate) conn: Conn,
     pub(crate) board: Scoreboard,
     pub(crate) rate: RateState,
@@ -161,7 +165,6 @@ pub struct Sender {
     pub(crate) sacked_out: u32,
     pub(crate) lost_out: u32,
     pub(crate) retrans_out: u32,
-    pub(crate) lost: u32,
 
     pub(crate) ca_state: CaState,
     pub(crate) prior_ca_state: CaState,
@@ -202,10 +205,8 @@ pub struct Sender {
     pub(crate) cwnd_usage_seq: u32,
 
     pub(crate) now_ns: u64,
-    pub(crate) now_us: u64,
-    /// Earliest departure of the next packet (tcp_wstamp_ns).
-    pub(crate) edt_ns: u64,
-    pub(crate) pacing_at_ns: Option<u64>,
+    /// When the pacing timer expires; [`NEVER_NS`]: it does not run.
+    pub(crate) pacing_at_ns: u64,
     pub(crate) timer: Option<(TimerKind, Countdown)>,
     /// Payload queued below TCP and not departed (sk_wmem_alloc).
     pub(crate) queued_bytes: u64,
@@ -275,7 +276,6 @@ impl Sender {
             sacked_out: 0,
             lost_out: 0,
             retrans_out: 0,
-            lost: 0,
             ca_state: CaState::Open,
             prior_ca_state: CaState::Open,
             high_seq: 0,
@@ -302,9 +302,7 @@ impl Sender {
             max_packets_out: 0,
             cwnd_usage_seq: 0,
             now_ns: 0,
-            now_us: 0,
-            edt_ns: 0,
-            pacing_at_ns: None,
+            pacing_at_ns: NEVER_NS,
             timer: None,
             queued_bytes: 0,
             last_send_ns: 0,
@@ -329,7 +327,7 @@ impl Sender {
     /// The handshake is done.
     pub fn establish(&mut self, now_ns: u64, opened: &Opened) {
         self.advance_clock(now_ns);
-        self.edt_ns = now_ns;
+        self.conn.edt_ns = now_ns;
         self.established = true;
         self.window_bytes = opened.window_bytes;
         self.echo_ns = opened.peer_sent_ns;
@@ -351,11 +349,12 @@ impl Sender {
         }
         let rtt_us = opened.rtt_ns / 1000;
         self.rtt.sample(rtt_us as i64, 0, 0);
-        self.rtt.sample_min(rtt_us as u32, self.now_us);
+        self.conn.srtt_us = self.rtt.smoothed_us();
+        self.rtt.sample_min(rtt_us as u32, self.conn.now_us);
         // The SYN counts as delivered (tcp_rcv_synsent_state_process()).
         self.rate.delivered = 1;
-        self.rate.delivered_us = self.now_us;
-        self.rate.first_tx_us = self.now_us;
+        self.rate.delivered_us = self.conn.now_us;
+        self.rate.first_tx_us = self.conn.now_us;
         self.update_pacing_rate();
         self.gather();
         self.cc.init(&self.conn, &mut self.ctl);
@@ -518,7 +517,7 @@ impl Sender {
     /// Totals so far.
     pub fn totals(&self) -> Totals {
         Totals {
-            packets_lost: u64::from(self.lost),
+            packets_lost: u64::from(self.conn.lost),
             ..self.totals
         }
     }
@@ -606,17 +605,15 @@ impl Sender {
     /// When a timer of this sender expires.
     pub fn timer_ns(&self) -> Option<u64> {
         let retransmit = self.timer.map(|(_, timer)| timer.expires_ns());
-        match (retransmit, self.pacing_at_ns) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let first_ns = retransmit.unwrap_or(NEVER_NS).min(self.pacing_at_ns);
+        (first_ns != NEVER_NS).then_some(first_ns)
     }
 
     /// No timer expires before; `u64::MAX`: none runs. Less work than to say when.
     #[inline]
     pub fn no_timer_before_ns(&self) -> u64 {
-        let retransmit_ns = self.timer.map_or(u64::MAX, |(_, timer)| timer.ends_ns());
-        retransmit_ns.min(self.pacing_at_ns.unwrap_or(u64::MAX))
+        let retransmit_ns = self.timer.map_or(NEVER_NS, |(_, timer)| timer.ends_ns());
+        retransmit_ns.min(self.pacing_at_ns)
     }
 
     /// Packets in the network (tcp_packets_in_flight()).
@@ -648,7 +645,8 @@ impl Sender {
     pub(crate) fn advance_clock(&mut self, now_ns: u64) {
         if now_ns > self.now_ns {
             self.now_ns = now_ns;
-            self.now_us = now_ns / 1000;
+            self.conn.now_ns = now_ns;
+            self.conn.now_us = now_ns / 1000;
         }
     }
 
@@ -659,18 +657,12 @@ impl Sender {
         let (packets_out, inflight) = (self.packets_out(), self.inflight());
         let is_cwnd_limited = self.cwnd_limited();
         let conn = &mut self.conn;
-        conn.now_us = self.now_us;
-        conn.now_ns = self.now_ns;
-        conn.edt_ns = self.edt_ns;
         conn.delivered_us = self.rate.delivered_us;
         conn.delivered = self.rate.delivered;
         conn.delivered_ce = self.rate.delivered_ce;
-        conn.lost = self.lost;
         conn.packets_out = packets_out;
         conn.inflight = inflight;
         conn.snd_una = self.snd_una.wrapping_mul(mss);
-        conn.snd_nxt = self.snd_nxt.wrapping_mul(mss);
-        conn.srtt_us = self.rtt.smoothed_us();
         conn.app_limited = self.rate.app_limited;
         conn.ca_state = self.ca_state as u8;
         conn.prior_ca_state = self.prior_ca_state as u8;

@@ -7,7 +7,7 @@ use fullpipe_scenario::Pacing;
 
 use crate::packet::{Data, Run};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
-use crate::sender::{Resend, Sender, TimerKind};
+use crate::sender::{Resend, Sender, TimerKind, NEVER_NS};
 use crate::ticks::Countdown;
 use crate::write_queue::GSO_MAX_BYTES;
 
@@ -135,10 +135,11 @@ impl Sender {
 
     /// Whether the pacing timer must run first (tcp_pacing_check()).
     fn must_wait(&mut self) -> bool {
-        if self.config.pacing == Pacing::Fq || !self.owns_cwnd() || self.edt_ns <= self.now_ns {
+        if self.config.pacing == Pacing::Fq || !self.owns_cwnd() || self.conn.edt_ns <= self.now_ns
+        {
             return false;
         }
-        self.pacing_at_ns = Some(self.edt_ns);
+        self.pacing_at_ns = self.conn.edt_ns;
         true
     }
 
@@ -308,7 +309,7 @@ impl Sender {
         // Of a flow that is paced the last departure is the one that its rate allows next
         // (tcp_wstamp_ns), so that a burst which its timer lets go may wait.
         if self.ca_state >= CaState::Recovery
-            || self.now_ns.saturating_sub(self.edt_ns) > NS_PER_MS
+            || self.now_ns.saturating_sub(self.conn.edt_ns) > NS_PER_MS
             || limit >= max_burst
             || !head.is_last && head.packets <= limit
             || self.packets_out() == 0
@@ -356,10 +357,10 @@ impl Sender {
         if self.inflight() == 0 {
             self.cc_event(EventKind::TxStart, 0, 0);
         }
-        let prior_edt_ns = self.edt_ns;
-        self.edt_ns = self.edt_ns.max(self.now_ns);
+        let prior_edt_ns = self.conn.edt_ns;
+        self.conn.edt_ns = self.conn.edt_ns.max(self.now_ns);
         let departs_ns = if self.config.pacing == Pacing::Fq {
-            self.edt_ns
+            self.conn.edt_ns
         } else {
             self.now_ns
         };
@@ -383,8 +384,8 @@ impl Sender {
             let rate = self.ctl.pacing_rate_bytes_per_s.max(1);
             let length_ns = payload * 1_000_000_000 / rate;
             // Time lost to a late timer is given back, up to half a burst.
-            let credit_ns = self.edt_ns - prior_edt_ns;
-            self.edt_ns += length_ns - (length_ns / 2).min(credit_ns);
+            let credit_ns = self.conn.edt_ns - prior_edt_ns;
+            self.conn.edt_ns += length_ns - (length_ns / 2).min(credit_ns);
         }
         if self.config.pacing == Pacing::Fq {
             self.queued_bytes += payload;
@@ -431,7 +432,7 @@ impl Sender {
             l4s: self.config.l4s && self.ctl.is_scalable != 0,
             ..Data::default()
         };
-        let mut record = Sent::first_of(count, departs_ns, burst_inflight, self.lost);
+        let mut record = Sent::first_of(count, departs_ns, burst_inflight, self.conn.lost);
         self.rate.sent(&mut record, departs_ns / 1000, nothing_out);
         if again {
             self.totals.packets_retransmitted += u64::from(count);
@@ -441,6 +442,7 @@ impl Sender {
             }
         } else {
             self.snd_nxt = first + count;
+            self.conn.snd_nxt = self.snd_nxt.wrapping_mul(self.config.mss_bytes);
             self.queue.sends(self.snd_nxt, self.snd_una);
             self.board.sent_first(first, count, record);
         }
@@ -498,8 +500,8 @@ impl Sender {
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Run>) {
         self.advance_clock(now_ns);
         self.check_app_limited_again();
-        if self.pacing_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.pacing_at_ns = None;
+        if self.pacing_at_ns <= now_ns {
+            self.pacing_at_ns = NEVER_NS;
             self.transmit(now_ns, out);
         }
         let Some((kind, _)) = self.timer.filter(|(_, timer)| timer.expires_ns() <= now_ns) else {
