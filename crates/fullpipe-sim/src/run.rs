@@ -216,9 +216,10 @@ impl<'a> Simulation<'a> {
 
     /// True if it was asked to stop early.
     fn run(&mut self, progress: &mut dyn FnMut(u64) -> bool) -> bool {
-        self.agenda.allow_until(self.plan.duration_ns);
+        let end_ns = self.plan.duration_ns;
+        self.agenda.allow_until(end_ns);
         while let Some((at_ns, event)) = self.agenda.next() {
-            if at_ns > self.plan.duration_ns {
+            if at_ns > end_ns {
                 break;
             }
             self.now_ns = at_ns;
@@ -230,7 +231,7 @@ impl<'a> Simulation<'a> {
                 return true;
             }
         }
-        progress(self.plan.duration_ns);
+        progress(end_ns);
         false
     }
 
