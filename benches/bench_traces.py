@@ -11,14 +11,15 @@ as nothing that decides their content changed.
 Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
 [--tcp 6.12 | --kernel 6.1] [--idle] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
 kernel and ours over time, one above the other. The simulator's hosts are as busy as the traces'
-were, with `--idle` not at all. `--markdown docs/fidelity.md` writes the engine's
-table there, between its marks. Where a flow's name stands behind a figure, the figure is that of
-the worst one.
+were and its links carry what their routers did; `--idle`: hosts that have nothing to do, and the
+rate that was set. `--markdown docs/fidelity.md` writes the engine's table there, between its marks.
+Where a flow's name stands behind a figure, the figure is that of the worst one.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,8 +61,10 @@ OWN_TCP = {"bbr3-linux": "6.18", "bbr2": "6.1"}
 #: The traces' hosts shared one processor that executes an instruction a nanosecond, as those of
 #: our machine do: packets cost as much there (docs/agreement.md), and the least RTT says so, 23 us
 #: above the path's. It read the queues every 110 ms, and whoever received flows could not read them
-#: meanwhile: for 3 ms in our machine with three short processes (docs/fidelity.md).
-BUSY = {**WORK, "reader_pause": "3ms", "reader_pause_every": "110ms"}
+#: meanwhile: for 2 to 4 ms in our machine with three short processes (docs/fidelity.md).
+BUSY = {
+    **WORK, "reader_pause": "3ms", "reader_pause_spread": "1ms", "reader_pause_every": "110ms",
+}  # fmt: skip
 #: More flows of one congestion control than this are interchangeable: their mean is compared.
 MAX_FLOWS_EACH = 2
 #: What is held against the seeds' span; cwnd and phases follow from it.
@@ -218,7 +221,12 @@ def text(trace: Trace, lines: Sequence[Line], found: Place | None) -> str:
     """A trace's table, at most 100 columns wide."""
     rows = [f"{trace.key}: {trace.title}"]
     if trace.carried is not None:
-        rows.append(f"  its router carried {trace.carried:.4f} of the rate while packets waited")
+        part, deviation = trace.carried.part, trace.carried.deviation
+        row = f"  its router carried {part:.5f} +- {deviation:.5f} of the rate while packets waited"
+        if trace.carried.is_less:
+            every_s, for_s = trace.looked_every_s, trace.stands_s(part)
+            row += f": still for {1e3 * for_s:.1f} of {1e3 * every_s:.0f} ms"
+        rows.append(row)
     for line in lines:
         scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
         what = f"{TITLES[line.kind]}{' ' * bool(line.whose)}{line.whose}"
@@ -283,6 +291,30 @@ def repeated(document: dict[str, Any], seeds: int) -> list[dict[str, Any]]:
     return [{**document, "seed": seed} for seed in range(1, seeds + 1)]
 
 
+def over_its_router(document: dict[str, Any], trace: Trace) -> dict[str, Any]:
+    """A run over a link that carries what the trace's router did by its own counter, drawn from
+    what its stamps leave open. Where it lacked something beyond doubt it stands still each time
+    that the queue is looked at, first at a time that is drawn too; else its rate is lower."""
+    carried = trace.carried
+    if carried is None:
+        return document
+    draw = random.Random(f"{trace.key} {document['seed']}")
+    part = min(draw.gauss(carried.part, carried.deviation), 1.0)
+    path = document["path"]
+    if not carried.is_less:
+        return document | {"path": path | {"rate": f"{trace.rate_bps * part:.0f}bit"}}
+    every_s, for_s = trace.looked_every_s, trace.stands_s(part)
+    first_s = draw.uniform(0, every_s)
+    count = int((parse_time(document["duration"]) / 1e9 - first_s) / every_s)
+    starts_s = [first_s + every_s * index for index in range(count)]
+    link = {
+        "name": "router", "rate": path["rate"], "buffer": path["buffer"], "delay": "0s",
+        "outage": [[f"{1e6 * at_s:.0f}us", f"{1e6 * for_s:.0f}us"] for at_s in starts_s],
+        "reverse": {"delay": path["rtt"]},
+    }  # fmt: skip
+    return {key: value for key, value in document.items() if key != "path"} | {"link": [link]}
+
+
 def main() -> None:
     """Runs the traces' paths and prints the comparison."""
     parser = argparse.ArgumentParser(
@@ -295,11 +327,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
     parser.add_argument(
         "--background-processes", type=int, default=0, metavar="N",
-        help="vm: started every 100 ms on the measured host, as the traces' queues were read",
+        help="vm: started every 110 ms on the measured host, as the traces' queues were read",
     )  # fmt: skip
     parser.add_argument("--kernel", help="vm: 6.1, 6.12, 7.3 or an image; 6.12")
     parser.add_argument("--tcp", help="sim: host.tcp of all, such as 6.12; the traces' kernels'")
-    parser.add_argument("--idle", action="store_true", help="sim: hosts that have nothing to do")
+    parser.add_argument(
+        "--idle", action="store_true", help="sim: hosts with nothing to do, links of the set rate"
+    )
     parser.add_argument("--out", type=Path, help="folder for figures")
     parser.add_argument(
         "--markdown", nargs="?", const=Path(), type=Path, metavar="FILE",
@@ -319,6 +353,8 @@ def main() -> None:
         if options.engine == "sim":
             host |= {"tcp": options.tcp or OWN_TCP[trace.version]} | ({} if options.idle else BUSY)
         documents = repeated({**trace.document, "host": host}, seeds)
+        if options.engine == "sim" and not options.idle:
+            documents = [over_its_router(document, trace) for document in documents]
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)

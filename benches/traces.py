@@ -33,11 +33,31 @@ SAMPLE_MS = 50
 #: A queue that stands is longer than this at both ends of an interval between samples; what was
 #: sent in so many of them tells a rate.
 STANDING_PACKETS, LEAST_STANDING = 15, 30
+#: Queues are stamped with /proc/uptime, which counts these; a stamp is what is left of it.
+STAMP_S = 0.01
+#: A router that carried less than its rate by more than so many standard deviations did.
+DOUBTLESS = 4
+#: What htb makes up for, its burst, besides half of the packet on its way when it stands still.
+CREDIT_BYTES = 1600 + 1514 / 2
 _NAME = re.compile(
     r"(?P<key>[a-z]\d+)_.*?(?P<rate>\d+)M_(?P<rtt>\d+)ms_(?P<bdp>\d+(\.\d+)?)bdp(_loss(?P<loss>\d+(\.\d+)?))?"
 )
 _LINK_HEADER_BYTES, _MTU_BYTES, _MSS_BYTES = 14, 1500, 1448
 Rows = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Part of its rate that a router carried."""
+
+    part: float
+    #: What its stamps leave open: a standard deviation.
+    deviation: float
+
+    @property
+    def is_less(self) -> bool:
+        """It lacked something beyond doubt."""
+        return 1 - self.part > DOUBTLESS * self.deviation
 
 
 @dataclass(frozen=True)
@@ -57,11 +77,11 @@ class Trace:
         return str(self.document["flow"][0]["cc"])
 
     @property
-    def carried(self) -> float | None:
-        """Part of the path's rate that the traced router itself carried while packets waited, by
-        its own counter; `None` where they did in fewer than 30 intervals."""
+    def carried(self) -> Carried | None:
+        """What the traced router itself carried while packets waited, by its own counter; `None`
+        where they did in fewer than 30 intervals."""
         standing = [
-            (later, earlier)
+            (earlier, later)
             for earlier, later in pairwise(self.queue_rows)
             if float(earlier["t_s"]) >= SETTLED_S
             and min(int(row["backlog_packets"]) for row in (earlier, later)) > STANDING_PACKETS
@@ -69,11 +89,30 @@ class Trace:
         if len(standing) < LEAST_STANDING:
             return None
         sent_bytes, seconds = (
-            sum(float(later[name]) - float(earlier[name]) for later, earlier in standing)
+            sum(float(later[name]) - float(earlier[name]) for earlier, later in standing)
             for name in ("sent_bytes", "t_s")
         )
-        rate_bps = resolve(make_scenario(self.document))["path"]["rate_bps"]
-        return 8 * sent_bytes / seconds / float(rate_bps)
+        # Stamps within a row of intervals cancel.
+        rows = 1 + sum(end is not begin for (_, end), (begin, _) in pairwise(standing))
+        return Carried(
+            8 * sent_bytes / seconds / self.rate_bps, STAMP_S * math.sqrt(rows / 6) / seconds
+        )
+
+    @property
+    def rate_bps(self) -> float:
+        """Of the path."""
+        return float(resolve(make_scenario(self.document))["path"]["rate_bps"])
+
+    @property
+    def looked_every_s(self) -> float:
+        """From one look at its queue to the next, in the mean."""
+        times = [float(row["t_s"]) for row in self.queue_rows]
+        return (times[-1] - times[0]) / (len(times) - 1)
+
+    def stands_s(self, part: float) -> float:
+        """How long its router stood still each time that somebody looked at its queue, if it
+        carried this part of its rate: what is lacking, and what htb makes up for."""
+        return (1 - part) * self.looked_every_s + 8 * CREDIT_BYTES / self.rate_bps
 
     @property
     def title(self) -> str:

@@ -178,10 +178,17 @@ def host(scenario: Scenario) -> dict[str, Any]:
             **({"tcp": host.tcp} if host.tcp != "6.18" else {}),
             **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
             **({"work": work} if (work := _work(host)) else {}),
-            **({"reader_pauses": {"every_ns": host.reader_pause_every, "for_ns": host.reader_pause}}
-               if host.reader_pause else {}),
+            **({"reader_pauses": pauses} if (pauses := _reader_pauses(host)) else {}),
         },
     }  # fmt: skip
+
+
+def _reader_pauses(host: Host) -> dict[str, int]:
+    """When those who read are kept from it; nothing where they never are."""
+    if not host.reader_pause:
+        return {}
+    spread = {"spread_ns": host.reader_pause_spread} if host.reader_pause_spread else {}
+    return {"every_ns": host.reader_pause_every, "for_ns": host.reader_pause, **spread}
 
 
 def _work(host: Host) -> dict[str, int]:

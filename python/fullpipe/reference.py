@@ -53,6 +53,7 @@ ENGINES: dict[str, str] = {
     "host.send_cost": "sim; vm, live: 0",
     "host.handshake_cost": "sim; vm, live: 0",
     "host.reader_pause": "sim; vm, live: 0",
+    "host.reader_pause_spread": "sim",
     "host.reader_pause_every": "sim",
 }
 #: Examples that say more than a default or a type.

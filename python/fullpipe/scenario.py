@@ -450,15 +450,25 @@ class Host(Part):
         0, description="other processes keep those who read from the processor for so long each "
         "time: what nobody has read is not acknowledged; 0: never"
     )  # fmt: skip
+    reader_pause_spread: Time = Field(
+        0, description="each is longer or shorter by up to so much, drawn from the seed"
+    )
     reader_pause_every: Time = Field(
         100 * 10**6, description="how often, beginning at a time drawn from the seed"
     )
 
     @model_validator(mode="after")
     def _reads_at_times(self) -> Host:
-        if self.reader_pause and self.reader_pause >= self.reader_pause_every:
+        if self.reader_pause_spread > self.reader_pause:
+            mean = units.format_time(self.reader_pause)
+            raise ValueError(f"reader_pause_spread: must be at most reader_pause, {mean}")
+        longest = self.reader_pause + self.reader_pause_spread
+        if longest and longest >= self.reader_pause_every:
             every = units.format_time(self.reader_pause_every)
-            raise ValueError(f"reader_pause: must be less than reader_pause_every, {every}")
+            raise ValueError(
+                f"reader_pause: with reader_pause_spread must be less than reader_pause_every, "
+                f"{every}"
+            )
         return self
 
 

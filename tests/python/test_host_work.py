@@ -134,10 +134,14 @@ def extra_acked_packets(folder: Path, host: dict[str, Any]) -> float:
 
 def test_bbr_sees_what_the_link_carries_while_nobody_reads(tmp_path: Path) -> None:
     without = extra_acked_packets(tmp_path / "there", {})
-    carried = 100e6 * 3e-3 / (8 * 1514)
+    carried_in_1ms = 100e6 * 1e-3 / (8 * 1514)
     away = extra_acked_packets(tmp_path / "away", {"reader_pause": "3ms"})
     # A maximum over some rounds: of the packets that arrive in a pause one more or less.
-    assert carried - 1 <= away <= carried + without + 1
+    assert 3 * carried_in_1ms - 1 <= away <= 3 * carried_in_1ms + without + 1
+    host = {"reader_pause": "3ms", "reader_pause_spread": "1ms"}
+    drawn = extra_acked_packets(tmp_path / "drawn", host)
+    # The largest of the two to five pauses that those rounds have is mostly above the mean.
+    assert away < drawn <= 4 * carried_in_1ms + without + 1
 
 
 def test_readers_that_are_away_cost_no_goodput_on_a_link_that_is_the_limit(tmp_path: Path) -> None:
@@ -153,6 +157,12 @@ def test_a_reader_is_back_before_it_leaves_again() -> None:
     host = {"reader_pause": "3ms", "reader_pause_every": "110ms"}
     told = resolve(make_scenario({**document, "host": host}))["host"]["reader_pauses"]
     assert told == {"every_ns": 110_000_000, "for_ns": 3_000_000}
-    for wrong in ({"reader_pause": "100ms"}, {"reader_pause": "1ms", "reader_pause_every": "1ms"}):
+    for wrong in (
+        {"reader_pause": "100ms"}, {"reader_pause": "1ms", "reader_pause_every": "1ms"},
+        {"reader_pause": "60ms", "reader_pause_spread": "40ms"},
+    ):  # fmt: skip
         with pytest.raises(UserError, match="must be less than reader_pause_every, 1"):
+            make_scenario({**document, "host": wrong})
+    for wrong in ({"reader_pause": "1ms", "reader_pause_spread": "2ms"}, {"reader_pause_spread": "1ms"}):
+        with pytest.raises(UserError, match="reader_pause_spread: must be at most reader_pause, "):
             make_scenario({**document, "host": wrong})

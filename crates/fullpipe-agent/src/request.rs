@@ -19,7 +19,7 @@ pub(crate) struct Request {
     /// from programs too (bpf/kernel_cubic.c).
     #[serde(default)]
     pub(crate) cc_cost: bool,
-    /// Short processes that something else on the measured host starts every 100 ms, as a script does
+    /// Short processes that something else on the measured host starts every 110 ms, as a script does
     /// that reads its queues with tc.
     pub(crate) background_processes: u32,
     /// Programs that load the pages; `None`: the agent does.

@@ -31,7 +31,9 @@ use crate::sink::Sink;
 /// the kernel's own clock tick.
 const START_GRID_NS: u64 = 100_000_000;
 const PROGRESS_NS: u64 = 100_000_000;
-const BACKGROUND_NS: u64 = 100_000_000;
+/// As a script has it that sleeps 100 ms between two looks: no multiple of the kernel's tick, so that
+/// its processes meet each of the tick's phases.
+const BACKGROUND_NS: u64 = 110_300_000;
 /// Tokens of probes begin here; those below are connections'.
 const PROBE_TOKENS: u64 = 1 << 32;
 /// Tokens of pages: the page, its connection and which of its sockets.

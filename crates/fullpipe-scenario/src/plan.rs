@@ -545,8 +545,11 @@ pub struct HostWork {
 pub struct ReaderPauses {
     /// From the beginning of one to that of the next; longer than one is.
     pub every_ns: u64,
-    /// How long one is.
+    /// How long one is in the mean.
     pub for_ns: u64,
+    /// By how much at most one is longer or shorter.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spread_ns: u64,
 }
 
 /// Who spaces packets out.

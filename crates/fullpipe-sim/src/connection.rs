@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use fullpipe_cc::{algorithm, flags, Controller};
-use fullpipe_net::{derive_seed, purpose, Host, Way};
+use fullpipe_net::{derive_seed, purpose, Host, Rng, Way};
 use fullpipe_scenario::{Direction, EcnKind, Flow, Plan};
 use fullpipe_tcp::{Absences, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
 use fullpipe_workload::Writer;
@@ -14,6 +14,9 @@ use crate::ends::NEVER_NS;
 use crate::opening::Handshake;
 use crate::run::BadPlan;
 use crate::traffic::Visit;
+
+/// So many absences are drawn; after them they come again.
+const DRAWN_ABSENCES: usize = 1024;
 
 /// One connection.
 pub(crate) struct Connection {
@@ -183,9 +186,17 @@ pub(crate) fn connection(
 /// When those who read are away, of a run all at once: it is one machine that is busy.
 fn absences(plan: &Plan) -> Option<Absences> {
     let pauses = plan.host.reader_pauses?;
-    let one_begins_ns = derive_seed(plan.seed, purpose::READER, 0) % pauses.every_ns;
+    let mut drawn = Rng::new(derive_seed(plan.seed, purpose::READER, 1));
+    let count = match pauses.spread_ns {
+        0 => 1,
+        _ => DRAWN_ABSENCES,
+    };
+    let least_ns = pauses.for_ns - pauses.spread_ns;
     Some(Absences {
-        pauses,
-        one_begins_ns,
+        every_ns: pauses.every_ns,
+        one_begins_ns: derive_seed(plan.seed, purpose::READER, 0) % pauses.every_ns,
+        lengths_ns: (0..count)
+            .map(|_| least_ns + drawn.up_to(2 * pauses.spread_ns))
+            .collect(),
     })
 }

@@ -383,9 +383,13 @@ fn check(plan: &Plan) -> Result<(), BadPlan> {
     if plan.host.initial_cwnd_packets == 0 || plan.host.gso_max_segments == 0 {
         return bad("host.initial_cwnd_packets, host.gso_max_segments: must be above 0");
     }
-    let pauses = &plan.host.reader_pauses;
-    if pauses.is_some_and(|pauses| pauses.for_ns >= pauses.every_ns) {
-        return bad("host.reader_pauses: for_ns must be less than every_ns");
+    if let Some(pauses) = &plan.host.reader_pauses {
+        if pauses.for_ns.saturating_add(pauses.spread_ns) >= pauses.every_ns {
+            return bad("host.reader_pauses: for_ns and spread_ns must be less than every_ns");
+        }
+        if pauses.spread_ns > pauses.for_ns {
+            return bad("host.reader_pauses: spread_ns must be at most for_ns");
+        }
     }
     Ok(())
 }

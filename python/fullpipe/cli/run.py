@@ -57,7 +57,7 @@ def run(
         typer.Option(
             min=0,
             max=1000,
-            help="short processes that the measured host starts every 100 ms, as a script "
+            help="short processes that the measured host starts every 110 ms, as a script "
             "does that reads its queues (vm, live)",
         ),
     ] = None,

@@ -2,7 +2,7 @@
 
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
-use fullpipe_scenario::{AckPolicy, ReaderPauses, TcpRules};
+use fullpipe_scenario::{AckPolicy, TcpRules};
 use fullpipe_tcp::{Absences, Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
 
 fn config() -> ReceiverConfig {
@@ -422,19 +422,36 @@ fn receive_aggregation_acknowledges_a_burst_at_once() {
     assert_eq!(receiver.on_timer(START + MS).map(|ack| ack.next), Some(20));
 }
 
-/// A reader that is away for 3 of 100 ms, first at `START + 20 ms`.
-fn sometimes_away() -> ReceiverConfig {
+/// A reader that is away every 100 ms, first at `START + 20 ms`, for so long.
+fn away_for(lengths_ns: &[u64]) -> ReceiverConfig {
     ReceiverConfig {
         low_water_bytes: 1,
         absences: Some(Absences {
-            pauses: ReaderPauses {
-                every_ns: 100 * MS,
-                for_ns: 3 * MS,
-            },
+            every_ns: 100 * MS,
             one_begins_ns: START + 20 * MS,
+            lengths_ns: lengths_ns.into(),
         }),
         ..fixed()
     }
+}
+
+fn sometimes_away() -> ReceiverConfig {
+    away_for(&[3 * MS])
+}
+
+#[test]
+fn absences_may_differ_in_length_and_come_again_in_the_same_order() {
+    let absences = away_for(&[3 * MS, MS]).absences.expect("given");
+    let back_ns = |at_ms: u64| {
+        absences
+            .back_ns(START + at_ms * MS)
+            .map(|ns| (ns - START) / MS)
+    };
+    let ends = [20, 120, 220, 320].map(back_ns);
+    let (first, second) = (ends[0].expect("away"), ends[1].expect("away"));
+    assert_eq!([first - 20, second - 120].iter().sum::<u64>(), 4);
+    assert_eq!(ends[2..], [Some(first + 200), Some(second + 200)]);
+    assert_eq!([19, first, 119, second].map(back_ns), [None; 4]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ class VmEngine:
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
         `cc_cost` (the kernel counts what our programs take, and its own CUBIC is called from such:
         `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the measured host
-        every 100 ms), `from_snapshot` (False: boot, as where no snapshot can be kept), `web` (True:
+        every 110 ms), `from_snapshot` (False: boot, as where no snapshot can be kept), `web` (True:
         pages are loaded by this host's curl from its lighttpd)."""
         self.check(plan)
         stock = {}
