@@ -33,7 +33,7 @@ from runs import recordings
 from trace_figures import draw_pair
 from traces import FOLDERS, Trace, load
 
-from fullpipe.metrics import View, phase_shares, queue_delay_rttmin
+from fullpipe.metrics import View, phase_shares, queue_bytes
 from fullpipe.recording import Recording
 from fullpipe.units import parse_time
 
@@ -75,8 +75,9 @@ TOGETHER_S = 1
 Figures = dict[str, dict[str, float]]
 
 
-def measure(recording: Recording) -> Figures:
-    """Every figure of a run."""
+def measure(recording: Recording, bdp_bytes: float) -> Figures:
+    """Every figure of a run; its queue in terms of the trace's path, not of the seed's own round
+    trip and rate."""
     view = View(recording)
     names, ccs = [str(n) for n in view.flows["flow"]], [str(c) for c in view.flows["cc"]]
     rates = np.array([_rate_bps(view, flow) for flow in range(len(names))])
@@ -95,7 +96,7 @@ def measure(recording: Recording) -> Figures:
         },
         "goodput": {"all": float(rates.sum())},
         "cwnd": _means(groups, windows),
-        "queue": {"": float(np.median(queue_delay_rttmin(view)))},
+        "queue": {"": float(np.median(queue_bytes(view))) / bdp_bytes},
         "phase": {
             f"{who} {phase}": value
             for phase in seen
@@ -358,11 +359,13 @@ def main() -> None:
         made = recordings(documents, options.engine, options.jobs, **extra)
         with tempfile.TemporaryDirectory() as folder:
             kernel = trace.recording(Path(folder) / trace.key)
-            theirs, ours = measure(kernel), [measure(run) for run in made]
-            lines = compare(trace, theirs, ours, options.engine)
+            theirs, ours = (
+                [measure(run, trace.bdp_bytes) for run in runs] for runs in ([kernel], made)
+            )
+            lines = compare(trace, theirs[0], ours, options.engine)
             found = None
             if seeds >= LEAST_RUNS:
-                found = place(judged(trace, theirs), [judged(trace, run) for run in ours])
+                found = place(judged(trace, theirs[0]), [judged(trace, run) for run in ours])
             if options.out is not None:
                 draw_pair(kernel, made[0], trace.title, options.out / f"{trace.key}.png")
         compared.append((trace, lines, found))

@@ -19,6 +19,7 @@ import tomli_w
 from fullpipe.plan import resolve
 from fullpipe.recording import TABLES, Recording, empty_table, write_recording
 from fullpipe.scenario import make_scenario
+from fullpipe.units import parse_time
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared/data"
 FOLDERS = (DATA / "bbr3_reference", DATA / "bbr2_reference")
@@ -102,6 +103,11 @@ class Trace:
     def rate_bps(self) -> float:
         """Of the path."""
         return float(resolve(make_scenario(self.document))["path"]["rate_bps"])
+
+    @property
+    def bdp_bytes(self) -> float:
+        """Of the path."""
+        return float(parse_time(self.document["path"]["rtt"])) * self.rate_bps / 8e9
 
     @property
     def looked_every_s(self) -> float:

@@ -163,6 +163,11 @@ def test_a_reader_is_back_before_it_leaves_again() -> None:
     ):  # fmt: skip
         with pytest.raises(UserError, match="must be less than reader_pause_every, 1"):
             make_scenario({**document, "host": wrong})
-    for wrong in ({"reader_pause": "1ms", "reader_pause_spread": "2ms"}, {"reader_pause_spread": "1ms"}):
-        with pytest.raises(UserError, match="reader_pause_spread: must be at most reader_pause, "):
+    for wrong in (
+        {"reader_pause": "1ms", "reader_pause_spread": "2ms"},
+        {"reader_pause_spread": "1ms"},
+    ):
+        with pytest.raises(
+            UserError, match="reader_pause_spread: .* must be at most reader_pause, "
+        ):
             make_scenario({**document, "host": wrong})
