@@ -76,6 +76,12 @@ def test_a_burst_leaves_when_all_of_it_is_made(tmp_path: Path) -> None:
     assert later_us(tmp_path, path, {"send_cost": "100us"}, 10) == pytest.approx(10 * 100, abs=2)
 
 
+def test_an_ack_leaves_when_it_is_made_and_is_known_when_it_is_taken(tmp_path: Path) -> None:
+    path = {"rate": "100mbit", "rtt": "10ms", "buffer": "1MB"}
+    # A flow is done when the ACK of its last packet has come.
+    assert later_us(tmp_path, path, {"ack_cost": "100us"}, 1) == pytest.approx(2 * 100, abs=2)
+
+
 def test_a_connection_opens_later_where_its_handshake_is_work(tmp_path: Path) -> None:
     path = {"rate": "100mbit", "rtt": "10ms", "buffer": "1MB"}
     # SYN and SYN-ACK; the ACK of that is handled before the data behind it.

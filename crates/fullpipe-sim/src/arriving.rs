@@ -167,8 +167,10 @@ impl Simulation<'_> {
     #[inline(always)] // into what handles data
     fn send_ack(&mut self, flow: usize, owner: u32, ack: &Ack) {
         let way = self.connections[flow].data_way.back();
-        self.makes_ack(owner as usize, way.back());
         let mut packet = self.packet_of(owner as usize, way, Body::Ack(*ack));
+        if self.processors.is_some() {
+            return self.make_ack(flow, way, packet);
+        }
         if self.egress.passes(way, &mut packet) {
             self.connections[flow].under_way += 1;
             self.enter_row(way, &packet);

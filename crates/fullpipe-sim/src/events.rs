@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Arrive(u32),
     /// A host is done with a packet.
     Work(u32),
+    /// A host has made an ACK.
+    Made(u32),
     /// Everything is sampled.
     Sample,
 }

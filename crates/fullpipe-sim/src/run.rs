@@ -273,6 +273,7 @@ impl<'a> Simulation<'a> {
             Event::Datagram(stream) => self.datagram(stream),
             Event::Arrive(group) => self.arrive(group as usize),
             Event::Work(host) => self.work(host as usize),
+            Event::Made(host) => self.made(host as usize),
             Event::Sample => self.sample(),
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Processors {
 struct Processor {
     /// The first is being handled.
     waiting: VecDeque<Travelling>,
+    /// ACKs, and when each is made.
+    making: VecDeque<(u64, Travelling)>,
     free_ns: u64,
 }
 
@@ -125,12 +127,43 @@ impl Simulation<'_> {
         })
     }
 
-    /// The host that packets of an owner reach on this way makes an ACK.
-    pub(crate) fn makes_ack(&mut self, owner: usize, way: Way) {
-        if let Some(processors) = &mut self.processors {
+    /// The host at which this way of a flow begins makes an ACK, which leaves when that is done.
+    #[inline(never)] // in most runs that takes no time
+    pub(crate) fn make_ack(&mut self, flow: usize, way: Way, mut packet: Travelling) {
+        let now_ns = self.now_ns;
+        let index = packet.label.end(way.back());
+        let made_ns = self.processors.as_mut().map_or(now_ns, |processors| {
             let cost_ns = processors.costs.ack_ns;
-            let index = self.labels[owner].end(way);
-            processors.of(index).take(self.now_ns, cost_ns);
+            processors.of(index).take(now_ns, cost_ns)
+        });
+        if !self.egress.passes(way, &mut packet) {
+            return;
         }
+        self.connections[flow].under_way += 1;
+        match &mut self.processors {
+            Some(processors) if made_ns > now_ns => {
+                let making = &mut processors.of(index).making;
+                making.push_back((made_ns, packet));
+                if making.len() == 1 {
+                    self.agenda.schedule(made_ns, Event::Made(index as u32));
+                }
+            }
+            _ => self.enter_row(way, &packet),
+        }
+    }
+
+    /// A host has made an ACK, which leaves.
+    pub(crate) fn made(&mut self, index: usize) {
+        let Some(processors) = &mut self.processors else {
+            return;
+        };
+        let making = &mut processors.of(index).making;
+        let Some((_, packet)) = making.pop_front() else {
+            return;
+        };
+        if let Some(&(made_ns, _)) = making.front() {
+            self.agenda.schedule(made_ns, Event::Made(index as u32));
+        }
+        self.enter_row(Way::BOTH[index % 2].back(), &packet);
     }
 }
