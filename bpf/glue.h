@@ -419,6 +419,16 @@ void fp_cwnd_event(u64 *context)
 		fp_end(sk, s);
 }
 
+SEC("struct_ops")
+void fp_cwnd_event_tx_start(u64 *context)
+{
+	struct sock *sk = (void *)context[0];
+	struct fp_socket *s = fp_find(sk);
+
+	if (fp_tell(sk, s, CC_EVENT_TX_START, 0, 0))
+		fp_end(sk, s);
+}
+
 #if FP_WANTS_ACKS
 SEC("struct_ops")
 void fp_in_ack_event(u64 *context)
@@ -555,6 +565,7 @@ struct tcp_congestion_ops fp_ops = {
     .undo_cwnd = (void *)fp_undo_cwnd,
     .set_state = (void *)fp_set_state,
     .cwnd_event = (void *)fp_cwnd_event,
+    .cwnd_event_tx_start = (void *)fp_cwnd_event_tx_start,
 #if FP_WANTS_ACKS
     .in_ack_event = (void *)fp_in_ack_event,
 #endif

@@ -112,9 +112,12 @@ struct ack_sample {
 	s32 rtt_us;
 } FP_KERNEL;
 
-/* Matched to the kernel's by member names; the name comes first so that a loader finds it. */
+/* Matched to the kernel's by member names; the name comes first so that a loader finds it, and then
+ * what it takes away where the kernel knows no such call. */
 struct tcp_congestion_ops {
 	char name[16];
+	/* Since 7.1, instead of cwnd_event with CA_EVENT_TX_START (commit d1e59a469737). */
+	void (*cwnd_event_tx_start)(struct sock *);
 	u32 flags;
 	u32 (*ssthresh)(struct sock *);
 	void (*cong_avoid)(struct sock *, u32, u32);

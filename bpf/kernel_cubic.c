@@ -14,8 +14,9 @@ extern void cubictcp_init(struct sock *sk) __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, u8 new_state) __ksym;
-/* Linux 7.3 has another function for the one event that CUBIC wants, a start after idle. */
+/* Since 7.1 the one event that CUBIC wants, a start after idle, has a function of its own. */
 extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
@@ -56,6 +57,13 @@ void fp_cwnd_event(u64 *context)
 }
 
 SEC("struct_ops")
+void fp_cwnd_event_tx_start(u64 *context)
+{
+	if (cubictcp_cwnd_event_tx_start)
+		cubictcp_cwnd_event_tx_start((void *)context[0]);
+}
+
+SEC("struct_ops")
 void fp_pkts_acked(u64 *context)
 {
 	cubictcp_acked((void *)context[0], (const struct ack_sample *)context[1]);
@@ -76,6 +84,7 @@ struct tcp_congestion_ops fp_ops = {
     .cong_avoid = (void *)fp_cong_avoid,
     .set_state = (void *)fp_set_state,
     .cwnd_event = (void *)fp_cwnd_event,
+    .cwnd_event_tx_start = (void *)fp_cwnd_event_tx_start,
     .pkts_acked = (void *)fp_pkts_acked,
     .undo_cwnd = (void *)fp_undo_cwnd,
     .min_tso_segs = (void *)fp_min_tso_segs,

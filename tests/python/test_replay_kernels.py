@@ -4,6 +4,7 @@ native build, bit for bit."""
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.vm
 if hardware.version() is None:
     pytest.skip("no QEMU here: `fullpipe doctor --mend` brings it", allow_module_level=True)
 
+#: Of a record (crates/fullpipe-cc/src/replay.rs) and of the call in it (bpf/glue.h): what it is.
+RECORD_CALL, CALL_KIND, EVENT_KIND = 2, 16, 200
+CALL_EVENT, TX_START = 2, 1
 ALGORITHMS = ("reno", "cubic", "dctcp", "prague", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
 
 
@@ -49,6 +53,21 @@ def trace(plan: dict[str, Any], out: Path, version: str) -> tuple[kernel.Replay,
     return kernel.replay(out), run.tables["flows"].to_pydict()
 
 
+def started(path: Path) -> set[int]:
+    """The congestion controls of a trace, as it numbers them, that were told of a first packet."""
+    told, content = set(), path.read_bytes()
+    at = len(b"fpcctrc3")
+    while at < len(content):
+        record, size = struct.unpack_from("<II", content, at)
+        call = content[at + 8 : at + 8 + size]
+        at += 8 + size
+        if record == RECORD_CALL:
+            kinds = [int.from_bytes(call[k : k + 4], "little") for k in (CALL_KIND, EVENT_KIND)]
+            if kinds == [CALL_EVENT, TX_START]:
+                told.add(int.from_bytes(call[:4], "little"))
+    return told
+
+
 @pytest.mark.parametrize("version", kernels.VERSIONS)
 def test_every_algorithm_on_each_kernel_replays_bit_for_bit(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -67,5 +86,7 @@ def test_every_algorithm_on_each_kernel_replays_bit_for_bit(
         assert (one.lost, one.skipped, one.connections) == (0, 0, ends), one
         assert one.calls > 300, one
     assert len(found.algorithms) == len(ALGORITHMS)
+    # A call of its own since 7.1 (cwnd_event_tx_start), before one of cwnd_event's.
+    assert len(started(tmp_path / "trace")) == len(ALGORITHMS)
     assert sum(flows["packets_lost"]) > 100
     assert sum(flows["packets_delivered_ce"]) > 10

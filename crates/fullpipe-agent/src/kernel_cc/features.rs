@@ -27,6 +27,8 @@ pub(super) struct Features {
     pub(super) cong_control_args: u32,
     /// struct_ops can be held by a link (Linux 6.4).
     pub(super) has_links: bool,
+    /// A start after idle is a call of its own (Linux 7.1).
+    pub(super) has_tx_start: bool,
     /// Length of a jiffy.
     pub(super) tick_us: u32,
 }
@@ -62,6 +64,7 @@ fn read_features() -> Result<Features, String> {
         cong_control_args: cong_control_args(&btf)
             .ok_or("this kernel's tcp_congestion_ops has no cong_control")?,
         has_links: find::<Struct<'_>>(&btf, "bpf_struct_ops_link").is_some(),
+        has_tx_start: operation(&btf, "cwnd_event_tx_start").is_some(),
         tick_us: tick_us()?,
     })
 }
@@ -90,13 +93,17 @@ fn find<'btf, K: TryFrom<BtfType<'btf>>>(btf: &'btf Btf<'_>, name: &str) -> Opti
     btf.type_by_name(name)
 }
 
-fn cong_control_args(btf: &Btf<'_>) -> Option<u32> {
+/// What the kernel calls a congestion control for under that name.
+fn operation(btf: &Btf<'_>, called: &str) -> Option<TypeId> {
     let ops: Struct<'_> = find(btf, "tcp_congestion_ops")?;
-    let member: TypeId = ops
+    let member = ops
         .iter()
-        .find(|member| member.name.is_some_and(|name| name == "cong_control"))?
-        .ty;
-    let pointer: Ptr<'_> = btf.type_by_id(member)?;
+        .find(|member| member.name.is_some_and(|name| name == called))?;
+    Some(member.ty)
+}
+
+fn cong_control_args(btf: &Btf<'_>) -> Option<u32> {
+    let pointer: Ptr<'_> = btf.type_by_id(operation(btf, "cong_control")?)?;
     let prototype = FuncProto::try_from(pointer.referenced_type()).ok()?;
     u32::try_from(prototype.len()).ok()
 }

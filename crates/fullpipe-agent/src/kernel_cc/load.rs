@@ -16,6 +16,11 @@ use super::verifier;
 
 /// Longest name of a congestion control (Linux TCP_CA_NAME_MAX less the NUL).
 const NAME_BYTES_MAX: usize = 15;
+/// Where `fp_ops` has its name, and the program of a call that not every kernel knows
+/// (bpf/kernel.h).
+const NAME_PLACE: usize = 16;
+const TX_START: Range<usize> = 16..24;
+const TX_START_PROGRAM: &str = "fp_cwnd_event_tx_start";
 /// Memory of the ring buffer that a trace passes through.
 const TRACE_BYTES: u32 = 64 << 20;
 /// Lines of libbpf's and the verifier's log that an error shows.
@@ -249,13 +254,21 @@ fn configure(
             built = Some(write_settings(&mut map, wanted, features)?);
         } else if name == "fp_ops" {
             let ops = map.initial_value_mut().ok_or("fp_ops has no value")?;
-            put_text(&mut ops[..16], wanted.kernel_name);
+            put_text(&mut ops[..NAME_PLACE], wanted.kernel_name);
+            if !features.has_tx_start {
+                ops[TX_START].fill(0);
+            }
             if !features.has_links {
                 map.set_map_flags(0).map_err(|error| error.to_string())?;
             }
         } else if name == "fp_trace" && wanted.is_traced {
             map.set_max_entries(TRACE_BYTES)
                 .map_err(|error| error.to_string())?;
+        }
+    }
+    for mut program in open.progs_mut() {
+        if program.name() == TX_START_PROGRAM && !features.has_tx_start {
+            program.set_autoload(false);
         }
     }
     built.ok_or_else(|| "the eBPF object has no settings".to_owned())
