@@ -4,8 +4,9 @@ The cells are those of `experiments/agreement.toml` (every algorithm alone, two 
 beside CUBIC). Each is run with several seeds on both engines; starts spread by 5 ms and round trips
 by one packet's time (each seed has one of its own, the same on both), so that seeds draw from the
 contest, and not from one start and one phase (`--exact`: of one phase); the simulator tells
-congestion controls what a stock kernel does (its newest TCP, whose rules for bursts Debian's
-6.12.117 has too), and its hosts work as long for a packet and an ACK as the machine's do. `--draw`
+congestion controls what a stock kernel does, has the TCP of the machine's kernel (Debian's
+6.12.117, or that of `--kernel`), and its hosts work as long for a packet and an ACK as the
+machine's do. `--draw`
 takes so many of the cells, the first of one fixed random order. Share, median queueing delay,
 utilisation and loss are each tested for equality of their distributions (energy distance,
 permutations), the false discovery rate of all tests together controlled at 0.05. A rejected test
@@ -16,7 +17,7 @@ target.
 Usage, from the checkout:
 
     bench_agreement.py measure vm|sim FILE [--cells AXIS=VALUE,... ...] [--draw N]
-        [--seeds 10] [--seconds S] [--exact]
+        [--seeds 10] [--seconds S] [--exact] [--kernel 7.3]
     bench_agreement.py compare SIM VM [--markdown]
 
 `measure` adds one line of JSON a run to FILE, which is of one build, and leaves out what it has.
@@ -56,6 +57,8 @@ PERMUTATIONS = 9999
 #: hosts, which was measured apart from any cell (docs/agreement.md). Of what a packet costs its
 #: receiver half is the router's, so that a burst's reach the queue 3.5 us apart.
 MACHINE = {"cc_facts": "stock", **WORK}
+#: The machine's kernels, and the simulator's TCP that is theirs.
+TCP = {"6.12": "6.12.117", "6.1": "6.1", "7.3": "7.3"}
 #: Of a duration that was asked for, what is left out.
 WARMUP = 1 / 3
 DRAW_SEED = 13
@@ -108,7 +111,7 @@ def run(options: argparse.Namespace) -> None:
         if not options.exact:
             document["rtt_spread"] = "1pkt"
         if options.engine == "sim":
-            document["host"] = dict(MACHINE)
+            document["host"] = {**MACHINE, "tcp": TCP[options.kernel]}
         label = cell.label
         if options.seconds:
             document["duration"] = f"{options.seconds}s"
@@ -118,12 +121,14 @@ def run(options: argparse.Namespace) -> None:
             if (label, seed) not in have:
                 jobs.append((label, {**document, "seed": seed}))
 
+    chosen_engine = {"kernel": options.kernel} if options.engine == "vm" else {}
+
     def one(job: tuple[str, dict[str, Any]]) -> None:
         label, document = job
         with tempfile.TemporaryDirectory() as folder:
             scenario, text = make_scenario(dict(document)), tomli_w.dumps(document)
             out = [Path(folder) / "recording"]
-            made = run_scenario(scenario, text, out, options.engine)
+            made = run_scenario(scenario, text, out, options.engine, chosen_engine)
             if made.failures:
                 raise SystemExit(f"{label}: {'; '.join(made.failures)}")
             values = measure(metrics, made.recordings[0])
@@ -247,6 +252,7 @@ def main() -> None:
     verb.add_argument(
         "--exact", action="store_true", help="the cells' own round trips to all seeds"
     )
+    verb.add_argument("--kernel", choices=TCP, default="6.12", help="the machine's")
     verb.add_argument("--jobs", type=int, default=1)
     verb.set_defaults(do=run)
     verb = verbs.add_parser("compare")

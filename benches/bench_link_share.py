@@ -2,7 +2,7 @@
 
 Prints the mean squared error of each panel of `link_share_observed.csv` (seed 003's artifact; how
 it was measured: ../shared/data/README.md) beside the theory's. The hosts have the TCP of the
-measured kernels, which decides contests in small buffers; `--tcp 6.18` gives them the newest.
+measured kernels, which decides contests in small buffers; `--tcp 6.12.117` gives them the default.
 Usage: `.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2] [--points]
 [--tcp RELEASE]`.
 """
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="processes; one a core")
     parser.add_argument("--points", action="store_true", help="print every point")
     parser.add_argument(
-        "--tcp", help="host.tcp of all points, such as 6.18; that of the measured kernels"
+        "--tcp", help="host.tcp of all points, such as 7.3; that of the measured kernels"
     )
     options = parser.parse_args()
     if not options.file.is_file():

@@ -57,7 +57,7 @@ SCALE = {"goodput": 1e-6, "phase": 100.0}
 DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
 #: host.tcp of the traces' kernels: v3 was on 6.12, v2 on 6.1. Which stable releases is not said:
 #: late ones, as s04's share and s02's goodput and queue say, which 6.12 as released misses by far.
-OWN_TCP = {"bbr3-linux": "6.18", "bbr2": "6.1"}
+OWN_TCP = {"bbr3-linux": "6.12.117", "bbr2": "6.1"}
 #: The traces' hosts shared one processor that executes an instruction a nanosecond, as those of
 #: our machine do: packets cost as much there (docs/agreement.md), and the least RTT says so, 23 us
 #: above the path's. It read the queues every 110 ms, and whoever received flows could not read them

@@ -175,7 +175,7 @@ def host(scenario: Scenario) -> dict[str, Any]:
             "initial_cwnd_packets": host.initial_cwnd,
             "access_rate_bps": host.access_rate or 0,
             "arp": host.arp,
-            **({"tcp": host.tcp} if host.tcp != "6.18" else {}),
+            **({"tcp": host.tcp} if host.tcp != "6.12.117" else {}),
             **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
             **({"work": work} if (work := _work(host)) else {}),
             **({"reader_pauses": pauses} if (pauses := _reader_pauses(host)) else {}),

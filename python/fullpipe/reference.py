@@ -45,7 +45,7 @@ ENGINES: dict[str, str] = {
     "probe.kind": "all; between two hosts: ping",
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",
-    "host.tcp": "sim; vm, live: 6.18, the kernel's own",
+    "host.tcp": "sim; vm, live: 6.12.117, the kernel's own",
     "host.cc_facts": "sim; vm, live: stock",
     "host.receive_aggregation": "sim; vm, live: 0",
     "host.packet_cost": "sim; vm, live: 0",

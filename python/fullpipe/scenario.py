@@ -415,9 +415,9 @@ class Host(Part):
     ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
         "linux", description="linux: quick ACKs at first, then every second packet or a timer"
     )
-    tcp: Literal["5.13", "6.1", "6.4", "6.12", "6.18"] = Field(
-        "6.18", description="whose TCP, as that Linux was released; 6.1: as its stable releases of "
-        "late 2025; 6.18: as those of 6.12 too"
+    tcp: Literal["5.13", "6.1", "6.4", "6.12", "6.12.117", "6.18", "7.3"] = Field(
+        "6.12.117", description="whose TCP, as that Linux was released; 6.1, 6.12.117: as stable "
+        "releases since late 2025; the virtual machine boots the latter"
     )  # fmt: skip
     cc_facts: Literal["google", "stock"] = Field(
         "google", description="what TCP tells congestion controls: google: of each packet its own "

@@ -30,7 +30,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
-    if !host.tcp.is_newest() {
+    if !host.tcp.is_default() {
         return bad(
             "host.tcp: a kernel has the TCP it has (--kernel chooses one); other values are for \
              engine sim"

@@ -493,7 +493,7 @@ pub struct HostOptions {
     /// When the receiver acknowledges.
     pub ack_policy: AckPolicy,
     /// Whose TCP it is.
-    #[serde(default, skip_serializing_if = "TcpRules::is_newest")]
+    #[serde(default, skip_serializing_if = "TcpRules::is_default")]
     pub tcp: TcpRules,
     /// What it tells a congestion control.
     #[serde(default, skip_serializing_if = "CcFacts::is_google")]
@@ -579,16 +579,37 @@ pub enum TcpRules {
     /// As released.
     #[serde(rename = "6.12")]
     Linux6_12,
-    /// As released, and as stable releases of 6.12 have been since late 2025.
-    #[serde(rename = "6.18")]
+    /// As stable releases of 6.12 have been since late 2025: Debian's, which the virtual machine boots.
+    #[serde(rename = "6.12.117")]
     #[default]
+    Linux6_12_117,
+    /// As released.
+    #[serde(rename = "6.18")]
     Linux6_18,
+    /// As released.
+    #[serde(rename = "7.3")]
+    Linux7_3,
 }
 
 impl TcpRules {
     /// What holds where nothing is said.
-    pub fn is_newest(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// 6.12 and whatever is younger.
+    fn is_since_6_12(self) -> bool {
+        self.is_late_6_12() || self == Self::Linux6_12
+    }
+
+    /// 6.18, whatever is younger, and stable releases of 6.12 since late 2025.
+    fn is_late_6_12(self) -> bool {
+        self.is_since_6_18() || self == Self::Linux6_12_117
+    }
+
+    /// 6.18 and whatever is younger.
+    fn is_since_6_18(self) -> bool {
+        matches!(self, Self::Linux6_18 | Self::Linux7_3)
     }
 
     /// Whoever was limited by the window in this round trip stays so (tcp_cwnd_validate(), in 6.1).
@@ -599,44 +620,76 @@ impl TcpRules {
     /// A full packet with PSH is acknowledged by a reader at once (tcp_measure_rcv_mss(), in 6.6 and
     /// in stable releases since October 2023).
     pub fn acknowledges_pushed(self) -> bool {
-        matches!(self, Self::Linux6_1 | Self::Linux6_12 | Self::Linux6_18)
+        self.is_since_6_12() || self == Self::Linux6_1
     }
 
     /// A receiver measures how much of its memory payload is, instead of counting half (scaling_ratio, in
     /// 6.6).
     pub fn measures_overhead(self) -> bool {
-        matches!(self, Self::Linux6_12 | Self::Linux6_18)
+        self.is_since_6_12()
     }
 
     /// A receiver's RTT falls at once and rises slowly (tcp_rcv_rtt_update(), in 6.16 and in stable
     /// releases of 2025).
     pub fn follows_least_rtt(self) -> bool {
-        matches!(self, Self::Linux6_1 | Self::Linux6_18)
+        self.is_late_6_12() || self == Self::Linux6_1
     }
 
     /// Who was connected to takes timestamps of its segments before it sets up its receive buffer
     /// (tcp_rcv_state_process(), likewise).
     pub fn tells_timestamps_early(self) -> bool {
-        matches!(self, Self::Linux6_1 | Self::Linux6_18)
+        self.is_late_6_12() || self == Self::Linux6_1
     }
 
     /// What has come and waits to be read counts against what a receiver has read in a round trip, and an
     /// RTT below a millisecond is none (tcp_rcv_space_adjust(), tcp_rcv_rtt_measure_ts(); in 6.16 and in
     /// stable releases of 6.12 since 2025).
     pub fn subtracts_unread(self) -> bool {
-        self == Self::Linux6_18
+        self.is_late_6_12()
+    }
+
+    /// A receiver's RTT does not rise while something waits to be read (tcp_rcv_rtt_update(), commit
+    /// a00f135cd986, in 6.16; no stable release has it).
+    pub fn ignores_rtts_of_unread(self) -> bool {
+        self.is_since_6_18()
+    }
+
+    /// A receive buffer holds twice what a round trip brought, with no cushion, and as much more as lies
+    /// beyond a hole, for which it grows as that comes (tcp_rcvbuf_grow(), commits 65c5287892e9 and
+    /// 63ad7dfedfae, in 6.16; and aa251c84636c, in 6.18).
+    pub fn holds_what_is_beyond(self) -> bool {
+        self.is_since_6_18()
+    }
+
+    /// ACKs of a hole wait for a third of an RTT instead of a twentieth, and their timer may be late by 10 us
+    /// instead of 100 (tcp_comp_sack_rtt_percent, tcp_comp_sack_slack_ns; commits 416dd649f3aa and
+    /// ca412f25d6b2, in 6.19).
+    pub fn compresses_longer(self) -> bool {
+        self == Self::Linux7_3
+    }
+
+    /// A window's shift allows for 4 MB at least, before for 208 KiB (net.core.rmem_max, commit
+    /// a6d4f25888b8, in 6.18).
+    pub fn scales_for_4_mb(self) -> bool {
+        self.is_since_6_18()
+    }
+
+    /// Of a paced connection too no more than 4 MB wait below TCP (tcp_small_queue_check(), commits
+    /// c4221a8cc3a7 and 9ea3bfa61b09, in 6.16).
+    pub fn bounds_paced_queues(self) -> bool {
+        self.is_since_6_18()
     }
 
     /// Bursts do not end where a buffer of the write queue does (tcp_grow_skb(), in 6.10; a feature,
     /// which stable releases do not take).
     pub fn grows_bursts(self) -> bool {
-        matches!(self, Self::Linux6_12 | Self::Linux6_18)
+        self.is_since_6_12()
     }
 
     /// A single packet waits for a second one only if an ACK is due within 1 ms, instead of half a
     /// round trip (tcp_tso_should_defer(); in stable releases of late 2025 too).
     pub fn defers_briefly(self) -> bool {
-        matches!(self, Self::Linux6_1 | Self::Linux6_18)
+        self.is_late_6_12() || self == Self::Linux6_1
     }
 }
 

@@ -22,9 +22,13 @@ const INITIAL_RATIO: u64 = 128;
 const LEAST_GROWING_BYTES: u32 = 128;
 /// What timestamps take of a segment.
 const TIMESTAMPS_BYTES: u64 = 12;
-/// The window's shift is for the largest of these and tcp_rmem[2] (sysctl rmem_max as kernels set it).
-const LEAST_MOST_BYTES: u64 = 212_992;
+/// The window's shift is for the largest of these and tcp_rmem[2] (sysctl rmem_max as kernels set it, in
+/// 6.18 and before).
+const LEAST_MOST_BYTES: u64 = 4 << 20;
+const EARLIER_LEAST_MOST_BYTES: u64 = 212_992;
 const MAX_SHIFT: u32 = 14;
+/// What a buffer is larger than needed by (tcp_rcv_space_adjust() before 6.16).
+const CUSHION_PACKETS: u64 = 16;
 
 const NS_PER_US: u64 = 1000;
 const NS_PER_MS: u64 = 1_000_000;
@@ -124,7 +128,11 @@ impl ReceiveBuffer {
         let space_bytes = INITIAL_BYTES * INITIAL_RATIO / RATIO_UNIT;
         let clamp_bytes = space_bytes - advertised_bytes.min(space_bytes / 2);
         let offered_bytes = space_bytes / mss_bytes * mss_bytes;
-        let shift = (most_bytes.max(LEAST_MOST_BYTES).ilog2() - 15).min(MAX_SHIFT);
+        let least_most_bytes = match config.rules.scales_for_4_mb() {
+            true => LEAST_MOST_BYTES,
+            false => EARLIER_LEAST_MOST_BYTES,
+        };
+        let shift = (most_bytes.max(least_most_bytes).ilog2() - 15).min(MAX_SHIFT);
         Self {
             mss_bytes,
             rules: config.rules,
@@ -197,6 +205,9 @@ impl ReceiveBuffer {
         }
         let sample_us = sample_ms * NS_PER_MS / NS_PER_US;
         let is_less = 8 * sample_us < self.rtt_us8 && self.rules.follows_least_rtt();
+        if !is_less && !self.may_rise() {
+            return;
+        }
         // Else an average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum alone
         // would starve a flow whose own window fills a deep buffer.
         self.rtt_us8 = match self.rtt_us8 {
@@ -205,6 +216,12 @@ impl ReceiveBuffer {
             smoothed => smoothed - smoothed / 8 + sample_us,
         };
         self.await_rtt();
+    }
+
+    /// A larger RTT counts, or is the first.
+    fn may_rise(&self) -> bool {
+        let waits = !self.last.is_nothing();
+        self.rtt_us8 == 0 || !waits || !self.rules.ignores_rtts_of_unread()
     }
 
     /// What is counted for an RTT is looked at when that has passed; not before one is measured.
@@ -228,12 +245,21 @@ impl ReceiveBuffer {
         self.grow(data.payload_bytes)
     }
 
-    /// Takes in a packet beyond a hole; true: the window grows (tcp_data_queue_ofo()).
+    /// Takes in a packet beyond the hole that begins at `next`; true: the window grows
+    /// (tcp_data_queue_ofo()).
     #[inline(never)] // holes are rare
-    pub(crate) fn take_beyond(&mut self, data: &Data) -> bool {
+    pub(crate) fn take_beyond(&mut self, data: &Data, next: u32) -> bool {
         if self.is_fixed {
             return false;
         }
+        let grows = self.insert_beyond(data);
+        if self.rules.holds_what_is_beyond() {
+            self.enlarge(self.space_bytes, next);
+        }
+        grows
+    }
+
+    fn insert_beyond(&mut self, data: &Data) -> bool {
         let packet = Waiting::lone(data.number);
         let at = match self.beyond.last() {
             Some(last) if last.end <= packet.start => self.beyond.len(),
@@ -423,7 +449,7 @@ impl ReceiveBuffer {
             copied = copied.saturating_sub(u64::from(next - self.read_next) * self.mss_bytes);
         }
         if copied > self.space_bytes {
-            self.enlarge(copied);
+            self.enlarge(copied, next);
             self.space_bytes = copied;
         }
         self.space_from = self.read_next;
@@ -431,17 +457,119 @@ impl ReceiveBuffer {
         self.await_rtt();
     }
 
-    fn enlarge(&mut self, copied_bytes: u64) {
-        let window_bytes = 2 * copied_bytes + 16 * self.mss_bytes;
-        let grow = u128::from(window_bytes) * u128::from(copied_bytes - self.space_bytes)
-            / u128::from(self.space_bytes.max(1));
-        let window_bytes = u128::from(window_bytes) + 2 * grow;
-        let size = window_bytes * u128::from(RATIO_UNIT) / u128::from(self.ratio);
+    /// tcp_rcvbuf_grow(): for a round trip that brought so much, when all below `next` has come.
+    fn enlarge(&mut self, copied_bytes: u64, next: u32) {
+        let size =
+            self.wanted_bytes(copied_bytes, next) * u128::from(RATIO_UNIT) / u128::from(self.ratio);
         let size_bytes =
             u64::try_from(size).map_or(self.most_bytes, |size| size.min(self.most_bytes));
         if size_bytes > self.size_bytes {
             self.size_bytes = size_bytes;
             self.clamp_bytes = self.window_of(size_bytes);
+        }
+    }
+
+    /// The window for it: twice as much, as this round trip's is not counted yet, and what a sender in slow
+    /// start adds; then a cushion, or what lies beyond a hole.
+    fn wanted_bytes(&self, copied_bytes: u64, next: u32) -> u128 {
+        let more = u128::from(copied_bytes - self.space_bytes);
+        let space = u128::from(self.space_bytes.max(1));
+        if !self.rules.holds_what_is_beyond() {
+            let window = u128::from(2 * copied_bytes + CUSHION_PACKETS * self.mss_bytes);
+            return window + 2 * (window * more / space);
+        }
+        let window = u128::from(2 * copied_bytes);
+        let beyond = self.beyond.last().map_or(0, |last| last.end - next);
+        // 6.18 doubles what it has rounded, as before: a byte.
+        window + 2 * window * more / space + u128::from(u64::from(beyond) * self.mss_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receiver::Feedback;
+    use fullpipe_scenario::AckPolicy;
+
+    const MSS: u32 = 1448;
+
+    /// A buffer that knows from its first packets how much of its memory is payload.
+    fn begun(rules: TcpRules) -> ReceiveBuffer {
+        let mut buffer = ReceiveBuffer::new(&ReceiverConfig {
+            mss_bytes: MSS,
+            ack_policy: AckPolicy::Linux,
+            rules,
+            window_bytes: None,
+            rmem_max_bytes: 64 << 20,
+            low_water_bytes: 1,
+            work_ns: 0,
+            absences: None,
+            aggregation_ns: 0,
+            feedback: Feedback::Latched,
+        });
+        buffer.measure_overhead();
+        buffer
+    }
+
+    /// Its sizes as round trips bring so many packets, while so many lie beyond a hole.
+    fn sizes(rules: TcpRules, trips: &[(u64, u32)]) -> Vec<u64> {
+        let mut buffer = begun(rules);
+        let size = |&(packets, beyond): &(u64, u32)| {
+            let copied_bytes = packets * u64::from(MSS);
+            buffer.beyond = vec![Waiting {
+                start: 1,
+                end: 1 + beyond,
+                pages: 1,
+            }];
+            buffer.enlarge(copied_bytes, 1);
+            buffer.space_bytes = copied_bytes;
+            buffer.size_bytes
+        };
+        trips.iter().map(size).collect()
+    }
+
+    #[test]
+    fn a_buffer_grows_by_what_was_read_and_lies_beyond_a_hole_as_the_machines_7_3_does() {
+        // tcp_rcvbuf_grow, traced in the virtual machine (7.3.4): two Reno flows, 10 Mbit/s, 40 ms, 4 BDP.
+        let first = [(13, 0), (18, 0), (40, 0)];
+        assert_eq!(
+            sizes(TcpRules::Linux7_3, &first),
+            [131_072, 149_429, 646_487]
+        );
+        let second = [(11, 0), (20, 0), (40, 0), (80, 0), (147, 16)];
+        let grown = [131_072, 247_409, 563_070, 1_126_140, 1_882_648];
+        assert_eq!(sizes(TcpRules::Linux7_3, &second), grown);
+    }
+
+    #[test]
+    fn a_buffer_is_larger_by_a_cushion_as_in_the_machines_6_12() {
+        // sk_rcvbuf at each packet there (6.12.117), of the same contest; what waits beyond holes is left out.
+        let first = [(12, 0), (19, 0), (40, 0), (80, 0), (146, 9)];
+        let grown = [131_383, 274_496, 723_099, 1_238_754, 1_914_905];
+        assert_eq!(sizes(TcpRules::default(), &first), grown);
+    }
+
+    #[test]
+    fn a_buffer_grows_as_packets_come_beyond_a_hole_since_6_16() {
+        // tcp_data_queue_ofo(); 158 of 256 bytes are window.
+        let size = |rules: TcpRules, count: u32| {
+            let mut buffer = begun(rules);
+            for number in 11..11 + count {
+                let data = Data {
+                    number,
+                    payload_bytes: MSS,
+                    ..Data::default()
+                };
+                buffer.take_beyond(&data, 10);
+            }
+            buffer.size_bytes
+        };
+        assert_eq!(size(TcpRules::default(), 52), INITIAL_BYTES);
+        for rules in [TcpRules::Linux6_18, TcpRules::Linux7_3] {
+            for beyond in [50, 52] {
+                let window_bytes = (2 * 10 + 1 + u64::from(beyond)) * u64::from(MSS);
+                assert_eq!(size(rules, beyond), window_bytes * 256 / 158);
+            }
         }
     }
 }

@@ -19,9 +19,6 @@ const MAX_QUICKACKS: u32 = 16;
 const DUPACK_THRESHOLD: u32 = 3;
 /// sysctl tcp_comp_sack_delay_ns and tcp_comp_sack_nr.
 const COMPRESSION_NS: u64 = NS_PER_MS;
-/// Its timer may be late by so much (sysctl tcp_comp_sack_slack_ns), and is where nothing else wakes
-/// the processor.
-const COMPRESSION_SLACK_NS: u64 = NS_PER_MS / 10;
 const COMPRESSION_COUNT: u32 = 44;
 /// Retransmission timeout before any sample (RFC 6298), of which a fifth is Linux's least deviation;
 /// and how often a closed socket repeats its FIN (sysctl tcp_orphan_retries).
@@ -463,7 +460,7 @@ impl Receiver {
         if is_new {
             self.delivered_bytes += u64::from(data.payload_bytes);
             self.note(data);
-            self.quick |= u32::from(self.buffer.take_beyond(data));
+            self.quick |= u32::from(self.buffer.take_beyond(data, self.next));
         }
         is_new
     }
@@ -694,11 +691,20 @@ impl Receiver {
             return true;
         }
         if self.compression_at_ns == NEVER_NS {
-            let rtt_ns = self.buffer.rtt_ns().min(self.opening_rtt_ns);
-            self.compression_at_ns =
-                now_ns + COMPRESSION_NS.min(rtt_ns / 20) + COMPRESSION_SLACK_NS;
+            self.compression_at_ns = now_ns + self.compression_ns();
         }
         false
+    }
+
+    /// A part of the RTT, and by how much its timer may be late and is where nothing else wakes the
+    /// processor (sysctl tcp_comp_sack_rtt_percent, before a twentieth; tcp_comp_sack_slack_ns).
+    fn compression_ns(&self) -> u64 {
+        let rtt_ns = self.buffer.rtt_ns().min(self.opening_rtt_ns);
+        let (part_ns, slack_ns) = match self.config.rules.compresses_longer() {
+            true => (rtt_ns * 33 / 100, NS_PER_MS / 100),
+            false => (rtt_ns / 20, NS_PER_MS / 10),
+        };
+        COMPRESSION_NS.min(part_ns) + slack_ns
     }
 
     #[inline(never)] // but for what most data are answered with

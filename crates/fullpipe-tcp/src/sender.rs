@@ -18,6 +18,8 @@ use crate::write_queue::WriteQueue;
 
 /// No timer runs.
 pub(crate) const NEVER_NS: u64 = u64::MAX;
+/// sysctl tcp_limit_output_bytes.
+const LIMIT_OUTPUT_BYTES: u64 = 4 << 20;
 
 /// How a sender is set up.
 #[derive(Clone, Debug)]
@@ -210,6 +212,8 @@ pub struct Sender {
     pub(crate) timer: Option<(TimerKind, Countdown)>,
     /// Payload queued below TCP and not departed (sk_wmem_alloc).
     pub(crate) queued_bytes: u64,
+    /// Of which no more is wanted, whatever the pacing rate.
+    pub(crate) queue_most_bytes: u64,
     pub(crate) last_send_ns: u64,
     pub(crate) echo_ns: u64,
     pub(crate) data_segs_out: u64,
@@ -305,6 +309,10 @@ impl Sender {
             pacing_at_ns: NEVER_NS,
             timer: None,
             queued_bytes: 0,
+            queue_most_bytes: match config.rules.bounds_paced_queues() {
+                true => LIMIT_OUTPUT_BYTES,
+                false => u64::MAX,
+            },
             last_send_ns: 0,
             echo_ns: 0,
             data_segs_out: 0,

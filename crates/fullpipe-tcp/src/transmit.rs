@@ -144,14 +144,15 @@ impl Sender {
     }
 
     /// Too much waits below TCP already for a burst of `packets` more; retransmissions may wait twice
-    /// as deep (tcp_small_queue_check(); tcp_limit_output_bytes bounds only what is not paced).
+    /// as deep (tcp_small_queue_check()).
     fn small_queue_full(&self, packets: u32, again: bool) -> bool {
         if self.config.pacing != Pacing::Fq {
             return false;
         }
         let two_bursts = 2 * u64::from(packets) * u64::from(self.config.mss_bytes);
         let allowed = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
-        self.queued_bytes > allowed.max(two_bursts) << u32::from(again)
+        let allowed = allowed.max(two_bursts).min(self.queue_most_bytes);
+        self.queued_bytes > allowed << u32::from(again)
     }
 
     /// tcp_xmit_retransmit_queue(): buffer by buffer, each after the pacing clock, the window and the

@@ -332,6 +332,56 @@ fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longe
 }
 
 #[test]
+fn compressed_acks_wait_for_a_third_of_the_rtt_since_6_19_and_ten_times_more_punctually() {
+    // tcp_comp_sack_rtt_percent, tcp_comp_sack_slack_ns; the most is a millisecond as before.
+    let wait_ns = |rules: TcpRules, rtt_ns: u64| {
+        let (mut receiver, now_ns) = with_rtt_of_100_ms(rules);
+        receiver.establish(START, Some(rtt_ns));
+        for number in 41..45 {
+            receiver.on_data(now_ns, &data(number, now_ns));
+        }
+        receiver.timer_ns().expect("compressed") - now_ns
+    };
+    let newest = TcpRules::Linux7_3;
+    assert_eq!(wait_ns(newest, 2 * MS), 2 * MS * 33 / 100 + MS / 100);
+    assert_eq!(wait_ns(newest, 10 * MS), MS + MS / 100);
+    for older in [TcpRules::default(), TcpRules::Linux6_18] {
+        assert_eq!(wait_ns(older, 2 * MS), MS / 10 + MS / 10);
+    }
+}
+
+#[test]
+fn the_rtt_of_a_receiver_does_not_rise_while_something_waits_to_be_read_since_6_16() {
+    // tcp_rcv_rtt_update(): a sample of 10 ms, then one of 100 ms behind unread packets.
+    let wait_ns = |rules: TcpRules| {
+        let slow = ReceiverConfig {
+            rules,
+            low_water_bytes: 40 * MSS,
+            ..config()
+        };
+        let (mut receiver, now_ns) = settled(slow, 32);
+        for (number, rtt_ms) in [(32, 10), (33, 100)] {
+            let echo = Data {
+                echo_ns: now_ns - rtt_ms * MS,
+                ..data(number, now_ns)
+            };
+            receiver.on_data(now_ns, &echo);
+        }
+        for number in 35..39 {
+            receiver.on_data(now_ns, &data(number, now_ns));
+        }
+        receiver.timer_ns().expect("compressed") - now_ns
+    };
+    assert_eq!(wait_ns(TcpRules::Linux6_18), MS / 2 + MS / 10);
+    assert_eq!(wait_ns(TcpRules::Linux7_3), MS + MS / 100);
+    let risen_ns = (7 * 10 * MS + 100 * MS) / 8;
+    assert_eq!(
+        wait_ns(TcpRules::default()),
+        MS.min(risen_ns / 20) + MS / 10
+    );
+}
+
+#[test]
 fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
     // tcp_rcv_rtt_update(): 5 % of what it says are the wait of compressed ACKs, here after samples of
     // 100 ms and one of 10 ms.
@@ -348,7 +398,7 @@ fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
         receiver.timer_ns().expect("compressed") - now_ns
     };
     let slack_ns = MS / 10;
-    assert_eq!(wait_ns(TcpRules::Linux6_18), MS / 2 + slack_ns);
+    assert_eq!(wait_ns(TcpRules::default()), MS / 2 + slack_ns);
     assert_eq!(wait_ns(TcpRules::Linux5_13), MS + slack_ns);
 }
 
@@ -583,7 +633,9 @@ fn autotuning_ends_where_packets_fill_the_largest_buffer() {
     };
     // A packet that has come and is not read takes 1447 bytes of it; the unit is 2^(20 - 15).
     let full = (1 << 20) * 158 / 256 - 1447_u64;
-    assert_eq!(most(TcpRules::Linux6_18), full.next_multiple_of(1 << 5));
+    assert_eq!(most(TcpRules::default()), full.next_multiple_of(1 << 5));
+    // Since 6.18 windows are told in units for 4 MB at least: 2^(22 - 15).
+    assert_eq!(most(TcpRules::Linux7_3), full.next_multiple_of(1 << 7));
     let half = (1 << 19) - 2344 / 2_u64;
     assert_eq!(most(TcpRules::Linux5_13), half.next_multiple_of(1 << 5));
 }
@@ -622,7 +674,7 @@ fn what_waits_beyond_a_hole_counts_for_autotuning_when_it_is_read() {
     // tcp_rcv_space_adjust() counts copied_seq, and is asked after each buffer that is read: of a long
     // run beyond the hole (MAX_SKB_FRAGS) the first buffer ends the round trip. What waits behind it counts
     // against it since late 2025, and for the next round trip then and before.
-    for rules in [TcpRules::Linux6_12, TcpRules::Linux6_18] {
+    for rules in [TcpRules::Linux6_12, TcpRules::default()] {
         let [held_back, filled, next] = windows_around_a_hole(50, rules);
         assert!(held_back <= FIRST_CLAMP_BYTES && filled <= FIRST_CLAMP_BYTES);
         assert!(next > 2 * 38 * u64::from(MSS), "{rules:?}: {next}");
@@ -647,7 +699,7 @@ fn what_waits_to_be_read_counts_against_what_was_read_since_late_2025() {
         take(&mut receiver, 80, 10..11);
         take(&mut receiver, 80, 44..54)
     };
-    assert!(filled(TcpRules::Linux6_18) <= FIRST_CLAMP_BYTES);
+    assert!(filled(TcpRules::default()) <= FIRST_CLAMP_BYTES);
     assert!(filled(TcpRules::Linux6_12) > FIRST_CLAMP_BYTES);
 }
 

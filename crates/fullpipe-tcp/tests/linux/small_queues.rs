@@ -8,12 +8,18 @@ use fullpipe_tcp::{Ack, Data, Sender, SenderConfig};
 
 /// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
 fn under_fq(pacing_shift: u8) -> Sender {
-    let settings = SenderConfig {
-        pacing: Pacing::Fq,
+    under_fq_with(SenderConfig {
         pacing_shift,
         initial_cwnd: 1000,
-        gso_max_segments: 45,
         ..config()
+    })
+}
+
+fn under_fq_with(settings: SenderConfig) -> Sender {
+    let settings = SenderConfig {
+        pacing: Pacing::Fq,
+        gso_max_segments: 45,
+        ..settings
     };
     let mut sender = sender("reno", settings);
     let first = sends(&mut sender, START);
@@ -42,6 +48,26 @@ fn no_more_than_the_set_time_of_data_waits_below_tcp_and_a_burst() {
             "shift {shift}: {waiting} of {allowed}"
         );
     }
+}
+
+#[test]
+fn no_more_than_4_mb_wait_below_tcp_whatever_the_pacing_rate_since_6_16() {
+    // tcp_limit_output_bytes: 8 ms at 870 MB/s are 6.8 MB.
+    let waiting = |rules: TcpRules| -> u64 {
+        let mut sender = under_fq_with(SenderConfig {
+            pacing_shift: 7,
+            initial_cwnd: 20_000,
+            rules,
+            ..config()
+        });
+        let packets = sends(&mut sender, START + RTT);
+        packets.iter().map(|one| u64::from(one.payload_bytes)).sum()
+    };
+    let burst = 45 * u64::from(MSS);
+    for newer in [TcpRules::Linux6_18, TcpRules::Linux7_3] {
+        assert!((4 << 20..(4 << 20) + 2 * burst).contains(&waiting(newer)));
+    }
+    assert!(waiting(TcpRules::default()) > 6_500_000);
 }
 
 #[test]
@@ -221,7 +247,7 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
                 "{old:?} {cuts:?}"
             );
         }
-        for new in [TcpRules::Linux6_12, TcpRules::Linux6_18] {
+        for new in [TcpRules::Linux6_12, TcpRules::default(), TcpRules::Linux7_3] {
             assert_eq!(cuts(lengths(new, window_bytes)), [], "{new:?}");
         }
     }
@@ -309,7 +335,7 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
         sends(&mut sender, now_ns).len()
     };
     // 6.1 as its stable releases have it.
-    for newer in [TcpRules::Linux6_1, TcpRules::Linux6_18] {
+    for newer in [TcpRules::Linux6_1, TcpRules::default(), TcpRules::Linux7_3] {
         for due_ns in [0, MS / 2, MS] {
             assert_eq!(sent(newer, RTT, due_ns), 0, "{newer:?} {due_ns}");
         }
