@@ -7,6 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from fullpipe import cli
 from fullpipe.experiments import Entry, Store, load_entry
 from fullpipe.experiments.catalogue import default_folder
 from fullpipe.experiments.store import StoredRun
@@ -107,3 +110,12 @@ class MadeStore(Store):
         plan = self.plans[key]
         found = {text: self.value(plan, text) for text in expressions.values()}
         return StoredRun(plan["seed"], found, {})
+
+
+def command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Runs `fullpipe experiment` with these; its exit status."""
+    monkeypatch.setattr("sys.argv", ["fullpipe", "experiment", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars
 import pytest
 
-from experiment_entries import CATALOGUE, SMALL, claims, entry_of, of_catalogue
-from fullpipe import cli, experiments
+from experiment_entries import CATALOGUE, SMALL, claims, command, entry_of, of_catalogue
+from fullpipe import experiments
 from fullpipe.errors import UserError
 from fullpipe.experiments import Progress, Store, judge, run_entries
 from fullpipe.metrics import View
@@ -18,14 +18,6 @@ from fullpipe.sweep.pool import Pool
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.running import run_sweep
 from fullpipe.sweep.store import Store as Tables
-
-
-def command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("sys.argv", ["fullpipe", "experiment", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert isinstance(stopped.value.code, int)
-    return stopped.value.code
 
 
 def test_runs_are_done_once_and_more_repetitions_only_add(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from fullpipe.experiments import Store, Verdict, judge, run_entries
 from fullpipe.experiments.agreement import agreement_page
 from fullpipe.experiments.picture import svg_picture, text_picture
 from fullpipe.experiments.results import widening
-from fullpipe.experiments.settle import KERNEL_RUNS, confirm, settle
+from fullpipe.experiments.settle import settle
 from fullpipe.experiments.store import StoredRun
 
 
@@ -400,22 +400,3 @@ def test_an_uncertain_verdict_gets_more_runs_and_a_settled_one_none(tmp_path: Pa
     assert done.ran == 3 * len(wanted)
     after = judge(entry, store).results
     assert [len(runs) for runs in after.runs] == [6 if i in wanted else 3 for i in range(2)]
-
-
-def test_contradictions_run_on_a_kernel_whatever_limit_other_failures_have(tmp_path: Path) -> None:
-    """Real runs: at 10 Mbit/s the claim on 0.5 is wrong, that on 12 fails at 20 Mbit/s alone."""
-    text = claims("all(goodput[rate == 10] < 0.5)", "all(goodput < 12)")
-    for old, new in (
-        ("repetitions = 2", "repetitions = 3"),
-        ("rate = [2, 4]\nrtt = [10, 20]", "rate = [10, 20]\nrtt = [20]"),
-    ):
-        text = text.replace(old, new)
-    entry = entry_of(tmp_path, text)
-    store = Store(tmp_path / "store")
-    run_entries([entry], store, jobs=1)
-    assert [v.status for v in judge(entry, store).verdicts] == ["contradicted", "partly"]
-    done = confirm([entry], store, "default", (), most_packets=0, jobs=1)
-    assert done.ran == KERNEL_RUNS
-    contradicted, partly = judge(entry, store).verdicts
-    assert (contradicted.status, contradicted.grade) == ("contradicted", "kernel")
-    assert (partly.status, partly.grade) == ("partly", "simulator")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fullpipe.cli.bars import progress_of_runs
+from fullpipe.cli.bars import duration, progress_of_runs
 from fullpipe.cli.ending import fail
 from fullpipe.cli.output import console, messages
 from fullpipe.cli.saying import say
@@ -19,6 +20,7 @@ from fullpipe.writing import write_text
 
 if TYPE_CHECKING:  # help waits for none of these
     from fullpipe.experiments import Entry, EntryVerdicts, Store
+    from fullpipe.experiments.confirming import Question
     from fullpipe.experiments.entry import Size
     from fullpipe.experiments.results import Results
     from fullpipe.experiments.runner import Outcome
@@ -30,6 +32,14 @@ StoreFolder = Annotated[Path | None, typer.Option("--store", help="where runs ar
 EngineNames = Annotated[list[str] | None, typer.Option("--engine", help="instead of the entry's")]
 Full = Annotated[bool, typer.Option("--full", help="the paper's durations and repetitions")]
 Observed = Annotated[list[Path] | None, typer.Option(help="CSV of measured points to lay beside")]
+Packets = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        help="--confirm: of claims that differ or hold in part, only cells of at most so many "
+        "million packets",
+    ),
+]
 Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="runs of each cell")]
 
 _COLOURS = {
@@ -142,22 +152,26 @@ def run(
         bool,
         typer.Option("--confirm", help="what the simulator contradicts runs on a kernel too (vm)"),
     ] = False,
-    packets: Annotated[
-        float,
-        typer.Option(
-            help="--confirm: of claims that differ or hold in part, only cells of at most so many "
-            "million packets"
-        ),
-    ] = 1.0,
+    packets: Packets = 1.0,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="--confirm: at most about so long, such as 30min; first what tells most"),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="the page; recordings/NAME.html")] = None,
 ) -> int:
     """Runs entries; what the store holds already is reused. Prints the verdicts, writes a page.
 
     Where a verdict stays uncertain, its cells are run with more seeds, up to the entry's
     `most_repetitions`; --repeat and --where leave it at that. --all leaves out what compares
-    engines: a virtual machine takes hours, so that is named."""
+    engines: a virtual machine takes hours, so that is named. What --confirm would take says
+    `fullpipe experiment report --confirm`."""
     from fullpipe.experiments import judge, run_entries
-    from fullpipe.experiments.settle import confirm, settle
+    from fullpipe.experiments.confirming import Confirmed, confirm, questions
+    from fullpipe.experiments.settle import settle
+
+    if budget is not None and not confirm_:
+        raise UserError("--budget: bounds --confirm; give both")
+    budget_s = None if budget is None else _seconds(budget)
 
     entries = [
         entry for entry in _chosen(catalogue, names, all_) if names or not entry.compare_engines
@@ -166,6 +180,7 @@ def run(
     size = _size(full)
     kept = _store(store)
     begin = time.monotonic()
+    confirmed = Confirmed()
     with progress_of_runs() as update:
         outcome = run_entries(
             entries, kept, size, engine or (), repeat, keep_recordings, jobs, update, where
@@ -174,7 +189,9 @@ def run(
             _add(outcome, settle(entries, kept, size, observed or (), jobs, update,
                                  keep_recordings))  # fmt: skip
         if confirm_ and not outcome.interrupted:
-            _add(outcome, confirm(entries, kept, size, observed or (), packets * 1e6, jobs, update))
+            asked_of_kernel = questions(entries, kept, size, observed or (), packets * 1e6)
+            confirmed = confirm(asked_of_kernel, kept, size, jobs, update, budget_s)
+            _add(outcome, confirmed.outcome)
     judged = []
     for entry in entries:
         for one in asked[entry.id]:
@@ -189,6 +206,10 @@ def run(
         f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} reused; "
         f"store: {kept.folder}"
     )
+    if confirmed.answered or confirmed.left:
+        messages.print(_asked(confirmed.answered, "asked of a kernel", jobs))
+        if confirmed.left and not outcome.interrupted:
+            messages.print(_asked(confirmed.left, "left", jobs) + "; the same command goes on")
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", 130)
     if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
@@ -227,6 +248,11 @@ def report(
     parquet: Annotated[
         Path | None, typer.Option(help="write all runs as Parquet here instead of the page")
     ] = None,
+    confirm_: Annotated[
+        bool,
+        typer.Option("--confirm", help="print instead what `run --confirm` would still take"),
+    ] = False,
+    packets: Packets = 1.0,
 ) -> None:
     """Writes the page of verdicts, or all cells as a table, from what the store holds; runs
     nothing."""
@@ -237,6 +263,11 @@ def report(
 
     entries = _chosen(catalogue, names, all_)
     kept = _store(store)
+    if confirm_:
+        from fullpipe.experiments.confirming import questions
+
+        _print_asked(questions(entries, kept, _size(full), observed or (), packets * 1e6))
+        return
     judged = []
     for entry in entries:
         for one in _engines(entry, engine):
@@ -252,6 +283,44 @@ def report(
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         say(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
+
+
+def _print_asked(asked: Sequence[Question]) -> None:
+    """A line for each verdict that a kernel is to be asked about, in that order."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for title in ("entry", "claim", "verdict"):
+        table.add_column(title, overflow="fold")
+    for title in ("cells", "runs", "CPU time"):
+        table.add_column(title, justify="right")
+    for one in asked:
+        status = f"[{_COLOURS[one.status]}]{one.status}[/]"
+        cells = str(len(one.cells)), str(one.runs), duration(one.cost_s)
+        table.add_row(one.entry.id, escape(one.claim), status, *cells)
+    if asked:
+        console.print(table)
+    say(_asked(asked, "to ask of a kernel", None))
+
+
+def _asked(asked: Sequence[Question], what: str, jobs: int | None) -> str:
+    """How much these questions are."""
+    from fullpipe.sweep.pool import cores
+
+    width, cost_s = jobs or cores(), sum(one.cost_s for one in asked)
+    runs = sum(one.runs for one in asked)
+    return (
+        f"{what}: {len(asked)} verdicts, {runs} runs of the virtual machine, some "
+        f"{duration(cost_s / width)} on {width} cores"
+    )
+
+
+def _seconds(text: str) -> float:
+    """What --budget says."""
+    from fullpipe.units import UnitError, parse_time
+
+    try:
+        return parse_time(text) / 1e9
+    except UnitError as error:
+        raise UserError(f"--budget: {error}") from None
 
 
 def _tables(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:

@@ -23,14 +23,14 @@ from fullpipe.experiments.store import Measured, Store
 from fullpipe.experiments.values import fits
 from fullpipe.plan import resolve
 from fullpipe.scenario import make_scenario
-from fullpipe.sweep.cells import PACKET_S
+from fullpipe.sweep.cells import PACKET_S, cost_s
 from fullpipe.sweep.cells import Cell as Asked
 from fullpipe.sweep.pool import Pool, cores
 from fullpipe.sweep.schedule import Failure, Item, Progress, run_all
 from fullpipe.sweep.templates import fill
 
 #: Asking the models costs as much for each flow as running so many packets, roughly.
-_PACKETS_OF_A_FLOW_ASKED = 4e5
+_FLOW_ASKED_S = 4e5 * PACKET_S
 #: Runs are grouped up to so much work: a run of a hundredth of a second should not wait for a
 #: process, and progress should be seen.
 _GROUP_S = 0.25
@@ -42,14 +42,15 @@ Wanted = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one cell."""
+    """One run of one cell. `cost_s`: CPU seconds that it takes, roughly; of a kernel's runs many,
+    so that each is a task of its own and stored when it ends."""
 
     entry_id: str
     document: dict[str, Any]
     engine: str
     key: str
     expressions: dict[str, str]
-    weight: float
+    cost_s: float
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Question:
     entry_id: str
     plan: dict[str, Any]
     warmup_s: float
-    weight: float
+    cost_s: float
     engine: str = "models"
 
 
@@ -97,11 +98,11 @@ def run_entries(
     questions: dict[str, Question] = {}
     for entry in entries:
         for name in engines or entry.engines:
-            reason = _unable(entry, name, size)
+            picked = _picked(entry, name, size, repetitions, where, wanted)
+            reason = _unable(entry, name, [cell for _, cell, _ in picked])
             if reason:
                 outcome.failures[entry.id, name] = reason
                 continue
-            picked = _picked(entry, name, size, repetitions, where, wanted)
             asked = [
                 job_of(entry, store, name, cell, index)
                 for _, cell, count in picked
@@ -116,8 +117,8 @@ def run_entries(
                 else:
                     outcome.reused += 1
         for key, (plan, warmup_s) in lacking(entry, size, store, where).items():
-            weight = len(plan["flows"]) * _PACKETS_OF_A_FLOW_ASKED
-            questions[key] = Question(entry.id, plan, warmup_s, weight)
+            cost = len(plan["flows"]) * _FLOW_ASKED_S
+            questions[key] = Question(entry.id, plan, warmup_s, cost)
     _run_all(list(questions.values()), store, keep_recordings, jobs, None, outcome)
     _run_all(list(todo.values()), store, keep_recordings, jobs, on_progress, outcome)
     store.refresh()
@@ -167,7 +168,7 @@ def job_of(entry: Entry, store: Store, engine_name: str, cell: Cell, index: int)
     spread = {"start_spread": f"{scenario.start_spread}ns"}
     document = {**cell.document, **spread, "seed": seed}
     expressions = expressions_of(entry, cell)
-    return Job(entry.id, document, engine_name, key, expressions, _packets(plan))
+    return Job(entry.id, document, engine_name, key, expressions, cost_s(plan, engine_name))
 
 
 def expressions_of(entry: Entry, cell: Cell) -> dict[str, str]:
@@ -183,22 +184,16 @@ def _joined(known: Job | None, job: Job) -> Job:
     if known is None:
         return job
     both = {text: text for text in (*known.expressions.values(), *job.expressions.values())}
-    return Job(known.entry_id, known.document, job.engine, job.key, both, job.weight)
+    return Job(known.entry_id, known.document, job.engine, job.key, both, job.cost_s)
 
 
-def _packets(plan: Mapping[str, Any]) -> float:
-    """Roughly the packets of a run, which is what it costs."""
-    per_packet = 8 * plan["path"]["mtu_bytes"] * 1e9
-    return float(plan["path"]["rate_bps"] * plan["duration_ns"] / per_packet)
-
-
-def _unable(entry: Entry, engine_name: str, size: Size) -> str:
-    """Why an engine cannot run an entry; empty where it can."""
+def _unable(entry: Entry, engine_name: str, cells: Sequence[Cell]) -> str:
+    """Why an engine cannot run these cells of an entry; empty where it can."""
     if not entry.runnable:
         return entry.not_yet_runnable
     try:
         runs = engine(engine_name)
-        for cell in entry.cells(size):
+        for cell in cells:
             runs.check(resolve(cell.on(engine_name).scenario))
     except ModuleNotFoundError:
         return f"engine {engine_name} is not part of this installation"
@@ -222,7 +217,7 @@ def _run_all(
     work.mkdir()
     try:
         result = run_all(
-            [Item(one, one.weight * PACKET_S) for one in asked],
+            [Item(one, one.cost_s) for one in asked],
             _Work(store.folder, work, keep),
             Pool(min(len(asked), jobs or cores()), preload="fullpipe.experiments.runner"),
             on_progress or (lambda _progress: None),

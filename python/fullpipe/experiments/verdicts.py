@@ -176,14 +176,15 @@ def judge(
     engine: str | None = None,
     repetitions: int | None = None,
     observed: Sequence[Path] = (),
+    with_kernel: bool = True,
 ) -> EntryVerdicts:
     """The verdicts on an entry's claims by what the store holds. What the virtual machine ran of
-    the simulator's cells goes before the simulator.
+    the simulator's cells goes before the simulator, unless that is asked for alone.
 
     Raises UserError where the observed file cannot be read."""
     results = collect(entry, store, size, engine, repetitions, observed)
     kernel = None
-    if results.engine == "sim" and entry.runnable:
+    if results.engine == "sim" and entry.runnable and with_kernel:
         found = on_kernel(results, store, repetitions)
         kernel = found if any(found.runs) else None
     return EntryVerdicts(results, [_verdict(claim, results, kernel) for claim in entry.claim])
@@ -198,7 +199,7 @@ def _verdict(claim: Claim, results: Results, kernel: Results | None) -> Verdict:
         check = parse(claim.check)
         single(evaluate(check, results.table), claim.check)
         verdict = _judged(claim, check, results)
-        return verdict if kernel is None else _with_kernel(verdict, check, kernel)
+        return verdict if kernel is None else _with_kernel(verdict, check, results, kernel)
     except UntestableError as error:
         return _untestable(claim, results, str(error))
     except ExpressionError as error:
@@ -284,10 +285,16 @@ def _grade(conditions: Sequence[Condition], status: Status) -> Grade:
     return order[found[-1]] if found else ""
 
 
-def _with_kernel(verdict: Verdict, check: ast.expr, kernel: Results) -> Verdict:
-    """The verdict with what the virtual machine says of the cells that it ran."""
+def _with_kernel(verdict: Verdict, check: ast.expr, results: Results, kernel: Results) -> Verdict:
+    """The verdict with what the virtual machine says of the cells that it ran: as often as the
+    simulator, or as an interval takes."""
     claim = verdict.claim
-    ran = [point for point in range(len(kernel.points)) if kernel.runs[point]]
+    counts = zip(map(len, kernel.runs), map(len, results.runs), strict=True)
+    ran = [
+        point
+        for point, (count, simulated) in enumerate(counts)
+        if count and count >= min(LEAST_RUNS, simulated)
+    ]
     some = kernel.only(ran)
     try:
         used = [ran[cell] for cell in touched(check, some.table)]

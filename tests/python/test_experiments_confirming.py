@@ -1,0 +1,206 @@
+"""What a kernel is asked about claims that fail: which runs, in which order, how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiment_entries import MadeStore, claims, command, entry_of
+from fullpipe.experiments import Store, confirming, judge, run_entries
+from fullpipe.experiments.confirming import KERNEL_RUNS, Question, confirm, questions
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.runner import _GROUP_S, Outcome, job_of
+from fullpipe.experiments.store import StoredRun
+from fullpipe.sweep.schedule import Item, grouped
+
+#: In the regime in which the simulator was held against kernels, and as many runs as an interval
+#: takes.
+CHANGES = {
+    "repetitions = 2": "repetitions = 3", "rate = [2, 4]": "rate = [10, 20]",
+    "rtt = [10, 20]": "rtt = [20, 40]",
+}  # fmt: skip
+
+
+def by_hand(plan: Mapping[str, Any], text: str) -> float:
+    """goodput: the rate in Mbit/s; share: half."""
+    return float(plan["path"]["rate_bps"]) / 1e6 if text == "goodput_mbps()" else 0.5
+
+
+class SomeRuns(MadeStore):
+    """Has all runs of the simulator, and those of the machine that were asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, by_hand)
+        self.ran: set[str] = set()
+
+    def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+        """The made run."""
+        self.engines = ("sim", *self.ran)
+        return super().read(key, expressions)
+
+    def run(self, entry: Entry, cell: int, count: int) -> None:
+        """The machine runs a cell so often."""
+        cells = entry.cells("default")
+        self.ran |= {job_of(entry, self, "vm", cells[cell], i).key for i in range(count)}
+
+
+def entry_with(folder: Path, *checks: str) -> Entry:
+    text = claims(*checks)
+    for old, new in CHANGES.items():
+        text = text.replace(old, new)
+    return entry_of(folder, text)
+
+
+def brief(asked: list[Question]) -> list[tuple[str, str, tuple[int, ...], int]]:
+    return [(one.claim, one.status, one.cells, one.runs) for one in asked]
+
+
+#: The first holds in no cell, the second in those of 10 Mbit/s, the third in none of its own, the
+#: fourth in all.
+CHECKS = (
+    "all(goodput < 1)", "all(goodput < 15)", "all(goodput[rate == 20, rtt == 20] < 1)",
+    "all(goodput < 99)",
+)  # fmt: skip
+
+
+def test_contradictions_come_first_the_cheapest_of_them_and_each_run_is_asked_for_once(
+    tmp_path: Path,
+) -> None:
+    entry, store = entry_with(tmp_path, *CHECKS), SomeRuns(tmp_path)
+    asked = questions([entry], store)
+    assert brief(asked) == [("c2", "contradicted", (2,), 3), ("c0", "contradicted", (0, 1, 3), 9)]
+    assert asked[0].cost_s == pytest.approx(asked[1].cost_s / 3, rel=0.1)
+    # What holds in part shares all its cells with what contradicts; alone it asks for them.
+    part = entry_with(tmp_path / "part", *CHECKS[1:2])
+    assert brief(questions([part], store)) == [("c0", "partly", (2, 3), 6)]
+    assert questions([part], store, most_packets=0) == []
+
+
+def test_who_asks_again_asks_for_what_is_lacking_of_cells_that_were_begun(tmp_path: Path) -> None:
+    entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
+    store.run(entry, 0, KERNEL_RUNS)
+    store.run(entry, 1, 1)
+    assert brief(questions([entry], store)) == [("c0", "contradicted", (1, 2, 3), 8)]
+    for cell in range(4):
+        store.run(entry, cell, KERNEL_RUNS)
+    assert questions([entry], store) == []
+    (verdict,) = judge(entry, store).verdicts
+    assert (verdict.status, verdict.grade) == ("contradicted", "kernel")
+
+
+def test_a_cell_that_a_kernel_has_begun_waits_for_the_runs_that_an_interval_takes(
+    tmp_path: Path,
+) -> None:
+    entry, store = entry_with(tmp_path, CHECKS[1]), SomeRuns(tmp_path)
+    store.run(entry, 2, KERNEL_RUNS)
+    store.run(entry, 3, KERNEL_RUNS - 1)
+    (verdict,) = judge(entry, store).verdicts
+    of_cells = {one.cells[0]: one.grade for one in verdict.conditions}
+    assert [of_cells[cell] == "kernel" for cell in range(4)] == [False, False, True, False]
+
+
+class Machine:
+    """In place of one: notes the claims of each batch, and takes so long for a CPU second as it was
+    guessed."""
+
+    def __init__(self, pace: float) -> None:
+        self.pace, self.now_s = pace, 0.0
+        self.batches: list[list[str]] = []
+
+    def ask(self, batch: list[Question], *_rest: Any) -> Outcome:
+        """Runs a batch."""
+        self.batches.append([one.claim for one in batch])
+        self.now_s += self.pace * sum(one.cost_s for one in batch)
+        return Outcome(ran=sum(one.runs for one in batch))
+
+    def clock(self) -> float:
+        """What it took."""
+        return self.now_s
+
+
+def costing(entry: Entry, *costs_s: float) -> list[Question]:
+    return [
+        Question(entry, f"c{place}", "contradicted", (place,), 3, cost_s)
+        for place, cost_s in enumerate(costs_s)
+    ]
+
+
+def test_a_budget_is_kept_by_the_pace_at_which_runs_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
+    asked = costing(entry, 50, 50, 500, 40)
+    slow = Machine(pace=2.0)
+    monkeypatch.setattr(confirming, "_ask", slow.ask)
+    found = confirm(asked, store, jobs=1, budget_s=185, clock=slow.clock)
+    # There seems to be room for 50, 50 and 40 s, in batches of a minute; the first takes 100 s.
+    assert slow.batches == [["c0"], ["c3"]] and slow.now_s <= 185
+    assert [one.claim for one in found.left] == ["c1", "c2"]
+    assert found.outcome.ran == 6
+    assert confirm(asked, store, jobs=1, budget_s=0, clock=slow.clock).left == asked
+
+
+def test_without_a_budget_all_is_asked_and_a_batch_is_no_longer_than_it_must_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
+    machine = Machine(pace=1.0)
+    monkeypatch.setattr(confirming, "_ask", machine.ask)
+    found = confirm(costing(entry, 50, 20, 500, 40), store, jobs=1, clock=machine.clock)
+    assert machine.batches == [["c0"], ["c1", "c3"], ["c2"]]
+    assert found.left == [] and found.outcome.ran == 12
+
+
+def test_an_interruption_leaves_what_was_under_way_to_be_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
+    monkeypatch.setattr(confirming, "_ask", lambda *_: Outcome(ran=1, interrupted=True))
+    asked = costing(entry, 50, 20)
+    found = confirm(asked, store, jobs=1)
+    assert found.outcome.interrupted and found.left == asked and not found.answered
+
+
+def test_each_run_of_a_kernel_is_a_task_of_its_own(tmp_path: Path) -> None:
+    """So that it is stored when it ends, and an interruption costs no other."""
+    entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
+    cells = entry.cells("default")
+    jobs = [job_of(entry, store, "vm", cell, index) for cell in cells for index in range(3)]
+    groups = grouped([Item(job, job.cost_s) for job in jobs], 2, _GROUP_S)
+    assert [len(group.items) for group in groups] == [1] * 12
+
+
+def test_a_budget_without_anything_to_bound_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ["run", "anrw2024_ecn"]
+    assert command([*run, "--budget", "30min"], monkeypatch) == 2
+    assert "--confirm" in capsys.readouterr().err
+    assert command([*run, "--confirm", "--budget", "soon"], monkeypatch) == 2
+    assert "--budget: 'soon' is not a time such as 40ms" in capsys.readouterr().err
+
+
+def test_contradictions_run_on_a_kernel_whatever_limit_other_failures_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real runs: at 10 Mbit/s the claim on 0.5 is wrong, that on 12 fails at 20 Mbit/s alone."""
+    monkeypatch.setitem(CHANGES, "rtt = [10, 20]", "rtt = [20]")
+    entry = entry_with(
+        tmp_path / "catalogue", "all(goodput[rate == 10] < 0.5)", "all(goodput < 12)"
+    )
+    store = Store(tmp_path / "store")
+    run_entries([entry], store, jobs=1)
+    assert [v.status for v in judge(entry, store).verdicts] == ["contradicted", "partly"]
+    where = ["--catalogue", str(tmp_path / "catalogue"), "--store", str(tmp_path / "store")]
+    report = ["report", "small", *where, "--confirm", "--packets", "0"]
+    assert command(report, monkeypatch) == 0
+    said = capsys.readouterr()
+    assert "c0" in said.out and "1 verdicts, 3 runs" in said.out + said.err
+    done = confirm(questions([entry], store, most_packets=0), store, jobs=1)
+    assert done.outcome.ran == KERNEL_RUNS and not done.left
+    contradicted, partly = judge(entry, store).verdicts
+    assert (contradicted.status, contradicted.grade) == ("contradicted", "kernel")
+    assert (partly.status, partly.grade) == ("partly", "simulator")
