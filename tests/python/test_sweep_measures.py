@@ -142,8 +142,9 @@ def _late(table: pa.Table, late_us: int) -> pa.Table:
     return table.set_column(place, "t_us", later)
 
 
+@pytest.mark.parametrize("late_us", [120, 1500])
 def test_samples_that_are_taken_a_little_late_are_of_the_time_they_were_asked_for(
-    tmp_path: Path,
+    tmp_path: Path, late_us: int
 ) -> None:
     # As a kernel's are: the window's first sample is else that of an interval before it.
     document = {
@@ -153,7 +154,7 @@ def test_samples_that_are_taken_a_little_late_are_of_the_time_they_were_asked_fo
     [made] = run_scenario(make_scenario(document), "", [tmp_path / "made"]).recordings
     tables = {name: made.table(name) for name in TABLES}
     late = tables | {
-        name: _late(tables[name], 120) for name in ("flow_samples", "queue_samples", "cc_samples")
+        name: _late(tables[name], late_us) for name in ("flow_samples", "queue_samples", "cc_samples")
     }
     metadata = {**made.metadata, "engine": "vm"}
     shifted = write_recording(tmp_path / "late", metadata, "", late)

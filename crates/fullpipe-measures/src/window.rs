@@ -6,6 +6,7 @@ use crate::Facts;
 const ABOUT_S: f64 = 1e-9;
 /// A kernel's samples are taken a little after the time that they are of (`MOST_LATE_S` there).
 const MOST_LATE_S: f64 = 1e-3;
+const MOST_LATE: f64 = 0.1;
 const LEAST_LATE_S: f64 = 1e-6;
 
 pub(crate) struct Window {
@@ -18,6 +19,7 @@ impl Window {
     /// `sampled_us`: when flows were sampled.
     pub(crate) fn new(facts: &Facts, sampled_us: &[f64]) -> Self {
         let planned_s = facts.duration_ns as f64 / 1e9;
+        let interval_s = facts.sample_interval_ns as f64 / 1e9;
         let last = sampled_us.iter().copied().fold(f64::NAN, f64::max);
         let end_s = if last.is_nan() {
             planned_s
@@ -27,7 +29,9 @@ impl Window {
         Self {
             start_s: facts.warmup_ns as f64 / 1e9,
             end_s,
-            late_s: (facts.sample_interval_ns as f64 / 1e9 / 2.0).clamp(LEAST_LATE_S, MOST_LATE_S),
+            late_s: (interval_s / 2.0)
+                .clamp(LEAST_LATE_S, MOST_LATE_S)
+                .max(MOST_LATE * interval_s),
         }
     }
 
