@@ -4,10 +4,13 @@
 //! algorithm leaves recovery to its host, the window falls to ssthresh at once and rests.
 #![allow(dead_code)] // each test binary uses its own part
 
+#[path = "../made/mod.rs"]
+mod made;
+
 use std::collections::VecDeque;
 
 use fullpipe_cc::{
-    flags, set, Ack, CaState, Conn, Controller, Ctl, Event, EventKind, Info, Phase, INFINITE,
+    flags, Ack, CaState, Conn, Controller, Ctl, Event, EventKind, Info, Phase, INFINITE,
 };
 
 pub(crate) const MSS: u32 = 1500;
@@ -120,17 +123,7 @@ pub(crate) struct Flow {
 impl Flow {
     /// A connection whose handshake has measured the RTT, with parameters changed by name.
     pub(crate) fn new(name: &str, path: Path, changes: &[(&str, u32)], seed: u32) -> Self {
-        let set = set(name).expect("a registered set");
-        let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
-        let mut values = set.values.clone();
-        for (param, value) in changes {
-            let index = algorithm
-                .params
-                .iter()
-                .position(|known| known.name == *param);
-            values[index.expect("a known parameter")] = *value;
-        }
-        let mut cc = Controller::new(algorithm, &values).expect("values in range");
+        let mut cc = made::controller(name, changes);
         let conn = Conn {
             mss_bytes: MSS,
             pacing_rate_cap_bytes_per_s: u64::MAX,

@@ -2,7 +2,10 @@
 //! to the host.
 #![allow(dead_code)] // each test binary uses its own part
 
-use fullpipe_cc::{set, Ack, Conn, Controller, Ctl, Event, EventKind, INFINITE};
+#[path = "../made/mod.rs"]
+mod made;
+
+use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, INFINITE};
 
 pub(crate) const MSS: u32 = 1448;
 
@@ -29,15 +32,7 @@ impl Caller {
         changes: &[(&str, u32)],
         prepare: impl FnOnce(&mut Conn),
     ) -> Self {
-        let set = set(name).expect("a registered set");
-        let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
-        let mut values = set.values.clone();
-        for (param, value) in changes {
-            let mut known = algorithm.params.iter();
-            let index = known.position(|known| known.name == *param);
-            values[index.expect("a known parameter")] = *value;
-        }
-        let mut cc = Controller::new(algorithm, &values).expect("values in range");
+        let mut cc = made::controller(name, changes);
         let mut conn = Conn {
             mss_bytes: MSS,
             cwnd_clamp: u32::MAX,

@@ -1,7 +1,10 @@
 //! A host that does only what the test says: one ACK a round trip, each field of it the test's.
 #![allow(dead_code)] // each test binary uses its own part
 
-use fullpipe_cc::{set, Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE};
+#[path = "../made/mod.rs"]
+mod made;
+
+use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE};
 
 pub(crate) const MSS: u32 = 1448;
 /// What a round delivers, and how long it takes, where nothing else is said.
@@ -25,16 +28,7 @@ impl Hand {
         changes: &[(&str, u32)],
         prepare: impl FnOnce(&mut Conn),
     ) -> Self {
-        let set = set(name).expect("a registered set");
-        let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
-        let mut values = set.values.clone();
-        for (param, value) in changes {
-            let mut known = algorithm.params.iter();
-            let index = known.position(|known| known.name == *param);
-            values[index.expect("a known parameter")] = *value;
-        }
-        let cc = Controller::new(algorithm, &values).expect("values in range");
-        let mut cc = cc.without_ring();
+        let mut cc = made::controller(name, changes).without_ring();
         let mut conn = Conn {
             now_us: 1_000_000,
             now_ns: 1_000_000_000,
