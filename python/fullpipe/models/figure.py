@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from fullpipe.errors import UserError
 from fullpipe.models.observed import Panel
 from fullpipe.models.validate import Line, Validation
-from fullpipe.writing import aside
+from fullpipe.writing import write_figure
 
 _STYLES = ["-", "--", "-.", ":"]
 _COLUMNS = 3
@@ -62,10 +62,7 @@ def _draw(panel: Panel, lines: Sequence[Line], stem: Path) -> list[Path]:
         )
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-        paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-        with aside(paths[0]) as png, aside(paths[1]) as svg:
-            figure.savefig(png, dpi=150, metadata={"Software": None})
-            figure.savefig(svg, metadata={"Date": None})
+        paths = write_figure(figure, stem)
         plt.close(figure)
     return paths
 

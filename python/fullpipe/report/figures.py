@@ -17,7 +17,7 @@ from fullpipe.report.plots import Plot, Trace
 from fullpipe.report.predictions import compare
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.report.timeline import time_plots
-from fullpipe.writing import aside
+from fullpipe.writing import write_figure
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
 _MARKS = {"x": "x", "triangle": "^", "circle": "o", "dash": "|"}
@@ -101,10 +101,7 @@ def _write(plot: Plot, stem: Path, alarm: str) -> list[Path]:
         draw(axes, plot)
         if alarm:
             figure.suptitle(_plain(alarm[:150]), color=style.ALARM, fontsize=8, fontweight="bold")
-        paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-        with aside(paths[0]) as png, aside(paths[1]) as svg:
-            figure.savefig(png, dpi=150, metadata={"Software": None})
-            figure.savefig(svg, metadata={"Date": None})
+        paths = write_figure(figure, stem)
         plt.close(figure)
     return paths
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fullpipe.choose import Option
-from fullpipe.errors import UserError
 from fullpipe.report import style
+from fullpipe.writing import write_figure
 
 _MARKS = "osD^vP*X"
 #: Below this an added delay is drawn here: the axis is logarithmic.
@@ -57,10 +57,4 @@ def write_tradeoffs(options: Sequence[Option], folder: Path, title: str) -> list
     ]
     handles.append(Line2D([], [], linestyle="", label=f"1 to {_NUMBERED}: rank"))
     figure.legend(handles=handles, loc="outside right upper", fontsize=8, frameon=False)
-    paths = [folder / "tradeoffs.png", folder / "tradeoffs.svg"]
-    try:
-        figure.savefig(paths[0], dpi=150)
-        figure.savefig(paths[1])
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
-    return paths
+    return write_figure(figure, folder / "tradeoffs")

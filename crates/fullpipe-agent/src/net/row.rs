@@ -95,13 +95,7 @@ impl Topology {
             let hub = routers[usize::from(side.leave) + 1];
             receiver_ends.push(topology.receiver(plan, side, index, hub)?.0);
         }
-        let ends = |(sender, receiver): (usize, usize)| -> [(usize, Ipv4Addr); 2] {
-            [sender_ends[sender], receiver_ends[receiver]]
-        };
-        topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
-        topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
-        topology.application_ends = groups.applications.iter().copied().map(ends).collect();
-        topology.traffic_ends = groups.traffic.iter().copied().map(ends).collect();
+        topology.set_ends(groups, &sender_ends, &receiver_ends);
         topology.changes.sort_by_key(|change| change.at_ns);
         Ok(topology)
     }

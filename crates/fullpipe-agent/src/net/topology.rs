@@ -119,14 +119,25 @@ impl Topology {
                 topology.ways[0].marks_seen_at = Some((next, true));
             }
         }
-        let ends = |(sender, receiver): (usize, usize)| -> [(usize, Ipv4Addr); 2] {
-            [sender_ends[sender], receiver_ends[receiver]]
-        };
-        topology.flow_ends = groups.flows.iter().copied().map(ends).collect();
-        topology.probe_ends = groups.probes.iter().copied().map(ends).collect();
-        topology.application_ends = groups.applications.iter().copied().map(ends).collect();
-        topology.traffic_ends = groups.traffic.iter().copied().map(ends).collect();
+        topology.set_ends(&groups, &sender_ends, &receiver_ends);
         Ok(topology)
+    }
+
+    /// Who of each group is at which node, with which address, by its senders' and receivers'.
+    pub(super) fn set_ends(
+        &mut self,
+        groups: &Groups,
+        senders: &[(usize, Ipv4Addr)],
+        receivers: &[(usize, Ipv4Addr)],
+    ) {
+        let ends = |pairs: &[(usize, usize)]| {
+            let of = |&(sender, receiver): &(usize, usize)| [senders[sender], receivers[receiver]];
+            pairs.iter().map(of).collect()
+        };
+        self.flow_ends = ends(&groups.flows);
+        self.probe_ends = ends(&groups.probes);
+        self.application_ends = ends(&groups.applications);
+        self.traffic_ends = ends(&groups.traffic);
     }
 
     pub(super) fn of_nodes(nodes: Vec<Node>, links: &[Link]) -> Self {
