@@ -174,6 +174,6 @@ def test_a_reader_is_back_before_it_leaves_again() -> None:
         {"reader_pause_spread": "1ms"},
     ):
         with pytest.raises(
-            UserError, match="reader_pause_spread: .* must be at most reader_pause, "
+            UserError, match=r"reader_pause_spread: .* must be at most reader_pause, "
         ):
             make_scenario({**document, "host": wrong})

@@ -154,7 +154,8 @@ def test_samples_that_are_taken_a_little_late_are_of_the_time_they_were_asked_fo
     [made] = run_scenario(make_scenario(document), "", [tmp_path / "made"]).recordings
     tables = {name: made.table(name) for name in TABLES}
     late = tables | {
-        name: _late(tables[name], late_us) for name in ("flow_samples", "queue_samples", "cc_samples")
+        name: _late(tables[name], late_us)
+        for name in ("flow_samples", "queue_samples", "cc_samples")
     }
     metadata = {**made.metadata, "engine": "vm"}
     shifted = write_recording(tmp_path / "late", metadata, "", late)
