@@ -85,9 +85,9 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(crate) fn deliver_data(&mut self, owner: u32, data: &Data) {
         let flow = self.place(owner);
-        match data.payload_bytes {
-            0 => self.control.delivered += 1,
-            _ => self.delivered += 1,
+        self.delivered += 1;
+        if data.payload_bytes == 0 {
+            self.recount_lone_fin();
         }
         let connection = &mut self.connections[flow];
         connection.handshake.on_data();
@@ -111,6 +111,13 @@ impl Simulation<'_> {
             self.page_data(flow);
         }
         self.has_left(flow);
+    }
+
+    /// It is no data packet.
+    #[inline(never)] // one a connection
+    fn recount_lone_fin(&mut self) {
+        self.delivered -= 1;
+        self.control.delivered += 1;
     }
 
     #[inline(never)]

@@ -24,13 +24,29 @@ enum Work {
     Various,
 }
 
+impl Work {
+    fn of(link: &mut AnyLink<Travelling>, way: Way) -> Self {
+        match link.constant_delay_ns(way) {
+            Some(ns) => Self::Delay { ns },
+            None if PlainWay::of(link, way.index()).is_some() => Self::Plain,
+            None if QueuedWay::of(link, way.index()).is_some() => Self::Queued,
+            None => Self::Various,
+        }
+    }
+}
+
+/// A way of a link.
+struct PlannedWay {
+    work: Work,
+    /// When its timer, or the link's timer with its index, is on the agenda.
+    timer_ns: u64,
+}
+
 /// The row.
 pub(crate) struct Network {
     pub(crate) links: Vec<AnyLink<Travelling>>,
     /// Of each way of each link (position * 2 + way).
-    work: Vec<Work>,
-    /// When each timer of each link (position * 2 + timer) is on the agenda.
-    timers_ns: Vec<u64>,
+    ways: Vec<PlannedWay>,
     /// What has left a link (position * 2 + way) and not reached the next one yet, and when an event
     /// for its head is on the agenda.
     between: Vec<(DelayLine<Travelling>, u64)>,
@@ -49,17 +65,14 @@ impl Network {
         let flows = plan.flows.iter().map(|flow| flow.route);
         let probes = plan.probes.iter().map(|probe| probe.route);
         let others = probes.chain(Applications::routes(plan));
-        let work = links.iter_mut().flat_map(|link| {
-            Way::BOTH.map(|way| match link.constant_delay_ns(way) {
-                Some(ns) => Work::Delay { ns },
-                None if PlainWay::of(link, way.index()).is_some() => Work::Plain,
-                None if QueuedWay::of(link, way.index()).is_some() => Work::Queued,
-                None => Work::Various,
+        let ways = links.iter_mut().flat_map(|link| {
+            Way::BOTH.map(|way| PlannedWay {
+                work: Work::of(link, way),
+                timer_ns: NEVER_NS,
             })
         });
         Ok(Self {
-            work: work.collect(),
-            timers_ns: vec![NEVER_NS; 2 * links.len()],
+            ways: ways.collect(),
             between: (0..2 * links.len())
                 .map(|_| (DelayLine::default(), NEVER_NS))
                 .collect(),
@@ -85,7 +98,7 @@ impl Network {
     /// One event for a timer's earliest time; a later one is found when it comes.
     #[inline(always)] // mostly there is one
     fn arm_at(&mut self, agenda: &mut Agenda, index: usize, due_ns: u64) {
-        let armed_ns = &mut self.timers_ns[index];
+        let armed_ns = &mut self.ways[index].timer_ns;
         if due_ns < *armed_ns {
             *armed_ns = due_ns;
             agenda.schedule(due_ns, Event::Link(index as u32));
@@ -127,11 +140,11 @@ impl Simulation<'_> {
 
     /// A link's timer.
     pub(crate) fn link_timer(&mut self, index: usize) {
-        if self.network.timers_ns[index] != self.now_ns {
+        if self.network.ways[index].timer_ns != self.now_ns {
             return; // an earlier one took this one's place
         }
-        self.network.timers_ns[index] = NEVER_NS;
-        match self.network.work[index] {
+        self.network.ways[index].timer_ns = NEVER_NS;
+        match self.network.ways[index].work {
             Work::Plain => self.pass_in_turn::<PlainWay<_>>(index),
             Work::Queued => self.pass_queued_in_turn(index),
             _ => self.various_timer(index),
@@ -148,7 +161,7 @@ impl Simulation<'_> {
     fn pass_in_turn<W: DirectWay<Travelling>>(&mut self, index: usize) {
         loop {
             let due_ns = self.pass_directly::<W>(index);
-            let is_armed = self.network.timers_ns[index] != NEVER_NS;
+            let is_armed = self.network.ways[index].timer_ns != NEVER_NS;
             if is_armed || !self.goes_on(due_ns) {
                 return self.network.arm_at(&mut self.agenda, index, due_ns);
             }
@@ -183,7 +196,7 @@ impl Simulation<'_> {
     #[inline(always)] // most ACKs are only delayed: once around `take_on`
     fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
-        let work = self.network.work[index];
+        let work = self.network.ways[index].work;
         if let Work::Delay { ns } = work {
             return self.take_on(link, self.now_ns + ns, way, packet);
         }
@@ -197,7 +210,7 @@ impl Simulation<'_> {
     /// So many data packets of one burst enter here, by what stands for them ([`Packet::end_follows`]).
     pub(crate) fn offer_run(&mut self, link: usize, way: Way, run: &Travelling, count: u32) {
         let index = link * 2 + way.index();
-        match self.network.work[index] {
+        match self.network.ways[index].work {
             Work::Plain => return self.offer_directly::<PlainWay<_>>(index, run, count),
             Work::Queued => return self.offer_directly::<QueuedWay<_>>(index, run, count),
             Work::Delay { .. } | Work::Various => {}

@@ -164,6 +164,6 @@ impl Simulation<'_> {
         if let Some(&(made_ns, _)) = making.front() {
             self.agenda.schedule(made_ns, Event::Made(index as u32));
         }
-        self.enter_row(Way::BOTH[index % 2].back(), &packet);
+        self.enter_row(Way::of_index(index).back(), &packet);
     }
 }

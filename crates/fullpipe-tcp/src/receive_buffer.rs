@@ -184,13 +184,16 @@ impl ReceiveBuffer {
     /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
     #[inline]
     pub(crate) fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
-        if data.echo_ns.wrapping_sub(self.echoed_ns) >= NS_PER_MS && data.echo_ns != 0 {
+        if data.echo_ns.wrapping_sub(self.echoed_ns) >= NS_PER_MS {
             self.take_echo(now_ns, data);
         }
     }
 
     #[inline(never)] // once a millisecond at most
     fn take_echo(&mut self, now_ns: u64, data: &Data) {
+        if data.echo_ns == 0 {
+            return; // nothing is echoed
+        }
         let echo_ms = data.echo_ns / NS_PER_MS;
         self.echoed_ns = echo_ms * NS_PER_MS;
         if u64::from(data.payload_bytes) < self.mss_bytes {
@@ -416,9 +419,6 @@ impl ReceiveBuffer {
     /// tcp_grow_window(): by two packets for each that comes, as far as there is room.
     #[inline]
     fn grow(&mut self, payload_bytes: u32) -> bool {
-        if self.ratio != self.full_ratio {
-            self.measure_overhead();
-        }
         if self.threshold_bytes >= self.clamp_bytes || payload_bytes < LEAST_GROWING_BYTES {
             return false;
         }
@@ -430,9 +430,12 @@ impl ReceiveBuffer {
         true
     }
 
-    /// tcp_measure_rcv_mss(): the first packet says how much of the memory payload is.
-    #[inline(never)]
-    fn measure_overhead(&mut self) {
+    /// tcp_measure_rcv_mss(): the first packet says how much of the memory payload is. Later ones need not
+    /// ask.
+    pub(crate) fn measure_overhead(&mut self) {
+        if self.is_fixed || self.ratio == self.full_ratio {
+            return;
+        }
         self.ratio = self.full_ratio;
         self.clamp_bytes = self.window_of(self.size_bytes);
         self.space_bytes = self.space_bytes.min(self.clamp_bytes);

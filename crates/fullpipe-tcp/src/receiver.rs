@@ -101,7 +101,7 @@ pub struct Receiver {
     /// How long an ACK may wait (icsk_ack.ato); 0 before the first packet.
     ato_ns: u64,
     last_data_ns: u64,
-    delack: Option<Countdown>,
+    delack: Countdown,
     compressed: u32,
     dupacks: u32,
     compressed_next: u32,
@@ -175,7 +175,7 @@ impl Receiver {
             quick: 0,
             ato_ns: 0,
             last_data_ns: 0,
-            delack: None,
+            delack: Countdown::NEVER,
             compressed: 0,
             dupacks: 0,
             compressed_next: 0,
@@ -211,7 +211,10 @@ impl Receiver {
 
     /// When a timer of this receiver expires.
     pub fn timer_ns(&self) -> Option<u64> {
-        let delack_ns = self.delack.map_or(NEVER_NS, Countdown::expires_ns);
+        let delack_ns = match self.delack.runs() {
+            true => self.delack.expires_ns(),
+            false => NEVER_NS,
+        };
         let first_ns = delack_ns.min(self.others_expire_ns());
         (first_ns != NEVER_NS).then_some(first_ns)
     }
@@ -219,8 +222,7 @@ impl Receiver {
     /// No timer expires before; `u64::MAX`: none runs. Less work than to say when.
     #[inline]
     pub fn no_timer_before_ns(&self) -> u64 {
-        let delack_ns = self.delack.map_or(NEVER_NS, Countdown::ends_ns);
-        delack_ns.min(self.others_expire_ns())
+        self.delack.ends_ns().min(self.others_expire_ns())
     }
 
     #[inline]
@@ -296,6 +298,7 @@ impl Receiver {
         if data.fin {
             self.end = Some(data.number + 1);
         }
+        self.buffer.measure_overhead();
         self.buffer.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
         if in_order {
@@ -328,8 +331,9 @@ impl Receiver {
         self.delivered_bytes += u64::from(data.payload_bytes);
         self.note(data);
         self.event_data(now_ns);
-        // What makes the window grow is acknowledged at once, to say so (tcp_grow_window()).
-        self.quick |= u32::from(self.buffer.take(data));
+        if self.buffer.take(data) {
+            self.hurry();
+        }
     }
 
     /// What a packet says that was not here before.
@@ -340,8 +344,21 @@ impl Receiver {
         if data.number <= self.acked_next {
             self.echo_ns = data.departs_ns;
         }
+        if data.push {
+            self.note_push(data);
+        }
+    }
+
+    #[inline(never)] // once a burst
+    fn note_push(&mut self, data: &Data) {
         let is_short = data.payload_bytes < self.config.mss_bytes;
-        self.pushed |= data.push && (is_short || self.config.rules.acknowledges_pushed());
+        self.pushed |= is_short || self.config.rules.acknowledges_pushed();
+    }
+
+    /// What makes the window grow is acknowledged at once, to say so (tcp_grow_window()).
+    #[inline(never)] // while it does
+    fn hurry(&mut self) {
+        self.quick |= 1;
     }
 
     /// It was here already.
@@ -381,7 +398,7 @@ impl Receiver {
             Feedback::Latched => self.ece = data.ce || self.ece && !data.cwr,
             Feedback::EachPacket => {
                 if data.ce != self.ece {
-                    if self.delack.is_some() || self.aggregate_at_ns != NEVER_NS {
+                    if self.delack.runs() || self.aggregate_at_ns != NEVER_NS {
                         self.earlier = Some(self.ack(now_ns));
                     }
                     self.urgent = true;
@@ -420,10 +437,7 @@ impl Receiver {
             self.closing.timer_ns = NEVER_NS;
             return (self.closing.sent <= FIN_RETRIES).then(|| self.close(now_ns));
         }
-        if self
-            .delack
-            .is_some_and(|delack| delack.expires_ns() <= now_ns)
-        {
+        if self.delack.runs() && self.delack.expires_ns() <= now_ns {
             // The application was slow: be as slow as the timer from now on, half as quick to
             // delay (tcp_delack_timer_handler()).
             self.ato_ns = ATO_MIN_NS;
@@ -460,7 +474,9 @@ impl Receiver {
         if is_new {
             self.delivered_bytes += u64::from(data.payload_bytes);
             self.note(data);
-            self.quick |= u32::from(self.buffer.take_beyond(data, self.next));
+            if self.buffer.take_beyond(data, self.next) {
+                self.hurry();
+            }
         }
         is_new
     }
@@ -671,8 +687,9 @@ impl Receiver {
     /// An ACK waits, behind none that does already.
     #[inline]
     fn delay_ack(&mut self, now_ns: u64, wait_ns: u64) {
-        let countdown = Countdown { now_ns, wait_ns };
-        self.delack.get_or_insert(countdown);
+        if !self.delack.runs() {
+            self.delack = Countdown { now_ns, wait_ns };
+        }
     }
 
     /// tcp_sack_compress_send_ack(): of the ACKs of a hole only the first go at once; false: it waits.
@@ -753,7 +770,7 @@ impl Receiver {
                 self.ato_ns = ATO_MIN_NS;
             }
         }
-        self.delack = None;
+        self.delack = Countdown::NEVER;
         self.compression_at_ns = NEVER_NS;
         self.aggregate_at_ns = NEVER_NS;
         self.compressed = 0;

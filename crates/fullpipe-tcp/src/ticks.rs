@@ -31,6 +31,18 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
+    /// One that is not set.
+    pub(crate) const NEVER: Self = Self {
+        now_ns: u64::MAX,
+        wait_ns: 0,
+    };
+
+    /// It is set.
+    #[inline]
+    pub(crate) fn runs(self) -> bool {
+        self.now_ns != u64::MAX
+    }
+
     /// When it expires.
     #[inline]
     pub(crate) fn expires_ns(self) -> u64 {

@@ -47,7 +47,20 @@ impl Sender {
         if self.packets_out() == 0 {
             self.restart_after_idle();
         }
-        match std::mem::take(&mut self.resend) {
+        let resend = std::mem::take(&mut self.resend);
+        if resend != Resend::Nothing {
+            self.send_lost(resend, out);
+        }
+        self.send_new(Push::AsMany, out);
+        self.look_for_room();
+        while self.may_write {
+            self.write_on(out);
+        }
+    }
+
+    #[inline(never)] // most ACKs ask for nothing
+    fn send_lost(&mut self, resend: Resend, out: &mut Vec<Run>) {
+        match resend {
             Resend::IfRoom => {
                 if self.lost_out > self.retrans_out && self.ctl.cwnd > self.inflight() {
                     self.retransmit_lost(out);
@@ -62,11 +75,6 @@ impl Sender {
                     self.retransmit_lost(out);
                 }
             }
-        }
-        self.send_new(Push::AsMany, out);
-        self.look_for_room();
-        while self.may_write {
-            self.write_on(out);
         }
     }
 
