@@ -109,7 +109,11 @@ impl Sender {
     #[inline(always)] // or what it brings goes through memory
     fn take_ack<const PREDICTED: bool>(&mut self, ack: &Ack) {
         self.check_app_limited_again();
-        let prior_inflight = self.inflight();
+        // Where nothing is missing all that is out is in flight.
+        let prior_inflight = match PREDICTED {
+            true => self.packets_out(),
+            false => self.inflight(),
+        };
         let prior_lost = self.conn.lost;
         let prior_sacked = self.sacked_out;
         let prior_una = self.snd_una;
@@ -169,7 +173,8 @@ impl Sender {
         let min_rtt_us = self.rtt.min_us();
         self.rate
             .generate(&mut incoming.sample, grew, self.conn.now_us, min_rtt_us);
-        incoming.is_delayed = prior_sacked == 0 && self.answers_a_lone_runt(ack, &incoming);
+        incoming.is_delayed =
+            (PREDICTED || prior_sacked == 0) && self.answers_a_lone_runt(ack, &incoming);
         self.control(&incoming, rtt_us, losses, prior_inflight);
     }
 
@@ -331,7 +336,6 @@ impl Sender {
             }
         }
         incoming.acked_packets = next - before;
-        self.retransmit_hint = self.retransmit_hint.max(self.snd_una);
     }
 
     /// The first packets of a burst that was sent once and of which nothing else is known; `last` is the

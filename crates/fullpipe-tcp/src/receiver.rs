@@ -76,6 +76,8 @@ pub struct Receiver {
     /// tcp_rcv_established()). `is_plain`: nor are the rules.
     is_predicted: bool,
     is_plain: bool,
+    /// The application reads when so many wait.
+    low_water_packets: u32,
     /// What arrived beyond a hole, ascending.
     beyond: Vec<Block>,
     /// Blocks to report, newest first.
@@ -155,6 +157,7 @@ impl Receiver {
             buffer: ReceiveBuffer::new(&config),
             next: 0,
             is_predicted: false,
+            low_water_packets: config.low_water_bytes.div_ceil(config.mss_bytes),
             is_plain: config.feedback == Feedback::Latched
                 && config.ack_policy == AckPolicy::Linux
                 && config.absences.is_none()
@@ -627,8 +630,7 @@ impl Receiver {
     /// What waits in order is enough for the application to read it.
     #[inline]
     fn waits_enough(&self) -> bool {
-        let waits = (self.next - self.buffer.read_next()) * self.config.mss_bytes;
-        waits >= self.config.low_water_bytes
+        self.next - self.buffer.read_next() >= self.low_water_packets
     }
 
     /// __tcp_cleanup_rbuf(): more than a packet is not acknowledged, or one with PSH was the last.
@@ -746,7 +748,8 @@ impl Receiver {
             sent_ns: now_ns,
             ..Ack::default()
         };
-        if let Some(block) = self.duplicate.take() {
+        if let Some(block) = self.duplicate {
+            self.duplicate = None;
             ack.dsack = true;
             ack.blocks[0] = block;
             ack.count = 1;
