@@ -150,10 +150,7 @@ impl<'a> Session<'a> {
             .map_err(|error| format!("signals: {error}"))?;
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
-            let stops_early = flow
-                .stop_ns
-                .is_some_and(|stop_ns| stop_ns < plan.duration_ns)
-                || flow.pattern.is_some();
+            let unsent_most_bytes = plan.unsent_most_bytes(flow);
             let low_water_bytes = plan.low_water_bytes(flow);
             let connection = match &meeting {
                 None => Connection::open(
@@ -163,14 +160,14 @@ impl<'a> Session<'a> {
                     &topology.nodes,
                     topology.flow_ends[index],
                     low_water_bytes,
-                    stops_early,
+                    unsent_most_bytes,
                 )?,
                 Some(meeting) => Connection::with_peer(
                     flow,
                     index,
                     meeting.is_near(),
                     low_water_bytes,
-                    stops_early,
+                    unsent_most_bytes,
                 ),
             };
             let is_paced = plan.host.pacing == Pacing::Fq || congestion.paces(index);

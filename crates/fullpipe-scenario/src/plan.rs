@@ -44,6 +44,9 @@ pub struct Plan {
     pub host: HostOptions,
 }
 
+/// Of a flow that stops early.
+const UNSENT_MOST_BYTES: u32 = 128 * 1024;
+
 impl Plan {
     /// How much waits when a flow's receiver reads: any data where its window is fixed, which would
     /// close otherwise.
@@ -52,6 +55,14 @@ impl Plan {
             Some(_) => 1,
             None => self.host.receive_low_water_bytes,
         }
+    }
+
+    /// How much a flow's application wants to wait unsent at most (TCP_NOTSENT_LOWAT), if it stops before the
+    /// run does: TCP sends what is in its buffer although its application has stopped.
+    pub fn unsent_most_bytes(&self, flow: &Flow) -> Option<u32> {
+        let stops = |stop_ns| stop_ns < self.duration_ns;
+        let stops_early = flow.stop_ns.is_some_and(stops) || flow.pattern.is_some();
+        stops_early.then_some(UNSENT_MOST_BYTES)
     }
 
     /// Delays of a flow's ends (forward, reverse), or of a probe's.

@@ -129,6 +129,7 @@ pub(crate) fn connection(
         facts: host.cc_facts,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
+        unsent_most_bytes: plan.unsent_most_bytes(flow).map(u64::from),
         ecn,
         feedback,
         l4s: flow.ecn_kind == EcnKind::L4s,

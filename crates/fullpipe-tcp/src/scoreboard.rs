@@ -347,6 +347,7 @@ mod tests {
                 facts,
                 initial_cwnd: 10,
                 wmem_max_bytes: 1 << 30,
+                unsent_most_bytes: None,
                 ecn: false,
                 feedback: Feedback::Latched,
                 l4s: false,

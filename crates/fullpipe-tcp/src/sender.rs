@@ -40,6 +40,9 @@ pub struct SenderConfig {
     pub initial_cwnd: u32,
     /// Ceiling of the send buffer.
     pub wmem_max_bytes: u64,
+    /// What the application wants to wait unsent at most (TCP_NOTSENT_LOWAT); `None`: as much as the
+    /// buffer takes.
+    pub unsent_most_bytes: Option<u64>,
     /// ECN is asked for, and once the connection is open: was agreed.
     pub ecn: bool,
     /// How its receiver echoes marks.
@@ -248,6 +251,12 @@ impl Sender {
             is_paced: u8::from(config.pacing == Pacing::Fq || owns_cwnd),
             ..Conn::default()
         };
+        let mut queue = WriteQueue::new(
+            config.mss_bytes,
+            config.gso_max_segments,
+            config.wmem_max_bytes,
+        );
+        queue.limit_unsent(config.unsent_most_bytes.unwrap_or(u64::MAX));
         Self {
             cc: match config.facts {
                 CcFacts::Google => cc.without_ring(),
@@ -256,11 +265,7 @@ impl Sender {
             ctl,
             conn,
             board: Scoreboard::new(),
-            queue: WriteQueue::new(
-                config.mss_bytes,
-                config.gso_max_segments,
-                config.wmem_max_bytes,
-            ),
+            queue,
             may_write: written > 0,
             rate: RateState::default(),
             rtt: Rtt::default(),
@@ -402,13 +407,13 @@ impl Sender {
         }
     }
 
-    /// The application has as much as TCP takes, or (false) nothing: what is unsent is dropped.
+    /// The application has as much as TCP takes, or (false) nothing: what the socket has taken still goes.
     pub fn set_endless(&mut self, is_endless: bool) {
         self.may_write = is_endless;
-        self.written = if is_endless { u32::MAX } else { self.snd_nxt };
-        if !is_endless {
-            self.queue.cut(self.snd_nxt);
-        }
+        self.written = match is_endless {
+            true => u32::MAX,
+            false => self.queue.finish(self.snd_nxt),
+        };
     }
 
     /// Payload that the application has handed over so far.
@@ -452,16 +457,20 @@ impl Sender {
         self.snd_una == self.written
     }
 
-    /// The application will write no more: what is unsent is dropped from its buffer.
+    /// The application will write no more: what the socket has taken still goes, the FIN with its last
+    /// packet.
     pub fn stop(&mut self) {
         if self.closed && self.snd_nxt == self.written {
             return;
         }
-        self.written = self.snd_nxt;
-        self.queue.cut(self.snd_nxt);
+        self.may_write = false;
+        self.written = self.queue.finish(self.snd_nxt);
         self.last_payload = self.full_or_short(self.written.saturating_sub(1));
         self.closed = true;
-        self.close_alone();
+        self.lone_fin = None;
+        if self.written == self.snd_nxt {
+            self.close_alone();
+        }
     }
 
     /// The FIN becomes a packet of its own behind what is written (tcp_send_fin()).

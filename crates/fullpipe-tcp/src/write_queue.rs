@@ -35,6 +35,8 @@ pub(crate) struct WriteQueue {
     gso_max_segments: u32,
     /// Ceiling of the limit (third value of sysctl tcp_wmem).
     most_bytes: u64,
+    /// No new buffer is begun where so much is not sent (TCP_NOTSENT_LOWAT).
+    unsent_most_bytes: u64,
     /// One past the last packet that is written in full.
     pub(crate) end: u32,
     /// The application was refused and waits for room (SOCK_NOSPACE).
@@ -68,6 +70,7 @@ impl WriteQueue {
             mss_bytes: mss_bytes.into(),
             gso_max_segments,
             most_bytes,
+            unsent_most_bytes: u64::MAX,
             end: 0,
             is_refusing: false,
             ends: VecDeque::new(),
@@ -83,6 +86,11 @@ impl WriteQueue {
             limit_window: 0,
             look_at: 0,
         }
+    }
+
+    /// The application wants no more than this unsent.
+    pub(crate) fn limit_unsent(&mut self, bytes: u64) {
+        self.unsent_most_bytes = bytes;
     }
 
     /// What the application has written (write_seq).
@@ -117,7 +125,8 @@ impl WriteQueue {
             return 0;
         }
         if is_empty || room == 0 {
-            if memory_bytes >= self.limit_bytes {
+            if memory_bytes >= self.limit_bytes || self.unsent_bytes(next) >= self.unsent_most_bytes
+            {
                 return 0;
             }
             if !is_empty {
@@ -246,16 +255,19 @@ impl WriteQueue {
         self.sent.push_back(end);
     }
 
-    /// What is not sent is forgotten.
-    pub(crate) fn cut(&mut self, next: u32) {
-        self.ends.clear();
-        self.end = next;
-        self.written_bytes = u64::from(next) * self.mss_bytes;
+    /// The application writes no more; returns one past the last packet, all in full: what it has begun of a
+    /// further one is forgotten.
+    pub(crate) fn finish(&mut self, next: u32) -> u32 {
+        self.end = self.end.max(next);
+        let end = self.end;
+        self.ends.retain(|&buffer_end| buffer_end < end);
+        self.marks.retain(|&mark| mark <= end);
+        self.written_bytes = u64::from(end) * self.mss_bytes;
         self.pushed_bytes = self.pushed_bytes.min(self.written_bytes);
-        self.marks.clear();
         self.pages.clear();
         self.call_from = self.call_from.min(self.written_bytes);
         self.is_refusing = false;
+        end
     }
 
     /// tcp_sndbuf_expand(): room for `factor` windows of packets in the worst case, each in a buffer of
@@ -280,16 +292,16 @@ impl WriteQueue {
         self.is_refusing && (una >= self.look_at || window > self.limit_window)
     }
 
-    /// Whether an application that waits is woken: when a third of the limit is free
-    /// (sk_stream_write_space()).
+    /// Whether an application that waits is woken: when a third of the limit is free, and less than half of
+    /// what it wants unsent is (sk_stream_write_space()).
     pub(crate) fn wakes(&mut self, next: u32, una: u32, has_grown: bool) -> bool {
         if una < self.look_at && !has_grown {
             return false;
         }
         let memory_bytes = self.memory_bytes(next, una);
         if memory_bytes + memory_bytes / 2 <= self.limit_bytes {
-            self.is_refusing = false;
-            return true;
+            self.is_refusing = self.unsent_bytes(next) >= self.unsent_most_bytes / 2;
+            return !self.is_refusing;
         }
         // No packet frees more than itself and a buffer.
         let beyond_bytes = memory_bytes - self.limit_bytes / 3 * 2;
@@ -303,6 +315,11 @@ impl WriteQueue {
         let begin = self.ends.back().map_or(next, |&end| end.max(next));
         self.written_bytes
             .saturating_sub(u64::from(begin) * self.mss_bytes)
+    }
+
+    fn unsent_bytes(&self, next: u32) -> u64 {
+        self.written_bytes
+            .saturating_sub(u64::from(next) * self.mss_bytes)
     }
 
     /// sk_wmem_queued.
@@ -474,5 +491,33 @@ mod tests {
         assert_eq!(queue.first_packets(0, 9, true), (9, false));
         assert_eq!(queue.first_packets(0, 20, true), (10, true));
         assert_eq!(queue.memory_bytes(0, 0), 10 * MSS + BUFFER_BYTES);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_waits_unsent_and_a_write_goes_on_at_half_of_it() {
+        // tcp_stream_memory_free(): looked at where a buffer begins, so the last may exceed it.
+        let mut queue = WriteQueue::new(MSS as u32, 45, 64 << 20);
+        queue.expand(1000, 2);
+        queue.set_goal(1 << 20);
+        queue.limit_unsent(131_072);
+        let buffer = 45 * MSS;
+        assert_eq!(written(&mut queue, 1 << 20, 0, 0), 3 * buffer);
+        queue.is_refusing = true;
+        queue.sends(89, 0);
+        assert!(!queue.wakes(89, 0, true) && queue.is_refusing);
+        queue.sends(90, 0);
+        assert!(queue.wakes(90, 0, true));
+    }
+
+    #[test]
+    fn an_application_that_ends_leaves_the_packets_that_it_has_written_in_full() {
+        let mut queue = WriteQueue::new(MSS as u32, 45, 64 << 20);
+        queue.expand(1000, 2);
+        queue.set_goal(1 << 20);
+        written(&mut queue, 100 * MSS + 7, 0, 0);
+        queue.sends(10, 0);
+        assert_eq!(queue.finish(10), 100);
+        assert_eq!(queue.written_bytes(), 100 * MSS);
+        assert_eq!(queue.finish(120), 120);
     }
 }

@@ -22,9 +22,6 @@ const CLIENT_PORT: u16 = 20_000;
 const SERVER_PORT: u16 = 10_000;
 /// At once.
 pub(super) const MAX_FLOWS: usize = 10_000;
-/// A flow that stops before the run ends keeps no more than this unsent, because TCP sends what is
-/// in its buffer although its application has stopped.
-const UNSENT_BYTES: u32 = 128 * 1024;
 /// When so much is left to write, the kernel is asked to tell when the end is acknowledged.
 const LAST_BYTES: u64 = 1 << 20;
 
@@ -69,7 +66,7 @@ pub(crate) struct Connection {
     /// Its receiver reads when so much waits.
     low_water_bytes: u32,
     dscp: u8,
-    stops_early: bool,
+    unsent_most_bytes: Option<u32>,
     /// What the application has yet to write; `None`: without end.
     left_bytes: Option<u64>,
     /// What it may write now, where it writes at a rate or in chunks.
@@ -97,7 +94,7 @@ impl Connection {
         nodes: &[Node],
         ends: [(usize, Ipv4Addr); 2],
         low_water_bytes: u32,
-        stops_early: bool,
+        unsent_most_bytes: Option<u32>,
     ) -> Result<Self, String> {
         if index >= MAX_FLOWS {
             return Err(format!("flows: more than {MAX_FLOWS}"));
@@ -124,8 +121,8 @@ impl Connection {
         if is_at_both_ends {
             socket::set_congestion_control(receives, congestion_control).map_err(place(&choose))?;
         }
-        if stops_early {
-            socket::set_unsent_limit(sends, UNSENT_BYTES).map_err(place("TCP_NOTSENT_LOWAT"))?;
+        if let Some(bytes) = unsent_most_bytes {
+            socket::set_unsent_limit(sends, bytes).map_err(place("TCP_NOTSENT_LOWAT"))?;
         }
         if let Some(bytes) = window_of(flow) {
             let what = format!("receive window of {bytes} bytes");
@@ -138,7 +135,7 @@ impl Connection {
         let backlog = Backlog::new(1).map_err(|error| format!("backlog: {error}"))?;
         listen(&listener, backlog).map_err(|error| place("listen")(error.into()))?;
         let ends = Ends::Both(listener, addresses[1]);
-        let mut made = Self::new(flow, index, ends, low_water_bytes, stops_early);
+        let mut made = Self::new(flow, index, ends, low_water_bytes, unsent_most_bytes);
         made.client = Some(client);
         Ok(made)
     }
@@ -149,13 +146,19 @@ impl Connection {
         index: usize,
         is_near: bool,
         low_water_bytes: u32,
-        stops_early: bool,
+        unsent_most_bytes: Option<u32>,
     ) -> Self {
         let end = if is_near { Ends::Near } else { Ends::Far };
-        Self::new(flow, index, end, low_water_bytes, stops_early)
+        Self::new(flow, index, end, low_water_bytes, unsent_most_bytes)
     }
 
-    fn new(flow: &Flow, index: usize, ends: Ends, low_water_bytes: u32, stops_early: bool) -> Self {
+    fn new(
+        flow: &Flow,
+        index: usize,
+        ends: Ends,
+        low_water_bytes: u32,
+        unsent_most_bytes: Option<u32>,
+    ) -> Self {
         Self {
             index,
             direction: flow.direction,
@@ -165,7 +168,7 @@ impl Connection {
             server: None,
             low_water_bytes,
             dscp: flow.dscp,
-            stops_early,
+            unsent_most_bytes,
             left_bytes: flow.amount_bytes,
             credit_bytes: (flow.app_rate_bps.is_some() || flow.pattern.is_some()).then_some(0),
             has_chunks: false,
@@ -223,8 +226,8 @@ impl Connection {
         if !is_near && sends {
             socket::set_congestion_control(&socket, congestion_control)?;
         }
-        if sends && self.stops_early {
-            socket::set_unsent_limit(&socket, UNSENT_BYTES)?;
+        if let (true, Some(bytes)) = (sends, self.unsent_most_bytes) {
+            socket::set_unsent_limit(&socket, bytes)?;
         }
         if let (false, false, Some(bytes)) = (is_near, sends, self.window_bytes) {
             socket::fix_receive_window(&socket, bytes)?;

@@ -189,7 +189,7 @@ impl Crowd {
             means.nodes,
             member.ends,
             group.low_water_bytes,
-            false,
+            None,
         )
         .map_err(|error| format!("traffic {}, flow {number}: {error}", group.name))?;
         let row = TrafficRow {

@@ -217,6 +217,38 @@ fn a_fin_behind_a_full_window_waits_for_room_in_it() {
 }
 
 #[test]
+fn what_the_socket_has_taken_still_goes_when_its_application_stops() {
+    // shutdown(): the FIN goes with the last of it. Whether too much waits unsent is asked where a buffer of
+    // 45 packets begins.
+    let unsent = |unsent_most_bytes: Option<u64>| {
+        let settings = SenderConfig {
+            gso_max_segments: 45,
+            initial_cwnd: 200,
+            unsent_most_bytes,
+            ..config()
+        };
+        let reno = Controller::new(algorithm("reno").unwrap(), &set("reno").unwrap().values);
+        let mut sender = Sender::new(settings, reno.unwrap());
+        sender.establish(START, &at_once());
+        let mut sent = sends(&mut sender, START).len() as u32;
+        sender.stop();
+        let (mut now_ns, mut has_fin) = (START, false);
+        while !has_fin {
+            now_ns += RTT;
+            sender.on_ack(now_ns, &ack(sent, now_ns - RTT));
+            let out = sends(&mut sender, now_ns);
+            has_fin = out.last().expect("more to send").fin;
+            sent += out.len() as u32;
+        }
+        sent - 200
+    };
+    assert!(unsent(None) > 200, "room for two windows");
+    let most = 131_072_u32.div_ceil(MSS);
+    let kept = unsent(Some(131_072));
+    assert!((most..most + 45).contains(&kept), "{kept} of {most}");
+}
+
+#[test]
 fn a_last_write_closes_with_its_data_or_behind_them() {
     // What the window takes has left when the application closes; of more, the last packet has the FIN.
     for (packets, fin_alone) in [(3, true), (14, false)] {

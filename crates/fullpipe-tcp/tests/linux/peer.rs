@@ -26,6 +26,7 @@ pub(crate) fn config() -> SenderConfig {
         facts: CcFacts::default(),
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
+        unsent_most_bytes: None,
         ecn: false,
         feedback: Feedback::Latched,
         l4s: false,
