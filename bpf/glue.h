@@ -137,14 +137,15 @@ static __always_inline u8 fp_is_cwnd_limited(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-static __always_inline u8 fp_ecn_ok(const struct tcp_sock *tp)
+/* What was negotiated, TCP_ECN_OK or TCP_ECN_MODE_ACCECN; 0: nothing. */
+static __always_inline u8 fp_ecn_modes(const struct tcp_sock *tp)
 {
 	const struct tcp_sock___accecn *newer = (const void *)tp;
 	u8 modes = TCP_ECN_OK;
 
 	if (bpf_core_field_exists(newer->accecn_fail_mode))
 		modes |= TCP_ECN_MODE_ACCECN;
-	return !!(tp->ecn_flags & modes);
+	return tp->ecn_flags & modes;
 }
 
 static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
@@ -176,7 +177,7 @@ static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
 	conn->prior_ca_state = s->prior_ca_state;
 	conn->is_cwnd_limited = fp_is_cwnd_limited(tp);
 	conn->is_cwnd_full = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
-	conn->ecn_ok = fp_ecn_ok(tp);
+	conn->ecn_ok = !!fp_ecn_modes(tp);
 	conn->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
 }
 
@@ -366,9 +367,9 @@ static __always_inline void fp_echo(struct tcp_sock *tp, u8 is_marked)
 		tp->ecn_flags &= (u8)~TCP_ECN_DEMAND_CWR;
 }
 
-/* The receiving end (RFC 8257 section 3.2, tcp_dctcp.h): every ACK is of packets that were all
- * marked or all not. What waits for a delayed ACK is acknowledged when that changes, and the packet
- * that changed it at once. */
+/* The receiving end of classic ECN (RFC 8257 section 3.2, tcp_dctcp.h); with accurate ECN TCP
+ * itself counts marks. Every ACK is of packets that were all marked or all not. What waits for a
+ * delayed ACK is acknowledged when that changes, and the packet that changed it at once. */
 static __always_inline void fp_take_mark(struct sock *sk, struct fp_socket *s, u8 is_marked)
 {
 	struct inet_connection_sock *icsk = (void *)sk;
@@ -397,7 +398,7 @@ void fp_cwnd_event(u64 *context)
 #if FP_ECHOES_CE
 	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE) {
 		s = fp_find(sk);
-		if (s && s->is_live)
+		if (s && s->is_live && !(fp_ecn_modes((void *)sk) & TCP_ECN_MODE_ACCECN))
 			fp_take_mark(sk, s, event == CA_EVENT_ECN_IS_CE);
 		return;
 	}

@@ -560,7 +560,10 @@ def _put_on_hosts(users: Mapping[str, Sequence[dict[str, Any]]], scenario: Scena
         sends = one.get("direction") if has_link else None
         # A probe's packets carry no ECN: it goes where there is a host for its delays.
         numbers = one.pop("host_numbers", (0, 0))
-        side = (numbers[0], reverse_ns, one.get("ecn", first.get("ecn", False)))
+        negotiates = one if "ecn" in one else first
+        side = (
+            numbers[0], reverse_ns, negotiates.get("ecn", False), negotiates.get("ecn_kind"),
+        )  # fmt: skip
         sender = (*side, index if jitter or sends == "up" else None, one["route"]["enter"])
         receiver = (
             numbers[1], forward_ns, index if sends == "down" else None, one["route"]["leave"],

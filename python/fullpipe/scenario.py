@@ -183,8 +183,8 @@ class Path(Part):
     jitter_shape: JitterShapeName = Field("per_packet", description="how it is drawn")
     ecn: EcnChoice = Field(
         False, description="flows negotiate ECN and AQMs mark; true is classic (RFC 3168), accecn "
-        "counts marks (RFC 9768), l4s also sends ECT(1) where the algorithm answers marks in "
-        "proportion"
+        "counts marks (RFC 9768; kernels from 7.0), l4s also sends ECT(1) where the algorithm "
+        "answers marks in proportion"
     )  # fmt: skip
 
     @model_validator(mode="after")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fullpipe.engines.base import refuse_accurate_ecn
 from fullpipe.engines.vm import VmEngine
 from fullpipe.errors import UserError
 from fullpipe.plan import resolve
@@ -86,9 +88,22 @@ def on_kernels(*flows: dict[str, Any]) -> None:
     })))  # fmt: skip
 
 
-def test_kernel_engines_say_that_they_have_no_accurate_ecn() -> None:
-    with pytest.raises(UserError, match=r"flow\.1\.ecn: 'l4s' needs accurate ECN .*RFC 9768"):
+def test_kernel_engines_say_that_they_send_no_ect_1() -> None:
+    with pytest.raises(UserError, match=r"flow\.1\.ecn: 'l4s' is ECT\(1\), and .* send ECT\(0\)"):
         on_kernels({"cc": "prague"}, {"cc": "cubic"})
+
+
+def test_accurate_ecn_is_refused_on_kernels_that_do_not_negotiate_it() -> None:
+    plan = resolve(make_scenario({
+        "name": "accecn", "duration": "1s", "flow": [{"cc": "cubic", "ecn": True}, {"cc": "reno"}],
+        "path": {"rate": "1mbit", "rtt": "1ms", "ecn": "accecn"},
+    }))  # fmt: skip
+    for release in ("6.1.0-56-cloud-amd64", "6.12.117+deb12", "6.18.44", "6.19.2"):
+        told = rf"flow\.1\.ecn: 'accecn' .* 7\.0 or later.*{re.escape(release)}"
+        with pytest.raises(UserError, match=told):
+            refuse_accurate_ecn(plan, release)
+    for release in ("7.0.1", "7.3.4+deb13-cloud-amd64", "10.0"):
+        refuse_accurate_ecn(plan, release)
 
 
 def test_kernel_engines_let_nobody_but_prague_be_marked_over_dualpi2() -> None:

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, Pacing, Plan};
+use fullpipe_scenario::{Direction, EcnKind, EventRow, Flow, FlowRow, Pacing, Plan};
 use fullpipe_workload::{Writer, Writing};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
@@ -24,7 +24,9 @@ use crate::kernel_cc::{kernel_release, Loaded};
 use crate::net::{Home, Topology};
 use crate::peer::{self, Meeting};
 use crate::request::Request;
-use crate::sample::{counters, FlowMeter, HostMeter, Processors, QueueMeter, HOST_INTERVAL_NS};
+use crate::sample::{
+    counters, EcnMode, FlowMeter, HostMeter, Processors, QueueMeter, HOST_INTERVAL_NS,
+};
 use crate::sink::Sink;
 
 /// The run begins at a whole multiple of this, so that what came before does not shift it against
@@ -152,11 +154,14 @@ impl<'a> Session<'a> {
         for (index, flow) in plan.flows.iter().enumerate() {
             let unsent_most_bytes = plan.unsent_most_bytes(flow);
             let low_water_bytes = plan.low_water_bytes(flow);
+            // Where the receiver counts marks there is nothing for DCTCP's echo to tell.
+            let echoes_alike =
+                congestion.is_at_both_ends(index) && flow.ecn_kind != EcnKind::Accecn;
             let connection = match &meeting {
                 None => Connection::open(
                     flow,
                     index,
-                    (congestion.name(index), congestion.is_at_both_ends(index)),
+                    (congestion.name(index), echoes_alike),
                     &topology.nodes,
                     topology.flow_ends[index],
                     low_water_bytes,
@@ -688,6 +693,7 @@ impl<'a> Session<'a> {
         for problem in self.crowd.problems() {
             self.health.add_problem(problem);
         }
+        self.put_negotiated(sink);
         self.flows.clear();
         self.pages.clear();
         self.congestion.finish()?;
@@ -697,6 +703,35 @@ impl<'a> Session<'a> {
         sink.put(&Frame::Progress(now - self.start_ns));
         self.health.report(self.request.clock, sink);
         Ok(())
+    }
+
+    /// Which flows that asked for accurate ECN have it; those that do not are a problem.
+    fn put_negotiated(&mut self, sink: &mut dyn Sink) {
+        let mut lines = Vec::new();
+        for (index, flow) in self.plan.flows.iter().enumerate() {
+            if flow.ecn && flow.ecn_kind == EcnKind::Accecn && self.measures(index) {
+                let meter = &self.flows[index].meter;
+                let (modes, marks) = (meter.ecn_modes(), meter.received_ce());
+                let has_it = |mode: &EcnMode| *mode == EcnMode::Accurate;
+                if modes.iter().flatten().all(has_it) {
+                    lines.push(format!("{} {marks}", flow.name));
+                } else {
+                    let [sender, receiver] =
+                        modes.map(|mode| mode.map_or("unknown", EcnMode::words));
+                    self.add_flow_problem(
+                        index,
+                        &format!(
+                            "accurate ECN was asked for, and its ends have: sender {sender}, \
+                             receiver {receiver}"
+                        ),
+                    );
+                }
+            }
+        }
+        if !lines.is_empty() {
+            // Of each flow the marked packets that its receiver has counted.
+            sink.put(&Frame::Fact("accurate_ecn".into(), lines.join("\n")));
+        }
     }
 
     fn broken(&mut self, flow: usize, done: std::io::Result<()>) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -51,8 +52,8 @@ _L4S, _ALWAYS_ECT = "prague", ("dctcp", "kernel:dctcp")
 
 
 def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
-    """Raises UserError for feedback that kernels before 7.0 do not negotiate, and for what they
-    cannot tell DualPI2: their packets are ECT(0), so all that is marked goes to its L queue."""
+    """Raises UserError for what no kernel can tell DualPI2: their packets are ECT(0), so all that
+    is marked goes to its L queue."""
     wires = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
     is_dual = any(
         (wire.get("qdisc") or {}).get("aqm", {}).get("kind") == "dualpi2" for wire in wires
@@ -64,17 +65,36 @@ def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
     for where, sender in senders:
         kind = sender.get("ecn_kind")
         is_l4s = is_dual and sender["cc"]["algorithm"] == _L4S
-        if kind and not (is_l4s and kind == "l4s"):
+        if kind == "l4s" and not is_l4s:
             raise UserError(
-                f"{where}.ecn: {kind!r} needs accurate ECN (RFC 9768) in the kernel; for "
-                f"--engine sim so far, {name} has true or 'classic', and 'l4s' for prague over "
-                "dualpi2 (with flow.ecn = false for the others)"
+                f"{where}.ecn: 'l4s' is ECT(1), and kernels send ECT(0) whatever the congestion "
+                f"control; for --engine sim, {name} has 'accecn' or true, and 'l4s' for prague "
+                "over dualpi2 (with flow.ecn = false for the others)"
             )
         if is_dual and not is_l4s and (sender["ecn"] or sender["cc"]["name"] in _ALWAYS_ECT):
             raise UserError(
                 f"{where}: over dualpi2 on {name} only prague may use ECN (stock kernels do not "
                 "send ECT(1), so all that is ECT goes to the L queue); set its ecn = false, or use "
                 "--engine sim"
+            )
+
+
+#: The first release whose net.ipv4.tcp_ecn takes more than 2 (net/ipv4/sysctl_net_ipv4.c).
+_ACCURATE_SINCE = (7, 0)
+
+
+def refuse_accurate_ecn(plan: Mapping[str, Any], release: str) -> None:
+    """Raises UserError for flows with the feedback of RFC 9768 where the kernel of that release
+    (`uname -r`) does not negotiate it."""
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    if numbers is None or tuple(map(int, numbers.groups())) >= _ACCURATE_SINCE:
+        return
+    for index, flow in enumerate(plan["flows"]):
+        if flow.get("ecn_kind") == "accecn":
+            raise UserError(
+                f"flow.{index}.ecn: 'accecn' needs a kernel that negotiates accurate ECN (RFC "
+                f"9768), Linux 7.0 or later, and this one is {release}; --engine vm --kernel 7.3 "
+                "and --engine sim have it, and this one has true or 'classic'"
             )
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fullpipe import _native
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult, refuse_ecn
+from fullpipe.engines.base import Progress, RunResult, refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.scratch import scratch
@@ -59,6 +59,7 @@ class LiveEngine:
         """Runs the plan; options `peer` (HOST[:PORT]) and `token` for a real network."""
         self.check(plan)
         peer = _peer(options)
+        refuse_accurate_ecn(plan, os.uname().release)
         if peer is None:
             self._check_rights()
         else:

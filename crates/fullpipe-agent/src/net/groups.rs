@@ -1,6 +1,6 @@
 //! The hosts of a plan, with what their users need of them. The plan says who shares one.
 
-use fullpipe_scenario::{Flow, Hosts, Jitter, Plan, Route};
+use fullpipe_scenario::{EcnKind, Flow, Hosts, Jitter, Plan, Route};
 
 /// A host on the senders' side.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,7 +9,8 @@ pub(crate) struct SenderSide {
     pub(crate) enter: u16,
     pub(crate) reverse_delay_ns: u64,
     pub(crate) jitter: Option<Jitter>,
-    pub(crate) ecn: bool,
+    /// What its connections ask for; `None`: no ECN.
+    pub(crate) ecn: Option<EcnKind>,
 }
 
 /// A host on the receivers' side.
@@ -77,13 +78,13 @@ impl Groups {
                 .and_then(|flow| flow.jitter.clone())
                 .or_else(|| plan.ends.jitter.clone())
                 .filter(|jitter| jitter.max_ns > 0);
-            let matching = self.senders.first().is_some_and(|first| first.ecn);
+            let matching = self.senders.first().and_then(|first| first.ecn);
             self.senders.resize(near, SenderSide::default());
             self.senders.push(SenderSide {
                 enter: route.enter,
                 reverse_delay_ns,
                 jitter,
-                ecn: flow.map_or(matching, |flow| flow.ecn),
+                ecn: flow.map_or(matching, |flow| flow.ecn.then_some(flow.ecn_kind)),
             });
         }
         if far >= self.receivers.len() {

@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{
-    AckPolicy, Direction, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc, Wire,
+    AckPolicy, Direction, EcnKind, Flow, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc, Wire,
 };
 
 use super::groups::{Groups, ReceiverSide, SenderSide};
@@ -298,9 +298,9 @@ impl Topology {
         hub: usize,
     ) -> Result<((usize, Ipv4Addr), Port), String> {
         let node = Node::create(format!("receiver {index}"))?;
-        configure_host(&node, plan, false)?;
+        configure_host(&node, plan, None)?;
         // A host with ECN switched off would refuse it to everyone.
-        node.set("tcp_ecn", "2")?;
+        answer_ecn(&node, plan)?;
         node.set("icmp_ratelimit", "0")?;
         self.nodes.push(node);
         let at = self.nodes.len() - 1;
@@ -535,7 +535,7 @@ pub(super) fn router(name: &str) -> Result<Node, String> {
 }
 
 /// TCP of a host, in the namespace that the thread is in.
-fn configure_host(node: &Node, plan: &Plan, ecn: bool) -> Result<(), String> {
+fn configure_host(node: &Node, plan: &Plan, ecn: Option<EcnKind>) -> Result<(), String> {
     let host = &plan.host;
     let most = |bytes: u64| bytes.clamp(131_072, i32::MAX as u64);
     node.set(
@@ -551,6 +551,35 @@ fn configure_host(node: &Node, plan: &Plan, ecn: bool) -> Result<(), String> {
         // Ports of a flow that is over are another's at once.
         node.set("tcp_max_tw_buckets", "0")?;
     }
-    node.set("tcp_ecn", if ecn { "1" } else { "0" })?;
+    ask_for_ecn(node, ecn)?;
     node.set("ping_group_range", "0 2147483647")
+}
+
+/// What connections from a host ask for (enum tcp_ecn_mode of include/net/tcp_ecn.h). Kernels before
+/// 7.0 take no value above 2.
+fn ask_for_ecn(node: &Node, ecn: Option<EcnKind>) -> Result<(), String> {
+    const ACCURATE: &str = "3";
+    let set = |value| node.set("tcp_ecn", value);
+    match ecn {
+        None => set("0"),
+        Some(EcnKind::Classic) => set("1"),
+        Some(EcnKind::Accecn) => set(ACCURATE).map_err(|error| {
+            format!(
+                "ecn: accecn needs a kernel that negotiates accurate ECN, Linux 7.0 or later \
+                 ({error})"
+            )
+        }),
+        // Without it the marks come by DCTCP's echo of each packet.
+        Some(EcnKind::L4s) => set(ACCURATE).or_else(|_| set("1")),
+    }
+}
+
+/// What connections to a host get: the most that they ask for, as far as the kernel has it.
+fn answer_ecn(node: &Node, plan: &Plan) -> Result<(), String> {
+    let set = |value| node.set("tcp_ecn", value);
+    let is_accurate = |flow: &Flow| flow.ecn && flow.ecn_kind != EcnKind::Classic;
+    match plan.flows.iter().any(is_accurate) {
+        true => set("5").or_else(|_| set("2")),
+        false => set("2"),
+    }
 }

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use fullpipe_scenario::{EventRow, FlowRow, FlowSampleRow};
 
-use super::tcp_info::TcpInfo;
+use super::tcp_info::{EcnMode, TcpInfo};
 use crate::flows::Connection;
 
 /// Linux TCP_INFINITE_SSTHRESH.
@@ -29,6 +29,10 @@ pub(crate) struct FlowMeter {
     recoveries: u64,
     timeouts: u64,
     seen_rtos: u16,
+    /// What the sending and the receiving end negotiated, as far as they were seen connected.
+    ecn_modes: [Option<EcnMode>; 2],
+    /// Marked packets that the receiving end has counted.
+    received_ce: u32,
 }
 
 impl FlowMeter {
@@ -42,6 +46,8 @@ impl FlowMeter {
             recoveries: 0,
             timeouts: 0,
             seen_rtos: 0,
+            ecn_modes: [None; 2],
+            received_ce: 0,
         }
     }
 
@@ -53,8 +59,10 @@ impl FlowMeter {
         put: impl FnMut(EventRow),
     ) -> io::Result<()> {
         if let Some(receiver) = connection.receiver() {
-            let received = TcpInfo::of(receiver)?.bytes_received;
-            self.received_bytes = received.min(connection.written_bytes);
+            let info = TcpInfo::of(receiver)?;
+            self.received_bytes = info.bytes_received.min(connection.written_bytes);
+            self.received_ce = self.received_ce.max(info.received_ce);
+            self.ecn_modes[1] = info.ecn_mode().or(self.ecn_modes[1]);
         }
         match connection.sender() {
             Some(sender) => self.look_at(sender, t_us, put),
@@ -72,6 +80,7 @@ impl FlowMeter {
         let before = self.sender;
         self.sender = TcpInfo::of(sender)?;
         let now = &self.sender;
+        self.ecn_modes[0] = now.ecn_mode().or(self.ecn_modes[0]);
         let repeated =
             u64::from(now.total_retrans) + u64::from(now.lost.saturating_sub(now.retrans));
         self.lost_packets = self.lost_packets.max(repeated);
@@ -109,6 +118,16 @@ impl FlowMeter {
     /// What a cc row needs besides the algorithm's own variables.
     pub(crate) fn sender(&self) -> &TcpInfo {
         &self.sender
+    }
+
+    /// What the sending and the receiving end negotiated; `None`: was not seen connected.
+    pub(crate) fn ecn_modes(&self) -> [Option<EcnMode>; 2] {
+        self.ecn_modes
+    }
+
+    /// Packets that reached the receiving end marked; where that is another host, 0.
+    pub(crate) fn received_ce(&self) -> u32 {
+        self.received_ce
     }
 
     /// Retransmission timeouts up to the last look.

@@ -13,4 +13,4 @@ pub(crate) use flow::FlowMeter;
 pub(crate) use host::{HostMeter, HOST_INTERVAL_NS};
 pub(crate) use kernel_info::kernel_row;
 pub(crate) use queue::{counters, QueueMeter};
-pub(crate) use tcp_info::{option, TcpInfo};
+pub(crate) use tcp_info::{option, EcnMode, TcpInfo};

@@ -67,7 +67,39 @@ pub(crate) struct TcpInfo {
     pub(crate) total_rto: u16,
     pub(crate) total_rto_recoveries: u16,
     pub(crate) total_rto_time: u32,
+    pub(crate) received_ce: u32,
+    /// Bytes that the peer says came as ECT(1), ECT(0) and CE.
+    pub(crate) delivered_ecn_bytes: [u32; 3],
+    pub(crate) received_ecn_bytes: [u32; 3],
+    /// Bit fields: tcpi_ecn_mode, tcpi_accecn_opt_seen, tcpi_accecn_fail_mode. Linux 6.18, which
+    /// negotiates no accurate ECN, has two others here.
+    pub(crate) ecn: u32,
 }
+
+/// What the ends of a connection agreed upon (tcpi_ecn_mode).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EcnMode {
+    None,
+    Classic,
+    Accurate,
+    /// Accurate, but what comes of the ACE field or goes into it is not usable, so that no packet is
+    /// sent as ECT (TCP_ACCECN_ACE_FAIL_SEND, TCP_ACCECN_ACE_FAIL_RECV).
+    Mangled,
+}
+
+impl EcnMode {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::None => "no ECN",
+            Self::Classic => "RFC 3168's ECN",
+            Self::Accurate => "accurate ECN",
+            Self::Mangled => "accurate ECN whose counter does not come through",
+        }
+    }
+}
+
+/// TCP_ESTABLISHED of include/net/tcp_states.h.
+const ESTABLISHED: u8 = 1;
 
 impl TcpInfo {
     pub(crate) fn of(socket: &OwnedFd) -> io::Result<Self> {
@@ -78,6 +110,19 @@ impl TcpInfo {
         };
         option(socket, libc::TCP_INFO, raw)?;
         Ok(info)
+    }
+
+    /// What was negotiated, of a connection that stands. Only kernels that negotiate accurate ECN say
+    /// it.
+    pub(crate) fn ecn_mode(&self) -> Option<EcnMode> {
+        let (mode, failed) = (self.ecn & 3, self.ecn >> 4 & 3);
+        let mode = match (mode, failed) {
+            (2, 0) => EcnMode::Accurate,
+            (2, _) => EcnMode::Mangled,
+            (1, _) => EcnMode::Classic,
+            _ => EcnMode::None,
+        };
+        (self.state == ESTABLISHED).then_some(mode)
     }
 
     /// Packets in the network: tcp_packets_in_flight().

@@ -13,7 +13,7 @@ from fullpipe.cache import user_cache
 from fullpipe.cc_sets import state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult, refuse_ecn
+from fullpipe.engines.base import Progress, RunResult, refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
@@ -77,6 +77,7 @@ class VmEngine:
             stock = web.programs()
         trace = options.get("cc_trace")
         kernel = kernels.find(options.get("kernel"), options.get("modules"))
+        refuse_accurate_ecn(plan, kernel.release)
         trace_mib = _trace_mib(plan) if trace else 0
         given = with_arrivals(with_steps(plan))
         request = {
