@@ -127,7 +127,8 @@ class Recording:
         Raises RecordingError where it is not one, is of a later format, or lacks a table."""
         path = Path(path)
         if not path.is_dir():
-            raise RecordingError(f"{path}: no such folder; a recording is a folder")
+            what = "is a file" if path.exists() else "no such folder"
+            raise RecordingError(f"{path}: {what}; a recording is a folder")
         try:
             metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -757,27 +757,29 @@ def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario
     return make_scenario(load_document(path), str(path), changes)
 
 
-def load_document(path: FilePath | str) -> dict[str, Any]:
-    """The TOML file as a dictionary, not validated yet.
+def load_document(
+    path: FilePath | str, what: str = "scenario", needs: str = "duration, [path] and [[flow]]"
+) -> dict[str, Any]:
+    """The TOML file as a dictionary, not validated yet; `what` it is and `needs` stand in errors.
 
     Raises UserError where it cannot be read, is empty, too large or no TOML."""
     path = FilePath(path)
     try:
         if path.is_dir():
-            raise UserError(f"{path}: is a folder; a scenario is a TOML file")
+            raise UserError(f"{path}: is a folder; a {what} is a TOML file")
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
-            raise UserError(f"{path}: larger than 1 MiB; that is no scenario")
+            raise UserError(f"{path}: larger than 1 MiB; that is no {what}")
         document: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path}: not a text file; a scenario is TOML in UTF-8") from None
+        raise UserError(f"{path}: not a text file; a {what} is TOML in UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: not TOML: {error}") from None
     if not document:
-        raise UserError(f"{path}: empty; a scenario needs duration, [path] and [[flow]]")
+        raise UserError(f"{path}: empty; a {what} needs {needs}")
     find_files(document, path.parent)
     return document
 

@@ -229,6 +229,34 @@ def test_what_is_no_scenario_file_is_refused(
     assert len(message.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "content", "said"),
+    [
+        (["sweep", "run"], "", "empty; a sweep needs [scenario] and [axis]"),
+        (["sweep", "run"], None, "is a folder; a sweep is a TOML file"),
+        (["report"], "a page\n", "is a file; a recording is a folder"),
+        (["replay"], None, "cannot be read: Is a directory"),
+        (["test", "rrul", "--path"], f"foo = 1\n{GOOD}", "foo: unknown key"),
+    ],
+)
+def test_what_is_said_of_a_file_is_what_it_should_have_been(
+    words: list[str],
+    content: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "thing"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content, encoding="utf-8")
+    assert run([*words, str(path)], monkeypatch) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"{path}: {said}" in message and "Errno" not in message
+
+
 def test_an_unknown_engine_and_an_unknown_option_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

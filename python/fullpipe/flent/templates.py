@@ -15,6 +15,7 @@ from typing import Any
 from fullpipe.errors import UserError
 from fullpipe.files import shipped
 from fullpipe.flent.shapes import End, Shape
+from fullpipe.scenario import Scenario
 from fullpipe.units import parse_time
 
 #: Flent starts streams this long after its probes, and ends them as long before (DELAY).
@@ -81,6 +82,9 @@ def scenario_of(
     Raises UserError where `path` has no network or a length or number is impossible."""
     if "path" not in path and "link" not in path:
         raise UserError(f"{source}: has no [path] and no [[link]]; a test needs a network")
+    for key in path:
+        if key not in Scenario.keys_of():
+            raise UserError(f"{source}: {key}: unknown key; no scenario has it")
     lasts_ns = _length_ns(length)
     delay_ns = round(test.delay_s * 1e9)
     document: dict[str, Any] = {

@@ -79,7 +79,9 @@ def replay(path: Path) -> Replay:
             if outside.is_outside(name):
                 outside.load(name)
         found = _native.cc.replay(str(path))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
         raise UserError(f"{path}: {error}") from None
     return Replay(tuple(_replayed(item) for item in found["algorithms"]), found["is_cut_off"])
 

@@ -128,7 +128,8 @@ def load_sweep(path: Path | str, changes: list[str] | None = None) -> Sweep:
 
     Raises UserError naming file, key, value and what is allowed."""
     path = Path(path)
-    return read_sweep(apply_changes(load_document(path), changes or []), str(path), path.parent)
+    document = load_document(path, "sweep", "[scenario] and [axis]")
+    return read_sweep(apply_changes(document, changes or []), str(path), path.parent)
 
 
 def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) -> Sweep:
