@@ -1,7 +1,7 @@
 """Prague and CUBIC beside one another over DualPI2: the simulator against the kernel's module.
 
-Kernels send ECT(0) for Prague too and repeat marks as RFC 8257 says, and over DualPI2 in `vm` what
-is ECT goes to the L queue (docs/l4s.md); so CUBIC goes without ECN here, in both engines, and is
+Kernels send ECT(0) for Prague too, and over DualPI2 in `vm` what is ECT goes to the L queue
+(docs/l4s.md); so CUBIC goes without ECN here, in both engines, and is
 dropped with the probability with which it would be marked. Exit status 1 where a target is missed:
 mean windows within 20 %, the 99th percentile of the L queue below 2 ms (of Prague's smoothed RTT
 above its base, as both engines have it).

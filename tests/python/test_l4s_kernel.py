@@ -69,6 +69,10 @@ def test_over_the_kernels_dualpi2_prague_is_marked_and_does_not_wait_for_cubic()
     prague, cubic = run.tables["flows"].to_pylist()
     assert prague["packets_lost"] == 0 and prague["packets_delivered_ce"] > 20
     assert cubic["packets_lost"] > 0 and cubic["packets_delivered_ce"] == 0
+    # Its receiver counts marks (RFC 9768), all that the queue made but for those under way.
+    name, received = run.metadata["facts"]["accurate_ecn"].split()
+    marked = max(run.tables["queue_samples"].column("marked_packets").to_pylist())
+    assert name == prague["flow"] and marked - 20 < prague["packets_delivered_ce"] <= int(received)
     samples = run.tables["flow_samples"].to_pydict()
     rtt_us, late = np.array(samples["srtt_us"]), np.array(samples["t_us"]) > 2_000_000
     l_us, c_us = (rtt_us[late & (np.array(samples["flow_id"]) == n)] - 20_000 for n in (0, 1))

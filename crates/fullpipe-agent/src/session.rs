@@ -705,27 +705,31 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Which flows that asked for accurate ECN have it; those that do not are a problem.
+    /// Which flows that asked for accurate ECN have it; those that do not are a problem. Where ECT(1)
+    /// was asked for, kernels that have no accurate ECN do without.
     fn put_negotiated(&mut self, sink: &mut dyn Sink) {
         let mut lines = Vec::new();
         for (index, flow) in self.plan.flows.iter().enumerate() {
-            if flow.ecn && flow.ecn_kind == EcnKind::Accecn && self.measures(index) {
-                let meter = &self.flows[index].meter;
-                let (modes, marks) = (meter.ecn_modes(), meter.received_ce());
-                let has_it = |mode: &EcnMode| *mode == EcnMode::Accurate;
-                if modes.iter().flatten().all(has_it) {
-                    lines.push(format!("{} {marks}", flow.name));
-                } else {
-                    let [sender, receiver] =
-                        modes.map(|mode| mode.map_or("unknown", EcnMode::words));
-                    self.add_flow_problem(
-                        index,
-                        &format!(
-                            "accurate ECN was asked for, and its ends have: sender {sender}, \
-                             receiver {receiver}"
-                        ),
-                    );
-                }
+            let is_asked = flow.ecn && flow.ecn_kind != EcnKind::Classic && self.measures(index);
+            let meter = &self.flows[index].meter;
+            let (modes, marks) = (meter.ecn_modes(), meter.received_ce());
+            let known: Vec<EcnMode> = modes.into_iter().flatten().collect();
+            // One that was never seen connected says nothing.
+            if !is_asked || known.is_empty() {
+                continue;
+            }
+            let may_do_without = flow.ecn_kind == EcnKind::L4s;
+            if known.iter().all(|mode| *mode == EcnMode::Accurate) {
+                lines.push(format!("{} {marks}", flow.name));
+            } else if !(may_do_without && known.iter().all(|mode| *mode == EcnMode::None)) {
+                let [sender, receiver] = modes.map(|mode| mode.map_or("unknown", EcnMode::words));
+                self.add_flow_problem(
+                    index,
+                    &format!(
+                        "accurate ECN was asked for, and its ends have: sender {sender}, receiver \
+                         {receiver}"
+                    ),
+                );
             }
         }
         if !lines.is_empty() {
