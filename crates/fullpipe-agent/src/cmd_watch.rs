@@ -87,9 +87,9 @@ fn look(user: &User, t_us: u64, watched: &mut HashMap<u64, Watched>, sink: &mut 
     let info = *one.meter.sender();
     sink.put(&Frame::Flow(one.meter.total_of(FlowRow {
         flow_id: one.flow_id,
-        flow: one.name.clone(),
-        cc: user.kernel_name.clone(),
-        direction: "up".to_owned(),
+        flow: one.name.clone().into(),
+        cc: user.kernel_name.clone().into(),
+        direction: "up".into(),
         start_us: one.first_us,
         bytes_delivered: volume,
         bytes_acked: volume,

@@ -784,11 +784,11 @@ fn start_processes(count: u32) {
     }
 }
 
-fn put_event(sink: &mut dyn Sink, t_us: u64, flow: usize, event: &str, value: u64) {
+fn put_event(sink: &mut dyn Sink, t_us: u64, flow: usize, event: &'static str, value: u64) {
     sink.put(&Frame::Event(EventRow {
         t_us,
         flow_id: Some(flow as u64),
-        event: event.to_owned(),
+        event: event.into(),
         value,
     }));
 }
@@ -802,9 +802,9 @@ fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
     };
     FlowRow {
         flow_id: index as u64,
-        flow: flow.name.clone(),
-        cc: flow.cc.name.clone(),
-        direction: direction.to_owned(),
+        flow: flow.name.clone().into(),
+        cc: flow.cc.name.clone().into(),
+        direction: direction.into(),
         start_us: flow.start_ns / 1000,
         completion_us,
         base_rtt_us: plan.base_rtt_ns(flow) / 1000,

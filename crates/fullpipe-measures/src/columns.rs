@@ -1,6 +1,6 @@
 //! Rows of many runs, as columns: tables `runs`, `flows`, `path`.
 
-use fullpipe_scenario::{Column, Table};
+use fullpipe_scenario::{Column, Table, Text};
 
 use crate::numbers::{mean, quantiles, ratio};
 use crate::samples::{FlowSamples, Flows, PingSamples, QueueSamples, Samples};
@@ -81,9 +81,9 @@ pub struct Measures {
 
 #[derive(Debug, Default)]
 struct Names {
-    flow: Vec<String>,
-    cc: Vec<String>,
-    direction: Vec<String>,
+    flow: Vec<Text>,
+    cc: Vec<Text>,
+    direction: Vec<Text>,
 }
 
 /// Samples of one flow; its memory is used again for each run, as is `Measures::some`.

@@ -1,16 +1,16 @@
 //! What of a recording's tables metrics read, as columns; NaN for null.
 
-use fullpipe_scenario::Tables;
+use fullpipe_scenario::{Tables, Text};
 
 /// The table `flows`.
 #[derive(Clone, Debug, Default)]
 pub struct Flows {
     /// Names in the plan.
-    pub flow: Vec<String>,
+    pub flow: Vec<Text>,
     /// The names the user gave the congestion controls.
-    pub cc: Vec<String>,
+    pub cc: Vec<Text>,
     /// `up` or `down`.
-    pub direction: Vec<String>,
+    pub direction: Vec<Text>,
     /// When they were told to connect.
     pub start_us: Vec<f64>,
     /// When their last bytes were acknowledged; NaN: did not finish.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fullpipe_measures::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
-use fullpipe_scenario::{Column as Measured, Table};
+use fullpipe_scenario::{Column as Measured, Table, Text};
 use fullpipe_store::{Column, Columns};
 use nix::time::{clock_gettime, ClockId};
 use pyo3::buffer::{PyBuffer, ReadOnlyCell};
@@ -184,7 +184,9 @@ fn measured(table: Table) -> impl Iterator<Item = (&'static str, Column)> {
         let column = match column {
             Measured::U64(values) => Column::U64(values),
             Measured::F64(values) => Column::F64(values),
-            Measured::Text(values) => Column::Text(values.into_iter().map(Some).collect()),
+            Measured::Text(values) => {
+                Column::Text(values.into_iter().map(|text| Some(text.into())).collect())
+            }
             Measured::OptU64(_) => unreachable!("measures have none of these"),
         };
         (name, column)
@@ -294,8 +296,9 @@ impl<'py> Recorded<'py> {
         self.checked(column, found, rows)
     }
 
-    fn texts(&self, column: &str, rows: Option<usize>) -> PyResult<Vec<String>> {
-        let found = self.table.get_item(column)?.extract()?;
+    fn texts(&self, column: &str, rows: Option<usize>) -> PyResult<Vec<Text>> {
+        let found: Vec<String> = self.table.get_item(column)?.extract()?;
+        let found = found.into_iter().map(Text::from).collect();
         self.checked(column, found, rows)
     }
 

@@ -13,7 +13,7 @@ impl CcRow {
         Self {
             t_us,
             flow_id,
-            phase: Phase::from_raw(info.phase).name().to_owned(),
+            phase: Phase::from_raw(info.phase).name().into(),
             bw_bps: rate(info.bw_bytes_per_s),
             max_bw_bps: rate(info.max_bw_bytes_per_s),
             bw_shortterm_bps: rate(info.bw_shortterm_bytes_per_s),

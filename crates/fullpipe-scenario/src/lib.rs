@@ -26,7 +26,7 @@ pub use plan::{
 };
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
-    PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, TrafficRow, TrafficSampleRow,
+    PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,
 };
 pub use traces::TraceFile;
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Jitter, Loss, Qdisc};
-use crate::{Damage, TraceFile, Wifi};
+use crate::{Damage, Text, TraceFile, Wifi};
 
 /// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
 const PATH: &str = "path";
@@ -31,10 +31,10 @@ impl Link {
     }
 
     /// Names of its two queues in recordings.
-    pub fn queue_names(&self) -> [String; 2] {
+    pub fn queue_names(&self) -> [Text; 2] {
         ["forward", "reverse"].map(|way| match self.name.as_str() {
-            PATH => way.to_owned(),
-            name => format!("{name}.{way}"),
+            PATH => way.into(),
+            name => format!("{name}.{way}").into(),
         })
     }
 

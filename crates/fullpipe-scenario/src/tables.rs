@@ -1,7 +1,12 @@
 //! The tables of a recording, as columns. Engines push rows; Python receives columns and writes
 //! Parquet. A unit stands in every column's name.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
+
+/// A name in a row: most rows have one that is known before the run, and take no memory for it.
+pub type Text = Cow<'static, str>;
 
 /// Values of one column.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -14,7 +19,7 @@ pub enum Column {
     /// Real numbers.
     F64(Vec<f64>),
     /// Text.
-    Text(Vec<String>),
+    Text(Vec<Text>),
 }
 
 /// One table: named columns of equal length.
@@ -53,7 +58,7 @@ macro_rules! row {
     (@type U64) => { u64 };
     (@type OptU64) => { Option<u64> };
     (@type F64) => { f64 };
-    (@type Text) => { String };
+    (@type Text) => { Text };
 }
 
 row! {

@@ -56,7 +56,7 @@ impl Simulation<'_> {
         let row = self.tables.ping_samples.len() as u32;
         self.tables.ping_samples.push(PingRow {
             t_us: self.now_ns / 1000,
-            probe: plan.name.clone(),
+            probe: plan.name.clone().into(),
             seq: self.probe_counts[probe],
             rtt_us: None,
         });
@@ -69,7 +69,7 @@ impl Simulation<'_> {
     }
 
     /// Something of one of the plan's own flows is noted.
-    pub(crate) fn note(&mut self, flow: usize, event: &str, value: u64) {
+    pub(crate) fn note(&mut self, flow: usize, event: &'static str, value: u64) {
         if flow < self.plan.flows.len() {
             let row = recorder::event_row(self.now_ns, flow, event, value);
             self.tables.events.push(row);

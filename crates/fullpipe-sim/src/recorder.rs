@@ -1,7 +1,7 @@
 //! Rows of a recording from the state of the simulation.
 
 use fullpipe_net::{AnyLink, Link, Way};
-use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow};
+use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow, Text};
 use fullpipe_tcp::{Receiver, Sender};
 
 use crate::ends::Egress;
@@ -40,7 +40,7 @@ pub(crate) fn flow_sample(
 /// The rows of one link's two ways; `egress` is what the hosts themselves lost and marked.
 pub(crate) fn queue_samples<'a>(
     t_us: u64,
-    names: &'a [String; 2],
+    names: &'a [Text; 2],
     link: &'a AnyLink<Travelling>,
     egress: Option<&'a Egress>,
 ) -> impl Iterator<Item = QueueRow> + 'a {
@@ -74,14 +74,14 @@ pub(crate) fn flow_row(
     let (delivered, delivered_ce) = sender.delivered();
     FlowRow {
         flow_id,
-        flow: flow.name.clone(),
-        cc: flow.cc.name.clone(),
+        flow: flow.name.clone().into(),
+        cc: flow.cc.name.clone().into(),
         direction: if flow.direction == Direction::Up {
             "up"
         } else {
             "down"
         }
-        .to_owned(),
+        .into(),
         start_us: flow.start_ns / 1000,
         completion_us,
         bytes_delivered: receiver.delivered_bytes(),
@@ -99,11 +99,11 @@ pub(crate) fn flow_row(
     }
 }
 
-pub(crate) fn event_row(now_ns: u64, flow: usize, event: &str, value: u64) -> EventRow {
+pub(crate) fn event_row(now_ns: u64, flow: usize, event: &'static str, value: u64) -> EventRow {
     EventRow {
         t_us: now_ns / 1000,
         flow_id: Some(flow as u64),
-        event: event.to_owned(),
+        event: event.into(),
         value,
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{CcRow, Plan, Tables, TrafficRow};
+use fullpipe_scenario::{CcRow, Plan, Tables, Text, TrafficRow};
 use fullpipe_tcp::Run;
 
 use crate::applications::Applications;
@@ -128,7 +128,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) crowd: Crowd,
     pub(crate) rows: Option<&'a mut (dyn FnMut(Vec<TrafficRow>) + Send)>,
     /// Names of each link's queues.
-    queue_names: Vec<[String; 2]>,
+    queue_names: Vec<[Text; 2]>,
 }
 
 impl<'a> Simulation<'a> {

@@ -401,7 +401,7 @@ impl PageLoader {
     fn page_row(&self, done_us: Option<u64>) -> PageRow {
         PageRow {
             page_id: self.page_id,
-            page: self.page.name.clone(),
+            page: self.page.name.clone().into(),
             load: u64::from(self.load),
             start_us: self.load_start_ns / 1000,
             done_us,

@@ -158,7 +158,7 @@ impl ProbeFlow {
             self.pending.pop_front();
             put(PingRow {
                 t_us: (sent_ns - start_ns) / 1000,
-                probe: self.name.clone(),
+                probe: self.name.clone().into(),
                 seq,
                 rtt_us: answered_ns.map(|at_ns| (at_ns - sent_ns) / 1000),
             });

@@ -142,7 +142,7 @@ impl WebFlow {
             next_ns: Some(page.start_ns),
             row: PageRow {
                 page_id: u64::from(index),
-                page: page.name.clone(),
+                page: page.name.clone().into(),
                 load: 0,
                 start_us: 0,
                 done_us: None,

@@ -19,7 +19,8 @@ use std::net::Ipv4Addr;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_scenario::{
-    AckPolicy, Direction, EcnKind, Flow, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc, Wire,
+    AckPolicy, Direction, EcnKind, Flow, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc,
+    Text, Wire,
 };
 
 use super::groups::{Groups, ReceiverSide, SenderSide};
@@ -57,7 +58,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WayQueue {
     /// Of the queue, in recordings.
-    pub(crate) name: String,
+    pub(crate) name: Text,
     /// `None`: that way has no bottleneck.
     pub(crate) queue: Option<Place>,
     /// Where random loss happens; netem also counts what is dropped below it.

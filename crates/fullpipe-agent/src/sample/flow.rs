@@ -85,11 +85,11 @@ impl FlowMeter {
             u64::from(now.total_retrans) + u64::from(now.lost.saturating_sub(now.retrans));
         self.lost_packets = self.lost_packets.max(repeated);
         let cwnd = u64::from(now.snd_cwnd);
-        let mut event = |name: &str| {
+        let mut event = |name: &'static str| {
             put(EventRow {
                 t_us,
                 flow_id: Some(self.flow_id),
-                event: name.to_owned(),
+                event: name.into(),
                 value: cwnd,
             });
         };

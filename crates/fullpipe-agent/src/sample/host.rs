@@ -93,7 +93,7 @@ impl HostMeter {
             let since = |of: fn(&Times) -> u64| of(&now).saturating_sub(of(&before)) / 1000;
             put(Frame::Cpu(CpuRow {
                 t_us,
-                machine: self.machine.to_owned(),
+                machine: self.machine.into(),
                 cpu: now.cpu,
                 user_us: since(|times| times.user_ns),
                 system_us: since(|times| times.system_ns),
@@ -111,8 +111,8 @@ impl HostMeter {
                     std::array::from_fn(|index| now[index].saturating_sub(before[index]));
                 put(Frame::Nic(NicRow {
                     t_us,
-                    host: ports.host.clone(),
-                    nic,
+                    host: ports.host.clone().into(),
+                    nic: nic.into(),
                     received_bytes,
                     received_packets,
                     sent_bytes,
@@ -124,7 +124,7 @@ impl HostMeter {
         if let Some([sockets, orphans, pages]) = told.and_then(|text| sockets(&text.ok()?)) {
             put(Frame::TcpMemory(TcpMemoryRow {
                 t_us,
-                machine: self.machine.to_owned(),
+                machine: self.machine.into(),
                 memory_bytes: pages * self.page_bytes,
                 sockets,
                 orphans,

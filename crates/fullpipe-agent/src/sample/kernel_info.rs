@@ -32,7 +32,7 @@ pub(crate) fn kernel_row(socket: &OwnedFd, info: &TcpInfo, t_us: u64, flow_id: u
             "avoidance"
         };
         return CcRow {
-            phase: phase.to_owned(),
+            phase: phase.into(),
             ..row
         };
     }
@@ -50,7 +50,7 @@ pub(crate) fn kernel_row(socket: &OwnedFd, info: &TcpInfo, t_us: u64, flow_id: u
     };
     if words < BBR3_WORDS {
         return CcRow {
-            phase: bbr1_phase(word(3), word(4), info.snd_cwnd).to_owned(),
+            phase: bbr1_phase(word(3), word(4), info.snd_cwnd).into(),
             ..row
         };
     }
@@ -59,7 +59,7 @@ pub(crate) fn kernel_row(socket: &OwnedFd, info: &TcpInfo, t_us: u64, flow_id: u
         (packets != u32::MAX).then_some(u64::from(packets))
     };
     CcRow {
-        phase: bbr3_phase(raw[37]).to_owned(),
+        phase: bbr3_phase(raw[37]).into(),
         max_bw_bps: rate(5),
         bw_shortterm_bps: rate(7),
         inflight_shortterm_packets: bound(10),
