@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,33 @@ def costing(entry: Entry, *costs_s: float) -> list[Question]:
         Question(entry, f"c{place}", "contradicted", (place,), 3, cost_s)
         for place, cost_s in enumerate(costs_s)
     ]
+
+
+class BusyMachine(SomeRuns):
+    """Of which all runs carried half a Mbit/s, and may have had problems."""
+
+    problems: tuple[str, ...] = ()
+
+    def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+        """The made run."""
+        run = super().read(key, expressions)
+        if run is None or key.startswith("sim"):
+            return run
+        return replace(run, metrics=dict.fromkeys(run.metrics, 0.5), problems=list(self.problems))
+
+
+def test_a_kernel_that_could_not_keep_up_overrules_nothing_and_is_not_asked_again(
+    tmp_path: Path,
+) -> None:
+    entry, store = entry_with(tmp_path, CHECKS[0]), BusyMachine(tmp_path)
+    for cell in range(4):
+        store.run(entry, cell, KERNEL_RUNS)
+    (verdict,) = judge(entry, store).verdicts
+    assert (verdict.status, verdict.grade) == ("reproduced", "kernel")
+    store.problems = ("the virtual processor was 100 % busy in one second",)
+    (verdict,) = judge(entry, store).verdicts
+    assert (verdict.status, verdict.grade) == ("contradicted", "simulator")
+    assert questions([entry], store) == []
 
 
 def test_a_budget_is_kept_by_the_pace_at_which_runs_go(

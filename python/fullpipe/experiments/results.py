@@ -179,11 +179,13 @@ def collect(
 
 
 def on_kernel(results: Results, store: Store, repetitions: int | None) -> Results:
-    """The same cells as the virtual machine ran them, as far as it did."""
+    """The same cells as the virtual machine ran them, as far as it did and kept up: a run that
+    is not healthy shows what its processor could do, not what the kernel does."""
     entry, size = results.entry, results.size
-    runs = [
+    found = (
         _stored(entry, store, "vm", size, cell, repetitions, least=0) for cell in entry.cells(size)
-    ]
+    )
+    runs = [[run for run in cell if not run.problems] for cell in found]
     return Results(
         entry, "vm", size, results.points, runs, results.expressions, results.beside
     )  # fmt: skip
