@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ class Trace:
         """`bbr3-linux` or `bbr2`: whose kernel it was."""
         return str(self.document["flow"][0]["cc"])
 
-    @property
+    @cached_property
     def carried(self) -> Carried | None:
         """What the traced router itself carried while packets waited, by its own counter; `None`
         where they did in fewer than 30 intervals."""
@@ -99,7 +100,7 @@ class Trace:
             8 * sent_bytes / seconds / self.rate_bps, STAMP_S * math.sqrt(rows / 6) / seconds
         )
 
-    @property
+    @cached_property
     def rate_bps(self) -> float:
         """Of the path."""
         return float(resolve(make_scenario(self.document))["path"]["rate_bps"])
@@ -109,7 +110,7 @@ class Trace:
         """Of the path."""
         return float(parse_time(self.document["path"]["rtt"])) * self.rate_bps / 8e9
 
-    @property
+    @cached_property
     def looked_every_s(self) -> float:
         """From one look at its queue to the next, in the mean."""
         times = [float(row["t_s"]) for row in self.queue_rows]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # help waits for none of these
     from fullpipe.experiments.confirming import Question
     from fullpipe.experiments.entry import Size
     from fullpipe.experiments.results import Results
-    from fullpipe.experiments.runner import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")
 
@@ -186,12 +185,12 @@ def run(
             entries, kept, size, engine or (), repeat, keep_recordings, jobs, update, where
         )
         if not (outcome.interrupted or once or where or repeat or engine):
-            _add(outcome, settle(entries, kept, size, observed or (), jobs, update,
+            outcome.add(settle(entries, kept, size, observed or (), jobs, update,
                                  keep_recordings))  # fmt: skip
         if confirm_ and not outcome.interrupted:
             asked_of_kernel = questions(entries, kept, size, observed or (), packets * 1e6)
             confirmed = confirm(asked_of_kernel, kept, size, jobs, update, budget_s)
-            _add(outcome, confirmed.outcome)
+            outcome.add(confirmed.outcome)
     judged = []
     for entry in entries:
         for one in asked[entry.id]:
@@ -344,12 +343,6 @@ def _tables(found: list[Results], table: bool, csv: Path | None, parquet: Path |
             console.print(shown)
         else:
             console.print("nothing was run")
-
-
-def _add(outcome: Outcome, more: Outcome) -> None:
-    outcome.ran += more.ran
-    outcome.interrupted |= more.interrupted
-    outcome.failures |= more.failures
 
 
 def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:

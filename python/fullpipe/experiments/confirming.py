@@ -112,9 +112,7 @@ def confirm(
             break
         report = _Whole(on_progress, fitting, batch, done_s, done_runs, begin, clock)
         done = _ask(batch, store, size, jobs, report)
-        found.outcome.ran += done.ran
-        found.outcome.interrupted = done.interrupted
-        found.outcome.failures |= done.failures
+        found.outcome.add(done)
         done_s += sum(one.cost_s for one in batch)
         done_runs += sum(one.runs for one in batch)
         if not done.interrupted:

@@ -74,6 +74,12 @@ class Outcome:
     #: Entry and engine -> the first reason.
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
 
+    def add(self, more: Outcome) -> None:
+        """What became of runs that were asked for besides; what they reused is of this request."""
+        self.ran += more.ran
+        self.interrupted |= more.interrupted
+        self.failures |= more.failures
+
 
 def run_entries(
     entries: Sequence[Entry],

@@ -35,7 +35,7 @@ def settle(
         done = run_entries(
             left, store, size, ["sim"], None, keep_recordings, jobs, on_progress, "", wanted
         )
-        _add(total, done)
+        total.add(done)
         if done.interrupted or not done.ran:
             break
     return total
@@ -50,9 +50,3 @@ def _more(found: EntryVerdicts) -> dict[int, int]:
         for cell in sorted(cells)
         if 0 < len(results.runs[cell]) < most
     }
-
-
-def _add(total: Outcome, done: Outcome) -> None:
-    total.ran += done.ran
-    total.interrupted |= done.interrupted
-    total.failures |= done.failures
