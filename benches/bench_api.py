@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import fullpipe
+from fullpipe.congestion.external import classes
 from fullpipe.engines.sim import SimEngine
-from fullpipe.outside import classes
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 ACKS_PER_S = 200_000
 STEPS_PER_S = {"ack": 30_000.0, "rtt": 100_000 / 60}

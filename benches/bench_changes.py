@@ -30,8 +30,8 @@ from runs import FOLDER, recordings
 from fullpipe import _native
 from fullpipe.metrics import View
 from fullpipe.metrics.flows import delivered_bytes
-from fullpipe.recording import Recording
-from fullpipe.trace_generators import Shape, generate
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.link_trace_generators import Shape, generate
 
 #: Targets: relative difference of goodput and of the delay, difference of shares, relative
 #: difference of the long flow's share from the law's.

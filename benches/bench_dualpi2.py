@@ -20,7 +20,7 @@ import numpy as np
 from runs import recordings
 
 from fullpipe.metrics import View
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 
 PATHS = (("40mbit", "20ms"), ("40mbit", "10ms"), ("100mbit", "20ms"))
 SECONDS, WARMUP_S = 45, 15

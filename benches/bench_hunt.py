@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fullpipe import units
+from fullpipe.base import units
 from fullpipe.hunt.hunting import PACKETS_A_SECOND, Finding, Hunt
 from fullpipe.hunt.space import Worst, said
 

@@ -38,9 +38,9 @@ from fullpipe import _native
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.vm import VmEngine, shared
 from fullpipe.metrics import View, summarise
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import make_scenario
 
 OBSERVED = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
 TWINS = (("cubic", "kernel:cubic"), ("reno", "kernel:reno"), ("bbr1", "kernel:bbr"))

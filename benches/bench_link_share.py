@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 DEFAULT = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
 #: Kernels of the experiment: mainline's BBRv1, the v2 kernel, Google's v3 kernel.

@@ -27,7 +27,7 @@ from runs import recordings
 
 from fullpipe.metrics import View
 from fullpipe.metrics.flows import delivered_bytes
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 
 WARMUP_S = 3
 #: Targets: difference of shares, relative difference of the delay or ms, of drops and marks.

@@ -26,8 +26,8 @@ from typing import Any
 from memory import peak_kib
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 TWO = [{"cc": "bbr3"}, {"cc": "cubic"}]
 KIB_PER_GIB = 1 << 20

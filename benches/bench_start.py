@@ -22,8 +22,8 @@ from pathlib import Path
 from installed import compile_modules
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import load_document, make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import load_document, make_scenario
 
 PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 TRIES = 5

@@ -33,9 +33,9 @@ from runs import recordings
 from trace_figures import draw_pair
 from traces import FOLDERS, Trace, load
 
+from fullpipe.base.units import parse_time
 from fullpipe.metrics import View, phase_shares, queue_bytes
-from fullpipe.recording import Recording
-from fullpipe.units import parse_time
+from fullpipe.recording.recording import Recording
 
 #: (engine, whose kernel) -> most that each figure may differ: shares absolute, goodput and cwnd
 #: relative, queueing delay in RTTmin, phases as shares of time. The VM's are given for BBRv3 only.

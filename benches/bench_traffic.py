@@ -23,8 +23,8 @@ from memory import peak_kib
 from scipy import integrate
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 #: Jobs at each load: the errors of means grow as the load does.
 JOBS = {0.3: 2_000_000, 0.6: 5_000_000, 0.9: 40_000_000}

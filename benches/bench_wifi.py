@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
-from fullpipe.wifi import CATEGORIES, WifiOptions, resolve_wifi
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
+from fullpipe.scenario.wifi import CATEGORIES, WifiOptions, resolve_wifi
 
 NS_PER_S = 10**9
 #: BBRv1 with as little allowance for aggregated ACKs as ns-3's TcpBbr has (docs/wifi.md).

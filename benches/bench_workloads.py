@@ -24,8 +24,8 @@ from fullpipe.engines.vm import web
 from fullpipe.flent.templates import scenario_of, template
 from fullpipe.metrics import View, goodput_bps, traffic_flows
 from fullpipe.metrics.pages import page_loads
-from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import make_scenario
 
 ENGINES = ("sim", "vm")
 PARETO = {"sizes": "pareto", "pareto_shape": 1.2, "pareto_min": "4KB", "pareto_max": "1MB"}

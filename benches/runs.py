@@ -17,9 +17,9 @@ import tomli_w
 from fullpipe import _native
 from fullpipe.engines import assets
 from fullpipe.engines.runner import run_scenario
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import make_scenario
 
 FOLDER = Path("build/bench")
 

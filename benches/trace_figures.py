@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from fullpipe.report.figures import draw
 from fullpipe.report.plots import Plot
 from fullpipe.report.runs import read_run

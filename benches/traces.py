@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 import tomli_w
 
-from fullpipe.plan import resolve
-from fullpipe.recording import TABLES, Recording, empty_table, write_recording
-from fullpipe.scenario import make_scenario
-from fullpipe.units import parse_time
+from fullpipe.base.units import parse_time
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import TABLES, Recording, empty_table, write_recording
+from fullpipe.scenario.model import make_scenario
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared/data"
 FOLDERS = (DATA / "bbr3_reference", DATA / "bbr2_reference")
@@ -68,7 +68,7 @@ class Trace:
 
     key: str
     path: str
-    #: As `fullpipe.scenario` reads it; the seed is left to whoever runs it.
+    #: As `fullpipe.scenario.model` reads it; the seed is left to whoever runs it.
     document: dict[str, Any]
     flow_rows: dict[str, Rows]
     queue_rows: Rows

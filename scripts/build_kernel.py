@@ -25,10 +25,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.cli import ending
 from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.debian import Archive
-from fullpipe.errors import RunError, UserError
 
 #: Commands and the Debian packages that bring them.
 _PROGRAMS = {

@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--memory", type=int, default=3072, metavar="MIB")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
-    from fullpipe.errors import UserError
+    from fullpipe.base.errors import UserError
 
     try:
         with tempfile.TemporaryDirectory(prefix="fullpipe-machine-") as text:
@@ -77,11 +77,11 @@ def main() -> int:
 
 def outside(folder: Path, given: argparse.Namespace) -> int:
     """Boots the machine and waits for its end; its errand lies in `folder`."""
-    from fullpipe.cache import user_cache
+    from fullpipe.base.cache import user_cache
+    from fullpipe.base.errors import UserError
     from fullpipe.engines.child import die_with_parent, stop
     from fullpipe.engines.vm import image, vmlinux
     from fullpipe.engines.vm.kernels import find
-    from fullpipe.errors import UserError
 
     kernel = find(given.kernel, None)
     daemon = next((path for path in _VIRTIOFSD if Path(path).is_file()), None)

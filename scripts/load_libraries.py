@@ -16,7 +16,7 @@ import tomli_w
 import fullpipe
 from fullpipe.engines import run_scenario
 from fullpipe.report import write_figures, write_report
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 DOCUMENT = {
     "name": "first",

@@ -10,8 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from fullpipe.cache import user_cache
-from fullpipe.cc_sets import cc_set, cc_sets
+from fullpipe.base.cache import user_cache
+from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.draft import run_draft
 from fullpipe.scorecard.draft_items import draft_items

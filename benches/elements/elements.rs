@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use fullpipe_net::{DelayLine, Ecn, JitterSource, LossSource, Packet, Queue, Shaper};
-use fullpipe_scenario::{
+use fullpipe_plan::{
     Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Jitter, JitterShape, Loss, Qdisc,
 };
 

@@ -24,7 +24,7 @@ const CORE: &[&str] = &[
     "src",
     "../fullpipe-tcp/src",
     "../fullpipe-workload/src",
-    "../fullpipe-scenario/src",
+    "../fullpipe-plan/src",
     "../fullpipe-cc/src",
 ];
 /// Files of cc/ that decide no result: the list of algorithms, and what `cc check` calls them with.

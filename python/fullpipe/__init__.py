@@ -14,16 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fullpipe._native import __version__
-from fullpipe.deferred import deferred
+from fullpipe.base.deferred import deferred
 
 if TYPE_CHECKING:
     from fullpipe._native import Ack, Conn, Ctl, Event, Info
-    from fullpipe.api import load, predict, run, run_sweep
-    from fullpipe.controller import CaState, Constant, Controller, EventKind, Phase
-    from fullpipe.errors import RunError, UserError
-    from fullpipe.recording import Recording
-    from fullpipe.recordings import Drawing, Recordings
-    from fullpipe.swept import Swept
+    from fullpipe.api.calls import load, predict, run, run_sweep
+    from fullpipe.api.recordings import Drawing, Recordings
+    from fullpipe.api.stores import Swept
+    from fullpipe.base.errors import RunError, UserError
+    from fullpipe.congestion.controller import CaState, Constant, Controller, EventKind, Phase
+    from fullpipe.recording.recording import Recording
 
 __all__ = [
     "Ack",
@@ -52,12 +52,12 @@ __all__ = [
 # Loaded when asked for: help has no time for them.
 __getattr__ = deferred(__name__, {
     "_native": ["Ack", "Conn", "Ctl", "Event", "Info"],
-    "api": ["load", "predict", "run", "run_sweep"],
-    "controller": ["CaState", "Constant", "Controller", "EventKind", "Phase"],
-    "errors": ["RunError", "UserError"],
-    "recording": ["Recording"],
-    "recordings": ["Drawing", "Recordings"],
-    "swept": ["Swept"],
+    "api.calls": ["load", "predict", "run", "run_sweep"],
+    "api.recordings": ["Drawing", "Recordings"],
+    "api.stores": ["Swept"],
+    "base.errors": ["RunError", "UserError"],
+    "congestion.controller": ["CaState", "Constant", "Controller", "EventKind", "Phase"],
+    "recording.recording": ["Recording"],
 })  # fmt: skip
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import tomli_w
 
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines import run_scenario
-from fullpipe.errors import RunError, UserError
 from fullpipe.metrics import summarise
-from fullpipe.recording import Recording
-from fullpipe.scenario import Scenario, make_scenario
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import Scenario, make_scenario
 
 #: Queue (as tables call it) -> keys of [path].
 QUEUES: dict[str, dict[str, Any]] = {

@@ -20,14 +20,14 @@ import tomli_w
 from gymnasium import spaces
 
 from fullpipe import _native
+from fullpipe.api.recordings import Recordings
+from fullpipe.base.errors import UserError
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.runner import AGENT, record_result
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve, rtt_offset_ns
-from fullpipe.recordings import Recordings
-from fullpipe.scenario import Scenario, load_document, make_scenario
+from fullpipe.plan.resolve import resolve, rtt_offset_ns
+from fullpipe.scenario.model import Scenario, load_document, make_scenario
 
 Floats = npt.NDArray[np.float32]
 Document = Mapping[str, Any]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fullpipe import cli
-from fullpipe.experiments import Entry, Store, load_entry
-from fullpipe.experiments.catalogue import default_folder
-from fullpipe.experiments.store import StoredRun
+from fullpipe.papers import Entry, Store, load_entry
+from fullpipe.papers.catalogue import default_folder
+from fullpipe.papers.store import StoredRun
 
 #: The catalogue's files.
 CATALOGUE = tuple(sorted(default_folder().glob("*.toml")))

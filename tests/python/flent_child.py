@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.flent import import_flent, read_flent
 
 #: What one process and one file may take: address space, and CPU time.

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 

@@ -16,8 +16,8 @@ from typing import IO
 import pytest
 
 from fullpipe import kernel
+from fullpipe.base.errors import UserError
 from fullpipe.engines import assets
-from fullpipe.errors import UserError
 
 FULLPIPE = (sys.executable, "-c", "from fullpipe.cli import main; main()")
 TRAFFIC = str(Path(__file__).parent / "kernel_traffic.py")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from fullpipe.base.errors import RunError
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.live import LiveEngine
-from fullpipe.errors import RunError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 
 def plan_of(*flows: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fullpipe.authoring.new import write_new
 from fullpipe.engines.sim import SimEngine
-from fullpipe.outside.new import write_new
-from fullpipe.plan import resolve
-from fullpipe.recording import TABLES
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import TABLES
+from fullpipe.scenario.model import make_scenario
 
 PATH = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp", "loss": "0.2%"}
 

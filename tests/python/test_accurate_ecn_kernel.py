@@ -13,8 +13,8 @@ from fullpipe.engines.base import Engine, RunResult
 from fullpipe.engines.live import LiveEngine
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.vm import VmEngine, hardware, kernels
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 NEWEST = {"kernel": "7.3"}
 needs_vm = pytest.mark.skipif(

@@ -16,7 +16,7 @@ from controller_files import RENO
 from fullpipe import Recordings, RunError, UserError
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import summarise
-from fullpipe.scenario import load_scenario
+from fullpipe.scenario.model import load_scenario
 
 SCENARIO: dict[str, Any] = {
     "duration": "2s",
@@ -136,7 +136,7 @@ def test_a_notebook_shows_recordings_and_escapes_what_they_say() -> None:
 
 
 def _shown_with(runs: Recordings, flows: pa.Table) -> str:
-    from fullpipe.recordings import _html_table
+    from fullpipe.api.recordings import _html_table
 
     metrics = runs.metrics()
     index = metrics.column_names.index("flow")

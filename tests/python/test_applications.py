@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fullpipe.applications.har import levels_of_har
+from fullpipe.base.errors import UserError
 from fullpipe.cli import main
 from fullpipe.engines.runner import run_scenario
-from fullpipe.errors import UserError
 from fullpipe.metrics import View
 from fullpipe.metrics.datagrams import Stream, streams
 from fullpipe.metrics.pages import page_loads
 from fullpipe.report import write_report
 from fullpipe.report.pages import page_plots
-from fullpipe.scenario import load_scenario, make_scenario
+from fullpipe.scenario.har import levels_of_har
+from fullpipe.scenario.model import load_scenario, make_scenario
 
 PATH = {"rate": "10mbit", "reverse_rate": "10mbit", "rtt": "40ms", "forward_delay": "20ms"}
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"

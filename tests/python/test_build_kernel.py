@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "build_kernel.py"
 PATCH = """--- a/net/ipv4/tcp_bbr.c

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import cc_check, cli, outside
-from fullpipe.cc_cost import Cost
-from fullpipe.errors import UserError
-from fullpipe.outside.new import write_new
+from fullpipe import cli
+from fullpipe.authoring import check
+from fullpipe.authoring.cost import Cost
+from fullpipe.authoring.new import write_new
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import external
 from outside_files import GROW, changed, works
 
 #: What it is -> (what stands where the window grows, what the finding says).
@@ -48,15 +50,15 @@ def test_what_is_undefined_is_found_with_its_line_and_the_call(kind: str, tmp_pa
     code, said = UNDEFINED[kind]
     path = changed(tmp_path, GROW, code)
     with pytest.raises(UserError) as finding:
-        outside.fuzz(outside.read(path))
+        external.fuzz(external.read(path))
     assert said in str(finding.value)
     assert "of connection" in str(finding.value) and "on_ack: acked_sacked" in str(finding.value)
 
 
 @pytest.mark.parametrize("like", ["cubic", "bbr3"])
 def test_a_built_in_in_a_users_file_does_nothing_undefined(like: str, tmp_path: Path) -> None:
-    source = outside.read(write_new("mine", like, tmp_path))
-    assert outside.fuzz(source, connections=50) == "50,000 calls of 50 connections"
+    source = external.read(write_new("mine", like, tmp_path))
+    assert external.fuzz(source, connections=50) == "50,000 calls of 50 connections"
 
 
 def test_a_compiler_without_sanitizers_leaves_the_question_open(
@@ -69,7 +71,7 @@ def test_a_compiler_without_sanitizers_leaves_the_question_open(
     )
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    steps = {step.name: step for step in cc_check.check(str(works(tmp_path)), [], seeds=1)}
+    steps = {step.name: step for step in check.check(str(works(tmp_path)), [], seeds=1)}
     assert steps["undefined behaviour"].holds is None
     assert steps["hostile paths"].holds
 
@@ -77,16 +79,16 @@ def test_a_compiler_without_sanitizers_leaves_the_question_open(
 def test_strict_warnings_follow_what_was_written(tmp_path: Path) -> None:
     path = changed(tmp_path, GROW, "u32 a; if (left > 3) a = conn->mss_bytes; ctl->cwnd += a;")
     with pytest.raises(UserError, match=r"mine\.h:42: .*uninitialized"):
-        outside.warnings(outside.read(path))
+        external.warnings(external.read(path))
 
 
 def test_a_fuzz_that_takes_too_long_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fullpipe.outside.fuzzing.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("fullpipe.congestion.external.fuzzing.TIMEOUT_S", 0.5)
     path = changed(tmp_path, GROW, "for (u32 i = 1; left > 100 && i; i += 2) CC_STEP();")
     with pytest.raises(UserError, match=r"took more than 0.5 s"):
-        outside.fuzz(outside.read(path), connections=7919)
+        external.fuzz(external.read(path), connections=7919)
     running = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -99,8 +101,8 @@ def test_what_it_costs_is_shown_as_a_table_and_as_json(
 ) -> None:
     mine = Cost("./mine.h", 21000.4, 27.3, 216.0, 8146, {"fp_cong_avoid": (8146, 242.0)})
     theirs = Cost("kernel:cubic", 21990.0, 76.2, None, 9081, {"fp_cong_avoid": (9081, 54.0)})
-    step = cc_check.Step("vm 6.12, cost", True, "words", (mine, theirs))
-    monkeypatch.setattr(cc_check, "check", lambda _file, _kernels: iter([step]))
+    step = check.Step("vm 6.12, cost", True, "words", (mine, theirs))
+    monkeypatch.setattr(check, "check", lambda _file, _kernels: iter([step]))
     monkeypatch.chdir(tmp_path)
     shown = []
     for option in ([], ["--json"]):
@@ -138,7 +140,7 @@ def test_a_kernel_that_is_not_here_leaves_its_steps_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("warnings", "fuzz"):
-        monkeypatch.setattr(outside, name, lambda _source: "not asked here")
-    monkeypatch.setattr(cc_check, "PATHS", {})
-    (*_, step) = cc_check.check(str(works(tmp_path)), ["5.4"], seeds=1)
+        monkeypatch.setattr(external, name, lambda _source: "not asked here")
+    monkeypatch.setattr(check, "PATHS", {})
+    (*_, step) = check.check(str(works(tmp_path)), ["5.4"], seeds=1)
     assert step.holds is None and "5.4" in step.words

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import cc_cost
+from fullpipe.authoring import cost
 from outside_files import GROW, works
 
 #: Steps that no compiler folds: each multiplies, adds and folds again.
@@ -22,7 +22,7 @@ def ack_cost(folder: Path, steps: int) -> float:
     (folder / str(steps)).mkdir()
     path = works(folder / str(steps))
     path.write_text(path.read_text().replace(GROW, GROW + LOOP.replace("STEPS", str(steps))))
-    programs = cc_cost.counted(str(path), "6.12")
+    programs = cost.counted(str(path), "6.12")
     assert programs["fp_cong_avoid"][0] > 1000
     return programs["fp_cong_avoid"][1]
 
@@ -37,7 +37,7 @@ def test_two_hundred_steps_cost_the_instructions_that_they_are_compiled_to(tmp_p
 
 @pytest.mark.vm
 def test_a_program_that_does_nothing_takes_less_than_any_that_calls_the_kernels_cubic() -> None:
-    programs = cc_cost.counted("kernel:cubic", "6.12")
+    programs = cost.counted("kernel:cubic", "6.12")
     nothing = programs.pop("fp_min_tso_segs")[1]
     assert {"fp_cong_avoid", "fp_pkts_acked"} <= {*programs}
     assert 10 < nothing < min(each for _, each in programs.values())

@@ -13,12 +13,12 @@ import pytest
 
 import fullpipe
 from fullpipe import cli
-from fullpipe.cc_sets import cc_set
-from fullpipe.errors import UserError
-from fullpipe.experiments.catalogue import load_entry
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import cc_set
 from fullpipe.hunt.hunting import Hunt
 from fullpipe.hunt.leaving import leave
-from fullpipe.scenario import load_scenario
+from fullpipe.papers.catalogue import load_entry
+from fullpipe.scenario.model import load_scenario
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.items import items
 from fullpipe.sweep.store import Store

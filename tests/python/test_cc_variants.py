@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from fullpipe.cc_sets import cc_sets, changed_name
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import cc_sets, changed_name
 from fullpipe.engines import run_scenario
 from fullpipe.engines.vm import VmEngine, hardware, kernels
-from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
 from fullpipe.report import write_report
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 SIDE_BY_SIDE = """
 name = "variants"

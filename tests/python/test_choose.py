@@ -11,7 +11,7 @@ import pytest
 from fullpipe import choose as choosing
 from fullpipe import cli
 from fullpipe.choose import GOALS, Question
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 
 FEW = {queue: choosing.QUEUES[queue] for queue in ("fifo 4 BDP", "fq_codel")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from fullpipe.columns import column
+from fullpipe.base.columns import column
 
 
 def test_text_is_what_arrow_makes_of_it_whether_plain_or_not() -> None:

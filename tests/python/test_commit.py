@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from fullpipe.commit import head_of
+from fullpipe.base.commit import head_of
 
 
 def git(folder: Path, *words: str) -> str:

@@ -9,12 +9,12 @@ import pytest
 
 from controller_files import RENO
 from fullpipe import CaState, Constant, Controller, EventKind
-from fullpipe.cc_sets import cc_set
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.external import classes
+from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine, run_scenario
-from fullpipe.errors import UserError
-from fullpipe.outside import classes
-from fullpipe.recording import TABLES, Recording
-from fullpipe.scenario import load_scenario, make_scenario
+from fullpipe.recording.recording import TABLES, Recording
+from fullpipe.scenario.model import load_scenario, make_scenario
 from outside_files import PATH, plan, run
 
 

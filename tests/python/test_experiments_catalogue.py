@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiment_entries import CATALOGUE, of_catalogue
-from fullpipe.plan import resolve
+from fullpipe.plan.resolve import resolve
 
 #: What the papers number: figures, tables.
 NUMBERED = {"003": ({2, 3, 4, 5, 6}, set()), "004": (set(range(1, 16)), {"I"})}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from experiment_entries import MadeStore, claims, command, entry_of
-from fullpipe.experiments import Store, confirming, judge, run_entries
-from fullpipe.experiments.confirming import KERNEL_RUNS, Question, confirm, questions
-from fullpipe.experiments.entry import Entry
-from fullpipe.experiments.runner import _GROUP_S, Outcome, job_of
-from fullpipe.experiments.store import StoredRun
+from fullpipe.papers import Store, confirming, judge, run_entries
+from fullpipe.papers.confirming import KERNEL_RUNS, Question, confirm, questions
+from fullpipe.papers.entry import Entry
+from fullpipe.papers.runner import _GROUP_S, Outcome, job_of
+from fullpipe.papers.store import StoredRun
 from fullpipe.sweep.schedule import Item, grouped
 
 #: In the regime in which the simulator was held against kernels, and as many runs as an interval

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from experiment_entries import CATALOGUE, SMALL, MadeStore, entry_of, of_catalogue
-from fullpipe.experiments import judge
-from fullpipe.experiments.figures import figures, lost_series
-from fullpipe.experiments.store import StoredRun
-from fullpipe.experiments.verdicts import Results, collect
+from fullpipe.papers import judge
+from fullpipe.papers.figures import figures, lost_series
+from fullpipe.papers.store import StoredRun
+from fullpipe.papers.verdicts import Results, collect
 
 PLOTS = """
 [[plot]]

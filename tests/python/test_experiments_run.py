@@ -8,11 +8,10 @@ import polars
 import pytest
 
 from experiment_entries import CATALOGUE, SMALL, claims, command, entry_of, of_catalogue
-from fullpipe import experiments
-from fullpipe.errors import UserError
-from fullpipe.experiments import Progress, Store, judge, run_entries
+from fullpipe.base.errors import UserError
 from fullpipe.metrics import View
-from fullpipe.recording import Recording
+from fullpipe.papers import Progress, Store, judge, run_entries
+from fullpipe.recording.recording import Recording
 from fullpipe.sweep.file import load_sweep
 from fullpipe.sweep.pool import Pool
 from fullpipe.sweep.query import ask
@@ -213,7 +212,7 @@ def test_the_list_is_filtered_and_fits_80_columns(
     from fullpipe.cli import experiment
 
     monkeypatch.setattr(experiment.console, "width", 80)
-    monkeypatch.setattr(experiments, "load_catalogue", lambda _: [*map(of_catalogue, CATALOGUE)])
+    monkeypatch.setattr(papers, "load_catalogue", lambda _: [*map(of_catalogue, CATALOGUE)])
     assert command(["list"], monkeypatch) == 0
     everything = capsys.readouterr().out.splitlines()
     assert max(len(line.rstrip()) for line in everything) <= 80

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from experiment_entries import SMALL, MadeStore, claims, entry_of
-from fullpipe.errors import UserError
-from fullpipe.experiments import Store, Verdict, judge, run_entries
-from fullpipe.experiments.agreement import agreement_page
-from fullpipe.experiments.picture import svg_picture, text_picture
-from fullpipe.experiments.results import widening
-from fullpipe.experiments.settle import settle
-from fullpipe.experiments.store import StoredRun
+from fullpipe.base.errors import UserError
+from fullpipe.papers import Store, Verdict, judge, run_entries
+from fullpipe.papers.agreement import agreement_page
+from fullpipe.papers.picture import svg_picture, text_picture
+from fullpipe.papers.results import widening
+from fullpipe.papers.settle import settle
+from fullpipe.papers.store import StoredRun
 
 
 def by_hand(plan: Mapping[str, Any], text: str) -> float:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from flent_documents import flent_document, write_document
+from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
-from fullpipe.errors import UserError
 from fullpipe.flent import export_flent, import_flent, read_flent
-from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import make_scenario
 
 
 def recorded(folder: Path, flows: list[dict[str, Any]], **more: Any) -> Recording:

@@ -23,7 +23,7 @@ from fullpipe.flent import (
     warnings_of,
 )
 from fullpipe.metrics import View, goodput_bps, summarise
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from helpers import shared_file
 
 SAMPLES = {

@@ -19,8 +19,8 @@ import pytest
 from fullpipe.engines.runner import run_scenario
 from fullpipe.flent import export_flent, import_flent, read_flent
 from fullpipe.metrics import View, goodput_bps, jain
-from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import make_scenario
 from helpers import shared_file
 
 FLENT = shutil.which("flent")

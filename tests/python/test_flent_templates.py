@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import tomli_w
 
+from fullpipe.base.units import parse_dscp
 from fullpipe.cli import main
 from fullpipe.engines.runner import run_scenario
 from fullpipe.flent.exporting import flent_document
 from fullpipe.flent.templates import names, scenario_of, template
-from fullpipe.scenario import make_scenario
-from fullpipe.units import parse_dscp
+from fullpipe.scenario.model import make_scenario
 
 FLENT_TESTS = Path("/usr/share/flent/flent/tests")
 NETWORK = {"path": {"rate": "10mbit", "reverse_rate": "10mbit", "rtt": "20ms"}}

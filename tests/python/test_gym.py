@@ -17,10 +17,10 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 import fullpipe  # noqa: E402
 from fullpipe import _native  # noqa: E402
-from fullpipe.errors import UserError  # noqa: E402
+from fullpipe.base.errors import UserError  # noqa: E402
 from fullpipe.gym import FEATURES, CongestionEnv  # noqa: E402
-from fullpipe.plan import resolve  # noqa: E402
-from fullpipe.scenario import make_scenario  # noqa: E402
+from fullpipe.plan.resolve import resolve  # noqa: E402
+from fullpipe.scenario.model import make_scenario  # noqa: E402
 
 SCENARIO: dict[str, Any] = {
     "duration": "4s",

@@ -12,9 +12,9 @@ from fullpipe.engines import run_scenario
 from fullpipe.engines.vm import hardware, kernels
 from fullpipe.metrics import View
 from fullpipe.metrics.hosts import machine_loads, port_rates, tcp_memory
-from fullpipe.recording import OPTIONAL_TABLES, TABLES, empty_table, write_recording
+from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES, empty_table, write_recording
 from fullpipe.report.page import write_report
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 needs_vm = pytest.mark.skipif(
     hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from fullpipe import _native
-from fullpipe.plan import resolve
-from fullpipe.scenario import Scenario, make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import Scenario, make_scenario
 
 
 def beside_reno(**host: str) -> Scenario:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines import run_scenario
-from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 #: A full packet takes 121 us of the wire.
 PATH = {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from fullpipe import cli
+from fullpipe.authoring.new import write_new
 from fullpipe.engines.sim import SimEngine
 from fullpipe.hunt.hunting import Finding, Hunt
 from fullpipe.hunt.leaving import leave
 from fullpipe.hunt.rates import text_of, words_of
 from fullpipe.hunt.space import KNOBS, LOSS, TRACE, badness, plain, said, seconds_of
 from fullpipe.hunt.trials import run_trials
-from fullpipe.outside.new import write_new
-from fullpipe.plan import resolve
-from fullpipe.scenario import load_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import load_scenario
 
 _BUDGET = 3e6
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fullpipe import kernel
-from fullpipe.cc_sets import cc_sets
+from fullpipe.congestion.registry import cc_sets
 from fullpipe.kernel import Loaded
 from kernel_host import PINS, available, fullpipe, loaded, program, why_not
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fullpipe import kernel
-from fullpipe.errors import UserError
-from fullpipe.recording import Recording
+from fullpipe.base.errors import UserError
+from fullpipe.recording.recording import Recording
 from fullpipe.report import write_report
 from kernel_host import fullpipe, loaded, program, why_not
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines.base import refuse_accurate_ecn
 from fullpipe.engines.vm import VmEngine
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 from helpers import column, simulate
 
 L4S = {"rate": "40mbit", "rtt": "10ms", "qdisc": "dualpi2", "ecn": "l4s"}

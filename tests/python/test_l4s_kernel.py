@@ -11,8 +11,8 @@ import pytest
 from fullpipe.engines.base import Engine
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.vm import VmEngine, hardware, kernels
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 pytestmark = pytest.mark.vm
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import tomli_w
 
-from fullpipe import trace_generators
+from fullpipe.base.errors import UserError
 from fullpipe.cli import main
-from fullpipe.errors import UserError
 from fullpipe.metrics import View, summarise
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
-from fullpipe.scenario import load_scenario, make_scenario
-from fullpipe.trace_generators import KINDS, Shape
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario import link_trace_generators
+from fullpipe.scenario.link_trace_generators import KINDS, Shape
+from fullpipe.scenario.model import load_scenario, make_scenario
 from helpers import column, simulate
 
 
@@ -58,15 +58,15 @@ def test_a_file_that_is_no_trace_is_refused_with_file_line_and_value(
 
 
 def test_a_trace_that_changed_after_planning_is_not_run(tmp_path: Path) -> None:
-    from fullpipe import traces
+    from fullpipe.scenario import link_traces
 
     path = tmp_path / "rate.trace"
     path.write_text("1\n2\n")
     plan = resolve(make_scenario(row(rate=None, rate_trace=str(path))))
-    traces.verify(plan)
+    link_traces.verify(plan)
     path.write_text("1\n2\n3\n")
     with pytest.raises(UserError, match="has changed"):
-        traces.verify(plan)
+        link_traces.verify(plan)
 
 
 def test_a_key_knows_what_a_trace_holds_and_not_where_it_lies(tmp_path: Path) -> None:
@@ -85,14 +85,14 @@ def test_a_key_knows_what_a_trace_holds_and_not_where_it_lies(tmp_path: Path) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_generated_trace_has_its_rate_its_length_and_its_seed(kind: str, tmp_path: Path) -> None:
     shape = Shape(rate_bps=8_000_000, duration_s=60, seed=3)
-    made = trace_generators.generate(kind, shape)
+    made = link_trace_generators.generate(kind, shape)
     assert made.times_ms == sorted(made.times_ms)
     assert made.times_ms[-1] == 60_000
     mean = len(made.times_ms) * 1514 * 8 / 60
     most = {"steps": 0.55, "sawtooth": 0.55}.get(kind, 1.0)
     assert mean == pytest.approx(shape.rate_bps * most, rel=0.25)
-    assert trace_generators.generate(kind, shape) == made
-    other = trace_generators.generate(kind, Shape(8_000_000, 60, seed=4))
+    assert link_trace_generators.generate(kind, shape) == made
+    other = link_trace_generators.generate(kind, Shape(8_000_000, 60, seed=4))
     assert (other == made) == (kind in ("steps", "sawtooth"))
     assert bool(made.delays_ms) == (kind == "leo")
     (tmp_path / "made").write_text(made.rate_text())
@@ -102,7 +102,7 @@ def test_a_generated_trace_has_its_rate_its_length_and_its_seed(kind: str, tmp_p
 def test_generators_refuse_what_would_be_empty_or_endless() -> None:
     for shape in (Shape(10, 1), Shape(10**12, 60), Shape(10**6, 0), Shape(10**6, 5, low=0)):
         with pytest.raises(UserError, match="--"):
-            trace_generators.generate("sawtooth", shape)
+            link_trace_generators.generate("sawtooth", shape)
 
 
 def test_a_flow_fills_a_trace_as_it_fills_the_same_rate(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines.live import LiveEngine
-from fullpipe.errors import UserError
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from live_host import plan_of, wire_bytes
 
 FULLPIPE = [str(Path(sys.executable).with_name("fullpipe"))]

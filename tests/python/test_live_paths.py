@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fullpipe.base.errors import RunError
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.live import LiveEngine
-from fullpipe.errors import RunError
 from live_host import plan_of, run_here, wire_bytes
 
 if os.geteuid() != 0:

@@ -25,7 +25,7 @@ from fullpipe.metrics import (
     retransmission_ratios,
     slowdown,
 )
-from fullpipe.recording import TABLES, empty_table, write_recording
+from fullpipe.recording.recording import TABLES, empty_table, write_recording
 
 #: 8 Mbit/s is 1 MB a second; 20 ms; a packet of 1514 B carries 1448 B.
 PLAN = {

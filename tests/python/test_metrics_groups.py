@@ -21,9 +21,9 @@ from fullpipe.cli.outcome import run_table
 from fullpipe.cli.sheet import WIDTH, Sheet, show
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import View, goodput_bps, summarise
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from fullpipe.report import write_report
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 #: Two that always send, and forty pages, of which some are over before the warm-up is.
 DOCUMENT: dict[str, Any] = {

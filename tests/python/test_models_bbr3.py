@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models import Contest, ExtendedRun, bbr3_share, contest_run, read_observed
 from fullpipe.models.extended import run_extended
 

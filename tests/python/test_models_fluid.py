@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models import FluidRun, published_run, run_fluid
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "fluid_reference_runs.jsonl"

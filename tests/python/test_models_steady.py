@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models import Contest, bbr1_share, bbr3_share, read_observed
 
 OBSERVED = Path(__file__).parents[3] / "shared" / "data" / "link_share_observed.csv"

@@ -13,8 +13,8 @@ import pytest
 from fullpipe import cli
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
-from fullpipe.recording import TABLES, Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.recording.recording import TABLES, Recording
+from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.store import Store
 from sweep_files import filled, sweep
 

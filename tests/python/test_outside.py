@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe import _native, outside
-from fullpipe.cc_sets import cc_set
-from fullpipe.controller import Controller, EventKind
+from fullpipe import _native
+from fullpipe.authoring.new import LIKE, write_new
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.congestion import external
+from fullpipe.congestion.controller import Controller, EventKind
+from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import run_scenario
-from fullpipe.errors import UserError
-from fullpipe.files import shipped
-from fullpipe.outside.new import LIKE, write_new
-from fullpipe.scenario import load_scenario
+from fullpipe.scenario.model import load_scenario
 from outside_files import CONTAINED, GROW, PATH, REFUSED, changed, plan, run, works
 
 
@@ -80,7 +81,7 @@ def test_a_broken_file_is_refused_with_its_reason(kind: str, tmp_path: Path) -> 
 def test_a_division_of_signed_values_is_refused_for_the_kernel(tmp_path: Path) -> None:
     path = changed(tmp_path, GROW, "ctl->cwnd += (u32)((s32)left / (s32)conn->mss_bytes);")
     with pytest.raises(UserError, match=r"mine\.h:42: division of signed values"):
-        outside.compile_bpf(outside.read(path))
+        external.compile_bpf(external.read(path))
 
 
 @pytest.mark.parametrize("kind", CONTAINED)
@@ -140,7 +141,7 @@ def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
     found = plan(str(works(tmp_path)))
     identity = found["flows"][0]["cc"]["algorithm"]
     (tmp_path / "mine.h").unlink()
-    assert outside.source_of(identity).name == "mine"
+    assert external.source_of(identity).name == "mine"
     assert _native.sim.run(json.dumps(found))["flows"]["bytes_acked"]
 
 
@@ -150,7 +151,7 @@ def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_
     path = changed(tmp_path, "mine_CONTRACT 4", "mine_CONTRACT 1")
     assert cc_set(str(path)).name == "mine"
     contract = (shipped("cc") / "cc.h").read_text()
-    assert f"#define CC_CONTRACT_VERSION {outside.CONTRACT_VERSION}\n" in contract
+    assert f"#define CC_CONTRACT_VERSION {external.CONTRACT_VERSION}\n" in contract
 
 
 def test_python_knows_every_event_and_flag_of_the_contract() -> None:
@@ -172,7 +173,7 @@ def test_a_compiler_that_does_not_end_is_ended_with_what_it_started(
     compiler.write_text(f"#!/bin/sh\ntrap '' TERM\n{works_on} & wait\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setattr("fullpipe.outside.native.COMPILER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("fullpipe.congestion.external.native.COMPILER_TIMEOUT_S", 0.5)
     with pytest.raises(UserError, match=r"did not end within 0.5 s and was stopped"):
         cc_set(str(works(tmp_path)))
     command = Path(f"/proc/{mark.read_text().strip()}/cmdline")

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fullpipe.checking import checked
-from fullpipe.scenario import Scenario, load_document, load_scenario
+from fullpipe.base.checking import checked
+from fullpipe.scenario.model import Scenario, load_document, load_scenario
 
 SCENARIOS = sorted((Path(__file__).resolve().parents[2] / "scenarios").glob("*.toml"))
 #: Every section, and values of every type.
@@ -85,7 +85,7 @@ def outcome(read: Any, document: dict[str, Any]) -> Any:
 
 def test_scenarios_are_read_without_pydantic_and_as_pydantic_reads_them() -> None:
     program = (
-        "import sys; from fullpipe.scenario import load_scenario\n"
+        "import sys; from fullpipe.scenario.model import load_scenario\n"
         "for name in sys.argv[1:]: load_scenario(name)\n"
         "assert 'pydantic' not in sys.modules"
     )

@@ -12,10 +12,10 @@ import tomli_w
 
 from fullpipe import _native
 from fullpipe.engines import run_scenario
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
 from fullpipe.report import write_figures, write_report
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 from helpers import column
 
 DOCUMENT = {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 from helpers import column, simulate
 
 

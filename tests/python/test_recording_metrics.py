@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.metrics import View, convergence_time_s, jain, jain_over_time, link_share, summarise
 from fullpipe.metrics.flows import median, quantile
-from fullpipe.parquet import opened_parquet, write_parquet
-from fullpipe.recording import (
+from fullpipe.recording.parquet import opened_parquet, write_parquet
+from fullpipe.recording.recording import (
     OPTIONAL_TABLES,
     TABLES,
     Recording,
@@ -169,7 +169,7 @@ def test_a_table_is_written_as_arrow_itself_writes_it(tmp_path: Path) -> None:
 
 def test_a_short_run_is_written_by_the_compiled_writer() -> None:
     program = (
-        "import sys, pathlib, pyarrow as pa; from fullpipe.parquet import write_parquet\n"
+        "import sys, pathlib, pyarrow as pa; from fullpipe.recording.parquet import write_parquet\n"
         "write_parquet(pa.Table.from_batches([], pa.schema([('a', pa.uint64())])),"
         " pathlib.Path('/dev/null'))\n"
         "assert 'pyarrow.parquet' not in sys.modules and 'ssl' not in sys.modules"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fullpipe import cc_sets, kernel
+from fullpipe import kernel
 from fullpipe.engines.vm import VmEngine, hardware, kernels
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 pytestmark = pytest.mark.vm
 
@@ -76,7 +76,7 @@ def test_every_algorithm_on_each_kernel_replays_bit_for_bit(
         pytest.skip(f"kernel {version} is not here: `fullpipe doctor --mend` brings it")
     plan = plan_of(ALGORITHMS, 3, "40mbit")
     # What is traced is loaded for this run: a machine that loads none before boots sooner.
-    monkeypatch.setattr(cc_sets, "cc_sets", dict)
+    monkeypatch.setattr(registry, "cc_sets", dict)
     found, flows = trace(plan, tmp_path / "trace", version)
     assert not found.is_cut_off
     for one in found.algorithms:

@@ -10,12 +10,12 @@ import tomli_w
 
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import summarise
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from fullpipe.report.plots import Plot
 from fullpipe.report.provenance import path_line
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 BOTH: dict[str, Any] = {
     "duration": "6s", "warmup": "1s",

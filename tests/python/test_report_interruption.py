@@ -14,9 +14,9 @@ import tomli_w
 
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import summarise
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from fullpipe.report import write_figures, write_report
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 #: Hours of simulated time: nobody waits for its end.
 LONG = """

@@ -14,13 +14,13 @@ import tomli_w
 
 from fullpipe import cli
 from fullpipe.engines import run_scenario
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from fullpipe.report import write_pages, write_report
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.interactive import figure_of
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.report.timeline import time_plots
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 from test_pcap_report import tool
 
 #: Many flows: legends are long.

@@ -16,12 +16,12 @@ import tomli_w
 from fullpipe import cli
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import summarise
-from fullpipe.recording import Recording, empty_table
+from fullpipe.recording.recording import Recording, empty_table
 from fullpipe.report import write_figures, write_report
 from fullpipe.report.distributions import box_plots
 from fullpipe.report.provenance import commands
 from fullpipe.report.runs import grouped, read_run
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 DOCUMENT = {
     "name": "short", "duration": "4s", "warmup": "1s",

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve, rtt_offset_ns
-from fullpipe.recording import Recording
+from fullpipe.plan.resolve import resolve, rtt_offset_ns
+from fullpipe.recording.recording import Recording
 from fullpipe.report.provenance import facts
 from fullpipe.report.runs import grouped, read_run
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 #: What a packet of 1514 bytes takes at 10 Mbit/s.
 PACKET_NS = 1_211_200

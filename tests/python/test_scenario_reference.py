@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from fullpipe import _native, reference
-from fullpipe.plan import resolve
-from fullpipe.scenario import Scenario, load_document, make_scenario
+from fullpipe import _native
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario import reference
+from fullpipe.scenario.model import Scenario, load_document, make_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))

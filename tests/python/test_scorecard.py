@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fullpipe import cli
-from fullpipe.errors import UserError
+from fullpipe.authoring.new import write_new
+from fullpipe.base.errors import UserError
 from fullpipe.metrics.harm import harm
-from fullpipe.outside.new import write_new
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.items import items
 from fullpipe.scorecard.page import page
@@ -150,7 +150,7 @@ def test_a_cell_of_an_item_is_a_scenario_that_runs(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
-    from fullpipe.scenario import load_scenario
+    from fullpipe.scenario.model import load_scenario
 
     (tmp_path / "cell.toml").write_text(capsys.readouterr().out)
     scenario = load_scenario(tmp_path / "cell.toml")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fullpipe import cli
-from fullpipe.errors import UserError
-from fullpipe.language import ExpressionError
+from fullpipe.base.errors import UserError
+from fullpipe.expr.language import ExpressionError
 from fullpipe.scorecard.draft import Result, run_draft
 from fullpipe.scorecard.draft_items import draft_items
 from fullpipe.scorecard.holds import holds

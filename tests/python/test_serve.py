@@ -20,8 +20,8 @@ import anyio
 from starlette.testclient import TestClient
 
 from experiment_entries import entry_of
-from fullpipe.experiments import Store as ExperimentStore
-from fullpipe.experiments import run_entries
+from fullpipe.papers import Store as ExperimentStore
+from fullpipe.papers import run_entries
 from fullpipe.serve import cells
 from fullpipe.serve.app import make_app
 from fullpipe.sweep.merging import merge

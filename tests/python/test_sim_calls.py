@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fullpipe import kernel
+from fullpipe.base.errors import UserError
 from fullpipe.engines.sim import SimEngine
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 ALGORITHMS = ("reno", "cubic", "dctcp", "prague", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
 

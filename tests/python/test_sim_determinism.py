@@ -13,10 +13,10 @@ import pytest
 import tomli_w
 
 from fullpipe import _native
-from fullpipe.cc_sets import cc_sets
+from fullpipe.congestion.registry import cc_sets
 from fullpipe.engines import run_scenario
-from fullpipe.plan import resolve
-from fullpipe.scenario import QdiscName, make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import QdiscName, make_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Each with a limit in its unit, and whether it marks.

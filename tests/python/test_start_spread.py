@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 DOCUMENT: dict[str, Any] = {
     "duration": "1s",

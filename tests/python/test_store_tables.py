@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fullpipe import _native
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.measures import Rows
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, plain, read, read_part

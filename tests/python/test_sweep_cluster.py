@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.cluster import address_of
 from fullpipe.sweep.running import deciding_options

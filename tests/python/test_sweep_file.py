@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from sweep_files import document, sweep
 
 

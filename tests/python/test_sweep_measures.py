@@ -16,9 +16,9 @@ import tomli_w
 from fullpipe import metrics
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import View, summarise
-from fullpipe.plan import resolve
-from fullpipe.recording import TABLES, Recording, write_recording
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import TABLES, Recording, write_recording
+from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.measures import Rows, facts_of
 from fullpipe.sweep.tables import arrow, measured, recorded
 from sweep_files import filled, sweep

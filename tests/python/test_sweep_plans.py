@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from fullpipe import _native, plan
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import Scenario, make_scenario
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.plan import resolve as resolving
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import Scenario, make_scenario
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.keys import piece, run_key
@@ -116,7 +117,7 @@ def test_of_a_grid_of_paths_each_part_of_a_plan_is_made_for_what_it_reads(
         return counting
 
     for name in made:
-        monkeypatch.setattr(plan, name, counted(name, getattr(plan, name)))
+        monkeypatch.setattr(resolving, name, counted(name, getattr(resolving, name)))
     path = {**PATH, "loss": "{loss}"}
     flows = [{"cc": "{cc}"}, {"cc": "cubic", "rtt": "50ms"}]
     template = {"duration": "2s", "path": path, "flow": flows}

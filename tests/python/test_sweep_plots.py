@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from fullpipe import cli
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
+from fullpipe.plots.sweep_chart import Request, make_chart
 from fullpipe.statistics.factorial import factorial_anova
 from fullpipe.statistics.groups import StatisticsError
-from fullpipe.sweep.plotting import Request, make_chart
 from fullpipe.sweep.store import Store
 from sweep_files import filled, sweep
 

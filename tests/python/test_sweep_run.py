@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.sweep import schedule
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.merging import merge

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fullpipe.plots.sweep_chart import Request, make_chart
 from fullpipe.sweep.file import Sweep, read_sweep
-from fullpipe.sweep.plotting import Request, make_chart
 from fullpipe.sweep.query import ask
 from sweep_files import filled
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from fullpipe import _native
+from fullpipe.base.errors import UserError
 from fullpipe.engines import run_scenario
-from fullpipe.errors import UserError
 from fullpipe.metrics import View, at_once, summarise, traffic_flows
-from fullpipe.plan import resolve
+from fullpipe.plan.resolve import resolve
 from fullpipe.report.page import write_report
-from fullpipe.scenario import make_scenario
-from fullpipe.traffic import captures, sizes, traces
+from fullpipe.scenario.model import make_scenario
+from fullpipe.scenario.traffic import captures, sizes, traces
 
 PATH = {"rate": "50mbit", "rtt": "20ms", "buffer": "1bdp"}
 DRAWN = {"cc": "cubic", "load": 0.5, "sizes": "30KB"}

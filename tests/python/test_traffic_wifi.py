@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from fullpipe import _native
+from fullpipe.base.errors import UserError
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.sim import SimEngine
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 #: MCS 0 has a tenth of MCS 7's rate.
 STATIONS = [{"name": "near", "mcs": 7}, {"name": "far", "mcs": 0}]

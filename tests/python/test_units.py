@@ -2,7 +2,7 @@
 
 import pytest
 
-from fullpipe import units
+from fullpipe.base import units
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fullpipe import cc_sets
 from fullpipe._native import stream
-from fullpipe.cache import user_cache
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import UserError
 from fullpipe.engines.base import Engine, RunResult
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.unfinished import with_totals
@@ -33,11 +33,10 @@ from fullpipe.engines.vm import (
     vmlinux,
 )
 from fullpipe.engines.vm.shared import Errand, stream_offset
-from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
-from fullpipe.plan import resolve
-from fullpipe.recording import Recording
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
+from fullpipe.scenario.model import make_scenario
 
 pytestmark = pytest.mark.vm
 
@@ -96,7 +95,7 @@ def test_machines_are_kept_once_whoever_makes_them_and_made_again_where_they_are
         (tmp_path / "fullpipe" / needed).symlink_to(user_cache() / needed)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     plan = plan_of({"cc": "kernel:cubic"}, seconds=1)
-    monkeypatch.setattr(cc_sets, "cc_sets", dict)  # a machine that loads none of ours boots sooner
+    monkeypatch.setattr(registry, "cc_sets", dict)  # a machine that loads none of ours boots sooner
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: run(plan), range(2))
     assert_equal(first, second)

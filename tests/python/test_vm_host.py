@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.child import autogroup_nice
 from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.vmlinux import unpacked
-from fullpipe.errors import RunError, UserError
 
 
 def test_as_many_machines_as_cores_each_have_their_own_and_one_more_has_none(

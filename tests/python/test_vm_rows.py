@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines.base import engine
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.vm import hardware, kernels
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 
 def plan_of(*links: dict[str, Any], **document: Any) -> dict[str, Any]:

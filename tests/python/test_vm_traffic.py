@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines import run_scenario
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.vm import VmEngine, hardware, kernels, web
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 PATH = {"rate": "20mbit", "rtt": "20ms", "buffer": "1bdp"}
 DRAWN = {"cc": "cubic", "load": 0.4, "sizes": "20KB", "senders": 2, "rtts": ["20ms", "40ms"]}

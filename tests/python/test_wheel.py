@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from fullpipe.base.installed import shipped
 from fullpipe.engines.vm import hardware, kernels
-from fullpipe.files import shipped
 
 ROOT = Path(__file__).parents[2]
 WHEELS = sorted((ROOT / "dist").glob("fullpipe-*.whl"))

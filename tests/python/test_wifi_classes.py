@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from fullpipe import _native
-from fullpipe.wifi import WifiOptions, resolve_wifi
+from fullpipe.scenario.wifi import WifiOptions, resolve_wifi
 
 SECONDS = 300
 #: Of 802.11n at 5 GHz, us.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.errors import UserError
-from fullpipe.writing import claimed, write_text
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import claimed, write_text
 
 PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 SCENARIO = """

@@ -1,6 +1,6 @@
 //! What of a plan this agent cannot do, said before anything is built.
 
-use fullpipe_scenario::{AckPolicy, Aqm, Link, Medium, Plan, ProbeKind};
+use fullpipe_plan::{AckPolicy, Aqm, Link, Medium, Plan, ProbeKind};
 
 /// `sk_pacing_shift` of every socket; only drivers can change it (sk_pacing_shift_update()).
 const KERNEL_PACING_SHIFT: u8 = 10;

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::FlowRow;
+use fullpipe_plan::stream::Frame;
+use fullpipe_plan::FlowRow;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use serde::Deserialize;
 use serde_json::json;

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use fullpipe_cc::flags;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::{CcChoice, Flow};
+use fullpipe_plan::stream::Frame;
+use fullpipe_plan::{CcChoice, Flow};
 
 use crate::kernel_cc::{costs, count, load, Loaded, Tracer, Wanted};
 use crate::request::Request;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fullpipe_scenario::stream::Frame;
+use fullpipe_plan::stream::Frame;
 
 use crate::request::Clock;
 use crate::sample::{CpuMeter, Processors};

@@ -1,6 +1,6 @@
 //! What the front end asks for. It knows nothing of how it is done.
 
-use fullpipe_scenario::Plan;
+use fullpipe_plan::Plan;
 use serde::Deserialize;
 
 /// One run.

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::{Direction, EcnKind, EventRow, Flow, FlowRow, Pacing, Plan};
+use fullpipe_plan::stream::Frame;
+use fullpipe_plan::{Direction, EcnKind, EventRow, Flow, FlowRow, Pacing, Plan};
 use fullpipe_workload::{Writer, Writing};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{fence, Ordering};
 
-use fullpipe_scenario::stream::{encode, Frame};
+use fullpipe_plan::stream::{encode, Frame};
 
 /// Takes frames.
 pub(crate) trait Sink {

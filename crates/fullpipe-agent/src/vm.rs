@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use fullpipe_scenario::stream::Frame;
+use fullpipe_plan::stream::Frame;
 use nix::mount::{mount, MsFlags};
 use nix::sys::mman::{mmap, MapFlags, ProtFlags};
 use nix::sys::reboot::{reboot, RebootMode};

@@ -2,7 +2,7 @@
 //! second copy and a policer, behind it waiting for others, extra delay and overtaking. Loss is the
 //! wire's own.
 
-use fullpipe_scenario::{Damage as Plan, GilbertElliott as Bursts};
+use fullpipe_plan::{Damage as Plan, GilbertElliott as Bursts};
 
 use crate::chance::Event;
 use crate::hold::Hold;

@@ -5,7 +5,7 @@
 //! ((1-h) p + (1-k) r) / (p + r). Where all are lost while bad and none while good, bursts last 1 / r
 //! packets in the mean.
 
-use fullpipe_scenario::GilbertElliott as Plan;
+use fullpipe_plan::GilbertElliott as Plan;
 
 use crate::chance::fraction;
 use crate::rng::Rng;

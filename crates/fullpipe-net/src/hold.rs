@@ -1,7 +1,7 @@
 //! Packets that wait for one another and leave together, as behind a receiver that sends ACKs in
 //! aggregates or a medium with slots. Never why they wait.
 
-use fullpipe_scenario::Hold as Plan;
+use fullpipe_plan::Hold as Plan;
 
 /// Those that wait.
 #[derive(Clone, Debug)]

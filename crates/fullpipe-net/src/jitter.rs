@@ -1,6 +1,6 @@
 //! Random extra delay that never reorders, in the two forms of seed 004, section V.
 
-use fullpipe_scenario::{Jitter, JitterShape};
+use fullpipe_plan::{Jitter, JitterShape};
 
 use crate::rng::Rng;
 

@@ -6,7 +6,7 @@
 //! stations, and a link that follows a trace look alike to whoever drives them. A link must never
 //! know which other links there are, or what a packet carries.
 
-use fullpipe_scenario::{Link as Plan, Medium};
+use fullpipe_plan::{Link as Plan, Medium};
 
 use crate::queue::Counters;
 use crate::rng::{derive_seed, purpose};

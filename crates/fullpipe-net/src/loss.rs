@@ -1,6 +1,6 @@
 //! Random loss as netem defines it (sch_netem.c, loss_event() and get_crandom()).
 
-use fullpipe_scenario::Loss;
+use fullpipe_plan::Loss;
 
 use crate::chance::Event;
 use crate::gilbert::GilbertElliott;

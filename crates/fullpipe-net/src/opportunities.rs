@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fullpipe_scenario::traces::{RateTrace, OPPORTUNITY_BYTES};
+use fullpipe_plan::traces::{RateTrace, OPPORTUNITY_BYTES};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Steps on foot before the list is searched.

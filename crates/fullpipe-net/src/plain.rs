@@ -2,7 +2,7 @@
 //! that chance, a schedule or another discipline decides. It gives what `wire.rs` would give for the
 //! same plan, by less work; what a plan asks for beyond it is never its affair.
 
-use fullpipe_scenario::{Aqm, Wire as Plan};
+use fullpipe_plan::{Aqm, Wire as Plan};
 
 use crate::direct::DirectWay;
 use crate::fifo::{behind, Fifo};

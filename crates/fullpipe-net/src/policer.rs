@@ -2,7 +2,7 @@
 //! tokens are time, gather at the rate up to the burst, and a packet that costs more than there are
 //! is dropped and costs nothing.
 
-use fullpipe_scenario::Policer as Plan;
+use fullpipe_plan::Policer as Plan;
 
 /// Bits and seconds in one number: tokens are exact.
 const NS_PER_S: u128 = 1_000_000_000;

@@ -1,6 +1,6 @@
 //! One queue of any discipline, with its counters.
 
-use fullpipe_scenario::{Aqm, Qdisc};
+use fullpipe_plan::{Aqm, Qdisc};
 
 use crate::cake::Cake;
 use crate::codel::{self, Codel};

@@ -2,7 +2,7 @@
 //! of loss before the queue or without, and nothing else: no damage, no delay that changes. What a plan
 //! asks for beyond it is never its affair.
 
-use fullpipe_scenario::Wire as Plan;
+use fullpipe_plan::Wire as Plan;
 
 use crate::direct::DirectWay;
 use crate::link::{AnyLink, Exit, Passed, Way, WayState};

@@ -1,7 +1,7 @@
 //! Reordering as netem does it (sch_netem.c, netem_enqueue()): after `gap - 1` packets that were
 //! delayed, the next one leaves at once with a probability, and so overtakes those on their way.
 
-use fullpipe_scenario::Reorder as Plan;
+use fullpipe_plan::Reorder as Plan;
 
 use crate::chance::Event;
 

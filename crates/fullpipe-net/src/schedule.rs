@@ -1,6 +1,6 @@
 //! Values that change at known times: a rate or a delay that a plan lists. Never what they are for.
 
-use fullpipe_scenario::traces::DelayTrace;
+use fullpipe_plan::traces::DelayTrace;
 
 /// Steps in the order of time; read with times that never decrease.
 #[derive(Clone, Debug)]

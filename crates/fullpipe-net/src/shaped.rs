@@ -1,7 +1,7 @@
 //! A rate and what waits for it: constant, in steps, or a trace of delivery opportunities.
 
-use fullpipe_scenario::traces::RateTrace;
-use fullpipe_scenario::Wire as Plan;
+use fullpipe_plan::traces::RateTrace;
+use fullpipe_plan::Wire as Plan;
 
 use crate::link::WayState;
 use crate::opportunities::Opportunities;

@@ -1,7 +1,7 @@
 //! A full-duplex wire: each way has its own chance of loss, queue, rate, delay and damage.
 
-use fullpipe_scenario::traces::DelayTrace;
-use fullpipe_scenario::Wire as Plan;
+use fullpipe_plan::traces::DelayTrace;
+use fullpipe_plan::Wire as Plan;
 
 use crate::damage::Damage;
 use crate::direct::DirectWay;

@@ -1,9 +1,9 @@
-//! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-measures).
+//! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-metrics).
 
 use std::path::PathBuf;
 
-use fullpipe_measures::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
-use fullpipe_scenario::{Column as Measured, Table, Text};
+use fullpipe_metrics::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
+use fullpipe_plan::{Column as Measured, Table, Text};
 use fullpipe_store::{Column, Columns};
 use nix::time::{clock_gettime, ClockId};
 use pyo3::buffer::{PyBuffer, ReadOnlyCell};

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
 use fullpipe_cc::outside::take_failure;
-use fullpipe_scenario::{Tables, TrafficRow};
+use fullpipe_plan::{Tables, TrafficRow};
 use fullpipe_sim::{read_plan, run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -210,7 +210,7 @@ fn simulated(
     Ok(outcome)
 }
 
-/// Whether a plan's algorithm is a class of Python (fullpipe/outside/classes.py).
+/// Whether a plan's algorithm is a class of Python (fullpipe/congestion/external/classes.py).
 fn is_class(algorithm: Option<&str>) -> bool {
     algorithm.is_some_and(|name| name.starts_with("py:"))
 }

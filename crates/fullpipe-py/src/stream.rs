@@ -1,6 +1,6 @@
 //! `fullpipe._native.stream`: reads what an agent wrote.
 
-use fullpipe_scenario::stream;
+use fullpipe_plan::stream;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

@@ -1,6 +1,6 @@
 //! The tables of a run as Python sees them: a dict table -> dict column -> (kind, values).
 
-use fullpipe_scenario::{Column, Table, Tables};
+use fullpipe_plan::{Column, Table, Tables};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::IntoPyObjectExt;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fullpipe_model::sharing;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::TrafficSource;
+use fullpipe_plan::TrafficSource;
 use fullpipe_sim::read_plan;
 use fullpipe_workload::{backbone, Chunk, Flows, Trace, TraceFlow};
 use pyo3::exceptions::PyValueError;

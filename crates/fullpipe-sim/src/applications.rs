@@ -7,9 +7,7 @@
 use std::collections::VecDeque;
 
 use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_scenario::{
-    CcChoice, DatagramRow, Direction, EcnKind, Flow, Newcomer, Page, Plan, Route,
-};
+use fullpipe_plan::{CcChoice, DatagramRow, Direction, EcnKind, Flow, Newcomer, Page, Plan, Route};
 use fullpipe_tcp::Opened;
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 

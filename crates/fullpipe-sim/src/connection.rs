@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use fullpipe_cc::{algorithm, flags, Controller};
 use fullpipe_net::{derive_seed, purpose, Host, Rng, Way};
-use fullpipe_scenario::{Direction, EcnKind, Flow, Plan};
+use fullpipe_plan::{Direction, EcnKind, Flow, Plan};
 use fullpipe_tcp::{Absences, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
 use fullpipe_workload::Writer;
 

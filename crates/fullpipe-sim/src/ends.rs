@@ -2,7 +2,7 @@
 //! which host it is, or what it sends.
 
 use fullpipe_net::{derive_seed, purpose, DelayLine, JitterSource, LossGate, Way};
-use fullpipe_scenario::{Flow, Plan};
+use fullpipe_plan::{Flow, Plan};
 
 use crate::packet::Travelling;
 

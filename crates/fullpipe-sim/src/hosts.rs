@@ -5,7 +5,7 @@
 use std::io;
 
 use fullpipe_net::Way;
-use fullpipe_scenario::PingRow;
+use fullpipe_plan::PingRow;
 
 use crate::events::Event;
 use crate::packet::{Body, Travelling};

@@ -26,7 +26,7 @@ pub use run::{run, BadPlan, Counts, Inputs, Outcome};
 pub use stepping::{Seen, Stepper, AGENT};
 pub use traffic::Traces;
 
-pub use fullpipe_scenario::{Plan, Tables};
+pub use fullpipe_plan::{Plan, Tables};
 
 /// A plan as Python wrote it. Whoever reads plans asks here: what serde makes of so many structures
 /// takes seconds to compile, once.

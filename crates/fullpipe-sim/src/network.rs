@@ -2,7 +2,7 @@
 //! leaves. Never who sent it, or why.
 
 use fullpipe_net::{AnyLink, DelayLine, DirectWay, Link, Packet, Passed, PlainWay, QueuedWay, Way};
-use fullpipe_scenario::{Newcomer, Plan, Route};
+use fullpipe_plan::{Newcomer, Plan, Route};
 use fullpipe_tcp::Data;
 
 use crate::applications::Applications;

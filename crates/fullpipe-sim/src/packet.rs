@@ -1,7 +1,7 @@
 //! A packet on its way: who it belongs to and what it carries.
 
 use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Way};
-use fullpipe_scenario::Hosts;
+use fullpipe_plan::Hosts;
 use fullpipe_tcp::{Ack, Data, Opening};
 
 /// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.

@@ -1,7 +1,7 @@
 //! Rows of a recording from the state of the simulation.
 
 use fullpipe_net::{AnyLink, Link, Way};
-use fullpipe_scenario::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow, Text};
+use fullpipe_plan::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow, Text};
 use fullpipe_tcp::{Receiver, Sender};
 
 use crate::ends::Egress;

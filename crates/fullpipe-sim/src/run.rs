@@ -7,7 +7,7 @@ use std::io;
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{CcRow, Plan, Tables, Text, TrafficRow};
+use fullpipe_plan::{CcRow, Plan, Tables, Text, TrafficRow};
 use fullpipe_tcp::Run;
 
 use crate::applications::Applications;

@@ -2,7 +2,7 @@
 //! the host lets them. Never where they go from there, nor what comes back.
 
 use fullpipe_net::Way;
-use fullpipe_scenario::Pacing;
+use fullpipe_plan::Pacing;
 use fullpipe_tcp::{Data, Run};
 use fullpipe_workload::Writing;
 

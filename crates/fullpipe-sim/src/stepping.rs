@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fullpipe_cc::foreign::{self, Foreign};
 use fullpipe_cc::{flags, Ack, Conn, Ctl, Event, EventKind, Info};
-use fullpipe_scenario::Plan;
+use fullpipe_plan::Plan;
 
 use crate::run::{BadPlan, Inputs, Outcome, Simulation};
 

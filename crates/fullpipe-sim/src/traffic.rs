@@ -7,9 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{
-    Flow, Newcomer, Plan, Traffic, TrafficRow, TrafficSampleRow, TrafficSource,
-};
+use fullpipe_plan::{Flow, Newcomer, Plan, Traffic, TrafficRow, TrafficSampleRow, TrafficSource};
 use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 
 use crate::connection::{connection, Connection, Seeds};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use fullpipe_net::Way;
-use fullpipe_scenario::{HostWork, Plan};
+use fullpipe_plan::{HostWork, Plan};
 
 use crate::events::Event;
 use crate::packet::{Body, Travelling};

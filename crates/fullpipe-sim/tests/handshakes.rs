@@ -3,7 +3,7 @@
 
 mod parts;
 
-use fullpipe_scenario::{Direction, Ends, Flow, Link, Loss, Medium, Plan, Wire};
+use fullpipe_plan::{Direction, Ends, Flow, Link, Loss, Medium, Plan, Wire};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 

@@ -3,7 +3,7 @@
 
 mod parts;
 
-use fullpipe_scenario::{
+use fullpipe_plan::{
     Chance, Damage, Ends, GilbertElliott, Hold, HostOptions, Hosts, Jitter, JitterShape, Link,
     Loss, Medium, Pacing, Plan, Policer, Probe, ProbeKind, Reorder, Route, Wire,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fullpipe_cc::sets;
-use fullpipe_scenario::{
+use fullpipe_plan::{
     CcChoice, Configuration, Direction, Hosts, Intervals, Route, Sizes, Traffic, TrafficRow,
     TrafficSender, TrafficSource,
 };

@@ -1,7 +1,7 @@
 //! Which packets are taken for lost: by RACK (RFC 8985, tcp_recovery.c), or by a timeout.
 
 use fullpipe_cc::{flags, CaState, EventKind};
-use fullpipe_scenario::CcFacts;
+use fullpipe_plan::CcFacts;
 
 use crate::ack::Incoming;
 use crate::packet::Run;

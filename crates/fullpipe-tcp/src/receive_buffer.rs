@@ -4,7 +4,7 @@
 //! Follows tcp_input.c: tcp_rcv_space_adjust() for autotuning, tcp_grow_window(), tcp_try_coalesce();
 //! and __tcp_select_window().
 
-use fullpipe_scenario::TcpRules;
+use fullpipe_plan::TcpRules;
 
 use crate::packet::Data;
 use crate::receiver::ReceiverConfig;
@@ -492,7 +492,7 @@ impl ReceiveBuffer {
 mod tests {
     use super::*;
     use crate::receiver::Feedback;
-    use fullpipe_scenario::AckPolicy;
+    use fullpipe_plan::AckPolicy;
 
     const MSS: u32 = 1448;
 

@@ -4,7 +4,7 @@
 //! compressed ACKs, tcp_sack_new_ofo_skb() for the order of SACK blocks, __tcp_cleanup_rbuf() for what
 //! reading sets off.
 
-use fullpipe_scenario::{AckPolicy, TcpRules};
+use fullpipe_plan::{AckPolicy, TcpRules};
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
 use crate::reader::Absences;

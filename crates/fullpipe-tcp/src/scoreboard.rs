@@ -326,7 +326,7 @@ pub(crate) fn is_later(a: u32, b: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use fullpipe_cc::{algorithm, set, Controller};
-    use fullpipe_scenario::{AckPolicy, CcFacts, Pacing, TcpRules};
+    use fullpipe_plan::{AckPolicy, CcFacts, Pacing, TcpRules};
 
     use crate::{Ack, Data, Feedback, Opened, Receiver, ReceiverConfig, Run, Sender, SenderConfig};
 

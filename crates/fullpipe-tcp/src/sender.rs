@@ -5,7 +5,7 @@
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
-use fullpipe_scenario::{CcFacts, Pacing, TcpRules};
+use fullpipe_plan::{CcFacts, Pacing, TcpRules};
 
 use crate::opening::Opened;
 use crate::rate::RateState;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fullpipe_cc::{flags, CaState, EventKind};
-use fullpipe_scenario::Pacing;
+use fullpipe_plan::Pacing;
 
 use crate::packet::{Data, Run};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};

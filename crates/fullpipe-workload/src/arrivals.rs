@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::Rng;
-use fullpipe_scenario::{Configuration, Intervals, Sizes, TrafficSource};
+use fullpipe_plan::{Configuration, Intervals, Sizes, TrafficSource};
 
 use crate::draw::{exponential, lognormal};
 use crate::sizes;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_scenario::{Lookup, ObjectRow, Page, PageRow, Protocol};
+use fullpipe_plan::{Lookup, ObjectRow, Page, PageRow, Protocol};
 
 /// A frame of HTTP/2 (RFC 9113 section 4.2, SETTINGS_MAX_FRAME_SIZE's initial value).
 const FRAME_BYTES: u64 = 16_384;

@@ -1,7 +1,7 @@
 //! How much a flow sends.
 
 use fullpipe_net::Rng;
-use fullpipe_scenario::Sizes;
+use fullpipe_plan::Sizes;
 
 use crate::draw::uniform;
 

@@ -2,7 +2,7 @@
 //! always ready. Must never know what carries what they send.
 
 use fullpipe_net::Rng;
-use fullpipe_scenario::{Datagrams, Pattern, Turns};
+use fullpipe_plan::{Datagrams, Pattern, Turns};
 
 use crate::draw::exponential;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fullpipe_scenario::TrafficSource;
+use fullpipe_plan::TrafficSource;
 
 /// What was sent without a pause, and the pause before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

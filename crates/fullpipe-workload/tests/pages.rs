@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fullpipe_scenario::{
+use fullpipe_plan::{
     CcChoice, Hosts, Lookup, ObjectRow, Page, PageObject, PageRow, Protocol, Route,
 };
 use fullpipe_workload::{PageLoader, Step};

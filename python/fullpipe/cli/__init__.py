@@ -14,9 +14,9 @@ import os
 import signal
 import sys
 
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.cli import libraries
 from fullpipe.cli.ending import INTERRUPTED, fail
-from fullpipe.errors import RunError, UserError
 
 #: Set by a shell that asks what completes a line.
 COMPLETE_VARIABLE = "_FULLPIPE_COMPLETE"

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.cli.output import messages
-from fullpipe.errors import RunError, UserError
 
 app = typer.Typer(help="This host as the far end of runs between two hosts.", no_args_is_help=True)
 

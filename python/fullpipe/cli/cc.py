@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from fullpipe.cc_sets import cc_set, cc_sets
+from fullpipe.authoring.new import LIKE, write_new
+from fullpipe.base.errors import UserError
 from fullpipe.cli.completion import congestion_controls
 from fullpipe.cli.ending import fail
 from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
-from fullpipe.outside import is_file_name
-from fullpipe.outside.new import LIKE, write_new
+from fullpipe.congestion.external import is_file_name
+from fullpipe.congestion.registry import cc_set, cc_sets
 
 if TYPE_CHECKING:
-    from fullpipe.cc_cost import Cost
+    from fullpipe.authoring.cost import Cost
 
 app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
 
@@ -95,9 +95,9 @@ def check(
     """Tries a congestion control's file: warnings, hostile paths in the simulator, eBPF, the
     verifiers of the kernels at hand, every call of a kernel replayed natively, simulator beside
     kernel, what it costs an ACK. Exit status 2: something does not hold."""
-    from fullpipe.cc_check import check as steps  # engines are slow to load
-    from fullpipe.cc_check import machine_for
-    from fullpipe.outside.classes import is_class_name
+    from fullpipe.authoring.check import check as steps  # engines are slow to load
+    from fullpipe.authoring.check import machine_for
+    from fullpipe.congestion.external.classes import is_class_name
 
     if "[" in file:
         raise UserError(f"{file}: checks are of a file as it stands; leave out [...]")

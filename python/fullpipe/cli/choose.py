@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from fullpipe import units
+from fullpipe.base import units
+from fullpipe.base.errors import UserError
 from fullpipe.cli.bars import progress
 from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
 from fullpipe.cli.sheet import number
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     from fullpipe.choose import Option

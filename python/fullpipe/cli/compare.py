@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli_w
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import check_folder
 from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import congestion_controls, engines
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.output import comparison_table, console
 from fullpipe.cli.saying import say, warn
-from fullpipe.errors import UserError
-from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
     import typer
 
-    from fullpipe.recording import Recording
-    from fullpipe.scenario import Scenario
+    from fullpipe.recording.recording import Recording
+    from fullpipe.scenario.model import Scenario
 else:
     from fullpipe.cli.later import typer
 
@@ -73,7 +73,7 @@ def compare(
         compare_runs,
         compare_shares,
     )
-    from fullpipe.scenario import make_scenario
+    from fullpipe.scenario.model import make_scenario
 
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
@@ -139,7 +139,7 @@ def _groups(
 ) -> dict[str, list[dict[str, Any]]]:
     """Label -> the flows of a scenario. Files that show by the same name are told apart by their
     paths."""
-    from fullpipe.cc_sets import choose
+    from fullpipe.congestion.registry import choose
     from fullpipe.report.comparison import OTHERS
 
     if together:
@@ -161,7 +161,7 @@ def _groups(
 
 def _alone(harm_to: str | None) -> str:
     """Label of the runs without whoever is compared."""
-    from fullpipe.cc_sets import choose
+    from fullpipe.congestion.registry import choose
 
     return "" if harm_to is None else f"{choose(harm_to, {}).name} alone"
 
@@ -190,7 +190,7 @@ def _how(seeds: list[int], together: bool) -> str:
 
 
 def _how_harm(harm_to: str, flows: int) -> str:
-    from fullpipe.cc_sets import choose
+    from fullpipe.congestion.registry import choose
 
     label = choose(harm_to, {}).name
     count = f"{flows} flows" if flows > 1 else "the flow"

@@ -51,6 +51,6 @@ def engines(incomplete: str) -> list[str]:
 
 def congestion_controls(incomplete: str) -> list[str]:
     """Congestion controls of the registry that begin so."""
-    from fullpipe.cc_sets import cc_sets
+    from fullpipe.congestion.registry import cc_sets
 
     return [name for name in cc_sets() if name.startswith(incomplete)]

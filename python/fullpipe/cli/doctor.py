@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from rich.markup import escape
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.completion import engines
 from fullpipe.cli.output import console, messages
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     import typer

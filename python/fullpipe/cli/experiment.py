@@ -11,18 +11,18 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import write_text
 from fullpipe.cli.bars import duration, progress_of_runs
 from fullpipe.cli.ending import fail
 from fullpipe.cli.output import console, messages
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
-from fullpipe.writing import write_text
 
 if TYPE_CHECKING:  # help waits for none of these
-    from fullpipe.experiments import Entry, EntryVerdicts, Store
-    from fullpipe.experiments.confirming import Question
-    from fullpipe.experiments.entry import Size
-    from fullpipe.experiments.results import Results
+    from fullpipe.papers import Entry, EntryVerdicts, Store
+    from fullpipe.papers.confirming import Question
+    from fullpipe.papers.entry import Size
+    from fullpipe.papers.results import Results
 
 app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")
 
@@ -96,8 +96,8 @@ def show(
     full: Full = False,
 ) -> None:
     """Shows what an entry runs, measures and claims."""
-    from fullpipe.experiments.catalogue import pick
-    from fullpipe.experiments.verdicts import commands
+    from fullpipe.papers.catalogue import pick
+    from fullpipe.papers.verdicts import commands
 
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
@@ -164,9 +164,9 @@ def run(
     `most_repetitions`; --repeat and --where leave it at that. --all leaves out what compares
     engines: a virtual machine takes hours, so that is named. What --confirm would take says
     `fullpipe experiment report --confirm`."""
-    from fullpipe.experiments import judge, run_entries
-    from fullpipe.experiments.confirming import Confirmed, confirm, questions
-    from fullpipe.experiments.settle import settle
+    from fullpipe.papers import judge, run_entries
+    from fullpipe.papers.confirming import Confirmed, confirm, questions
+    from fullpipe.papers.settle import settle
 
     if budget is not None and not confirm_:
         raise UserError("--budget: bounds --confirm; give both")
@@ -212,7 +212,7 @@ def run(
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", 130)
     if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
-        from fullpipe.experiments.page import verdicts_page  # figures take seconds to load
+        from fullpipe.papers.page import verdicts_page  # figures take seconds to load
 
         name = entries[0].id if len(entries) == 1 else "verdicts"
         _write(out or Path("recordings") / f"{name}.html", verdicts_page(judged, catalogue))
@@ -256,14 +256,14 @@ def report(
     """Writes the page of verdicts, or all cells as a table, from what the store holds; runs
     nothing."""
     # Figures and templates take seconds to load: only when they are needed.
-    from fullpipe.experiments import judge
-    from fullpipe.experiments.claims import claims_page
-    from fullpipe.experiments.page import verdicts_page
+    from fullpipe.papers import judge
+    from fullpipe.papers.claims import claims_page
+    from fullpipe.papers.page import verdicts_page
 
     entries = _chosen(catalogue, names, all_)
     kept = _store(store)
     if confirm_:
-        from fullpipe.experiments.confirming import questions
+        from fullpipe.papers.confirming import questions
 
         _print_asked(questions(entries, kept, _size(full), observed or (), packets * 1e6))
         return
@@ -314,7 +314,7 @@ def _asked(asked: Sequence[Question], what: str, jobs: int | None) -> str:
 
 def _seconds(text: str) -> float:
     """What --budget says."""
-    from fullpipe.units import UnitError, parse_time
+    from fullpipe.base.units import UnitError, parse_time
 
     try:
         return parse_time(text) / 1e9
@@ -323,7 +323,7 @@ def _seconds(text: str) -> float:
 
 
 def _tables(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
-    from fullpipe.experiments.cells import cell_table, write_runs
+    from fullpipe.papers.cells import cell_table, write_runs
 
     for path, ending in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
@@ -347,8 +347,8 @@ def _tables(found: list[Results], table: bool, csv: Path | None, parquet: Path |
 
 def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
     """Writes the comparison of engines, once there is something of both to compare."""
-    from fullpipe.experiments.agreement import agreement_page
-    from fullpipe.experiments.catalogue import default_folder
+    from fullpipe.papers.agreement import agreement_page
+    from fullpipe.papers.catalogue import default_folder
 
     text = agreement_page(found)
     if text:
@@ -362,7 +362,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _store(folder: Path | None) -> Store:
-    from fullpipe.experiments import Store, default_store
+    from fullpipe.papers import Store, default_store
 
     return Store(folder or default_store())
 
@@ -382,8 +382,8 @@ def _size(full: bool) -> Size:
 
 
 def _entries(catalogue: Path | None) -> list[Entry]:
-    from fullpipe.experiments import load_catalogue
-    from fullpipe.experiments.catalogue import default_folder
+    from fullpipe.papers import load_catalogue
+    from fullpipe.papers.catalogue import default_folder
 
     return load_catalogue(catalogue or default_folder())
 
@@ -391,7 +391,7 @@ def _entries(catalogue: Path | None) -> list[Entry]:
 def _chosen(catalogue: Path | None, names: list[str] | None, everything: bool) -> list[Entry]:
     if everything == bool(names):
         raise UserError("experiment: name entries (see `fullpipe experiment list`), or --all")
-    from fullpipe.experiments.catalogue import pick
+    from fullpipe.papers.catalogue import pick
 
     entries = _entries(catalogue)
     return entries if everything else pick(entries, names or [])
@@ -403,7 +403,7 @@ def _line(bold: str, text: str) -> None:
 
 
 def _print(found: EntryVerdicts) -> None:
-    from fullpipe.experiments.verdicts import GRADES
+    from fullpipe.papers.verdicts import GRADES
 
     entry = found.results.entry
     _line(entry.id, f" {entry.heading}")

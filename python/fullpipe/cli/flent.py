@@ -12,9 +12,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.output import console, messages
 from fullpipe.cli.sheet import number
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     from fullpipe.flent import FlentFile
@@ -82,7 +82,7 @@ def export(
 ) -> None:
     """Writes recordings as files that Flent opens and plots."""
     from fullpipe.flent import export_flent
-    from fullpipe.recording import Recording
+    from fullpipe.recording.recording import Recording
 
     named = out.name.endswith(".flent.gz")
     if named and len(recordings) > 1:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     from fullpipe.hunt.hunting import Finding
@@ -41,8 +41,8 @@ def hunt(
 
     A hunt goes on without the ingredients that it found to matter, and so may find several
     causes. The same seed and budget find the same."""
-    from fullpipe.cc_sets import cc_set
     from fullpipe.cli.bars import progress
+    from fullpipe.congestion.registry import cc_set
     from fullpipe.hunt.hunting import PACKETS_A_SECOND, Hunt
     from fullpipe.hunt.leaving import leave
     from fullpipe.hunt.space import SHOWN, Worst
@@ -75,7 +75,7 @@ def hunt(
 
 
 def _seconds(text: str) -> float:
-    from fullpipe import units
+    from fullpipe.base import units
 
     try:
         seconds = units.parse_time(text) / 1e9

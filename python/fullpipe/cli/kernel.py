@@ -11,12 +11,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.units import UnitError, parse_time
 from fullpipe.cli.completion import congestion_controls
 from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
 from fullpipe.cli.sheet import number
-from fullpipe.errors import UserError
-from fullpipe.units import UnitError, parse_time
 
 app = typer.Typer(
     help="Our congestion controls in this host's kernel, for any program (needs root).",

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.units import NS_PER_S, UnitError, parse_buffer, parse_rate, parse_time
 from fullpipe.cli.bars import progress
 from fullpipe.cli.output import console, messages
 from fullpipe.cli.sheet import percent
-from fullpipe.errors import UserError
-from fullpipe.units import NS_PER_S, UnitError, parse_buffer, parse_rate, parse_time
 
 if TYPE_CHECKING:
     from fullpipe.models.domain import Caution, Contest
@@ -109,8 +109,8 @@ def fluid(
     from fullpipe.models.extended import run_extended
     from fullpipe.models.fluid import run_fluid
     from fullpipe.models.plans import extended_run, fluid_run, read_plan
-    from fullpipe.plan import resolve
-    from fullpipe.scenario import load_scenario
+    from fullpipe.plan.resolve import resolve
+    from fullpipe.scenario.model import load_scenario
 
     if model not in ("auto", "published", "extended"):
         raise UserError(f"--model {model}: unknown; known are auto, published, extended")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import check_folder
 from fullpipe.cli.saying import say, warn
-from fullpipe.errors import UserError
-from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
     import typer
 
-    from fullpipe.recording import Recording
+    from fullpipe.recording.recording import Recording
 else:
     from fullpipe.cli.later import typer
 
@@ -54,7 +54,7 @@ def open_all(folder: Path) -> list[Recording]:
     """The recording in this folder, or all below it.
 
     Raises RecordingError where there is none."""
-    from fullpipe.recording import Recording, RecordingError
+    from fullpipe.recording.recording import Recording, RecordingError
 
     if (folder / "metadata.json").is_file() or not folder.is_dir():
         return [Recording.open(folder)]

@@ -7,18 +7,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import check_folder
 from fullpipe.cli.bars import progress
 from fullpipe.cli.completion import engines
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.saying import say, warn
-from fullpipe.errors import UserError
-from fullpipe.writing import check_folder
 
 if TYPE_CHECKING:
     import typer
 
-    from fullpipe.recording import Recording
-    from fullpipe.scenario import Scenario
+    from fullpipe.recording.recording import Recording
+    from fullpipe.scenario.model import Scenario
 else:
     from fullpipe.cli.later import typer
 
@@ -70,11 +70,11 @@ def run(
 
     Ctrl-C ends the runs under way early; what they recorded is kept, is reported, and says so.
     Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
-    from fullpipe.changes import apply_changes
+    from fullpipe.base.overrides import apply_changes
     from fullpipe.engines import engine as engine_of
     from fullpipe.engines import engine_names
-    from fullpipe.plan import resolve
-    from fullpipe.scenario import load_document, make_scenario
+    from fullpipe.plan.resolve import resolve
+    from fullpipe.scenario.model import load_document, make_scenario
 
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")

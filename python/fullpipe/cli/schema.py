@@ -17,7 +17,7 @@ def schema(
     ] = False,
 ) -> None:
     """Prints the JSON schema of scenario files, or the reference for people."""
-    from fullpipe.reference import json_schema, markdown
+    from fullpipe.scenario.reference import json_schema, markdown
 
     if markdown_:
         print(markdown(), end="")

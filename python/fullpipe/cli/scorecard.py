@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.output import console
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     from fullpipe.scorecard.draft import Result
@@ -56,7 +56,7 @@ def scorecard(
 
     Exit status: 0 done, 1 a case of the draft does not hold (--only draft) or --baseline got worse,
     2 bad input."""
-    from fullpipe.cache import user_cache
+    from fullpipe.base.cache import user_cache
     from fullpipe.scorecard.items import items
     from fullpipe.sweep.store import Store
 

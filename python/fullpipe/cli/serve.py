@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
 
 
 def serve(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tomli_w
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import write_text
 from fullpipe.cli.bars import duration, progress_of_runs
 from fullpipe.cli.ending import INTERRUPTED, fail
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
-from fullpipe.writing import write_text
 
 if TYPE_CHECKING:  # help waits for none of these
     import typer
@@ -145,6 +145,7 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 
 
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
+    from fullpipe.base.units import format_size
     from fullpipe.cli.output import console
     from fullpipe.engines.scratch import scratch
     from fullpipe.sweep.cells import Planner
@@ -153,7 +154,6 @@ def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
     from fullpipe.sweep.running import deciding_options, missing
     from fullpipe.sweep.store import Store
     from fullpipe.sweep.worker import Cells
-    from fullpipe.units import format_size
 
     store = Store(folder) if (folder / "store.json").exists() else None
     with scratch("fullpipe-plans-") as work:

@@ -10,9 +10,9 @@ import tomli_w
 from rich.markup import escape
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.completion import engines
 from fullpipe.cli.output import console
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:
     import typer
@@ -49,14 +49,14 @@ def test(
 ) -> int:
     """Runs one of Flent's tests: its streams, marks, probes and times, over the network of a
     scenario file. `fullpipe flent export` writes the recording as that test."""
-    from fullpipe.applications.har import levels_of_har
-    from fullpipe.changes import apply_changes
+    from fullpipe.base.overrides import apply_changes
     from fullpipe.cli.run import record
     from fullpipe.engines import engine as engine_of
     from fullpipe.engines import engine_names
     from fullpipe.flent.templates import scenario_of, template
-    from fullpipe.plan import resolve
-    from fullpipe.scenario import load_document, make_scenario
+    from fullpipe.plan.resolve import resolve
+    from fullpipe.scenario.har import levels_of_har
+    from fullpipe.scenario.model import load_document, make_scenario
 
     if name == "list":
         _list()

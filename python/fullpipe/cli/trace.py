@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from fullpipe import trace_generators, units
+from fullpipe.base import units
+from fullpipe.base.errors import UserError
 from fullpipe.cli.ending import fail
-from fullpipe.errors import UserError
-from fullpipe.trace_generators import Shape
+from fullpipe.scenario import link_trace_generators
+from fullpipe.scenario.link_trace_generators import Shape
 
 app = typer.Typer(
     help="Files by which links change: `rate_trace` and `delay_trace` of a link.",
@@ -20,7 +21,7 @@ app = typer.Typer(
 
 @app.command()
 def generate(
-    kind: Annotated[str, typer.Argument(help=", ".join(trace_generators.KINDS))],
+    kind: Annotated[str, typer.Argument(help=", ".join(link_trace_generators.KINDS))],
     out: Annotated[Path, typer.Argument(help="file to write; leo writes its delays beside it")],
     rate: Annotated[str, typer.Option(help="the rate about which it moves")] = "20mbit",
     duration: Annotated[str, typer.Option(help="until it repeats")] = "60s",
@@ -30,8 +31,8 @@ def generate(
     force: Annotated[bool, typer.Option("--force", help="replace what is there")] = False,
 ) -> None:
     """Writes a trace; the same numbers give the same file."""
-    if kind not in trace_generators.KINDS:
-        raise UserError(f"{kind!r}: is no kind; known are {', '.join(trace_generators.KINDS)}")
+    if kind not in link_trace_generators.KINDS:
+        raise UserError(f"{kind!r}: is no kind; known are {', '.join(link_trace_generators.KINDS)}")
     shape = Shape(
         rate_bps=_read("--rate", rate, units.parse_rate),
         duration_s=_read("--duration", duration, units.parse_time) / 1e9,
@@ -39,7 +40,7 @@ def generate(
         period_s=max(_read("--period", period, units.parse_time) / 1e9, 0.02),
         low=low,
     )
-    made = trace_generators.generate(kind, shape)
+    made = link_trace_generators.generate(kind, shape)
     texts = {out: made.rate_text()}
     if made.delays_ms:
         texts[out.with_suffix(".delay")] = made.delay_text()
@@ -59,7 +60,7 @@ def show(
 ) -> None:
     """Checks a rate trace, and says how long it is and what it carries in each second."""
     from fullpipe import _native
-    from fullpipe.traces import rate_trace
+    from fullpipe.scenario.link_traces import rate_trace
 
     try:
         found = rate_trace(str(file))

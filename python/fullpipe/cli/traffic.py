@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.saying import say
-from fullpipe.errors import UserError
 
 if TYPE_CHECKING:  # help waits for none of these
-    from fullpipe.traffic.traces import Integers
+    from fullpipe.scenario.traffic.traces import Integers
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Traces of flows.")
 
@@ -27,8 +27,8 @@ def from_pcap(
     """Makes a trace from a capture: unidirectional flows, their chunks and pauses.
 
     It is read packet by packet: memory grows with flows and chunks, not with the file."""
-    from fullpipe.traffic import captures
-    from fullpipe.units import UnitError, parse_time
+    from fullpipe.base.units import UnitError, parse_time
+    from fullpipe.scenario.traffic import captures
 
     try:
         silence_ns = parse_time(silence)
@@ -48,8 +48,8 @@ def generate(
     """Makes a trace that meets the published facts of seed 004's capture; docs/traffic.md says what
     of it is assumed."""
     from fullpipe import _native
-    from fullpipe.traffic.traces import columns_of
-    from fullpipe.units import UnitError, parse_rate, parse_time
+    from fullpipe.base.units import UnitError, parse_rate, parse_time
+    from fullpipe.scenario.traffic.traces import columns_of
 
     try:
         made = _native.traffic.backbone(seed, parse_time(length), parse_rate(rate))
@@ -67,7 +67,7 @@ def _checked(out: Path, source: Path) -> Path:
 
 
 def _write(columns: dict[str, Integers], out: Path) -> None:
-    from fullpipe.traffic.traces import write
+    from fullpipe.scenario.traffic.traces import write
 
     write(columns, out)
     flows, volume = int(columns["flow"].max()) + 1, int(columns["bytes"].sum())

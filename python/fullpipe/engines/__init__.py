@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fullpipe.deferred import deferred
+from fullpipe.base.deferred import deferred
 from fullpipe.engines.base import Engine, Progress, RunResult, engine, engine_names
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.errors import UserError
-from fullpipe.traffic.traces import traces_of
+from fullpipe.base.errors import UserError
+from fullpipe.scenario.traffic.traces import traces_of
 
 #: Of one group. Each costs a kernel two sockets; more belong in the simulator.
 MAX_FLOWS = 200_000

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe import files, outside
-from fullpipe.errors import UserError
-from fullpipe.plan import cc_choices
+from fullpipe.base import installed
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import external
+from fullpipe.plan.resolve import cc_choices
 
 
 def agent() -> Path:
@@ -19,8 +20,8 @@ def agent() -> Path:
 def bpf_object(algorithm: str) -> Path:
     """The eBPF object of an algorithm. Raises UserError where it was not built, or cannot be
     compiled of its file."""
-    if outside.is_outside(algorithm):
-        return outside.bpf_object(algorithm)
+    if external.is_outside(algorithm):
+        return external.bpf_object(algorithm)
     return _built(f"{algorithm}.bpf.o")
 
 
@@ -43,8 +44,8 @@ def put_objects(plan: Mapping[str, Any], folder: Path) -> None:
 def refuse_classes(plan: Mapping[str, Any]) -> None:
     """Raises UserError where a flow runs a class of Python, which no kernel does."""
     for algorithm in algorithms(plan):
-        if outside.is_class(algorithm):
-            outside.bpf_object(algorithm)
+        if external.is_class(algorithm):
+            external.bpf_object(algorithm)
 
 
 def algorithms(plan: Mapping[str, Any]) -> list[str]:
@@ -54,13 +55,13 @@ def algorithms(plan: Mapping[str, Any]) -> list[str]:
 
 def objects_folder() -> Path:
     """Where the eBPF objects of the built-in algorithms lie."""
-    return files.BUILT
+    return installed.BUILT
 
 
 def _built(name: str) -> Path:
-    path = files.BUILT / name
+    path = installed.BUILT / name
     if not path.is_file():
-        mend = "`make build` makes it" if files.checkout() else "a wheel of fullpipe has it"
+        mend = "`make build` makes it" if installed.checkout() else "a wheel of fullpipe has it"
         raise UserError(
             f"{name} is not in this installation, which the engines vm and live need; {mend}"
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa

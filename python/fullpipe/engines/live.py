@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe import _native
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult, refuse_accurate_ecn, refuse_ecn
@@ -23,8 +24,7 @@ from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.errors import RunError, UserError
-from fullpipe.wifi import refuse_wifi
+from fullpipe.scenario.wifi import refuse_wifi
 
 _POLL_S = 0.1
 #: What an agent may take beyond the run to build, sum up and clean.

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullpipe import cc_sets
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import registry
 from fullpipe.engines import assets
 from fullpipe.engines.vm import hardware, kernels
-from fullpipe.errors import RunError, UserError
 
 _MEND = "fullpipe doctor --mend"
 #: Commands and the Debian packages that bring them.
@@ -92,7 +92,7 @@ def mend(say: Callable[[str], None]) -> None:
 
 
 def _sim() -> Check:
-    sets = len(cc_sets.cc_sets())
+    sets = len(registry.cc_sets())
     return Check(
         "sim", True, f"{sets} congestion controls compiled in", engines=("sim",), needed=("sim",)
     )

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fullpipe import _native, traces
-from fullpipe.errors import UserError
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.scenario import link_traces
 
 #: Within it a rate is what a trace passes on the mean. A change costs the guest about 50 us of its
 #: processor; below this, opportunities are single packets anyway.
@@ -45,7 +46,7 @@ def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     since."""
     if not any(wire.keys() & {"rate_trace", "delay_trace"} for *_, wire in _ways(plan)):
         return plan
-    traces.verify(plan)
+    link_traces.verify(plan)
     end_ns = plan["duration_ns"]
     links = []
     for link in plan["links"]:

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fullpipe
-from fullpipe import cc_sets, outside
-from fullpipe.commit import git_commit
+from fullpipe.base.commit import git_commit
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.writing import claimed
+from fullpipe.congestion import external, registry
 from fullpipe.engines.base import RunResult, engine
-from fullpipe.errors import RunError, UserError
-from fullpipe.plan import cc_choices
-from fullpipe.writing import claimed
+from fullpipe.plan.resolve import cc_choices
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from fullpipe.recording import Recording
-    from fullpipe.scenario import Scenario
+    from fullpipe.recording.recording import Recording
+    from fullpipe.scenario.model import Scenario
 
 #: Options of an engine that decide what is recorded; a repetition needs them as much as the plan.
 _DECIDING = ("kernel", "modules", "background_processes", "peer", "web")
@@ -68,7 +68,7 @@ def run_scenario(
     handler, keep what was recorded: a run that was under way ends early and its recording says so.
     Raises UserError before anything runs where the engine cannot run it, a folder exists or
     another process is about to write it."""
-    from fullpipe.plan import resolve
+    from fullpipe.plan.resolve import resolve
 
     if len(out) > 1 and scenario.start_spread is None:
         scenario = scenario.repeated()
@@ -84,7 +84,7 @@ def run_scenario(
                 raise UserError(f"{folder}: exists already; name another folder with --out")
         if len(plans) == 1:
             return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
-        if any(outside.is_handed(choice["algorithm"]) for _, choice in cc_choices(plans[0])):
+        if any(external.is_handed(choice["algorithm"]) for _, choice in cc_choices(plans[0])):
             return _run_series(plans, scenario_toml, out, engine_name, options, on_progress)
         return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
 
@@ -93,7 +93,7 @@ def warmup_ns(scenario_toml: str) -> int:
     """The warm-up of a recorded scenario; 0 where it has none."""
     import tomllib
 
-    from fullpipe.units import parse_time
+    from fullpipe.base.units import parse_time
 
     return parse_time(tomllib.loads(scenario_toml).get("warmup", 0))
 
@@ -126,7 +126,7 @@ def _run_series(
     options: Mapping[str, Any],
     on_progress: Callable[[float], None],
 ) -> Outcome:
-    from fullpipe.recording import Recording
+    from fullpipe.recording.recording import Recording
 
     outcome = Outcome()
     for index, (plan, folder) in enumerate(zip(plans, out, strict=True)):
@@ -183,7 +183,7 @@ def _run_pool(
                     pending = {future: i for future, i in pending.items() if not future.cancel()}
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    from fullpipe.recording import Recording
+    from fullpipe.recording.recording import Recording
 
     outcome.recordings = [Recording.open(folder) for folder in out if folder.is_dir()]
     return outcome
@@ -258,7 +258,7 @@ def record_result(
     result: RunResult,
 ) -> Recording:
     """Writes what an engine left as a recording, with all that a repetition needs."""
-    from fullpipe.recording import write_recording
+    from fullpipe.recording.recording import write_recording
 
     metadata = {
         "engine": engine_name,
@@ -284,7 +284,7 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for _, choice in cc_choices(plan):
         if choice["algorithm"] not in (None, AGENT) and choice["name"] not in found:
-            params = cc_sets.params_of(choice["algorithm"])
+            params = registry.params_of(choice["algorithm"])
             found[choice["name"]] = {
                 param.name: value / param.scale
                 for param, value in zip(params, choice["params"], strict=True)
@@ -296,7 +296,7 @@ def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The algorithms of the plan that came from files, whole: who has the recording has them."""
     found = {}
     for name in sorted({choice["algorithm"] or "" for _, choice in cc_choices(plan)}):
-        if outside.is_outside(name):
-            source = outside.source_of(name)
+        if external.is_outside(name):
+            source = external.source_of(name)
             found[name] = {"main": source.main, "sha256": source.sha256, "files": source.files}
     return {"sources": found} if found else {}

@@ -9,10 +9,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fullpipe import _native, outside, traces
+from fullpipe import _native
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import external
 from fullpipe.engines.base import Progress, RunResult
-from fullpipe.errors import RunError, UserError
-from fullpipe.plan import cc_choices
+from fullpipe.plan.resolve import cc_choices
+from fullpipe.scenario import link_traces
 
 
 class SimEngine:
@@ -37,11 +39,11 @@ class SimEngine:
         # A sweep's short runs are checked here and run without Arrow.
         from fullpipe.engines.spool import SpooledRows
         from fullpipe.engines.tables import arrow_tables
-        from fullpipe.recording import OPTIONAL_TABLES
-        from fullpipe.traffic.traces import traces_of
+        from fullpipe.recording.recording import OPTIONAL_TABLES
+        from fullpipe.scenario.traffic.traces import traces_of
 
         self.check(plan)
-        traces.verify(plan)
+        link_traces.verify(plan)
         for key, why in (
             ("pages", "[[page]], whose connections are two each"),
             ("traffic", "[[traffic]], whose connections are used again"),
@@ -51,12 +53,12 @@ class SimEngine:
                     raise UserError(f"--{option.replace('_', '-')}: not with {why}")
         algorithms = {choice["algorithm"] for _, choice in cc_choices(plan)}
         for algorithm in algorithms:
-            if outside.is_outside(algorithm):
-                outside.load(algorithm)
+            if external.is_outside(algorithm):
+                external.load(algorithm)
         flows = traces_of(plan)
         rows = SpooledRows(OPTIONAL_TABLES["traffic"]) if plan.get("traffic") else None
         for algorithm in algorithms:
-            if outside.is_class(algorithm):
+            if external.is_class(algorithm):
                 _classes().renew(algorithm)
         try:
             files = (options.get("pcap"), options.get("cc_trace"))
@@ -72,7 +74,7 @@ class SimEngine:
                     raise cause from None  # KeyboardInterrupt
                 raise UserError(_classes().explain(error.algorithm, cause)) from cause
             if hasattr(error, "details"):
-                raise UserError(f"{outside.explain(*error.details)}: {error}") from None
+                raise UserError(f"{external.explain(*error.details)}: {error}") from None
             raise RunError(f"the simulator failed: {error}") from None
         tables = arrow_tables(raw)
         if rows is not None:
@@ -82,6 +84,6 @@ class SimEngine:
 
 
 def _classes() -> Any:
-    from fullpipe.outside import classes  # most runs need none
+    from fullpipe.congestion.external import classes  # most runs need none
 
     return classes

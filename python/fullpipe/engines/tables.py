@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fullpipe.columns import column
-from fullpipe.recording import OPTIONAL_TABLES, TABLES
+from fullpipe.base.columns import column
+from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES
 
 
 def arrow_tables(raw: Mapping[str, Any]) -> dict[str, pa.Table]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fullpipe.recording import OPTIONAL_TABLES, TABLES
+from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES
 
 #: IPv4, TCP and its timestamps (RFC 7323).
 _HEADER_BYTES = 52

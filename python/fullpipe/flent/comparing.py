@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.document import FlentFile, Floats
 from fullpipe.flent.identity import identify

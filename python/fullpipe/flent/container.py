@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 #: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. The worst
 #: texts within these take some 500 MB to import (tests/python/test_flent_hostile.py).

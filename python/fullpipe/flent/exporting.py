@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 import fullpipe
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.flent.applications import page_series, stream_series
 from fullpipe.flent.document import Floats
 from fullpipe.flent.gridding import Columns, SeriesData, flow_series, ping_series, queue_series
 from fullpipe.flent.shapes import TESTS, End, Shape, shape
 from fullpipe.flent.templates import DELAY_S, Template, names, shape_of, template
 from fullpipe.flent.versions import FORMAT_VERSION
-from fullpipe.recording import Recording, RecordingError
+from fullpipe.recording.recording import Recording, RecordingError
 
 STEP_S = 0.2
 #: The date of recordings that have none: simulated time has no calendar.

@@ -19,7 +19,7 @@ from fullpipe.flent.description import describe, queues
 from fullpipe.flent.document import FlentFile, Floats, Raw, clean
 from fullpipe.flent.identity import Identity, identify
 from fullpipe.flent.series import FlowTotal, Interim, flow_totals, interim
-from fullpipe.recording import TABLES, Recording, write_recording
+from fullpipe.recording.recording import TABLES, Recording, write_recording
 
 #: A probe that lost more requests than this in a row did not send them: its numbers are damage.
 _MAX_LOST = 100_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 #: Tests with their number in their name, each way.
 _COUNTED = {"up": (2, 4, 6, 8, 12), "down": (2, 4, 6, 8, 12)}

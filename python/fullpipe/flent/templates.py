@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.errors import UserError
-from fullpipe.files import shipped
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.base.units import parse_time
 from fullpipe.flent.shapes import End, Shape
-from fullpipe.scenario import Scenario
-from fullpipe.units import parse_time
+from fullpipe.scenario.model import Scenario
 
 #: Flent starts streams this long after its probes, and ends them as long before (DELAY).
 DELAY_S = 5.0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import tomli_w
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.external import is_file_name
 from fullpipe.hunt.hunting import Finding
 from fullpipe.hunt.rates import text_of, words_of
 from fullpipe.hunt.space import TRACE, Worst, document
-from fullpipe.outside import is_file_name
 
 
 def leave(out: Path, stem: str, cc: str, worst: Worst, found: Finding, words: str) -> Path:

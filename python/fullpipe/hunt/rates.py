@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from fullpipe.hunt.space import Path, kind_of
-from fullpipe.trace_generators import Shape, generate
+from fullpipe.scenario.link_trace_generators import Shape, generate
 
 
 @dataclass(frozen=True)

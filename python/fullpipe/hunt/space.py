@@ -51,7 +51,7 @@ class Knob:
 RATE = Knob("rate_mbit", 5, 50, 10, nice=(5, 10, 20, 50))
 RTT = Knob("rtt_ms", 20, 200, 40, nice=(20, 40, 100, 200))
 BUFFER = Knob("buffer_bdp", 0.1, 16, 1, nice=(0.1, 0.2, 0.5, 1, 2, 5, 10, 16))
-#: How the rate changes (trace_generators.KINDS); how long until it repeats, of steps and the
+#: How the rate changes (link_trace_generators.KINDS); how long until it repeats, of steps and the
 #: sawtooth one round; of these two the lowest rate over the highest.
 TRACE = Knob(
     "trace", 0, 0, 0, 0, (1, 2, 3, 4, 5),

@@ -9,10 +9,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from fullpipe import outside
 from fullpipe._native import to_json
-from fullpipe.plan import resolve
-from fullpipe.scenario import make_scenario
+from fullpipe.congestion import external
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import cost_s
 from fullpipe.sweep.measures import Columns, Facts, Rows, facts_of
 from fullpipe.sweep.pool import cores
@@ -57,8 +57,8 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
         scenario = make_scenario(document, f"trial {index}")
         plan = resolve(scenario)
         for flow in plan["flows"]:
-            if outside.is_outside(flow["cc"]["algorithm"]):
-                outside.load(flow["cc"]["algorithm"])
+            if external.is_outside(flow["cc"]["algorithm"]):
+                external.load(flow["cc"]["algorithm"])
         facts = facts_of(str(index), plan, plan["seed"], "sim", scenario.warmup)
         items.append(Item((facts, to_json(plan)), cost_s(plan, "sim")))
     found: list[Tables | None] = [None] * len(items)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines import assets
 from fullpipe.engines.child import die_with_parent
-from fullpipe.errors import UserError
 
 _PREFIX = "fullpipe-agent: "
 

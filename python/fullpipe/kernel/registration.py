@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.cc_sets import CcSet, cc_set, cc_sets, sets_of
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.external import is_file_name
+from fullpipe.congestion.registry import CcSet, cc_set, cc_sets, sets_of
 from fullpipe.engines import assets
-from fullpipe.errors import UserError
 from fullpipe.kernel.agent import ask
-from fullpipe.outside import is_file_name
 
 #: What sockets may write (Linux TCP_CA_NAME_MAX less the NUL).
 _KERNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,15}\Z", re.ASCII)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native, outside
-from fullpipe.errors import RunError, UserError
+from fullpipe import _native
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import external
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
 
@@ -76,8 +77,8 @@ def replay(path: Path) -> Replay:
     be read or is no trace."""
     try:
         for name in _introduced(path):
-            if outside.is_outside(name):
-                outside.load(name)
+            if external.is_outside(name):
+                external.load(name)
         found = _native.cc.replay(str(path))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None

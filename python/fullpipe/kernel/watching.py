@@ -16,13 +16,13 @@ import tomli_w
 
 import fullpipe
 from fullpipe import _native
-from fullpipe.cc_sets import changed_name
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import changed_name
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables
-from fullpipe.errors import UserError
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Loaded, list_loaded
-from fullpipe.recording import Recording, write_recording
+from fullpipe.recording.recording import Recording, write_recording
 
 #: What a row of a look has, besides `flow` and `cc`: of the socket, and of the algorithm's own.
 _OF_SOCKET = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fullpipe.deferred import deferred
+from fullpipe.base.deferred import deferred
 from fullpipe.metrics.backlog import Backlog, backlog, cdf, queue_delay_ms
 from fullpipe.metrics.fairness import (
     coefficient_of_variation,

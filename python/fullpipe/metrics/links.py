@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.bottleneck import link_rates_bps, queue_name
 from fullpipe.metrics.flows import spread
 from fullpipe.metrics.view import View
-from fullpipe.recording import QUEUE_COUNTERS
+from fullpipe.plan.bottleneck import link_rates_bps, queue_name
+from fullpipe.recording.recording import QUEUE_COUNTERS
 
 _WAYS = ("forward", "reverse")
 _SPREAD = ("p50", "p95", "max")

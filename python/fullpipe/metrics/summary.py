@@ -20,7 +20,7 @@ from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.links import summarise_links
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.view import Floats, View
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 
 
 def summarise(recording: Recording) -> dict[str, Any]:

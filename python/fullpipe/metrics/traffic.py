@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.bottleneck import Way, bottleneck_of
 from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
+from fullpipe.plan.bottleneck import Way, bottleneck_of
 
 #: Upper bounds of size classes in bytes, and what they are called.
 SIZE_CLASSES = (

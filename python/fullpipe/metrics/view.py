@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_ways
-from fullpipe.columns import as_numpy
-from fullpipe.recording import Recording
+from fullpipe.base.columns import as_numpy
+from fullpipe.plan.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_ways
+from fullpipe.recording.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Columns = dict[str, npt.NDArray[Any]]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 #: Frame of a full-sized segment on Ethernet: what htb and bfifo count.
 FRAME_BYTES = 1514

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models import native
 from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Caution, Contest
 

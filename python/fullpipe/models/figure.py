@@ -9,10 +9,10 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import write_figure
 from fullpipe.models.observed import Panel
 from fullpipe.models.validate import Line, Validation
-from fullpipe.writing import write_figure
 
 _STYLES = ["-", "--", "-.", ":"]
 _COLUMNS = 3

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models import native
 from fullpipe.models.domain import FRAME_BYTES, MAX_FLOWS, MAX_RATE_BPS, Caution, within
 

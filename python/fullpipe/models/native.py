@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from fullpipe import _native
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 Spec = dict[str, Any]
 Outcome = dict[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models.domain import Contest
 
 MAX_FILE_BYTES = 2**24

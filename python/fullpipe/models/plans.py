@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models.domain import FRAME_BYTES, LOSS_BASED, Caution
 from fullpipe.models.extended import KNOWN as EXTENDED_KNOWN
 from fullpipe.models.extended import ExtendedRun

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Caution, Contest
 from fullpipe.models.extended import run_extended
 from fullpipe.models.fluid import run_fluid

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.models.domain import FRAME_BYTES, Caution, Contest
 from fullpipe.models.extended import contest_run, run_extended
 from fullpipe.models.fluid import FluidRun, run_fluid

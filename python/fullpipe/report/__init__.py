@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fullpipe.deferred import deferred
+from fullpipe.base.deferred import deferred
 
 if TYPE_CHECKING:
     from fullpipe.report.figures import write_figures

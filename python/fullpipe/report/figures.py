@@ -9,15 +9,15 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from fullpipe.errors import UserError
-from fullpipe.recording import Recording
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import write_figure
+from fullpipe.recording.recording import Recording
 from fullpipe.report import style
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.plots import Plot, Trace
 from fullpipe.report.predictions import compare
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.report.timeline import time_plots
-from fullpipe.writing import write_figure
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
 _MARKS = {"x": "x", "triangle": "^", "circle": "o", "dash": "|"}

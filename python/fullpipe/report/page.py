@@ -9,9 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from fullpipe import __version__
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import aside, write_text
 from fullpipe.metrics import has_names
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 from fullpipe.report import library, provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
@@ -21,7 +22,6 @@ from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.templates import template
 from fullpipe.report.timeline import left_out, time_plots
-from fullpipe.writing import aside, write_text
 
 #: Runs whose course over time is drawn; all are in the tables and distributions.
 MAX_RUNS_OVER_TIME = 6

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.cc_sets import is_outside_name
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import is_outside_name
+from fullpipe.plan.resolve import resolve
 from fullpipe.report import style
 from fullpipe.report.plots import Plot, Trace
 from fullpipe.report.runs import Group, Run
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from fullpipe.cc_sets import Table, base_of, is_kernel
+from fullpipe.base.units import format_rate, format_time
+from fullpipe.congestion.registry import Table, base_of, is_kernel
 from fullpipe.metrics import View
 from fullpipe.report.runs import Group, Qdisc, Run
-from fullpipe.units import format_rate, format_time
 
 #: What metadata says that the page shows elsewhere.
 _SHOWN = {

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 
+from fullpipe.base.parts import Field, Part
+from fullpipe.base.units import UnitError, parse_spread, parse_time
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
 from fullpipe.metrics.view import Floats
-from fullpipe.parts import Field, Part
-from fullpipe.plan import without_seed
-from fullpipe.recording import Recording, RecordingError
-from fullpipe.units import UnitError, parse_spread, parse_time
+from fullpipe.plan.resolve import without_seed
+from fullpipe.recording.recording import Recording, RecordingError
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -224,7 +224,7 @@ def _metadata(recording: Recording) -> Metadata:
     try:
         return Metadata.model_validate(recording.metadata)
     except ValueError as error:  # Pydantic's
-        from fullpipe.refusals import explained  # only where something is wrong
+        from fullpipe.base.refusals import explained  # only where something is wrong
 
         found = explained(error, Metadata)
         raise RecordingError(f"{recording.path}/metadata.json: {found}") from None

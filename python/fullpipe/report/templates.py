@@ -14,9 +14,9 @@ import jinja2
 from jinja2.bccache import Bucket, BytecodeCache
 
 from fullpipe import __version__
-from fullpipe.cache import user_cache
-from fullpipe.errors import UserError
-from fullpipe.writing import aside
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import aside
 
 
 class _Compiled(BytecodeCache):

@@ -9,9 +9,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fullpipe.base.writing import write_figure
 from fullpipe.choose import Option
 from fullpipe.report import style
-from fullpipe.writing import write_figure
 
 _MARKS = "osD^vP*X"
 #: Below this an added delay is drawn here: the axis is logarithmic.

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 import fullpipe
-from fullpipe.cc_sets import cc_set
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import cc_set
 from fullpipe.scorecard.items import ALONE, Item, Measure
 from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.values import Rows, Values, labels, rows_of, values_of
@@ -87,8 +87,8 @@ def run_card(
 def _check(sweep: Sweep) -> None:
     """Raises UserError where the engine cannot run it."""
     from fullpipe.engines.base import engine
-    from fullpipe.plan import resolve
-    from fullpipe.scenario import make_scenario
+    from fullpipe.plan.resolve import resolve
+    from fullpipe.scenario.model import make_scenario
     from fullpipe.sweep.templates import fields_of, fill_scenario
 
     point = next(sweep.points())

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe.cc_sets import cc_set
-from fullpipe.errors import UserError
-from fullpipe.language import Scalar
-from fullpipe.recording import Recording
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import cc_set
+from fullpipe.expr.language import Scalar
+from fullpipe.recording.recording import Recording
 from fullpipe.scorecard.draft_items import Item
 from fullpipe.scorecard.draft_measures import MEASURES
 from fullpipe.scorecard.holds import holds

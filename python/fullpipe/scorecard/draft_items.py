@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fullpipe.errors import UserError
-from fullpipe.files import shipped
-from fullpipe.language import ExpressionError
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.expr.language import ExpressionError
 from fullpipe.scorecard import holds
 from fullpipe.scorecard.draft_measures import MEASURES
 from fullpipe.scorecard.reading import read_model

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.language import Scalar
+from fullpipe.expr.language import Scalar
 from fullpipe.scorecard.trajectory import Trajectory, Visit
 
 Measured = dict[str, Scalar]

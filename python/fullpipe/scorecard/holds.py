@@ -8,7 +8,7 @@ import ast
 import math
 from collections.abc import Mapping
 
-from fullpipe.language import BINARY, COMPARE, ExpressionError, Scalar, parse, source
+from fullpipe.expr.language import BINARY, COMPARE, ExpressionError, Scalar, parse, source
 
 
 def holds(text: str, values: Mapping[str, Scalar]) -> bool:

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fullpipe.errors import UserError
-from fullpipe.files import shipped
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
 from fullpipe.scorecard.reading import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 from fullpipe.sweep.tables import SCHEMAS

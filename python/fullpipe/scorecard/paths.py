@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fullpipe import units
-from fullpipe.errors import UserError
+from fullpipe.base import units
+from fullpipe.base.errors import UserError
 
 _FRAME_BITS = 1514 * 8
 #: Packets that Startup begins with; on a slow path they, not the RTT, set how long a round lasts.

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fullpipe.errors import UserError
-from fullpipe.refusals import explain
+from fullpipe.base.errors import UserError
+from fullpipe.base.refusals import explain
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import tomli_w
 
 from fullpipe.engines.base import engine
-from fullpipe.plan import resolve
+from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.cells import Cell, Planned, Planner, asked, sweep_id
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.pool import Pool

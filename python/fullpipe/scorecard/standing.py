@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 #: A value stands apart where it is beyond all others' by this share of theirs.
 APART = 0.1

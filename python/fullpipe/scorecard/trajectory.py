@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fullpipe.metrics.view import Floats, View
-from fullpipe.recording import Recording
+from fullpipe.recording.recording import Recording
 
 #: A packet on the wire beside its payload: IP, TCP with timestamps, Ethernet.
 _HEADER_BYTES, _ETHERNET_BYTES = 52, 14

@@ -27,8 +27,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fullpipe.cc_sets import cc_sets
-from fullpipe.errors import RunError, UserError
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion.registry import cc_sets
 from fullpipe.serve import bench, cells
 from fullpipe.serve.shared import Shared, as_json
 

@@ -12,16 +12,16 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from fullpipe.cc_sets import cc_sets
+from fullpipe.base.errors import UserError
+from fullpipe.base.refusals import explain
+from fullpipe.congestion.registry import cc_sets
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.scratch import scratch
-from fullpipe.errors import UserError
 from fullpipe.metrics import summarise
-from fullpipe.refusals import explain
 from fullpipe.report.interactive import figure_of
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
-from fullpipe.scenario import make_scenario
+from fullpipe.scenario.model import make_scenario
 
 MAX_FLOWS = 8
 QDISCS = ("fifo", "codel", "fq_codel", "fq", "red", "pie", "cake")

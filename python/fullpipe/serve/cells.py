@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
+from fullpipe.plots.sweep_chart import KINDS, Request, make_chart
+from fullpipe.plots.sweep_page import figure_of
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
-from fullpipe.sweep.plotting import KINDS, Request, make_chart
-from fullpipe.sweep.plotting.page import figure_of
 from fullpipe.sweep.quantities import COLUMN_UNITS
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fullpipe.errors import UserError
-from fullpipe.language import ExpressionError
-from fullpipe.sweep.conditions import Condition
+from fullpipe.base.errors import UserError
+from fullpipe.expr.conditions import Condition
+from fullpipe.expr.language import ExpressionError
 from fullpipe.sweep.quantities import Quantity, quantity, written
 
 MAX_VALUES = 100_000

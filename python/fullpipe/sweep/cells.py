@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import tomli_w
 
 from fullpipe._native import sha256, to_json
-from fullpipe.cc_sets import Choice
-from fullpipe.scenario import Scenario
+from fullpipe.congestion.registry import Choice
+from fullpipe.scenario.model import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.schedule import Failure, Group, LostError, Work
 from fullpipe.sweep.shipping import Delivery, accept, execute, pack
 from fullpipe.sweep.worker import Cells

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fullpipe.changes import apply_changes
-from fullpipe.errors import UserError
-from fullpipe.language import ExpressionError
-from fullpipe.parts import Field, Parsed, Part, field_validator
-from fullpipe.scenario import load_document
+from fullpipe.base.errors import UserError
+from fullpipe.base.overrides import apply_changes
+from fullpipe.base.parts import Field, Parsed, Part, field_validator
+from fullpipe.expr.conditions import Condition
+from fullpipe.expr.language import ExpressionError
+from fullpipe.scenario.model import load_document
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
-from fullpipe.sweep.conditions import Condition
 from fullpipe.sweep.templates import fields_of, holes
 
 #: Beyond these a sweep is a slip of the pen.
@@ -144,7 +144,7 @@ def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) 
     try:
         options = Options.model_validate(document.get("sweep", {}))
     except ValueError as error:  # Pydantic's
-        from fullpipe.refusals import explained  # only where something is wrong
+        from fullpipe.base.refusals import explained  # only where something is wrong
 
         raise UserError(f"{source}: {explained(error, Options, below='sweep')}") from None
     axes = tuple(_axes(document["axis"], source))

@@ -1,7 +1,7 @@
 """What a sweep's store keeps of runs: the measures of many runs at once.
 
 The measures are those that `fullpipe.metrics` defines, computed where the simulator is
-(crates/fullpipe-measures): a run of two simulated seconds takes a millisecond, and one metric of
+(crates/fullpipe-metrics): a run of two simulated seconds takes a millisecond, and one metric of
 one run in Python as long as that. `tests/python/test_sweep_measures.py` holds every column against
 `fullpipe.metrics`. Must never know an engine.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullpipe import _native
-from fullpipe.bottleneck import main_queue, of_path_alone
+from fullpipe.plan.bottleneck import main_queue, of_path_alone
 from fullpipe.sweep.spool import Pieces, Span
 
 if TYPE_CHECKING:

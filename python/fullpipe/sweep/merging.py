@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import plain, read
 

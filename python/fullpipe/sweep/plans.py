@@ -2,9 +2,10 @@
 
 Cells that differ in nothing but which built-in congestion controls their flows have are one kin:
 the scenario is checked with a stand-in, as what is checked and planned beside a flow's `cc` asks
-for none (`plan.open_flows`). Of a kin only that is read, checked and planned again which asks for
+for none (`resolve.open_flows`). Of a kin only that is read, checked and planned again which asks
+for
 something in which it differs from those before (`reading`). Seeds share everything but what they
-draw. The plans are those of `plan.resolve`, byte for byte. Must never run one.
+draw. The plans are those of `resolve.resolve`, byte for byte. Must never run one.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fullpipe import plan
 from fullpipe._native import to_json
-from fullpipe.cc_sets import Choice, Table, cc_sets, choose
-from fullpipe.parts import OddError
-from fullpipe.plan import OpenFlows
-from fullpipe.scenario import Scenario, make_scenario, name_whole
+from fullpipe.base.parts import OddError
+from fullpipe.congestion.registry import Choice, Table, cc_sets, choose
+from fullpipe.plan import resolve
+from fullpipe.plan.resolve import OpenFlows
+from fullpipe.scenario.model import Scenario, make_scenario, name_whole
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.keys import Piece, piece
 from fullpipe.sweep.reading import REFUSED, At, Scenarios, Step, Whole, keep_few
@@ -135,10 +136,10 @@ class Plans:
 
     def of_seed(self, kin: Kin, seed: int) -> Kin:
         """The kin as this seed draws it: with round trips of its own, where they spread."""
-        more_ns = plan.rtt_offset_ns(kin.rtt_spread_ns, seed)
+        more_ns = resolve.rtt_offset_ns(kin.rtt_spread_ns, seed)
         if not more_ns:
             return kin
-        whole = plan.longer(kin.plan, more_ns)
+        whole = resolve.longer(kin.plan, more_ns)
         behind = {key: whole[key] for key in kin.beside.plan}
         network = {key: some for key, some in whole.items() if key not in behind}
         flows = replace(kin.beside.flows, rest=behind.pop("flows"))
@@ -235,14 +236,14 @@ class Plans:
     def _network_of(self, at: At | Whole) -> tuple[dict[str, Any], Piece]:
         """The times of a plan and its network, and their JSON up to the flows."""
         scenario = at.repeated
-        found = {**plan.times(scenario), **plan.network(scenario)}
+        found = {**resolve.times(scenario), **resolve.network(scenario)}
         return found, _before(found)
 
     def _beside_of(self, at: At | Whole) -> Beside:
         scenario = at.repeated
-        users = plan.users(scenario)
-        flows = plan.open_flows(scenario, users.pop("flows"))
-        behind = {"probes": users.pop("probes"), **plan.host(scenario), **users}
+        users = resolve.users(scenario)
+        flows = resolve.open_flows(scenario, users.pop("flows"))
+        behind = {"probes": users.pop("probes"), **resolve.host(scenario), **users}
         ccs = [flow.cc for flow in scenario.flow]
         return _beside(scenario.seed, scenario.warmup, ccs, scenario.cc_tables, flows, behind)
 

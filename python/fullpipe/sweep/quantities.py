@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from fullpipe import units
+from fullpipe.base import units
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 

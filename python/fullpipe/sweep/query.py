@@ -20,8 +20,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from fullpipe.columns import empty
-from fullpipe.errors import UserError
+from fullpipe.base.columns import empty
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS, schema_of
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from fullpipe.errors import UserError
-from fullpipe.parts import OddError, Part
-from fullpipe.scenario import Scenario, check_ccs
+from fullpipe.base.errors import UserError
+from fullpipe.base.parts import OddError, Part
+from fullpipe.scenario.model import Scenario, check_ccs
 from fullpipe.sweep.templates import Filler, axes_of, holes
 
 #: What a step or a key gave that is kept.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import tomli_w
 
+from fullpipe.base.errors import UserError
 from fullpipe.engines.base import engine
-from fullpipe.errors import UserError
-from fullpipe.plan import resolve
+from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.cells import Cell, Planned, Planner, asked, sweep_id
 from fullpipe.sweep.collector import set_aside, without_collector
 from fullpipe.sweep.file import Sweep

@@ -13,8 +13,8 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fullpipe.base.errors import RunError
 from fullpipe.engines.scratch import scratch
-from fullpipe.errors import RunError
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.spool import joined, opened
 from fullpipe.sweep.store import Store

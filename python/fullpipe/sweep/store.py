@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import fullpipe
 from fullpipe import _native
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.measures import Columns, Rows
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Store:
         """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
         import pyarrow as pa  # no sweep without a rule to stop asks for Arrow
 
-        from fullpipe.columns import empty
+        from fullpipe.base.columns import empty
         from fullpipe.sweep.tables import EXTRA, SCHEMAS, read
 
         files = [part / f"{name}.parquet" for part in self.parts()]

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe import _native
-from fullpipe.columns import as_numpy, column
-from fullpipe.errors import UserError
-from fullpipe.parquet import ParquetFile, opened_parquet
-from fullpipe.recording import QUEUE_COUNTERS, Recording
+from fullpipe.base.columns import as_numpy, column
+from fullpipe.base.errors import UserError
+from fullpipe.recording.parquet import ParquetFile, opened_parquet
+from fullpipe.recording.recording import QUEUE_COUNTERS, Recording
 from fullpipe.sweep.measures import Columns, Facts, Rows, facts_of
 from fullpipe.sweep.store import damaged
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fullpipe.errors import RunError, UserError
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.schedule import Failure
@@ -107,10 +107,10 @@ def _unknown(pieces: Pieces, spans: Collection[Span]) -> dict[Span, Exception]:
     for begin, length in spans:
         piece = pieces[begin : begin + length]
         for name in set(_OUTSIDE.findall(piece)) if b"@" in piece else ():
-            from fullpipe import outside  # what only these runs need
+            from fullpipe.congestion import external  # what only these runs need
 
             try:
-                outside.load(name.decode())
+                external.load(name.decode())
             except (RunError, UserError, ValueError, RuntimeError) as error:
                 found[begin, length] = error
     return found
@@ -119,6 +119,6 @@ def _unknown(pieces: Pieces, spans: Collection[Span]) -> dict[Span, Exception]:
 def _reason(error: Exception) -> str:
     if not hasattr(error, "details"):
         return str(error)
-    from fullpipe import outside
+    from fullpipe.congestion import external
 
-    return f"{outside.explain(*error.details)}: {error}"
+    return f"{external.explain(*error.details)}: {error}"

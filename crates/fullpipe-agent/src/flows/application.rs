@@ -6,8 +6,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::{DatagramRow, Datagrams, Direction, Page};
+use fullpipe_plan::stream::Frame;
+use fullpipe_plan::{DatagramRow, Datagrams, Direction, Page};
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{

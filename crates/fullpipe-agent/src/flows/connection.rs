@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-use fullpipe_scenario::{Direction, Flow};
+use fullpipe_plan::{Direction, Flow};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{listen, shutdown, Backlog, Shutdown};

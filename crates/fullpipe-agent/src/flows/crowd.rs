@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Flow, Plan, TrafficRow, TrafficSampleRow};
+use fullpipe_plan::{Flow, Plan, TrafficRow, TrafficSampleRow};
 use fullpipe_workload::{Flows, NewFlow, Trace};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::resource::{setrlimit, Resource};

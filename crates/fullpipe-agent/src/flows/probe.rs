@@ -5,7 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use fullpipe_scenario::{PingRow, Probe, ProbeKind};
+use fullpipe_plan::{PingRow, Probe, ProbeKind};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{recvfrom, sendto, MsgFlags, SockaddrIn};
 

@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::{Page, PageRow};
+use fullpipe_plan::stream::Frame;
+use fullpipe_plan::{Page, PageRow};
 use nix::sys::epoll::EpollFlags;
 
 use super::application::{Means, PageFlow};

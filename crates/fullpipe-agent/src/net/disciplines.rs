@@ -2,7 +2,7 @@
 //! TBF, prio with its filters, DualPI2 (linux/pkt_sched.h, linux/pkt_cls.h). It must never know
 //! where in a path one stands.
 
-use fullpipe_scenario::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
+use fullpipe_plan::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
 
 use super::netlink::Message;
 use super::qdisc::{bytes_u32, fifo, rate_spec, ticks, us, Filter, Spec, UNLIMITED_PACKETS};

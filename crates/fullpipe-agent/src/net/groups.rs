@@ -1,6 +1,6 @@
 //! The hosts of a plan, with what their users need of them. The plan says who shares one.
 
-use fullpipe_scenario::{EcnKind, Flow, Hosts, Jitter, Plan, Route};
+use fullpipe_plan::{EcnKind, Flow, Hosts, Jitter, Plan, Route};
 
 /// A host on the senders' side.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! Queue disciplines as netlink options (linux/pkt_sched.h), each with a line for people in tc's
 //! words. It must never know where in a path one stands.
 
-use fullpipe_scenario::{Aqm, Chance, GilbertElliott, Loss, Qdisc, Reorder};
+use fullpipe_plan::{Aqm, Chance, GilbertElliott, Loss, Qdisc, Reorder};
 
 use super::disciplines;
 use super::namespace::Node;

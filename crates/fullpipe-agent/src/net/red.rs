@@ -1,7 +1,7 @@
 //! What tc derives from RED's parameters before the kernel sees them (iproute2 tc/tc_red.c; Floyd
 //! and Jacobson 1993).
 
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 /// Ticks of 64 ns in a us.
 const TICKS_PER_US: f64 = 15.625;

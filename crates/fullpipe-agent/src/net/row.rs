@@ -14,7 +14,7 @@
 use std::net::Ipv4Addr;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{Link, Medium, Plan, Wire};
+use fullpipe_plan::{Link, Medium, Plan, Wire};
 
 use super::groups::Groups;
 use super::link::{self, Metrics, Port};

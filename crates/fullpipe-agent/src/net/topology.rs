@@ -18,7 +18,7 @@
 use std::net::Ipv4Addr;
 
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_scenario::{
+use fullpipe_plan::{
     AckPolicy, Direction, EcnKind, Flow, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc,
     Text, Wire,
 };

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fullpipe_scenario::{Direction, Flow};
+use fullpipe_plan::{Direction, Flow};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{connect, SockaddrIn};
 use std::os::fd::AsRawFd;

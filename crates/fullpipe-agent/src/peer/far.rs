@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fullpipe_scenario::stream::{encode, Frame};
-use fullpipe_scenario::Plan;
+use fullpipe_plan::stream::{encode, Frame};
+use fullpipe_plan::Plan;
 
 use super::arrivals::{receive, Arrivals, Door, Meeting};
 use super::handshake::Purpose;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 
-use fullpipe_scenario::Plan;
+use fullpipe_plan::Plan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use fullpipe_scenario::stream::{self, Frame};
+use fullpipe_plan::stream::{self, Frame};
 
 use super::arrivals::{reach, Arrivals, Dial, Meeting};
 use super::handshake::Purpose;

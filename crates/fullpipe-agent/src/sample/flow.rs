@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use fullpipe_scenario::{EventRow, FlowRow, FlowSampleRow};
+use fullpipe_plan::{EventRow, FlowRow, FlowSampleRow};
 
 use super::tcp_info::{EcnMode, TcpInfo};
 use crate::flows::Connection;

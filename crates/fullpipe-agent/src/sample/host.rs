@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
-use fullpipe_scenario::stream::Frame;
-use fullpipe_scenario::{CpuRow, NicRow, TcpMemoryRow};
+use fullpipe_plan::stream::Frame;
+use fullpipe_plan::{CpuRow, NicRow, TcpMemoryRow};
 
 use super::cpu::{Processors, Times};
 use super::proc_file::read_proc;

@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
-use fullpipe_scenario::CcRow;
+use fullpipe_plan::CcRow;
 
 use super::tcp_info::{option, TcpInfo};
 use crate::net::netlink::u32_at;

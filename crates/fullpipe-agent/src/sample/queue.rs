@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 
-use fullpipe_scenario::QueueRow;
+use fullpipe_plan::QueueRow;
 
 use super::proc_file::read_proc;
 use crate::net::netlink::{attribute, u32_at, Message, ECHO};

@@ -1,7 +1,7 @@
 //! How CAKE turns bytes into time: what a link layer adds to a packet, and the shaper's arithmetic
 //! (sch_cake.c, cake_calc_overhead() and cake_set_rate()).
 
-use fullpipe_scenario::CakeFraming;
+use fullpipe_plan::CakeFraming;
 
 /// The Ethernet header, which counts only where no overhead is configured ("raw").
 const ETHERNET_BYTES: u32 = 14;

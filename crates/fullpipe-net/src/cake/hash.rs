@@ -4,7 +4,7 @@
 //! Linux's hash is keyed at boot; here it is fixed and sends neighbouring keys to different queues,
 //! so that flows share one only where a set of eight is full.
 
-use fullpipe_scenario::CakeIsolation;
+use fullpipe_plan::CakeIsolation;
 
 use crate::Packet;
 

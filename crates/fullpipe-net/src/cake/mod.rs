@@ -14,7 +14,7 @@ mod hash;
 mod tin;
 mod tins;
 
-use fullpipe_scenario::{Aqm, CakeAckFilter, CakeTins};
+use fullpipe_plan::{Aqm, CakeAckFilter, CakeTins};
 
 use self::autorate::Autorate;
 use self::cobalt::Params;

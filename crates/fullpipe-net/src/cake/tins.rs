@@ -1,7 +1,7 @@
 //! CAKE's classes of traffic: which DSCP goes where, at what rate and with what weight
 //! (sch_cake.c, cake_config_*()).
 
-use fullpipe_scenario::CakeTins;
+use fullpipe_plan::CakeTins;
 
 pub(super) const MAX_TINS: usize = 8;
 /// Values of the DSCP field.

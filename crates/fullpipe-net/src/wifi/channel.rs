@@ -1,7 +1,7 @@
 //! The medium: who sends when, what collides, what arrives. Only one thing is under way at a time,
 //! so the whole channel is one state machine: contention, then an exchange, then contention.
 
-use fullpipe_scenario::{Wifi, WifiRate, WifiRules};
+use fullpipe_plan::{Wifi, WifiRate, WifiRules};
 
 use super::errors::ErrorTable;
 use super::exchange::Exchange;

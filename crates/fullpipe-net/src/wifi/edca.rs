@@ -1,7 +1,7 @@
 //! Enhanced distributed channel access: who may send when (IEEE 802.11-2020, 10.23.2). One `Edcaf`
 //! is the contention of one access category at one node; it knows nothing of frames.
 
-use fullpipe_scenario::WifiAccess;
+use fullpipe_plan::WifiAccess;
 
 use crate::rng::Rng;
 

@@ -1,6 +1,6 @@
 //! A channel as a link of a network: forward is from the stations to the access point.
 
-use fullpipe_scenario::Wifi;
+use fullpipe_plan::Wifi;
 
 use super::channel::{Channel, Delivered};
 use super::edca::category_of_dscp;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_scenario::WifiQueues;
+use fullpipe_plan::WifiQueues;
 
 use super::ampdu::{mpdu_bytes, Handed, Supply};
 use super::frame::{Addressed, Frame};

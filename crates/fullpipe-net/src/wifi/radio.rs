@@ -1,6 +1,6 @@
 //! What one station's frames are up against: its rates, its signal, its errors.
 
-use fullpipe_scenario::WifiStation;
+use fullpipe_plan::WifiStation;
 
 use super::minstrel::RateControl;
 

@@ -1,6 +1,6 @@
 //! A channel with its background traffic alone, for a time: what saturated stations get.
 
-use fullpipe_scenario::Wifi;
+use fullpipe_plan::Wifi;
 
 use super::channel::Channel;
 use super::station::Totals;

@@ -1,7 +1,7 @@
 //! A node of the channel, access point or station: for each access category its contention, its
 //! queues and its block-ack windows.
 
-use fullpipe_scenario::{Wifi, WifiQueues};
+use fullpipe_plan::{Wifi, WifiQueues};
 
 use super::ampdu::{mpdu_bytes, Limits, Psdu, Supply, Window};
 use super::edca::Edcaf;

@@ -1,6 +1,6 @@
 //! The channel as a whole against closed formulas, and what must hold of any channel.
 
-use fullpipe_scenario::{
+use fullpipe_plan::{
     Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
     WifiStation,
 };
@@ -251,10 +251,10 @@ fn mac80211_shares_airtime_and_a_drivers_fifo_does_not() {
 
 fn mac80211() -> WifiQueues {
     WifiQueues::Mac80211 {
-        qdisc: fullpipe_scenario::Qdisc {
+        qdisc: fullpipe_plan::Qdisc {
             limit_bytes: None,
             limit_packets: Some(8192),
-            aqm: fullpipe_scenario::Aqm::FqCodel {
+            aqm: fullpipe_plan::Aqm::FqCodel {
                 target_ns: 20 * MS,
                 interval_ns: 100 * MS,
                 quantum_bytes: 300,

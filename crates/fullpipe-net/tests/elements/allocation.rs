@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
+use fullpipe_plan::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
 
 use crate::packet::{TestPacket, FRAME_BYTES, MS};
 

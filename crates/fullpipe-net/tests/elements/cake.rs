@@ -1,7 +1,7 @@
 //! CAKE: what its authors promise (LANMAN 2018, tc-cake(8)) and what sch_cake.c does.
 
 use fullpipe_net::{PureAck, Queue};
-use fullpipe_scenario::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
+use fullpipe_plan::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
 
 use crate::packet::{TestPacket, FRAME_BYTES, MS};
 

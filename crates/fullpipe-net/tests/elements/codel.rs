@@ -1,7 +1,7 @@
 //! CoDel against RFC 8289 and against its control law computed in double precision.
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 use crate::packet::{queue, TestPacket, FRAME_BYTES, MS};
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use fullpipe_net::{Ecn, PureAck, Queue};
-use fullpipe_scenario::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
+use fullpipe_plan::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
 use proptest::prelude::*;
 
 use crate::packet::{TestPacket, FRAME_BYTES};

@@ -1,7 +1,7 @@
 //! Damage of a link against closed formulas.
 
 use fullpipe_net::{GilbertElliott, Hold, Link, Passed, Policer, Reorder, Way, WifiJitter, Wire};
-use fullpipe_scenario::{
+use fullpipe_plan::{
     Chance, Damage, GilbertElliott as Chain, Hold as HoldPlan, Policer as PolicerPlan,
     Reorder as ReorderPlan, Wire as Plan,
 };

@@ -4,7 +4,7 @@
 use fullpipe_net::{
     AnyLink, DirectWay, Exit, Link, Packet, Passed, PlainWay, QueuedWay, Way, WayState, Wire,
 };
-use fullpipe_scenario::{
+use fullpipe_plan::{
     Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Loss, Qdisc, Wire as Plan,
 };
 use proptest::prelude::*;

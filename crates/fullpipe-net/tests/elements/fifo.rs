@@ -1,7 +1,7 @@
 //! bfifo and pfifo: which packets a full queue refuses (sch_fifo.c).
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 use crate::packet::{queue, TestPacket};
 

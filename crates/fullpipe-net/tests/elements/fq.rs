@@ -1,7 +1,7 @@
 //! fq: fairness, pacing and limits as sch_fq.c keeps them.
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 use proptest::prelude::*;
 
 use crate::packet::{queue, TestPacket, FRAME_BYTES, MS};

@@ -1,7 +1,7 @@
 //! FQ-CoDel: RFC 8290's promises, and what sch_fq_codel.c does at its limits.
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 use crate::packet::{queue, TestPacket, FRAME_BYTES, MS};
 

@@ -1,6 +1,6 @@
 //! FQ-PIE: fair shares, and a drop probability for each flow (sch_fq_pie.c).
 
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 use crate::packet::{queue, TestPacket, FRAME_BYTES, MS};
 

@@ -1,7 +1,7 @@
 //! Jitter as seed 004 section V describes it: it never reorders.
 
 use fullpipe_net::JitterSource;
-use fullpipe_scenario::{Jitter, JitterShape};
+use fullpipe_plan::{Jitter, JitterShape};
 use proptest::prelude::*;
 
 fn source(shape: JitterShape, max_ns: u64, seed: u64) -> JitterSource {

@@ -1,7 +1,7 @@
 //! Random loss against the formulas of netem's recursion (sch_netem.c, get_crandom()).
 
 use fullpipe_net::{LossSource, Verdict};
-use fullpipe_scenario::Loss;
+use fullpipe_plan::Loss;
 
 fn source(probability: f64, correlation: f64, ecn: bool) -> LossSource {
     let loss = Loss {

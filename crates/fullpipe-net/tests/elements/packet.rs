@@ -1,7 +1,7 @@
 //! A packet that remembers who it is, and ways to make queues.
 
 use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Queue};
-use fullpipe_scenario::{Aqm, Qdisc, Wire};
+use fullpipe_plan::{Aqm, Qdisc, Wire};
 
 pub(crate) const FRAME_BYTES: u32 = 1514;
 pub(crate) const MS: u64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! prio: bands in strict order, chosen by DSCP (tc-prio(8)).
 
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 use crate::packet::{queue, TestPacket};
 

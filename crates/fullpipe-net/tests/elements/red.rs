@@ -1,7 +1,7 @@
 //! RED against the closed formulas of Floyd and Jacobson (1993) and the kernel's tables.
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::{Aqm, Qdisc};
+use fullpipe_plan::{Aqm, Qdisc};
 
 use crate::packet::{TestPacket, MS};
 

@@ -1,7 +1,7 @@
 //! SFQ: deficit round robin over hashed flows (sch_sfq.c, McKenney 1990).
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::Aqm;
+use fullpipe_plan::Aqm;
 
 use crate::packet::{queue, TestPacket, FRAME_BYTES};
 

@@ -1,7 +1,7 @@
 //! TBF: a bucket that is paid before a packet leaves (tc-tbf(8)).
 
 use fullpipe_net::Queue;
-use fullpipe_scenario::{Aqm, Qdisc};
+use fullpipe_plan::{Aqm, Qdisc};
 
 use crate::packet::{TestPacket, FRAME_BYTES};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use fullpipe_net::{Link, Passed, Way, Wire};
-use fullpipe_scenario::traces::{DelayTrace, RateTrace, MAX_LINES};
-use fullpipe_scenario::{TraceFile, Wire as Plan};
+use fullpipe_plan::traces::{DelayTrace, RateTrace, MAX_LINES};
+use fullpipe_plan::{TraceFile, Wire as Plan};
 
 use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
 

@@ -1,7 +1,7 @@
 //! A wire as a link: rates and delays that change, loss before the queue, both ways apart.
 
 use fullpipe_net::{Link, Passed, Way, Wire};
-use fullpipe_scenario::{Loss, Wire as Plan};
+use fullpipe_plan::{Loss, Wire as Plan};
 
 use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
 

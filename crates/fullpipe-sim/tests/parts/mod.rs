@@ -1,7 +1,7 @@
 //! What plans of tests are made of.
 
 use fullpipe_cc::sets;
-use fullpipe_scenario::{
+use fullpipe_plan::{
     AckPolicy, Aqm, CcChoice, CcFacts, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route,
     TcpRules, Wire,
 };

@@ -2,7 +2,7 @@
 
 use super::peer::{ack, config, events, sack, sender, sends, with_cwnd, MS, MSS, RTT, START};
 use fullpipe_cc::CaState;
-use fullpipe_scenario::{AckPolicy, TcpRules};
+use fullpipe_plan::{AckPolicy, TcpRules};
 use fullpipe_tcp::{
     Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig, SenderEvent,
 };

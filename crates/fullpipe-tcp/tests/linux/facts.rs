@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use fullpipe_cc::foreign::{register, Foreign};
 use fullpipe_cc::{flags, Ack, Conn, Controller, Ctl, Event, EventKind, Info};
-use fullpipe_scenario::CcFacts;
+use fullpipe_plan::CcFacts;
 use fullpipe_tcp::{Sender, SenderConfig};
 
 use super::peer::{ack, config, establish, expires, sack, sends, RTT, START};

@@ -1,7 +1,7 @@
 //! RFC 5681: how a window grows, with Linux's count of packets instead of ACKs (RFC 3465).
 
 use super::peer::{ack, config, numbers, reno, sack, sender, sends, with_cwnd, MS, RTT, START};
-use fullpipe_scenario::TcpRules;
+use fullpipe_plan::TcpRules;
 use fullpipe_tcp::{Sender, SenderConfig};
 
 /// Sends all that may go and acknowledges each packet an RTT later; returns the window after it.

@@ -4,7 +4,7 @@
 use super::peer::{ack, config, expires, numbers, sends, MS, MSS, RTT, START};
 use super::ticks::fires_ns;
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_scenario::{AckPolicy, TcpRules};
+use fullpipe_plan::{AckPolicy, TcpRules};
 use fullpipe_tcp::{
     Client, Data, Feedback, Opened, Opening, Receiver, ReceiverConfig, Sender, SenderConfig, Server,
 };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_scenario::{CcFacts, Pacing, TcpRules};
+use fullpipe_plan::{CcFacts, Pacing, TcpRules};
 use fullpipe_tcp::{
     Ack, Block, Data, Feedback, Opened, Run, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
 };

@@ -2,7 +2,7 @@
 
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
-use fullpipe_scenario::{AckPolicy, TcpRules};
+use fullpipe_plan::{AckPolicy, TcpRules};
 use fullpipe_tcp::{Absences, Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
 
 fn config() -> ReceiverConfig {

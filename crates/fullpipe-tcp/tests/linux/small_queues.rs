@@ -3,7 +3,7 @@
 use super::peer::{
     ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
 };
-use fullpipe_scenario::{Pacing, TcpRules};
+use fullpipe_plan::{Pacing, TcpRules};
 use fullpipe_tcp::{Ack, Data, Sender, SenderConfig};
 
 /// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).

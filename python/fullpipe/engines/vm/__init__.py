@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
-from fullpipe.cache import user_cache
-from fullpipe.cc_sets import state_bytes_of
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion.registry import state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult, refuse_accurate_ecn, refuse_ecn
@@ -20,8 +21,7 @@ from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux, web
 from fullpipe.engines.vm.hardware import Hardware, memory_mib
 from fullpipe.engines.vm.shared import Errand
-from fullpipe.errors import RunError, UserError
-from fullpipe.wifi import refuse_wifi
+from fullpipe.scenario.wifi import refuse_wifi
 
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
 _ROW_BYTES = 160

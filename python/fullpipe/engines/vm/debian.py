@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fullpipe.errors import RunError
+from fullpipe.base.errors import RunError
 
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _ARCHIVE = "http://deb.debian.org/debian"

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fullpipe import cc_sets
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import registry
 from fullpipe.engines import assets
 from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
-from fullpipe.errors import UserError
-from fullpipe.plan import cc_choices
+from fullpipe.plan.resolve import cc_choices
 
 #: What every topology is made of.
 _ALWAYS = ("veth", "sch_htb", "sch_netem")
@@ -122,13 +122,13 @@ def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
 def _sets() -> bytes:
     """The congestion controls that a machine loads when it boots: all built-in ones."""
     sets = [
-        {"algorithm": item.algorithm, "params": item.values} for item in cc_sets.cc_sets().values()
+        {"algorithm": item.algorithm, "params": item.values} for item in registry.cc_sets().values()
     ]
     return json.dumps(sets).encode()
 
 
 def _ready_objects() -> list[Path]:
-    names = {item.algorithm for item in cc_sets.cc_sets().values()}
+    names = {item.algorithm for item in registry.cc_sets().values()}
     return [assets.bpf_object(name) for name in sorted(names)]
 
 

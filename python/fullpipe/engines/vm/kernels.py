@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fullpipe.cache import user_cache
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.vm.debian import Archive
-from fullpipe.errors import RunError, UserError
 
 
 @dataclass(frozen=True)

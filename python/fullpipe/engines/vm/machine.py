@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from fullpipe import _native
-from fullpipe.cache import user_cache
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import RunError
 from fullpipe.engines import assets
 from fullpipe.engines.child import be_as_nice_as_the_parent, die_with_parent, stop
 from fullpipe.engines.scratch import scratch
@@ -27,7 +28,6 @@ from fullpipe.engines.vm.hardware import CONSOLE, SHARED, Hardware, version
 from fullpipe.engines.vm.qmp import Monitor
 from fullpipe.engines.vm.shared import Errand
 from fullpipe.engines.vm.snapshot import Launch, Snapshot
-from fullpipe.errors import RunError
 
 #: A second of the guest is at most 10^9 instructions, some 10 s of a slow core, and the guest
 #: speaks every tenth of a second: who is silent for so much of a core's time hangs.

@@ -6,7 +6,7 @@ import json
 import socket
 from typing import Any
 
-from fullpipe.errors import RunError
+from fullpipe.base.errors import RunError
 
 _PATIENCE_S = 120.0
 

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from fullpipe.base.errors import RunError
 from fullpipe.engines import assets
 from fullpipe.engines.child import stop
 from fullpipe.engines.vm import shared
 from fullpipe.engines.vm.hardware import CONSOLE, PROGRAM, SHARED, Hardware
 from fullpipe.engines.vm.qmp import Monitor
-from fullpipe.errors import RunError
 
 #: Counts up when the same files would make another machine.
 _FORMAT = 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe.errors import UserError
+from fullpipe.base.errors import UserError
 
 #: Where the guest has the errand's files; the root of what is served is the agent's
 #: (crates/fullpipe-agent/src/flows/web.rs).

@@ -1,0 +1,83 @@
+"""A sweep's store, for programs and notebooks: tables, SQL, charts. Must never run anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from fullpipe.api.recordings import Drawing
+from fullpipe.base.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_SHOWN_CELLS = 10
+
+
+class Swept:
+    """What sweeps left in a folder (docs/sweeps.md). Its views are `cells` (a row a cell), `runs`
+    (a row a run), `flows` (a row a flow of a run) and `path` (a row a run: the bottleneck); each
+    has the sweep's axes as columns."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Raises UserError where the folder is no store."""
+        from fullpipe.sweep.store import Store
+
+        self.folder = Path(folder)
+        self._store = Store(self.folder)
+
+    def table(self, view: str = "flows") -> pa.Table:
+        """A view as Arrow. Raises UserError for an unknown one."""
+        from fullpipe.sweep.query import VIEWS
+
+        if view not in VIEWS:
+            raise UserError(f"view {view!r}: unknown; known are {', '.join(VIEWS)}")
+        return self.query(f"select * from {view} order by all")
+
+    def query(self, sql: str) -> pa.Table:
+        """The answer to one SELECT over the views, as Arrow. Raises UserError with what is
+        wrong with it."""
+        from fullpipe.sweep.query import ask
+
+        return ask(self._store, sql)
+
+    def pandas(self, view: str = "flows") -> pd.DataFrame:
+        """`table(view)` for pandas."""
+        frame: pd.DataFrame = self.table(view).to_pandas()
+        return frame
+
+    def polars(self, view: str = "flows") -> pl.DataFrame:
+        """`table(view)` for Polars."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.table(view))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def plot(
+        self,
+        y: str,
+        x: str | None = None,
+        by: str | None = None,
+        facet: str | None = None,
+        kind: str = "line",
+        where: str | None = None,
+    ) -> Drawing:
+        """A metric over axes, as `fullpipe plot`: `kind` is line (means of runs with 95 %
+        intervals), heat, box, cdf or pareto. Raises UserError for an unknown column."""
+        from fullpipe.plots.sweep_chart import Request, make_chart
+        from fullpipe.plots.sweep_static import figure_of
+
+        return Drawing(figure_of(make_chart(self._store, Request(y, x, by, facet, kind, where))))
+
+    def __repr__(self) -> str:
+        return f"<Swept: {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        frame = self.pandas("cells")
+        shown = frame.head(_SHOWN_CELLS).to_html(index=False, border=0)
+        more = len(frame) - _SHOWN_CELLS
+        return str(shown) + (f"<p>and {more} more cells: .table()</p>" if more > 0 else "")

@@ -1,0 +1,194 @@
+"""What holds of a congestion control in a file before anybody relies on it: it compiles for both
+hosts without a warning, does nothing undefined whatever it is told, survives hostile paths, the
+kernels at hand accept it, kernel and simulator decide and carry the same, and what it costs.
+
+Steps are functions that return a sentence, or raise UserError with what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fullpipe import kernel
+from fullpipe.authoring.cost import Cost, costs, words_of
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import external
+from fullpipe.congestion.registry import cc_set
+from fullpipe.engines import engine
+from fullpipe.engines.base import RunResult
+from fullpipe.engines.scratch import scratch
+from fullpipe.engines.vm import hardware
+from fullpipe.engines.vm.kernels import find as find_kernel
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
+
+#: Small paths on which hosts could differ: each asks something else of an algorithm.
+PATHS: dict[str, dict[str, Any]] = {
+    "bulk": {},
+    "idle": {"flow": {"pattern": {"write": "250KB", "every": "700ms"}}},
+    "application-limited": {"flow": {"app_rate": "1mbit"}},
+    "random loss": {"path": {"loss": "1%"}},
+    "ECN": {"path": {"ecn": True, "qdisc": "codel"}},
+    "tiny windows": {"path": {"rate": "1mbit", "rtt": "10ms", "buffer": "4p"}},
+    "timeouts": {"path": {"loss": "20%"}},
+}
+_DURATION = "5s"
+#: Where chance decides, the simulator's runs differ: what the kernel carries must lie among what
+#: so many seeds carry, or beyond them by no more than this part; the median of three of the
+#: kernel's runs where one is not.
+SEEDS = 20
+AGREES = 0.15
+_BY_CHANCE = 1.005
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was checked."""
+
+    name: str
+    #: None: it could not be asked here, for the reason in `words`.
+    holds: bool | None
+    words: str
+    costs: tuple[Cost, ...] = ()
+
+
+def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
+    """Checks a file step by step; `kernels` are those of `--engine vm`, none to leave it out. Ends
+    at the first step without which no later one makes sense."""
+    first = _step("compiles natively", lambda: _native(path))
+    yield first
+    if not first.holds:
+        return
+    source = external.read(path)
+    yield _step("strict warnings", lambda: external.warnings(source))
+    yield _step("undefined behaviour", lambda: external.fuzz(source))
+    yield _step("hostile paths", lambda: _survives(path, seeds))
+    compiled = _step("compiles for eBPF", lambda: external.compile_bpf(source).name)
+    yield compiled
+    if not compiled.holds:
+        return
+    if os.geteuid() == 0:
+        yield _step(f"this kernel ({os.uname().release})", lambda: _loads(path))
+    else:
+        yield Step("this kernel", None, "needs root")
+    carried: dict[str, list[int]] = {}
+    for release in kernels:
+        try:
+            machine_for(release)
+        except UserError as error:
+            yield Step(f"vm {release}", None, str(error))
+            continue
+        for name in PATHS:
+            yield _step(f"vm {release}, {name}", partial(_agrees, path, name, release, carried))
+        yield _costed(path, release)
+
+
+def machine_for(release: str) -> None:
+    """Raises UserError where there is no virtual machine for a kernel, with what brings it."""
+    find_kernel(release, None)
+    if hardware.version() is None:
+        raise UserError(
+            f"--kernels {release}: needs {hardware.PROGRAM}; `fullpipe doctor --mend` installs it"
+        )
+
+
+def _step(name: str, ask: Callable[[], str]) -> Step:
+    try:
+        return Step(name, True, ask())
+    except external.NoSanitizersError as error:
+        return Step(name, None, str(error))
+    except (UserError, RunError) as error:
+        return Step(name, False, str(error))
+
+
+def _costed(path: str, release: str) -> Step:
+    found: list[Cost] = []
+
+    def ask() -> str:
+        found.extend(costs(path, release))
+        return words_of(found)
+
+    return replace(_step(f"vm {release}, cost", ask), costs=tuple(found))
+
+
+def _native(path: str) -> str:
+    found = cc_set(path)
+    return f"{found.algorithm}, {len(found.params)} constants"
+
+
+def _survives(path: str, seeds: int) -> str:
+    for name in PATHS:
+        for seed in range(1, seeds + 1):
+            try:
+                _run("sim", _plan(path, name, seed), {})
+            except UserError as error:
+                raise UserError(f"{name}, seed {seed}: {error}") from None
+    return f"{len(PATHS)} paths, {seeds} seeds"
+
+
+def _loads(path: str) -> str:
+    kernel.load_and_unload(path)
+    return "its verifier accepts it"
+
+
+def _agrees(path: str, name: str, release: str, carried: dict[str, list[int]]) -> str:
+    """`carried`: bytes of the simulator's seeds by path, filled here."""
+    if name not in carried:
+        carried[name] = [
+            _delivered(_run("sim", _plan(path, name, seed), {})) for seed in range(1, SEEDS + 1)
+        ]
+    low, high = min(carried[name]), max(carried[name])
+    calls, first = _replayed(path, name, release, 1)
+    theirs = [first]
+    if high > _BY_CHANCE * low and not _among(first, low, high):
+        theirs += [_replayed(path, name, release, seed)[1] for seed in (2, 3)]
+    there = sorted(theirs)[len(theirs) // 2]
+    here = f"{low / 1e6:.2f}" + (f" to {high / 1e6:.2f}" if high > _BY_CHANCE * low else "")
+    of = " (median of three)" if len(theirs) > 1 else ""
+    words = f"{calls} calls replay; {here} MB in sim, {there / 1e6:.2f} in vm{of}"
+    if not _among(there, low, high):
+        raise UserError(f"{words}: further apart than {AGREES:.0%}")
+    return words
+
+
+def _among(carried: int, low: int, high: int) -> bool:
+    return low * (1 - AGREES) <= carried <= high * (1 + AGREES)
+
+
+def _replayed(path: str, name: str, release: str, seed: int) -> tuple[int, int]:
+    """(calls, bytes delivered) of a run on a kernel, of which every call replays natively."""
+    with scratch("fullpipe-check-") as folder:
+        options = {"kernel": release, "cc_trace": str(folder / "trace")}
+        result = _run("vm", _plan(path, name, seed), options)
+        (replayed,) = kernel.replay(folder / "trace").algorithms
+    at = replayed.difference
+    if at is not None:
+        raise UserError(
+            f"call {at.sequence} ({at.call}): {at.field} is {at.kernel} in the kernel, {at.native} "
+            "natively"
+        )
+    return replayed.calls, _delivered(result)
+
+
+def _plan(path: str, name: str, seed: int) -> dict[str, Any]:
+    changes = PATHS[name]
+    document = {
+        "duration": _DURATION,
+        "seed": seed,
+        "path": {"rate": "5mbit", "rtt": "20ms", "buffer": "1bdp"} | changes.get("path", {}),
+        "flow": [{"cc": path} | changes.get("flow", {})],
+    }
+    return resolve(make_scenario(document, Path(path).name))
+
+
+def _run(engine_name: str, plan: dict[str, Any], options: dict[str, Any]) -> RunResult:
+    return engine(engine_name).run(plan, lambda _done: True, options)
+
+
+def _delivered(result: RunResult) -> int:
+    return int(sum(result.tables["flows"]["bytes_delivered"].to_pylist()))

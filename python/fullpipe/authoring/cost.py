@@ -1,0 +1,165 @@
+"""What a congestion control takes of a sender for each ACK, in instructions: counted by a kernel of
+the virtual machine, whose clock is its instructions, around every call of its eBPF programs
+(kernel.bpf_stats_enabled).
+
+What counting itself takes is measured and left out: the kernel's own CUBIC is called from programs
+that do nothing else, beside one that does nothing at all (bpf/kernel_cubic.c). What the glue takes
+(bpf/glue.h) is what the same programs take with an algorithm of the same flags that does nothing,
+but for a pacing rate that it names once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.congestion.external import describe, is_file_name, read
+from fullpipe.congestion.registry import cc_set
+from fullpipe.engines import engine
+from fullpipe.engines.base import RunResult
+from fullpipe.engines.scratch import scratch
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
+
+#: Beside whom, the kernel's own first.
+BESIDE = ("kernel:cubic", "bbr3")
+_PATH = {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}
+_SECONDS, _COUNTED_SECONDS = 5, 2
+#: Programs that are called with an ACK; and one that the kernel's CUBIC has to measure counting.
+_ACKS = ("fp_cong_control", "fp_cong_avoid")
+_NOTHING = "fp_min_tso_segs"
+
+#: Of each program: calls, and instructions a call.
+Programs = Mapping[str, tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one congestion control, in instructions; `glue` is None where there is none."""
+
+    name: str
+    #: Of the whole guest (sender, router and receiver) for each packet.
+    guest_a_packet: float
+    #: Of the algorithm itself for each ACK that it is told of, its other calls included.
+    own_an_ack: float
+    #: Of what stands between it and the kernel, likewise.
+    glue_an_ack: float | None
+    acks: int
+    programs: Programs
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "cc": self.name, "guest_a_packet": round(self.guest_a_packet),
+            "own_an_ack": round(self.own_an_ack),
+            "glue_an_ack": None if self.glue_an_ack is None else round(self.glue_an_ack),
+            "acks": self.acks,
+            "programs": {
+                name: {"calls": calls, "instructions_a_call": round(each)}
+                for name, (calls, each) in self.programs.items()
+            },
+        }  # fmt: skip
+
+
+def costs(cc: str, release: str) -> list[Cost]:
+    """Of a congestion control and those of BESIDE, on a kernel. Raises UserError and RunError as a
+    run does."""
+    kernels_own, *ours = BESIDE
+    theirs, nothing = _kernels_own(counted(kernels_own, release))
+    found = [_cost(kernels_own, release, theirs, None)]
+    glue: dict[int, Programs] = {}
+    for name in (cc, *ours):
+        flags = _flags(name)
+        if flags not in glue:
+            glue[flags] = _without(_of_nothing(flags, release), nothing)
+        programs = _without(counted(name, release), nothing)
+        found.append(_cost(name, release, programs, glue[flags]))
+    return sorted(found, key=lambda cost: cost.name != cc)
+
+
+def _cost(name: str, release: str, programs: Programs, glue: Programs | None) -> Cost:
+    acks = sum(programs[program][0] for program in _ACKS if program in programs)
+    whole = sum(calls * each for calls, each in programs.values()) / acks
+    between = None
+    if glue is not None:
+        # A call that came here and not there is all the algorithm's.
+        known = {program: each for program, (calls, each) in glue.items() if calls}
+        between = sum(n * known.get(program, 0.0) for program, (n, _) in programs.items()) / acks
+    return Cost(name, _of_guest(name, release), whole - (between or 0.0), between, acks, programs)
+
+
+def counted(name: str, release: str) -> Programs:
+    """What each program takes in a run of 2 s, counting included; without what a connection costs
+    once."""
+    facts = _run(name, release, _COUNTED_SECONDS, {"cc_cost": True}).metadata["facts"]
+    return {
+        one["program"]: (one["calls"], one["ns"] / one["calls"])
+        for one in json.loads(facts["cc_cost"])
+        if one["calls"] and one["program"] not in ("fp_init", "fp_release")
+    }
+
+
+def _kernels_own(programs: Programs) -> tuple[Programs, float]:
+    """Of the kernel's own, and what counting takes for each call."""
+    nothing = programs[_NOTHING][1]
+    rest = {name: one for name, one in programs.items() if name != _NOTHING}
+    return _without(rest, nothing), nothing
+
+
+def _without(programs: Programs, nothing: float) -> Programs:
+    return {name: (calls, max(each - nothing, 0.0)) for name, (calls, each) in programs.items()}
+
+
+def _of_nothing(flags: int, release: str) -> Programs:
+    with scratch("fullpipe-cost-") as folder:
+        file = folder / "nothing.h"
+        file.write_text(_does_nothing(flags), encoding="utf-8")
+        return counted(str(file), release)
+
+
+def _does_nothing(flags: int) -> str:
+    state = "struct nothing *s, const struct nothing_params *p, const struct cc_conn *conn"
+    return f"""#include "cc.h"
+#include "params.h"
+#define nothing_FLAGS {flags}
+#define nothing_PARAMS(P) P(none, 0, 0, 1, 1, "", "", "", "")
+struct nothing_params {{ nothing_PARAMS(CC_PARAM_FIELD) }};
+struct nothing {{ u32 none; }};
+CC_INLINE void nothing_init({state}, struct cc_ctl *ctl) {{
+	ctl->pacing_rate_Bps = 12500000; /* else the glue has a rate to find at every call */
+}}
+CC_INLINE void nothing_on_ack({state}, const struct cc_ack *ack, struct cc_ctl *ctl) {{}}
+CC_INLINE void nothing_on_event({state}, const struct cc_event *event, struct cc_ctl *ctl) {{}}
+CC_INLINE void nothing_info(const struct nothing *s, const struct nothing_params *p,
+                            struct cc_info *info) {{}}
+"""
+
+
+def _flags(name: str) -> int:
+    file = name.partition("[")[0]
+    if is_file_name(file):
+        return int(describe(read(file))["flags"])
+    algorithm = cc_set(name).algorithm
+    return next(int(one["flags"]) for one in _native.cc.algorithms() if one["name"] == algorithm)
+
+
+def _of_guest(name: str, release: str) -> float:
+    result = _run(name, release, _SECONDS, {})
+    packets = sum(result.tables["flows"]["packets_delivered"].to_pylist())
+    return float(result.health["cpu_busy_mean"] * 1e9 * _SECONDS / packets)
+
+
+def _run(name: str, release: str, seconds: int, options: Mapping[str, Any]) -> RunResult:
+    document = {"path": _PATH, "duration": f"{seconds}s", "flow": [{"cc": name}]}
+    plan = resolve(make_scenario(document, Path(name).name))
+    return engine("vm").run(plan, lambda _done: True, {"kernel": release, **options})
+
+
+def words_of(found: Sequence[Cost]) -> str:
+    """In a sentence."""
+    each = ", ".join(f"{cost.name} {cost.own_an_ack:,.0f}" for cost in found)
+    return f"instructions an ACK of the algorithm alone: {each}"

@@ -1,0 +1,68 @@
+"""Writes a file to start a congestion control from: the smallest, or one of the built-in ones
+under another name.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
+
+#: What a new file can be like: the algorithms of cc/.
+LIKE = ("reno", "cubic", "bbr1", "bbr3")
+
+#: The smallest, with @ where its name goes and @V where the version of the contract does.
+_SMALLEST = Path(__file__).with_name("smallest.h")
+
+
+def write_new(name: str, like: str | None, folder: Path) -> Path:
+    """Writes NAME.h into a folder: the smallest algorithm, or one like a built-in one. Raises
+    UserError where the name is none in C, the file exists or cannot be written, or `like` is not
+    known."""
+    name = name.removesuffix(".h")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > MAX_NAME:
+        raise UserError(f"{name}: a name is 1 to {MAX_NAME} letters, digits and _, a letter first")
+    if like is not None and like not in LIKE:
+        raise UserError(f"--like {like}: unknown; known are {', '.join(LIKE)}")
+    if name in LIKE:
+        raise UserError(f"{name}: is a built-in congestion control; choose another name")
+    path = folder / f"{name}.h"
+    text = _smallest() if like is None else _renamed(like)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.replace("@", name))
+    except FileExistsError:
+        raise UserError(f"{path}: exists already; choose another name") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def _smallest() -> str:
+    return _SMALLEST.read_text(encoding="utf-8").replace("@V", str(CONTRACT_VERSION))
+
+
+def _renamed(like: str) -> str:
+    """A built-in algorithm with its own headers in one file; `@` where its name was."""
+    text = _merged(shipped("cc") / f"{like}.h", like, set())
+    text = re.sub(rf"FULLPIPE_CC_{like.upper()}(\w*)_H\b", r"OWN_@\1_H", text)
+    text = re.sub(rf"\b{like.upper()}_", "@_X_", text)
+    text = re.sub(rf"\b{like}(?=[_\b])|\b{like}\b(?!\.)", "@", text)
+    return text.replace("#define @_FLAGS", f"#define @_CONTRACT {CONTRACT_VERSION}\n"
+                        "#define @_FLAGS", 1)  # fmt: skip
+
+
+def _merged(path: Path, like: str, seen: set[str]) -> str:
+    seen.add(path.name)
+
+    def inner(match: re.Match[str]) -> str:
+        name = match[1]
+        if not name.startswith(f"{like}_"):
+            return match[0]
+        return "" if name in seen else _merged(path.parent / name, like, seen)
+
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r'^#include "([^"]+)"$', inner, text, flags=re.M)

@@ -1,0 +1,1 @@
+"""What every package may use: errors, units, files. Knows no scenario and no run."""

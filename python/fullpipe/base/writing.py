@@ -1,0 +1,93 @@
+"""Files that are whole or not there, and folders that belong to one run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fullpipe.base.errors import UserError
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A file beside `path`, with its ending, that takes its place when the block ends well: what
+    was there is whole until then, also on a full disk. Makes the folder.
+
+    Raises UserError where it cannot be written."""
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def write_figure(figure: Any, stem: Path) -> list[Path]:
+    """Writes a figure of Matplotlib's as PNG and SVG, each whole or not at all; the same figure is
+    the same bytes where `svg.hashsalt` is set. Raises UserError where they cannot be written."""
+    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    with aside(paths[0]) as png, aside(paths[1]) as svg:
+        figure.savefig(png, dpi=150, metadata={"Software": None})
+        figure.savefig(svg, metadata={"Date": None})
+    return paths
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all. Raises UserError where it cannot be written."""
+    with aside(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def check_folder(option: str, folder: Path | None) -> None:
+    """Raises UserError where files cannot be written into a folder that an option names: before
+    the work, not after it."""
+    if folder is None:
+        return
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise UserError(f"{option} {folder}: {there} is a file; name a folder")
+    if not os.access(there, os.W_OK):
+        raise UserError(f"{option} {folder}: {there} cannot be written into")
+
+
+@contextmanager
+def claimed(folders: Iterable[Path]) -> Iterator[None]:
+    """Keeps folders that do not exist yet for this process, as long as the block runs.
+
+    Raises UserError where one exists or another process has claimed it. A process that dies lets
+    go: the claim is a lock, not the file that holds it."""
+    with ExitStack() as held:
+        for folder in folders:
+            held.enter_context(_claim(folder))
+        yield
+
+
+@contextmanager
+def _claim(folder: Path) -> Iterator[None]:
+    file = folder.with_name(f".{folder.name}.claim")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise UserError(
+            f"{folder}: another run is writing it; name another folder with --out"
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.unlink()
+        os.close(lock)

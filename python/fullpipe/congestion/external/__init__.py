@@ -1,0 +1,54 @@
+"""Congestion controls from outside the project: one file of C against the contract `cc.h`, or a
+class of Python.
+
+A file becomes a shared object for the simulator and an eBPF object for the kernel, both kept in the
+user's cache under what decides them; a class is called by the simulator. Must never know scenarios
+or engines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fullpipe.base.deferred import deferred
+from fullpipe.congestion.external.source import (
+    CONTRACT_VERSION,
+    Source,
+    is_class,
+    is_file_name,
+    is_handed,
+    is_outside,
+    read,
+    source_of,
+)
+
+if TYPE_CHECKING:
+    from fullpipe.congestion.external.bpf import bpf_object, compile_bpf
+    from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
+    from fullpipe.congestion.external.native import describe, explain, load, warnings
+
+__all__ = [
+    "CONTRACT_VERSION",
+    "NoSanitizersError",
+    "Source",
+    "bpf_object",
+    "compile_bpf",
+    "describe",
+    "explain",
+    "fuzz",
+    "is_class",
+    "is_file_name",
+    "is_handed",
+    "is_outside",
+    "load",
+    "read",
+    "source_of",
+    "warnings",
+]
+
+# What compiles: most programs have nothing to compile.
+__getattr__ = deferred(__name__, {
+    "bpf": ["bpf_object", "compile_bpf"],
+    "fuzzing": ["NoSanitizersError", "fuzz"],
+    "native": ["describe", "explain", "load", "warnings"],
+})  # fmt: skip

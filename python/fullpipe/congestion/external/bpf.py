@@ -1,0 +1,75 @@
+"""A file's algorithm for the kernel: an eBPF object of the same glue as the built-in ones', made
+once and kept. Must never load it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from pathlib import Path
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.base.writing import aside
+from fullpipe.congestion.external.native import _run, explain_errors
+from fullpipe.congestion.external.source import Source, folder_of, is_class, keep, source_of
+
+_SIGNED_DIVISION = re.compile(
+    r"(?:sdiv|srem) [^\n]*?, (\S+?:\d+):\d+|^(\S+?:\d+):\d+: error: [^\n]*signed division", re.M
+)
+
+
+def bpf_object(identity: str) -> Path:
+    """The eBPF object of an algorithm of a plan that came from a file. Raises UserError where it
+    cannot be compiled, with the user's line."""
+    if is_class(identity):
+        raise UserError(
+            f"{source_of(identity).path}: a class of Python runs in the simulator alone; vm, live "
+            "and kernels run C: `fullpipe cc new NAME` writes a file to start from"
+        )
+    folder = folder_of(identity)
+    out = folder / f"{identity}.bpf.o"
+    return out if out.is_file() else compile_bpf(source_of(identity))
+
+
+def compile_bpf(source: Source) -> Path:
+    """Compiles it (as bpf/build.sh does) whether or not it is kept already."""
+    clang = shutil.which(os.environ.get("CLANG", "clang"))
+    if clang is None:
+        raise UserError(
+            "a congestion control in a file needs clang and libbpf's headers for the kernel: "
+            "apt-get install clang libbpf-dev linux-libc-dev"
+        )
+    folder = keep(source)
+    out = folder / f"{source.id}.bpf.o"
+    with aside(out) as partial:
+        answer = _run([
+            clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
+            f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
+            f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
+            f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
+            "-fno-crash-diagnostics", "-o", str(partial),
+        ])  # fmt: skip
+        if answer.returncode != 0:
+            words = source.place(answer.stderr)
+            if "bpf/bpf_helpers.h" in words:
+                raise UserError("libbpf's headers are missing: apt-get install libbpf-dev")
+            raise UserError(
+                _explain_division(words)
+                or explain_errors(source, words)
+                or f"{source.path}: clang: {words.strip()[-500:]}"
+            )
+    return out
+
+
+def _explain_division(words: str) -> str | None:
+    """Of signed values: clang ends there (14) or says an error of its own (17 and later)."""
+    found = _SIGNED_DIVISION.search(words)
+    if not found:
+        return None
+    return (
+        f"{found[1] or found[2]}: division of signed values: eBPF has none before Linux 6.6; "
+        "divide unsigned ones"
+    )

@@ -1,0 +1,288 @@
+"""Congestion controls that are classes of Python (`fullpipe.Controller`): found in a file,
+`./mine.py:Mine`, or handed over by a program; made known to the simulator. Must never know an
+engine.
+
+A class of a file is loaded anew for every run, so that nothing outlives one. A class that a program
+hands over is used as it is, in this process alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.controller import Constant, Controller, constants_of
+from fullpipe.congestion.external.source import (
+    CONTRACT_VERSION,
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    Source,
+    folder_of,
+    keep,
+    source_of,
+)
+
+if TYPE_CHECKING:
+    from fullpipe._native import Conn, Ctl
+
+#: `mine.py:Mine`, or `mine.py` with one class in it.
+_NAMED = re.compile(r"(.*\.py)(?::([A-Za-z_]\w*))?")
+_MAX_NAME = 40
+_KNOWN_FLAGS = (
+    Controller.OWNS_CWND | Controller.WANTS_RING | Controller.WANTS_ECN | Controller.WANTS_RTT
+    | Controller.WANTS_ACKS | Controller.ECHOES_CE | Controller.SEND_IS_PURE
+)  # fmt: skip
+
+_METHODS = ("init", "on_ack", "on_event", "on_send", "info")
+
+#: Classes that runs of this process use, by id.
+_current: dict[str, type[Controller]] = {}
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a congestion control is named as a class in a file."""
+    return _NAMED.fullmatch(name) is not None
+
+
+def read(name: str) -> Source:
+    """The class that `mine.py:Mine` names, kept in the cache. Raises UserError where the file
+    cannot be read or run, or has no such class."""
+    match = _NAMED.fullmatch(name)
+    assert match is not None
+    path, wanted = Path(match[1]), match[2]
+    folder = path.parent.resolve()
+    files: dict[str, str] = {}
+    _collect(path, folder, files)
+    if wanted is None:
+        module = _execute(folder, path.name, files)
+        found = [one for one, value in vars(module).items() if _is_ours(value, module)]
+        if len(found) != 1:
+            raise UserError(
+                f"{path}: defines {', '.join(found) or 'no class'} of fullpipe.Controller; name "
+                f"one, such as {path}:{found[0] if found else 'Mine'}"
+            )
+        wanted = found[0]
+    source = Source(folder, path.name, wanted, "", files, _contract(), is_class=True)
+    keep(source)
+    return source
+
+
+def hand_over(controller: type[Controller]) -> str:
+    """Makes a class usable by this process's runs; returns what a flow's `cc` then says. Raises
+    UserError where it cannot run."""
+    _check(controller, controller.__name__)
+    files, folder, main = _text_of(controller)
+    contract = f"{_contract()} {_code_of(controller)}"
+    source = Source(folder, main, controller.__name__, "", files, contract, True, True)
+    keep(source)
+    _current[source.id] = controller
+    return source.id
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """Makes it known to the simulator; returns what `_native.cc.algorithms` says of one. Raises
+    UserError where the class cannot run."""
+    controller = _current.get(source.id)
+    if controller is None:
+        controller = renew(source.id)
+    params = [_row(controller, *item) for item in constants_of(controller).items()]
+    title = controller.title or source.name
+    identity = source.id
+
+    def make(values: list[int], conn: Conn, ctl: Ctl) -> list[Any]:
+        wanted = _current[identity]
+        instance = wanted.__new__(wanted)
+        instance.conn, instance.ctl = conn, ctl
+        for value, (name, constant) in zip(values, constants_of(wanted).items(), strict=True):
+            instance.__dict__[name] = value / constant.scale
+        instance.__init__()  # type: ignore[misc]
+        # What the class leaves to its base does nothing, and is not called.
+        return [
+            None if getattr(wanted, name) is getattr(Controller, name) else getattr(instance, name)
+            for name in _METHODS
+        ]
+
+    _native.controller.register(identity, title, controller.flags, params, make)
+    return {"name": identity, "title": title, "sources": str(source.path),
+            "flags": controller.flags, "state_bytes": 0, "params": params}  # fmt: skip
+
+
+def renew(identity: str) -> type[Controller]:
+    """Loads a file's class anew, so that a run finds its module as it was written."""
+    source = source_of(identity)
+    if source.is_handed:
+        if identity in _current:
+            return _current[identity]
+        raise UserError(
+            f"{identity}: a program handed this class over, and only that program can run it; name "
+            f"its file instead: {source.main}:{source.name}"
+        )
+    module = _execute(source.folder, source.main, source.files, folder_of(identity) / "source")
+    controller = getattr(module, source.name, None)
+    if not _is_ours(controller, module):
+        raise UserError(
+            f"{source.path}: has no class {source.name} of fullpipe.Controller; write "
+            f"class {source.name}(fullpipe.Controller)"
+        )
+    assert isinstance(controller, type)
+    _check(controller, f"{source.path}: {source.name}")
+    _current[identity] = controller
+    return controller
+
+
+def explain(identity: str, error: BaseException) -> str:
+    """`file:line: in on_ack: ZeroDivisionError: ...` of what a class raised."""
+    source = source_of(identity)
+    return _explained(error, source.path.parent, source.files, str(source.path))
+
+
+def _explained(error: BaseException, folder: Path, files: dict[str, str], otherwise: str) -> str:
+    words = traceback.format_exception_only(error)[-1].strip()
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).name in files] or frames[-1:]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{folder / Path(error.filename).name}:{error.lineno}: {words}"
+    if not own:
+        return f"{otherwise}: {words}"
+    last = own[-1]
+    line = f" ({last.line})" if last.line else ""
+    place = Path(last.filename)
+    shown = folder / place.name if place.name in files else place
+    return f"{shown}:{last.lineno}: in {last.name}{line}: {words}"
+
+
+def _execute(
+    folder: Path, main: str, files: dict[str, str], kept: Path | None = None
+) -> ModuleType:
+    """Runs a file as a module of its own. Modules beside it are loaded anew and forgotten again."""
+    module = ModuleType(f"fullpipe_user.{Path(main).stem}")
+    path = folder / main
+    module.__file__ = str(path)
+    beside = {Path(name).stem for name in files if name != main}
+    hidden = {name: sys.modules.pop(name) for name in beside if name in sys.modules}
+    place = str(kept or folder)
+    sys.path.insert(0, place)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(files[main], str(path), "exec"), vars(module))
+    except Exception as error:
+        raise UserError(_explained(error, folder, files, str(path))) from error
+    finally:
+        sys.path.remove(place)
+        for name in beside:
+            sys.modules.pop(name, None)
+        sys.modules |= hidden
+    return module
+
+
+def _collect(path: Path, folder: Path, files: dict[str, str]) -> None:
+    """The file, and those beside it that it imports."""
+    try:
+        content = path.read_bytes()
+        if len(content) > MAX_FILE_BYTES or len(files) >= MAX_FILES:
+            raise UserError(f"{path}: more than {MAX_FILES} files or 1 MiB; that is no algorithm")
+        text = files[path.name] = content.decode("utf-8")
+        tree = ast.parse(text, str(path))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except SyntaxError as error:
+        raise UserError(f"{path}:{error.lineno}: {error.msg}") from None
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        raise UserError(f"{path}: not a text file; a class is Python in UTF-8") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module]
+        else:
+            continue
+        for name in names:
+            beside = folder / f"{name}.py"
+            if "." not in name and beside.is_file() and beside.name not in files:
+                _collect(beside, folder, files)
+
+
+def _is_ours(value: Any, module: ModuleType) -> bool:
+    return (
+        isinstance(value, type)
+        and issubclass(value, Controller)
+        and value is not Controller
+        and value.__module__ == module.__name__
+    )
+
+
+def _check(controller: type[Controller], called: str) -> None:
+    flags = controller.flags
+    if not isinstance(flags, int) or flags & ~_KNOWN_FLAGS:
+        raise UserError(f"{called}.flags: {flags!r}: a sum of Controller.OWNS_CWND and the others")
+    if flags & Controller.WANTS_RING and not flags & Controller.OWNS_CWND:
+        raise UserError(f"{called}.flags: WANTS_RING needs OWNS_CWND")
+    if len(controller.__name__) > _MAX_NAME:
+        raise UserError(f"{called}: a name has at most {_MAX_NAME} characters")
+    for name in constants_of(controller):
+        _row(controller, name, constants_of(controller)[name])
+
+
+def _row(controller: type[Controller], name: str, constant: Constant) -> dict[str, Any]:
+    try:
+        stored = [round(value * constant.scale)
+                  for value in (constant.default, constant.least, constant.most)]  # fmt: skip
+        fits = 0 <= stored[1] <= stored[0] <= stored[2] < 2**32 and 1 <= constant.scale < 2**32
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise UserError(
+            f"{controller.__name__}.{name}: a constant is Constant(default, least, most) with "
+            "0 <= least <= default <= most, and most * scale below 2**32"
+        )
+    return {
+        "name": name, "unit": constant.unit, "zero": "0", "source": constant.source or "mine",
+        "meaning": constant.meaning, "default": stored[0], "min": stored[1], "max": stored[2],
+        "scale": constant.scale,
+    }  # fmt: skip
+
+
+def _text_of(controller: type[Controller]) -> tuple[dict[str, str], Path, str]:
+    """(files, folder, main) of a class that a program hands over: its whole file, or of a notebook
+    the text of the class and its bases; nothing where Python itself does not know it."""
+    module = sys.modules.get(controller.__module__)
+    path = Path(getattr(module, "__file__", None) or "")
+    if path.suffix == ".py" and path.is_file():
+        files: dict[str, str] = {}
+        _collect(path, path.parent.resolve(), files)
+        return files, path.parent.resolve(), path.name
+    texts = []
+    for base in reversed(controller.__mro__):
+        if issubclass(base, Controller) and base is not Controller:
+            try:
+                texts.append(inspect.getsource(base))
+            except (OSError, TypeError):
+                continue
+    main = f"{controller.__name__}.py"
+    return ({main: "\n".join(texts)} if texts else {}), Path.cwd(), main
+
+
+def _code_of(controller: type[Controller]) -> str:
+    """A hash of what a class does, as far as it can be told: a changed class is another one."""
+    parts: list[str] = [str(controller.flags)]
+    for base in controller.__mro__[:-1]:
+        for name, value in sorted(vars(base).items()):
+            if isinstance(value, Constant):
+                parts.append(f"{name} {vars(value)}")
+            code = getattr(value, "__code__", None)
+            if code is not None:
+                parts.append(f"{name} {code.co_code.hex()} {code.co_consts!r} {code.co_names}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _contract() -> str:
+    return f"class {CONTRACT_VERSION}"

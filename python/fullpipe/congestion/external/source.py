@@ -1,0 +1,308 @@
+"""A file of C that defines a congestion control: what it is called, what belongs to it, and what of
+the contract's rules can be seen without a compiler. Must never compile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+
+#: CC_CONTRACT_VERSION of cc/cc.h; what changed with each, for who wrote against an earlier one; the
+#: earliest since which only something was added, so that its files run as they are.
+CONTRACT_VERSION = 4
+CONTRACT_CHANGES = {
+    1: "the first; defaults of all decisions are in defaults.h",
+    2: "the events LOST, TLP_RECOVERY and ACK, the flags CC_WANTS_ACKS and CC_ECHOES_CE",
+    3: "age_us of an ACK",
+    4: "the flag CC_SEND_IS_PURE",
+}
+CONTRACT_OLDEST = 1
+
+#: Before the name in the id of a class that a program handed over.
+HANDED = "this."
+
+MAX_FILE_BYTES = 2**20
+MAX_FILES = 32
+#: Of the kernel's `name@hash`, which has 31 characters.
+MAX_NAME = 15
+
+_PARTS = ("init", "on_ack", "on_event", "info")
+_FLAGS = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)_FLAGS\b", re.M)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
+_FLOAT = re.compile(r"\b(float|double|_Complex)\b")
+_BLANKED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A congestion control's source: `files` by their names relative to `folder`; the one that was
+    named is `main`."""
+
+    folder: Path
+    main: str
+    name: str  # what it defines: struct NAME, NAME_init(), ...
+    title: str
+    files: dict[str, str]
+    contract_sha256: str
+    is_class: bool = False  # of Python (classes.py); `name` is the class's
+    is_handed: bool = False  # a class that a program handed over
+
+    @property
+    def stem(self) -> str:
+        """What users call it: the file's name without its ending, or the class's name."""
+        return self.name if self.is_class else Path(self.main).stem
+
+    @property
+    def path(self) -> Path:
+        """The file that was named."""
+        return self.folder / self.main
+
+    @property
+    def sha256(self) -> str:
+        """Of the files, their names included."""
+        text = json.dumps([self.main, self.files], sort_keys=True)
+        return _sha256(text)
+
+    @property
+    def id(self) -> str:
+        """What plans and traces call it: its name, and a hash of the files and of the contract's
+        headers."""
+        text = self.sha256 + self.contract_sha256 + (self.name if self.is_class else "")
+        kind = (f"py:{HANDED}" if self.is_handed else "py:") if self.is_class else ""
+        return f"{kind}{self.name}@{_sha256(text)[:12]}"
+
+    def place(self, text: str) -> str:
+        """A compiler's words with the user's files instead of the cache's."""
+        kept = str(folder_of(self.id) / "source")
+        shown = str(self.folder) if self.folder != Path.cwd() else ""
+        return text.replace(kept + os.sep, shown + os.sep if shown else "").replace(kept, shown)
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a congestion control is named by a file: a path, or a name that ends with .h or .py,
+    a class of it perhaps (mine.py:Mine)."""
+    return not name.startswith("kernel:") and (
+        name.endswith((".h", ".py")) or "/" in name or ".py:" in name
+    )
+
+
+def is_class(identity: str | None) -> bool:
+    """Whether a plan's algorithm is a class of Python."""
+    return identity is not None and identity.startswith("py:")
+
+
+def is_handed(identity: str | None) -> bool:
+    """Whether it is a class that a program handed over: only that program can run it."""
+    return is_class(identity) and (identity or "").startswith(f"py:{HANDED}")
+
+
+def read(path: Path | str) -> Source:
+    """The source in a file, with the files beside it that it includes.
+
+    Raises UserError where it cannot be read, defines no congestion control or more than one, was
+    written for another version of the contract, or breaks a rule that can be seen without a
+    compiler; the message names file and line."""
+    path = Path(path)
+    folder = path.parent.resolve()
+    files: dict[str, str] = {}
+    _collect(path, folder, path.name, files)
+    names = {name for text in files.values() for name in _FLAGS.findall(blanked(text))}
+    mine = {name for name in _FLAGS.findall(blanked(files[path.name]))} or names
+    if not mine:
+        raise UserError(
+            f"{path}: defines no congestion control: it needs #define NAME_FLAGS, struct NAME, "
+            "NAME_PARAMS and the functions NAME_init, NAME_on_ack, NAME_on_event, NAME_info; "
+            "`fullpipe cc new NAME` writes a file to start from"
+        )
+    if len(mine) > 1:
+        raise UserError(f"{path}: defines {' and '.join(sorted(mine))}; a file defines one")
+    name = mine.pop()
+    if len(name) > MAX_NAME:
+        raise UserError(f"{path}: {name} has more than {MAX_NAME} characters")
+    _check_contract(path, name, files)
+    _check_parts(path, name, files)
+    for file, text in files.items():
+        _check_rules(folder / file if file != path.name else path, text)
+    title = re.search(rf'^#define[ \t]+{name}_TITLE[ \t]+"([^"\n]*)"', "\n".join(files.values()),
+                      re.M)  # fmt: skip
+    return Source(folder, path.name, name, title[1] if title else path.name, files, _contract())
+
+
+def source_of(identity: str) -> Source:
+    """The source that is kept in the cache under an id of a plan. Raises UserError where it is not
+    there."""
+    folder = folder_of(identity)
+    try:
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        files = {name: (folder / "source" / name).read_text(encoding="utf-8")
+                 for name in about["files"]}  # fmt: skip
+        return Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
+                      about["contract_sha256"], about.get("is_class", False),
+                      about.get("is_handed", False))  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{identity}: this congestion control came from a file and is not in this host's cache "
+            "any more; name the file"
+        ) from None
+
+
+def keep(source: Source) -> Path:
+    """Puts the files into the cache, where compilers read them; returns the folder. Raises
+    UserError where the cache cannot be written."""
+    folder = folder_of(source.id)
+    if (folder / "about.json").is_file():
+        return folder
+    try:
+        _put(source, folder)
+    except OSError as error:
+        raise UserError(
+            f"{folder.parent}: what is compiled of {source.path} cannot be kept there: "
+            f"{error.strerror}; XDG_CACHE_HOME names another place for caches"
+        ) from None
+    return folder
+
+
+def _put(source: Source, folder: Path) -> None:
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}")
+    (partial / "source").mkdir(parents=True, exist_ok=True)
+    for name, text in source.files.items():
+        place = partial / "source" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    about = {
+        "folder": str(source.folder), "main": source.main, "name": source.name,
+        "title": source.title, "files": sorted(source.files),
+        "contract_sha256": source.contract_sha256, "is_class": source.is_class,
+        "is_handed": source.is_handed,
+    }  # fmt: skip
+    (partial / "about.json").write_text(json.dumps(about), encoding="utf-8")
+    try:
+        partial.rename(folder)
+    except OSError:  # another process was first
+        import shutil
+
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def is_outside(algorithm: str | None) -> bool:
+    """Whether a plan's algorithm came from a file."""
+    return algorithm is not None and "@" in algorithm
+
+
+def folder_of(identity: str) -> Path:
+    """Where the cache keeps what belongs to an id."""
+    return user_cache() / "cc" / identity
+
+
+def blanked(text: str) -> str:
+    """C without its comments and texts; lines stay where they are."""
+    return _BLANKED.sub(
+        lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]),
+        text,
+    )
+
+
+def _sha256(text: str) -> str:
+    import hashlib  # OpenSSL: most programs run no file
+
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _contract() -> str:
+    import hashlib
+
+    digest = hashlib.sha256()
+    for folder in (shipped("cc"), shipped("bpf")):
+        for file in sorted(folder.glob("*.[ch]")):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > MAX_FILE_BYTES or len(files) >= MAX_FILES:
+        raise UserError(f"{path}: more than {MAX_FILES} files or 1 MiB; that is no algorithm")
+    try:
+        files[name] = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not a text file; an algorithm is C in UTF-8") from None
+    for match in _INCLUDE.finditer(blanked(files[name])):
+        if match[1] is None:
+            raise UserError(
+                f"{path}:{_line(files[name], match)}: #include <{match[2]}>: an algorithm has no "
+                "libc; it runs in the kernel too. What there is: cc.h, params.h, window.h, minmax.h"
+            )
+        beside = path.parent / match[1]
+        if beside.is_file():
+            try:
+                inner = str(beside.resolve().relative_to(folder))
+            except ValueError:
+                raise UserError(
+                    f'{path}:{_line(files[name], match)}: #include "{match[1]}": lies outside the '
+                    "algorithm's folder"
+                ) from None
+            if inner not in files:
+                _collect(beside, folder, inner, files)
+
+
+def _check_contract(path: Path, name: str, files: dict[str, str]) -> None:
+    for text in files.values():
+        match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}_CONTRACT[ \t]+(\d+)", text, re.M)
+        if match and not CONTRACT_OLDEST <= int(match[1]) <= CONTRACT_VERSION:
+            version = int(match[1])
+            since = [f"{number}: {what}" for number, what in CONTRACT_CHANGES.items()
+                     if number > version]  # fmt: skip
+            why = "; since then, " + "; ".join(since) if since else "; a later fullpipe reads it"
+            raise UserError(
+                f"{path}: written for version {version} of the contract, this is "
+                f"{CONTRACT_VERSION}{why}"
+            )
+
+
+def _check_parts(path: Path, name: str, files: dict[str, str]) -> None:
+    text = "\n".join(blanked(text) for text in [*files.values(), *_headers(files.values())])
+    if not re.search(rf"\bstruct\s+{name}\s*\{{", text):
+        raise UserError(f"{path}: struct {name} is missing: its state (it may not be empty)")
+    if not re.search(rf"#[ \t]*define[ \t]+{name}_PARAMS\s*\(", text):
+        raise UserError(f"{path}: {name}_PARAMS(P) is missing: its constants (params.h)")
+    for part in _PARTS:
+        if not re.search(rf"\b{name}_{part}\s*\(", text):
+            raise UserError(f"{path}: {name}_{part}() is missing; see the end of cc.h")
+
+
+def _headers(texts: Iterable[str]) -> list[str]:
+    """The headers of `cc/` that they include, and those that these include."""
+    folder = shipped("cc")
+    found: dict[str, str] = {}
+    waiting = list(texts)
+    while waiting:
+        for name, _ in _INCLUDE.findall(waiting.pop()):
+            if name not in found and "/" not in name and (folder / name).is_file():
+                found[name] = (folder / name).read_text(encoding="utf-8")
+                waiting.append(found[name])
+    return list(found.values())
+
+
+def _check_rules(path: Path, text: str) -> None:
+    bare = re.sub(r'"[^"\n]*"', lambda match: " " * len(match[0]), blanked(text))
+    match = _FLOAT.search(bare)
+    if match:
+        raise UserError(
+            f"{path}:{_line(text, match)}: {match[1]}: an algorithm has integers only; the kernel "
+            "has no floating point. Write gains in 1/1024 (CC_ONE)"
+        )
+
+
+def _line(text: str, match: re.Match[str]) -> int:
+    return text.count("\n", 0, match.start()) + 1

@@ -1,0 +1,358 @@
+"""The congestion controls that there are: names, constants, changed constants, variants.
+
+A view of the compiled registry (cc/registry.h) and of files from outside; nothing is listed twice.
+What a flow's `cc` means is decided here and nowhere else. Must never know an engine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import external
+
+KERNEL_PREFIX = "kernel:"
+#: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
+_CHANGED = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
+#: What a scenario may call a variant of its own.
+_VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,39}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Param:
+    """One constant of an algorithm; values are stored as whole multiples of 1/`scale`."""
+
+    name: str
+    unit: str
+    zero: str
+    source: str
+    meaning: str
+    default: int
+    min: int
+    max: int
+    scale: int
+
+    def stored(self, value: float) -> int:
+        """The stored form of a value. Raises UserError outside the range, naming it."""
+        stored = round(value * self.scale) if math.isfinite(value) else -1
+        if not self.min <= stored <= self.max:
+            raise UserError(
+                f"{value!r} is out of range: {self.min / self.scale:g} to "
+                f"{self.max / self.scale:g} {self.unit}"
+            )
+        return stored
+
+    def shortest(self, stored: int) -> str:
+        """The shortest decimal that is stored so: 0.85 for 870/1024."""
+        texts = (f"{stored / self.scale:.{digits}g}" for digits in range(1, 10))
+        return next(
+            (text for text in texts if round(float(text) * self.scale) == stored),
+            repr(stored / self.scale),
+        )
+
+
+@dataclass(frozen=True)
+class CcSet:
+    """A named set of constants of one algorithm."""
+
+    name: str
+    algorithm: str
+    kernel_name: str
+    title: str
+    sources: str
+    values: tuple[int, ...]
+    params: tuple[Param, ...]
+
+    def with_overrides(
+        self, overrides: Mapping[str, float], called: str | None = None
+    ) -> tuple[int, ...]:
+        """All stored values with some replaced.
+
+        Raises UserError for an unknown name or a value out of range; `called` is what the set goes
+        by in it."""
+        called = called or self.name
+        values = list(self.values)
+        names = [param.name for param in self.params]
+        for name, value in overrides.items():
+            if name not in names:
+                raise UserError(f"cc.{called}.{name}: unknown constant{_near(name, names)}")
+            index = names.index(name)
+            try:
+                values[index] = self.params[index].stored(value)
+            except UserError as error:
+                raise UserError(f"cc.{called}.{name}: {error}") from None
+        return tuple(values)
+
+
+@cache
+def params_of(algorithm: str) -> tuple[Param, ...]:
+    """The constants of a plan's algorithm, in storage order."""
+    return tuple(Param(**param) for param in _algorithm(algorithm)["params"])
+
+
+def state_bytes_of(algorithm: str) -> int:
+    """The size of what a plan's algorithm keeps of a connection."""
+    return int(_algorithm(algorithm)["state_bytes"])
+
+
+def _algorithm(name: str) -> dict[str, Any]:
+    if external.is_outside(name):
+        return external.load(name)
+    return next(item for item in _native.cc.algorithms() if item["name"] == name)
+
+
+@cache
+def cc_sets() -> dict[str, CcSet]:
+    """All sets by name, in the registry's order."""
+    algorithms = {item["name"]: item for item in _native.cc.algorithms()}
+    result = {}
+    for item in _native.cc.sets():
+        algorithm = algorithms[item["algorithm"]]
+        params = params_of(item["algorithm"])
+        result[item["name"]] = CcSet(
+            item["name"], item["algorithm"], item["kernel_name"], item["title"],
+            algorithm["sources"], tuple(item["values"]), params,
+        )  # fmt: skip
+    return result
+
+
+def cc_set(name: str) -> CcSet:
+    """The set of that name, or of that file. Raises UserError with the nearest names, or with what
+    is wrong with the file."""
+    found = _find(name)
+    if found is None:
+        names = list(cc_sets())
+        raise UserError(f"unknown congestion control {name!r}{_near(name, names)}")
+    return found
+
+
+def _find(name: str) -> CcSet | None:
+    return file_set(name) if is_outside_name(name) else cc_sets().get(name)
+
+
+def is_outside_name(name: str) -> bool:
+    """Whether a flow's `cc` names a file, a class of one, or one that a program handed over."""
+    written = name.partition("[")[0]
+    return external.is_file_name(written) or external.is_class(written)
+
+
+def file_set(path: str) -> CcSet:
+    """The one set that a file defines: the defaults of its constants, under the file's name without
+    its ending (with it, where a set of the registry is called so). Raises UserError where the file
+    cannot be used."""
+    source = _source(path)
+    if not _VARIANT.fullmatch(source.stem):
+        raise UserError(f"{path}: a file's name must be letters, digits, _, + or -, and then .h")
+    return _source_set(source, external.describe(source))
+
+
+def _source(name: str) -> external.Source:
+    from fullpipe.congestion.external import classes  # most programs need none
+
+    if external.is_class(name):
+        return external.source_of(name)
+    return classes.read(name) if classes.is_class_name(name) else external.read(name)
+
+
+def sets_of(algorithm: str) -> list[CcSet]:
+    """The sets of a plan's algorithm: those of the registry, or the one of its file. Empty where
+    this host does not know it."""
+    if not external.is_outside(algorithm):
+        return [item for item in cc_sets().values() if item.algorithm == algorithm]
+    try:
+        return [_source_set(external.source_of(algorithm), external.load(algorithm))]
+    except UserError:
+        return []
+
+
+def _source_set(source: external.Source, found: Mapping[str, Any]) -> CcSet:
+    params = tuple(Param(**param) for param in found["params"])
+    name = source.main if source.stem in cc_sets() else source.stem
+    if source.is_class and source.stem in cc_sets():
+        name = f"{source.main}:{source.stem}"
+    kernel_name = "fp_" + re.sub(r"[^A-Za-z0-9_-]", "_", source.stem)[:12]
+    values = tuple(param.default for param in params)
+    return CcSet(name, source.id, kernel_name, source.title, str(source.path), values, params)
+
+
+def is_kernel(name: str) -> bool:
+    """Whether the name means the kernel's own implementation (`kernel:cubic`)."""
+    return name.startswith(KERNEL_PREFIX) and len(name) > len(KERNEL_PREFIX)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A scenario's `[cc.NAME]`: changed constants of the set NAME, or, with a base, a variant NAME
+    of that set that stands beside it."""
+
+    base: str | None
+    changes: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a flow runs: the name that tables and plots show, which tells changed constants; the set
+    that it comes from and all stored values. Of the kernel's own only the name is known."""
+
+    name: str
+    base: CcSet | None
+    values: tuple[int, ...] = ()
+
+
+def choose(name: str, tables: Mapping[str, Table]) -> Choice:
+    """What a flow's `cc` means in a scenario with these `[cc.NAME]` tables: a set of the registry,
+    a file, one of them as `SET[constant=value,...]`, a variant of the scenario, or `kernel:NAME`.
+
+    Raises UserError for an unknown name, an unknown constant or a value out of range."""
+    if not tables and (plain := _plain(name)) is not None:
+        return plain
+    if is_kernel(name):
+        return Choice(name, None)
+    table = tables.get(name)
+    if table is not None and table.base is not None:
+        return Choice(name, _base(table.base), _values(name, tables))
+    written, changes = _split(name)
+    known = _find(written)
+    if known is None:
+        names = [*cc_sets(), *(own for own, table in tables.items() if table.base is not None)]
+        raise UserError(f"unknown congestion control {name!r}{_near(written, names)}")
+    table = table or tables.get(known.name)  # of a file
+    if table is not None:
+        changes = table.changes
+    values = known.with_overrides(changes)
+    return Choice(changed_name(known, values), known, values)
+
+
+@cache
+def _plain(name: str) -> Choice | None:
+    """A set of the registry as it is; None where the name says more or is another's."""
+    known = cc_sets().get(name)
+    return None if known is None else Choice(name, known, known.values)
+
+
+def base_of(name: str, tables: Mapping[str, Table]) -> CcSet | None:
+    """The set of the registry that a name of a recording comes from; None where it is none of this
+    program's."""
+    table = tables.get(name)
+    if table is not None and table.base is not None:
+        return cc_sets().get(table.base)
+    return cc_sets().get(name.partition("[")[0])
+
+
+def changed_name(base: CcSet, values: Iterable[int]) -> str:
+    """The name of a set with the constants that were changed: `cubic[beta=0.85]`."""
+    changes = [
+        f"{param.name}={param.shortest(value)}"
+        for param, value, usual in zip(base.params, values, base.values, strict=True)
+        if value != usual
+    ]
+    return f"{base.name}[{','.join(changes)}]" if changes else base.name
+
+
+def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
+    """Raises UserError unless every name exists, every table fits its set and a flow uses it."""
+    names = list(names)
+    if not tables and all(_plain(name) for name in names):
+        return
+    files = _files(names)
+    used = {*names, *(found.name for found in files.values())}
+    for name, table in tables.items():
+        if table.base is not None:
+            _check_variant(name)
+        elif name in files:
+            files[name].with_overrides(table.changes)
+            continue
+        elif name not in cc_sets():
+            raise UserError(
+                f"cc.{name}: unknown congestion control {name!r}{_near(name, list(cc_sets()))}; "
+                'a variant of your own needs base, such as base = "cubic"'
+            )
+        _values(name, tables)
+    for index, name in enumerate(names):
+        try:
+            choose(name, tables)
+        except UserError as error:
+            raise UserError(f"flow.{index}.cc: {error}") from None
+    for name in tables:
+        if name not in used:
+            raise UserError(
+                f"cc.{name}: no flow uses it; flows use {', '.join(sorted(set(names)))}"
+            )
+
+
+def _files(names: Iterable[str]) -> dict[str, CcSet]:
+    """The sets of the files that flows name, by what they are called. Raises UserError where two
+    files are called the same."""
+    found: dict[str, CcSet] = {}
+    for index, name in enumerate(names):
+        written = name.partition("[")[0]
+        if is_outside_name(written):
+            try:
+                item = file_set(written)
+            except UserError as error:
+                raise UserError(f"flow.{index}.cc: {error}") from None
+            other = found.setdefault(item.name, item)
+            if other.algorithm != item.algorithm:
+                raise UserError(
+                    f"flow.{index}.cc: {other.sources} and {item.sources} are both called "
+                    f"{item.name}; rename one"
+                )
+    return found
+
+
+def _check_variant(name: str) -> None:
+    if name in cc_sets():
+        raise UserError(
+            f"cc.{name}.base: {name} is a congestion control already; name it otherwise"
+        )
+    if not _VARIANT.fullmatch(name):
+        raise UserError(f"cc.{name}: must be 1 to 40 letters, digits, _, + or -")
+
+
+def _values(name: str, tables: Mapping[str, Table]) -> tuple[int, ...]:
+    table = tables[name]
+    try:
+        return _base(table.base or name).with_overrides(table.changes, name)
+    except UserError as error:
+        where = "" if str(error).startswith(f"cc.{name}") else f"cc.{name}.base: "
+        raise UserError(f"{where}{error}") from None
+
+
+def _base(name: str) -> CcSet:
+    if is_kernel(name):
+        raise UserError(f"{name!r} has no constants that could be changed: it is the kernel's own")
+    return cc_set(name)
+
+
+def _split(name: str) -> tuple[str, Mapping[str, float]]:
+    """(set, changed constants) of `cubic[beta=0.85]`; a plain name has none."""
+    match = _CHANGED.fullmatch(name)
+    if match is None:
+        return name, {}
+    changes = {}
+    for text in match[2].split(","):
+        constant, equals, value = text.partition("=")
+        try:
+            if not (constant.strip() and equals):
+                raise ValueError
+            changes[constant.strip()] = float(value)
+        except ValueError:
+            raise UserError(
+                f"{name!r}: between brackets write CONSTANT=VALUE, such as cubic[beta=0.85]"
+            ) from None
+    return match[1], changes
+
+
+def _near(name: str, names: list[str]) -> str:
+    import difflib  # only where a name is wrong
+
+    near = difflib.get_close_matches(name, names, 3)
+    if near:
+        return f"; did you mean {' or '.join(near)}? (all: {', '.join(names)})"
+    return f"; known are {', '.join(names)}"

@@ -1,0 +1,119 @@
+"""The catalogue: entries read from a folder, checked before anything runs, found by name.
+
+This module reads and checks; it must never run anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.base.refusals import explain
+from fullpipe.expr.language import ExpressionError, parse
+from fullpipe.papers import measure
+from fullpipe.papers.entry import Entry
+from fullpipe.papers.rehearsal import rehearse
+from fullpipe.scenario.model import load_document
+
+_FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
+
+
+def default_folder() -> Path:
+    """The catalogue that comes with this program. Raises UserError where it has none."""
+    return shipped("experiments")
+
+
+def load_catalogue(folder: Path) -> list[Entry]:
+    """All entries of a folder, by name.
+
+    Raises UserError where there is none, or naming file, key and what is allowed."""
+    files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
+    if not files:
+        raise UserError(f"{folder}: no experiments here; name a folder with --catalogue")
+    return [load_entry(file) for file in files]
+
+
+def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
+    """The entries of these names; a name that ends in `*` or is a seed's number picks several.
+
+    Raises UserError naming the nearest for an unknown name."""
+    picked: dict[str, Entry] = {}
+    for name in names:
+        stem = name.rstrip("*")
+        found = [
+            entry
+            for entry in entries
+            if entry.id == name
+            or (name.endswith("*") and entry.id.startswith(stem))
+            or name in (entry.seed, f"seed{entry.seed}")
+        ]
+        if not found:
+            ids = [entry.id for entry in entries]
+            near = difflib.get_close_matches(name, ids, 3)
+            known = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(ids)}"
+            raise UserError(f"experiment {name!r} is not in the catalogue; {known}")
+        picked |= {entry.id: entry for entry in found}
+    return list(picked.values())
+
+
+def load_entry(path: Path) -> Entry:
+    """The entry in a file, checked down to every cell's scenario and every expression's names.
+
+    Raises UserError naming file, key and what is allowed."""
+    if not _FILE_NAME.fullmatch(path.name):
+        raise UserError(f"{path}: name it with a-z, 0-9 and _, such as seed004_table1.toml")
+    document = load_document(path)
+    try:
+        entry = Entry.model_validate({**document, "id": path.stem, "folder": path.parent})
+    except ValidationError as error:
+        raise UserError(f"{path.name}: {explain(error, Entry)}") from None
+    _check_axes(entry)
+    _check_expressions(entry)
+    rehearse(entry)
+    return entry
+
+
+def _check_axes(entry: Entry) -> None:
+    names = list(entry.grid[0]) if entry.grid else []
+    for index, grid in enumerate([*entry.grid, *entry.default.grid, *entry.full.grid]):
+        if list(grid) != names:
+            raise UserError(
+                f"{entry.source}: grid.{index}: axes {', '.join(grid)} are not those of the first "
+                f"grid, {', '.join(names)}"
+            )
+        for name, values in grid.items():
+            if not values:
+                raise UserError(f"{entry.source}: grid.{index}.{name}: is empty")
+            for value in values:
+                if isinstance(value, dict) and "label" not in value:
+                    raise UserError(f"{entry.source}: grid.{index}.{name}: a table needs `label`")
+    if entry.comparison_file and not entry.compare_engines:
+        raise UserError(f"{entry.source}: comparison_file: needs compare_engines = true")
+    if entry.not_yet_runnable and entry.scenario:
+        raise UserError(f"{entry.source}: not_yet_runnable: contradicts the scenario beside it")
+    if not entry.not_yet_runnable and not entry.scenario and not entry.number:
+        raise UserError(f"{entry.source}: needs [scenario], [number] or not_yet_runnable")
+
+
+def _check_expressions(entry: Entry) -> None:
+    for name, metric in entry.metric.items():
+        text = re.sub(r"\{[^{}]*\}", "x", metric.value)
+        try:
+            measure.check(text)
+        except ExpressionError as error:
+            raise UserError(f"{entry.source}: metric.{name}.value: {error}") from None
+    seen: set[str] = set()
+    for index, claim in enumerate(entry.claim):
+        if claim.id in seen:
+            raise UserError(f"{entry.source}: claim.{index}.id: {claim.id!r} is used twice")
+        seen.add(claim.id)
+        for key, text_or_none in (("check", claim.check), ("value", claim.value)):
+            try:
+                parse(text_or_none or "0")
+            except ExpressionError as error:
+                raise UserError(f"{entry.source}: claim {claim.id}: {key}: {error}") from None

@@ -1,0 +1,94 @@
+"""All cells of entries as a table: on the terminal, as CSV, as Parquet (one row a run).
+
+Knows results; must never judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from fullpipe.base.errors import UserError
+from fullpipe.papers.results import Results
+
+
+def run_rows(results: Results) -> list[dict[str, Any]]:
+    """A row for each run: experiment, engine, axes, seed, metrics."""
+    rows = []
+    for point, runs, texts in zip(results.points, results.runs, results.expressions, strict=True):
+        for run in runs:
+            measured = {name: run.metrics[text] for name, text in texts.items()}
+            engine = {} if "engine" in point.axes else {"engine": results.engine}
+            rows.append(
+                {
+                    "experiment": results.entry.id,
+                    **engine,
+                    **point.axes,
+                    "seed": run.seed,
+                    **measured,
+                }
+            )
+    return rows
+
+
+def cell_table(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Headings and a row for each cell that has run: axes, runs, each metric's value and, of
+    several runs, the least and the largest."""
+    metrics = results.entry.metric
+    values = {name: results.values(name) for name in metrics}
+    estimates = {name: results.estimates(name) for name in metrics}
+    units = [f"{name} ({one.unit})" if one.unit else name for name, one in metrics.items()]
+    rows = []
+    for index, point in enumerate(results.points):
+        if not results.runs[index]:
+            continue
+        row = [str(value) for value in point.axes.values()]
+        row.append(str(len(results.runs[index])))
+        row += [_shown(float(estimates[name][index]), values[name][index]) for name in metrics]
+        rows.append(row)
+    axes = list(results.points[0].axes) if results.points else []
+    return [*axes, "runs", *units], rows
+
+
+def write_runs(found: Sequence[Results], path: Path) -> None:
+    """Writes the runs of entries as CSV or Parquet, by the file's ending; what an entry does not
+    have is left empty.
+
+    Raises UserError where nothing was run or the file cannot be written."""
+    rows = [row for results in found for row in run_rows(results)]
+    if not rows:
+        raise UserError(f"{path}: nothing to write: no run of these is in the store")
+    columns: dict[str, list[Any]] = {name: [] for row in rows for name in row}
+    for row in rows:
+        for name, column in columns.items():
+            column.append(row.get(name))
+    table = pa.table({name: _column(values) for name, values in columns.items()})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            parquet.write_table(table, path)
+        else:
+            csv.write_csv(table, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _column(values: list[Any]) -> Any:
+    """An axis may hold numbers and texts: then all are texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if str in kinds and len(kinds) > 1:
+        return pa.array([None if value is None else str(value) for value in values])
+    return pa.array([float(v) if float in kinds and v is not None else v for v in values])
+
+
+def _shown(estimate: float, runs: Any) -> str:
+    if not np.isfinite(estimate):
+        return "-"
+    if len(runs) > 1 and np.isfinite(runs).all() and runs.min() < runs.max():
+        return f"{estimate:.4g} ({runs.min():.3g} to {runs.max():.3g})"
+    return f"{estimate:.4g}"

@@ -1,0 +1,165 @@
+"""The verdicts as one short Markdown page, and the counts of both pages.
+
+The same results give the same bytes: no dates, no machines, no paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fullpipe.papers.picture import text_picture
+from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Grade, Status, Verdict
+
+_HEAD = """# What the papers claim, and what we find
+
+Generated, never edited by hand:
+
+```
+fullpipe experiment run --all --confirm
+fullpipe experiment report --all --claims docs/claims.md
+```
+
+Claims on others' measured points need `--observed FILE.csv` with both commands. How verdicts are
+made: [experiments.md](experiments.md#verdicts). The unit of repetition is the run; measured values
+stand with their 95 % interval over runs.
+
+**Outcomes.** *Reproduced*: holds in every cell. *Partly*: fails in at most half of the cells, which
+are named. *Contradicted*: fails in more. *Differs*: the same, by the simulator alone, where nothing
+shows that it behaves as a kernel does. *Uncertain*: the interval holds both outcomes. Where no
+interval stands, there are fewer than three runs.
+
+**Pictures.** `o` what is measured, `[==]` its interval, `┃` the threshold of the claim, `x` the
+paper's value.
+"""
+#: What claims are of: those that the papers print, what must hold for these to mean what they say,
+#: and the project's own targets.
+KINDS = {"printed": "claims of the papers", "implied": "implied by them", "target": "our targets"}
+
+
+def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
+    """The page's text; the note tells what the results cannot, such as which build ran. Comparisons
+    of engines that are not whole in the store are left to the page that they write themselves."""
+    judged = [
+        one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
+    ]
+    lines = [_HEAD, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
+    for seed in seeds(judged):
+        lines += ["", f"## {seed_title(seed)}"]
+        for one in judged:
+            if one.results.entry.seed == seed and one.verdicts:
+                lines += _section(one)
+    return "\n".join(lines) + "\n"
+
+
+def seeds(judged: Iterable[EntryVerdicts]) -> list[str]:
+    """The sources in order: papers by number, then others."""
+    return sorted({one.results.entry.seed for one in judged})
+
+
+def seed_title(seed: str) -> str:
+    """How a page calls a source."""
+    if seed.isdecimal():
+        return f"Seed {seed}"
+    return "Engines against each other" if seed == "agreement" else seed or "Experiments"
+
+
+def kind(verdict: Verdict) -> str:
+    """Which of KINDS a claim is."""
+    if verdict.claim.about == "simulator":
+        return "target"
+    return "implied" if verdict.claim.text.startswith("Implied:") else "printed"
+
+
+def counts(judged: Iterable[EntryVerdicts], seed: str | None = None) -> dict[Status, int]:
+    """Status -> how many claims of a source, or of all; our own targets aside."""
+    found = [
+        verdict.status
+        for one in judged
+        for verdict in one.verdicts
+        if seed in (None, one.results.entry.seed) and kind(verdict) != "target"
+    ]
+    return {status: found.count(status) for status in STATUSES}
+
+
+def rests(judged: Iterable[EntryVerdicts], wanted: str) -> dict[tuple[Status, Grade], int]:
+    """(Status, what it rests on) -> how many claims of a kind."""
+    found: dict[tuple[Status, Grade], int] = {}
+    for one in judged:
+        for verdict in one.verdicts:
+            if kind(verdict) == wanted:
+                key = (verdict.status, verdict.grade)
+                found[key] = found.get(key, 0) + 1
+    return found
+
+
+def _counts(judged: Sequence[EntryVerdicts]) -> list[str]:
+    lines = [f"| | {' | '.join(STATUSES)} |", "|---|" + "---:|" * len(STATUSES)]
+    for seed in [*seeds(judged), None]:
+        found = counts(judged, seed)
+        if any(found.values()):
+            name = "all" if seed is None else seed_title(seed)
+            lines.append(f"| {name} | " + " | ".join(str(found[one]) for one in STATUSES) + " |")
+    return lines
+
+
+def _rests(judged: Sequence[EntryVerdicts]) -> list[str]:
+    titles = [*GRADES.values(), "nothing"]
+    lines = ["What they rest on:", "", f"| | {' | '.join(titles)} | all |",
+             "|---|" + "---:|" * (len(titles) + 1)]  # fmt: skip
+    for name, title in KINDS.items():
+        found = rests(judged, name)
+        if not found:
+            continue
+        lines.append(
+            f"| **{title}** | " + " | ".join("" for _ in titles) + f" | {sum(found.values())} |"
+        )
+        for status in STATUSES:
+            row = [found.get((status, grade), 0) for grade in (*GRADES, "")]
+            if any(row):
+                cells = " | ".join(str(count or "") for count in row)
+                lines.append(f"| {status} | {cells} | {sum(row)} |")
+    return lines
+
+
+def _section(one: EntryVerdicts) -> list[str]:
+    entry = one.results.entry
+    low, high = one.results.repetitions
+    lines = ["", _escaped(f"### {entry.heading}"), f"`{entry.id}`"]
+    if high:
+        runs = str(low) if low == high else f"{low} to {high}"
+        many = "s" if high > 1 else ""
+        lines[-1] += (
+            f", {one.results.engine}, {runs} run{many} of each of {len(one.results.points)} cells"
+        )
+    lines += ["", "| claim | published | measured | verdict | rests on |", "|---|---|---|---|---|"]
+    return lines + [_row(verdict) for verdict in one.verdicts]
+
+
+def _row(verdict: Verdict) -> str:
+    claim = verdict.claim
+    words = [verdict.where, verdict.reason, _why(verdict), claim.note]
+    said = " ".join(word for word in words if word)
+    mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
+    about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
+    picture = text_picture(verdict)
+    measured = _escaped(verdict.measured + (f" ({verdict.kernel})" if verdict.kernel else ""))
+    cells = (
+        _escaped(claim.text + about),
+        _escaped(verdict.published),
+        measured + (f"<br>`{picture}`" if picture else ""),
+        mark + (f": {_escaped(said)}" if said else ""),
+        GRADES.get(verdict.grade, ""),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _why(verdict: Verdict) -> str:
+    fails = verdict.status in ("contradicted", "differs", "partly", "uncertain")
+    return verdict.claim.explanation if fails else ""
+
+
+_ABOUT = {"simulator": "our target", "arithmetic": "the paper's own numbers"}
+
+
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,233 @@
+"""An entry of the catalogue: one TOML file for a figure or table of a paper, validated key by key.
+
+What a key means is in docs/experiments.md. This module must know nothing of files and runs.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from fullpipe.papers.grid import Cell, cells_of
+
+Size = Literal["default", "full"]
+EngineName = Literal["sim", "vm", "live"]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+Sentence = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+AxisValue = str | int | float | dict[Name, str | int | float | bool | list[Any] | dict[str, Any]]
+
+
+class SizeOptions(_Part):
+    """What one size of the experiment changes; what is left out is as above."""
+
+    repetitions: int | None = Field(None, ge=1, le=1000, description="runs of each cell")
+    scenario: dict[str, Any] = Field(default={}, description="merged into [scenario]")
+    grid: list[dict[Name, list[AxisValue]]] = Field(default=[], description="instead of [[grid]]")
+
+
+class Metric(_Part):
+    """A number that every run of every cell gives."""
+
+    value: Sentence = Field(description="expression of the metric language; may hold {axes}")
+    title: str = Field("", max_length=200, description="in tables and plots")
+    unit: str = Field("", max_length=40, description="as it is printed")
+    over_runs: Literal["mean", "median"] = Field("mean", description="a cell's value")
+    predict: str | None = Field(
+        None, description="what models say of it: share:CC, jain, loss, queue_bytes, occupancy"
+    )
+
+    @field_validator("predict")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"share:\S+|jain|loss|queue_bytes|occupancy", value):
+            raise ValueError("must be share:CC, jain, loss, queue_bytes or occupancy")
+        return value
+
+
+class Published(_Part):
+    """Values that the paper prints: of the cells that `at` selects, in the order of `along`."""
+
+    metric: Name
+    at: dict[Name, str | int | float] = {}
+    along: Name | None = None
+    values: list[float] = Field(min_length=1)
+    source: str = Field("", description="where it is printed, if not in the figure itself")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Published:
+        if self.along is None and len(self.values) != 1:
+            raise ValueError("values: more than one need `along`, the axis that they follow")
+        return self
+
+
+class Number(_Part):
+    """A number that claims use and no run gives: printed in the paper, or in its raw data."""
+
+    value: float
+    source: Sentence
+
+
+class Observed(_Part):
+    """How rows of a file given with --observed belong to cells."""
+
+    metric: Name
+    column: str
+    match: dict[str, str | int | float] = Field(description="column -> what it must hold")
+    source: str = ""
+
+
+class Plot(_Part):
+    """How results are drawn."""
+
+    kind: Literal["line", "cdf", "box"] = "line"
+    of: Name = Field(description="a metric; cdf, box: queue_delay_rttmin, ping_ms, goodput_mbps")
+    x: Name | None = Field(None, description="line, box: the axis to the right")
+    by: list[Name] = Field(default=[], description="axes of which each value is a line")
+    panel: list[Name] = Field(default=[], description="axes of which each value is a figure")
+    log_x: bool = False
+    title: str = ""
+
+
+class Claim(_Part):
+    """One checkable sentence."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
+    text: Sentence = Field(description="the sentence, in our words or quoted")
+    where: str = Field("", description="section, table or figure of the paper")
+    about: Literal["paper", "simulator", "arithmetic"] = Field(
+        "paper", description="simulator: our own target; arithmetic: of the paper's own numbers"
+    )
+    published: str = Field("", description="as the paper prints it")
+    check: Sentence | None = Field(None, description="expression that holds or not")
+    value: Sentence | None = Field(None, description="expression shown as measured")
+    unit: str = ""
+    needs: str = Field("", description="what is missing to test it here")
+    explanation: str = Field("", description="shown where it is contradicted: why")
+    note: str = Field("", description="shown always")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Claim:
+        if (self.check is None) == (not self.needs):
+            raise ValueError("check: give either check or needs (what is missing)")
+        return self
+
+
+class Entry(_Part):
+    """One figure or table of a paper."""
+
+    id: str = Field("", exclude=True, description="the file's name, set by the reader")
+    folder: Path = Field(Path(), exclude=True, description="where it lies, set by the reader")
+    seed: str = Field(
+        "", max_length=60, validation_alias=AliasChoices("seed", "paper"),
+        description="what it is from, also written `paper`: a seed's number or any text; a page "
+        "has a section for each",
+    )  # fmt: skip
+    figure: str = Field("", max_length=200, description="such as Fig. 8, or Table I")
+    title: Sentence
+    shows: str = Field(
+        "", max_length=2000, description="what the figure shows and how it was measured"
+    )
+    differs: str = Field("", description="what is not as in the paper, and why")
+    engines: list[EngineName] = Field(default=["sim"], min_length=1)
+    compare_engines: bool = Field(False, description="engine is an axis that claims may use")
+    comparison_file: str = Field(
+        "", pattern=r"^(|[a-z0-9_]+(/[a-z0-9_]+)*\.md)$",
+        description="where the engines' comparison is written, beside the catalogue's folder",
+    )  # fmt: skip
+    not_yet_runnable: str = Field("", description="what is missing to run it at all")
+    scenario: dict[str, Any] = Field(default={}, description="keys of a scenario file")
+    grid: list[dict[Name, list[AxisValue]]] = []
+    repetitions: int = Field(3, ge=1, le=1000)
+    repetitions_on: dict[Literal["sim", "vm", "live"], Annotated[int, Field(ge=1, le=1000)]] = (
+        Field({}, description="fewer or more runs of each cell on an engine, whatever the size")
+    )
+    most_repetitions: int = Field(
+        24, ge=1, le=1000, description="runs of a cell at most, while a verdict stays uncertain"
+    )
+    default: SizeOptions = SizeOptions()
+    full: SizeOptions = SizeOptions()
+    metric: dict[Name, Metric] = {}
+    published: list[Published] = []
+    number: dict[Name, Number] = {}
+    observed: list[Observed] = Field([], description="a table, or several")
+    plot: list[Plot] = []
+    claim: list[Claim] = []
+
+    @field_validator("observed", mode="before")
+    @classmethod
+    def _several(cls, value: object) -> object:
+        return [value] if isinstance(value, dict) else value
+
+    @property
+    def source(self) -> str:
+        """What errors call it."""
+        return f"{self.id}.toml"
+
+    @property
+    def heading(self) -> str:
+        """The figure, where it is one of a paper's, and the title."""
+        return f"{self.figure}: {self.title}" if self.figure else self.title
+
+    @property
+    def runnable(self) -> bool:
+        """Whether there is something to run: entries without a scenario are arithmetic only."""
+        return bool(self.scenario) and not self.not_yet_runnable
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the axes; `engine` where engines are compared."""
+        names = list(self.grid[0]) if self.grid else []
+        return [*names, "engine"] if self.compare_engines else names
+
+    def repetitions_of(self, size: Size, engine: str = "") -> int:
+        """Runs of each cell, on an engine if one is named."""
+        own = [count for name, count in self.repetitions_on.items() if name == engine]
+        return own[0] if own else self._options(size).repetitions or self.repetitions
+
+    def cells(self, size: Size) -> list[Cell]:
+        """The cells of this size. Raises UserError naming file, cell and key."""
+        return self._cells[size]
+
+    def _options(self, size: Size) -> SizeOptions:
+        return self.full if size == "full" else self.default
+
+    @cached_property
+    def _cells(self) -> dict[Size, list[Cell]]:
+        if not self.runnable:
+            return {"default": [], "full": []}
+        sizes: tuple[Size, ...] = ("default", "full")
+        return {
+            size: cells_of(
+                self._options(size).grid or self.grid,
+                _merged({"name": self.id, **self.scenario}, self._options(size).scenario),
+                self.source,
+                self.folder,
+            )
+            for size in sizes
+        }
+
+
+def _merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in change.items():
+        old = result.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        result[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return result

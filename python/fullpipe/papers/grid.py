@@ -1,0 +1,83 @@
+"""A grid of scenarios: axes with explicit values, and templates that they fill
+(`fullpipe.sweep.templates`). Knows nothing of metrics, and of engines only whether they have a
+kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fullpipe.base.errors import UserError
+from fullpipe.scenario.model import Scenario, find_files, make_scenario
+from fullpipe.sweep.templates import fields_of, fill_scenario
+
+MAX_CELLS = 2000
+
+Axes = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid. `axes`: name -> what stands for its value (a table's `label`);
+    `fields`: every name that templates and filters may use -> its value."""
+
+    axes: dict[str, Any]
+    fields: dict[str, Any]
+    document: dict[str, Any]
+    scenario: Scenario
+
+    @property
+    def label(self) -> str:
+        """The values in the order of the axes, such as `rate 100mbit, n 4`."""
+        return ", ".join(f"{name} {value}" for name, value in self.axes.items()) or "the only cell"
+
+    def on(self, engine: str) -> Cell:
+        """The cell as an engine runs it: one with a kernel has that kernel's TCP, whichever the
+        simulator's hosts have."""
+        host = self.document.get("host", {})
+        if engine == "sim" or "tcp" not in host:
+            return self
+        own = {key: value for key, value in host.items() if key != "tcp"}
+        document = {**self.document, "host": own}
+        return replace(self, document=document, scenario=make_scenario(document))
+
+
+def cells_of(
+    grids: Sequence[Axes], template: Mapping[str, Any], source: str, folder: Path = Path()
+) -> list[Cell]:
+    """All cells of the union of the grids, in order, none twice; files that they name lie in
+    `folder`.
+
+    Raises UserError naming source, cell and key for what is no scenario."""
+    cells: dict[tuple[str, ...], Cell] = {}
+    for grid in grids or [{}]:
+        for values in itertools.product(*grid.values()):
+            axes = {
+                name: value["label"] if isinstance(value, Mapping) else value
+                for name, value in zip(grid, values, strict=True)
+            }
+            key = tuple(str(value) for value in axes.values())
+            if key not in cells:
+                fields = fields_of(dict(zip(grid, values, strict=True)))
+                cells[key] = _cell(axes, fields, template, source, folder)
+            if len(cells) > MAX_CELLS:
+                raise UserError(f"{source}: grid: more than {MAX_CELLS} cells")
+    return list(cells.values())
+
+
+def _cell(
+    axes: dict[str, Any],
+    fields: dict[str, Any],
+    template: Mapping[str, Any],
+    source: str,
+    folder: Path,
+) -> Cell:
+    document = fill_scenario(template, fields, f"{source}: scenario")
+    find_files(document, folder)
+    where = ", ".join(f"{name} {value}" for name, value in axes.items())
+    scenario = make_scenario(document, f"{source}: scenario" + (f" at {where}" if where else ""))
+    return Cell(axes, fields, document, scenario)

@@ -1,0 +1,161 @@
+"""The verdicts page: one HTML file that opens offline.
+
+Text of entries is escaped like any other. Must never judge: verdicts come from `verdicts`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
+
+from fullpipe import __version__
+from fullpipe.papers.claims import KINDS, counts, rests, seed_title, seeds
+from fullpipe.papers.entry import Entry
+from fullpipe.papers.figures import figures
+from fullpipe.papers.picture import svg_picture
+from fullpipe.papers.results import RESAMPLES, Results
+from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Status, commands
+
+#: Tables of cells longer than this are cut, and say so.
+MAX_CELLS_SHOWN = 400
+
+
+def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None) -> str:
+    """The page's text; its commands name the catalogue where it is not the one that is shipped."""
+    environment = Environment(
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["prose"] = _prose
+    environment.filters["picture"] = lambda verdict: Markup(svg_picture(verdict))
+    source = resources.files("fullpipe.papers").joinpath("page.html")
+    template = environment.from_string(source.read_text(encoding="utf-8"))
+    return template.render(
+        version=__version__,
+        statuses=STATUSES,
+        grades={**GRADES, "": ""},
+        rests=_rests(judged),
+        resamples=RESAMPLES,
+        totals=counts(judged),
+        seeds=[_seed(judged, seed, catalogue) for seed in seeds(judged)],
+        contradicted=[
+            (one.results.entry, verdict)
+            for one in judged
+            for verdict in one.verdicts
+            if verdict.status in ("contradicted", "partly", "differs")
+            and verdict.claim.about != "simulator"
+        ],
+    )
+
+
+def _rests(judged: Sequence[EntryVerdicts]) -> list[tuple[str, list[tuple[Status, list[int]]]]]:
+    """Of each kind of claims: outcome and how many rest on what."""
+    found = []
+    for name, title in KINDS.items():
+        counted = rests(judged, name)
+        rows = [(s, [counted.get((s, grade), 0) for grade in (*GRADES, "")]) for s in STATUSES]
+        found.append((title, [(status, row) for status, row in rows if any(row)]))
+    return found
+
+
+def _seed(judged: Sequence[EntryVerdicts], seed: str, catalogue: Path | None) -> dict[str, Any]:
+    mine = [one for one in judged if one.results.entry.seed == seed]
+    return {
+        "seed": seed,
+        "title": seed_title(seed),
+        "counts": counts(judged, seed),
+        "entries": [_entry(one, catalogue) for one in mine],
+    }
+
+
+def _entry(one: EntryVerdicts, catalogue: Path | None) -> dict[str, Any]:
+    results = one.results
+    entry = results.entry
+    engines = [] if results.engine in entry.engines or entry.compare_engines else [results.engine]
+    return {
+        "entry": entry,
+        "anchor": entry.id if not engines else f"{entry.id}-{results.engine}",
+        "state": _state(entry, results),
+        "command": commands(entry, results.size, catalogue, engines) if entry.runnable else "",
+        "verdicts": one.verdicts,
+        "problems": _problems(results),
+        "figures": [(figure, _data_uri(figure.svg)) for figure in figures(results)],
+        "cells": _cells(results),
+        "numbers": list(entry.number.items()),
+    }
+
+
+def _problems(results: Results) -> list[str]:
+    return sorted({text for runs in results.runs for run in runs for text in run.problems})
+
+
+def _state(entry: Entry, results: Results) -> str:
+    if entry.not_yet_runnable:
+        return f"not yet runnable: {entry.not_yet_runnable}"
+    if not entry.scenario:
+        return "nothing to run: the paper's own numbers"
+    low, high = results.repetitions
+    if not high:
+        return "not run yet"
+    runs = str(low) if low == high else f"{low} to {high}"
+    many = "s" if high > 1 else ""
+    ran = len(results.points) - len(results.missing)
+    of = f" of {len(results.points)}" if results.missing else ""
+    return f"{ran}{of} cells, {runs} run{many} of each, engine {results.engine}"
+
+
+def _cells(results: Results) -> dict[str, Any] | None:
+    """The table of all cells: axes, and for each metric its value and least and largest run."""
+    if not any(results.runs):
+        return None
+    metrics = list(results.entry.metric.items())
+    values = {name: results.values(name) for name, _ in metrics}
+    estimates = {name: results.estimates(name) for name, _ in metrics}
+    published = {
+        metric: found for (kind, metric, _), found in results.beside.items() if kind == "published"
+    }
+    rows = []
+    for index, point in enumerate(results.points[:MAX_CELLS_SHOWN]):
+        if not results.runs[index]:
+            continue
+        shown = [
+            _value(estimates[name][index], values[name][index], published.get(name, {}).get(index))
+            for name, _ in metrics
+        ]
+        rows.append((list(point.axes.values()), shown))
+    return {
+        "axes": list(results.points[0].axes),
+        "metrics": metrics,
+        "rows": rows,
+        "hidden": max(0, len(results.points) - MAX_CELLS_SHOWN),
+    }
+
+
+def _value(estimate: float, runs: Any, published: float | None) -> dict[str, str]:
+    spread = ""
+    if len(runs) > 1 and np.isfinite(runs).all() and runs.min() < runs.max():
+        spread = f"{runs.min():.4g} to {runs.max():.4g}"
+    return {
+        "value": f"{estimate:.4g}" if np.isfinite(estimate) else "-",
+        "spread": spread,
+        "published": "" if published is None else f"{published:.4g}",
+    }
+
+
+def _prose(text: str) -> Markup:
+    """Escaped text in which `words` between backticks are code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -1,0 +1,99 @@
+"""What the theories say about the cells of an entry, kept in the store.
+
+Knows entries and models; a model decides itself whether a cell lies within its domain.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from fullpipe.papers.entry import Entry, Size
+from fullpipe.papers.store import Store, code_version
+from fullpipe.papers.values import Point, fits
+from fullpipe.plan.resolve import resolve
+from fullpipe.sweep.templates import fill
+
+_KIND = "predictions"
+_Plan = dict[str, Any]
+
+
+def lacking(
+    entry: Entry, size: Size, store: Store, where: str = ""
+) -> dict[str, tuple[_Plan, float]]:
+    """Key -> plan and warm-up of what models have not been asked yet; of the cells for which
+    `where` holds, if it is given."""
+    found: dict[str, tuple[_Plan, float]] = {}
+    if any(metric.predict for metric in entry.metric.values()):
+        for cell in entry.cells(size):
+            if where and not fits(where, cell.fields):
+                continue
+            plan, warmup_s = resolve(cell.scenario), cell.scenario.warmup / 1e9
+            key = _key(plan, warmup_s)
+            if store.read_fact(_KIND, key) is None:
+                found[key] = (plan, warmup_s)
+    return found
+
+
+def ask(plan: _Plan, warmup_s: float, store: Store) -> None:
+    """Asks every model about a plan and stores what they say."""
+    from fullpipe.models import predict
+
+    said = [
+        {
+            "model": one.model, "shares": one.shares, "queue_bytes": one.queue_bytes,
+            "loss": one.loss, "jain_index": one.jain_index,
+        }
+        for one in predict(plan, warmup_s)
+    ]  # fmt: skip
+    store.write_fact(_KIND, _key(plan, warmup_s), said)
+
+
+def predicted_cells(
+    entry: Entry, size: Size, points: list[Point], store: Store
+) -> dict[tuple[str, str, str], dict[int, float]]:
+    """(predicted, metric, model) -> point -> value, for every model that has been asked and says
+    something."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    cells = entry.cells(size)
+    for index, point in enumerate(points):
+        cell = cells[index % len(cells)]
+        plan = resolve(cell.scenario)
+        for said in store.read_fact(_KIND, _key(plan, cell.scenario.warmup / 1e9)) or []:
+            for name, metric in entry.metric.items():
+                where = f"{entry.source}: metric.{name}.predict"
+                wanted = fill(metric.predict, point.fields, where)
+                value = _pick(said, wanted, plan) if wanted else None
+                if value is not None:
+                    found.setdefault(("predicted", name, said["model"]), {})[index] = value
+    return found
+
+
+def _pick(said: dict[str, Any], wanted: str, plan: _Plan) -> float | None:
+    kind, _, cc = wanted.partition(":")
+    if kind == "share":
+        share: float | None = said["shares"].get(cc)
+        return share
+    if kind == "occupancy":
+        limit = plan["path"]["qdisc"]["limit_bytes"]
+        known = said["queue_bytes"] is not None and limit
+        return said["queue_bytes"] / limit if known else None
+    value: float | None = said["jain_index" if kind == "jain" else kind]
+    return value
+
+
+def _key(plan: _Plan, warmup_s: float) -> str:
+    facts = [{**plan, "name": ""}, warmup_s, code_version("sim"), _models_version()]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _models_version() -> str:
+    """A hash of the models' Python sources."""
+    from fullpipe import models
+
+    files = sorted(Path(models.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,0 +1,430 @@
+"""What one run gives: the functions that the metric language knows.
+
+A group of flows is named by their congestion control, by a flow's name, or by the part of their
+names before the last dot. Every function takes a recording's view and gives one number, NaN where
+there is nothing to measure. Must never know an engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fullpipe import metrics
+from fullpipe.expr.language import ExpressionError
+from fullpipe.metrics import View
+from fullpipe.metrics.view import Floats
+
+Measure = Callable[..., float]
+
+#: Phases as recordings name them (the registry of crates/fullpipe-cc).
+PHASES = (
+    "startup", "drain", "probe_rtt", "up", "down", "cruise", "refill", "slow_start", "avoidance",
+)  # fmt: skip
+
+
+def _flows(view: View, group: str) -> list[int]:
+    """Indices of the flows of a group; all for the empty name. A congestion control's name also
+    stands for it with changed constants."""
+    flows = view.flows
+    names = zip(flows["flow"], flows["cc"], strict=True)
+    found = [
+        index
+        for index, (name, cc) in enumerate(names)
+        if group in ("", name, cc, str(cc).partition("[")[0], str(name).rpartition(".")[0])
+    ]
+    if not found:
+        known = ", ".join(sorted({str(name) for name in flows["flow"]}))
+        raise ExpressionError(f"no flow belongs to {group!r}; flows are {known}")
+    return found
+
+
+def _spread(values: Floats, at: str | float) -> float:
+    """A quantile (0 to 1), or "mean", "min", "median", "max" of the known values."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return math.nan
+    if at == "mean":
+        return float(known.mean())
+    points = {"min": 0.0, "median": 0.5, "max": 1.0}
+    point = points.get(at) if isinstance(at, str) else at
+    if point is None or not 0 <= point <= 1:
+        raise ExpressionError(f"{at!r} is not mean, min, median, max or a quantile from 0 to 1")
+    return float(np.quantile(known, point))
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else math.nan
+
+
+def _flow_total(view: View, group: str, name: str) -> float:
+    return sum(
+        view.counter(flow, name, view.end_s) - view.counter(flow, name, view.start_s)
+        for flow in _flows(view, group)
+    )
+
+
+def _queue_total(view: View, name: str) -> float:
+    queue = view.main_queue
+    return view.queue_counter(queue, name, view.end_s) - view.queue_counter(
+        queue, name, view.start_s
+    )
+
+
+def goodput_mbps(view: View, group: str = "") -> float:
+    """Payload of a group's flows over the whole window."""
+    seconds = view.end_s - view.start_s
+    return _ratio(8 * _flow_total(view, group, "bytes_delivered") / 1e6, seconds)
+
+
+def goodput_between_mbps(view: View, group: str, start_s: float, end_s: float) -> float:
+    """Payload of a group's flows from one time of the run to another."""
+    delivered = sum(
+        view.counter(flow, "bytes_delivered", end_s)
+        - view.counter(flow, "bytes_delivered", start_s)
+        for flow in _flows(view, group)
+    )
+    return _ratio(8 * delivered / 1e6, end_s - start_s)
+
+
+def flow_goodput_mbps(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the flows' goodputs, each over the time that it was at work."""
+    return _spread(metrics.goodput_bps(view)[_flows(view, group)] / 1e6, at)
+
+
+def link_share(view: View, group: str = "") -> float:
+    """Goodput of a group over the nominal capacity (seed 003)."""
+    return goodput_mbps(view, group) * 1e6 / view.rate_bps
+
+
+def share(view: View, group: str) -> float:
+    """Bytes of a group over the bytes of all flows."""
+    return _ratio(
+        _flow_total(view, group, "bytes_delivered"), _flow_total(view, "", "bytes_delivered")
+    )
+
+
+def utilisation(view: View) -> float:
+    """Bytes on the wire over capacity."""
+    seconds = view.end_s - view.start_s
+    return _ratio(8 * _queue_total(view, "sent_bytes"), view.rate_bps * seconds)
+
+
+def queue_delay_rttmin(view: View, at: str | float = "median") -> float:
+    """Of the queueing delay at the samples, in base RTTs."""
+    return _spread(metrics.queue_delay_rttmin(view), at)
+
+
+def queue_delay_ms(view: View, at: str | float = "median") -> float:
+    """Of the queueing delay at the samples."""
+    return _spread(metrics.queue_delay_rttmin(view), at) * view.rtt_min_s * 1e3
+
+
+def queue_delay_above(view: View, rttmin: float) -> float:
+    """Share of the samples whose queueing delay exceeds so many base RTTs."""
+    values = metrics.queue_delay_rttmin(view)
+    return float((values > rttmin).mean()) if values.size else math.nan
+
+
+def queue_delay_whisker_rttmin(view: View) -> float:
+    """The upper whisker of a box plot: the largest sample within 1.5 interquartile ranges of the
+    box."""
+    values = metrics.queue_delay_rttmin(view)
+    if not values.size:
+        return math.nan
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float(values[values <= high + 1.5 * (high - low)].max())
+
+
+def queue_delay_peaks_rttmin(view: View, window_s: float = 5.0) -> float:
+    """Median over windows of the largest queueing delay in each."""
+    queue = view.queue(view.main_queue)
+    delays = metrics.queue_delay_rttmin(view)
+    window = ((queue["t_us"] / 1e6 - view.start_s) // window_s).astype(int)
+    peaks = [delays[window == index].max() for index in np.unique(window)]
+    return float(np.median(peaks)) if peaks else math.nan
+
+
+def queue_delay_between_rttmin(
+    view: View, start_s: float, end_s: float, at: str | float = "median"
+) -> float:
+    """Of the queueing delay at the samples from one time of the run to another."""
+    seconds = view.queue(view.main_queue)["t_us"] / 1e6
+    delays = metrics.queue_delay_rttmin(view)
+    return _spread(delays[(seconds > start_s) & (seconds <= end_s)], at)
+
+
+def queue_delay_in_phase_rttmin(
+    view: View, group: str, phase: str, at: str | float = "median"
+) -> float:
+    """Of the queueing delay at the samples in which a flow of the group is in a phase."""
+    samples = view.samples("cc_samples")
+    mine = np.isin(samples["flow_id"], _flows(view, group))
+    times = samples["t_us"][mine & (samples["phase"] == phase)]
+    seen = np.isin(view.queue(view.main_queue)["t_us"], times)
+    return _spread(metrics.queue_delay_rttmin(view)[seen], at)
+
+
+def _queue_bytes(view: View, queue: str) -> Floats:
+    """Backlog of a queue at the samples, by its name in recordings; the bottleneck's for none."""
+    if not queue:
+        return metrics.queue_bytes(view)
+    values = view.queue(queue)["queue_bytes"]
+    if not values.size:
+        known = ", ".join(sorted({str(name) for name in view.samples("queue_samples")["queue"]}))
+        raise ExpressionError(f"no queue is called {queue!r}; queues are {known}")
+    return values
+
+
+def backlog_bytes(view: View, at: str | float = "mean", queue: str = "") -> float:
+    """Of a queue's backlog at the samples; the bottleneck's, unless one is named."""
+    return _spread(_queue_bytes(view, queue), at)
+
+
+def backlog_nonzero(view: View, queue: str = "") -> float:
+    """Share of the samples with a backlog."""
+    values = _queue_bytes(view, queue)
+    return float((values > 0).mean()) if values.size else math.nan
+
+
+def occupancy(view: View) -> float:
+    """Mean backlog over the queue's limit in bytes; NaN for a limit in packets."""
+    limit = view.main_qdisc["limit_bytes"]
+    return _spread(metrics.queue_bytes(view), "mean") / limit if limit else math.nan
+
+
+def loss(view: View) -> float:
+    """Packets dropped by the queue or by random loss, over packets offered."""
+    drops = _queue_total(view, "dropped_packets") + _queue_total(view, "random_lost_packets")
+    return _ratio(drops, drops + _queue_total(view, "sent_packets"))
+
+
+def marks(view: View) -> float:
+    """Packets marked CE, by the queue or at random, over packets sent."""
+    marked = _queue_total(view, "marked_packets") + _queue_total(view, "random_marked_packets")
+    return _ratio(marked, _queue_total(view, "sent_packets"))
+
+
+def retransmits(view: View, group: str = "") -> float:
+    """Packets of a group sent again over packets sent."""
+    again = _flow_total(view, group, "packets_retransmitted")
+    return _ratio(again, _flow_total(view, group, "packets_sent"))
+
+
+def jain(view: View, group: str = "") -> float:
+    """Jain's index of a group's flows over the whole window."""
+    return metrics.jain(metrics.goodput_bps(view)[_flows(view, group)])
+
+
+def jain_between(view: View, one: str, other: str) -> float:
+    """Jain's index of the mean goodputs of two groups."""
+    rates = metrics.goodput_bps(view)
+    groups = [np.nanmean(rates[_flows(view, group)]) for group in (one, other)]
+    return metrics.jain(np.array(groups))
+
+
+def jain_windows(view: View, at: str | float = "median", window_s: float = 1.0) -> float:
+    """Of Jain's index of windows (instantaneous fairness)."""
+    return _spread(metrics.jain_over_time(view, window_s)[1], at)
+
+
+def convergence_s(view: View, threshold: float = 0.9) -> float:
+    """Seconds from the last start until Jain's index of 1 s windows stays above the threshold;
+    infinite where it does not."""
+    found = metrics.convergence_time_s(view, threshold)
+    return math.inf if found is None else found
+
+
+def cov(view: View, group: str = "", window_s: float = 1.0, at: str | float = "mean") -> float:
+    """Of the flows' coefficients of variation (seed 001)."""
+    return _spread(metrics.coefficient_of_variation(view, window_s)[_flows(view, group)], at)
+
+
+def rate_sd_mbps(view: View, group: str = "", window_s: float = 1.0) -> float:
+    """Mean standard deviation of the flows' window rates: coefficient of variation x mean."""
+    index = _flows(view, group)
+    relative = metrics.coefficient_of_variation(view, window_s)[index]
+    return float(np.mean(relative * metrics.goodput_bps(view)[index] / 1e6))
+
+
+def ping_ms(view: View, at: str | float = "median", probe: str = "") -> float:
+    """Of the probes' round-trip times; of one probe, where it is named."""
+    if not probe:
+        return _spread(metrics.ping_ms(view), at)
+    known = [str(planned["name"]) for planned in view.plan.get("probes", [])]
+    if probe not in known:
+        raise ExpressionError(f"no probe is called {probe!r}; probes are {', '.join(known)}")
+    pings = view.samples("ping_samples")
+    return _spread(pings["rtt_us"][pings["probe"] == probe] / 1e3, at)
+
+
+def _loads(view: View, page: str) -> Floats:
+    """Times of a page's loads in seconds; of all pages', for the empty name. NaN: not finished."""
+    pages = metrics.page_loads(view)
+    if page and page not in (known := [loads.name for loads in pages]):
+        raise ExpressionError(f"no page is called {page!r}; pages are {', '.join(known)}")
+    mine = [loads.time_s for loads in pages if page in ("", loads.name)]
+    return np.concatenate(mine) if mine else np.empty(0)
+
+
+def page_s(view: View, page: str = "", at: str | float = "mean") -> float:
+    """Of the times of a page's loads that finished, as http-getter counts them."""
+    return _spread(_loads(view, page), at)
+
+
+def page_loads(view: View, page: str = "") -> float:
+    """How many loads of a page finished."""
+    return float((~np.isnan(_loads(view, page))).sum())
+
+
+def rtt_ms(view: View, group: str = "", at: str | float = "median") -> float:
+    """Of the smoothed RTTs of a group's flows at the samples."""
+    values = [view.flow_samples(flow)["srtt_us"] for flow in _flows(view, group)]
+    return _spread(np.concatenate(values), at) / 1e3
+
+
+def cwnd_packets(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the congestion windows of a group's flows at the samples."""
+    values = [view.flow_samples(flow)["cwnd_packets"] for flow in _flows(view, group)]
+    return _spread(np.concatenate(values), at)
+
+
+def completion_s(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the flows' completion times; NaN where none finished."""
+    return _spread(metrics.completion_s(view)[_flows(view, group)], at)
+
+
+def slowdown(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the flows' completion times over the ideal."""
+    return _spread(metrics.slowdown(view)[_flows(view, group)], at)
+
+
+def phase_share(view: View, group: str, phase: str) -> float:
+    """Mean share of the samples that a group's flows spend in a phase of their algorithm."""
+    shares = [metrics.phase_shares(view, flow).get(phase, 0.0) for flow in _flows(view, group)]
+    return float(np.mean(shares))
+
+
+def phase_interval_s(view: View, group: str, phase: str, at: str | float = "median") -> float:
+    """Of the times between two entries of one flow into a phase of its algorithm, to a sample."""
+    gaps = []
+    for flow in _flows(view, group):
+        samples = view.samples("cc_samples")
+        mine = samples["flow_id"] == flow
+        inside = samples["phase"][mine] == phase
+        entries = samples["t_us"][mine][1:][inside[1:] & ~inside[:-1]]
+        gaps.append(np.diff(entries) / 1e6)
+    return _spread(np.concatenate(gaps), at)
+
+
+def phase_together(view: View, phase: str) -> float:
+    """Mean share of the flows that are in a phase, over the samples in which any is."""
+    samples = view.samples("cc_samples")
+    times, position = np.unique(samples["t_us"], return_inverse=True)
+    inside = np.bincount(position, samples["phase"] == phase, times.size)
+    return _ratio(float(inside.sum()), float((inside > 0).sum()) * len(_flows(view, "")))
+
+
+def estimates_over_rate(
+    view: View, at: str | float = "median", start_s: float = 0.0, end_s: float = math.inf
+) -> float:
+    """Of the sum of all flows' bandwidth estimates over the bottleneck's rate, at the samples
+    (those from one time of the run to another, where given)."""
+    samples = view.samples("cc_samples")
+    times, position = np.unique(samples["t_us"], return_inverse=True)
+    known = np.nan_to_num(samples["max_bw_bps"])
+    sums = np.bincount(position, known, times.size) / view.rate_bps
+    return _spread(sums[(times > start_s * 1e6) & (times <= end_s * 1e6)], at)
+
+
+def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
+    """Of BBR's extra_acked over goodput, the jitter it allows for (seed 004, section V)."""
+    values = []
+    for flow in _flows(view, group):
+        samples = view.samples("cc_samples")
+        extra = samples["extra_acked_packets"][samples["flow_id"] == flow]
+        rate = float(metrics.goodput_bps(view)[flow])
+        if rate > 0:
+            values.append(extra * float(view.flows["mss_bytes"][flow]) * 8 / rate * 1e3)
+    return _spread(np.concatenate(values), at) if values else math.nan
+
+
+def _traffic(view: View, group: str) -> list[metrics.TrafficFlows]:
+    """The groups of `[[traffic]]` of a name or congestion control; all for the empty name."""
+    known = metrics.traffic_flows(view)
+    found = [flows for flows in known if group in ("", flows.name, flows.cc)]
+    if not found:
+        names = ", ".join(flows.name for flows in known) or "none"
+        raise ExpressionError(f"no traffic belongs to {group!r}; groups are {names}")
+    return found
+
+
+def traffic_slowdown(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the slowdowns of traffic's flows: completion over size / rate + RTT."""
+    return _spread(np.concatenate([flows.slowdown for flows in _traffic(view, group)]), at)
+
+
+def traffic_slowdown_connected(view: View, group: str = "", at: str | float = "mean") -> float:
+    """The same with half an RTT more in the ideal, for the handshake (Zapletal and Kuipers)."""
+    values = [flows.slowdown_connected for flows in _traffic(view, group)]
+    return _spread(np.concatenate(values), at)
+
+
+def traffic_slowdown_under(view: View, discipline: str, group: str = "") -> float:
+    """Mean slowdown of traffic's flows, those that finished, if the bottleneck were a fluid that
+    served the same arrivals by "srpt" or "ps"."""
+    if discipline not in ("srpt", "ps"):
+        raise ExpressionError(f"{discipline!r} is not srpt or ps")
+    values = [
+        flows.slowdown_under(discipline)[~np.isnan(flows.end_s)] for flows in _traffic(view, group)
+    ]
+    return _spread(np.concatenate(values), "mean")
+
+
+def traffic_at_once(view: View, group: str = "", at: str = "max") -> float:
+    """How many flows of traffic there were at once: "max", or "mean" over time."""
+    if at not in ("max", "mean"):
+        raise ExpressionError(f"{at!r} is not max or mean")
+    until_s = view.plan["duration_ns"] / 1e9
+    groups = _traffic(view, group)
+    if at == "mean":
+        return sum(metrics.mean_at_once(flows, view.start_s, until_s) for flows in groups)
+    counts = metrics.at_once_together(groups, until_s)[1]
+    return float(counts.max()) if counts.size else math.nan
+
+
+def traffic_offered_mbps(view: View, group: str = "") -> float:
+    """Payload that traffic's flows brought along, over the window."""
+    total = sum(float(flows.size_bytes.sum()) for flows in _traffic(view, group))
+    return _ratio(8 * total / 1e6, view.end_s - view.start_s)
+
+
+def traffic_flows_above(view: View, size_bytes: float, group: str = "") -> float:
+    """Share of traffic's flows that are larger."""
+    sizes = np.concatenate([flows.size_bytes for flows in _traffic(view, group)])
+    return _ratio(float((sizes > size_bytes).sum()), float(sizes.size))
+
+
+def traffic_bytes_above(view: View, size_bytes: float, group: str = "") -> float:
+    """Share of traffic's bytes that belong to flows that are larger."""
+    sizes = np.concatenate([flows.size_bytes for flows in _traffic(view, group)])
+    return _ratio(float(sizes[sizes > size_bytes].sum()), float(sizes.sum()))
+
+
+#: Name in the metric language -> function; the docstrings are the reference (docs/experiments.md).
+FUNCTIONS: dict[str, Measure] = {
+    function.__name__: function
+    for function in (
+        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, link_share, share, utilisation,
+        queue_delay_rttmin, queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin,
+        queue_delay_peaks_rttmin, queue_delay_between_rttmin, queue_delay_in_phase_rttmin,
+        backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
+        jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
+        completion_s, slowdown, phase_share, phase_interval_s, phase_together, estimates_over_rate,
+        bbr_jitter_ms, page_s, page_loads, traffic_slowdown, traffic_slowdown_connected,
+        traffic_slowdown_under, traffic_at_once, traffic_offered_mbps, traffic_flows_above,
+        traffic_bytes_above,
+    )
+}  # fmt: skip

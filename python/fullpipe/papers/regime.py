@@ -1,0 +1,54 @@
+"""Where the simulator has been held against real kernels: the regime of docs/fidelity.md.
+
+A contradiction that rests on cells outside of it is called a difference. Must know no entry.
+"""
+
+from __future__ import annotations
+
+from fullpipe.scenario.impairments import resolve_damage
+from fullpipe.scenario.model import Scenario
+
+_MBIT, _MS = 10**6, 10**6
+#: Discipline -> least and greatest rate (bit/s) and base RTT (ns) of what was compared:
+#: docs/fidelity.md, docs/agreement.md and, for all but the first two, docs/queues.md.
+HELD = {
+    "fifo": ((10 * _MBIT, 340 * _MBIT), (3 * _MS // 2, 100 * _MS)),
+    "fq_codel": ((10 * _MBIT, 100 * _MBIT), (10 * _MS, 100 * _MS)),
+    **dict.fromkeys(
+        ("cake", "pie", "fq_pie", "sfq", "tbf", "prio"),
+        ((10 * _MBIT, 20 * _MBIT), (10 * _MS, 40 * _MS)),
+    ),
+}
+
+
+def beyond(scenario: Scenario) -> str:
+    """Why the checks against kernels say nothing of a scenario; empty where they cover it."""
+    path = scenario.path
+    if len(scenario.link) > 1 or scenario.channels:
+        return "Wi-Fi" if scenario.channels else "a row of links"
+    for link in scenario.link:
+        ways = (link, link.reverse)
+        changes = ("rate_steps", "delay_steps", "outage", "rate_trace", "delay_trace")
+        if any(getattr(way, key) for way in ways for key in changes):
+            return "a link that changes"
+        if any(resolve_damage(way) for way in ways):
+            return "damage"
+        if any(way.loss_marks for way in ways):
+            return "ECN"
+        if link.reverse.rate is not None:
+            return "traffic both ways"
+    if path.qdisc not in HELD:
+        return f"qdisc {path.qdisc}"
+    (low_bps, high_bps), (low_ns, high_ns) = HELD[path.qdisc]
+    if not low_bps <= path.rate <= high_bps:
+        return f"{path.qdisc} at a rate outside {low_bps // _MBIT} to {high_bps // _MBIT} Mbit/s"
+    rtts = [path.rtt if flow.rtt is None else flow.rtt for flow in scenario.flow]
+    if not all(low_ns <= rtt <= high_ns for rtt in rtts):
+        return f"{path.qdisc} at an RTT outside {low_ns / _MS:g} to {high_ns / _MS:g} ms"
+    if path.jitter or any(flow.jitter for flow in scenario.flow):
+        return "jitter"
+    if path.ecn or path.loss_marks or any(flow.ecn for flow in scenario.flow):
+        return "ECN"
+    if path.reverse_rate is not None or any(flow.direction != "up" for flow in scenario.flow):
+        return "traffic both ways"
+    return ""

@@ -1,0 +1,52 @@
+"""More runs where a verdict needs them, until it is settled.
+
+Knows verdicts and the runner; decides which cells are run again, never what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fullpipe.papers.entry import Entry, Size
+from fullpipe.papers.runner import Outcome, run_entries
+from fullpipe.papers.store import Store
+from fullpipe.papers.verdicts import EntryVerdicts, judge
+from fullpipe.sweep.schedule import Progress
+
+_Update = Callable[[Progress], None]
+
+
+def settle(
+    entries: Sequence[Entry], store: Store, size: Size, observed: Sequence[Path],
+    jobs: int | None = None, on_progress: _Update = lambda _: None, keep_recordings: bool = False,
+) -> Outcome:  # fmt: skip
+    """Doubles the runs of the cells on which an uncertain verdict rests until none is left, or the
+    entry's `most_repetitions` are reached. Of entries on the simulator alone."""
+    total = Outcome()
+    left = [entry for entry in entries if entry.engines == ["sim"] and entry.runnable]
+    while left:
+        wanted = {}
+        for entry in left:
+            more = _more(judge(entry, store, size, "sim", None, observed))
+            if more:
+                wanted[entry.id] = more
+        left = [entry for entry in left if entry.id in wanted]
+        done = run_entries(
+            left, store, size, ["sim"], None, keep_recordings, jobs, on_progress, "", wanted
+        )
+        total.add(done)
+        if done.interrupted or not done.ran:
+            break
+    return total
+
+
+def _more(found: EntryVerdicts) -> dict[int, int]:
+    results = found.results
+    most = max(results.entry.most_repetitions, results.entry.repetitions_of(results.size, "sim"))
+    cells = {cell for verdict in found.verdicts for cell in verdict.unsettled}
+    return {
+        cell: min(most, 2 * len(results.runs[cell]))
+        for cell in sorted(cells)
+        if 0 < len(results.runs[cell]) < most
+    }

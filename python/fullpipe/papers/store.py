@@ -1,0 +1,246 @@
+"""Where runs of experiments are kept: the store of sweeps, and in it what entries measure of a run.
+
+A run's key is that of sweeps: an experiment and a sweep that ask for the same run share it, and a
+new build runs again only what its changes reach. Recordings are kept where that is asked for.
+Never knows an entry.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fullpipe import _native, metrics
+from fullpipe._native import to_json
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import UserError
+from fullpipe.engines.assets import objects_folder
+from fullpipe.engines.base import engine
+from fullpipe.papers import measure, quantities
+from fullpipe.recording.recording import Recording
+from fullpipe.sweep.cells import Cell, asked
+from fullpipe.sweep.keys import piece, run_key
+from fullpipe.sweep.measures import Columns, Rows, version_of
+from fullpipe.sweep.store import Store as Tables
+from fullpipe.sweep.tables import EXTRA, arrow, plain, recorded
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What is known of a run. `metrics`: expression -> value."""
+
+    seed: int
+    metrics: dict[str, float]
+    distributions: dict[str, list[float]]
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that has ended: its key, its recording, the expressions that are asked
+    of it, and whether the recording stays."""
+
+    key: str
+    recording: Recording
+    expressions: Mapping[str, str]
+    keep: bool
+
+
+class Store:
+    """Runs in a folder, which is made when something is to be written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._index: _Index | None = None
+
+    def key(self, plan: Mapping[str, Any], engine_name: str) -> str:
+        """The key of a run of this plan, with its `warmup` beside it, by today's code."""
+        bare = {**plan, "name": ""}  # the name is no part of what is run
+        warmup_ns = bare.pop("warmup")
+        version = version_of(plan)
+        return run_key([piece(to_json(bare))], engine_name, warmup_ns, version, {})
+
+    def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+        """The run with these expressions, measured again from a kept recording where the stored
+        numbers lack one; None where the run is not there.
+
+        Raises UserError where a file of the store is damaged."""
+        index = self._known()
+        run = index.runs.get(key)
+        values = index.values.get(key, {})
+        lacking = [text for text in expressions.values() if text not in values]
+        if run is None:
+            return None
+        if not values or lacking:
+            if not self._measure_again(key, [*values, *lacking]):
+                return None
+            values = index.values[key]
+        return StoredRun(run[0], values, index.distributions_of(key), [run[1]] if run[1] else [])
+
+    def write(self, runs: Sequence[Measured]) -> None:
+        """Measures what has ended and adds it, all at once."""
+        rows = Rows()
+        for run in runs:
+            rows.add(*recorded(run.key, run.recording))
+        extra = _extra({run.key: (run.recording, [*run.expressions.values()]) for run in runs})
+        kept = {run.key: run.recording.path for run in runs if run.keep}
+        self._tables.write(rows, kept, _plain(extra))
+
+    def ask(
+        self, name: str, cells: Sequence[Cell], scenarios: Sequence[Mapping[str, Any]], add: bool
+    ) -> None:
+        """Says which runs belong to which cells of an experiment (`name`), and what each cell's
+        scenario is, so that `query` and `plot` know its axes and `serve` what to run; `add`:
+        besides those that it has."""
+        tables, rows = self._tables, arrow(asked(list(cells)))
+        before = tables.sweeps().get(name) if add else None
+        if before is not None:
+            known = pa.array(rows.column("key").to_pylist(), pa.string())
+            others = before.filter(pc.invert(pc.is_in(before.column("key"), known)))
+            rows = pa.concat_tables([rows, others], promote_options="permissive")
+        tables.write_sweep(name, plain(rows), None)
+        numbers = (cell.index for cell in cells)
+        tables.write_scenarios(name, dict(zip(numbers, scenarios, strict=True)))
+
+    def refresh(self) -> None:
+        """Looks again at what other processes wrote; puts it together first."""
+        self._tables.settle()
+        self._index = None
+
+    def prepare(self) -> None:
+        """Makes the folder where it is missing. Raises UserError where it cannot be written."""
+        try:
+            _ = self._tables
+        except UserError as error:
+            raise UserError(f"--store {error}") from None
+
+    def workplace(self) -> Path:
+        """A folder that does not exist yet, for what is being recorded."""
+        return self._tables.workplace()
+
+    def read_fact(self, kind: str, key: str) -> Any:
+        """A stored document that is no run (a model's prediction); None where it is not there."""
+        try:
+            return json.loads((self.folder / kind / f"{key}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def write_fact(self, kind: str, key: str, document: Any) -> None:
+        """Stores such a document."""
+        text = json.dumps(document, allow_nan=False)
+        self._tables.write_text(self.folder / kind / f"{key}.json", text)
+
+    @functools.cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.folder, create=True)
+
+    def _known(self) -> _Index:
+        if self._index is None:
+            there = (self.folder / "store.json").exists()
+            self._index = _Index(Tables(self.folder) if there else None)
+        return self._index
+
+    def _measure_again(self, key: str, expressions: Sequence[str]) -> bool:
+        """Whether a recording was kept that could be measured for these."""
+        tables = self._tables
+        place = tables.recording(key)
+        if not place.is_dir():
+            return False
+        extra = _extra({key: (Recording.open(place), expressions)})
+        tables.write(Rows(), {}, _plain(extra))
+        self._known().add(extra)
+        return True
+
+
+class _Index:
+    """What a store holds, by key."""
+
+    def __init__(self, tables: Tables | None) -> None:
+        #: Key -> seed, problems.
+        self.runs: dict[str, tuple[int, str]] = {}
+        #: Key -> expression -> value, as today's metrics measure it.
+        self.values: dict[str, dict[str, float]] = {}
+        self._spread: dict[str, dict[str, pa.ListScalar]] = {}
+        if tables is not None:
+            runs = tables.table("runs")
+            columns = (runs.column(name).to_pylist() for name in ("key", "seed", "problems"))
+            self.runs = {
+                key: (seed, problems) for key, seed, problems in zip(*columns, strict=True)
+            }
+            self.add({name: tables.table(name) for name in EXTRA})
+
+    def add(self, extra: Mapping[str, pa.Table]) -> None:
+        """Adds rows of EXTRA."""
+        today = metrics_version()
+        columns = [extra["values"].column(name).to_pylist() for name in EXTRA["values"].names]
+        for key, name, version, value in zip(*columns, strict=True):
+            if version == today:
+                self.values.setdefault(key, {})[name] = math.nan if value is None else value
+        spread = extra["distributions"]
+        names = [spread.column(name).to_pylist() for name in ("key", "name", "version")]
+        for key, name, version, values in zip(*names, spread.column("values"), strict=True):
+            if version == today:
+                self._spread.setdefault(key, {})[name] = values
+
+    def distributions_of(self, key: str) -> dict[str, list[float]]:
+        """Name -> values."""
+        return {name: values.as_py() for name, values in self._spread.get(key, {}).items()}
+
+
+def _extra(runs: Mapping[str, tuple[Recording, Sequence[str]]]) -> dict[str, pa.Table]:
+    """The rows of EXTRA for runs: key -> recording and expressions."""
+    version = metrics_version()
+    values: list[tuple[Any, ...]] = []
+    spread: list[tuple[Any, ...]] = []
+    for key, (recording, expressions) in runs.items():
+        found = measure.measure({text: text for text in expressions}, recording)
+        values += [(key, text, version, value) for text, value in found.items()]
+        named = measure.distributions(recording)
+        spread += [(key, name, version, numbers) for name, numbers in named.items()]
+    return {
+        "values": _table("values", values),
+        "distributions": _table("distributions", spread),
+    }
+
+
+def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    schema = EXTRA[name]
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(named, schema=schema)
+
+
+def _plain(extra: Mapping[str, pa.Table]) -> dict[str, Columns]:
+    return {name: plain(table) for name, table in extra.items() if table.num_rows}
+
+
+def default_store() -> Path:
+    """`catalogue` in the user's cache."""
+    return user_cache() / "catalogue"
+
+
+@functools.cache
+def code_version(engine_name: str) -> str:
+    """A hash of the code that decides an engine's results: of the compiled module for the
+    simulator; of the agent and the eBPF objects for those that run a kernel; and of what the
+    engine says in its own `code_version()` where it has one."""
+    files = [Path(_native.__file__)] if engine_name == "sim" else sorted(objects_folder().glob("*"))
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]
+    own = getattr(engine(engine_name), "code_version", None)
+    return hashlib.sha256(" ".join([*digests, own() if own else ""]).encode()).hexdigest()
+
+
+@functools.cache
+def metrics_version() -> str:
+    """A hash of the sources that turn a recording into numbers."""
+    folder = Path(metrics.__file__).parent
+    files = [*sorted(folder.glob("*.py")), Path(measure.__file__), Path(quantities.__file__)]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,0 +1,384 @@
+"""Claims' expressions over the cells of a grid: `all(ratio[buffer <= 1] < 0.5)`.
+
+A metric's name stands for its value in every cell; brackets keep the cells for which a condition
+on axes holds; arithmetic and comparisons pair cells. Every value carries a dimension of resamples,
+so that one evaluation gives a bootstrap. Knows nothing of files or runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fullpipe.expr.language import (
+    BINARY,
+    COMPARE,
+    ExpressionError,
+    literal,
+    parse,
+    source,
+)
+
+Array = npt.NDArray[Any]
+
+
+class UntestableError(Exception):
+    """What the expression needs is not there; the message says what."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell, and the engine where engines are compared."""
+
+    axes: dict[str, Any]
+    fields: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The values of its axes."""
+        return ", ".join(f"{name} {value}" for name, value in self.axes.items()) or "the only one"
+
+
+@dataclass(frozen=True)
+class Value:
+    """Numbers or truths [resample, cell]; `cells` are indices of points, None for one number."""
+
+    data: Array
+    cells: tuple[int, ...] | None = None
+
+
+@dataclass
+class Table:
+    """What expressions are about. `metrics`: name -> [resample, point]; `beside`: (kind, metric,
+    model) -> point -> value, with kind published, observed or predicted."""
+
+    points: Sequence[Point]
+    metrics: Mapping[str, Array]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    beside: Mapping[tuple[str, str, str], Mapping[int, float]] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+
+
+def evaluate(expression: str | ast.expr, table: Table) -> Value:
+    """The value of an expression.
+
+    Raises ExpressionError for one that is wrong, UntestableError where runs or values are
+    missing."""
+    node = parse(expression) if isinstance(expression, str) else expression
+    with np.errstate(all="ignore"):
+        return Walk(table).operand(node)
+
+
+def fits(condition: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a condition on axes, as between brackets, holds for a cell's fields.
+
+    Raises ExpressionError for one that is wrong."""
+    point = Point(dict(fields), dict(fields))
+    return bool(Walk(Table([point], {})).holds(parse(condition), point))
+
+
+def single(value: Value, text: str) -> Array:
+    """The one number or truth of a value, [resample]. Raises ExpressionError for several."""
+    if value.data.shape[1] != 1:
+        raise ExpressionError(
+            f"{text!r} gives {value.data.shape[1]} values, one a cell; say all(...), any(...), "
+            "mean(...) or pick a cell with [...]"
+        )
+    return np.asarray(value.data[:, 0])
+
+
+def shown(node: ast.expr) -> ast.expr | None:
+    """The number to print for a check: the left side of a comparison, the worst cell of `all`."""
+    if isinstance(node, ast.BoolOp):
+        return next((found for value in node.values if (found := shown(value)) is not None), None)
+    if isinstance(node, ast.UnaryOp):
+        return shown(node.operand)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = node.left, node.comparators[0]
+        return right if isinstance(left, ast.Constant) else left
+    if isinstance(node, ast.Call) and source(node.func) in ("all", "any"):
+        inner = node.args[0] if node.args else None
+        if isinstance(inner, ast.Compare) and len(inner.ops) == 1:
+            below = isinstance(inner.ops[0], ast.Lt | ast.LtE)
+            worst = "max" if below == (source(node.func) == "all") else "min"
+            return ast.Call(ast.Name(worst, ast.Load()), [inner.left], [])
+    return None
+
+
+def thresholds(check: ast.expr, node: ast.expr | None, table: Table) -> tuple[float, ...]:
+    """What a check compares the shown number with, where that is one number or two."""
+    found: list[float] = []
+    wanted = {source(node)} if node is not None else set()
+    if isinstance(node, ast.Call) and source(node.func) in _WORST and node.args:
+        wanted.add(source(node.args[0]))
+    for compared in ast.walk(check):
+        if not isinstance(compared, ast.Compare):
+            continue
+        operands = [compared.left, *compared.comparators]
+        for one, other in [*itertools.pairwise(operands), *itertools.pairwise(operands[::-1])]:
+            if source(one) in wanted:
+                try:
+                    value = evaluate(other, table)
+                except (UntestableError, ExpressionError):
+                    continue
+                if value.cells is None and np.isfinite(value.data).all():
+                    found.append(float(value.data[0, 0]))
+    return tuple(dict.fromkeys(found))
+
+
+class Walk:
+    """Computes expressions over a table; `evaluate` is what others should call."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.everything = tuple(range(len(table.points)))
+        self.axes = set(table.points[0].fields) if table.points else set()
+
+    def operand(self, node: ast.expr) -> Value:
+        """The value of a node; raises UntestableError where something of it is missing."""
+        value = self.value(node)
+        gone = self.table.missing.intersection(value.cells or ())
+        if gone:
+            first = self.table.points[min(gone)].label
+            raise UntestableError(
+                f"not run: {len(gone)} of {len(value.cells or ())} cells ({first})"
+            )
+        if value.data.dtype.kind == "f" and np.isnan(value.data).any():
+            raise UntestableError(f"nothing to measure in some cells of {source(node)}")
+        return value
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of a node, cells that were not run included."""
+        if isinstance(node, ast.Constant | ast.UnaryOp) and not _is_not(node):
+            return self._signed(node)
+        if isinstance(node, ast.UnaryOp):
+            inner = self.operand(node.operand)
+            return Value(~inner.data.astype(bool), inner.cells)
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Subscript):
+            return self._filtered(node)
+        if isinstance(node, ast.BinOp):
+            return self._pair(BINARY[type(node.op)], node.left, node.right)
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.BoolOp):
+            return self._boolean(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise ExpressionError(f"{source(node)!r} is not allowed here")
+
+    def _signed(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
+            inner = self.operand(node.operand)
+            return Value(-inner.data, inner.cells)
+        return Value(np.array([[literal(node)]]))
+
+    def _name(self, name: str) -> Value:
+        if name in self.table.metrics:
+            return Value(self.table.metrics[name], self.everything)
+        if name in self.table.numbers:
+            return Value(np.array([[self.table.numbers[name]]]))
+        if name in self.axes:
+            values = [point.fields[name] for point in self.table.points]
+            if all(isinstance(value, int | float) for value in values):
+                return Value(np.array([values], dtype=float), self.everything)
+        known = ", ".join([*self.table.metrics, *self.table.numbers, *sorted(self.axes)])
+        raise ExpressionError(f"{name!r} is no metric, number or axis of numbers; known: {known}")
+
+    def _filtered(self, node: ast.Subscript) -> Value:
+        base = self.value(node.value)
+        if base.cells is None:
+            raise ExpressionError(f"{source(node)!r}: a single number has no cells to pick")
+        conditions = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        keep = [
+            position
+            for position, cell in enumerate(base.cells)
+            if all(self.holds(one, self.table.points[cell]) for one in conditions)
+        ]
+        if not keep:
+            raise UntestableError(f"no cell of this size fits {source(node)}")
+        return Value(base.data[:, keep], tuple(base.cells[position] for position in keep))
+
+    def holds(self, node: ast.expr, point: Point) -> Any:
+        """What a condition on axes gives for a point."""
+        if isinstance(node, ast.BoolOp):
+            parts = (self.holds(value, point) for value in node.values)
+            return all(parts) if isinstance(node.op, ast.And) else any(parts)
+        if _is_not(node) and isinstance(node, ast.UnaryOp):
+            return not self.holds(node.operand, point)
+        if isinstance(node, ast.Compare):
+            left, held = self.holds(node.left, point), True
+            for operator, right_node in zip(node.ops, node.comparators, strict=True):
+                right = self.holds(right_node, point)
+                held = held and _compare(operator, left, right)
+                left = right
+            return held
+        if isinstance(node, ast.Tuple | ast.List):
+            return [literal(item) for item in node.elts]
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = source(node)
+            if name not in point.fields:
+                raise ExpressionError(f"{name!r} is no axis; axes are {', '.join(point.fields)}")
+            return point.fields[name]
+        return literal(node)
+
+    def _comparison(self, node: ast.Compare) -> Value:
+        result: Value | None = None
+        left = node.left
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            if type(operator) not in COMPARE:
+                raise ExpressionError(f"{source(node)!r}: `in` belongs into brackets")
+            part = self._pair(COMPARE[type(operator)], left, right)
+            result = part if result is None else Value(result.data & part.data, result.cells)
+            left = right
+        assert result is not None
+        return result
+
+    def _boolean(self, node: ast.BoolOp) -> Value:
+        combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+        result = self.operand(node.values[0])
+        for other in node.values[1:]:
+            one, two = self._aligned(result, self.operand(other), source(node))
+            result = Value(combine(one.data, two.data), one.cells or two.cells)
+        return result
+
+    def _pair(self, operator: Callable[[Any, Any], Any], left: ast.expr, right: ast.expr) -> Value:
+        text = f"{source(left)} with {source(right)}"
+        one, two = self._aligned(self.operand(left), self.operand(right), text)
+        data = operator(one.data, two.data)
+        return Value(np.asarray(data), one.cells if one.cells is not None else two.cells)
+
+    def _aligned(self, one: Value, two: Value, text: str) -> tuple[Value, Value]:
+        """Both with the same cells: where one's are among the other's these, else by what the
+        axes that differ within each say."""
+        if one.cells is None or two.cells is None or one.cells == two.cells:
+            return one, two
+        if set(one.cells) <= set(two.cells):
+            return one, _at(two, one.cells)
+        if set(two.cells) <= set(one.cells):
+            return _at(one, two.cells), two
+        names = [name for name in self.table.points[0].axes if self._varies(name, one, two)]
+        keys_one, keys_two = self._keys(names, one), self._keys(names, two)
+        if sorted(keys_one) != sorted(keys_two) or len(set(keys_one)) < len(keys_one):
+            raise ExpressionError(
+                f"{text}: their cells do not pair ({len(keys_one)} and {len(keys_two)})"
+            )
+        order = [keys_two.index(key) for key in keys_one]
+        return one, Value(two.data[:, order], one.cells)
+
+    def _varies(self, name: str, *values: Value) -> bool:
+        return any(
+            len({str(self.table.points[cell].axes[name]) for cell in value.cells or ()}) > 1
+            for value in values
+        )
+
+    def _keys(self, names: list[str], value: Value) -> list[tuple[str, ...]]:
+        points = self.table.points
+        return [tuple(str(points[cell].axes[name]) for name in names) for cell in value.cells or ()]
+
+    def _call(self, node: ast.Call) -> Value:
+        name = source(node.func)
+        if node.keywords:
+            raise ExpressionError(f"{source(node)!r}: arguments have no names here")
+        if name in _BESIDE:
+            return self._beside(name, node)
+        if name == "monotone":
+            held, _ = self.monotone(node)
+            return Value(np.asarray(held.all(axis=1, keepdims=True)))
+        if name in _AGGREGATES:
+            self._arity(node, 1)
+            inner = self.operand(node.args[0])
+            return Value(_AGGREGATES[name](inner.data, axis=1, keepdims=True))
+        if name in _EACH:
+            self._arity(node, 1)
+            inner = self.operand(node.args[0])
+            return Value(_EACH[name](inner.data), inner.cells)
+        if name in _ERRORS:
+            self._arity(node, 2)
+            difference = self._pair(np.subtract, node.args[0], node.args[1])
+            return Value(_ERRORS[name](difference.data).mean(axis=1, keepdims=True))
+        known = [*_BESIDE, "monotone", *_AGGREGATES, *_EACH, *_ERRORS]
+        raise ExpressionError(f"{name!r} is no function; known are {', '.join(sorted(known))}")
+
+    def _arity(self, node: ast.Call, count: int) -> None:
+        if len(node.args) != count:
+            raise ExpressionError(f"{source(node)!r}: takes {count} arguments")
+
+    def _beside(self, kind: str, node: ast.Call) -> Value:
+        takes = 2 if kind == "predicted" else 1
+        self._arity(node, takes)
+        metric = source(node.args[0])
+        if metric not in self.table.metrics:
+            raise ExpressionError(f"{source(node)!r}: {metric!r} is no metric")
+        model = str(literal(node.args[1])) if takes == 2 else ""
+        found = self.table.beside.get((kind, metric, model), {})
+        if not found:
+            raise UntestableError(_BESIDE[kind])
+        cells = tuple(sorted(found))
+        return Value(np.array([[found[cell] for cell in cells]]), cells)
+
+    def monotone(self, node: ast.Call) -> tuple[Array, list[tuple[int, ...]]]:
+        """monotone(metric, "axis", "up" or "down"[, slack]): whether no step along the axis, all
+        others equal, goes the other way by more than the slack: [resample, group], the groups."""
+        if len(node.args) not in (3, 4):
+            raise ExpressionError(f"{source(node)!r}: takes a value, an axis, up or down, a slack")
+        inner = self.operand(node.args[0])
+        axis, way = str(literal(node.args[1])), literal(node.args[2])
+        slack = float(literal(node.args[3])) if len(node.args) == 4 else 0.0
+        points = self.table.points
+        if way not in ("up", "down") or axis not in (points[0].axes if points else {}):
+            raise ExpressionError(f"{source(node)!r}: {axis!r} must be an axis, {way!r} up or down")
+        groups: dict[tuple[str, ...], list[int]] = {}
+        cells = inner.cells or ()
+        for position, cell in enumerate(cells):
+            others = (str(value) for name, value in points[cell].axes.items() if name != axis)
+            groups.setdefault(tuple(others), []).append(position)
+        sign = 1 if way == "up" else -1
+        held = [
+            (np.diff(inner.data[:, positions], axis=1) * sign >= -slack).all(axis=1)
+            for positions in groups.values()
+        ]
+        places = [tuple(cells[position] for position in group) for group in groups.values()]
+        return np.array(held, dtype=bool).T.reshape(inner.data.shape[0], len(held)), places
+
+
+def _at(value: Value, cells: tuple[int, ...]) -> Value:
+    assert value.cells is not None
+    return Value(value.data[:, [value.cells.index(cell) for cell in cells]], cells)
+
+
+def _is_not(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+
+
+def _compare(operator: ast.cmpop, left: Any, right: Any) -> bool:
+    if isinstance(operator, ast.In):
+        return left in right
+    if isinstance(operator, ast.NotIn):
+        return left not in right
+    try:
+        return bool(COMPARE[type(operator)](left, right))
+    except TypeError:
+        raise ExpressionError(f"{left!r} and {right!r} cannot be compared") from None
+
+
+_BESIDE = {
+    "published": "the paper prints no value for these cells",
+    "observed": "needs the observed points: --observed FILE.csv",
+    "predicted": "no prediction of that model for these cells",
+}
+_AGGREGATES: dict[str, Callable[..., Array]] = {
+    "all": np.all, "any": np.any, "count": np.sum, "fraction": np.mean, "mean": np.mean,
+    "median": np.median, "min": np.min, "max": np.max, "sum": np.sum,
+}  # fmt: skip
+_EACH: dict[str, Callable[..., Array]] = {"abs": np.abs, "sqrt": np.sqrt, "log2": np.log2}
+#: Aggregates that pick the worst cell of what a check compares in each.
+_WORST = ("min", "max")
+_ERRORS: dict[str, Callable[..., Array]] = {"mse": np.square, "mae": np.abs}

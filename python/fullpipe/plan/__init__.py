@@ -1,0 +1,1 @@
+"""Scenarios resolved to the integers that engines read."""

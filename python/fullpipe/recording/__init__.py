@@ -1,0 +1,1 @@
+"""Recordings on disk: the one writer and reader."""

@@ -1,0 +1,245 @@
+"""A recording on disk: `metadata.json`, `scenario.toml` and one Parquet file a table.
+
+This is the only writer of recordings, for every engine and for imports. It must never compute a
+metric; and whatever it reads may come from elsewhere, so it is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fullpipe.base.errors import UserError
+from fullpipe.recording.parquet import write_parquet
+
+#: Raised by one when a table loses or renames a column.
+FORMAT_VERSION = 1
+#: Tables of a recording that was written just now stay in memory if they are no more.
+MAX_BYTES_AT_HAND = 2**26
+
+_U, _F, _T = pa.uint64(), pa.float64(), pa.string()
+
+#: The tables of a recording; the columns of crates/fullpipe-plan/src/tables.rs.
+TABLES: dict[str, pa.Schema] = {
+    "flows": pa.schema([
+        ("flow_id", _U), ("flow", _T), ("cc", _T), ("direction", _T), ("start_us", _U),
+        ("completion_us", _U), ("bytes_delivered", _U), ("bytes_acked", _U),
+        ("packets_sent", _U), ("packets_retransmitted", _U), ("packets_lost", _U),
+        ("packets_delivered", _U), ("packets_delivered_ce", _U), ("recoveries", _U),
+        ("timeouts", _U), ("undos", _U), ("base_rtt_us", _U), ("mss_bytes", _U),
+    ]),
+    "flow_samples": pa.schema([
+        ("t_us", _U), ("flow_id", _U), ("bytes_delivered", _U), ("bytes_acked", _U),
+        ("cwnd_packets", _U), ("ssthresh_packets", _U), ("inflight_packets", _U),
+        ("srtt_us", _U), ("min_rtt_us", _U), ("pacing_rate_bps", _U),
+        ("delivery_rate_bps", _U), ("packets_sent", _U), ("packets_retransmitted", _U),
+        ("packets_lost", _U), ("packets_delivered", _U), ("packets_delivered_ce", _U),
+        ("receive_window_bytes", _U), ("ca_state", _U),
+    ]),
+    "queue_samples": pa.schema([
+        ("t_us", _U), ("queue", _T), ("queue_bytes", _U), ("queue_packets", _U),
+        ("sent_bytes", _U), ("sent_packets", _U), ("dropped_packets", _U),
+        ("marked_packets", _U), ("random_lost_packets", _U), ("random_marked_packets", _U),
+    ]),
+    "ping_samples": pa.schema([("t_us", _U), ("probe", _T), ("seq", _U), ("rtt_us", _U)]),
+    "cc_samples": pa.schema([
+        ("t_us", _U), ("flow_id", _U), ("phase", _T), ("bw_bps", _U), ("max_bw_bps", _U),
+        ("bw_shortterm_bps", _U), ("min_rtt_us", _U), ("pacing_gain", _F), ("cwnd_gain", _F),
+        ("inflight_longterm_packets", _U), ("inflight_shortterm_packets", _U),
+        ("extra_acked_packets", _U), ("round_count", _U),
+    ]),
+    "events": pa.schema([("t_us", _U), ("flow_id", _U), ("event", _T), ("value", _U)]),
+}  # fmt: skip
+
+#: Columns of `queue_samples` that count from a run's start.
+QUEUE_COUNTERS = tuple(
+    name for name in TABLES["queue_samples"].names
+    if name not in ("t_us", "queue", "queue_bytes", "queue_packets")
+)  # fmt: skip
+
+#: Tables that only some recordings have: those of runs with what they are about.
+OPTIONAL_TABLES: dict[str, pa.Schema] = {
+    "page_loads": pa.schema([
+        ("page_id", _U), ("page", _T), ("load", _U), ("start_us", _U), ("done_us", _U),
+        ("objects", _U), ("bytes", _U),
+    ]),
+    "page_objects": pa.schema([
+        (name, _U) for name in (
+            "page_id", "load", "object", "connection", "asked_us", "first_byte_us", "done_us",
+            "bytes",
+        )
+    ]),
+    "datagrams": pa.schema([
+        (name, _U) for name in ("t_us", "stream_id", "seq", "frame", "bytes", "delay_us")
+    ]),
+    "traffic": pa.schema([
+        (name, _U) for name in (
+            "group_id", "number", "sender", "base_rtt_us", "start_us", "size_bytes",
+            "completion_us", "chunks", "pause_us", "bytes_acked", "packets_sent",
+            "packets_retransmitted", "timeouts",
+        )
+    ]),
+    "traffic_samples": pa.schema([
+        (name, _U) for name in (
+            "t_us", "group_id", "number", "bytes_acked", "cwnd_packets", "ssthresh_packets",
+            "inflight_packets", "srtt_us", "pacing_rate_bps", "delivery_rate_bps", "packets_sent",
+            "packets_retransmitted", "packets_lost", "ca_state",
+        )
+    ]),
+    "cpu_samples": pa.schema([
+        ("t_us", _U), ("machine", _T), ("cpu", _U), ("user_us", _U), ("system_us", _U),
+        ("irq_us", _U), ("softirq_us", _U), ("steal_us", _U), ("idle_us", _U),
+    ]),
+    "nic_samples": pa.schema([
+        ("t_us", _U), ("host", _T), ("nic", _T), ("received_bytes", _U),
+        ("received_packets", _U), ("sent_bytes", _U), ("sent_packets", _U),
+    ]),
+    "tcp_memory_samples": pa.schema([
+        ("t_us", _U), ("machine", _T), ("memory_bytes", _U), ("sockets", _U), ("orphans", _U),
+    ]),
+}  # fmt: skip
+
+
+class RecordingError(UserError):
+    """A folder that is not a recording, or a damaged one."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording on disk. Tables are read when asked for."""
+
+    path: Path
+    metadata: dict[str, Any]
+    #: Those that were written just now, and need not be read.
+    _at_hand: Mapping[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Recording:
+        """The recording in this folder.
+
+        Raises RecordingError where it is not one, is of a later format, or lacks a table."""
+        path = Path(path)
+        if not path.is_dir():
+            what = "is a file" if path.exists() else "no such folder"
+            raise RecordingError(f"{path}: {what}; a recording is a folder")
+        try:
+            metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RecordingError(f"{path}: not a recording, it has no metadata.json") from None
+        except (OSError, ValueError) as error:
+            raise RecordingError(f"{path}/metadata.json: cannot be read: {error}") from None
+        version = metadata.get("format_version") if isinstance(metadata, dict) else None
+        if version != FORMAT_VERSION:
+            raise RecordingError(
+                f"{path}/metadata.json: format_version is {version!r}, this program reads "
+                f"{FORMAT_VERSION}; a newer fullpipe may have written it"
+            )
+        for name in TABLES:
+            if not (path / f"{name}.parquet").is_file():
+                raise RecordingError(f"{path}: damaged, {name}.parquet is missing")
+        return cls(path, metadata)
+
+    def table(self, name: str) -> pa.Table:
+        """One table of TABLES or OPTIONAL_TABLES, with exactly its columns.
+
+        Raises RecordingError where the file is damaged or has other columns."""
+        if name in self._at_hand:
+            return self._at_hand[name]
+        import pyarrow.parquet as pq  # nor does who only writes need a reader
+
+        schema = {**TABLES, **OPTIONAL_TABLES}[name]
+        file = self.path / f"{name}.parquet"
+        try:
+            # read_table() would load pandas and Arrow's datasets first.
+            with pq.ParquetFile(file) as opened:
+                table = opened.read(columns=schema.names)
+            table = table.select(schema.names)
+            # cast() would load Arrow's computing functions, which takes longer than the reading.
+            return table if table.schema.equals(schema) else table.cast(schema)
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise RecordingError(f"{file}: cannot be read: {reason}") from None
+
+    def has(self, name: str) -> bool:
+        """Whether it has this table of OPTIONAL_TABLES."""
+        return (self.path / f"{name}.parquet").is_file()
+
+    @cached_property
+    def scenario_toml(self) -> str:
+        """The scenario's text; empty where the recording was imported without one."""
+        try:
+            return (self.path / "scenario.toml").read_text(encoding="utf-8")
+        except OSError:
+            return ""
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the instrument itself says that its figures are not to be trusted; empty where they
+        are."""
+        health = self.metadata.get("health")
+        found = health.get("problems", []) if isinstance(health, dict) else []
+        return [str(problem) for problem in found] if isinstance(found, list) else [str(found)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the run is not to be trusted as it stands: unhealthy, interrupted or failed. Whoever
+        shows a figure of the run shows these with it."""
+        found = [f"unhealthy: {problem}" for problem in self.problems]
+        if self.metadata.get("interrupted"):
+            found.append("interrupted before its end; what was recorded until then is shown")
+        if self.metadata.get("failure"):
+            found.append(f"failed: {self.metadata['failure']}")
+        return found
+
+
+def write_recording(
+    path: Path | str,
+    metadata: Mapping[str, Any],
+    scenario_toml: str,
+    tables: Mapping[str, pa.Table],
+) -> Recording:
+    """Writes a recording whole or not at all: into a folder beside, which is then renamed.
+
+    `tables` holds every table of TABLES, and any of OPTIONAL_TABLES; metadata gains
+    `format_version`. The bytes written depend on the arguments alone. Raises UserError where
+    `path` exists or cannot be written."""
+    path = Path(path)
+    if path.exists():
+        raise UserError(f"{path}: exists already; name another folder with --out")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.partial")
+    written: dict[str, pa.Table] = {}
+    try:
+        partial.mkdir(parents=True)
+        own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
+        for name, schema in {**TABLES, **own}.items():
+            table = tables[name].select(schema.names)
+            if table.schema != schema:  # casting loads Arrow's compute module: a tenth of a second
+                table = table.cast(schema)
+            write_parquet(table, partial / f"{name}.parquet")
+            written[name] = table
+        (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
+        document = {"format_version": FORMAT_VERSION, **metadata}
+        text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
+        (partial / "metadata.json").write_text(text + "\n", encoding="utf-8")
+        partial.rename(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if partial.exists():
+            import shutil  # compressors and all
+
+            shutil.rmtree(partial, ignore_errors=True)
+    few = sum(table.nbytes for table in written.values()) <= MAX_BYTES_AT_HAND
+    return Recording(path, Recording.open(path).metadata, written if few else {})
+
+
+def empty_table(name: str) -> pa.Table:
+    """A table of TABLES without rows."""
+    return TABLES[name].empty_table()

@@ -1,0 +1,1 @@
+"""What a user may write: scenarios and their parts, checked key by key."""

@@ -1,0 +1,87 @@
+"""Files that say how a link changes: rates as Mahimahi writes them, and delays at times.
+
+The files are read by the compiled module (crates/fullpipe-plan/src/traces.rs), which checks
+every line; a plan carries a file's name and the hash of its content. `trace_generators` makes some.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A file that was read."""
+
+    path: str
+    sha256: str
+    #: Mean rate on the wire; of delays: the first one, in ns.
+    value: int
+
+    def planned(self) -> dict[str, Any]:
+        """What a plan holds of it (TraceFile in crates/fullpipe-plan/src/traces.rs)."""
+        return {"path": self.path, "sha256": self.sha256}
+
+
+def rate_trace(path: str) -> Trace:
+    """A file of delivery opportunities. Raises ValueError naming the file, line and value."""
+    return _read(path, _stamp(path), "rate")
+
+
+def delay_trace(path: str) -> Trace:
+    """A file of times and delays. Raises ValueError naming the file, line and value."""
+    return _read(path, _stamp(path), "delay")
+
+
+def verify(plan: Mapping[str, Any]) -> None:
+    """Raises UserError where a trace is not the one that the plan was made with."""
+    for link in plan["links"]:
+        for way in ("forward", "reverse"):
+            for key, read in (("rate_trace", rate_trace), ("delay_trace", delay_trace)):
+                planned = link["medium"].get(way, {}).get(key)
+                if not planned:
+                    continue
+                try:
+                    found = read(planned["path"])
+                except ValueError as error:
+                    raise UserError(f"link {link['name']}: {key}: {error}") from None
+                if found.sha256 != planned["sha256"]:
+                    raise UserError(
+                        f"link {link['name']}: {key}: {planned['path']}: has changed since the "
+                        "run was planned"
+                    )
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise ValueError(f"{path!r}: is no name of a file") from None
+    return found.st_mtime_ns, found.st_size
+
+
+@functools.lru_cache(maxsize=256)
+def _read(path: str, _stamp: tuple[int, int], kind: str) -> Trace:
+    whole = Path(path).resolve()
+    if not whole.is_file():
+        raise ValueError(f"{path}: is no file")
+    try:
+        if kind == "rate":
+            value = _native.traces.rates(str(whole))[2]
+        else:
+            value = _native.traces.delays(str(whole), 1)[0][1]
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    import hashlib  # OpenSSL: only where there are traces
+
+    with whole.open("rb") as file:
+        return Trace(str(whole), hashlib.file_digest(file, "sha256").hexdigest(), value)

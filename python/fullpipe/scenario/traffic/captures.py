@@ -1,0 +1,136 @@
+"""Packet captures as traces: unidirectional flows by addresses and ports, cut into chunks where
+nothing was sent for a while (seed 004, section VI). A capture is read once, packet by packet;
+memory grows with its flows and chunks, not with its packets. What it holds is hostile.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import dpkt
+import numpy as np
+
+from fullpipe.base.errors import UserError
+from fullpipe.scenario.traffic.traces import MAX_CHUNKS, Integers
+
+#: What the seed takes for silence.
+SILENCE_NS = 100 * 10**6
+#: Sizes of a record's and a block's header: a capture may end before one, nowhere else.
+_HEADERS = (8, 16)
+
+
+class _Whole:
+    """A file that ends where a record does, or raises EOFError."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.name = file.name
+
+    def read(self, count: int = -1) -> bytes:
+        data = self._file.read(count)
+        if count > 0 and len(data) < count and (data or count not in _HEADERS):
+            raise EOFError
+        return data
+
+    def seek(self, *where: int) -> int:
+        return self._file.seek(*where)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
+    """The columns of a trace (`traces`) from a pcap or pcapng file: TCP and UDP
+    payload by the IP headers, so that captures of headers alone do too. Times count from the first
+    packet.
+
+    Raises UserError where it cannot be read, is no capture, is cut off, or holds no payload."""
+    # Of each flow: its number, and when it sent last.
+    known: dict[bytes, list[int]] = {}
+    columns = {name: array("Q") for name in ("flow", "start_us", "pause_us", "bytes")}
+    starts = array("Q")
+    # Position of each flow's open chunk; a chunk grows until a silence.
+    place = array("Q")
+    zero_ns: int | None = None
+    for at_ns, key, payload in _packets(path):
+        zero_ns = at_ns if zero_ns is None else zero_ns
+        since_ns = max(at_ns - zero_ns, 0)
+        state = known.get(key)
+        if state is None:
+            state = known[key] = [len(known), since_ns]
+            starts.append(since_ns // 1000)
+            place.append(0)
+            pause_ns = 0
+        else:
+            pause_ns = max(since_ns - state[1], 0)
+            state[1] = max(since_ns, state[1])
+            if pause_ns < silence_ns:
+                columns["bytes"][place[state[0]]] += payload
+                continue
+        if len(columns["flow"]) >= MAX_CHUNKS:
+            raise UserError(f"{path}: more than {MAX_CHUNKS} chunks; cut the capture")
+        place[state[0]] = len(columns["flow"])
+        columns["flow"].append(state[0])
+        columns["start_us"].append(starts[state[0]])
+        columns["pause_us"].append(pause_ns // 1000)
+        columns["bytes"].append(payload)
+    if not known:
+        raise UserError(f"{path}: holds no TCP or UDP payload; a trace has at least one flow")
+    return {name: np.array(values, np.uint64) for name, values in columns.items()}
+
+
+def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
+    """(time in ns, addresses and ports, payload bytes) of every packet with payload."""
+    try:
+        with path.open("rb") as file:
+            whole = _Whole(file)
+            try:
+                reader = dpkt.pcap.UniversalReader(whole)
+            except (ValueError, dpkt.UnpackError, struct.error):
+                raise UserError(f"{path}: no capture; pcap and pcapng files are") from None
+            link = reader.datalink()
+            for seconds, frame in reader:
+                found = _flow_of(link, frame)
+                if found is not None:
+                    yield round(float(seconds) * 1e6) * 1000, *found
+    except EOFError:
+        raise UserError(f"{path}: is cut off: its last packet is not whole") from None
+    except (ValueError, dpkt.UnpackError, struct.error) as error:
+        raise UserError(f"{path}: damaged: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _flow_of(link: int, frame: bytes) -> tuple[bytes, int] | None:
+    """(addresses and ports, payload) of a packet; None of one that is none of TCP's or UDP's."""
+    try:
+        if link == dpkt.pcap.DLT_EN10MB:
+            packet = dpkt.ethernet.Ethernet(frame).data
+        elif link == dpkt.pcap.DLT_LINUX_SLL:
+            packet = dpkt.sll.SLL(frame).data
+        elif frame[:1] and frame[0] >> 4 == 6:
+            packet = dpkt.ip6.IP6(frame)
+        else:
+            packet = dpkt.ip.IP(frame)
+        segment = packet.data
+        if isinstance(segment, dpkt.tcp.TCP):
+            header = segment.off * 4
+        elif isinstance(segment, dpkt.udp.UDP):
+            header = 8
+        else:
+            return None
+        # By what the headers say: captures may hold no more than these.
+        if isinstance(packet, dpkt.ip.IP):
+            payload = packet.len - packet.hl * 4 - header
+        else:
+            payload = packet.plen - header
+    except (dpkt.UnpackError, struct.error, AttributeError, IndexError):
+        return None
+    if payload <= 0:
+        return None
+    ports = struct.pack("!BHH", header == 8, segment.sport, segment.dport)
+    return packet.src + packet.dst + ports, payload
