@@ -8,6 +8,7 @@ import polars
 import pytest
 
 from experiment_entries import CATALOGUE, SMALL, claims, command, entry_of, of_catalogue
+from fullpipe import papers
 from fullpipe.base.errors import UserError
 from fullpipe.metrics import View
 from fullpipe.papers import Progress, Store, judge, run_entries

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fullpipe import kernel
+from fullpipe.congestion import registry
 from fullpipe.engines.vm import VmEngine, hardware, kernels
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario

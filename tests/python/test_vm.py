@@ -19,6 +19,7 @@ import pytest
 from fullpipe._native import stream
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
+from fullpipe.congestion import registry
 from fullpipe.engines.base import Engine, RunResult
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.unfinished import with_totals
