@@ -2,7 +2,7 @@
 
 `twins`   ours against the kernel's own of the same name, alone on five paths
 `shares`  shares against one CUBIC flow, as measured on real kernels (twelve points)
-`many`    16 and 32 BBRv3 flows in a deep buffer, with two mechanisms off (seed 004, Fig. 9)
+`many`    16 and 32 BBRv3 flows in a deep buffer, with two mechanisms off (bless2025, Fig. 9)
 `cost`    guest instructions an ACK: fp_bbr3 against the kernel's bbr, and fp_cubic against cubic
 `speed`   simulated over CPU time, one flow at 100 Mbit/s and two at 10 Mbit/s
 `start`   CPU seconds of `fullpipe run`, all processes, from the kept machine until the first packet
@@ -145,7 +145,7 @@ def many(run: Run) -> None:
     for (count, name, _), recording in zip(cells, made, strict=True):
         delay = summarise(recording)["path"]["queue_delay_rttmin"]["p50"]
         print(f"{count} flows, {name}: median queueing delay {delay:.2f} RTTmin")
-    print("seed 004: doubles from 16 to 32 flows; 3.7 without the budget, 2.7 without extra_acked")
+    print("bless2025: doubles from 16 to 32 flows; 3.7 without the budget, 2.7 without extra_acked")
 
 
 def cost(run: Run) -> None:

@@ -1,7 +1,7 @@
 """Share of N BBR flows against one loss-based flow, simulated and as measured on real kernels.
 
-Prints the mean squared error of each panel of `link_share_observed.csv` (seed 003's artifact; how
-it was measured: ../shared/data/README.md) beside the theory's. The hosts have the TCP of the
+Prints the mean squared error of each panel of `link_share_observed.csv` (sarpkaya2025's artifact;
+how it was measured: ../shared/data/README.md) beside the theory's. The hosts have the TCP of the
 measured kernels, which decides contests in small buffers; `--tcp 6.12.117` gives them the default.
 Usage: `.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2] [--points]
 [--tcp RELEASE]`.

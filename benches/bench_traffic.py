@@ -5,7 +5,7 @@ against Schrage and Miller's formula (Poisson arrivals, exponential work; target
 loads 0.3, 0.6 and 0.9), delivered data packets a CPU second of WebSearch flows at 10 Gbit/s and
 load 0.5 (target: 1 million), and the growth of memory from a number of flows to ten times as many
 that end (of 10 kB; target: at most 1.1 times). `--flows 1000000` is the million of WebSearch,
-`--ended 1000000` that of flows that end; `--backbone` adds a run of seed 004, section VI (target:
+`--ended 1000000` that of flows that end; `--backbone` adds a run of bless2025, section VI (target:
 60 CPU seconds). Exit status 1 where a target is missed.
 """
 
@@ -98,7 +98,7 @@ def ended(flows: int) -> dict[str, Any]:
 
 
 def backbone(length: str) -> dict[str, Any]:
-    """A run of seed 004, section VI: CUBIC, 10 ms, collapsed."""
+    """A run of bless2025, section VI: CUBIC, 10 ms, collapsed."""
     plan = json.dumps(resolve(make_scenario({
         "duration": length, "path": {"rate": "3gbit", "rtt": "10ms", "buffer": "8bdp"},
         "host": {"pacing": "fq", "receive_aggregation": "20us", "rmem_max": "500MB",
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--flows", type=int, default=5_000, help="WebSearch flows")
     parser.add_argument("--ended", type=int, default=200_000, help="flows of 10 kB")
     parser.add_argument("--jobs", type=float, default=1.0, help="part of the yardsticks' jobs")
-    parser.add_argument("--backbone", metavar="LENGTH", help="seed 004's run, so long: 15min")
+    parser.add_argument("--backbone", metavar="LENGTH", help="bless2025's run, so long: 15min")
     options = parser.parse_args()
     missed = []
 
@@ -157,7 +157,7 @@ def main() -> None:
         health = backbone(options.backbone)
         spent = time.process_time() - begin
         hold(
-            f"seed 004, CUBIC, 10 ms, {options.backbone}: {health['traffic_flows']} flows, "
+            f"bless2025, CUBIC, 10 ms, {options.backbone}: {health['traffic_flows']} flows, "
             f"{spent:.0f} CPU s, {health['packets_delivered'] / spent / 1e6:.2f} million packets a "
             "CPU second (target: 60 CPU s for 15min)",
             spent <= 60,

@@ -26,7 +26,7 @@ def of_catalogue(path: Path) -> Entry:
 
 #: Four cells of one second; what a test changes it replaces in the text.
 SMALL = """
-seed = "004"
+paper = "bless2025"
 figure = "Fig. 0"
 title = "A small experiment"
 shows = "Two flows for a second."

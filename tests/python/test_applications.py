@@ -173,7 +173,7 @@ def test_a_har_gives_sizes_and_what_is_none_is_refused(
 
 
 @pytest.mark.parametrize(("name", "objects", "size"), [("small", 19, 5e6), ("large", 39, 11e6)])
-def test_the_pages_of_seed_002_have_its_sums(name: str, objects: int, size: float) -> None:
+def test_the_pages_of_ahsan2026_have_its_sums(name: str, objects: int, size: float) -> None:
     (page,) = load_scenario(SCENARIOS / f"page-{name}.toml").page
     sizes = [one for level in page.levels for one in level]
     assert (len(sizes), sum(sizes)) == (objects, size)

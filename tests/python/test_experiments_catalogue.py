@@ -11,7 +11,7 @@ from experiment_entries import CATALOGUE, of_catalogue
 from fullpipe.plan.resolve import resolve
 
 #: What the papers number: figures, tables.
-NUMBERED = {"003": ({2, 3, 4, 5, 6}, set()), "004": (set(range(1, 16)), {"I"})}
+NUMBERED = {"sarpkaya2025": ({2, 3, 4, 5, 6}, set()), "bless2025": (set(range(1, 16)), {"I"})}
 
 
 @pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
@@ -25,23 +25,31 @@ def test_every_entry_is_read_and_rehearsed_in_both_sizes(path: Path) -> None:
         assert len(entry.cells("full")) >= len(entry.cells("default"))
 
 
-@pytest.mark.parametrize("seed", NUMBERED)
-def test_every_figure_and_table_of_a_paper_has_an_entry(seed: str) -> None:
+@pytest.mark.parametrize("paper", NUMBERED)
+def test_every_figure_and_table_of_a_paper_has_an_entry(paper: str) -> None:
     figures, tables = set(), set()
     for entry in map(of_catalogue, CATALOGUE):
-        if entry.seed == seed:
+        if entry.paper == paper:
             for span in re.findall(r"Figs?\. ([\d, and to]+)", entry.figure):
                 numbers = [int(number) for number in re.findall(r"\d+", span)]
                 ends = re.findall(r"(\d+) to (\d+)", span)
                 figures |= {*numbers, *(n for a, b in ends for n in range(int(a), int(b) + 1))}
             tables |= set(re.findall(r"Table ([IVX]+|\d+)", entry.figure))
-    wanted_figures, wanted_tables = NUMBERED[seed]
+    wanted_figures, wanted_tables = NUMBERED[paper]
     assert wanted_figures <= figures
     assert wanted_tables <= tables
 
 
+def test_the_bibliography_has_the_papers_of_the_catalogue_and_no_others() -> None:
+    entries = [of_catalogue(path) for path in CATALOGUE]
+    used = {entry.paper for entry in entries} - {"agreement"}
+    page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text()
+    assert set(re.findall(r'<a id="(\w+)"></a>', page)) == used
+    assert all(entry.id.startswith(entry.paper) for entry in entries)
+
+
 def test_published_table_one_is_the_papers_48_ratios() -> None:
-    (entry,) = (of_catalogue(path) for path in CATALOGUE if path.stem == "seed004_table1")
+    (entry,) = (of_catalogue(path) for path in CATALOGUE if path.stem == "bless2025_table1")
     values = [value for published in entry.published for value in published.values]
     assert len(values) == 48
     # Row sums of the printed table, added by hand: 0.8, 1, 2 and 8 BDP.
@@ -52,7 +60,7 @@ def test_published_table_one_is_the_papers_48_ratios() -> None:
 
 
 def test_a_cell_of_a_paper_has_its_kernels_tcp_only_where_an_engine_has_none_of_its_own() -> None:
-    (entry,) = (of_catalogue(p) for p in CATALOGUE if p.stem == "seed003_fig3_share_bbr2")
+    (entry,) = (of_catalogue(p) for p in CATALOGUE if p.stem == "sarpkaya2025_fig3_share_bbr2")
     [cell, *_] = entry.cells("default")
     assert resolve(cell.on("sim").scenario)["host"]["tcp"] == "5.13"
     hosts = resolve(cell.on("vm").scenario)["host"]

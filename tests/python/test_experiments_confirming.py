@@ -204,7 +204,7 @@ def test_each_run_of_a_kernel_is_a_task_of_its_own(tmp_path: Path) -> None:
 def test_a_budget_without_anything_to_bound_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ["run", "anrw2024_ecn"]
+    run = ["run", "zeynali2024_ecn"]
     assert command([*run, "--budget", "30min"], monkeypatch) == 2
     assert "--confirm" in capsys.readouterr().err
     assert command([*run, "--confirm", "--budget", "soon"], monkeypatch) == 2

@@ -9,7 +9,7 @@ from fullpipe.papers import Store, judge, run_entries
 from fullpipe.papers.predictions import lacking
 
 TEXT = """
-seed = "003"
+paper = "sarpkaya2025"
 figure = "Fig. 0"
 title = "One BBRv1 flow against one CUBIC flow"
 shows = "Half a second of it; the models are asked about the steady state."

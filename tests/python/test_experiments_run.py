@@ -175,7 +175,7 @@ def test_the_command_runs_reports_and_says_what_it_did(
     page, text = out.read_text(), short.read_text()
     for word in ("Claim 0.", "A small experiment", "fullpipe experiment run small"):
         assert word in page
-    assert "| Seed 004 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
+    assert "| bless2025 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
     # Both pages are functions of the results: no date, no place, no order of runs.
     assert command(report, monkeypatch) == 0
     assert (out.read_text(), short.read_text()) == (page, text)
@@ -217,10 +217,13 @@ def test_the_list_is_filtered_and_fits_80_columns(
     assert command(["list"], monkeypatch) == 0
     everything = capsys.readouterr().out.splitlines()
     assert max(len(line.rstrip()) for line in everything) <= 80
-    assert command(["list", "--seed", "002", "--runnable", "--grep", "RECEIVE"], monkeypatch) == 0
+    assert (
+        command(["list", "--paper", "ahsan2026", "--runnable", "--grep", "RECEIVE"], monkeypatch)
+        == 0
+    )
     found = capsys.readouterr().out
-    assert "seed002_table3_receive_window" in found
-    assert "seed004" not in found
+    assert "ahsan2026_table3_receive_window" in found
+    assert "bless2025" not in found
     assert "not yet runnable" not in found
     assert command(["list", "--grep", "no such thing"], monkeypatch) == 2
 
@@ -228,7 +231,7 @@ def test_the_list_is_filtered_and_fits_80_columns(
 def test_a_catalogue_of_ones_own_need_not_pose_as_a_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    named = SMALL.replace('seed = "004"\nfigure = "Fig. 0"', 'paper = "Our own tests"')
+    named = SMALL.replace('paper = "bless2025"\nfigure = "Fig. 0"', 'paper = "Our own tests"')
     entry_of(tmp_path / "catalogue", named, "named")
     bare = named.replace('paper = "Our own tests"\n', "").replace("shows = ", "differs = ")
     entry_of(tmp_path / "catalogue", bare, "bare")
@@ -239,7 +242,7 @@ def test_a_catalogue_of_ones_own_need_not_pose_as_a_paper(
     assert "## Our own tests\n\n### A small experiment\n" in short.read_text()
     assert "## Experiments\n\n### A small experiment\n" in short.read_text()
     assert "Our own tests" in out.read_text()
-    assert command(["list", "--seed", "Our own tests", *where[:2]], monkeypatch) == 0
+    assert command(["list", "--paper", "Our own tests", *where[:2]], monkeypatch) == 0
     assert "bare" not in capsys.readouterr().out
 
 
@@ -262,11 +265,11 @@ def test_text_of_an_entry_is_no_markup(
 
 #: What is wrong -> (the file's text, what the message must say).
 BROKEN = {
-    "not TOML": ("seed = = 4", "not TOML"),
+    "not TOML": ("paper = = 4", "not TOML"),
     "empty": ("", "empty"),
     "unknown key": (SMALL + "colour = 1\n", "claim.0.colour: unknown key"),
     "unknown section": (SMALL + "[wifi]\nx = 1\n", "wifi: unknown key"),
-    "seed no text": (SMALL.replace('"004"', "4"), "seed"),
+    "paper no text": (SMALL.replace('"bless2025"', "4"), "paper"),
     "no title": (SMALL.replace('title = "A small experiment"\n', ""), "title: is missing"),
     "scenario wrong": (SMALL.replace("mbit", "mbits"), "path.rate"),
     "unknown cc": (SMALL.replace('cc = "reno"', 'cc = "rino"'), "did you mean reno"),
@@ -342,7 +345,7 @@ def test_a_broken_entry_ends_with_status_2_and_names_file_and_key(
     ("arguments", "says"),
     [
         (["run", "smal"], "did you mean small"),
-        (["run", "seed009"], "not in the catalogue"),
+        (["run", "bless2024"], "not in the catalogue"),
         (["run"], "name entries"),
         (["run", "small", "--all"], "name entries"),
         (["run", "small", "--engine", "ns3"], "--engine ns3: unknown; known are sim"),

@@ -30,7 +30,7 @@ def anova(*arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_seed_000_table_2_throughput_with_the_totals_that_contradict_it() -> None:
+def test_ahsan2025a_table_2_throughput_with_the_totals_that_contradict_it() -> None:
     found = anova(*files(WIRED), "--flent-interpolation", "--samples", "301")
     table = found["anova"]
     assert [group["count"] for group in table["groups"]] == [301, 301, 301]
@@ -54,7 +54,7 @@ def test_seed_000_table_2_throughput_with_the_totals_that_contradict_it() -> Non
     assert by_bytes == pytest.approx([94.52, 94.62, 94.69], abs=5e-3)
 
 
-def test_seed_000_table_3_ping() -> None:
+def test_ahsan2025a_table_3_ping() -> None:
     found = anova(*files(WIRED), "--flent-interpolation", "--samples", "350", "--series", "ping")
     table = found["anova"]
     assert [group["mean"] for group in table["groups"]] == pytest.approx(
@@ -66,7 +66,7 @@ def test_seed_000_table_3_ping() -> None:
     assert table["f_critical"] == pytest.approx(3.00432, abs=5e-6)
 
 
-def test_seed_002_table_5_ping_on_wifi() -> None:
+def test_ahsan2026_table_5_ping_on_wifi() -> None:
     found = anova(*files(WIFI), "--flent-interpolation", "--series", "ping")
     table = found["anova"]
     assert [group["count"] for group in table["groups"]] == [348, 348, 356]

@@ -148,12 +148,12 @@ def test_metadata_say_where_the_recording_came_from(tmp_path: Path) -> None:
         ("cubic", (1.0, 1.0), "Cubic", None),
         ("bbr", (1.25, 2.25), "BBR", None),
         ("bbr", (1.25, 2.25), "100 Mbit/s, 12 streams", None),
-        # seed 002, RWND 32 and 16 KB: the "BBR-n+" files ran the module bbr, BBRv3's gains
+        # ahsan2026, RWND 32 and 16 KB: the "BBR-n+" files ran the module bbr, BBRv3's gains
         ("bbr", (1.25, 2.25), "BBR-n+",
          "the title says bbrnplus, but bbr ran with the gains of bbr3 in 2 of 2 flows"),
         ("bbr3", (1.5, 2.5), "BBR-v3",
          "the title says bbr3, but bbr3 ran with the gains of bbrnplus in 2 of 2 flows"),
-        # seed 002, http-1up: the "BBR-v3" file ran cubic
+        # ahsan2026, http-1up: the "BBR-v3" file ran cubic
         ("cubic", (1.0, 1.0), "BBR-v3", "the title says bbr3, but cubic ran in 2 of 2 flows"),
         ("reno", (1.0, 1.0), "reno vs cubic", "the title says cubic, which no flow ran"),
     ],

@@ -70,7 +70,7 @@ def queue(lengths: list[int], **more: list[int]) -> list[dict[str, Any]]:
 
 
 def test_backlog_is_bytes_and_share_of_time_not_an_integral(tmp_path: Path) -> None:
-    # As in seed 002's CAKE runs: nearly always empty, one large sample.
+    # As in ahsan2026's CAKE runs: nearly always empty, one large sample.
     lengths = [0, 0, 0, 60_000, 0, 0, 20_000, 0, 0, 0]
     found = backlog(recorded(tmp_path, queue_samples=queue(lengths)))
     assert (found.max_bytes, found.mean_bytes, found.share_nonzero) == (60_000, 8_000, 0.2)

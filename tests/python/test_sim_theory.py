@@ -1,4 +1,4 @@
-"""The simulator held against formulas: RFC 5681's square root, RFC 9438's table, seed 004."""
+"""The simulator held against formulas: RFC 5681's square root, RFC 9438's table, bless2025."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ def test_cubic_under_random_loss_has_the_window_of_its_law(
 @pytest.mark.parametrize(
     ("cc", "low", "high"), [("bbr3", 0.85, 1.05), ("bbr3-linux", 0.85, 1.05), ("bbr1", 0.25, 0.35)]
 )
-def test_one_bbr_flow_queues_in_up_what_seed_004_measured(cc: str, low: float, high: float) -> None:
+def test_one_bbr_flow_queues_in_up_what_bless2025_measured(
+    cc: str, low: float, high: float
+) -> None:
     # Section IV.A: 100 Mbit/s, 50 ms, 8 BDP; (1.25)^3 - 1 = 0.95 RTTmin for BBRv3.
     raw = simulate(
         duration="60s", sample_interval="20ms",
@@ -128,7 +130,7 @@ def test_one_bbr_flow_queues_in_up_what_seed_004_measured(cc: str, low: float, h
 @pytest.mark.parametrize("rate_mbit", [100, 1000])
 @pytest.mark.parametrize("rtt_ms", [10, 50])
 @pytest.mark.parametrize(("buffer", "least"), [(0.8, 0.4), (1, 0.5), (2, 1.0), (8, 1.0)])
-def test_two_bbr3_flows_queue_what_seed_004_figure_8_shows(
+def test_two_bbr3_flows_queue_what_bless2025_figure_8_shows(
     rate_mbit: int, rtt_ms: int, buffer: float, least: float
 ) -> None:
     # A contest is one draw: in 1 BDP at 100 Mbit/s and 10 ms 24 of them have 0.56, standard

@@ -128,7 +128,7 @@ def test_a_run_and_its_report_need_nothing_else(installed: Installed) -> None:
 
 def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: Installed) -> None:
     listed = installed.run("experiment", "list")
-    assert "seed003_fig2_share_bbr1" in listed and "seed004_table1" in listed
+    assert "sarpkaya2025_fig2_share_bbr1" in listed and "bless2025_table1" in listed
     names = set(zipfile.ZipFile(WHEELS[-1]).namelist())
     for folder in ("experiments", "scorecard", "cc", "bpf"):
         ours = {path.name for path in shipped(folder).rglob("*") if path.is_file()}
@@ -158,7 +158,7 @@ def test_a_sweep_and_an_experiment_run_from_it(installed: Installed) -> None:
     installed.run("sweep", "sweep.toml", "--jobs", "2", "--out", "store")
     answer = installed.run("query", "store", "select count(*) as n from runs where goodput_bps > 0")
     assert "2" in answer.split()
-    name = "seed000_ecn_threshold"
+    name = "ahsan2025a_ecn_threshold"
     words = ["--repeat", "1", "--once", "--store", "runs", "--out", "verdicts.html"]
     assert name in installed.run("experiment", "run", name, *words)
     assert (installed.folder / "verdicts.html").is_file()

@@ -79,7 +79,7 @@ fn the_gain_cycle_is_one_probe_one_drain_and_six_steady_phases_of_an_rtt() {
 
 #[test]
 fn a_probe_queues_a_quarter_of_a_bdp_and_the_link_stays_full() {
-    // Seed 004, section IV.A: 0.25 RTTmin measured on Linux.
+    // bless2025, section IV.A: 0.25 RTTmin measured on Linux.
     let path = deep();
     let mut flow = Flow::new("bbr1", path, &[], 1);
     let rows = flow.run(10.0);

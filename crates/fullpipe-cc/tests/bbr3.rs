@@ -16,7 +16,7 @@ const SETS: [&str; 6] = [
     "bbrnplus-asrun",
 ];
 
-/// Seed 004, section IV.A: one flow, 100 Mbit/s, 50 ms, 8 BDP.
+/// bless2025, section IV.A: one flow, 100 Mbit/s, 50 ms, 8 BDP.
 fn deep() -> Path {
     Path::new(100, 50, 8.0)
 }
@@ -272,7 +272,7 @@ fn probe_rtt_can_be_turned_off() {
 
 #[test]
 fn up_queues_a_round_trip_because_it_takes_three_rounds_to_see_the_plateau() {
-    // Three rounds at 1.25 (less the 1 % margin): (0.99 * 1.25)^3 - 1 = 0.895; seed 004 measured
+    // Three rounds at 1.25 (less the 1 % margin): (0.99 * 1.25)^3 - 1 = 0.895; bless2025 measured
     // 0.95 +- 0.1, Google's kernel in virtual time 0.90.
     for name in ["bbr3", "bbr3-linux"] {
         let path = deep();
@@ -368,7 +368,7 @@ fn a_timeout_bounds_the_next_rounds_by_the_window_before_it_and_recovery_gives_i
 
 #[test]
 fn aggregation_and_offload_allowances_can_be_turned_off() {
-    // Seed 004, Fig. 9: cwnd is then exactly two BDP (rounded up) while cruising.
+    // bless2025, Fig. 9: cwnd is then exactly two BDP (rounded up) while cruising.
     let path = deep();
     let off = [("extra_acked_gain", 0), ("offload_quanta", 0)];
     let mut flow = Flow::new("bbr3", path, &off, 1);

@@ -1,4 +1,4 @@
-//! Random extra delay that never reorders, in the two forms of seed 004, section V.
+//! Random extra delay that never reorders, in the two forms of bless2025, section V.
 
 use fullpipe_plan::{Jitter, JitterShape};
 

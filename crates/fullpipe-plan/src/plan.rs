@@ -363,7 +363,7 @@ pub struct Jitter {
     pub max_ns: u64,
 }
 
-/// Seed 004 section V.
+/// bless2025 section V.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum JitterShape {

@@ -159,7 +159,7 @@ pub enum Sizes {
     },
 }
 
-/// What is made of the flows of a trace (seed 004, section VI).
+/// What is made of the flows of a trace (bless2025, section VI).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Configuration {

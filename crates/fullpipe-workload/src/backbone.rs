@@ -1,4 +1,4 @@
-//! Flows like those of a backbone link, made to meet what seed 004 (section VI) publishes of MAWI's
+//! Flows like those of a backbone link, made to meet what bless2025 (section VI) publishes of MAWI's
 //! capture of 10 June 2020: 10 % of the flows are above 18.2 kB, 90 % of the bytes lie in flows above
 //! 6.4 MB and half of them in flows above 280.7 MB. All else is assumed and said so in
 //! docs/traffic.md: the shape of the distribution between these points, that flows come in bursts,

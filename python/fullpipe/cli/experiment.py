@@ -50,7 +50,7 @@ _COLOURS = {
 @app.command("list")
 def list_(
     catalogue: Catalogue = None,
-    seed: Annotated[str, typer.Option(help="only of this paper, such as 002")] = "",
+    paper: Annotated[str, typer.Option(help="only of this paper, such as bless2025")] = "",
     runnable: Annotated[bool, typer.Option("--runnable", help="only what can be run")] = False,
     grep: Annotated[
         str, typer.Option(help="only those whose name, title, text or claims hold this")
@@ -60,7 +60,7 @@ def list_(
     entries = [
         entry
         for entry in _entries(catalogue)
-        if (not seed or entry.seed == seed.removeprefix("seed"))
+        if (not paper or entry.paper == paper)
         and (entry.runnable or not runnable)
         and grep.lower() in _words(entry)
     ]
@@ -102,8 +102,7 @@ def show(
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
         cells = entry.cells(size)
-        places = [f"seed {entry.seed}"] if entry.seed.isdecimal() else [entry.seed]
-        _line(entry.id, ": " + ", ".join(text for text in (*places, entry.heading) if text))
+        _line(entry.id, ": " + ", ".join(text for text in (entry.paper, entry.heading) if text))
         _line("", entry.shows)
         for label, text in (
             ("differs", entry.differs), ("not yet runnable", entry.not_yet_runnable)
@@ -130,7 +129,7 @@ def show(
 @app.command()
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(help="entries, seed numbers, PREFIX*")
+        list[str] | None, typer.Argument(help="entries, citation keys, PREFIX*")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
     full: Full = False,
@@ -222,7 +221,7 @@ def run(
 @app.command()
 def report(
     names: Annotated[
-        list[str] | None, typer.Argument(help="entries, seed numbers, PREFIX*")
+        list[str] | None, typer.Argument(help="entries, citation keys, PREFIX*")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("recordings/verdicts.html"),

@@ -45,8 +45,8 @@ def generate(
     rate: Annotated[str, typer.Option(help="payload over that time")] = "1.25gbit",
     seed: Annotated[int, typer.Option(min=0, help="of its random numbers")] = 1,
 ) -> int:
-    """Makes a trace that meets the published facts of seed 004's capture; docs/traffic.md says what
-    of it is assumed."""
+    """Makes a trace that meets the published facts of bless2025's capture; docs/traffic.md says
+    what of it is assumed."""
     from fullpipe import _native
     from fullpipe.base.units import UnitError, parse_rate, parse_time
     from fullpipe.scenario.traffic.traces import columns_of

@@ -69,7 +69,7 @@ def convergence_time_s(
 
 
 def coefficient_of_variation(view: View, window_s: float = 1.0) -> Floats:
-    """Standard deviation over mean of each flow's window rates while it was at work (seed 001);
+    """Standard deviation over mean of each flow's window rates while it was at work (ahsan2025b);
     NaN for a flow without traffic."""
     ends, rates = throughput_over_time(view, window_s)
     result = []

@@ -41,7 +41,7 @@ def group_goodput_bps(view: View) -> dict[str, float]:
 
 
 def link_share(view: View, cc: str) -> float:
-    """Goodput of all flows of a congestion control over the nominal capacity (seed 003)."""
+    """Goodput of all flows of a congestion control over the nominal capacity (sarpkaya2025)."""
     return group_goodput_bps(view).get(cc, 0.0) / view.rate_bps
 
 

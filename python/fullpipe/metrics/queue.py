@@ -13,7 +13,7 @@ def queue_bytes(view: View) -> Floats:
 
 
 def queue_delay_s(view: View) -> Floats:
-    """Queueing delay at each sample: backlog over the bottleneck's rate (seed 004, section III)."""
+    """Queueing delay at each sample: backlog over bottleneck rate (bless2025, section III)."""
     return queue_bytes(view) * 8 / view.rate_bps
 
 

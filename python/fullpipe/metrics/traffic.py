@@ -64,7 +64,7 @@ class TrafficFlows:
     @cached_property
     def slowdown_connected(self) -> Floats:
         """Completion over size / rate + 1.5 RTT, where the handshake is a part of the ideal
-        (Zapletal and Kuipers, HotNets 2023, whom seed 004 follows)."""
+        (Zapletal and Kuipers, HotNets 2023, whom bless2025 follows)."""
         return self.completion_s / (self.work_s + (self.chunks + 0.5) * self.base_rtt_s)
 
     def slowdown_under(self, discipline: str) -> Floats:

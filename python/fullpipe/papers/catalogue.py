@@ -39,7 +39,8 @@ def load_catalogue(folder: Path) -> list[Entry]:
 
 
 def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
-    """The entries of these names; a name that ends in `*` or is a seed's number picks several.
+    """The entries of these names. A citation key picks its paper's, a name with `*` at its end all
+    that begin with it.
 
     Raises UserError naming the nearest for an unknown name."""
     picked: dict[str, Entry] = {}
@@ -50,7 +51,7 @@ def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
             for entry in entries
             if entry.id == name
             or (name.endswith("*") and entry.id.startswith(stem))
-            or name in (entry.seed, f"seed{entry.seed}")
+            or name == entry.paper
         ]
         if not found:
             ids = [entry.id for entry in entries]
@@ -66,7 +67,7 @@ def load_entry(path: Path) -> Entry:
 
     Raises UserError naming file, key and what is allowed."""
     if not _FILE_NAME.fullmatch(path.name):
-        raise UserError(f"{path}: name it with a-z, 0-9 and _, such as seed004_table1.toml")
+        raise UserError(f"{path}: name it with a-z, 0-9 and _, such as bless2025_table1.toml")
     document = load_document(path)
     try:
         entry = Entry.model_validate({**document, "id": path.stem, "folder": path.parent})

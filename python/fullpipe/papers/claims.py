@@ -43,24 +43,22 @@ def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
         one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
     ]
     lines = [_HEAD, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
-    for seed in seeds(judged):
-        lines += ["", f"## {seed_title(seed)}"]
+    for paper in papers(judged):
+        lines += ["", f"## {title(paper)}"]
         for one in judged:
-            if one.results.entry.seed == seed and one.verdicts:
+            if one.results.entry.paper == paper and one.verdicts:
                 lines += _section(one)
     return "\n".join(lines) + "\n"
 
 
-def seeds(judged: Iterable[EntryVerdicts]) -> list[str]:
-    """The sources in order: papers by number, then others."""
-    return sorted({one.results.entry.seed for one in judged})
+def papers(judged: Iterable[EntryVerdicts]) -> list[str]:
+    """What entries are from, in order: citation keys, or other texts."""
+    return sorted({one.results.entry.paper for one in judged})
 
 
-def seed_title(seed: str) -> str:
-    """How a page calls a source."""
-    if seed.isdecimal():
-        return f"Seed {seed}"
-    return "Engines against each other" if seed == "agreement" else seed or "Experiments"
+def title(paper: str) -> str:
+    """The heading of a paper's section."""
+    return "Engines against each other" if paper == "agreement" else paper or "Experiments"
 
 
 def kind(verdict: Verdict) -> str:
@@ -70,13 +68,13 @@ def kind(verdict: Verdict) -> str:
     return "implied" if verdict.claim.text.startswith("Implied:") else "printed"
 
 
-def counts(judged: Iterable[EntryVerdicts], seed: str | None = None) -> dict[Status, int]:
-    """Status -> how many claims of a source, or of all; our own targets aside."""
+def counts(judged: Iterable[EntryVerdicts], paper: str | None = None) -> dict[Status, int]:
+    """Status -> number of claims of one paper, or of all papers; without our own targets."""
     found = [
         verdict.status
         for one in judged
         for verdict in one.verdicts
-        if seed in (None, one.results.entry.seed) and kind(verdict) != "target"
+        if paper in (None, one.results.entry.paper) and kind(verdict) != "target"
     ]
     return {status: found.count(status) for status in STATUSES}
 
@@ -94,10 +92,10 @@ def rests(judged: Iterable[EntryVerdicts], wanted: str) -> dict[tuple[Status, Gr
 
 def _counts(judged: Sequence[EntryVerdicts]) -> list[str]:
     lines = [f"| | {' | '.join(STATUSES)} |", "|---|" + "---:|" * len(STATUSES)]
-    for seed in [*seeds(judged), None]:
-        found = counts(judged, seed)
+    for paper in [*papers(judged), None]:
+        found = counts(judged, paper)
         if any(found.values()):
-            name = "all" if seed is None else seed_title(seed)
+            name = "all" if paper is None else title(paper)
             lines.append(f"| {name} | " + " | ".join(str(found[one]) for one in STATUSES) + " |")
     return lines
 

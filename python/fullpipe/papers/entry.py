@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -134,11 +133,11 @@ class Entry(_Part):
 
     id: str = Field("", exclude=True, description="the file's name, set by the reader")
     folder: Path = Field(Path(), exclude=True, description="where it lies, set by the reader")
-    seed: str = Field(
-        "", max_length=60, validation_alias=AliasChoices("seed", "paper"),
-        description="what it is from, also written `paper`: a seed's number or any text; a page "
-        "has a section for each",
-    )  # fmt: skip
+    paper: str = Field(
+        "",
+        max_length=60,
+        description="citation key of docs/papers.md, or any text: a page's section",
+    )
     figure: str = Field("", max_length=200, description="such as Fig. 8, or Table I")
     title: Sentence
     shows: str = Field(

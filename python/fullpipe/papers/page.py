@@ -17,7 +17,7 @@ from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from fullpipe import __version__
-from fullpipe.papers.claims import KINDS, counts, rests, seed_title, seeds
+from fullpipe.papers.claims import KINDS, counts, papers, rests, title
 from fullpipe.papers.entry import Entry
 from fullpipe.papers.figures import figures
 from fullpipe.papers.picture import svg_picture
@@ -47,7 +47,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
         rests=_rests(judged),
         resamples=RESAMPLES,
         totals=counts(judged),
-        seeds=[_seed(judged, seed, catalogue) for seed in seeds(judged)],
+        papers=[_paper(judged, paper, catalogue) for paper in papers(judged)],
         contradicted=[
             (one.results.entry, verdict)
             for one in judged
@@ -61,19 +61,19 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
 def _rests(judged: Sequence[EntryVerdicts]) -> list[tuple[str, list[tuple[Status, list[int]]]]]:
     """Of each kind of claims: outcome and how many rest on what."""
     found = []
-    for name, title in KINDS.items():
+    for name, heading in KINDS.items():
         counted = rests(judged, name)
         rows = [(s, [counted.get((s, grade), 0) for grade in (*GRADES, "")]) for s in STATUSES]
-        found.append((title, [(status, row) for status, row in rows if any(row)]))
+        found.append((heading, [(status, row) for status, row in rows if any(row)]))
     return found
 
 
-def _seed(judged: Sequence[EntryVerdicts], seed: str, catalogue: Path | None) -> dict[str, Any]:
-    mine = [one for one in judged if one.results.entry.seed == seed]
+def _paper(judged: Sequence[EntryVerdicts], paper: str, catalogue: Path | None) -> dict[str, Any]:
+    mine = [one for one in judged if one.results.entry.paper == paper]
     return {
-        "seed": seed,
-        "title": seed_title(seed),
-        "counts": counts(judged, seed),
+        "paper": paper,
+        "title": title(paper),
+        "counts": counts(judged, paper),
         "entries": [_entry(one, catalogue) for one in mine],
     }
 

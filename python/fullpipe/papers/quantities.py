@@ -95,7 +95,7 @@ def flow_goodput_mbps(view: View, group: str = "", at: str | float = "mean") -> 
 
 
 def link_share(view: View, group: str = "") -> float:
-    """Goodput of a group over the nominal capacity (seed 003)."""
+    """Goodput of a group over the nominal capacity (sarpkaya2025)."""
     return goodput_mbps(view, group) * 1e6 / view.rate_bps
 
 
@@ -238,7 +238,7 @@ def convergence_s(view: View, threshold: float = 0.9) -> float:
 
 
 def cov(view: View, group: str = "", window_s: float = 1.0, at: str | float = "mean") -> float:
-    """Of the flows' coefficients of variation (seed 001)."""
+    """Of the flows' coefficients of variation (ahsan2025b)."""
     return _spread(metrics.coefficient_of_variation(view, window_s)[_flows(view, group)], at)
 
 
@@ -340,7 +340,7 @@ def estimates_over_rate(
 
 
 def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
-    """Of BBR's extra_acked over goodput, the jitter it allows for (seed 004, section V)."""
+    """Of BBR's extra_acked over goodput, the jitter it allows for (bless2025, section V)."""
     values = []
     for flow in _flows(view, group):
         samples = view.samples("cc_samples")

@@ -1,4 +1,4 @@
-//! Jitter as seed 004 section V describes it: it never reorders.
+//! Jitter as bless2025 section V describes it: it never reorders.
 
 use fullpipe_net::JitterSource;
 use fullpipe_plan::{Jitter, JitterShape};

@@ -1,5 +1,5 @@
 """Packet captures as traces: unidirectional flows by addresses and ports, cut into chunks where
-nothing was sent for a while (seed 004, section VI). A capture is read once, packet by packet;
+nothing was sent for a while (bless2025, section VI). A capture is read once, packet by packet;
 memory grows with its flows and chunks, not with its packets. What it holds is hostile.
 """
 

@@ -56,7 +56,7 @@ class Traffic(Part):
     pareto_max: Size = Field(100 * 2**20, description="pareto: the largest")
     trace: str | None = Field(
         None, max_length=1000, description="flows of a CSV or Parquet file (docs/traffic.md), or "
-        "mawi: made to meet the published facts of seed 004's capture"
+        "mawi: made to meet the published facts of bless2025's capture"
     )  # fmt: skip
     configuration: Literal["replay", "collapsed", "synthetic"] = Field(
         "replay", description="trace: replay: its chunks and pauses; collapsed: each flow without "
