@@ -297,7 +297,7 @@ void fp_release(u64 *context)
 	s->is_live = 0;
 	s->call.kind = FP_CALL_RELEASE;
 	fp_log(s);
-	/* A socket that returns to this algorithm begins anew. */
+	/* A socket that returns to this algorithm starts with fresh state. */
 	bpf_sk_storage_delete(&fp_sockets, sk);
 }
 

@@ -16,8 +16,9 @@
 /* Linux adds 64 KB a burst and limits a burst to GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. */
 #define BBR3_BURST_ALLOWANCE 65536u
 #define BBR3_BURST_MAX_BYTES (65536u - 1u - 320u)
-#define BBR3_PACING_SHIFT 10              /* Linux sk_pacing_shift: a burst is about 1 ms */
-#define BBR3_EXTRA_ACKED_EPOCH (1u << 20) /* packets after which aggregation is measured anew */
+#define BBR3_PACING_SHIFT 10 /* Linux sk_pacing_shift: a burst is about 1 ms */
+#define BBR3_EXTRA_ACKED_EPOCH                                                                     \
+	(1u << 20) /* packets after which the measurement of aggregation restarts */
 
 /* What the ACKs that arrive now say about the last probe (draft section 2.14). */
 enum bbr3_ack_phase {

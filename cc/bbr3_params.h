@@ -163,8 +163,7 @@ struct bbr3_params {
 	V(probe_down_gain, CC_LINUX_GAIN(232))                                                     \
 	V(full_bw_every_ack, 1)
 
-/* The same where the route has the feature ecn_low: a host that cannot say so is told by the set.
- */
+/* The same for routes with the feature ecn_low, on hosts that cannot detect it. */
 #define BBR3_LINUX_V3_ECN(V)                                                                       \
 	BBR3_LINUX_V3(V)                                                                           \
 	V(ecn_assumed_low, 1)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * fuzz.c - a host that tells one file from outside whatever a host may tell it: connections at
- * random, their quantities drawn over all magnitudes, counters about to wrap, constants at the ends
- * of their ranges. `fullpipe cc check` compiles it with sanitizers (fullpipe.outside.fuzzing) and
- * runs it as a program of its own: fuzz SEED CONNECTIONS.
+ * fuzz.c - a host that drives one external algorithm with random connections: quantities of every
+ * magnitude, counters about to wrap, parameters at the ends of their ranges. `fullpipe cc check`
+ * compiles it with sanitizers and runs it as a separate program: fuzz SEED CONNECTIONS.
  *
- * Only what is possible is told: time does not run back, no more is acknowledged than was sent,
- * events come in Linux's order. Every call is made twice, on copies of the state and over
- * differently filled stacks, which tells whether memory decides that was never written. A process
- * makes the calls and another one, when that dies, prints the call. Exit status 1: it died.
+ * The facts are always possible: time never goes backwards, no more is acknowledged than was sent,
+ * events come in Linux's order. Every call is made twice, on copies of the state and on stacks
+ * filled with different values, so that a read of uninitialised memory changes the result. A child
+ * process makes the calls; if it dies, its parent prints the last call and exits with status 1.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +21,7 @@
 
 #include "native.h"
 
-extern const struct cc_algorithm cc_outside;
+extern const struct cc_algorithm cc_external;
 
 #define CALLS 1000u        /* of a connection */
 #define LIMIT_S 2          /* of processor time, for CALLS calls */
@@ -80,11 +79,11 @@ fill_stack(u64 with)
 static void make(void *on, struct cc_kept *keep, struct cc_ctl *ctl)
 {
 	if (call->kind == INIT)
-		cc_outside.init(on, params, keep, &call->conn, ctl);
+		cc_external.init(on, params, keep, &call->conn, ctl);
 	else if (call->kind == ON_ACK)
-		cc_outside.on_ack(on, params, keep, &call->conn, &call->ack, ctl);
+		cc_external.on_ack(on, params, keep, &call->conn, &call->ack, ctl);
 	else
-		cc_outside.on_event(on, params, keep, &call->conn, &call->event, ctl);
+		cc_external.on_event(on, params, keep, &call->conn, &call->event, ctl);
 }
 
 /* The call that stands in `call`, twice. */
@@ -96,13 +95,13 @@ static void tell(void)
 
 	memset(&info, 0, sizeof(info));
 	memset(&other_info, 0, sizeof(other_info));
-	memcpy(twin, state, cc_outside.state_bytes);
+	memcpy(twin, state, cc_external.state_bytes);
 	fill_stack(0x5555555555555555ull);
 	make(state, &kept, &ctl);
-	cc_outside.info(state, params, &info);
+	cc_external.info(state, params, &info);
 	fill_stack(0xaaaaaaaaaaaaaaaaull);
 	make(twin, &other_kept, &other);
-	cc_outside.info(twin, params, &other_info);
+	cc_external.info(twin, params, &other_info);
 	if (memcmp(&ctl, &other, sizeof(ctl)) || memcmp(&info, &other_info, sizeof(info))) {
 		call->differs = 1;
 		exit(1);
@@ -157,7 +156,7 @@ static void send(void)
 		call->ctl.cwnd = cc_min_u32(call->ctl.cwnd, 10);
 		packets = cc_min_u32(packets, 10);
 	}
-	if (cc_outside.flags & CC_OWNS_CWND)
+	if (cc_external.flags & CC_OWNS_CWND)
 		tell_event(CC_EVENT_SEND, 0, 0);
 	conn->packets_out += packets;
 	conn->inflight += packets;
@@ -174,7 +173,7 @@ static u32 lose(void)
 	losses = chance(3) ? losses : cc_min_u32(losses, 1 + magnitude(4));
 	conn->lost += losses;
 	conn->inflight -= losses;
-	if (losses && cc_outside.flags & CC_WANTS_RING)
+	if (losses && cc_external.flags & CC_WANTS_RING)
 		tell_event(CC_EVENT_LOST, conn->inflight + losses + magnitude(6), losses);
 	return losses;
 }
@@ -197,14 +196,14 @@ static void acknowledge(void)
 	conn->snd_una += acked * conn->mss_bytes;
 	rtt_us = 1 + magnitude(26);
 	conn->srtt_us = conn->srtt_us ? conn->srtt_us - conn->srtt_us / 8 + rtt_us / 8 : rtt_us;
-	if (cc_outside.flags & CC_WANTS_ACKS)
+	if (cc_external.flags & CC_WANTS_ACKS)
 		tell_event(CC_EVENT_ACK, 0, 0);
-	if (cc_outside.flags & CC_WANTS_RTT && !chance(8))
+	if (cc_external.flags & CC_WANTS_RTT && !chance(8))
 		tell_event(CC_EVENT_RTT, rtt_us, acked);
 	call->kind = ON_ACK;
 	memset(&call->ack, 0, sizeof(call->ack));
 	call->ack.acked_sacked = acked;
-	if (cc_outside.flags & CC_OWNS_CWND) {
+	if (cc_external.flags & CC_OWNS_CWND) {
 		span = acked + below((u64)prior_inflight + 1);
 		age_us = 1 + magnitude(26);
 		call->ack.rtt_us = chance(8) ? -1 : (s32)rtt_us;
@@ -226,13 +225,13 @@ static void acknowledge(void)
 			call->ack.delivered_ce = (s32)marked;
 			call->ack.interval_us = chance(10) ? -1 : (s32)age_us;
 		}
-		if (cc_outside.flags & CC_WANTS_RING) {
+		if (cc_external.flags & CC_WANTS_RING) {
 			call->ack.tx_inflight = prior_inflight + magnitude(6);
 			call->ack.lost = cc_max_u32(losses, below(span + 1));
 		}
 	}
 	tell();
-	if (!(cc_outside.flags & CC_OWNS_CWND) && conn->ca_state >= CC_CWR)
+	if (!(cc_external.flags & CC_OWNS_CWND) && conn->ca_state >= CC_CWR)
 		call->ctl.cwnd = 1 + below(call->ctl.cwnd); /* the host's recovery */
 }
 
@@ -250,7 +249,7 @@ static void change_state(void)
 			tell_event(CC_EVENT_RTO, 0, 0);
 			conn->lost += conn->inflight;
 			conn->inflight = 0;
-			if (!(cc_outside.flags & CC_OWNS_CWND))
+			if (!(cc_external.flags & CC_OWNS_CWND))
 				call->ctl.cwnd = 1;
 		}
 		to_state(next);
@@ -260,7 +259,7 @@ static void change_state(void)
 		else if (conn->ca_state != CC_LOSS)
 			tell_event(CC_EVENT_COMPLETE_CWR, 0, 0);
 		to_state(CC_OPEN);
-		if (cc_outside.flags & CC_OWNS_CWND && chance(4))
+		if (cc_external.flags & CC_OWNS_CWND && chance(4))
 			tell_event(CC_EVENT_TLP_RECOVERY, 0, 0);
 	}
 }
@@ -270,8 +269,8 @@ static void choose_constants(void)
 	u32 *value = params, i;
 	u32 changes = chance(2);
 
-	for (i = 0; i < cc_outside.param_count; i++) {
-		const struct cc_param_info *param = &cc_outside.params[i];
+	for (i = 0; i < cc_external.param_count; i++) {
+		const struct cc_param_info *param = &cc_external.params[i];
 		u32 range[4] = {param->dflt, param->min, param->max, 0};
 
 		range[3] = param->min + below((u64)param->max - param->min + 1);
@@ -286,7 +285,7 @@ static void connect_(void)
 	u32 near_wrap = chance(3) ? 0u - magnitude(10) : 0;
 
 	choose_constants();
-	memset(state, 0, cc_outside.state_bytes);
+	memset(state, 0, cc_external.state_bytes);
 	memset(&kept, 0, sizeof(kept));
 	memset(conn, 0, sizeof(*conn));
 	conn->now_us = 1 + (chance(3) ? 0xffffffffull - magnitude(20) : magnitude(32));
@@ -383,9 +382,9 @@ int main(int count, char **words)
 		return 2;
 	random_state = strtoull(words[1], 0, 10);
 	call = mmap(0, sizeof(*call), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	state = calloc(1, cc_outside.state_bytes);
-	twin = calloc(1, cc_outside.state_bytes);
-	params = calloc(cc_outside.param_count + 1, sizeof(u32));
+	state = calloc(1, cc_external.state_bytes);
+	twin = calloc(1, cc_external.state_bytes);
+	params = calloc(cc_external.param_count + 1, sizeof(u32));
 	if (call == MAP_FAILED || !state || !twin || !params)
 		return 2;
 	child = fork();

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from external_files import GROW, changed, works
 from fullpipe import cli
 from fullpipe.authoring import check
 from fullpipe.authoring.cost import Cost
 from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import external
-from outside_files import GROW, changed, works
 
 #: What it is -> (what stands where the window grows, what the finding says).
 UNDEFINED = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from external_files import GROW, works
 from fullpipe.authoring import cost
-from outside_files import GROW, works
 
 #: Steps that no compiler folds: each multiplies, adds and folds again.
 LOOP = """

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fullpipe
+from external_files import works
 from fullpipe import cli
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
@@ -22,7 +23,6 @@ from fullpipe.scenario.model import load_scenario
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.items import items
 from fullpipe.sweep.store import Store
-from outside_files import works
 
 PATH = 'path = { rate = "5mbit", rtt = "{rtt}", buffer = "1bdp" }'
 FLOW = '[[scenario.flow]]\ncc = "{cc}"\n'

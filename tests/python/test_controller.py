@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controller_files import RENO
+from external_files import PATH, plan, run
 from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.external import classes
@@ -15,7 +16,6 @@ from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine, run_scenario
 from fullpipe.recording.recording import TABLES, Recording
 from fullpipe.scenario.model import load_scenario, make_scenario
-from outside_files import PATH, plan, run
 
 
 @pytest.fixture(autouse=True)

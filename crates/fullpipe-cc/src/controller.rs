@@ -1,10 +1,11 @@
-//! One connection's congestion control: state, parameters and, where asked for, the ring.
+//! One connection's congestion control: its state, its parameters and, if its flags ask for one, the
+//! snapshot ring.
 
 use std::ffi::c_void;
 use std::fmt;
 
 use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info};
-use crate::foreign::Foreign;
+use crate::dynamic::DynAlgorithm;
 use crate::registry::{Algorithm, Code};
 use crate::trace::{Call, CallLog, Introduction, Logged, CALL_ACK, CALL_EVENT, CALL_INIT};
 use crate::{flags, INFINITE};
@@ -12,29 +13,29 @@ use crate::{flags, INFINITE};
 /// One connection's instance of an algorithm.
 pub struct Controller {
     algorithm: &'static Algorithm,
-    /// The algorithm's, at hand: they are asked for at every packet.
+    /// A copy of the algorithm's flags: they are read for every packet.
     flags: u32,
     params: Box<[u32]>,
     instance: Instance,
     kept: abi::Kept,
     ring: Option<Box<[u64]>>,
-    /// Neither the algorithm nor a ring nor a trace wants to know of a sending.
+    /// Neither the algorithm, nor a ring, nor a trace needs [`EventKind::Send`].
     ignores_sending: bool,
     log: Option<Box<Logged>>,
-    /// What [`Self::least_burst`] left.
-    asked: Asked,
+    /// Inputs of the last [`Self::least_burst`].
+    burst_inputs: BurstInputs,
 }
 
-/// What the least burst of an algorithm that does not own its window depends on.
+/// The inputs that determine the least burst of an algorithm that does not own its window.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Asked {
+struct BurstInputs {
     cwnd: u32,
     ssthresh: u32,
     tso_segs: u32,
     sndbuf_factor: u32,
 }
 
-impl Asked {
+impl BurstInputs {
     fn of(ctl: &Ctl) -> Self {
         Self {
             cwnd: ctl.cwnd,
@@ -45,14 +46,14 @@ impl Asked {
     }
 }
 
-/// What a connection keeps between calls.
+/// The state of a connection.
 enum Instance {
     C {
         raw: &'static abi::Algorithm,
         /// u64 words, so that every field of a C struct is aligned.
         state: Box<[u64]>,
     },
-    Foreign(Box<dyn Foreign>),
+    Dynamic(Box<dyn DynAlgorithm>),
 }
 
 /// Parameters that do not fit the algorithm.
@@ -98,13 +99,13 @@ impl Controller {
                     raw,
                     state: zeroed(algorithm.state_bytes()),
                 },
-                Code::Foreign(made) => Instance::Foreign((made.make)(params)),
+                Code::Dynamic { make, .. } => Instance::Dynamic(make(params)),
             },
             kept: abi::Kept::default(),
             ring: wants_ring.then(|| zeroed(ring_bytes)),
             ignores_sending: algorithm.flags() & flags::SEND_IS_PURE != 0 && !wants_ring,
             log: None,
-            asked: Asked::default(),
+            burst_inputs: BurstInputs::default(),
         })
     }
 
@@ -113,20 +114,21 @@ impl Controller {
         self.algorithm
     }
 
-    /// Whether a flag of `enum cc_flags` is set.
+    /// Whether a flag of [`flags`] is set.
     pub fn wants(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
 
-    /// The host fills `tx_inflight` and `lost` of each ACK itself, and tells of each lost packet
-    /// ([`EventKind::Lost`]): no ring is kept.
+    /// Drops the ring: the host fills `tx_inflight` and `lost` of each ACK itself and reports each
+    /// lost packet ([`EventKind::Lost`]).
     pub fn without_ring(mut self) -> Self {
         self.ring = None;
         self.ignores_sending = self.wants(flags::SEND_IS_PURE) && self.log.is_none();
         self
     }
 
-    /// Every call is written to a trace from now on, as of `kernel_name`, carried by `release`.
+    /// Writes every later call to a trace, which names the congestion control `kernel_name` and the
+    /// kernel `release`.
     pub fn trace(&mut self, log: &CallLog, kernel_name: &str, release: &str) {
         let logged = log.connection(&Introduction {
             algorithm: self.algorithm.name,
@@ -139,7 +141,7 @@ impl Controller {
         self.ignores_sending = false;
     }
 
-    /// The connection was established.
+    /// Starts the algorithm: the connection was established.
     pub fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
         let call = Call::default();
         if self.log.is_some() {
@@ -158,14 +160,14 @@ impl Controller {
                 // SAFETY: state and params have the sizes that the algorithm's table row demands.
                 unsafe { (raw.init)(state, params, &mut self.kept, conn, ctl) }
             }
-            Instance::Foreign(code) => {
+            Instance::Dynamic(code) => {
                 let call = |ctl: &mut Ctl| code.init(conn, ctl);
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
     }
 
-    /// An ACK arrived. Fills the ring's part of `ack` first.
+    /// Handles an ACK. Fills the ring's part of `ack` first.
     #[inline]
     pub fn on_ack(&mut self, conn: &Conn, ack: &mut Ack, ctl: &mut Ctl) {
         if let Some(ring) = &self.ring {
@@ -187,14 +189,14 @@ impl Controller {
                 // SAFETY: as in init.
                 unsafe { (raw.on_ack)(state, params, &mut self.kept, conn, ack, ctl) }
             }
-            Instance::Foreign(code) => {
+            Instance::Dynamic(code) => {
                 let call = |ctl: &mut Ctl| code.on_ack(conn, ack, ctl);
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
         }
     }
 
-    /// Anything else happened. What announces a sending is put into the ring first.
+    /// Handles an event. The ring takes a snapshot first if the event announces a transmission.
     #[inline]
     pub fn on_event(&mut self, conn: &Conn, event: Event, ctl: &mut Ctl) {
         if let Some(ring) = &mut self.ring {
@@ -216,7 +218,7 @@ impl Controller {
                 // SAFETY: as in init.
                 unsafe { (raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
             }
-            Instance::Foreign(code) => {
+            Instance::Dynamic(code) => {
                 let call = |ctl: &mut Ctl| code.on_event(conn, &event, ctl);
                 decide(&mut self.kept, self.flags, conn, ctl, call);
             }
@@ -269,12 +271,12 @@ impl Controller {
         }
     }
 
-    /// A decision that comes from outside the algorithm, between two of its calls.
+    /// Applies a decision that is not the algorithm's own, between two of its calls.
     pub fn amend(&mut self, conn: &Conn, ctl: &mut Ctl, change: impl FnOnce(&mut Ctl)) {
         decide(&mut self.kept, self.flags, conn, ctl, change);
     }
 
-    /// Data is about to be sent by an algorithm that owns its window: the least packets per burst.
+    /// The least packets per burst of an algorithm that owns its window, which is about to send.
     pub fn on_send(&mut self, conn: &Conn, ctl: &mut Ctl) -> u32 {
         let event = Event {
             kind: EventKind::Send as u32,
@@ -284,26 +286,26 @@ impl Controller {
         ctl.tso_segs
     }
 
-    /// Whether [`Self::on_send`] would change nothing, so that it need not be asked where nothing is sent:
-    /// neither the algorithm, nor a ring, nor a rate that follows the window; and nobody notes it.
+    /// Whether [`Self::on_send`] has no side effect: the host may then skip it where nothing is sent.
     #[inline]
-    pub fn is_asked_in_vain(&self) -> bool {
+    pub fn on_send_is_pure(&self) -> bool {
         self.ignores_sending && self.kept.sets_pacing != 0
     }
 
-    /// The same of one that does not: it is not asked, so nothing need be gathered for it; and nothing
-    /// is decided anew where all is as it was left.
+    /// The least packets per burst of an algorithm that does not own its window. The contract's
+    /// defaults alone decide it, and only when its inputs have changed.
     #[inline]
     pub fn least_burst(&mut self, ctl: &mut Ctl) -> u32 {
-        if Asked::of(ctl) != self.asked || ctl.sndbuf_factor != self.kept.sndbuf_factor {
+        if BurstInputs::of(ctl) != self.burst_inputs || ctl.sndbuf_factor != self.kept.sndbuf_factor
+        {
             // SAFETY: plain structures, of which it keeps no pointer.
             unsafe { abi::cc_least_burst(&mut self.kept, ctl) };
-            self.asked = Asked::of(ctl);
+            self.burst_inputs = BurstInputs::of(ctl);
         }
         ctl.tso_segs
     }
 
-    /// What the algorithm lets others see.
+    /// The variables that the algorithm publishes.
     pub fn info(&self) -> Info {
         let mut info = Info {
             inflight_longterm: INFINITE,
@@ -315,13 +317,13 @@ impl Controller {
                 // SAFETY: as in init.
                 unsafe { (raw.info)(state.as_ptr().cast(), self.params(), &mut info) }
             }
-            Instance::Foreign(code) => code.info(&mut info),
+            Instance::Dynamic(code) => code.info(&mut info),
         }
         info
     }
 
-    /// The raw state, for comparison with another host's (replay, the kernel's map); empty where the
-    /// code is not C.
+    /// The raw state, to compare with another host's (a replay, the kernel's map). Empty if the code is
+    /// not C.
     pub fn state_mut(&mut self) -> &mut [u8] {
         let Instance::C { raw, state } = &mut self.instance else {
             return &mut [];
@@ -336,7 +338,7 @@ impl Controller {
     }
 }
 
-/// One call of what is not C, as table.h makes those of C: the contract's defaults around it.
+/// One call of a trait object with the contract's defaults around it, as table.h does for C.
 fn decide(
     kept: &mut abi::Kept,
     flags: u32,

@@ -1,27 +1,28 @@
 //! Safe Rust binding to the congestion controls of `cc/`.
 //!
-//! [`algorithms`] and [`sets`] say what there is; a [`Controller`] is one connection's instance.
-//! This crate must never know what carries the packets.
+//! [`algorithms`] and [`sets`] list what is built in; a [`Controller`] is one connection's instance.
+//! This crate must not know what carries the packets.
 
 mod abi;
 mod controller;
-pub mod foreign;
-#[cfg(feature = "outside")]
-pub mod outside;
+mod dynamic;
+#[cfg(feature = "external")]
+pub mod external;
 mod registry;
 pub mod replay;
 pub mod trace;
 
 pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info};
 pub use controller::{BadParams, Controller};
-pub use registry::{algorithm, algorithms, set, sets, Algorithm, Param, Phase, Set};
+pub use dynamic::{DynAlgorithm, Maker};
+pub use registry::{algorithm, algorithms, register, set, sets, Algorithm, Param, Phase, Set};
 
 /// 1.0 as a gain (`CC_ONE`).
 pub const ONE: u32 = 1024;
 /// "No bound" (`CC_INFINITE`).
 pub const INFINITE: u32 = 0x7fff_ffff;
 
-/// `enum cc_flags`: how an algorithm wants to be driven.
+/// The `CC_...` flags of cc/cc.h: what an algorithm asks of its host.
 pub mod flags {
     /// The algorithm owns cwnd and pacing in every state.
     pub const OWNS_CWND: u32 = 1;
@@ -33,8 +34,8 @@ pub mod flags {
     pub const WANTS_RTT: u32 = 8;
     /// Send [`crate::EventKind::Ack`].
     pub const WANTS_ACKS: u32 = 16;
-    /// The receiving end echoes the mark of each packet (RFC 8257 section 3.2).
+    /// The receiver echoes the mark of each packet (RFC 8257 section 3.2).
     pub const ECHOES_CE: u32 = 32;
-    /// What announces a sending ([`crate::EventKind::Send`]) changes nothing but its answer.
+    /// [`crate::EventKind::Send`] sets the burst size and changes nothing else.
     pub const SEND_IS_PURE: u32 = 64;
 }

@@ -1,10 +1,11 @@
-//! The algorithms and parameter sets of cc/registry.h, as Rust values.
+//! Every algorithm that plans can name: those of cc/registry.h with their parameter sets, and those
+//! that the program registers at run time. This module must not know where the latter come from.
 
 use std::ffi::{c_char, CStr};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::abi;
-use crate::foreign::Made;
+use crate::dynamic::Maker;
 
 /// One constant of an algorithm.
 #[derive(Clone, Debug)]
@@ -46,8 +47,8 @@ pub struct Algorithm {
 pub(crate) enum Code {
     /// A row of native.h's table.
     C(&'static abi::Algorithm),
-    /// Another language's.
-    Foreign(Made),
+    /// A trait object for each connection.
+    Dynamic { flags: u32, make: Box<Maker> },
 }
 
 /// A named set of parameter values of one algorithm.
@@ -70,7 +71,7 @@ impl Algorithm {
     pub fn flags(&self) -> u32 {
         match &self.code {
             Code::C(raw) => raw.flags,
-            Code::Foreign(made) => made.flags,
+            Code::Dynamic { flags, .. } => *flags,
         }
     }
 
@@ -78,7 +79,7 @@ impl Algorithm {
     pub fn state_bytes(&self) -> usize {
         match &self.code {
             Code::C(raw) => raw.state_bytes as usize,
-            Code::Foreign(_) => 0,
+            Code::Dynamic { .. } => 0,
         }
     }
 }
@@ -98,13 +99,42 @@ pub fn sets() -> &'static [Set] {
     ALL.get_or_init(|| raw_sets().iter().map(read_set).collect())
 }
 
-/// The algorithm of that name: of the registry, or loaded from outside.
+/// The algorithm of that name, built in or registered.
 pub fn algorithm(name: &str) -> Option<&'static Algorithm> {
     let known = algorithms().iter().find(|algorithm| algorithm.name == name);
-    let known = known.or_else(|| crate::foreign::find(name));
-    #[cfg(feature = "outside")]
-    let known = known.or_else(|| crate::outside::find(name));
-    known
+    known.or_else(|| registered().iter().copied().find(|item| item.name == name))
+}
+
+/// Registers an algorithm that is a trait object. A name that is already registered keeps its
+/// algorithm, which is returned.
+pub fn register(
+    name: &str,
+    title: &str,
+    flags: u32,
+    params: Vec<Param>,
+    make: Box<Maker>,
+) -> &'static Algorithm {
+    algorithm(name).unwrap_or_else(|| {
+        add(Algorithm {
+            code: Code::Dynamic { flags, make },
+            name: name.to_owned().leak(),
+            title: title.to_owned().leak(),
+            sources: "",
+            params,
+        })
+    })
+}
+
+/// Makes an algorithm known by its name for the rest of the program. No other may have the name.
+pub(crate) fn add(algorithm: Algorithm) -> &'static Algorithm {
+    let algorithm: &'static Algorithm = Box::leak(Box::new(algorithm));
+    registered().push(algorithm);
+    algorithm
+}
+
+fn registered() -> MutexGuard<'static, Vec<&'static Algorithm>> {
+    static REGISTERED: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The set of that name.
@@ -183,7 +213,7 @@ fn text(pointer: *const c_char) -> &'static str {
     text.to_str().expect("texts in cc/ are UTF-8")
 }
 
-/// A row of native.h's tables; `name` is what it is known by instead of the row's.
+/// A row of native.h's tables. `name` replaces the row's own name.
 pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>) -> Algorithm {
     // SAFETY: native.c sets param_count to the length of the array behind params.
     let params = unsafe { std::slice::from_raw_parts(raw.params, raw.param_count as usize) };

@@ -79,7 +79,7 @@ fn who_says_that_being_asked_before_a_sending_changes_nothing_keeps_to_it() {
         let mut random = Random(88_172_645_463_325_252);
         for step in 0..20_000 {
             tell(&mut cc, &mut conn, &mut ctl, &mut random);
-            if !cc.is_asked_in_vain() {
+            if !cc.on_send_is_pure() {
                 continue; // its rate follows the window
             }
             asked += 1;

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use fullpipe_cc::replay::{replay, Replay, TraceError};
-use fullpipe_cc::{algorithms, outside, sets, Algorithm};
+use fullpipe_cc::{algorithms, external, sets, Algorithm};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -29,9 +29,9 @@ fn list_algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// Loads an algorithm from outside, a shared object of this build's cc/outside.c, under a name that
-/// plans then use, and the guard that it names; returns what `algorithms` says of one. Raises
-/// ValueError where it cannot.
+/// Loads an external algorithm, a shared object compiled with this build's cc/external.c, and its
+/// guard. Plans use `name`. Returns the same dict as an element of `algorithms`. Raises ValueError
+/// if an object cannot be loaded.
 #[pyfunction]
 fn load<'py>(
     py: Python<'py>,
@@ -39,7 +39,7 @@ fn load<'py>(
     name: &str,
     guard: PathBuf,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let loaded = outside::load(&path, name, &guard);
+    let loaded = external::load(&path, name, &guard);
     describe(
         py,
         loaded.map_err(|error| PyValueError::new_err(error.to_string()))?,

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use fullpipe_cc::foreign::{self, Foreign};
+use fullpipe_cc::DynAlgorithm;
 use fullpipe_cc::{Ack, Conn, Ctl, Event, EventKind, Info, Param};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -255,7 +255,7 @@ fn register_class(
 ) -> PyResult<()> {
     let params = params.iter().map(param).collect::<PyResult<Vec<_>>>()?;
     let owner = name.to_owned();
-    let make_one = move |values: &[u32]| -> Box<dyn Foreign> {
+    let make_one = move |values: &[u32]| -> Box<dyn DynAlgorithm> {
         Python::with_gil(|py| match Instance::new(py, &make, values) {
             Ok(instance) => Box::new(Class {
                 name: owner.clone(),
@@ -270,7 +270,7 @@ fn register_class(
             }
         })
     };
-    foreign::register(name, title, flags, params, Box::new(make_one));
+    fullpipe_cc::register(name, title, flags, params, Box::new(make_one));
     Ok(())
 }
 
@@ -371,7 +371,7 @@ impl Class {
     }
 }
 
-impl Foreign for Class {
+impl DynAlgorithm for Class {
     fn init(&mut self, conn: &Conn, ctl: &mut Ctl) {
         self.ask(|one, py| match &one.init {
             Some(method) => one.call(py, method, conn, ctl),

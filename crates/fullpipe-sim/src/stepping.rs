@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fullpipe_cc::foreign::{self, Foreign};
+use fullpipe_cc::DynAlgorithm;
 use fullpipe_cc::{flags, Ack, Conn, Ctl, Event, EventKind, Info};
 use fullpipe_plan::Plan;
 
@@ -73,7 +73,7 @@ impl Agent {
     }
 }
 
-impl Foreign for Agent {
+impl DynAlgorithm for Agent {
     fn init(&mut self, conn: &Conn, _ctl: &mut Ctl) {
         let now = [conn.delivered, conn.delivered_ce, conn.lost];
         self.0.before.set(now);
@@ -117,9 +117,9 @@ impl Stepper {
         let make = |_: &[u32]| {
             let notes = Rc::new(Notes::default());
             MADE.with_borrow_mut(|made| made.push(Rc::clone(&notes)));
-            Box::new(Agent(notes)) as Box<dyn Foreign>
+            Box::new(Agent(notes)) as Box<dyn DynAlgorithm>
         };
-        foreign::register(AGENT, title, flags::OWNS_CWND, Vec::new(), Box::new(make));
+        fullpipe_cc::register(AGENT, title, flags::OWNS_CWND, Vec::new(), Box::new(make));
         let plan = Arc::new(plan);
         // SAFETY: the plan lies on the heap, is never changed, and `simulation`, which alone borrows
         // it, is dropped or consumed before `plan`.

@@ -223,7 +223,7 @@ impl Sender {
             return;
         }
         // Most ACKs let nothing go: the clock of pacing or the window blocks.
-        let is_asked_late = self.cc.is_asked_in_vain();
+        let is_asked_late = self.cc.on_send_is_pure();
         let mut least_burst = match is_asked_late {
             true => 0,
             false => self.least_burst(),

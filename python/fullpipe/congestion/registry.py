@@ -102,7 +102,7 @@ def state_bytes_of(algorithm: str) -> int:
 
 
 def _algorithm(name: str) -> dict[str, Any]:
-    if external.is_outside(name):
+    if external.is_external(name):
         return external.load(name)
     return next(item for item in _native.cc.algorithms() if item["name"] == name)
 
@@ -163,7 +163,7 @@ def _source(name: str) -> external.Source:
 def sets_of(algorithm: str) -> list[CcSet]:
     """The sets of a plan's algorithm: those of the registry, or the one of its file. Empty where
     this host does not know it."""
-    if not external.is_outside(algorithm):
+    if not external.is_external(algorithm):
         return [item for item in cc_sets().values() if item.algorithm == algorithm]
     try:
         return [_source_set(external.source_of(algorithm), external.load(algorithm))]

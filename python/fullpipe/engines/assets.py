@@ -20,7 +20,7 @@ def agent() -> Path:
 def bpf_object(algorithm: str) -> Path:
     """The eBPF object of an algorithm. Raises UserError where it was not built, or cannot be
     compiled of its file."""
-    if external.is_outside(algorithm):
+    if external.is_external(algorithm):
         return external.bpf_object(algorithm)
     return _built(f"{algorithm}.bpf.o")
 

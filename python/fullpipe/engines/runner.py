@@ -296,7 +296,7 @@ def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The algorithms of the plan that came from files, whole: who has the recording has them."""
     found = {}
     for name in sorted({choice["algorithm"] or "" for _, choice in cc_choices(plan)}):
-        if external.is_outside(name):
+        if external.is_external(name):
             source = external.source_of(name)
             found[name] = {"main": source.main, "sha256": source.sha256, "files": source.files}
     return {"sources": found} if found else {}

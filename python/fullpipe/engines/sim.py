@@ -53,7 +53,7 @@ class SimEngine:
                     raise UserError(f"--{option.replace('_', '-')}: not with {why}")
         algorithms = {choice["algorithm"] for _, choice in cc_choices(plan)}
         for algorithm in algorithms:
-            if external.is_outside(algorithm):
+            if external.is_external(algorithm):
                 external.load(algorithm)
         flows = traces_of(plan)
         rows = SpooledRows(OPTIONAL_TABLES["traffic"]) if plan.get("traffic") else None

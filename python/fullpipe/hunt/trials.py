@@ -57,7 +57,7 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
         scenario = make_scenario(document, f"trial {index}")
         plan = resolve(scenario)
         for flow in plan["flows"]:
-            if external.is_outside(flow["cc"]["algorithm"]):
+            if external.is_external(flow["cc"]["algorithm"]):
                 external.load(flow["cc"]["algorithm"])
         facts = facts_of(str(index), plan, plan["seed"], "sim", scenario.warmup)
         items.append(Item((facts, to_json(plan)), cost_s(plan, "sim")))

@@ -77,7 +77,7 @@ def replay(path: Path) -> Replay:
     be read or is no trace."""
     try:
         for name in _introduced(path):
-            if external.is_outside(name):
+            if external.is_external(name):
                 external.load(name)
         found = _native.cc.replay(str(path))
     except OSError as error:

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use fullpipe_cc::foreign::{register, Foreign};
 use fullpipe_cc::{flags, Ack, Conn, Controller, Ctl, Event, EventKind, Info};
+use fullpipe_cc::{register, DynAlgorithm};
 use fullpipe_plan::CcFacts;
 use fullpipe_tcp::{Sender, SenderConfig};
 
@@ -19,7 +19,7 @@ enum Told {
 
 struct Listener(Arc<Mutex<Vec<Told>>>);
 
-impl Foreign for Listener {
+impl DynAlgorithm for Listener {
     fn init(&mut self, _conn: &Conn, _ctl: &mut Ctl) {}
 
     fn on_ack(&mut self, _conn: &Conn, ack: &Ack, _ctl: &mut Ctl) {
@@ -41,7 +41,7 @@ impl Foreign for Listener {
 fn listened(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let given = Arc::clone(&notes);
-    let make = move |_: &[u32]| Box::new(Listener(Arc::clone(&given))) as Box<dyn Foreign>;
+    let make = move |_: &[u32]| Box::new(Listener(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
     let wishes = flags::OWNS_CWND | flags::WANTS_RING;
     let algorithm = register(name, "listens", wishes, Vec::new(), Box::new(make));
     let settings = SenderConfig {
@@ -127,7 +127,7 @@ fn a_sack_of_a_bursts_first_part_has_the_whole_bursts_flight_where_what_comes_be
 /// Notes which ACKs' newest packets were application-limited.
 struct Limits(Arc<Mutex<Vec<bool>>>);
 
-impl Foreign for Limits {
+impl DynAlgorithm for Limits {
     fn init(&mut self, _conn: &Conn, _ctl: &mut Ctl) {}
 
     fn on_ack(&mut self, _conn: &Conn, ack: &Ack, _ctl: &mut Ctl) {
@@ -145,7 +145,7 @@ fn the_first_flight_of_a_bulk_application_is_application_limited() {
     // delivered (tcp_rate_gen()).
     let notes = Arc::new(Mutex::new(Vec::new()));
     let given = Arc::clone(&notes);
-    let make = move |_: &[u32]| Box::new(Limits(Arc::clone(&given))) as Box<dyn Foreign>;
+    let make = move |_: &[u32]| Box::new(Limits(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
     let algorithm = register(
         "limits",
         "listens",
@@ -168,7 +168,7 @@ fn the_first_flight_of_a_bulk_application_is_application_limited() {
 /// Counts how often it was told that sending starts with nothing in flight.
 struct Starts(Arc<Mutex<u32>>);
 
-impl Foreign for Starts {
+impl DynAlgorithm for Starts {
     fn init(&mut self, _conn: &Conn, _ctl: &mut Ctl) {}
 
     fn on_ack(&mut self, _conn: &Conn, _ack: &Ack, _ctl: &mut Ctl) {}
@@ -185,7 +185,7 @@ fn what_is_sent_again_after_all_was_lost_starts_anew() {
     // tcp_event_data_sent(): CA_EVENT_TX_START where nothing is in flight, retransmissions included.
     let starts = Arc::new(Mutex::new(0));
     let given = Arc::clone(&starts);
-    let make = move |_: &[u32]| Box::new(Starts(Arc::clone(&given))) as Box<dyn Foreign>;
+    let make = move |_: &[u32]| Box::new(Starts(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
     let algorithm = register("starts", "counts", 0, Vec::new(), Box::new(make));
     let cc = Controller::new(algorithm, &[]).unwrap();
     let mut sender = establish(RTT, config(), cc);

@@ -44,7 +44,7 @@ def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
         built = _run([
             _compiler(), *_SANITIZED, "-DCC_UNGUARDED", f"-DCC_NAME={source.name}",
             f'-DCC_TITLE="{_plain(source.title)}"', f'-DCC_SOURCE="{source.main}"',
-            f"-I{folder / 'source'}", f"-I{include}", str(include / "outside.c"),
+            f"-I{folder / 'source'}", f"-I{include}", str(include / "external.c"),
             str(include / "fuzz.c"), "-o", str(program),
         ])  # fmt: skip
         if built.returncode != 0:

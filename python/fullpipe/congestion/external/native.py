@@ -1,5 +1,5 @@
-"""A file's algorithm for the simulator: a shared object of cc/outside.c, whose calls are guarded
-(cc/outside.h), made once and kept; the guard is one for all. Must never know an engine.
+"""A file's algorithm for the simulator: a shared object of cc/external.c, whose calls are guarded
+(cc/external.h), made once and kept; the guard is one for all. Must never know an engine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMMON = (
     "-std=c11", "-O2", "-g1", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-common",
     "-fvisibility=hidden", "-fno-stack-protector", "-ftls-model=initial-exec",
 )  # fmt: skip
-#: What keeps the code from harming the program (cc/outside.h), and what a rule of the contract is.
+#: What keeps the code from harming the program (cc/external.h), and what a rule of the contract is.
 _GUARDED = (
     "-fsanitize-coverage=trace-pc", "-fsanitize=integer-divide-by-zero,bounds",
     "-fno-optimize-sibling-calls",
@@ -79,7 +79,7 @@ def warnings(source: Source) -> str:
         _compiler(), *_COMMON, "-Wall", "-Wextra", "-Wconversion", "-Wshadow",
         "-Wno-unused-parameter", "-Werror", f"-DCC_NAME={source.name}", '-DCC_TITLE=""',
         f'-DCC_SOURCE="{source.main}"', f"-I{folder / 'source'}", f"-I{include}",
-        "-c", str(include / "outside.c"), "-o", os.devnull,
+        "-c", str(include / "external.c"), "-o", os.devnull,
     ])  # fmt: skip
     words = source.place(answer.stderr)
     if answer.returncode != 0:
@@ -113,7 +113,7 @@ def _shared_object(source: Source) -> Path:
         _compile(source, compiler, [
             *_COMMON, *_GUARDED, f"-DCC_NAME={source.name}", f'-DCC_TITLE="{_plain(source.title)}"',
             f'-DCC_SOURCE="{source.main}"', f"-I{folder / 'source'}", f"-I{include}",
-            "-c", str(include / "outside.c"), "-o", str(compiled),
+            "-c", str(include / "external.c"), "-o", str(compiled),
         ])  # fmt: skip
         _check_data(source, compiled)
         _compile(source, compiler, [
@@ -127,7 +127,7 @@ def _guard() -> Path:
     """The shared object that watches over the calls; all algorithms of one compiler name it."""
     compiler = _compiler()
     include = shipped("cc")
-    text = (include / "outside.h").read_bytes() + (include / "outside_guard.c").read_bytes()
+    text = (include / "external.h").read_bytes() + (include / "external_guard.c").read_bytes()
     name = f"guard-{_identity(compiler)}-{hashlib.sha256(text).hexdigest()[:12]}.so"
     out = user_cache() / "cc" / name
     if not out.is_file():
@@ -135,7 +135,7 @@ def _guard() -> Path:
             answer = _run([
                 compiler, *_COMMON, "-fno-tree-loop-distribute-patterns", "-shared", "-nostdlib",
                 "-Wl,-z,defs", f"-Wl,-soname,{name}", f"-I{include}",
-                str(include / "outside_guard.c"), "-o", str(partial),
+                str(include / "external_guard.c"), "-o", str(partial),
             ])  # fmt: skip
             if answer.returncode != 0:
                 raise UserError(f"{compiler}: cannot compile the guard of algorithms: "

@@ -192,7 +192,7 @@ def _put(source: Source, folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def is_outside(algorithm: str | None) -> bool:
+def is_external(algorithm: str | None) -> bool:
     """Whether a plan's algorithm came from a file."""
     return algorithm is not None and "@" in algorithm
 
@@ -278,7 +278,7 @@ def _check_parts(path: Path, name: str, files: dict[str, str]) -> None:
         raise UserError(f"{path}: {name}_PARAMS(P) is missing: its constants (params.h)")
     for part in _PARTS:
         if not re.search(rf"\b{name}_{part}\s*\(", text):
-            raise UserError(f"{path}: {name}_{part}() is missing; see the end of cc.h")
+            raise UserError(f"{path}: {name}_{part}() is missing; cc.h lists the functions")
 
 
 def _headers(texts: Iterable[str]) -> list[str]:

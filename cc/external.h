@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * outside.h - how the code of an algorithm from outside the project is kept from harming the
- * program that runs it: a call that takes too many steps, too much stack, divides by zero or
- * touches memory that is not its own is left, and all later calls of that thread are not made. Who
- * runs it asks afterwards what happened.
+ * external.h - the guard around the code of an external algorithm. A call ends when it takes too
+ * many steps or too much stack, divides by zero, or touches memory that is not its own; the thread
+ * then makes no further calls. cc_external_failure() returns the reason.
  */
-#ifndef FULLPIPE_CC_OUTSIDE_H
-#define FULLPIPE_CC_OUTSIDE_H
+#ifndef FULLPIPE_CC_EXTERNAL_H
+#define FULLPIPE_CC_EXTERNAL_H
 
 #include "native.h"
 
-/* Steps are the basic blocks that a call passes. The verifier of a kernel gives up after a million
- * instructions. */
+/* Basic blocks per call. The kernel's verifier gives up after a million instructions. */
 #define CC_CALL_STEPS 1000000u
 #define CC_CALL_STACK_BYTES 65536u
 
@@ -32,7 +30,7 @@ struct cc_failure {
 	u32 line;
 };
 
-/* One for all algorithms of a thread, in a shared object of its own (outside_guard.c): memory
+/* One for all algorithms of a thread, in a shared object of its own (external_guard.c): memory
  * that a thread finds without a call is scarce in objects loaded later (glibc's tunable
  * rtld.optional_static_tls: 512 bytes for all of them). */
 struct cc_guard {

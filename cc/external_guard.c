@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
-/* outside_guard.c - what the compiler's instrumentation of a file from outside calls (outside.h).
- * A shared object of its own, without that instrumentation and without libc. */
-#include "outside.h"
+/* external_guard.c - the functions that the instrumentation of an external algorithm calls
+ * (external.h). A separate shared object, built without that instrumentation and without libc. */
+#include "external.h"
 
 #define EXPORTED __attribute__((visibility("default"), used))
 
 _Thread_local struct cc_guard cc_guard;
 
-/* Of the undefined behaviour sanitizer's runtime: where something is. */
+/* A source location, as the undefined behaviour sanitizer passes it. */
 struct place {
 	const char *file;
 	u32 line, column;
@@ -49,23 +49,23 @@ EXPORTED void __ubsan_handle_out_of_bounds_abort(const struct place *data)
 	fail(CC_FAILURE_BOUNDS, data, 0);
 }
 
-/* A signal says that this thread touched what is not there; returns where it was not our code. */
-EXPORTED void cc_outside_fault(void);
-EXPORTED void cc_outside_fault(void)
+/* Called from a signal handler on a memory fault; returns if the fault was not in guarded code. */
+EXPORTED void cc_external_fault(void);
+EXPORTED void cc_external_fault(void)
 {
 	if (cc_guard.is_inside)
 		fail(CC_FAILURE_MEMORY, 0, 0);
 }
 
-/* What went wrong in this thread since the last such question. */
-EXPORTED void cc_outside_failure(struct cc_failure *failure);
-EXPORTED void cc_outside_failure(struct cc_failure *failure)
+/* Returns and clears the failure of this thread. */
+EXPORTED void cc_external_failure(struct cc_failure *failure);
+EXPORTED void cc_external_failure(struct cc_failure *failure)
 {
 	*failure = cc_guard.failure;
 	cc_guard.failure = (struct cc_failure){.kind = CC_FAILURE_NONE};
 }
 
-/* What a compiler makes of a copied structure. */
+/* Compilers emit calls of memcpy() and memset() for copies of structures. */
 typedef __SIZE_TYPE__ size;
 
 EXPORTED void *memcpy(void *to, const void *from, size count);

@@ -1,6 +1,6 @@
-//! Algorithms from outside the project: shared objects that cc/outside.c makes of one file. They
-//! join those of the registry and are called as those are; their code is guarded (cc/outside.h), and
-//! what it did wrong is asked for here.
+//! External algorithms: shared objects compiled from one user's file and cc/external.c. They join the
+//! registry and are called like built-in ones. Their code is guarded (cc/external.h);
+//! [`take_failure`] returns what it did wrong.
 
 use std::ffi::{c_char, c_void, CStr, OsString};
 use std::fmt;
@@ -13,7 +13,7 @@ use libloading::os::unix::{Library, Symbol, RTLD_LOCAL, RTLD_NOW};
 use crate::abi;
 use crate::registry::{self, Algorithm};
 
-/// `struct cc_failure` of cc/outside.h.
+/// `struct cc_failure` of cc/external.h.
 #[repr(C)]
 struct RawFailure {
     algorithm: *const abi::Algorithm,
@@ -23,16 +23,16 @@ struct RawFailure {
     line: u32,
 }
 
-/// What an algorithm's code did that ended its calls.
+/// Why the guard ended an algorithm's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its algorithm.
+    /// Name of the algorithm.
     pub algorithm: String,
-    /// What it did.
+    /// What the code did.
     pub what: &'static str,
-    /// File and line, where known.
+    /// File and line, if known.
     pub place: Option<(String, u32)>,
-    /// Place in the shared object, where known; for addr2line.
+    /// Offset in the shared object for addr2line; 0 if unknown.
     pub offset: u64,
 }
 
@@ -54,49 +54,46 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// An algorithm, and where its row of the table lies.
+/// An algorithm and the address of its table row.
 #[derive(Clone, Copy)]
 struct Loaded {
     algorithm: &'static Algorithm,
     row: usize,
 }
 
-/// cc/outside_guard.c, of one compiler.
+/// cc/external_guard.c as one compiler built it.
 #[derive(Clone)]
 struct Guard {
-    /// Of its file, by which algorithms find it.
+    /// Its file name, which contains the hash of its content.
     name: OsString,
     failure: unsafe extern "C" fn(*mut RawFailure),
 }
 
-/// A program's compilers are few.
+/// One for each compiler that built an algorithm of this process.
 const MOST_GUARDS: usize = 16;
 
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 static GUARDS: Mutex<Vec<Guard>> = Mutex::new(Vec::new());
-/// The guards' cc_outside_fault(), for a signal's handler, which may wait for nothing.
+/// The guards' cc_external_fault(). A signal handler reads them, so they take no lock.
 static FAULTS: [AtomicPtr<c_void>; MOST_GUARDS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST_GUARDS];
 
-/// Loads a shared object that was made of this build's cc/outside.c, and its guard; from now on it
-/// is known by `name`, which no other may have. Loading one again does nothing.
+/// Loads a shared object that was compiled with this build's cc/external.c, and its guard, and
+/// registers it as `name`, which must be unique. Loading one again does nothing.
 pub fn load(path: &Path, name: &str, guard: &Path) -> Result<&'static Algorithm, LoadError> {
     if let Some(known) = registry::algorithm(name) {
         return Ok(known);
     }
     watch_with(guard)?;
-    // SAFETY: the object was made by this program of cc/outside.c: it has no constructors, and its
+    // SAFETY: the object was made by this program of cc/external.c: it has no constructors, and its
     // symbol is a row of the table.
     let raw = unsafe {
         let library = open(path)?;
-        let raw = *symbol::<*const abi::Algorithm>(&library, path, b"cc_outside")?;
+        let raw = *symbol::<*const abi::Algorithm>(&library, path, b"cc_external")?;
         std::mem::forget(library); // its code may be called as long as the program lives
         &*raw
     };
-    let algorithm: &'static Algorithm = Box::leak(Box::new(registry::read_algorithm(
-        raw,
-        Some(name.to_owned()),
-    )));
+    let algorithm = registry::add(registry::read_algorithm(raw, Some(name.to_owned())));
     lock(&LOADED).push(Loaded {
         algorithm,
         row: std::ptr::from_ref(raw) as usize,
@@ -104,7 +101,7 @@ pub fn load(path: &Path, name: &str, guard: &Path) -> Result<&'static Algorithm,
     Ok(algorithm)
 }
 
-/// Loads a guard, unless one of its name, which says its content, is there.
+/// Loads a guard unless one with its name is loaded.
 fn watch_with(path: &Path) -> Result<(), LoadError> {
     let mut guards = lock(&GUARDS);
     let name = path.file_name().unwrap_or_default();
@@ -117,12 +114,12 @@ fn watch_with(path: &Path) -> Result<(), LoadError> {
             path.display()
         ))
     })?;
-    // SAFETY: the object was made by this program of cc/outside_guard.c: it has no constructors,
+    // SAFETY: the object was made by this program of cc/external_guard.c: it has no constructors,
     // and the symbols have these types.
     unsafe {
         let library = open(path)?;
-        let failure = *symbol(&library, path, b"cc_outside_failure")?;
-        let fault = *symbol::<unsafe extern "C" fn()>(&library, path, b"cc_outside_fault")?;
+        let failure = *symbol(&library, path, b"cc_external_failure")?;
+        let fault = *symbol::<unsafe extern "C" fn()>(&library, path, b"cc_external_fault")?;
         std::mem::forget(library);
         slot.store(fault as *mut c_void, Ordering::Release);
         guards.push(Guard {
@@ -150,14 +147,7 @@ fn failed(path: &Path, error: &libloading::Error) -> LoadError {
     LoadError(format!("{}: {error}", path.display()))
 }
 
-/// The algorithm that was loaded under this name.
-pub(crate) fn find(name: &str) -> Option<&'static Algorithm> {
-    let loaded = lock(&LOADED);
-    let found = loaded.iter().find(|item| item.algorithm.name == name)?;
-    Some(found.algorithm)
-}
-
-/// What went wrong in the code of any algorithm, called by this thread, since the last question.
+/// Returns and clears the failure of any algorithm that this thread called.
 pub fn take_failure() -> Option<Failure> {
     let guards = lock(&GUARDS).clone();
     let raw = guards.into_iter().find_map(|guard| {
@@ -173,8 +163,8 @@ pub fn take_failure() -> Option<Failure> {
         (raw.kind != 0).then_some(raw)
     })?;
     let what = match raw.kind {
-        1 => "a call did not end within 1,000,000 steps: a loop without bound",
-        2 => "a call took more than 64 KiB of stack: it calls itself without end",
+        1 => "a call did not end within 1,000,000 steps: an unbounded loop",
+        2 => "a call took more than 64 KiB of stack: unbounded recursion",
         3 => "division by zero",
         4 => "an index outside its array",
         _ => "it touched memory that is not its own",
@@ -200,7 +190,7 @@ fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Faults of guarded code end the call, not the program; others stay what they were.
+/// Faults in guarded code end the call, not the program. Other faults keep their default action.
 fn catch_faults() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from external_files import CONTAINED, GROW, PATH, REFUSED, changed, plan, run, works
 from fullpipe import _native
 from fullpipe.authoring.new import LIKE, write_new
 from fullpipe.base.errors import UserError
@@ -18,7 +19,6 @@ from fullpipe.congestion.controller import Controller, EventKind
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import run_scenario
 from fullpipe.scenario.model import load_scenario
-from outside_files import CONTAINED, GROW, PATH, REFUSED, changed, plan, run, works
 
 
 @pytest.fixture(autouse=True)
