@@ -159,22 +159,3 @@ def test_plotlys_own_classes_know_every_key_and_value_of_a_figure(
         assert written == [
             go.Figure(go.Scatter(y=trace.y)).to_dict()["data"][0]["y"] for trace in plot.traces
         ]
-
-
-def test_a_page_is_the_same_without_the_cache_and_with_a_broken_one(
-    recordings: list[Recording], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pages = []
-    for name in ("cold", "warm", "broken", "none"):
-        if name == "broken":
-            for file in (tmp_path / "cache").rglob("*.jinja"):
-                file.write_bytes(file.read_bytes()[:40])
-        if name == "none":
-            (tmp_path / "file").write_text("")
-        where = tmp_path / ("file" if name == "none" else "cache")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(where))
-        page = write_report(recordings[:1], tmp_path / f"{name}.html")
-        pages.append(page.read_bytes())
-        if name == "warm":
-            assert list((tmp_path / "cache").rglob("*.jinja"))
-    assert len(set(pages)) == 1

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
-from fullpipe.recording.parquet import write_parquet
+from fullpipe.recording.parquet import opened_parquet, write_parquet
 
 #: Raised by one when a table loses or renames a column.
 FORMAT_VERSION = 1
-#: Tables of a recording that was written just now stay in memory if they are no more.
-MAX_BYTES_AT_HAND = 2**26
 
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
 
@@ -117,8 +116,6 @@ class Recording:
 
     path: Path
     metadata: dict[str, Any]
-    #: Those that were written just now, and need not be read.
-    _at_hand: Mapping[str, pa.Table] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: Path | str) -> Recording:
@@ -150,19 +147,13 @@ class Recording:
         """One table of TABLES or OPTIONAL_TABLES, with exactly its columns.
 
         Raises RecordingError where the file is damaged or has other columns."""
-        if name in self._at_hand:
-            return self._at_hand[name]
-        import pyarrow.parquet as pq  # nor does who only writes need a reader
-
         schema = {**TABLES, **OPTIONAL_TABLES}[name]
         file = self.path / f"{name}.parquet"
         try:
-            # read_table() would load pandas and Arrow's datasets first.
-            with pq.ParquetFile(file) as opened:
+            with opened_parquet(file) as opened:
                 table = opened.read(columns=schema.names)
             table = table.select(schema.names)
-            # cast() would load Arrow's computing functions, which takes longer than the reading.
-            return table if table.schema.equals(schema) else table.cast(schema)
+            return table if table.schema == schema else table.cast(schema)
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RecordingError(f"{file}: cannot be read: {reason}") from None
@@ -214,16 +205,13 @@ def write_recording(
     if path.exists():
         raise UserError(f"{path}: exists already; name another folder with --out")
     partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.partial")
-    written: dict[str, pa.Table] = {}
     try:
         partial.mkdir(parents=True)
         own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
         for name, schema in {**TABLES, **own}.items():
             table = tables[name].select(schema.names)
-            if table.schema != schema:  # casting loads Arrow's compute module: a tenth of a second
-                table = table.cast(schema)
+            table = table if table.schema == schema else table.cast(schema)
             write_parquet(table, partial / f"{name}.parquet")
-            written[name] = table
         (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
         document = {"format_version": FORMAT_VERSION, **metadata}
         text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
@@ -232,12 +220,8 @@ def write_recording(
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        if partial.exists():
-            import shutil  # compressors and all
-
-            shutil.rmtree(partial, ignore_errors=True)
-    few = sum(table.nbytes for table in written.values()) <= MAX_BYTES_AT_HAND
-    return Recording(path, Recording.open(path).metadata, written if few else {})
+        shutil.rmtree(partial, ignore_errors=True)
+    return Recording.open(path)
 
 
 def empty_table(name: str) -> pa.Table:

@@ -119,13 +119,14 @@ def _text(value: str) -> str:
 def export(table: pa.Table, path: Path) -> None:
     """Writes an answer as CSV or Parquet, by the file's name. Raises UserError otherwise."""
     import pyarrow.csv
-    import pyarrow.parquet
+
+    from fullpipe.recording.parquet import write_parquet
 
     try:
         if path.suffix == ".csv":
             pyarrow.csv.write_csv(table, path)
         elif path.suffix == ".parquet":
-            pyarrow.parquet.write_table(table, path)
+            write_parquet(table, path)
         else:
             raise UserError(f"--to {path}: must end in .csv or .parquet")
     except OSError as error:

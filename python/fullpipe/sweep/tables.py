@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fullpipe import _native
 from fullpipe.base.columns import as_numpy, column
 from fullpipe.base.errors import UserError
-from fullpipe.recording.parquet import ParquetFile, opened_parquet
+from fullpipe.recording.parquet import opened_parquet
 from fullpipe.recording.recording import QUEUE_COUNTERS, Recording
 from fullpipe.sweep.measures import Columns, Facts, Rows, facts_of
 from fullpipe.sweep.store import damaged
@@ -121,17 +122,18 @@ def read_part(part: Path) -> dict[str, pa.Table]:
 def schema_of(file: Path) -> pa.Schema:
     """The columns of a table of a store. Raises UserError as `read`."""
     with _opened(file) as opened:
-        return opened.schema
+        return opened.schema_arrow
 
 
 def read(file: Path) -> pa.Table:
     """A table of a store. Raises UserError naming a damaged file and what to do."""
     with _opened(file) as opened:
-        return opened.read()
+        # Threads would keep a sweep from forking its workers.
+        return opened.read(use_threads=False)
 
 
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[ParquetFile]:
+def _opened(file: Path) -> Iterator[pq.ParquetFile]:
     try:
         with opened_parquet(file) as opened:
             yield opened

@@ -122,12 +122,13 @@ def write(columns: Mapping[str, Integers], path: Path) -> None:
     Raises UserError where it cannot be written."""
     import pyarrow as pa
     import pyarrow.csv
-    import pyarrow.parquet as pq
+
+    from fullpipe.recording.parquet import write_parquet
 
     table = pa.table({name: pa.array(columns[name]) for name in COLUMNS})
     try:
         if path.suffix == ".parquet":
-            pq.write_table(table, path, compression="zstd")
+            write_parquet(table, path)
         else:
             pa.csv.write_csv(table, path)
     except OSError as error:
@@ -145,11 +146,12 @@ def columns_of(trace: Any) -> dict[str, Integers]:
 def _read(path: Path) -> dict[str, Integers]:
     import pyarrow as pa
     import pyarrow.csv
-    import pyarrow.parquet as pq
+
+    from fullpipe.recording.parquet import opened_parquet
 
     try:
         if path.suffix == ".parquet":
-            with pq.ParquetFile(path) as file:
+            with opened_parquet(path) as file:
                 if file.metadata.num_rows > MAX_CHUNKS:
                     raise UserError(f"{path}: {file.metadata.num_rows} rows; at most {MAX_CHUNKS}")
                 missing = [name for name in COLUMNS if name not in file.schema_arrow.names]
