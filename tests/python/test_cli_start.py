@@ -65,7 +65,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 def test_the_overview_loads_neither_libraries_nor_the_screens() -> None:
     done = fullpipe("--help")
     assert done.returncode == 0
-    assert loaded(done) & (HEAVY | {"rich", "pydantic"}) == set()
+    assert loaded(done) & (HEAVY | {"rich"}) == set()
     for name in (*whole.COMMANDS, *whole.GROUPS):
         assert re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE)
 
@@ -78,7 +78,7 @@ def test_a_plain_sweep_loads_neither_what_explains_nor_what_reads_tables(
     (tmp_path / "sweep.toml").write_text(f"[scenario]{sweep}")
     done = fullpipe("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "store"))
     assert done.returncode == 0, said(done)
-    assert loaded(done) & (HEAVY | {"typer", "rich", "pydantic", "pydantic_core", "ssl"}) == set()
+    assert loaded(done) & (HEAVY | {"typer", "rich", "ssl"}) == set()
 
 
 # What works on stores and the catalogue still loads what it runs with.
@@ -92,7 +92,7 @@ def test_a_plain_sweep_loads_neither_what_explains_nor_what_reads_tables(
 def test_the_help_of_a_command_loads_no_library(name: str) -> None:
     done = fullpipe(name, "--help")
     assert done.returncode == 0 and f"Usage: fullpipe {name}" in done.stdout
-    assert loaded(done) & (HEAVY | {"pydantic"}) == set()
+    assert loaded(done) & HEAVY == set()
 
 
 def test_a_run_loads_only_what_it_needs(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_run_loads_only_what_it_needs(tmp_path: Path) -> None:
     file.write_text(SCENARIO)
     done = fullpipe("run", str(file), "--no-report", "--out", str(tmp_path / "bare"))
     assert done.returncode == 0
-    assert loaded(done) & (HEAVY | {"typer", "rich", "pydantic"}) == {"numpy", "pyarrow"}
+    assert loaded(done) & (HEAVY | {"typer", "rich"}) == {"numpy", "pyarrow"}
     done = fullpipe("run", str(file), "--out", str(tmp_path / "page"))
     assert done.returncode == 0 and (tmp_path / "page" / "report.html").is_file()
     assert loaded(done) & {"scipy", "statsmodels", "matplotlib", "pandas"} == set()

@@ -24,7 +24,7 @@ def test_the_page_in_docs_is_the_reference() -> None:
 
 
 def test_every_key_of_the_schema_stands_in_the_reference_with_words() -> None:
-    schema = Scenario.model().model_json_schema()
+    schema = Scenario.model_json_schema()
     page = reference.markdown()
     for model in [schema, *schema["$defs"].values()]:
         for name, said in model.get("properties", {}).items():

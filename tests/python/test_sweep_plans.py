@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from pydantic_core import to_json
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.plan import resolve as resolving
 from fullpipe.plan.resolve import resolve
-from fullpipe.scenario.model import Scenario, make_scenario
+from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.keys import piece, run_key
@@ -102,32 +100,6 @@ def test_cells_have_the_plans_that_each_has_alone(name: str, tmp_path: Path) -> 
         key = run_key([piece(text)], "sim", scenario.warmup, version, {})
         assert one.run.facts.key == key == one.cell.keys[index % 2]
         assert one.run.facts.seed == alone["seed"]
-
-
-def test_of_a_grid_of_paths_each_part_of_a_plan_is_made_for_what_it_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = dict.fromkeys(("users", "network"), 0)
-
-    def counted(name: str, of: Callable[[Scenario], Any]) -> Callable[[Scenario], Any]:
-        def counting(scenario: Scenario) -> Any:
-            made[name] += 1
-            return of(scenario)
-
-        return counting
-
-    for name in made:
-        monkeypatch.setattr(resolving, name, counted(name, getattr(resolving, name)))
-    path = {**PATH, "loss": "{loss}"}
-    flows = [{"cc": "{cc}"}, {"cc": "cubic", "rtt": "50ms"}]
-    template = {"duration": "2s", "path": path, "flow": flows}
-    found = read_sweep(
-        {"scenario": template, "axis": {**GRID, "loss": [0, 0.01]}}, "sweep.toml", tmp_path
-    )
-    planner = Planner(found, tmp_path / "plans", {})
-    assert len(planner.plan(list(planner.cells()), 1)) == 2 * 3 * 2 * 2
-    # Flows share hosts where their RTTs are the same; of buffers and losses they know nothing.
-    assert made == {"users": 2, "network": 2 * 3 * 2}
 
 
 def test_a_cell_that_is_no_scenario_is_named_whichever_of_its_kin_it_is(tmp_path: Path) -> None:

@@ -14,15 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fullpipe.base.parts import Part
-
 _SHOWN = 60
-
-
-def explained(error: ValueError, part: type[Part], below: str = "") -> str:
-    """`explain` of what Pydantic (whose error this is) found in a document of this section."""
-    assert isinstance(error, ValidationError)
-    return explain(error, part.model(), below)
 
 
 def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> str:

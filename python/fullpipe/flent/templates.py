@@ -83,7 +83,7 @@ def scenario_of(
     if "path" not in path and "link" not in path:
         raise UserError(f"{source}: has no [path] and no [[link]]; a test needs a network")
     for key in path:
-        if key not in Scenario.keys_of():
+        if key not in Scenario.model_fields:
             raise UserError(f"{source}: {key}: unknown key; no scenario has it")
     lasts_ns = _length_ns(length)
     delay_ns = round(test.delay_s * 1e9)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fullpipe.base.parts import Field, Part
+from fullpipe.base.refusals import explain
 from fullpipe.base.units import UnitError, parse_spread, parse_time
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
 from fullpipe.metrics.view import Floats
@@ -33,9 +34,8 @@ class _Named(Protocol):
 _Sender = TypeVar("_Sender", bound=_Named)
 
 
-class _Checked(Part):
-    _others = "ignore"
-    _strict = True
+class _Checked(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
 
 
 class Aqm(_Checked):
@@ -91,8 +91,8 @@ class Metadata(_Checked):
     warmup_ns: _Count = 0
     interrupted: bool = False
     failure: str | None = None
-    plan: Plan = Plan()
-    health: Health = Health()
+    plan: Plan = Field(default_factory=Plan)
+    health: Health = Field(default_factory=Health)
     constants: dict[str, dict[str, float]] = Field(default={})
 
 
@@ -223,8 +223,6 @@ def _repeated(recording: Recording) -> Any:
 def _metadata(recording: Recording) -> Metadata:
     try:
         return Metadata.model_validate(recording.metadata)
-    except ValueError as error:  # Pydantic's
-        from fullpipe.base.refusals import explained  # only where something is wrong
-
-        found = explained(error, Metadata)
+    except ValidationError as error:
+        found = explain(error, Metadata)
         raise RecordingError(f"{recording.path}/metadata.json: {found}") from None

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fullpipe.base.parts import Field, Part, model_validator
-from fullpipe.scenario.fields import Dscp, Rate, Size, Time
+from pydantic import Field, model_validator
+
+from fullpipe.scenario.fields import Dscp, Rate, Section, Size, Time
 
 #: A page of more is a slip of the pen.
 MAX_OBJECTS, MAX_PAGE_BYTES = 10_000, 2**32
@@ -15,7 +16,7 @@ MAX_CONNECTIONS, MAX_DATAGRAMS = 100_000, 20_000_000
 _NAME = r"^[A-Za-z0-9._+:-]+$"
 
 
-class _Routed(Part):
+class _Routed(Section):
     """Who has a place in the network."""
 
     name: str | None = Field(
@@ -139,7 +140,7 @@ class Udp(_Routed):
         return (duration_ns // self.interval_ns + 1) * pieces
 
 
-class Pattern(Part):
+class Pattern(Section):
     """When a flow's application writes: in turns with silence, or so much at a time."""
 
     on: Time | None = Field(None, description="it writes as much as TCP takes for so long")

@@ -1,35 +1,106 @@
-"""Quantities of a scenario as types of its keys: text with a unit, checked and parsed."""
+"""What the sections of a scenario are made of: the base of their models, and quantities as types.
+
+A quantity is text with a unit in a document and an integer in base units in a model. Knows no key.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
 from fullpipe.base import units
-from fullpipe.base.parts import Parsed
 
 
-def _quantity(parse: Any, description: str, example: str) -> Parsed:
-    return Parsed(parse, {"type": "string", "description": description, "examples": [example]})
+class Section(BaseModel):
+    """A table of a document. Unknown keys are refused; what was read does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-_RATE, _TIME, _SIZE, _BUFFER, _SPREAD, _RATIO = (
-    _quantity(units.parse_rate, "a rate with its unit", "100mbit"),
-    _quantity(units.parse_time, "a time with its unit", "40ms"),
-    _quantity(units.parse_size, "a size with its unit", "64KB"),
-    _quantity(units.parse_buffer, "a queue limit: BDP, bytes or packets", "1bdp"),
-    _quantity(units.parse_spread, "packets' times at the bottleneck, or a time", "1pkt"),
-    _quantity(units.parse_ratio, "a probability", "1%"),
+@dataclass(frozen=True)
+class Quantity:
+    """An annotation: how a key's text becomes its value, and what people are told of it.
+
+    `parse` raises ValueError; `written` gives a value's text; `limits` are the bounds in words."""
+
+    name: str
+    about: str
+    example: str
+    limits: str
+    parse: Callable[[Any], Any]
+    written: Callable[[Any], str]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.parse, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        kinds: dict[str, Any] = {"type": "string"}
+        if self.name == "DSCP":
+            kinds = {"anyOf": [kinds, {"type": "integer", "minimum": 0, "maximum": 63}]}
+        return {
+            **kinds, "format": self.name, "description": self.about, "examples": [self.example],
+        }  # fmt: skip
+
+
+def _shortest(sizes: dict[str, int]) -> Callable[[int], str]:
+    """Writes a value in the largest unit of which it is a multiple."""
+
+    def written(value: int) -> str:
+        unit, size = next((u, s) for u, s in sizes.items() if value % s == 0)
+        return f"{value // size}{unit}" if value else "0"
+
+    return written
+
+
+def _dscp(value: int) -> str:
+    names = (name.upper() for name, known in units.DSCP.items() if known == value)
+    return next(names, str(value))
+
+
+_RATE = Quantity(
+    "rate", "a rate with its unit", "100mbit", "above 0, to 1000gbit", units.parse_rate,
+    _shortest({"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}),
+)  # fmt: skip
+_TIME = Quantity(
+    "time", "a time with its unit", "40ms", "0 to 604800s", units.parse_time,
+    _shortest({"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}),
+)  # fmt: skip
+_SIZE = Quantity(
+    "size", "a size with its unit", "64KB", "1B to 1024GB", units.parse_size,
+    _shortest({"GB": 2**30, "MB": 2**20, "KB": 2**10, "B": 1}),
+)  # fmt: skip
+_BUFFER = Quantity(
+    "buffer", "a queue limit: BDP, bytes or packets", "1bdp", "above 0, to 1000000 bdp or pkt",
+    units.parse_buffer, lambda value: f"{value.value:g}{value.kind}",
+)  # fmt: skip
+_SPREAD = Quantity(
+    "spread", "a time, or how long packets take at the bottleneck", "1pkt",
+    "0 to 1000pkt or 604800s", units.parse_spread, lambda value: f"{value.value:g}{value.kind}",
+)  # fmt: skip
+_RATIO = Quantity(
+    "ratio", "a probability", "1%", "0 to 1, or 0% to 100%", units.parse_ratio, "{:g}".format
 )
+_DSCP = Quantity(
+    "DSCP", "a DSCP: its name, or a number from 0 to 63", "EF", "a name, or 0 to 63",
+    units.parse_dscp, _dscp,
+)  # fmt: skip
+#: By their names, which the JSON schema gives as `format`.
+QUANTITIES = {
+    one.name: one for one in (_RATE, _TIME, _SIZE, _BUFFER, _SPREAD, _RATIO, _DSCP)
+}  # fmt: skip
+
 Rate = Annotated[int, _RATE]
 Time = Annotated[int, _TIME]
 Size = Annotated[int, _SIZE]
 Buffer = Annotated[units.Buffer, _BUFFER]
 Spread = Annotated[units.Spread, _SPREAD]
 Ratio = Annotated[float, _RATIO]
-Dscp = Annotated[
-    int,
-    Parsed(units.parse_dscp, {
-        "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 63}],
-        "description": "a DSCP: its name, or a number from 0 to 63", "examples": ["EF"],
-    }),
-]  # fmt: skip
+Dscp = Annotated[int, _DSCP]

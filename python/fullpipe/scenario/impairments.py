@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fullpipe.base.parts import Field, Part, model_validator
-from fullpipe.scenario.fields import Rate, Ratio, Size, Time
+from pydantic import Field, model_validator
+
+from fullpipe.scenario.fields import Rate, Ratio, Section, Size, Time
 
 
-class Gemodel(Part):
+class Gemodel(Section):
     """Loss in bursts, by a chain of a good and a bad state: netem's gemodel."""
 
     p: Ratio = Field(description="from good to bad, with each packet")
@@ -27,14 +28,14 @@ class Gemodel(Part):
         return self
 
 
-class Policer(Part):
+class Policer(Section):
     """A token bucket that drops what finds too few tokens and queues nothing."""
 
     rate: Rate = Field(description="at which tokens come, on the wire")
     burst: Size = Field(description="most that gather; one packet at least")
 
 
-class Hold(Part):
+class Hold(Section):
     """Packets wait for one another and leave together, as aggregated ACKs and slots do."""
 
     time: Time = Field(description="how long the first of them waits")
@@ -49,7 +50,7 @@ class Hold(Part):
         return self
 
 
-class DamageKeys(Part):
+class DamageKeys(Section):
     """The keys of damage that a link's way has."""
 
     gemodel: Gemodel | None = None

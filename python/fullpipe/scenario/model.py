@@ -13,10 +13,12 @@ from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
-from fullpipe.base.parts import Field, Part, model_validator
+from fullpipe.base.refusals import explain
 from fullpipe.scenario import link_traces
 from fullpipe.scenario.applications import (
     MAX_CONNECTIONS,
@@ -25,7 +27,7 @@ from fullpipe.scenario.applications import (
     Pattern,
     Udp,
 )
-from fullpipe.scenario.fields import Buffer, Dscp, Rate, Ratio, Size, Spread, Time
+from fullpipe.scenario.fields import Buffer, Dscp, Rate, Ratio, Section, Size, Spread, Time
 from fullpipe.scenario.impairments import DamageKeys, check_damage
 from fullpipe.scenario.qdiscs import wire_bytes
 from fullpipe.scenario.traffic.options import MAWI, Traffic
@@ -53,7 +55,7 @@ JitterShapeName = Literal["per_packet", "slotted"]
 EcnChoice = bool | Literal["classic", "accecn", "l4s"]
 
 
-class QdiscOptions(Part):
+class QdiscOptions(Section):
     """Parameters of the queue disciplines; those left out are Linux's defaults."""
 
     target: Time | None = Field(
@@ -157,14 +159,14 @@ class QdiscOptions(Part):
         return self
 
 
-class Path(Part):
+class Path(Section):
     """One bottleneck and what lies around it."""
 
     rate: Rate = Field(description="rate of the bottleneck, on the wire")
     rtt: Time = Field(description="base RTT: no queue, no serialization")
     buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
     qdisc: QdiscName = Field("fifo", description="what manages the queue")
-    qdisc_options: QdiscOptions = QdiscOptions()
+    qdisc_options: QdiscOptions = Field(default_factory=QdiscOptions)
     forward_delay: Time = Field(
         0, description="part of the base RTT that lies behind the bottleneck; the rest is on the "
         "way back, where testbeds put it"
@@ -209,7 +211,7 @@ class LinkWay(DamageKeys):
     delay: Time | None = Field(None, description="one-way delay; of the way back: as forward")
     buffer: Buffer | None = Field(None, description="limit of the queue; fifo: 1bdp")
     qdisc: QdiscName = Field("fifo", description="what manages the queue")
-    qdisc_options: QdiscOptions = QdiscOptions()
+    qdisc_options: QdiscOptions = Field(default_factory=QdiscOptions)
     loss: Ratio = Field(0.0, description="random loss before the queue, of probes too")
     loss_correlation: Ratio = Field(0.0, description="netem's correlation of that loss")
     loss_marks: bool = Field(False, description="mark CE instead of dropping (netem ecn)")
@@ -296,7 +298,7 @@ class Link(LinkWay):
         "and all stations share, behind a queue of its rate where it has one"
     )  # fmt: skip
     wifi: WifiOptions | None = None
-    reverse: LinkWay = LinkWay()
+    reverse: LinkWay = Field(default_factory=LinkWay)
 
     @model_validator(mode="after")
     def _consistent_kind(self) -> Link:
@@ -306,8 +308,8 @@ class Link(LinkWay):
             return self
         allowed = {"rate", "buffer", "qdisc", "qdisc_options"}
         for prefix, way in (("", self), ("reverse.", self.reverse)):
-            for key in LinkWay.keys_of():
-                if key not in allowed and getattr(way, key) != LinkWay.usual(key):
+            for key in LinkWay.model_fields:
+                if key in way.model_fields_set - allowed:
                     raise ValueError(
                         f"{prefix}{key}: a Wi-Fi link has none; write a wire beside it"
                     )
@@ -324,7 +326,7 @@ class Link(LinkWay):
         return (self.wifi or WifiOptions()) if self.kind == "wifi" else None
 
 
-class Flow(Part):
+class Flow(Section):
     """One connection, or `count` equal ones."""
 
     cc: str = Field(
@@ -375,7 +377,7 @@ class Flow(Part):
         return self
 
 
-class Probe(Part):
+class Probe(Section):
     """A latency measurement beside the flows."""
 
     kind: Literal["ping", "udp"] = Field("ping", description="ICMP echo, or UDP and back")
@@ -399,7 +401,7 @@ class Probe(Part):
         return self
 
 
-class Host(Part):
+class Host(Section):
     """How the end hosts are set up; defaults are a stock Linux host's with offloads off."""
 
     pacing: Literal["internal", "fq"] = Field(
@@ -473,20 +475,26 @@ class Host(Part):
         return self
 
 
-class CcTable(Part):
+class CcTable(Section):
     """Constants of a congestion control: of all flows that use its name, or, with `base`, of a
     variant that stands beside it under a name of its own. The other keys are constants of `fullpipe
     cc show NAME`."""
 
-    _others = "numbers"
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, float]
 
     base: str | None = Field(None, description="the congestion control that this is a variant of")
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The constants."""
+        return dict(self.model_extra or {})
 
 
 _Routed = Flow | Probe | Page | Udp | Traffic
 
 
-class Scenario(Part):
+class Scenario(Section):
     """One thing to run."""
 
     name: str = Field(
@@ -527,7 +535,7 @@ class Scenario(Part):
         default_factory=list, max_length=64, description="flows that come and go"
     )
     probe: list[Probe] = Field(default_factory=list, max_length=16)
-    host: Host = Host()
+    host: Host = Field(default_factory=Host)
     cc: dict[str, CcTable] = Field(
         default_factory=dict, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and "
         'variants, [cc.cubic85] base = "cubic" beta = 0.85'
@@ -830,10 +838,8 @@ def make_scenario(
     changed = document if type(document) is dict and not wanted else apply_changes(document, wanted)
     try:
         scenario = Scenario.model_validate(changed)
-    except ValueError as error:  # Pydantic's
-        from fullpipe.base.refusals import explained  # only where something is wrong
-
-        raise UserError(f"{source}: {explained(error, Scenario)}") from None
+    except ValidationError as error:
+        raise UserError(f"{source}: {explain(error, Scenario)}") from None
     try:
         check_ccs(scenario)
     except UserError as error:

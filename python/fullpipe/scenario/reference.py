@@ -4,8 +4,7 @@ but what engines refuse. Knows no engine."""
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -15,8 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined
 from pydantic_core.core_schema import WithDefaultSchema
 
-from fullpipe.base import units
-from fullpipe.base.parts import Parsed
+from fullpipe.scenario.fields import QUANTITIES, Quantity
 from fullpipe.scenario.model import Scenario
 
 #: Where not every engine carries every value (crates/fullpipe-agent/src/check.rs; two hosts: what
@@ -100,47 +98,6 @@ EXAMPLES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Quantity:
-    name: str
-    example: str
-    limits: str
-    written: Callable[[Any], str]
-
-
-def _shortest(value: int, sizes: list[tuple[int, str]]) -> str:
-    size, unit = next((s, u) for s, u in sizes if value % s == 0)
-    return f"{value // size}{unit}"
-
-
-def _dscp(value: int) -> str:
-    names = (name.upper() for name, known in units.DSCP.items() if known == value)
-    return next(names, str(value))
-
-
-_RATES = [(10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit"), (1, "bit")]
-_TIMES = [(10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")]
-_SIZES = [(2**30, "GB"), (2**20, "MB"), (2**10, "KB"), (1, "B")]
-_QUANTITIES = {
-    units.parse_rate: _Quantity(
-        "rate", "100mbit", "above 0, to 1000gbit", lambda v: _shortest(v, _RATES)
-    ),
-    units.parse_time: _Quantity(
-        "time", "40ms", "0 to 604800s", lambda v: "0" if v == 0 else _shortest(v, _TIMES)
-    ),
-    units.parse_size: _Quantity(
-        "size", "64KB", "1B to 1024GB", lambda v: _shortest(v, _SIZES)
-    ),
-    units.parse_buffer: _Quantity(
-        "buffer", "1bdp", "above 0, to 1000000 bdp or pkt", lambda v: f"{v.value:g}{v.kind}"
-    ),
-    units.parse_spread: _Quantity(
-        "spread", "1pkt", "0 to 1000pkt or 604800s", lambda v: f"{v.value:g}{v.kind}"
-    ),
-    units.parse_ratio: _Quantity("ratio", "1%", "0 to 1, or 0% to 100%", lambda v: f"{v:g}"),
-    units.parse_dscp: _Quantity("DSCP", "EF", "a name, or 0 to 63", _dscp),
-}  # fmt: skip
-
 _HEAD = """# What a scenario may hold
 
 Made by `fullpipe schema --markdown` from the models that check scenarios; a test holds this page
@@ -183,8 +140,8 @@ def examples() -> Iterator[tuple[str, Any]]:
 
 
 def _sections() -> Iterator[tuple[str, type[BaseModel], str]]:
-    yield "The file itself", Scenario.model(), ""
-    yield from _below(Scenario.model(), "")
+    yield "The file itself", Scenario, ""
+    yield from _below(Scenario, "")
 
 
 def _below(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[BaseModel], str]]:
@@ -265,20 +222,11 @@ def _plain_type(annotation: Any) -> Any:
     return annotation
 
 
-def _quantity(field: FieldInfo) -> _Quantity | None:
+def _quantity(field: FieldInfo) -> Quantity | None:
     found = [*field.metadata]
     for inner in get_args(field.annotation):
         found += getattr(inner, "__metadata__", ())
-    parsers = [item.parse for item in found if isinstance(item, Parsed)]
-    return next((_QUANTITIES[parse] for parse in parsers if parse in _QUANTITIES), None)
-
-
-def _reads(parse: Callable[[Any], Any], examples: Any) -> bool:
-    """Whether the examples of a key are quantities of this kind."""
-    try:
-        return bool(examples) and all(parse(example) is not None for example in examples)
-    except units.UnitError:
-        return False
+    return next((item for item in found if isinstance(item, Quantity)), None)
 
 
 class _WithUnits(GenerateJsonSchema):
@@ -286,19 +234,15 @@ class _WithUnits(GenerateJsonSchema):
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         found = super().default_schema(schema)
-        known = [
-            item
-            for parse, item in _QUANTITIES.items()
-            if found.get("type") == "string" and _reads(parse, found.get("examples"))
-        ]
-        if known and isinstance(found.get("default"), int | float):
-            found["default"] = known[0].written(found["default"])
+        quantity = QUANTITIES.get(found.get("format", ""))
+        if quantity and found["default"] is not None:
+            found["default"] = quantity.written(schema["default"])
         return found
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of scenario files."""
-    return Scenario.model().model_json_schema(schema_generator=_WithUnits)
+    return Scenario.model_json_schema(schema_generator=_WithUnits)
 
 
 def _default(field: FieldInfo) -> str:

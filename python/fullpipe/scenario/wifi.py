@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+from pydantic import Field, model_validator
+
 from fullpipe.base.errors import UserError
-from fullpipe.base.parts import Field, Part, model_validator
-from fullpipe.scenario.fields import Rate, Ratio, Time
+from fullpipe.scenario.fields import Rate, Ratio, Section, Time
 
 MAX_STATIONS = 100
 
@@ -25,7 +26,7 @@ Category = Literal["BK", "BE", "VI", "VO"]
 Snr = Annotated[float, Field(ge=-10, le=60, allow_inf_nan=False)]
 
 
-class WifiQueue(Part):
+class WifiQueue(Section):
     """Where packets wait for the channel at one node."""
 
     kind: Literal["mac80211", "driver"] = Field(
@@ -55,7 +56,7 @@ class WifiQueue(Part):
     aql_threshold: Time = Field(24 * 10**6, description="mac80211: that threshold")
 
 
-class WifiTraffic(Part):
+class WifiTraffic(Section):
     """Traffic of a station that exists only on the channel."""
 
     direction: Literal["up", "down"] = Field("up", description="up: from the station")
@@ -64,7 +65,7 @@ class WifiTraffic(Part):
     packet: int = Field(1500, ge=28, le=2304, description="bytes of its IP packets")
 
 
-class WifiStation(Part):
+class WifiStation(Section):
     """One station, or `count` equal ones. What is left out is the link's."""
 
     name: str | None = Field(
@@ -79,7 +80,7 @@ class WifiStation(Part):
     background: list[WifiTraffic] = Field(default=[], max_length=16)
 
 
-class WifiOptions(Part):
+class WifiOptions(Section):
     """The channel."""
 
     standard: Literal["n", "ac"] = Field("ac", description="802.11n or 802.11ac")
@@ -98,7 +99,9 @@ class WifiOptions(Part):
     station: list[WifiStation] = Field(
         default=[], max_length=MAX_STATIONS, description="the stations; one, `station`"
     )
-    queue: WifiQueue = Field(WifiQueue(), description="where the stations' packets wait")
+    queue: WifiQueue = Field(
+        default_factory=WifiQueue, description="where the stations' packets wait"
+    )
     ap_queue: WifiQueue | None = Field(None, description="the access point's; as the stations'")
     ampdu: dict[Category, Annotated[int, Field(ge=0, le=1048575)]] = Field(
         default={}, description="bytes of an A-MPDU by access category, 0: no aggregation; n: "

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
+
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
-from fullpipe.base.parts import Field, Parsed, Part, field_validator
+from fullpipe.base.refusals import explain
 from fullpipe.expr.conditions import Condition
 from fullpipe.expr.language import ExpressionError
+from fullpipe.scenario.fields import Section
 from fullpipe.scenario.model import load_document
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
 from fullpipe.sweep.templates import fields_of, holes
@@ -30,7 +33,7 @@ _AXIS_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 RESERVED = frozenset({"sweep", "cell", "key", "seed"})
 
 
-class Seeds(Part):
+class Seeds(Section):
     """How many seeds a cell gets: `least`, and then more, `most` at most, until a rule holds."""
 
     least: int = Field(1, ge=1, le=MAX_SEEDS)
@@ -57,7 +60,7 @@ def _as_seeds(given: object) -> object:
     return {"least": given} if plain else given
 
 
-class Sample(Part):
+class Sample(Section):
     """Points that fill the space instead of the whole grid."""
 
     kind: Literal["sobol", "latin-hypercube"]
@@ -65,11 +68,11 @@ class Sample(Part):
     seed: int = Field(1, ge=0, le=2**63 - 1)
 
 
-class Options(Part):
+class Options(Section):
     """The table `[sweep]`."""
 
     name: str = Field("", max_length=200)
-    seeds: Annotated[Seeds, Parsed(_as_seeds, {})] = Seeds()
+    seeds: Annotated[Seeds, BeforeValidator(_as_seeds)] = Field(default_factory=Seeds)
     sample: Literal["grid"] | Sample = "grid"
     keep: Literal["metrics", "recordings"] = "metrics"
     zip: list[list[str]] = Field(default_factory=list)
@@ -143,10 +146,8 @@ def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) 
             raise UserError(f"{source}: {key}: is missing or empty; a sweep needs [{key}]")
     try:
         options = Options.model_validate(document.get("sweep", {}))
-    except ValueError as error:  # Pydantic's
-        from fullpipe.base.refusals import explained  # only where something is wrong
-
-        raise UserError(f"{source}: {explained(error, Options, below='sweep')}") from None
+    except ValidationError as error:
+        raise UserError(f"{source}: {explain(error, Options, below='sweep')}") from None
     axes = tuple(_axes(document["axis"], source))
     template = dict(document["scenario"])
     _check_axes(axes, template, options, source)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fullpipe._native import to_json
-from fullpipe.base.parts import OddError
 from fullpipe.congestion.registry import Choice, Table, cc_sets, choose
 from fullpipe.plan import resolve
 from fullpipe.plan.resolve import OpenFlows
@@ -196,12 +195,6 @@ class Plans:
     def _begin(self, point: Point, place: Place) -> None:
         """Reads the first scenario of all."""
         if self._named[place.ccs] is not None:
-            first = self._whole_of(point, place)
-            try:
-                filler_of = self._filler_of
-                self._scenarios = Scenarios(self._open, first, self._rest_axes, filler_of)
-            except OddError:
-                self._scenarios = None
             self._is_read = True
 
     def _whole_of(self, point: Point, place: Place) -> Scenario:

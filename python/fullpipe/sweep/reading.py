@@ -132,17 +132,17 @@ class Scenarios:
                     if holes(item):
                         self._add(name, part, key, item, axes, filler_of(name, key))
             elif holes(value):
-                self._add("", Scenario, name, value, axes, filler_of(name, None))
+                self._add("", Scenario, name, value, axes, filler_of(name, None))  # type: ignore[arg-type]
         self.fixed = self._fixed_of(first)
         self.fixed_repeated = self._fixed_of(first.repeated())
         parts = {name: type(getattr(first, name)) for name in self._open if name}
         self._classes = {
-            name: _noting_class(part, self._open[name])
+            name: _noting_class(part, self._open[name])  # type: ignore[arg-type]
             for name, part in (("", Scenario), *parts.items())
         }  # fmt: skip
         self._checks: list[Step[None]] = [
             *(_check(check, name) for name, part in parts.items() for check in _checks(part)),
-            *(_check(check, "") for check in _checks(Scenario)),
+            *(_check(check, "") for check in _checks(Scenario)),  # type: ignore[arg-type]
             Step(lambda point: check_ccs(point.scenario)),
         ]
 

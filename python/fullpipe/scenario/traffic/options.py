@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from pydantic import Field, field_validator, model_validator
+
 from fullpipe.base.errors import UserError
-from fullpipe.base.parts import Field, Part, field_validator, model_validator
-from fullpipe.scenario.fields import Dscp, Rate, Size, Time
+from fullpipe.scenario.fields import Dscp, Rate, Section, Size, Time
 from fullpipe.scenario.traffic import sizes
 
 #: Name of the generated trace (crates/fullpipe-workload/src/backbone.rs).
@@ -20,7 +21,7 @@ MAX_ARRIVALS_PER_S = 10**7
 MAX_SAMPLED = 1000
 
 
-class Traffic(Part):
+class Traffic(Section):
     """Flows that come and go, by the hundred thousand: drawn (`load` or `flows_per_s`, and
     `sizes`), or those of a `trace`. Tables hold one row a flow."""
 
