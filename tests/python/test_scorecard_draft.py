@@ -100,3 +100,8 @@ def test_a_broken_file_is_told_by_file_and_key(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(UserError, match=r"x\.toml: measure"):
         draft_items(tmp_path)
+
+
+@pytest.mark.parametrize("condition", ["x < 1", "x != 1", "x >= 0 or 1 / zero > 0"])
+def test_a_comparison_with_what_was_not_measured_is_false(condition: str) -> None:
+    assert not holds(condition, {"x": float("nan"), "zero": 0.0})

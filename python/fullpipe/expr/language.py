@@ -1,7 +1,7 @@
 """The small language of metrics and claims: arithmetic, comparisons, calls of listed functions.
 
 Python's parser reads it, so its grammar is known; `parse` refuses every construct that is not
-listed, and the walkers (`measure`, `values`) compute. Nothing is ever evaluated as Python.
+listed, and `evaluator` computes. Nothing is ever evaluated as Python.
 """
 
 from __future__ import annotations

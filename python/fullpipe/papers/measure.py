@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from fullpipe import metrics
-from fullpipe.expr.language import BINARY, ExpressionError, literal, parse
+from fullpipe.expr.evaluator import Scalars
+from fullpipe.expr.language import ExpressionError, literal, parse
 from fullpipe.metrics import View
 from fullpipe.papers.quantities import FUNCTIONS, PHASES, Measure
 from fullpipe.recording.recording import Recording
@@ -23,7 +23,7 @@ def measure(expressions: Mapping[str, str], recording: Recording) -> dict[str, f
     """The value of each expression (keys as given) for this run; NaN where there is nothing to
     measure. Raises ExpressionError where a group has no flow."""
     view = View(recording)
-    return {key: float(_value(parse(text), view)) for key, text in expressions.items()}
+    return {key: float(_Run(view).value(parse(text))) for key, text in expressions.items()}
 
 
 def check(text: str) -> None:
@@ -69,16 +69,16 @@ def _check(node: ast.expr) -> None:
         literal(node)
 
 
-def _value(node: ast.expr, view: View) -> float:
-    if isinstance(node, ast.BinOp):
-        left, right = _value(node.left, view), _value(node.right, view)
-        if isinstance(node.op, ast.Div) and right == 0:
-            return math.nan
-        return float(BINARY[type(node.op)](left, right))
-    if isinstance(node, ast.Call):
+class _Run(Scalars):
+    """Expressions over one run: calls of the metric functions, and numbers."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__({}, "metric without parentheses")
+        self.view = view
+
+    def call(self, node: ast.Call) -> float:
         function, arguments, named = _call(node)
-        return function(view, *arguments, **named)
-    return float(literal(node))
+        return function(self.view, *arguments, **named)
 
 
 def _call(node: ast.Call) -> tuple[Measure, list[object], dict[str, object]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fullpipe.expr.language import source
-from fullpipe.papers.values import Array, Point, Table, Walk, evaluate
+from fullpipe.papers.values import Array, Cells, Point, Table, evaluate
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _conditions(check: ast.expr) -> list[ast.expr]:
 def _by_cell(node: ast.expr, table: Table) -> list[Part] | None:
     """What a condition says of each cell; None where it cannot be said."""
     if isinstance(node, ast.Call) and source(node.func) == "monotone":
-        held, groups = Walk(table).monotone(node)
+        held, groups = Cells(table).monotone(node)
         return [Part("", held[:, i], cells) for i, cells in enumerate(groups)]
     inner = _inside(node)
     if inner is None:
@@ -122,7 +122,7 @@ def _leaves(node: ast.expr, table: Table) -> list[tuple[int, ...]]:
     """The sets of points that metrics in an expression stand for."""
     if isinstance(node, ast.Subscript):
         inner = _leaves(node.value, table)
-        cells = Walk(table).value(node).cells
+        cells = Cells(table).value(node).cells
         return [cells] if inner and cells else []
     if isinstance(node, ast.Name):
         return [tuple(range(len(table.points)))] if node.id in table.metrics else []

@@ -11,9 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.store import Store, code_version
-from fullpipe.papers.values import Point, fits
+from fullpipe.papers.values import Point
 from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.templates import fill
 
@@ -29,7 +30,7 @@ def lacking(
     found: dict[str, tuple[_Plan, float]] = {}
     if any(metric.predict for metric in entry.metric.values()):
         for cell in entry.cells(size):
-            if where and not fits(where, cell.fields):
+            if where and not Condition(where).holds(cell.fields):
                 continue
             plan, warmup_s = resolve(cell.scenario), cell.scenario.warmup / 1e9
             key = _key(plan, warmup_s)

@@ -16,11 +16,11 @@ import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines import engine, run_scenario
+from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
 from fullpipe.papers.predictions import ask, lacking
 from fullpipe.papers.store import Measured, Store
-from fullpipe.papers.values import fits
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import PACKET_S, cost_s
@@ -145,7 +145,11 @@ def _picked(
         counts = wanted.get(entry.id, {})
         return [(number, cell, counts[number]) for number, cell in cells if number in counts]
     runs = repetitions or entry.repetitions_of(size, engine_name)
-    return [(number, cell, runs) for number, cell in cells if not where or fits(where, cell.fields)]
+    return [
+        (number, cell, runs)
+        for number, cell in cells
+        if not where or Condition(where).holds(cell.fields)
+    ]
 
 
 def _asked(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list[Asked]:

@@ -8,22 +8,18 @@ so that one evaluation gives a bootstrap. Knows nothing of files or runs.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.expr.language import (
-    BINARY,
-    COMPARE,
-    ExpressionError,
-    literal,
-    parse,
-    source,
-)
+from fullpipe.expr.conditions import holds
+from fullpipe.expr.evaluator import Evaluator, Operator
+from fullpipe.expr.language import ExpressionError, Scalar, literal, parse, source
 
 Array = npt.NDArray[Any]
 
@@ -72,15 +68,7 @@ def evaluate(expression: str | ast.expr, table: Table) -> Value:
     missing."""
     node = parse(expression) if isinstance(expression, str) else expression
     with np.errstate(all="ignore"):
-        return Walk(table).operand(node)
-
-
-def fits(condition: str, fields: Mapping[str, Any]) -> bool:
-    """Whether a condition on axes, as between brackets, holds for a cell's fields.
-
-    Raises ExpressionError for one that is wrong."""
-    point = Point(dict(fields), dict(fields))
-    return bool(Walk(Table([point], {})).holds(parse(condition), point))
+        return Cells(table).operand(node)
 
 
 def single(value: Value, text: str) -> Array:
@@ -132,8 +120,8 @@ def thresholds(check: ast.expr, node: ast.expr | None, table: Table) -> tuple[fl
     return tuple(dict.fromkeys(found))
 
 
-class Walk:
-    """Computes expressions over a table; `evaluate` is what others should call."""
+class Cells(Evaluator[Value]):
+    """Expressions over the cells of a table."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -141,7 +129,7 @@ class Walk:
         self.axes = set(table.points[0].fields) if table.points else set()
 
     def operand(self, node: ast.expr) -> Value:
-        """The value of a node; raises UntestableError where something of it is missing."""
+        """The value of a node; raises UntestableError if a part of it is missing."""
         value = self.value(node)
         gone = self.table.missing.intersection(value.cells or ())
         if gone:
@@ -153,34 +141,25 @@ class Walk:
             raise UntestableError(f"nothing to measure in some cells of {source(node)}")
         return value
 
-    def value(self, node: ast.expr) -> Value:
-        """The value of a node, cells that were not run included."""
-        if isinstance(node, ast.Constant | ast.UnaryOp) and not _is_not(node):
-            return self._signed(node)
-        if isinstance(node, ast.UnaryOp):
-            inner = self.operand(node.operand)
-            return Value(~inner.data.astype(bool), inner.cells)
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.Subscript):
-            return self._filtered(node)
-        if isinstance(node, ast.BinOp):
-            return self._pair(BINARY[type(node.op)], node.left, node.right)
-        if isinstance(node, ast.Compare):
-            return self._comparison(node)
-        if isinstance(node, ast.BoolOp):
-            return self._boolean(node)
-        if isinstance(node, ast.Call):
-            return self._call(node)
-        raise ExpressionError(f"{source(node)!r} is not allowed here")
+    def boolean(self, is_and: bool, parts: Iterator[Value], node: ast.expr) -> Value:
+        combine = np.logical_and if is_and else np.logical_or
+        return functools.reduce(lambda one, two: self._pair(combine, one, two, node), parts)
 
-    def _signed(self, node: ast.expr) -> Value:
-        if isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
-            inner = self.operand(node.operand)
-            return Value(-inner.data, inner.cells)
-        return Value(np.array([[literal(node)]]))
+    def inverse(self, value: Value, node: ast.expr) -> Value:
+        return Value(~value.data.astype(bool), value.cells)
 
-    def _name(self, name: str) -> Value:
+    def negative(self, value: Value, node: ast.expr) -> Value:
+        return Value(-value.data, value.cells)
+
+    def arithmetic(self, operator: Operator, left: Value, right: Value, node: ast.expr) -> Value:
+        return self._pair(operator, left, right, node)
+
+    compare = arithmetic
+
+    def constant(self, value: Scalar) -> Value:
+        return Value(np.array([[value]]))
+
+    def name(self, name: str) -> Value:
         if name in self.table.metrics:
             return Value(self.table.metrics[name], self.everything)
         if name in self.table.numbers:
@@ -192,7 +171,10 @@ class Walk:
         known = ", ".join([*self.table.metrics, *self.table.numbers, *sorted(self.axes)])
         raise ExpressionError(f"{name!r} is no metric, number or axis of numbers; known: {known}")
 
-    def _filtered(self, node: ast.Subscript) -> Value:
+    def member(self, left: Value, items: ast.expr, is_in: bool, node: ast.expr) -> Value:
+        raise ExpressionError(f"{source(node)!r}: `in` is for conditions in brackets")
+
+    def subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
         if base.cells is None:
             raise ExpressionError(f"{source(node)!r}: a single number has no cells to pick")
@@ -200,58 +182,14 @@ class Walk:
         keep = [
             position
             for position, cell in enumerate(base.cells)
-            if all(self.holds(one, self.table.points[cell]) for one in conditions)
+            if all(holds(one, self.table.points[cell].fields) for one in conditions)
         ]
         if not keep:
             raise UntestableError(f"no cell of this size fits {source(node)}")
         return Value(base.data[:, keep], tuple(base.cells[position] for position in keep))
 
-    def holds(self, node: ast.expr, point: Point) -> Any:
-        """What a condition on axes gives for a point."""
-        if isinstance(node, ast.BoolOp):
-            parts = (self.holds(value, point) for value in node.values)
-            return all(parts) if isinstance(node.op, ast.And) else any(parts)
-        if _is_not(node) and isinstance(node, ast.UnaryOp):
-            return not self.holds(node.operand, point)
-        if isinstance(node, ast.Compare):
-            left, held = self.holds(node.left, point), True
-            for operator, right_node in zip(node.ops, node.comparators, strict=True):
-                right = self.holds(right_node, point)
-                held = held and _compare(operator, left, right)
-                left = right
-            return held
-        if isinstance(node, ast.Tuple | ast.List):
-            return [literal(item) for item in node.elts]
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = source(node)
-            if name not in point.fields:
-                raise ExpressionError(f"{name!r} is no axis; axes are {', '.join(point.fields)}")
-            return point.fields[name]
-        return literal(node)
-
-    def _comparison(self, node: ast.Compare) -> Value:
-        result: Value | None = None
-        left = node.left
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            if type(operator) not in COMPARE:
-                raise ExpressionError(f"{source(node)!r}: `in` belongs into brackets")
-            part = self._pair(COMPARE[type(operator)], left, right)
-            result = part if result is None else Value(result.data & part.data, result.cells)
-            left = right
-        assert result is not None
-        return result
-
-    def _boolean(self, node: ast.BoolOp) -> Value:
-        combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-        result = self.operand(node.values[0])
-        for other in node.values[1:]:
-            one, two = self._aligned(result, self.operand(other), source(node))
-            result = Value(combine(one.data, two.data), one.cells or two.cells)
-        return result
-
-    def _pair(self, operator: Callable[[Any, Any], Any], left: ast.expr, right: ast.expr) -> Value:
-        text = f"{source(left)} with {source(right)}"
-        one, two = self._aligned(self.operand(left), self.operand(right), text)
+    def _pair(self, operator: Operator, left: Value, right: Value, node: ast.expr) -> Value:
+        one, two = self._aligned(left, right, source(node))
         data = operator(one.data, two.data)
         return Value(np.asarray(data), one.cells if one.cells is not None else two.cells)
 
@@ -283,7 +221,7 @@ class Walk:
         points = self.table.points
         return [tuple(str(points[cell].axes[name]) for name in names) for cell in value.cells or ()]
 
-    def _call(self, node: ast.Call) -> Value:
+    def call(self, node: ast.Call) -> Value:
         name = source(node.func)
         if node.keywords:
             raise ExpressionError(f"{source(node)!r}: arguments have no names here")
@@ -302,7 +240,8 @@ class Walk:
             return Value(_EACH[name](inner.data), inner.cells)
         if name in _ERRORS:
             self._arity(node, 2)
-            difference = self._pair(np.subtract, node.args[0], node.args[1])
+            left, right = (self.operand(argument) for argument in node.args)
+            difference = self._pair(np.subtract, left, right, node)
             return Value(_ERRORS[name](difference.data).mean(axis=1, keepdims=True))
         known = [*_BESIDE, "monotone", *_AGGREGATES, *_EACH, *_ERRORS]
         raise ExpressionError(f"{name!r} is no function; known are {', '.join(sorted(known))}")
@@ -352,21 +291,6 @@ class Walk:
 def _at(value: Value, cells: tuple[int, ...]) -> Value:
     assert value.cells is not None
     return Value(value.data[:, [value.cells.index(cell) for cell in cells]], cells)
-
-
-def _is_not(node: ast.expr) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-
-
-def _compare(operator: ast.cmpop, left: Any, right: Any) -> bool:
-    if isinstance(operator, ast.In):
-        return left in right
-    if isinstance(operator, ast.NotIn):
-        return left not in right
-    try:
-        return bool(COMPARE[type(operator)](left, right))
-    except TypeError:
-        raise ExpressionError(f"{left!r} and {right!r} cannot be compared") from None
 
 
 _BESIDE = {

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fullpipe.base.errors import UserError
-from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
+from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.query import VIEWS, connect, quoted
 from fullpipe.sweep.stopping import half_width
 from fullpipe.sweep.store import Store

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.expr.quantities import COLUMN_UNITS
 from fullpipe.plots.sweep_chart import KINDS, Request, make_chart
 from fullpipe.plots.sweep_page import figure_of
 from fullpipe.sweep.cells import Planner
 from fullpipe.sweep.file import read_sweep
-from fullpipe.sweep.quantities import COLUMN_UNITS
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS

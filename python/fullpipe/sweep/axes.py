@@ -14,7 +14,7 @@ from typing import Any, Literal
 from fullpipe.base.errors import UserError
 from fullpipe.expr.conditions import Condition
 from fullpipe.expr.language import ExpressionError
-from fullpipe.sweep.quantities import Quantity, quantity, written
+from fullpipe.expr.quantities import Quantity, quantity, written
 
 MAX_VALUES = 100_000
 

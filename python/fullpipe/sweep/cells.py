@@ -15,6 +15,7 @@ import tomli_w
 
 from fullpipe._native import sha256, to_json
 from fullpipe.congestion.registry import Choice
+from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.scenario.model import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.collector import without_collector
@@ -22,7 +23,6 @@ from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.keys import KEY_DIGITS, beside_plan
 from fullpipe.sweep.measures import Columns, Facts, facts_of, version_of
 from fullpipe.sweep.plans import Beside, Kin, Place, Plans, begin
-from fullpipe.sweep.quantities import COLUMN_UNITS, quantity
 from fullpipe.sweep.reading import keep_few
 from fullpipe.sweep.spool import Span, Spool
 from fullpipe.sweep.templates import fields_of

@@ -1,7 +1,7 @@
-"""What an axis's value is as a number: `40ms` is 0.04 s, `10mbit` is 10^7 bit/s.
+"""The numeric value of a quantity as scenarios write it: `40ms` is 0.04 s, `10mbit` is 10^7 bit/s.
 
-Conditions and plots compute with these. Sizes are in bits, so that a rate times a time is a size.
-Knows nothing of files or cells.
+Conditions and plots compute with these values. Sizes are in bits, so that a rate times a time is a
+size. This module must not know files or cells.
 """
 
 from __future__ import annotations
