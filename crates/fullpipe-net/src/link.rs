@@ -9,6 +9,7 @@
 use fullpipe_plan::{Link as Plan, Medium};
 
 use crate::queue::Counters;
+use crate::queued::QueuedWay;
 use crate::rng::{derive_seed, purpose};
 use crate::wifi::WifiLink;
 use crate::wire::Wire;
@@ -170,11 +171,11 @@ impl<P: Packet> AnyLink<P> {
         .map_err(|error| format!("link {}: {error}", plan.name))
     }
 
-    /// The wire that this is, if it is one.
+    /// The way with this index, if it is a queue, a rate and a delay of a wire.
     #[inline]
-    pub(crate) fn wire(&mut self) -> Option<&mut Wire<P>> {
+    pub fn queued(&mut self, way: usize) -> Option<&mut QueuedWay<P>> {
         match self {
-            Self::Wire(wire) => Some(wire),
+            Self::Wire(wire) => wire.queued(way),
             Self::Wifi(_) => None,
         }
     }

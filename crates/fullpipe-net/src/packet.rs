@@ -78,7 +78,7 @@ pub trait Packet: Copy {
     }
     /// Of a run of packets, which were handed down in one burst and differ in nothing but their
     /// numbers, this stands for all and becomes the first, behind which others follow: what the last
-    /// one has, it has not. Only a [`crate::PlainWay`] takes runs of more than one.
+    /// one has, it has not.
     fn end_follows(&mut self) {}
     /// The same becomes what is left of the run without its first packet.
     fn drop_first(&mut self) {}

@@ -120,11 +120,18 @@ impl<P: Packet> Queue<P> {
     }
 
     /// The same in three steps, for those who need not copy the packet: whether one leaves now,
-    #[inline]
+    #[inline(always)] // between calls that match on the same discipline, as the next two
     pub(crate) fn chooses(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        match &self.discipline {
+            AnyDiscipline::Fifo(queue) => !queue.is_empty(),
+            _ => self.discipline_chooses(now_ns, dropped),
+        }
+    }
+
+    #[inline(never)]
+    fn discipline_chooses(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
         let mut outcome = Outcome::new(dropped);
         let has_chosen = match &mut self.discipline {
-            AnyDiscipline::Fifo(queue) => !queue.is_empty(),
             AnyDiscipline::Cake(queue) => queue.chooses(now_ns, &mut outcome),
             other => {
                 self.chosen = other.dequeue(now_ns, &mut outcome);
@@ -137,7 +144,7 @@ impl<P: Packet> Queue<P> {
 
     /// what stands for the run that it is the first of, and whether others of that follow it
     /// ([`Packet::end_follows`]),
-    #[inline]
+    #[inline(always)]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
         match &self.discipline {
             AnyDiscipline::Fifo(queue) => queue.front(),
@@ -147,7 +154,7 @@ impl<P: Packet> Queue<P> {
     }
 
     /// and that it leaves: its bytes on the wire.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&mut self) -> u32 {
         let wire_bytes = match &mut self.discipline {
             AnyDiscipline::Fifo(queue) => queue.leave(),
@@ -171,6 +178,15 @@ impl<P: Packet> Queue<P> {
         each!(&self.discipline, queue => queue.bytes())
     }
 
+    /// Whether none waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        match &self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.is_empty(),
+            _ => self.packets() == 0,
+        }
+    }
+
     /// Packets waiting.
     pub fn packets(&self) -> usize {
         each!(&self.discipline, queue => queue.packets())
@@ -187,7 +203,7 @@ impl<P: Packet> Queue<P> {
 enum AnyDiscipline<P> {
     Fifo(Fifo<P>),
     Fq(Box<Fq<P>>),
-    Codel(Codel<P>),
+    Codel(Box<Codel<P>>),
     FqCodel(Box<FqCodel<P>>),
     Red(Box<Red<P>>),
     DualPi2(Box<DualPi2<P>>),
@@ -251,7 +267,7 @@ impl<P: Packet> AnyDiscipline<P> {
                 ecn,
             } => {
                 let params = codel::Params::new(target_ns, interval_ns, frame_bytes, ecn);
-                Self::Codel(Codel::new(params, limit_packets))
+                Self::Codel(Box::new(Codel::new(params, limit_packets)))
             }
             Aqm::FqCodel {
                 target_ns,

@@ -4,15 +4,11 @@
 
 use fullpipe_plan::Wire as Plan;
 
-use crate::direct::DirectWay;
-use crate::link::{AnyLink, Exit, Passed, Way, WayState};
+use crate::link::{Exit, Passed, Way, WayState};
 use crate::loss::LossGate;
 use crate::rng::{derive_seed, purpose};
-use crate::shaped::Shaped;
+use crate::shaped::{Shaped, NEVER_NS};
 use crate::Packet;
-
-/// Never.
-const NEVER_NS: u64 = u64::MAX;
 
 /// A queue and its rate, a delay.
 #[derive(Debug)]
@@ -50,7 +46,7 @@ impl<P: Packet> QueuedWay<P> {
     }
 
     pub(crate) fn offer(&mut self, now_ns: u64, packet: P, passed: &mut Passed<P>) {
-        let is_idle = self.shaped.due_ns.is_none();
+        let is_idle = self.shaped.due_ns == NEVER_NS;
         if self.take(now_ns, &packet, 1, &mut passed.dropped) && is_idle {
             self.pass_all(now_ns, passed);
         }
@@ -85,23 +81,18 @@ impl<P: Packet> QueuedWay<P> {
         }
         comes_any
     }
-}
 
-impl<P: Packet> DirectWay<P> for QueuedWay<P> {
-    const DROPS_LATE: bool = true;
-
+    /// When [`Self::ready`] is to be called next; `u64::MAX`: not before a packet has come.
     #[inline]
-    fn of(link: &mut AnyLink<P>, way: usize) -> Option<&mut Self> {
-        link.wire()?.queued(way)
+    pub fn due_ns(&self) -> u64 {
+        self.shaped.due_ns
     }
 
+    /// A burst of `count` packets arrives at the queue, represented by its first packet
+    /// ([`Packet::end_follows`]). Dropped packets are added to the list. False: none reached the
+    /// queue. If nothing waited, `count` is 1 and the caller calls [`Self::ready`] next.
     #[inline]
-    fn due_ns(&self) -> u64 {
-        self.shaped.due_ns.unwrap_or(NEVER_NS)
-    }
-
-    #[inline]
-    fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
+    pub fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
         if self.loss.is_some() {
             return self.take_by_chance(now_ns, run, count, dropped);
         }
@@ -109,25 +100,28 @@ impl<P: Packet> DirectWay<P> for QueuedWay<P> {
         true
     }
 
-    #[inline]
-    fn ready(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<(&P, bool)> {
+    /// The burst whose first packet leaves now, and whether more of its packets follow. A reference,
+    /// because a returned packet would be copied twice. The packet leaves by [`Self::pass`], which the
+    /// caller calls next. `None`: nothing may leave, and [`Self::due_ns`] is up to date.
+    #[inline(always)]
+    pub fn ready(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<(&P, bool)> {
         match self.shaped.chooses(now_ns, dropped) {
             true => self.shaped.front(),
             false => None,
         }
     }
 
-    #[inline]
-    fn pass(&mut self, now_ns: u64) -> u64 {
+    /// The packet that was [`Self::ready`] leaves. Returns when it reaches the far end. If another
+    /// packet may leave now, [`Self::due_ns`] is not later than now.
+    #[inline(always)] // between two calls that match on the same discipline
+    pub fn pass(&mut self, now_ns: u64) -> u64 {
         self.shaped.leave(now_ns);
-        if self.shaped.may_pass(now_ns) {
-            self.shaped.due_ns = Some(now_ns);
-        }
         now_ns + self.delay_ns
     }
 
+    /// All packets that may leave now are added to the list.
     #[inline(never)]
-    fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
+    pub fn pass_all(&mut self, now_ns: u64, passed: &mut Passed<P>) {
         while let Some(packet) = self.shaped.next(now_ns, &mut passed.dropped) {
             passed.out.push(Exit {
                 at_ns: now_ns + self.delay_ns,

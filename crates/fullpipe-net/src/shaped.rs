@@ -13,15 +13,20 @@ use crate::Packet;
 /// Bytes of credit that the testbeds give htb: one packet and a bit.
 pub(crate) const BURST_BYTES: u32 = 1600;
 
-/// Who keeps the rate.
+/// No time.
+pub(crate) const NEVER_NS: u64 = u64::MAX;
+
+/// What decides when the next packet may leave the queue.
 #[derive(Debug)]
 enum Pace<P> {
-    /// The queue itself.
-    Queue,
-    /// A shaper, whose rate may change.
-    Shaper(Shaper, Option<Schedule>),
-    /// A trace.
+    /// A rate that never changes.
+    Constant(Shaper),
+    /// A rate that changes at the times of a schedule.
+    Steps(Shaper, Schedule),
+    /// Delivery opportunities.
     Trace(Opportunities<P>),
+    /// The queue discipline itself.
+    Queue,
 }
 
 /// A queue behind which packets pass at a rate.
@@ -30,8 +35,8 @@ pub(crate) struct Shaped<P> {
     pub(crate) queue: Queue<P>,
     pace: Pace<P>,
     pub(crate) rate_bps: u64,
-    /// Packets wait: they will be asked for at this time, not before.
-    pub(crate) due_ns: Option<u64>,
+    /// When waiting packets may leave; [`NEVER_NS`]: none wait.
+    pub(crate) due_ns: u64,
 }
 
 impl<P: Packet> Shaped<P> {
@@ -46,7 +51,7 @@ impl<P: Packet> Shaped<P> {
             queue: Queue::with_mtu(plan, rate_bps, seed, mtu_bytes),
             pace: Self::pace(wire, rate_bps)?,
             rate_bps,
-            due_ns: None,
+            due_ns: NEVER_NS,
         })
     }
 
@@ -70,8 +75,11 @@ impl<P: Packet> Shaped<P> {
                 .map_err(|error| format!("rate_trace: {}: {error}", file.path))?;
             return Ok(Pace::Trace(Opportunities::new(trace)));
         }
-        let rates = Schedule::of_steps("rate_steps", &wire.rate_steps)?;
-        Ok(Pace::Shaper(Shaper::new(rate_bps, BURST_BYTES), rates))
+        let shaper = Shaper::new(rate_bps, BURST_BYTES);
+        Ok(match Schedule::of_steps("rate_steps", &wire.rate_steps)? {
+            None => Pace::Constant(shaper),
+            Some(rates) => Pace::Steps(shaper, rates),
+        })
     }
 
     /// The next packet that may pass; where there is none, when to ask again is known.
@@ -86,8 +94,32 @@ impl<P: Packet> Shaped<P> {
     }
 
     /// The same in three steps, as the queue's ([`Queue::chooses`]).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn chooses(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        match &self.pace {
+            Pace::Constant(shaper) if shaper.ready_ns() <= now_ns => {
+                self.queue_chooses(now_ns, dropped)
+            }
+            Pace::Constant(shaper) => {
+                self.due_ns = self.if_any_wait(shaper.ready_ns());
+                false
+            }
+            _ => self.chooses_otherwise(now_ns, dropped),
+        }
+    }
+
+    #[inline(always)]
+    fn queue_chooses(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        let has_chosen = self.queue.chooses(now_ns, dropped);
+        if !has_chosen {
+            let ready_ns = self.queue.next_ready_ns(now_ns);
+            self.due_ns = ready_ns.filter(|&at_ns| at_ns > now_ns).unwrap_or(NEVER_NS);
+        }
+        has_chosen
+    }
+
+    #[inline(never)]
+    fn chooses_otherwise(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
         // A queue that keeps the rate itself has nothing to hand out before its time.
         while matches!(self.pace, Pace::Queue) || self.may_pass(now_ns) {
             if let Pace::Trace(trace) = &mut self.pace {
@@ -98,8 +130,7 @@ impl<P: Packet> Shaped<P> {
                     }
                 }
             }
-            if !self.queue.chooses(now_ns, dropped) {
-                self.due_ns = later(self.queue.next_ready_ns(now_ns), now_ns);
+            if !self.queue_chooses(now_ns, dropped) {
                 return false;
             }
             let Pace::Trace(trace) = &mut self.pace else {
@@ -116,7 +147,7 @@ impl<P: Packet> Shaped<P> {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
         match &self.pace {
             Pace::Trace(trace) => match trace.begun() {
@@ -127,57 +158,86 @@ impl<P: Packet> Shaped<P> {
         }
     }
 
-    #[inline]
+    /// The packet leaves; when the next one may is known.
+    #[inline(always)]
     pub(crate) fn leave(&mut self, now_ns: u64) {
+        if let Pace::Constant(shaper) = &mut self.pace {
+            shaper.charge(now_ns, self.queue.leave());
+            let ready_ns = shaper.ready_ns();
+            // A queue that may hand out a packet is asked for one even if it is empty: RED, CoDel and PIE
+            // take note of that.
+            self.due_ns = match ready_ns <= now_ns {
+                true => now_ns,
+                false => self.if_any_wait(ready_ns),
+            };
+        } else {
+            self.leave_otherwise(now_ns);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_otherwise(&mut self, now_ns: u64) {
         match &mut self.pace {
             Pace::Trace(trace) if trace.begun().is_some() => trace.end(),
             Pace::Trace(trace) => trace.charge(self.queue.leave()),
-            Pace::Shaper(shaper, _) => shaper.charge(now_ns, self.queue.leave()),
+            Pace::Constant(shaper) | Pace::Steps(shaper, _) => {
+                shaper.charge(now_ns, self.queue.leave())
+            }
             Pace::Queue => {
                 self.queue.leave();
             }
         }
+        if self.may_pass(now_ns) {
+            self.due_ns = now_ns;
+        }
+    }
+
+    #[inline(always)]
+    fn if_any_wait(&self, at_ns: u64) -> u64 {
+        match self.queue.is_empty() {
+            true => NEVER_NS,
+            false => at_ns,
+        }
     }
 
     /// Whether the rate lets a packet pass now; if not, when to ask again is known.
-    #[inline]
-    pub(crate) fn may_pass(&mut self, now_ns: u64) -> bool {
+    fn may_pass(&mut self, now_ns: u64) -> bool {
         let ready_ns = match &mut self.pace {
             Pace::Queue => match self.queue.next_ready_ns(now_ns) {
                 Some(ready_ns) => ready_ns,
                 None => {
-                    self.due_ns = None;
+                    self.due_ns = NEVER_NS;
                     return false;
                 }
             },
-            Pace::Shaper(shaper, rates) => {
-                if let Some(rates) = rates {
-                    if let Some(rate_bps) = rates.changed(now_ns) {
-                        self.rate_bps = rate_bps;
-                        if rate_bps > 0 {
-                            shaper.set_rate(rate_bps, BURST_BYTES);
-                        }
+            Pace::Constant(shaper) => shaper.ready_ns(),
+            Pace::Steps(shaper, rates) => {
+                if let Some(rate_bps) = rates.changed(now_ns) {
+                    self.rate_bps = rate_bps;
+                    if rate_bps > 0 {
+                        shaper.set_rate(rate_bps, BURST_BYTES);
                     }
-                    if self.rate_bps == 0 {
-                        // Nothing passes until the next step.
-                        self.due_ns = rates.next_ns().filter(|_| self.queue.packets() > 0);
-                        return false;
-                    }
+                }
+                if self.rate_bps == 0 {
+                    // Nothing passes until the next step.
+                    let next_ns = rates.next_ns().unwrap_or(NEVER_NS);
+                    self.due_ns = self.if_any_wait(next_ns);
+                    return false;
                 }
                 shaper.ready_ns()
             }
             Pace::Trace(trace) => {
                 let ready_ns = trace.ready_ns(now_ns);
                 if ready_ns > now_ns {
-                    let waits = trace.begun().is_some() || self.queue.packets() > 0;
-                    self.due_ns = waits.then_some(ready_ns);
+                    let waits = trace.begun().is_some() || !self.queue.is_empty();
+                    self.due_ns = if waits { ready_ns } else { NEVER_NS };
                     return false;
                 }
                 ready_ns
             }
         };
         if ready_ns > now_ns {
-            self.due_ns = (self.queue.packets() > 0).then_some(ready_ns);
+            self.due_ns = self.if_any_wait(ready_ns);
             return false;
         }
         true
@@ -192,8 +252,4 @@ impl<P: Packet> Shaped<P> {
             ..WayState::default()
         }
     }
-}
-
-fn later(at_ns: Option<u64>, now_ns: u64) -> Option<u64> {
-    at_ns.filter(|&at_ns| at_ns > now_ns)
 }

@@ -4,15 +4,13 @@ use fullpipe_plan::traces::DelayTrace;
 use fullpipe_plan::Wire as Plan;
 
 use crate::damage::Damage;
-use crate::direct::DirectWay;
 use crate::gilbert::GilbertElliott;
 use crate::link::{Exit, Link, Passed, Way, WayState};
 use crate::loss::LossGate;
-use crate::plain::PlainWay;
 use crate::queued::QueuedWay;
 use crate::rng::{derive_seed, purpose};
 use crate::schedule::Schedule;
-use crate::shaped::Shaped;
+use crate::shaped::{Shaped, NEVER_NS};
 use crate::Packet;
 
 /// Both ways.
@@ -24,17 +22,15 @@ pub struct Wire<P> {
 /// One way: what it is, is settled when it is made.
 #[derive(Debug)]
 enum WireWay<P> {
-    Plain(PlainWay<P>),
-    Queued(Box<QueuedWay<P>>),
-    Various(Box<VariousWay<P>>),
+    Queued(QueuedWay<P>),
+    General(Box<GeneralWay<P>>),
 }
 
 macro_rules! each {
     ($way:expr, $kind:ident => $call:expr) => {
         match $way {
-            WireWay::Plain($kind) => $call,
             WireWay::Queued($kind) => $call,
-            WireWay::Various($kind) => $call,
+            WireWay::General($kind) => $call,
         }
     };
 }
@@ -44,27 +40,15 @@ impl<P: Packet> Wire<P> {
     pub fn new(plans: [&Plan; 2], index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
         let way = |plan, way: Way| {
             let index = 2 * index + way as u32;
-            if let Some(plain) = PlainWay::new(plan, way) {
-                return Ok(WireWay::Plain(plain));
-            }
             if let Some(queued) = QueuedWay::new(plan, way, index, seed, mtu_bytes)? {
-                return Ok(WireWay::Queued(Box::new(queued)));
+                return Ok(WireWay::Queued(queued));
             }
-            VariousWay::new(plan, way, index, seed, mtu_bytes)
-                .map(|various| WireWay::Various(Box::new(various)))
+            GeneralWay::new(plan, way, index, seed, mtu_bytes)
+                .map(|general| WireWay::General(Box::new(general)))
         };
         Ok(Self {
             ways: [way(plans[0], Way::Forward)?, way(plans[1], Way::Reverse)?],
         })
-    }
-
-    /// The way with this index, if it is a plain one.
-    #[inline]
-    pub(crate) fn plain(&mut self, way: usize) -> Option<&mut PlainWay<P>> {
-        match &mut self.ways[way] {
-            WireWay::Plain(plain) => Some(plain),
-            _ => None,
-        }
     }
 
     /// The way with this index, if it is a queue, a rate and a delay and not much else.
@@ -92,30 +76,28 @@ impl<P: Packet> Link<P> for Wire<P> {
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
         match &self.ways[timer] {
-            WireWay::Plain(plain) => some_time(plain.due_ns()),
             WireWay::Queued(queued) => some_time(queued.due_ns()),
-            WireWay::Various(various) => various.due_ns(),
+            WireWay::General(general) => general.due_ns(),
         }
     }
 
     fn constant_delay_ns(&self, way: Way) -> Option<u64> {
         match &self.ways[way.index()] {
-            WireWay::Plain(_) | WireWay::Queued(_) => None,
-            WireWay::Various(various) => various.constant_delay_ns(),
+            WireWay::Queued(_) => None,
+            WireWay::General(general) => general.constant_delay_ns(),
         }
     }
 
     fn state(&self, way: Way) -> Option<WayState> {
         match &self.ways[way.index()] {
-            WireWay::Plain(plain) => Some(plain.state()),
             WireWay::Queued(queued) => Some(queued.state()),
-            WireWay::Various(various) => various.state(),
+            WireWay::General(general) => general.state(),
         }
     }
 }
 
 #[derive(Debug)]
-struct VariousWay<P> {
+struct GeneralWay<P> {
     way: Way,
     loss: Option<LossGate>,
     /// `None`: not limited, no queue.
@@ -128,7 +110,7 @@ struct VariousWay<P> {
     damage: Option<Box<Damage<P>>>,
 }
 
-impl<P: Packet> VariousWay<P> {
+impl<P: Packet> GeneralWay<P> {
     fn new(plan: &Plan, way: Way, index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
         if plan.rate_bps == Some(0) {
             return Err("rate_bps: must be above 0".into());
@@ -205,15 +187,15 @@ impl<P: Packet> VariousWay<P> {
             return;
         };
         shaped.queue.enqueue(now_ns, packet, &mut passed.dropped);
-        if shaped.due_ns.is_none() {
+        if shaped.due_ns == NEVER_NS {
             self.serve(now_ns, passed);
         }
     }
 
     fn advance(&mut self, now_ns: u64, passed: &mut Passed<P>) {
         if let Some(shaped) = &mut self.shaped {
-            if shaped.due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
-                shaped.due_ns = None;
+            if shaped.due_ns <= now_ns {
+                shaped.due_ns = NEVER_NS;
                 self.serve(now_ns, passed);
             }
         }
@@ -221,7 +203,7 @@ impl<P: Packet> VariousWay<P> {
     }
 
     fn due_ns(&self) -> Option<u64> {
-        let shaped_ns = self.shaped.as_ref().and_then(|shaped| shaped.due_ns);
+        let shaped_ns = (self.shaped.as_ref()).and_then(|shaped| some_time(shaped.due_ns));
         let Some(damage) = &self.damage else {
             return shaped_ns;
         };

@@ -1,7 +1,7 @@
 //! Where packets go: a row of links, and each packet's way from where it enters to where it
 //! leaves. Never who sent it, or why.
 
-use fullpipe_net::{AnyLink, DelayLine, DirectWay, Link, Packet, Passed, PlainWay, QueuedWay, Way};
+use fullpipe_net::{AnyLink, DelayLine, Link, Packet, Passed, Way};
 use fullpipe_plan::{Newcomer, Plan, Route};
 use fullpipe_tcp::Data;
 
@@ -11,33 +11,29 @@ use crate::events::{Agenda, Event};
 use crate::packet::{Body, Label, Travelling};
 use crate::run::{BadPlan, Simulation};
 
-/// What has to be done for a packet on one way of a link.
+/// How packets are put through one way of a link.
 #[derive(Clone, Copy)]
-enum Work {
-    /// Its time is added to.
-    Delay { ns: u64 },
-    /// A [`PlainWay`] takes it: no lists of what was passed, dropped and copied.
-    Plain,
-    /// A [`QueuedWay`] does.
+enum Treatment {
+    /// As [`fullpipe_net::QueuedWay`]: bursts as they are, without lists of what was passed and dropped.
     Queued,
-    /// Whatever the link does.
-    Various,
+    /// As [`Link`]. With a constant delay, which is all that can happen, the link need not be called.
+    General { constant_delay_ns: Option<u64> },
 }
 
-impl Work {
+impl Treatment {
     fn of(link: &mut AnyLink<Travelling>, way: Way) -> Self {
-        match link.constant_delay_ns(way) {
-            Some(ns) => Self::Delay { ns },
-            None if PlainWay::of(link, way.index()).is_some() => Self::Plain,
-            None if QueuedWay::of(link, way.index()).is_some() => Self::Queued,
-            None => Self::Various,
+        match link.queued(way.index()) {
+            Some(_) => Self::Queued,
+            None => Self::General {
+                constant_delay_ns: link.constant_delay_ns(way),
+            },
         }
     }
 }
 
 /// A way of a link.
 struct PlannedWay {
-    work: Work,
+    treatment: Treatment,
     /// When its timer, or the link's timer with its index, is on the agenda.
     timer_ns: u64,
 }
@@ -67,7 +63,7 @@ impl Network {
         let others = probes.chain(Applications::routes(plan));
         let ways = links.iter_mut().flat_map(|link| {
             Way::BOTH.map(|way| PlannedWay {
-                work: Work::of(link, way),
+                treatment: Treatment::of(link, way),
                 timer_ns: NEVER_NS,
             })
         });
@@ -144,23 +140,17 @@ impl Simulation<'_> {
             return; // an earlier one took this one's place
         }
         self.network.ways[index].timer_ns = NEVER_NS;
-        match self.network.ways[index].work {
-            Work::Plain => self.pass_in_turn::<PlainWay<_>>(index),
-            Work::Queued => self.pass_queued_in_turn(index),
-            _ => self.various_timer(index),
+        match self.network.ways[index].treatment {
+            Treatment::Queued => self.pass_in_turn(index),
+            Treatment::General { .. } => self.general_timer(index),
         }
-    }
-
-    #[inline(never)]
-    fn pass_queued_in_turn(&mut self, index: usize) {
-        self.pass_in_turn::<QueuedWay<_>>(index);
     }
 
     /// A way lets packets pass, one after the other while nothing else happens in between.
     #[inline(always)] // at nearly every link's timer
-    fn pass_in_turn<W: DirectWay<Travelling>>(&mut self, index: usize) {
+    fn pass_in_turn(&mut self, index: usize) {
         loop {
-            let due_ns = self.pass_directly::<W>(index);
+            let due_ns = self.pass_directly(index);
             let is_armed = self.network.ways[index].timer_ns != NEVER_NS;
             if is_armed || !self.goes_on(due_ns) {
                 return self.network.arm_at(&mut self.agenda, index, due_ns);
@@ -169,7 +159,7 @@ impl Simulation<'_> {
     }
 
     #[inline(never)]
-    fn various_timer(&mut self, index: usize) {
+    fn general_timer(&mut self, index: usize) {
         let (link, timer) = (index / 2, index % 2);
         let begin = self.network.passed.out.len();
         self.network.links[link].advance(self.now_ns, timer, &mut self.network.passed);
@@ -196,24 +186,20 @@ impl Simulation<'_> {
     #[inline(always)] // most ACKs are only delayed: once around `take_on`
     fn offer(&mut self, link: usize, way: Way, packet: &Travelling) {
         let index = link * 2 + way.index();
-        let work = self.network.ways[index].work;
-        if let Work::Delay { ns } = work {
-            return self.take_on(link, self.now_ns + ns, way, packet);
-        }
-        match work {
-            Work::Plain => self.offer_directly::<PlainWay<_>>(index, packet, 1),
-            Work::Queued => self.offer_directly::<QueuedWay<_>>(index, packet, 1),
-            Work::Delay { .. } | Work::Various => self.offer_various(link, way, packet),
+        match self.network.ways[index].treatment {
+            Treatment::General {
+                constant_delay_ns: Some(delay_ns),
+            } => self.take_on(link, self.now_ns + delay_ns, way, packet),
+            Treatment::Queued => self.offer_directly(index, packet, 1),
+            Treatment::General { .. } => self.offer_general(link, way, packet),
         }
     }
 
     /// So many data packets of one burst enter here, by what stands for them ([`Packet::end_follows`]).
     pub(crate) fn offer_run(&mut self, link: usize, way: Way, run: &Travelling, count: u32) {
         let index = link * 2 + way.index();
-        match self.network.ways[index].work {
-            Work::Plain => return self.offer_directly::<PlainWay<_>>(index, run, count),
-            Work::Queued => return self.offer_directly::<QueuedWay<_>>(index, run, count),
-            Work::Delay { .. } | Work::Various => {}
+        if let Treatment::Queued = self.network.ways[index].treatment {
+            return self.offer_directly(index, run, count);
         }
         let mut run = *run;
         for others in (0..count).rev() {
@@ -223,17 +209,14 @@ impl Simulation<'_> {
     }
 
     #[inline(never)] // once a burst
-    fn offer_directly<W>(&mut self, index: usize, run: &Travelling, count: u32)
-    where
-        W: DirectWay<Travelling>,
-    {
+    fn offer_directly(&mut self, index: usize, run: &Travelling, count: u32) {
         let network = &mut self.network;
-        let Some(way) = W::of(&mut network.links[index / 2], index % 2) else {
+        let Some(way) = network.links[index / 2].queued(index % 2) else {
             return;
         };
         let due_ns = way.due_ns();
         if due_ns == NEVER_NS {
-            return self.offer_to_idle::<W>(index, *run, count);
+            return self.offer_to_idle(index, *run, count);
         }
         way.take(self.now_ns, run, count, &mut network.passed.dropped);
         self.lose_dropped();
@@ -242,24 +225,21 @@ impl Simulation<'_> {
 
     /// Packets come to a way where nothing waits: one passes after the other, until one has to wait.
     #[inline(never)]
-    fn offer_to_idle<W>(&mut self, index: usize, mut run: Travelling, count: u32)
-    where
-        W: DirectWay<Travelling>,
-    {
+    fn offer_to_idle(&mut self, index: usize, mut run: Travelling, count: u32) {
         for others in (0..count).rev() {
             let network = &mut self.network;
-            let Some(way) = W::of(&mut network.links[index / 2], index % 2) else {
+            let Some(way) = network.links[index / 2].queued(index % 2) else {
                 return;
             };
             if way.due_ns() != NEVER_NS {
-                return self.offer_directly::<W>(index, &run, others + 1);
+                return self.offer_directly(index, &run, others + 1);
             }
             let packet = run.split_first(others);
             if !way.take(self.now_ns, &packet, 1, &mut network.passed.dropped) {
                 self.lose_dropped();
                 continue;
             }
-            let due_ns = self.pass_directly::<W>(index);
+            let due_ns = self.pass_directly(index);
             self.network.arm_at(&mut self.agenda, index, due_ns);
         }
     }
@@ -267,11 +247,11 @@ impl Simulation<'_> {
     /// What a way lets pass now is taken on. Returns when it wants to be called next: what this set off
     /// finds it busy and leaves its time alone, or idle and has planned it.
     #[inline(always)] // into the two that are called
-    fn pass_directly<W: DirectWay<Travelling>>(&mut self, index: usize) -> u64 {
+    fn pass_directly(&mut self, index: usize) -> u64 {
         let (link, to) = (index / 2, Way::of_index(index));
         let now_ns = self.now_ns;
         let network = &mut self.network;
-        let Some(way) = W::of(&mut network.links[link], index % 2) else {
+        let Some(way) = network.links[link].queued(index % 2) else {
             return NEVER_NS;
         };
         let Some((first, is_followed)) = way.ready(now_ns, &mut network.passed.dropped) else {
@@ -282,7 +262,7 @@ impl Simulation<'_> {
         let Body::Data(data) = &first.body else {
             let packet = *first;
             let at_ns = way.pass(now_ns);
-            return self.pass_on::<W>(index, at_ns, &packet);
+            return self.pass_on(index, at_ns, &packet);
         };
         // Most are data, the smaller part of what a packet may be.
         let (owner, label) = (first.owner, first.label);
@@ -293,42 +273,34 @@ impl Simulation<'_> {
         let at_ns = way.pass(now_ns);
         let due_ns = way.due_ns();
         if at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, to, link) {
-            if W::DROPS_LATE {
-                self.lose_dropped();
-            }
+            self.lose_dropped();
             self.deliver_data(owner, &data);
             return due_ns;
         }
-        self.pass_data_on::<W>(index, at_ns, owner, label, &data)
+        self.pass_data_on(index, at_ns, owner, label, &data)
     }
 
     /// The same of data that do not reach their host here and now.
     #[inline(never)] // or every packet is written twice
-    fn pass_data_on<W>(
+    fn pass_data_on(
         &mut self,
         index: usize,
         at_ns: u64,
         owner: u32,
         label: Label,
         data: &Data,
-    ) -> u64
-    where
-        W: DirectWay<Travelling>,
-    {
+    ) -> u64 {
         let body = Body::Data(*data);
-        self.pass_on::<W>(index, at_ns, &Travelling { owner, label, body })
+        self.pass_on(index, at_ns, &Travelling { owner, label, body })
     }
 
     /// A packet that has passed is taken on, and others that may pass now.
     #[inline(never)]
-    fn pass_on<W>(&mut self, index: usize, at_ns: u64, packet: &Travelling) -> u64
-    where
-        W: DirectWay<Travelling>,
-    {
-        let way = W::of(&mut self.network.links[index / 2], index % 2);
+    fn pass_on(&mut self, index: usize, at_ns: u64, packet: &Travelling) -> u64 {
+        let way = self.network.links[index / 2].queued(index % 2);
         let due_ns = way.map_or(NEVER_NS, |way| way.due_ns());
         if due_ns <= self.now_ns {
-            self.pass_many::<W>(index, at_ns, packet);
+            self.pass_many(index, at_ns, packet);
             return NEVER_NS; // it is planned
         }
         self.lose_dropped();
@@ -338,14 +310,11 @@ impl Simulation<'_> {
 
     /// More than one may pass now, of which this is the first.
     #[inline(never)]
-    fn pass_many<W>(&mut self, index: usize, at_ns: u64, packet: &Travelling)
-    where
-        W: DirectWay<Travelling>,
-    {
+    fn pass_many(&mut self, index: usize, at_ns: u64, packet: &Travelling) {
         let (link, to) = (index / 2, Way::of_index(index));
         let network = &mut self.network;
         let begin = network.passed.out.len();
-        if let Some(way) = W::of(&mut network.links[link], index % 2) {
+        if let Some(way) = network.links[link].queued(index % 2) {
             way.pass_all(self.now_ns, &mut network.passed);
         }
         self.lose_dropped();
@@ -354,7 +323,7 @@ impl Simulation<'_> {
     }
 
     #[inline(never)]
-    fn offer_various(&mut self, link: usize, way: Way, packet: &Travelling) {
+    fn offer_general(&mut self, link: usize, way: Way, packet: &Travelling) {
         let network = &mut self.network;
         let begin = network.passed.out.len();
         network.links[link].offer(self.now_ns, way, *packet, &mut network.passed);

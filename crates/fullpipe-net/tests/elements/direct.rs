@@ -1,9 +1,7 @@
 //! A way of a wire by direct steps against the same way by the lists of a link, and bursts that are
 //! offered as one run against their packets one by one.
 
-use fullpipe_net::{
-    AnyLink, DirectWay, Exit, Link, Packet, Passed, PlainWay, QueuedWay, Way, WayState, Wire,
-};
+use fullpipe_net::{AnyLink, Exit, Link, Packet, Passed, QueuedWay, Way, WayState, Wire};
 use fullpipe_plan::{
     Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Loss, Qdisc, Wire as Plan,
 };
@@ -63,28 +61,24 @@ impl Driver for Lists {
     }
 }
 
-/// By direct steps of a kind of way; `whole`: what finds packets waiting is offered as one run.
-struct Steps<W> {
+/// By the steps of a queued way; `whole`: a burst that finds packets waiting is offered at once.
+struct Steps {
     whole: bool,
-    kind: std::marker::PhantomData<W>,
 }
 
-impl<W> Steps<W> {
-    fn new(whole: bool) -> Self {
-        let kind = std::marker::PhantomData;
-        Self { whole, kind }
-    }
+fn queued(link: &mut Row) -> &mut QueuedWay<TestPacket> {
+    link.queued(0).expect("a queued way")
 }
 
-impl<W: DirectWay<TestPacket>> Driver for Steps<W> {
+impl Driver for Steps {
     fn due_ns(&self, link: &mut Row) -> u64 {
-        W::of(link, 0).expect("a way of this kind").due_ns()
+        queued(link).due_ns()
     }
 
     fn offer(&self, link: &mut Row, now_ns: u64, burst: &Burst, passed: &mut Passing) {
         let mut run = burst.packet;
         for others in (0..burst.count).rev() {
-            let way = W::of(link, 0).expect("a way of this kind");
+            let way = queued(link);
             let is_idle = way.due_ns() == u64::MAX;
             if self.whole && !is_idle {
                 way.take(now_ns, &run, others + 1, &mut passed.dropped);
@@ -98,7 +92,7 @@ impl<W: DirectWay<TestPacket>> Driver for Steps<W> {
     }
 
     fn ask(&self, link: &mut Row, now_ns: u64, passed: &mut Passing) {
-        let way = W::of(link, 0).expect("a way of this kind");
+        let way = queued(link);
         let Some((run, is_followed)) = way.ready(now_ns, &mut passed.dropped) else {
             return;
         };
@@ -175,7 +169,7 @@ fn many_bursts() -> Vec<Burst> {
 }
 
 #[test]
-fn a_plain_way_gives_what_one_gives_that_changes_after_the_end() {
+fn a_fifo_gives_what_one_gives_that_changes_after_the_end() {
     for (limit_bytes, limit_packets) in [
         (Some(20_000), None),
         (None, Some(11)),
@@ -190,10 +184,7 @@ fn a_plain_way_gives_what_one_gives_that_changes_after_the_end() {
         assert!(dropped > 100 && out > 2 * dropped, "{dropped} and {out}");
         assert_eq!(see(&plan, &Lists, &bursts), expected);
         for whole in [false, true] {
-            assert_eq!(
-                see(&plan, &Steps::<PlainWay<_>>::new(whole), &bursts),
-                expected
-            );
+            assert_eq!(see(&plan, &Steps { whole }, &bursts), expected);
         }
     }
 }
@@ -226,7 +217,7 @@ fn of_a_burst_in_cake_single_packets_are_marked_and_the_last_one_stays_the_last(
         let out = expected.out.iter();
         assert!(out.filter(|(_, packet)| is_meant(packet)).count() > 50);
     }
-    let seen = see(&plan, &Steps::<QueuedWay<_>>::new(true), &bursts);
+    let seen = see(&plan, &Steps { whole: true }, &bursts);
     assert_eq!(seen, expected);
 }
 
@@ -298,17 +289,12 @@ proptest! {
         qdisc in qdiscs(), bursts in bursts(), pace in 0..3u8, loss in prop::option::of(loss())
     ) {
         let trace = Written::new("direct.trace", "0\n0\n0\n1\n1\n3\n7\n7\n7\n7\n20\n");
-        let is_plain = matches!(qdisc.aqm, Aqm::Fifo) && pace == 0 && loss.is_none();
         let mut plan = way(qdisc, pace, &trace);
         plan.loss = loss;
         let expected = see(&changing(&plan), &Lists, &bursts);
         prop_assert_eq!(&see(&plan, &Lists, &bursts), &expected);
         for whole in [false, true] {
-            let seen = match is_plain {
-                true => see(&plan, &Steps::<PlainWay<_>>::new(whole), &bursts),
-                false => see(&plan, &Steps::<QueuedWay<_>>::new(whole), &bursts),
-            };
-            prop_assert_eq!(&seen, &expected);
+            prop_assert_eq!(&see(&plan, &Steps { whole }, &bursts), &expected);
         }
     }
 }
