@@ -352,7 +352,7 @@ def test_a_broken_entry_ends_with_status_2_and_names_file_and_key(
         (["run", "small", "--repeat", "0"], "--repeat"),
         (["run", "small", "--jobs", "0"], "--jobs"),
         (["run", "small", "--store", "/proc/x"], "--store /proc/x: cannot be written"),
-        (["run", "small", "--where", "rat == 2"], "'rat' is no axis; axes are rate, rtt"),
+        (["run", "small", "--where", "rat == 2"], "'rat' is no axis; known: rate, rtt"),
         (["run", "small", "--where", "rate == "], "is not an expression"),
         (["run", "small", "--where", "rate < 'x'"], "cannot be compared"),
         (["run", "small", "--observed", "no.csv"], "no.csv: cannot be read"),
