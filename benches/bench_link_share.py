@@ -2,7 +2,7 @@
 
 Prints the mean squared error of each panel of `link_share_observed.csv` (sarpkaya2025's artifact;
 how it was measured: ../shared/data/README.md) beside the theory's. The hosts have the TCP of the
-measured kernels, which decides contests in small buffers; `--tcp 6.12.117` gives them the default.
+measured kernels, which decides contests in small buffers; `--tcp` gives them another.
 Usage: `.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2] [--points]
 [--tcp RELEASE]`.
 """

@@ -8,6 +8,9 @@ from fullpipe.sweep.measures import Columns, Facts
 from fullpipe.sweep.spool import Pieces, Span
 
 __version__: str
+#: The Linux releases whose TCP the simulator has (`host.tcp`), in ascending order.
+KERNELS: tuple[str, ...]
+DEFAULT_KERNEL: str
 
 def to_json(value: Any) -> bytes: ...
 def named_parts(json: bytes) -> frozenset[str]: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from fullpipe import _native
+from fullpipe._native import DEFAULT_KERNEL, KERNELS
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import Scenario, make_scenario
 
@@ -19,7 +20,7 @@ def beside_reno(**host: str) -> Scenario:
 def test_a_plan_names_tcp_only_where_it_is_not_the_default() -> None:
     # Recordings from before the key are found by the plan they had.
     assert "tcp" not in resolve(beside_reno())["host"]
-    assert resolve(beside_reno(tcp="6.12.117")) == resolve(beside_reno())
+    assert resolve(beside_reno(tcp=DEFAULT_KERNEL)) == resolve(beside_reno())
     assert resolve(beside_reno(tcp="5.13"))["host"]["tcp"] == "5.13"
 
 
@@ -31,7 +32,7 @@ def test_a_plan_names_what_a_congestion_control_is_told_only_where_it_is_less() 
 def test_each_tcp_sends_otherwise() -> None:
     tables = [
         _native.sim.run(json.dumps(resolve(beside_reno(tcp=tcp))))["flow_samples"]
-        for tcp in ("7.3", "6.18", "6.12.117", "6.12", "6.4", "6.1", "5.13")
+        for tcp in KERNELS
     ]
     delivered = [bytes(table["bytes_delivered"][1]) for table in tables]
     assert len(set(delivered)) == len(delivered)

@@ -152,8 +152,8 @@ impl<'a> Session<'a> {
             .map_err(|error| format!("signals: {error}"))?;
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
-            let unsent_most_bytes = plan.unsent_most_bytes(flow);
-            let low_water_bytes = plan.low_water_bytes(flow);
+            let unsent_most_bytes = plan.notsent_lowat_bytes(flow);
+            let low_water_bytes = plan.receive_low_water_bytes(flow);
             // Where the receiver counts marks there is nothing for DCTCP's echo to tell.
             let echoes_alike =
                 congestion.is_at_both_ends(index) && flow.ecn_kind != EcnKind::Accecn;
@@ -578,12 +578,12 @@ impl<'a> Session<'a> {
     /// The application of a flow with a rate writes one full packet.
     fn write(&mut self, flow: usize, due_ns: u64) {
         if let Some(writer) = &mut self.writers[flow] {
-            let (writing, at_ns) = writer.turn();
+            let (writing, at_ns) = writer.step();
             let connection = &mut self.flows[flow].connection;
             let written = match writing {
-                Writing::Write(bytes) => connection.add_credit(bytes, &self.payload),
-                Writing::Always => connection.set_endless(true, &self.payload),
-                Writing::Never => connection.set_endless(false, &self.payload),
+                Writing::Bytes(bytes) => connection.add_credit(bytes, &self.payload),
+                Writing::Unlimited => connection.set_endless(true, &self.payload),
+                Writing::Nothing => connection.set_endless(false, &self.payload),
             };
             match written {
                 Ok(true) => self.agenda.add(at_ns, Task::Write(flow)),

@@ -1,10 +1,10 @@
-//! What applications do, as a plan describes it: pages that are loaded, datagrams that do not yield,
-//! patterns in which a flow's application writes. Times are in ns, volumes in bytes of payload.
+//! Applications of a plan besides flows: pages that are loaded again and again, and streams of
+//! datagrams without congestion control. Times are in ns, volumes in bytes of payload.
 
 use serde::{Deserialize, Serialize};
 
-use crate::links::{Hosts, Route};
-use crate::plan::{CcChoice, Direction};
+use crate::flow::{CcChoice, OnOff};
+use crate::route::{Direction, Hosts, Route};
 
 /// A page and how it is loaded: an entry of the scenario's `[[page]]`. The near host is the client.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -106,36 +106,6 @@ pub struct Datagrams {
     pub frame_bytes: Option<u32>,
     /// A frame that is not whole by then is late: metrics read it, engines do not.
     pub deadline_ns: Option<u64>,
-    /// Times of sending and of silence, in turns.
-    pub turns: Option<Turns>,
-}
-
-/// Two states in turns, the first of which comes first.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-pub struct Turns {
-    /// How long the application sends.
-    pub on_ns: u64,
-    /// How long it is silent.
-    pub off_ns: u64,
-    /// They are means of exponential times, not the times.
-    pub is_random: bool,
-}
-
-/// When a flow's application writes, where it is not always ready.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Pattern {
-    /// As much as TCP takes, or nothing.
-    Turns {
-        /// When.
-        turns: Turns,
-    },
-    /// So much at a time.
-    Paced {
-        /// Written at once.
-        write_bytes: u64,
-        /// From one write to the next.
-        interval_ns: u64,
-    },
+    /// On and off periods. `None`: always on.
+    pub on_off: Option<OnOff>,
 }

@@ -2,7 +2,7 @@
 
 use fullpipe_cc::{Info, Phase, INFINITE, ONE};
 
-use crate::CcRow;
+use crate::tables::CcRow;
 
 impl CcRow {
     /// The row of a flow at a moment; what the algorithm has no value for becomes null.

@@ -73,3 +73,39 @@ pub struct Reorder {
     /// 1: every packet may.
     pub gap: u32,
 }
+
+/// Random loss as netem defines it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// Probability, parts per million.
+    pub probability_ppm: u32,
+    /// netem's correlation of successive draws, parts per million; 0: independent.
+    pub correlation_ppm: u32,
+    /// Mark CE instead of dropping where the packet can carry it (netem `ecn`).
+    pub ecn: bool,
+    /// One draw for a whole burst, as netem at a sender's own egress, which sees GSO packets
+    /// before they are cut.
+    pub per_burst: bool,
+}
+
+/// Random extra delay that never reorders.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Jitter {
+    /// How the delay is drawn.
+    pub shape: JitterShape,
+    /// Its largest value: uniform over 0..=max.
+    pub max_ns: u64,
+}
+
+/// bless2025 section V.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum JitterShape {
+    /// Each packet draws its own delay; it leaves no earlier than the packet before it.
+    PerPacket,
+    /// A slot draws a delay when its first packet arrives; packets that arrive while the slot
+    /// waits or is used leave with it, at once.
+    Slotted,
+}

@@ -8,22 +8,30 @@
 mod applications;
 mod cc_row;
 mod damage;
+mod flow;
+mod host;
 mod links;
 mod plan;
+mod probe;
+mod qdisc;
+mod route;
 pub mod stream;
 mod tables;
 pub mod traces;
 mod traffic;
 mod wifi;
 
-pub use applications::{Datagrams, Lookup, Page, PageObject, Pattern, Protocol, Turns};
-pub use damage::{Chance, Damage, GilbertElliott, Hold, Policer, Reorder};
-pub use links::{Ends, Hosts, Link, Medium, Newcomer, Route, Wire};
-pub use plan::{
-    AckPolicy, Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, CcChoice, CcFacts,
-    Direction, EcnKind, Flow, HostOptions, HostWork, Jitter, JitterShape, Loss, Pacing, Plan,
-    Probe, ProbeKind, Qdisc, ReaderPauses, TcpRules,
+pub use applications::{Datagrams, Lookup, Page, PageObject, Protocol};
+pub use damage::{
+    Chance, Damage, GilbertElliott, Hold, Jitter, JitterShape, Loss, Policer, Reorder,
 };
+pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern};
+pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Kernel, Pacing, ReaderPauses};
+pub use links::{Ends, Link, Medium, Newcomer, Wire};
+pub use plan::Plan;
+pub use probe::{Probe, ProbeKind};
+pub use qdisc::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
+pub use route::{Direction, Hosts, Route};
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
     PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,

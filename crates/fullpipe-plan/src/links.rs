@@ -1,12 +1,12 @@
-//! The network of a plan: a row of links, what lies between it and the hosts, and where a flow's
-//! packets go in and out.
-
-use std::ops::RangeInclusive;
+//! The network of a plan: a row of links, and what lies between it and the hosts.
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Jitter, Loss, Qdisc};
-use crate::{Damage, Text, TraceFile, Wifi};
+use crate::damage::{Damage, Jitter, Loss};
+use crate::qdisc::Qdisc;
+use crate::tables::Text;
+use crate::traces::TraceFile;
+use crate::wifi::Wifi;
 
 /// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
 const PATH: &str = "path";
@@ -141,32 +141,4 @@ pub struct Ends {
     pub loss: Option<Loss>,
     /// Random loss of what flows send back (ACKs of "up" flows).
     pub reverse_loss: Option<Loss>,
-}
-
-/// The links that a flow passes: positions in [`crate::Plan::links`], `enter <= leave`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-pub struct Route {
-    /// The first link that its "up" direction passes.
-    pub enter: u16,
-    /// The last one.
-    pub leave: u16,
-}
-
-impl Route {
-    /// Positions of its links.
-    pub fn range(self) -> RangeInclusive<usize> {
-        usize::from(self.enter)..=usize::from(self.leave)
-    }
-}
-
-/// The hosts at a flow's ends, numbered from 0 on either side. Flows that name the same number
-/// share the host, and so the address, on every engine.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-pub struct Hosts {
-    /// Where the row begins: sends "up" flows, receives "down" ones.
-    pub near: u16,
-    /// Where it ends.
-    pub far: u16,
 }

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::links::{Hosts, Route};
-use crate::plan::{CcChoice, Direction, EcnKind, Flow};
+use crate::flow::{CcChoice, EcnKind, Flow};
+use crate::route::{Direction, Hosts, Route};
 
 /// One group of flows: an entry of the scenario's `[[traffic]]`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Qdisc;
+use crate::qdisc::Qdisc;
 
 /// One channel of IEEE 802.11n or 802.11ac with an access point and its stations.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

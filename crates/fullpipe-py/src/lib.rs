@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 mod cc;
 mod controller;
 mod json;
+mod kernels;
 mod keys;
 mod measures;
 mod model;
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc::register(module)?;
     controller::register(module)?;
     module.add_function(wrap_pyfunction!(json::to_json, module)?)?;
+    kernels::register(module)?;
     module.add_function(wrap_pyfunction!(keys::named_parts, module)?)?;
     module.add_function(wrap_pyfunction!(keys::sha256, module)?)?;
     module.add_class::<measures::PyMeasures>()?;

@@ -125,11 +125,11 @@ pub(crate) fn connection(
         pacing: host.pacing,
         pacing_shift: host.pacing_shift,
         gso_max_segments: host.gso_max_segments,
-        rules: host.tcp,
+        rules: host.tcp.into(),
         facts: host.cc_facts,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
-        unsent_most_bytes: plan.unsent_most_bytes(flow).map(u64::from),
+        unsent_most_bytes: plan.notsent_lowat_bytes(flow).map(u64::from),
         ecn,
         feedback,
         l4s: flow.ecn_kind == EcnKind::L4s,
@@ -140,10 +140,10 @@ pub(crate) fn connection(
     let receiver = ReceiverConfig {
         mss_bytes,
         ack_policy: host.ack_policy,
-        rules: host.tcp,
+        rules: host.tcp.into(),
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
-        low_water_bytes: plan.low_water_bytes(flow),
+        low_water_bytes: plan.receive_low_water_bytes(flow),
         work_ns: host
             .work
             .as_ref()

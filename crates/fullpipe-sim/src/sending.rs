@@ -41,11 +41,11 @@ impl Simulation<'_> {
             return;
         }
         if let Some(writer) = &mut connection.writer {
-            let (writing, at_ns) = writer.turn();
+            let (writing, at_ns) = writer.step();
             match writing {
-                Writing::Write(bytes) => connection.sender.write_bytes(bytes),
-                Writing::Always => connection.sender.set_endless(true),
-                Writing::Never => connection.sender.set_endless(false),
+                Writing::Bytes(bytes) => connection.sender.write_bytes(bytes),
+                Writing::Unlimited => connection.sender.set_endless(true),
+                Writing::Nothing => connection.sender.set_endless(false),
             }
             self.agenda.schedule(at_ns, Event::Write(flow as u32));
             self.transmit(flow);

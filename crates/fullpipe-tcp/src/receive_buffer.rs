@@ -4,10 +4,9 @@
 //! Follows tcp_input.c: tcp_rcv_space_adjust() for autotuning, tcp_grow_window(), tcp_try_coalesce();
 //! and __tcp_select_window().
 
-use fullpipe_plan::TcpRules;
-
 use crate::packet::Data;
 use crate::receiver::ReceiverConfig;
+use crate::rules::Rules;
 use crate::write_queue::{MAX_PAGES, PAGE_BYTES};
 
 /// Its first size (sysctl tcp_rmem[1]).
@@ -22,10 +21,6 @@ const INITIAL_RATIO: u64 = 128;
 const LEAST_GROWING_BYTES: u32 = 128;
 /// What timestamps take of a segment.
 const TIMESTAMPS_BYTES: u64 = 12;
-/// The window's shift is for the largest of these and tcp_rmem[2] (sysctl rmem_max as kernels set it, in
-/// 6.18 and before).
-const LEAST_MOST_BYTES: u64 = 4 << 20;
-const EARLIER_LEAST_MOST_BYTES: u64 = 212_992;
 const MAX_SHIFT: u32 = 14;
 /// What a buffer is larger than needed by (tcp_rcv_space_adjust() before 6.16).
 const CUSHION_PACKETS: u64 = 16;
@@ -76,7 +71,7 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     mss_bytes: u64,
-    rules: TcpRules,
+    rules: Rules,
     is_fixed: bool,
     /// sk_rcvbuf and tcp_rmem[2].
     size_bytes: u64,
@@ -116,11 +111,11 @@ impl ReceiveBuffer {
     /// That of a connection whose handshake is done.
     pub(crate) fn new(config: &ReceiverConfig) -> Self {
         let mss_bytes = u64::from(config.mss_bytes);
-        let full_ratio = match config.rules.measures_overhead() {
+        let full_ratio = match config.rules.measures_scaling_ratio() {
             true => mss_bytes * RATIO_UNIT / (mss_bytes + OVERHEAD_BYTES),
             false => INITIAL_RATIO,
         };
-        let advertised_bytes = match config.rules.tells_timestamps_early() {
+        let advertised_bytes = match config.rules.sizes_buffer_after_advmss() {
             true => mss_bytes,
             false => mss_bytes + TIMESTAMPS_BYTES,
         };
@@ -128,11 +123,8 @@ impl ReceiveBuffer {
         let space_bytes = INITIAL_BYTES * INITIAL_RATIO / RATIO_UNIT;
         let clamp_bytes = space_bytes - advertised_bytes.min(space_bytes / 2);
         let offered_bytes = space_bytes / mss_bytes * mss_bytes;
-        let least_most_bytes = match config.rules.scales_for_4_mb() {
-            true => LEAST_MOST_BYTES,
-            false => EARLIER_LEAST_MOST_BYTES,
-        };
-        let shift = (most_bytes.max(least_most_bytes).ilog2() - 15).min(MAX_SHIFT);
+        let scaled_bytes = most_bytes.max(config.rules.rmem_max_bytes());
+        let shift = (scaled_bytes.ilog2() - 15).min(MAX_SHIFT);
         Self {
             mss_bytes,
             rules: config.rules,
@@ -201,13 +193,13 @@ impl ReceiveBuffer {
         }
         let mut sample_ms = (now_ns / NS_PER_MS).saturating_sub(echo_ms);
         if sample_ms == 0 {
-            if self.rules.subtracts_unread() {
+            if self.rules.ignores_rcv_rtt_below_1_ms() {
                 return;
             }
             sample_ms = 1;
         }
         let sample_us = sample_ms * NS_PER_MS / NS_PER_US;
-        let is_less = 8 * sample_us < self.rtt_us8 && self.rules.follows_least_rtt();
+        let is_less = 8 * sample_us < self.rtt_us8 && self.rules.rcv_rtt_falls_at_once();
         if !is_less && !self.may_rise() {
             return;
         }
@@ -224,7 +216,7 @@ impl ReceiveBuffer {
     /// A larger RTT counts, or is the first.
     fn may_rise(&self) -> bool {
         let waits = !self.last.is_nothing();
-        self.rtt_us8 == 0 || !waits || !self.rules.ignores_rtts_of_unread()
+        self.rtt_us8 == 0 || !waits || !self.rules.rcv_rtt_ignores_queued()
     }
 
     /// What is counted for an RTT is looked at when that has passed; not before one is measured.
@@ -256,7 +248,7 @@ impl ReceiveBuffer {
             return false;
         }
         let grows = self.insert_beyond(data);
-        if self.rules.holds_what_is_beyond() {
+        if self.rules.grows_buffer_for_out_of_order() {
             self.enlarge(self.space_bytes, next);
         }
         grows
@@ -448,7 +440,7 @@ impl ReceiveBuffer {
     #[inline(never)]
     fn adjust(&mut self, now_ns: u64, next: u32) {
         let mut copied = u64::from(self.read_next - self.space_from) * self.mss_bytes;
-        if self.rules.subtracts_unread() {
+        if self.rules.excludes_unread_from_copied() {
             copied = copied.saturating_sub(u64::from(next - self.read_next) * self.mss_bytes);
         }
         if copied > self.space_bytes {
@@ -477,7 +469,7 @@ impl ReceiveBuffer {
     fn wanted_bytes(&self, copied_bytes: u64, next: u32) -> u128 {
         let more = u128::from(copied_bytes - self.space_bytes);
         let space = u128::from(self.space_bytes.max(1));
-        if !self.rules.holds_what_is_beyond() {
+        if !self.rules.grows_buffer_for_out_of_order() {
             let window = u128::from(2 * copied_bytes + CUSHION_PACKETS * self.mss_bytes);
             return window + 2 * (window * more / space);
         }
@@ -492,16 +484,16 @@ impl ReceiveBuffer {
 mod tests {
     use super::*;
     use crate::receiver::Feedback;
-    use fullpipe_plan::AckPolicy;
+    use fullpipe_plan::{AckPolicy, Kernel};
 
     const MSS: u32 = 1448;
 
     /// A buffer that knows from its first packets how much of its memory is payload.
-    fn begun(rules: TcpRules) -> ReceiveBuffer {
+    fn begun(kernel: Kernel) -> ReceiveBuffer {
         let mut buffer = ReceiveBuffer::new(&ReceiverConfig {
             mss_bytes: MSS,
             ack_policy: AckPolicy::Linux,
-            rules,
+            rules: kernel.into(),
             window_bytes: None,
             rmem_max_bytes: 64 << 20,
             low_water_bytes: 1,
@@ -515,8 +507,8 @@ mod tests {
     }
 
     /// Its sizes as round trips bring so many packets, while so many lie beyond a hole.
-    fn sizes(rules: TcpRules, trips: &[(u64, u32)]) -> Vec<u64> {
-        let mut buffer = begun(rules);
+    fn sizes(kernel: Kernel, trips: &[(u64, u32)]) -> Vec<u64> {
+        let mut buffer = begun(kernel);
         let size = |&(packets, beyond): &(u64, u32)| {
             let copied_bytes = packets * u64::from(MSS);
             buffer.beyond = vec![Waiting {
@@ -535,13 +527,10 @@ mod tests {
     fn a_buffer_grows_by_what_was_read_and_lies_beyond_a_hole_as_the_machines_7_3_does() {
         // tcp_rcvbuf_grow, traced in the virtual machine (7.3.4): two Reno flows, 10 Mbit/s, 40 ms, 4 BDP.
         let first = [(13, 0), (18, 0), (40, 0)];
-        assert_eq!(
-            sizes(TcpRules::Linux7_3, &first),
-            [131_072, 149_429, 646_487]
-        );
+        assert_eq!(sizes(Kernel::Linux7_3, &first), [131_072, 149_429, 646_487]);
         let second = [(11, 0), (20, 0), (40, 0), (80, 0), (147, 16)];
         let grown = [131_072, 247_409, 563_070, 1_126_140, 1_882_648];
-        assert_eq!(sizes(TcpRules::Linux7_3, &second), grown);
+        assert_eq!(sizes(Kernel::Linux7_3, &second), grown);
     }
 
     #[test]
@@ -549,14 +538,14 @@ mod tests {
         // sk_rcvbuf at each packet there (6.12.117), of the same contest; what waits beyond holes is left out.
         let first = [(12, 0), (19, 0), (40, 0), (80, 0), (146, 9)];
         let grown = [131_383, 274_496, 723_099, 1_238_754, 1_914_905];
-        assert_eq!(sizes(TcpRules::default(), &first), grown);
+        assert_eq!(sizes(Kernel::default(), &first), grown);
     }
 
     #[test]
     fn a_buffer_grows_as_packets_come_beyond_a_hole_since_6_16() {
         // tcp_data_queue_ofo(); 158 of 256 bytes are window.
-        let size = |rules: TcpRules, count: u32| {
-            let mut buffer = begun(rules);
+        let size = |kernel: Kernel, count: u32| {
+            let mut buffer = begun(kernel);
             for number in 11..11 + count {
                 let data = Data {
                     number,
@@ -567,11 +556,11 @@ mod tests {
             }
             buffer.size_bytes
         };
-        assert_eq!(size(TcpRules::default(), 52), INITIAL_BYTES);
-        for rules in [TcpRules::Linux6_18, TcpRules::Linux7_3] {
+        assert_eq!(size(Kernel::default(), 52), INITIAL_BYTES);
+        for kernel in [Kernel::Linux6_18, Kernel::Linux7_3] {
             for beyond in [50, 52] {
                 let window_bytes = (2 * 10 + 1 + u64::from(beyond)) * u64::from(MSS);
-                assert_eq!(size(rules, beyond), window_bytes * 256 / 158);
+                assert_eq!(size(kernel, beyond), window_bytes * 256 / 158);
             }
         }
     }

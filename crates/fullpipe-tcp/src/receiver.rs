@@ -4,11 +4,12 @@
 //! compressed ACKs, tcp_sack_new_ofo_skb() for the order of SACK blocks, __tcp_cleanup_rbuf() for what
 //! reading sets off.
 
-use fullpipe_plan::{AckPolicy, TcpRules};
+use fullpipe_plan::AckPolicy;
 
 use crate::packet::{Ack, Block, Data, MAX_BLOCKS};
 use crate::reader::Absences;
 use crate::receive_buffer::{Offer, ReceiveBuffer};
+use crate::rules::Rules;
 use crate::ticks::{expires_ns, Countdown};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -48,8 +49,8 @@ pub struct ReceiverConfig {
     pub mss_bytes: u32,
     /// When it acknowledges.
     pub ack_policy: AckPolicy,
-    /// Whose rules where Linux has changed its own.
-    pub rules: TcpRules,
+    /// What its kernel does.
+    pub rules: Rules,
     /// Fixed window; `None`: autotuned.
     pub window_bytes: Option<u64>,
     /// Ceiling of autotuning.
@@ -355,7 +356,7 @@ impl Receiver {
     #[inline(never)] // once a burst
     fn note_push(&mut self, data: &Data) {
         let is_short = data.payload_bytes < self.config.mss_bytes;
-        self.pushed |= is_short || self.config.rules.acknowledges_pushed();
+        self.pushed |= is_short || self.config.rules.acks_full_segments_with_psh();
     }
 
     /// What makes the window grow is acknowledged at once, to say so (tcp_grow_window()).
@@ -719,11 +720,9 @@ impl Receiver {
     /// processor (sysctl tcp_comp_sack_rtt_percent, before a twentieth; tcp_comp_sack_slack_ns).
     fn compression_ns(&self) -> u64 {
         let rtt_ns = self.buffer.rtt_ns().min(self.opening_rtt_ns);
-        let (part_ns, slack_ns) = match self.config.rules.compresses_longer() {
-            true => (rtt_ns * 33 / 100, NS_PER_MS / 100),
-            false => (rtt_ns / 20, NS_PER_MS / 10),
-        };
-        COMPRESSION_NS.min(part_ns) + slack_ns
+        let rules = self.config.rules;
+        let part_ns = rtt_ns * rules.comp_sack_rtt_percent() / 100;
+        COMPRESSION_NS.min(part_ns) + rules.comp_sack_slack_ns()
     }
 
     #[inline(never)] // but for what most data are answered with

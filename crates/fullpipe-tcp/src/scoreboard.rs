@@ -326,9 +326,11 @@ pub(crate) fn is_later(a: u32, b: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use fullpipe_cc::{algorithm, set, Controller};
-    use fullpipe_plan::{AckPolicy, CcFacts, Pacing, TcpRules};
+    use fullpipe_plan::{AckPolicy, CcFacts, Pacing};
 
-    use crate::{Ack, Data, Feedback, Opened, Receiver, ReceiverConfig, Run, Sender, SenderConfig};
+    use crate::{
+        Ack, Data, Feedback, Opened, Receiver, ReceiverConfig, Rules, Run, Sender, SenderConfig,
+    };
 
     const MSS: u32 = 1448;
     const MS: u64 = 1_000_000;
@@ -343,7 +345,7 @@ mod tests {
                 pacing: Pacing::Internal,
                 pacing_shift: 10,
                 gso_max_segments: 44,
-                rules: TcpRules::default(),
+                rules: Rules::default(),
                 facts,
                 initial_cwnd: 10,
                 wmem_max_bytes: 1 << 30,
@@ -366,7 +368,7 @@ mod tests {
         let receiver = Receiver::new(ReceiverConfig {
             mss_bytes: MSS,
             ack_policy: AckPolicy::Linux,
-            rules: TcpRules::default(),
+            rules: Rules::default(),
             window_bytes: Some(1 << 20),
             rmem_max_bytes: 1 << 30,
             low_water_bytes: 1,

@@ -5,21 +5,20 @@
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
-use fullpipe_plan::{CcFacts, Pacing, TcpRules};
+use fullpipe_plan::{CcFacts, Pacing};
 
 use crate::opening::Opened;
 use crate::rate::RateState;
 use crate::receiver::Feedback;
 use crate::reordering::Reordering;
 use crate::rtt::Rtt;
+use crate::rules::Rules;
 use crate::scoreboard::Scoreboard;
 use crate::ticks::Countdown;
 use crate::write_queue::WriteQueue;
 
 /// No timer runs.
 pub(crate) const NEVER_NS: u64 = u64::MAX;
-/// sysctl tcp_limit_output_bytes.
-const LIMIT_OUTPUT_BYTES: u64 = 4 << 20;
 
 /// How a sender is set up.
 #[derive(Clone, Debug)]
@@ -32,8 +31,8 @@ pub struct SenderConfig {
     pub pacing_shift: u8,
     /// Largest burst in packets.
     pub gso_max_segments: u32,
-    /// Whose rules where Linux has changed its own.
-    pub rules: TcpRules,
+    /// What its kernel does.
+    pub rules: Rules,
     /// What the congestion control is told.
     pub facts: CcFacts,
     /// Initial congestion window.
@@ -215,8 +214,8 @@ pub struct Sender {
     pub(crate) timer: Option<(TimerKind, Countdown)>,
     /// Payload queued below TCP and not departed (sk_wmem_alloc).
     pub(crate) queued_bytes: u64,
-    /// Of which no more is wanted, whatever the pacing rate.
-    pub(crate) queue_most_bytes: u64,
+    /// Its limit, whatever the pacing rate.
+    pub(crate) output_limit_bytes: u64,
     pub(crate) last_send_ns: u64,
     pub(crate) echo_ns: u64,
     pub(crate) data_segs_out: u64,
@@ -314,10 +313,7 @@ impl Sender {
             pacing_at_ns: NEVER_NS,
             timer: None,
             queued_bytes: 0,
-            queue_most_bytes: match config.rules.bounds_paced_queues() {
-                true => LIMIT_OUTPUT_BYTES,
-                false => u64::MAX,
-            },
+            output_limit_bytes: config.rules.paced_output_limit_bytes(),
             last_send_ns: 0,
             echo_ns: 0,
             data_segs_out: 0,

@@ -159,7 +159,7 @@ impl Sender {
         }
         let two_bursts = 2 * u64::from(packets) * u64::from(self.config.mss_bytes);
         let allowed = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
-        let allowed = allowed.max(two_bursts).min(self.queue_most_bytes);
+        let allowed = allowed.max(two_bursts).min(self.output_limit_bytes);
         self.queued_bytes > allowed << u32::from(again)
     }
 
@@ -301,7 +301,7 @@ impl Sender {
     /// burst that may be sent; before, no burst reached beyond its end.
     #[inline]
     fn head(&mut self, most: u32) -> Head {
-        let grows = self.config.rules.grows_bursts();
+        let grows = self.config.rules.bursts_span_buffers();
         let (packets, is_last) = self.queue.first_packets(self.snd_nxt, most, grows);
         Head {
             packets,
@@ -335,7 +335,7 @@ impl Sender {
         // due within half a round trip.
         let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
         let ack_at_ns = self.board.oldest_sent_ns(self.snd_una) + srtt_ns;
-        let patience_ns = if self.config.rules.defers_briefly() {
+        let patience_ns = if self.config.rules.defers_at_most_1_ms() {
             NS_PER_MS.min(srtt_ns / 2)
         } else {
             srtt_ns / 2
@@ -348,7 +348,7 @@ impl Sender {
     fn validate_cwnd(&mut self, limited: bool) {
         let grew = self.packets_out() > self.max_packets_out;
         // Until 6.1 a larger flight that the window did not limit made it forget that it had.
-        let is_news = if self.config.rules.keeps_being_limited() {
+        let is_news = if self.config.rules.remembers_cwnd_limited() {
             limited || !self.is_cwnd_limited && grew
         } else {
             grew

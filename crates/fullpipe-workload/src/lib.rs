@@ -5,14 +5,17 @@
 
 mod arrivals;
 mod backbone;
+mod datagrams;
 mod draw;
+mod on_off;
 mod page;
 mod sizes;
-mod stream;
 mod trace;
+mod writer;
 
 pub use arrivals::{Flows, NewFlow};
 pub use backbone::backbone;
+pub use datagrams::{Datagram, DatagramSource};
 pub use page::{PageLoader, Step};
-pub use stream::{Datagram, DatagramSource, Writer, Writing};
 pub use trace::{Chunk, Trace, TraceFlow};
+pub use writer::{Writer, Writing};

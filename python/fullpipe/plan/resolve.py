@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fullpipe._native import sha256
+from fullpipe._native import DEFAULT_KERNEL, sha256
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import Choice, choose
@@ -176,7 +176,7 @@ def host(scenario: Scenario) -> dict[str, Any]:
             "initial_cwnd_packets": host.initial_cwnd,
             "access_rate_bps": host.access_rate or 0,
             "arp": host.arp,
-            **({"tcp": host.tcp} if host.tcp != "6.12.117" else {}),
+            **({"tcp": host.tcp} if host.tcp != DEFAULT_KERNEL else {}),
             **({"cc_facts": host.cc_facts} if host.cc_facts != "google" else {}),
             **({"work": work} if (work := _work(host)) else {}),
             **({"reader_pauses": pauses} if (pauses := _reader_pauses(host)) else {}),

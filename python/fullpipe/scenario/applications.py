@@ -168,7 +168,7 @@ def resolve_pattern(pattern: Pattern) -> dict[str, Any]:
     """The pattern of a plan's flow."""
     if pattern.write is not None:
         return {"kind": "paced", "write_bytes": pattern.write, "interval_ns": pattern.every}
-    return {"kind": "turns", "turns": _turns(pattern)}
+    return {"kind": "on_off", **_on_off(pattern)}
 
 
 def resolve_page(page: Page) -> dict[str, Any]:
@@ -192,10 +192,10 @@ def resolve_udp(udp: Udp) -> dict[str, Any]:
         "direction": udp.direction, "dscp": udp.dscp, "start_ns": udp.start, "stop_ns": udp.stop,
         "payload_bytes": udp.payload, "interval_ns": udp.interval_ns,
         "frame_bytes": udp.frame_bytes, "deadline_ns": udp.deadline,
-        "turns": None if udp.on is None else _turns(udp),
+        "on_off": None if udp.on is None else _on_off(udp),
     }  # fmt: skip
     return stream
 
 
-def _turns(one: Udp | Pattern) -> dict[str, Any]:
+def _on_off(one: Udp | Pattern) -> dict[str, Any]:
     return {"on_ns": one.on, "off_ns": one.off, "is_random": one.random}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from fullpipe._native import DEFAULT_KERNEL, KERNELS
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
@@ -51,6 +52,10 @@ QdiscName = Literal[
     "fifo", "fq", "codel", "fq_codel", "red", "cake", "pie", "fq_pie", "sfq", "tbf", "prio",
     "dualpi2",
 ]  # fmt: skip
+if TYPE_CHECKING:
+    KernelName = str
+else:
+    KernelName = Literal[KERNELS]
 JitterShapeName = Literal["per_packet", "slotted"]
 EcnChoice = bool | Literal["classic", "accecn", "l4s"]
 
@@ -418,9 +423,9 @@ class Host(Section):
     ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
         "linux", description="linux: quick ACKs at first, then every second packet or a timer"
     )
-    tcp: Literal["5.13", "6.1", "6.4", "6.12", "6.12.117", "6.18", "7.3"] = Field(
-        "6.12.117", description="whose TCP, as that Linux was released; 6.1, 6.12.117: as stable "
-        "releases since late 2025; the virtual machine boots the latter"
+    tcp: KernelName = Field(
+        DEFAULT_KERNEL, description="whose TCP, as that Linux was released; 6.1, 6.12.117: as "
+        "stable releases since late 2025; the virtual machine boots the latter"
     )  # fmt: skip
     cc_facts: Literal["google", "stock"] = Field(
         "google", description="what TCP tells congestion controls: google: of each packet its own "

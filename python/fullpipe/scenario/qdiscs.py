@@ -1,6 +1,6 @@
 """Queue disciplines resolved for engines: what a scenario leaves out is what Linux and tc take.
 
-The result is `Qdisc` of crates/fullpipe-plan/src/plan.rs. This module must never know an
+The result is `Qdisc` of crates/fullpipe-plan/src/qdisc.rs. This module must never know an
 engine.
 """
 

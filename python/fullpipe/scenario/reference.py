@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined
 from pydantic_core.core_schema import WithDefaultSchema
 
+from fullpipe._native import DEFAULT_KERNEL
 from fullpipe.scenario.fields import QUANTITIES, Quantity
 from fullpipe.scenario.model import Scenario
 
@@ -43,7 +44,7 @@ ENGINES: dict[str, str] = {
     "probe.kind": "all; between two hosts: ping",
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",
-    "host.tcp": "sim; vm, live: 6.12.117, the kernel's own",
+    "host.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
     "host.cc_facts": "sim; vm, live: stock",
     "host.receive_aggregation": "sim; vm, live: 0",
     "host.packet_cost": "sim; vm, live: 0",

@@ -130,7 +130,7 @@ impl Crowd {
                 came: 0,
                 start_ns: traffic.start_ns,
                 stop_ns: traffic.stop_ns.unwrap_or(u64::MAX),
-                low_water_bytes: plan.low_water_bytes(&first.flow),
+                low_water_bytes: plan.receive_low_water_bytes(&first.flow),
                 members,
                 control: control(index),
                 samples: traffic.samples.iter().copied().collect(),

@@ -2,8 +2,8 @@
 
 use fullpipe_cc::sets;
 use fullpipe_plan::{
-    AckPolicy, Aqm, CcChoice, CcFacts, Direction, Flow, HostOptions, Hosts, Pacing, Qdisc, Route,
-    TcpRules, Wire,
+    AckPolicy, Aqm, CcChoice, CcFacts, Direction, Flow, HostOptions, Hosts, Kernel, Pacing, Qdisc,
+    Route, Wire,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -63,7 +63,7 @@ pub(crate) fn host() -> HostOptions {
         gso_max_segments: 44,
         receive_aggregation_ns: 0,
         ack_policy: AckPolicy::Linux,
-        tcp: TcpRules::default(),
+        tcp: Kernel::default(),
         cc_facts: CcFacts::default(),
         receive_low_water_bytes: 1,
         rmem_max_bytes: 64 << 20,

@@ -2,9 +2,9 @@
 
 use super::peer::{ack, config, events, sack, sender, sends, with_cwnd, MS, MSS, RTT, START};
 use fullpipe_cc::CaState;
-use fullpipe_plan::{AckPolicy, TcpRules};
+use fullpipe_plan::AckPolicy;
 use fullpipe_tcp::{
-    Ack, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig, SenderEvent,
+    Ack, Data, Feedback, Receiver, ReceiverConfig, Rules, Sender, SenderConfig, SenderEvent,
 };
 
 fn capable() -> Sender {
@@ -29,7 +29,7 @@ fn receiver() -> Receiver {
     Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::EveryPacket,
-        rules: TcpRules::default(),
+        rules: Rules::default(),
         window_bytes: Some(1 << 20),
         low_water_bytes: 8192,
         work_ns: 0,
@@ -186,7 +186,7 @@ fn delaying(feedback: Feedback) -> Receiver {
     let mut receiver = Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::EverySecond,
-        rules: TcpRules::default(),
+        rules: Rules::default(),
         window_bytes: Some(1 << 20),
         low_water_bytes: 1 << 30,
         work_ns: 0,

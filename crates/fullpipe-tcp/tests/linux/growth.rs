@@ -1,7 +1,7 @@
 //! RFC 5681: how a window grows, with Linux's count of packets instead of ACKs (RFC 3465).
 
 use super::peer::{ack, config, numbers, reno, sack, sender, sends, with_cwnd, MS, RTT, START};
-use fullpipe_plan::TcpRules;
+use fullpipe_plan::Kernel;
 use fullpipe_tcp::{Sender, SenderConfig};
 
 /// Sends all that may go and acknowledges each packet an RTT later; returns the window after it.
@@ -135,9 +135,9 @@ fn until_linux_6_1_a_window_that_held_a_packet_back_could_be_taken_for_unused() 
     // tcp_cwnd_validate(): of a flight that is no larger than one before, 5.13 did not note that the
     // window limited it, so five packets acknowledged grow nothing. With the one that ended
     // recovery they are a window of six, which grows by one.
-    let grown = |rules: TcpRules| {
+    let grown = |kernel: Kernel| {
         let settings = SenderConfig {
-            rules,
+            rules: kernel.into(),
             gso_max_segments: 2,
             initial_cwnd: 12,
             written_by_application: true,
@@ -164,8 +164,5 @@ fn until_linux_6_1_a_window_that_held_a_packet_back_could_be_taken_for_unused() 
         sender.on_ack(begins_ns + RTT, &ack(17, begins_ns));
         sender.cwnd()
     };
-    assert_eq!(
-        (grown(TcpRules::Linux5_13), grown(TcpRules::Linux6_4)),
-        (6, 7)
-    );
+    assert_eq!((grown(Kernel::Linux5_13), grown(Kernel::Linux6_4)), (6, 7));
 }

@@ -4,9 +4,10 @@
 use super::peer::{ack, config, expires, numbers, sends, MS, MSS, RTT, START};
 use super::ticks::fires_ns;
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_plan::{AckPolicy, TcpRules};
+use fullpipe_plan::AckPolicy;
 use fullpipe_tcp::{
-    Client, Data, Feedback, Opened, Opening, Receiver, ReceiverConfig, Sender, SenderConfig, Server,
+    Client, Data, Feedback, Opened, Opening, Receiver, ReceiverConfig, Rules, Sender, SenderConfig,
+    Server,
 };
 
 const S: u64 = 1000 * MS;
@@ -346,7 +347,7 @@ fn receiver() -> Receiver {
     Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::Linux,
-        rules: TcpRules::default(),
+        rules: Rules::default(),
         window_bytes: None,
         rmem_max_bytes: 1 << 26,
         low_water_bytes: 1,

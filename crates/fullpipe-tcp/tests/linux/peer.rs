@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_plan::{CcFacts, Pacing, TcpRules};
+use fullpipe_plan::{CcFacts, Pacing};
 use fullpipe_tcp::{
-    Ack, Block, Data, Feedback, Opened, Run, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
+    Ack, Block, Data, Feedback, Opened, Rules, Run, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
 };
 
 pub(crate) const MSS: u32 = 1448;
@@ -22,7 +22,7 @@ pub(crate) fn config() -> SenderConfig {
         pacing: Pacing::Internal,
         pacing_shift: 10,
         gso_max_segments: 1,
-        rules: TcpRules::default(),
+        rules: Rules::default(),
         facts: CcFacts::default(),
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,

@@ -2,14 +2,14 @@
 
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
-use fullpipe_plan::{AckPolicy, TcpRules};
-use fullpipe_tcp::{Absences, Ack, Block, Data, Feedback, Receiver, ReceiverConfig};
+use fullpipe_plan::{AckPolicy, Kernel};
+use fullpipe_tcp::{Absences, Ack, Block, Data, Feedback, Receiver, ReceiverConfig, Rules};
 
 fn config() -> ReceiverConfig {
     ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::Linux,
-        rules: TcpRules::default(),
+        rules: Rules::default(),
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
         low_water_bytes: 1,
@@ -115,7 +115,7 @@ fn where_a_packet_beyond_a_hole_came_first_there_are_no_quick_acks_of_the_start(
 fn before_linux_6_6_half_of_the_buffer_is_window_and_no_packet_makes_it_grow() {
     // sysctl tcp_adv_win_scale 1: what the window may grow to is what it is at first.
     let older = ReceiverConfig {
-        rules: TcpRules::Linux5_13,
+        rules: Kernel::Linux5_13.into(),
         ..config()
     };
     let (mut receiver, now_ns) = (Receiver::new(older), START);
@@ -166,9 +166,9 @@ fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
 fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
     // tcp_measure_rcv_mss() noted ICSK_ACK_PUSHED for less than rcv_mss. Stable releases have had the
     // change since October 2023, 6.1's among them; 6.4 had no more of them by then.
-    let acked = |rules: TcpRules, payload_bytes: u32| {
+    let acked = |kernel: Kernel, payload_bytes: u32| {
         let older = ReceiverConfig {
-            rules,
+            rules: kernel.into(),
             low_water_bytes: 1,
             ..fixed()
         };
@@ -179,11 +179,11 @@ fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
         };
         receiver.on_data(now_ns, &packet).is_some()
     };
-    for rules in [TcpRules::Linux5_13, TcpRules::Linux6_4] {
-        assert!(!acked(rules, MSS), "{rules:?}");
-        assert!(acked(rules, MSS - 1), "{rules:?}");
+    for kernel in [Kernel::Linux5_13, Kernel::Linux6_4] {
+        assert!(!acked(kernel, MSS), "{kernel:?}");
+        assert!(acked(kernel, MSS - 1), "{kernel:?}");
     }
-    assert!(acked(TcpRules::Linux6_1, MSS));
+    assert!(acked(Kernel::Linux6_1, MSS));
 }
 
 #[test]
@@ -293,8 +293,14 @@ fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
 
 /// A receiver with packets 0..40 whose RTT samples were of 100 ms, so that 5 % is more than a
 /// millisecond, and which owes no ACK; and the time.
-fn with_rtt_of_100_ms(rules: TcpRules) -> (Receiver, u64) {
-    let (mut receiver, now_ns) = settled(ReceiverConfig { rules, ..fixed() }, 32);
+fn with_rtt_of_100_ms(kernel: Kernel) -> (Receiver, u64) {
+    let (mut receiver, now_ns) = settled(
+        ReceiverConfig {
+            rules: kernel.into(),
+            ..fixed()
+        },
+        32,
+    );
     for number in 32..40 {
         let echo = Data {
             echo_ns: now_ns - 100 * MS,
@@ -310,7 +316,7 @@ fn with_rtt_of_100_ms(rules: TcpRules) -> (Receiver, u64) {
 fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
     // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: each 5 % of the RTT, at most 1 ms, or 44 packets; and
     // tcp_comp_sack_slack_ns, a tenth of a millisecond, where nothing else wakes the processor.
-    let (mut receiver, now_ns) = with_rtt_of_100_ms(TcpRules::default());
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
     let at_once = (41..44).filter(|&n| receiver.on_data(now_ns, &data(n, now_ns)).is_some());
     assert_eq!(at_once.count(), 3);
     assert!((44..80).all(|n| receiver.on_data(now_ns, &data(n, now_ns)).is_none()));
@@ -323,7 +329,7 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
 #[test]
 fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longer() {
     // __tcp_ack_snd_check(): the smaller of what data say and of tp->srtt_us.
-    let (mut receiver, now_ns) = with_rtt_of_100_ms(TcpRules::default());
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
     receiver.establish(START, Some(10 * MS));
     for number in 41..45 {
         receiver.on_data(now_ns, &data(number, now_ns));
@@ -334,18 +340,18 @@ fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longe
 #[test]
 fn compressed_acks_wait_for_a_third_of_the_rtt_since_6_19_and_ten_times_more_punctually() {
     // tcp_comp_sack_rtt_percent, tcp_comp_sack_slack_ns; the most is a millisecond as before.
-    let wait_ns = |rules: TcpRules, rtt_ns: u64| {
-        let (mut receiver, now_ns) = with_rtt_of_100_ms(rules);
+    let wait_ns = |kernel: Kernel, rtt_ns: u64| {
+        let (mut receiver, now_ns) = with_rtt_of_100_ms(kernel);
         receiver.establish(START, Some(rtt_ns));
         for number in 41..45 {
             receiver.on_data(now_ns, &data(number, now_ns));
         }
         receiver.timer_ns().expect("compressed") - now_ns
     };
-    let newest = TcpRules::Linux7_3;
+    let newest = Kernel::Linux7_3;
     assert_eq!(wait_ns(newest, 2 * MS), 2 * MS * 33 / 100 + MS / 100);
     assert_eq!(wait_ns(newest, 10 * MS), MS + MS / 100);
-    for older in [TcpRules::default(), TcpRules::Linux6_18] {
+    for older in [Kernel::default(), Kernel::Linux6_18] {
         assert_eq!(wait_ns(older, 2 * MS), MS / 10 + MS / 10);
     }
 }
@@ -353,9 +359,9 @@ fn compressed_acks_wait_for_a_third_of_the_rtt_since_6_19_and_ten_times_more_pun
 #[test]
 fn the_rtt_of_a_receiver_does_not_rise_while_something_waits_to_be_read_since_6_16() {
     // tcp_rcv_rtt_update(): a sample of 10 ms, then one of 100 ms behind unread packets.
-    let wait_ns = |rules: TcpRules| {
+    let wait_ns = |kernel: Kernel| {
         let slow = ReceiverConfig {
-            rules,
+            rules: kernel.into(),
             low_water_bytes: 40 * MSS,
             ..config()
         };
@@ -372,21 +378,18 @@ fn the_rtt_of_a_receiver_does_not_rise_while_something_waits_to_be_read_since_6_
         }
         receiver.timer_ns().expect("compressed") - now_ns
     };
-    assert_eq!(wait_ns(TcpRules::Linux6_18), MS / 2 + MS / 10);
-    assert_eq!(wait_ns(TcpRules::Linux7_3), MS + MS / 100);
+    assert_eq!(wait_ns(Kernel::Linux6_18), MS / 2 + MS / 10);
+    assert_eq!(wait_ns(Kernel::Linux7_3), MS + MS / 100);
     let risen_ns = (7 * 10 * MS + 100 * MS) / 8;
-    assert_eq!(
-        wait_ns(TcpRules::default()),
-        MS.min(risen_ns / 20) + MS / 10
-    );
+    assert_eq!(wait_ns(Kernel::default()), MS.min(risen_ns / 20) + MS / 10);
 }
 
 #[test]
 fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
     // tcp_rcv_rtt_update(): 5 % of what it says are the wait of compressed ACKs, here after samples of
     // 100 ms and one of 10 ms.
-    let wait_ns = |rules: TcpRules| {
-        let (mut receiver, now_ns) = with_rtt_of_100_ms(rules);
+    let wait_ns = |kernel: Kernel| {
+        let (mut receiver, now_ns) = with_rtt_of_100_ms(kernel);
         let short = Data {
             echo_ns: now_ns - 10 * MS,
             ..data(41, now_ns)
@@ -398,8 +401,8 @@ fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
         receiver.timer_ns().expect("compressed") - now_ns
     };
     let slack_ns = MS / 10;
-    assert_eq!(wait_ns(TcpRules::default()), MS / 2 + slack_ns);
-    assert_eq!(wait_ns(TcpRules::Linux5_13), MS + slack_ns);
+    assert_eq!(wait_ns(Kernel::default()), MS / 2 + slack_ns);
+    assert_eq!(wait_ns(Kernel::Linux5_13), MS + slack_ns);
 }
 
 #[test]
@@ -622,10 +625,10 @@ fn an_autotuned_window_does_not_grow_while_the_rate_does_not() {
 #[test]
 fn autotuning_ends_where_packets_fill_the_largest_buffer() {
     // tcp_rmem[2]: of its bytes so many are window as of a packet's, before Linux 6.6 half.
-    let most = |rules: TcpRules| {
+    let most = |kernel: Kernel| {
         let small = ReceiverConfig {
             rmem_max_bytes: 1 << 20,
-            rules,
+            rules: kernel.into(),
             ..config()
         };
         let offered = windows(small, |round| 10 << round, 10);
@@ -633,11 +636,11 @@ fn autotuning_ends_where_packets_fill_the_largest_buffer() {
     };
     // A packet that has come and is not read takes 1447 bytes of it; the unit is 2^(20 - 15).
     let full = (1 << 20) * 158 / 256 - 1447_u64;
-    assert_eq!(most(TcpRules::default()), full.next_multiple_of(1 << 5));
+    assert_eq!(most(Kernel::default()), full.next_multiple_of(1 << 5));
     // Since 6.18 windows are told in units for 4 MB at least: 2^(22 - 15).
-    assert_eq!(most(TcpRules::Linux7_3), full.next_multiple_of(1 << 7));
+    assert_eq!(most(Kernel::Linux7_3), full.next_multiple_of(1 << 7));
     let half = (1 << 19) - 2344 / 2_u64;
-    assert_eq!(most(TcpRules::Linux5_13), half.next_multiple_of(1 << 5));
+    assert_eq!(most(Kernel::Linux5_13), half.next_multiple_of(1 << 5));
 }
 
 /// Takes in packets that echo what was sent 40 ms before; what is offered then.
@@ -655,8 +658,11 @@ fn take(receiver: &mut Receiver, at_ms: u64, numbers: impl Iterator<Item = u32>)
 
 /// What is offered after `beyond` packets of the second round trip that a hole holds back, after the round
 /// trip that begins with the missing one, and after the one that follows.
-fn windows_around_a_hole(beyond: u32, rules: TcpRules) -> [u64; 3] {
-    let mut receiver = Receiver::new(ReceiverConfig { rules, ..config() });
+fn windows_around_a_hole(beyond: u32, kernel: Kernel) -> [u64; 3] {
+    let mut receiver = Receiver::new(ReceiverConfig {
+        rules: kernel.into(),
+        ..config()
+    });
     let end = 11 + beyond;
     take(&mut receiver, 0, 0..10);
     let held_back = take(&mut receiver, 40, 11..end);
@@ -674,16 +680,16 @@ fn what_waits_beyond_a_hole_counts_for_autotuning_when_it_is_read() {
     // tcp_rcv_space_adjust() counts copied_seq, and is asked after each buffer that is read: of a long
     // run beyond the hole (MAX_SKB_FRAGS) the first buffer ends the round trip. What waits behind it counts
     // against it since late 2025, and for the next round trip then and before.
-    for rules in [TcpRules::Linux6_12, TcpRules::default()] {
-        let [held_back, filled, next] = windows_around_a_hole(50, rules);
+    for kernel in [Kernel::Linux6_12, Kernel::default()] {
+        let [held_back, filled, next] = windows_around_a_hole(50, kernel);
         assert!(held_back <= FIRST_CLAMP_BYTES && filled <= FIRST_CLAMP_BYTES);
-        assert!(next > 2 * 38 * u64::from(MSS), "{rules:?}: {next}");
+        assert!(next > 2 * 38 * u64::from(MSS), "{kernel:?}: {next}");
     }
 }
 
 #[test]
 fn a_short_run_beyond_a_hole_is_read_with_the_packet_that_fills_it() {
-    let [held_back, filled, _] = windows_around_a_hole(10, TcpRules::default());
+    let [held_back, filled, _] = windows_around_a_hole(10, Kernel::default());
     assert!(held_back <= FIRST_CLAMP_BYTES && filled > FIRST_CLAMP_BYTES);
 }
 
@@ -692,15 +698,18 @@ fn what_waits_to_be_read_counts_against_what_was_read_since_late_2025() {
     // The missing packet and the nine behind it are one buffer; 24 that came before those nine are others
     // (17 pages of 4 KiB at most). Of the 34 the first ten made the buffer grow, until the others counted
     // against them.
-    let filled = |rules| {
-        let mut receiver = Receiver::new(ReceiverConfig { rules, ..config() });
+    let filled = |kernel: Kernel| {
+        let mut receiver = Receiver::new(ReceiverConfig {
+            rules: kernel.into(),
+            ..config()
+        });
         take(&mut receiver, 0, 0..10);
         take(&mut receiver, 40, (20..44).chain(11..20));
         take(&mut receiver, 80, 10..11);
         take(&mut receiver, 80, 44..54)
     };
-    assert!(filled(TcpRules::default()) <= FIRST_CLAMP_BYTES);
-    assert!(filled(TcpRules::Linux6_12) > FIRST_CLAMP_BYTES);
+    assert!(filled(Kernel::default()) <= FIRST_CLAMP_BYTES);
+    assert!(filled(Kernel::Linux6_12) > FIRST_CLAMP_BYTES);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::peer::{
     ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
 };
-use fullpipe_plan::{Pacing, TcpRules};
+use fullpipe_plan::{Kernel, Pacing};
 use fullpipe_tcp::{Ack, Data, Sender, SenderConfig};
 
 /// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
@@ -53,21 +53,21 @@ fn no_more_than_the_set_time_of_data_waits_below_tcp_and_a_burst() {
 #[test]
 fn no_more_than_4_mb_wait_below_tcp_whatever_the_pacing_rate_since_6_16() {
     // tcp_limit_output_bytes: 8 ms at 870 MB/s are 6.8 MB.
-    let waiting = |rules: TcpRules| -> u64 {
+    let waiting = |kernel: Kernel| -> u64 {
         let mut sender = under_fq_with(SenderConfig {
             pacing_shift: 7,
             initial_cwnd: 20_000,
-            rules,
+            rules: kernel.into(),
             ..config()
         });
         let packets = sends(&mut sender, START + RTT);
         packets.iter().map(|one| u64::from(one.payload_bytes)).sum()
     };
     let burst = 45 * u64::from(MSS);
-    for newer in [TcpRules::Linux6_18, TcpRules::Linux7_3] {
+    for newer in [Kernel::Linux6_18, Kernel::Linux7_3] {
         assert!((4 << 20..(4 << 20) + 2 * burst).contains(&waiting(newer)));
     }
-    assert!(waiting(TcpRules::default()) > 6_500_000);
+    assert!(waiting(Kernel::default()) > 6_500_000);
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
     // tcp_sendmsg() fills buffers of 65279 bytes (tcp_xmit_size_goal()), 45 packets, or of half the window
     // that the receiver offers; tcp_grow_skb() came with 6.10. A second flight was written while the first
     // filled the congestion window.
-    let lengths = |rules: TcpRules, window_bytes: u64| -> Vec<usize> {
+    let lengths = |kernel: Kernel, window_bytes: u64| -> Vec<usize> {
         let settings = SenderConfig {
-            rules,
+            rules: kernel.into(),
             gso_max_segments: 64,
             pacing_shift: 9,
             initial_cwnd: 31,
@@ -238,7 +238,7 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
         cuts.map(|(end, _)| end).collect()
     };
     for (packets, window_bytes) in [(45, 1 << 30), (31, 62 * u64::from(MSS))] {
-        for old in [TcpRules::Linux5_13, TcpRules::Linux6_1, TcpRules::Linux6_4] {
+        for old in [Kernel::Linux5_13, Kernel::Linux6_1, Kernel::Linux6_4] {
             let cuts = cuts(lengths(old, window_bytes));
             let apart = cuts.windows(2).map(|pair| pair[1] - pair[0]);
             assert!(!cuts.is_empty() && cuts[0] <= packets);
@@ -247,7 +247,7 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
                 "{old:?} {cuts:?}"
             );
         }
-        for new in [TcpRules::Linux6_12, TcpRules::default(), TcpRules::Linux7_3] {
+        for new in [Kernel::Linux6_12, Kernel::default(), Kernel::Linux7_3] {
             assert_eq!(cuts(lengths(new, window_bytes)), [], "{new:?}");
         }
     }
@@ -257,7 +257,7 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
 fn the_last_buffer_of_the_write_queue_takes_in_what_is_written_next() {
     // tcp_sendmsg_locked() appends to the last one while nothing of what is appended was sent.
     let settings = SenderConfig {
-        rules: TcpRules::Linux6_4,
+        rules: Kernel::Linux6_4.into(),
         gso_max_segments: 64,
         initial_cwnd: 100,
         written_by_application: true,
@@ -318,9 +318,9 @@ fn a_third_of_the_window_that_is_worth_sending_is_counted_in_bytes() {
 fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
     // tcp_tso_should_defer(), since late 2025 min(1 ms, SRTT / 2): two packets would make a burst,
     // the window has room for one of them, and another was sent just before.
-    let sent = |rules: TcpRules, rtt_ns: u64, due_ns: u64| {
+    let sent = |kernel: Kernel, rtt_ns: u64, due_ns: u64| {
         let settings = SenderConfig {
-            rules,
+            rules: kernel.into(),
             gso_max_segments: 2,
             written_by_application: true,
             ..config()
@@ -335,7 +335,7 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
         sends(&mut sender, now_ns).len()
     };
     // 6.1 as its stable releases have it.
-    for newer in [TcpRules::Linux6_1, TcpRules::default(), TcpRules::Linux7_3] {
+    for newer in [Kernel::Linux6_1, Kernel::default(), Kernel::Linux7_3] {
         for due_ns in [0, MS / 2, MS] {
             assert_eq!(sent(newer, RTT, due_ns), 0, "{newer:?} {due_ns}");
         }
@@ -348,7 +348,7 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
         );
     }
     // Earlier kernels waited for half a round trip.
-    for older in [TcpRules::Linux5_13, TcpRules::Linux6_4, TcpRules::Linux6_12] {
+    for older in [Kernel::Linux5_13, Kernel::Linux6_4, Kernel::Linux6_12] {
         assert_eq!(
             (sent(older, RTT, RTT / 2), sent(older, RTT, RTT / 2 + 1)),
             (0, 1)

@@ -1,0 +1,167 @@
+//! How the end hosts are set up: their kernel, its settings, and what packets cost their processors.
+
+use serde::{Deserialize, Serialize};
+
+/// How the end hosts are set up; the same for all.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct HostOptions {
+    /// What spaces packets out.
+    pub pacing: Pacing,
+    /// How much may be queued below TCP (TCP small queues), as a shift of the pacing rate
+    /// (`sk_pacing_shift`: 10 is about 1 ms, 9: 2 ms, 8: 4 ms, 7: 8 ms).
+    pub pacing_shift: u8,
+    /// Largest burst in packets; 1 switches TSO off.
+    pub gso_max_segments: u32,
+    /// Receive aggregation (GRO): packets that arrive within this time are processed together.
+    /// 0: off.
+    pub receive_aggregation_ns: u64,
+    /// When the receiver acknowledges.
+    pub ack_policy: AckPolicy,
+    /// Whose TCP it is.
+    #[serde(default, skip_serializing_if = "Kernel::is_default")]
+    pub tcp: Kernel,
+    /// What TCP reports to a congestion control.
+    #[serde(default, skip_serializing_if = "CcFacts::is_google")]
+    pub cc_facts: CcFacts,
+    /// The receiving application reads when this much is queued (`SO_RCVLOWAT`).
+    pub receive_low_water_bytes: u32,
+    /// Ceiling of receive-window autotuning (third value of `tcp_rmem`).
+    pub rmem_max_bytes: u64,
+    /// Ceiling of the send buffer (third value of `tcp_wmem`).
+    pub wmem_max_bytes: u64,
+    /// Initial congestion window in packets (RFC 6928).
+    pub initial_cwnd_packets: u32,
+    /// Rate of each sender's own link to the bottleneck; 0: infinitely fast.
+    pub access_rate_bps: u64,
+    /// The first packet waits for an ARP exchange over the delayed path, as in a testbed without static
+    /// neighbours; the first RTT sample is then twice the base RTT.
+    pub arp: bool,
+    /// Processor time that packets cost; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<HostWork>,
+    /// When receiving applications stall; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader_pauses: Option<ReaderPauses>,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// Time that a host's single processor spends on packets; packets wait while it is busy.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct HostWork {
+    /// A data packet, at its receiver.
+    pub packet_ns: u64,
+    /// An ACK, at the host that sends it and at the host that receives it.
+    pub ack_ns: u64,
+    /// Each packet of a burst, at its sender; the burst leaves when all are made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub send_ns: u64,
+    /// A packet of a handshake, at the host that receives it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub handshake_ns: u64,
+}
+
+/// Periodic stalls of the receiving applications, while other processes run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct ReaderPauses {
+    /// Interval between the starts of two stalls; longer than a stall.
+    pub every_ns: u64,
+    /// Mean duration of a stall.
+    pub for_ns: u64,
+    /// Half the range of the durations, which are drawn uniformly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spread_ns: u64,
+}
+
+/// What spaces packets out.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Pacing {
+    /// TCP's pacing timer, for algorithms that request pacing; others send at once.
+    Internal,
+    /// sch_fq at the sender, which paces every connection.
+    Fq,
+}
+
+/// The Linux release whose TCP the hosts run. Releases are listed between which a rule changed that
+/// moves packets; `Rules` of fullpipe-tcp says which release has which rule.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kernel {
+    /// As released.
+    #[serde(rename = "5.13")]
+    Linux5_13,
+    /// Stable 6.1 since late 2025, as in Debian 12.
+    #[serde(rename = "6.1")]
+    Linux6_1,
+    /// As released.
+    #[serde(rename = "6.4")]
+    Linux6_4,
+    /// As released.
+    #[serde(rename = "6.12")]
+    Linux6_12,
+    /// Stable 6.12 since late 2025: the kernel that the virtual machine boots.
+    #[serde(rename = "6.12.117")]
+    #[default]
+    Linux6_12_117,
+    /// As released.
+    #[serde(rename = "6.18")]
+    Linux6_18,
+    /// As released.
+    #[serde(rename = "7.3")]
+    Linux7_3,
+}
+
+impl Kernel {
+    /// All releases, in ascending order.
+    pub const ALL: [Self; 7] = [
+        Self::Linux5_13,
+        Self::Linux6_1,
+        Self::Linux6_4,
+        Self::Linux6_12,
+        Self::Linux6_12_117,
+        Self::Linux6_18,
+        Self::Linux7_3,
+    ];
+
+    /// Whether this is the default, which plans leave out.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What TCP reports to a congestion control about losses and application limits.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CcFacts {
+    /// As Google's BBRv3 kernel: each packet carries its own `tx_in_flight` and `lost`, each loss is
+    /// reported at once, and application limits are also checked at ACKs and timers.
+    #[default]
+    Google,
+    /// As a stock kernel through eBPF: the contract's ring of snapshots, losses with the next ACK,
+    /// application limits checked when the application writes.
+    Stock,
+}
+
+impl CcFacts {
+    /// Whether this is the default, which plans leave out.
+    pub fn is_google(&self) -> bool {
+        *self == Self::Google
+    }
+}
+
+/// When a receiver acknowledges.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum AckPolicy {
+    /// Linux: quick ACKs at the start, then every second packet or a timer.
+    Linux,
+    /// Every packet.
+    EveryPacket,
+    /// Strictly every second packet (RFC 5681's b = 2), for checks against formulas.
+    EverySecond,
+}
