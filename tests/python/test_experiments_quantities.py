@@ -139,6 +139,10 @@ VALUES = {
     "cwnd_packets('a.2')": 11.0,
     "phase_share('a.1', 'up')": 3 / 9,
     "phase_interval_s('a.1', 'up')": 5.0,
+    # Up from 3 to 5 s and from 8 to 9 s; of three stays in Cruise that end, two lead to Up.
+    "phase_stay_s('a.1', 'up', 'max')": 2.0,
+    "phase_stay_s('a.1', 'up', 'min')": 1.0,
+    "phase_followed('a.1', 'cruise', 'up')": 2 / 3,
     # 1, 1 and 2 of two flows in the three seconds in which any probes the RTT.
     "phase_together('probe_rtt')": 4 / 6,
     "estimates_over_rate('max')": 2.0,

@@ -271,6 +271,9 @@ BROKEN = {
     "unknown section": (SMALL + "[wifi]\nx = 1\n", "wifi: unknown key"),
     "paper no text": (SMALL.replace('"bless2025"', "4"), "paper"),
     "no title": (SMALL.replace('title = "A small experiment"\n', ""), "title: is missing"),
+    "metric named like an axis": (
+        SMALL.replace("[metric.goodput]", "[metric.rate]"), "metric.rate: an axis has that name",
+    ),
     "scenario wrong": (SMALL.replace("mbit", "mbits"), "path.rate"),
     "unknown cc": (SMALL.replace('cc = "reno"', 'cc = "rino"'), "did you mean reno"),
     "unknown hole": (SMALL.replace("{rtt}", "{rrt}"), "{rrt} is no axis"),

@@ -81,6 +81,12 @@ def load_entry(path: Path) -> Entry:
 
 def _check_axes(entry: Entry) -> None:
     names = list(entry.grid[0]) if entry.grid else []
+    taken = dict.fromkeys(entry.axes, "an axis")
+    for kind, own in (("metric", entry.metric), ("number", entry.number)):
+        for name in own:
+            if name in taken:
+                raise UserError(f"{entry.source}: {kind}.{name}: {taken[name]} has that name")
+            taken[name] = f"a {kind}"
     for index, grid in enumerate([*entry.grid, *entry.default.grid, *entry.full.grid]):
         if list(grid) != names:
             raise UserError(

@@ -7,6 +7,7 @@ there is nothing to measure. Must never know an engine.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -319,6 +320,30 @@ def phase_interval_s(view: View, group: str, phase: str, at: str | float = "medi
     return _spread(np.concatenate(gaps), at)
 
 
+def _stays(view: View, group: str) -> list[tuple[str, float, str]]:
+    """(phase, seconds, next phase) of every stay of a group's flows in a phase of their algorithm,
+    to a sample; not the last stay of a flow, whose end is not seen."""
+    samples, found = view.samples("cc_samples"), []
+    for flow in _flows(view, group):
+        mine = samples["flow_id"] == flow
+        phases, times = samples["phase"][mine], samples["t_us"][mine] / 1e6
+        changes = np.flatnonzero(phases[1:] != phases[:-1]) + 1
+        for start, end in itertools.pairwise([0, *changes.tolist()]):
+            found.append((str(phases[start]), float(times[end] - times[start]), str(phases[end])))
+    return found
+
+
+def phase_stay_s(view: View, group: str, phase: str, at: str | float = "median") -> float:
+    """Of the times that a group's flows stay in a phase before they leave it, to a sample."""
+    return _spread(np.array([s for name, s, _ in _stays(view, group) if name == phase]), at)
+
+
+def phase_followed(view: View, group: str, phase: str, successor: str) -> float:
+    """Share of a group's stays in a phase that another one follows at once, to a sample."""
+    followers = [after for name, _, after in _stays(view, group) if name == phase]
+    return _ratio(float(followers.count(successor)), float(len(followers)))
+
+
 def phase_together(view: View, phase: str) -> float:
     """Mean share of the flows that are in a phase, over the samples in which any is."""
     samples = view.samples("cc_samples")
@@ -422,7 +447,8 @@ FUNCTIONS: dict[str, Measure] = {
         queue_delay_peaks_rttmin, queue_delay_between_rttmin, queue_delay_in_phase_rttmin,
         backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
         jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
-        completion_s, slowdown, phase_share, phase_interval_s, phase_together, estimates_over_rate,
+        completion_s, slowdown, phase_share, phase_interval_s, phase_stay_s,
+        phase_followed, phase_together, estimates_over_rate,
         bbr_jitter_ms, page_s, page_loads, traffic_slowdown, traffic_slowdown_connected,
         traffic_slowdown_under, traffic_at_once, traffic_offered_mbps, traffic_flows_above,
         traffic_bytes_above,
