@@ -137,7 +137,7 @@ def test_copies_and_overtaking_packets_change_nothing_of_what_is_delivered() -> 
     raw = simulate(**document)
     assert int(column(raw, "flows", "bytes_delivered")[0]) == 3 * 2**20
     health = raw["health"]
-    assert 0 <= health["packets_travelling"] < 1000
+    assert 0 <= health["packets_in_flight"] < 1000
 
 
 def test_acks_that_are_held_come_in_groups_and_cost_a_paced_flow_nothing() -> None:

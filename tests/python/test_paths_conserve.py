@@ -110,11 +110,11 @@ def test_every_packet_that_was_sent_or_copied_arrived_was_lost_or_is_on_its_way(
         raw = simulate(**made)
         health = raw["health"]
         counted = health["packets_delivered"] + health["packets_lost"]
-        travelling = health["packets_travelling"]
+        in_flight = health["packets_in_flight"]
         # What is on its way fits into queues and delays: a difference below zero would be 2^64.
-        assert travelling < 100_000, seed
+        assert in_flight < 100_000, seed
         sent = int(column(raw, "flows", "packets_sent").sum())
-        more = counted + travelling - sent
+        more = counted + in_flight - sent
         has_copies = any(
             "duplicate" in one or "duplicate" in one.get("reverse", {}) for one in made["link"]
         )
@@ -129,7 +129,7 @@ def test_every_packet_that_was_sent_or_copied_arrived_was_lost_or_is_on_its_way(
         }
         if len(finished) == len(made["flow"]):
             ended += 1
-            assert travelling == 0, seed
+            assert in_flight == 0, seed
     # The draws are such that most runs end, and some copy.
     assert ended > 20
     assert copies > 10

@@ -134,10 +134,10 @@ def test_no_packet_disappears_over_a_channel_and_runs_repeat() -> None:
         assert all(table.equals(again.tables[name]) for name, table in done.tables.items())
         health = done.health
         sent = int(column(done, "traffic", "packets_sent").sum())
-        counted = sum(health[f"packets_{end}"] for end in ("delivered", "lost", "travelling"))
+        counted = sum(health[f"packets_{end}"] for end in ("delivered", "lost", "in_flight"))
         assert sent == counted
         completed = ~np.isnan(column(done, "traffic", "completion_us"))
-        assert health["packets_travelling"] == 0 or not completed.all()
+        assert health["packets_in_flight"] == 0 or not completed.all()
         assert health["traffic_connections"] < health["traffic_flows"]
         lost += health["packets_lost"]
         ended += int(completed.sum())

@@ -64,14 +64,14 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
     let Medium::Wire { forward, reverse } = &link.medium else {
         return Err("kind: a kernel's links are wires".into());
     };
-    for way in [forward, reverse] {
+    for direction in [forward, reverse] {
         let refuse = |key: &str, is_set: bool| match is_set {
             true => Err(format!(
                 "{key}: for engine sim; a kernel has no such element here"
             )),
             false => Ok(()),
         };
-        let damage = way.damage.clone().unwrap_or_default();
+        let damage = direction.damage.clone().unwrap_or_default();
         let held = damage.hold.as_ref();
         refuse("policer", damage.policer.is_some())?;
         refuse("wifi_jitter", damage.wifi_jitter_ns.is_some())?;
@@ -79,14 +79,17 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
             "hold.packets",
             held.is_some_and(|hold| hold.packets.is_some()),
         )?;
-        refuse("rate_trace", way.rate_trace.is_some())?;
-        refuse("delay_trace", way.delay_trace.is_some())?;
-        let marks = way.loss.as_ref().is_some_and(|loss| loss.ecn);
+        refuse("rate_trace", direction.rate_trace.is_some())?;
+        refuse("delay_trace", direction.delay_trace.is_some())?;
+        let marks = direction.loss.as_ref().is_some_and(|loss| loss.ecn);
         refuse("loss_marks", marks && link.name != "path")?;
-        if way.qdisc.shapes() && !way.rate_steps.is_empty() {
+        if direction.qdisc.shapes() && !direction.rate_steps.is_empty() {
             return Err("rate_steps: a qdisc that keeps the rate itself keeps one rate".into());
         }
-        let mut steps = way.rate_steps.windows(2).chain(way.delay_steps.windows(2));
+        let mut steps = direction
+            .rate_steps
+            .windows(2)
+            .chain(direction.delay_steps.windows(2));
         if steps.any(|pair| pair[0].0 >= pair[1].0) {
             return Err("rate_steps, delay_steps: times must rise".into());
         }

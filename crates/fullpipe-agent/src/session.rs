@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
-use fullpipe_plan::{Direction, EcnKind, EventRow, Flow, FlowRow, Pacing, Plan};
+use fullpipe_plan::{EcnKind, EventRow, Flow, FlowDirection, FlowRow, Pacing, Plan};
 use fullpipe_workload::{Writer, Writing};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
@@ -797,8 +797,8 @@ fn put_event(sink: &mut dyn Sink, t_us: u64, flow: usize, event: &'static str, v
 fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
     let flow: &Flow = &plan.flows[index];
     let direction = match flow.direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
+        FlowDirection::Up => "up",
+        FlowDirection::Down => "down",
     };
     FlowRow {
         flow_id: index as u64,

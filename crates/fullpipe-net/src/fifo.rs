@@ -12,7 +12,7 @@ use crate::Packet;
 #[derive(Debug)]
 struct Run<P> {
     /// What stands for it ([`Packet::end_follows`]).
-    run: P,
+    burst: P,
     count: u32,
     /// Its last packets, which found no room.
     dropped: u32,
@@ -52,7 +52,7 @@ impl<P> Fifo<P> {
     }
 
     fn first_packets(&self) -> u64 {
-        self.first.as_ref().map_or(0, |run| run.count.into())
+        self.first.as_ref().map_or(0, |burst| burst.count.into())
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -68,8 +68,8 @@ impl<P: Packet> Fifo<P> {
     /// A run comes; returns how many of it, from the first on, are taken: what would exceed a limit is
     /// dropped (bfifo_enqueue(), pfifo_enqueue()).
     #[inline]
-    pub(crate) fn push(&mut self, run: &P, count: u32) -> u32 {
-        let wire_bytes = u64::from(run.wire_bytes());
+    pub(crate) fn push(&mut self, burst: &P, count: u32) -> u32 {
+        let wire_bytes = u64::from(burst.wire_bytes());
         let mut taken = u64::from(count);
         let waiting_bytes = self.waiting_bytes();
         if waiting_bytes + taken * wire_bytes > self.limit_bytes {
@@ -77,18 +77,18 @@ impl<P: Packet> Fifo<P> {
         }
         taken = taken.min(self.limit_packets - self.len());
         if taken > 0 {
-            let run = Run {
-                run: *run,
+            let burst = Run {
+                burst: *burst,
                 count: taken as u32,
                 dropped: count - taken as u32,
             };
             if self.is_empty() {
                 self.first_bytes = wire_bytes as u32;
-                self.first = Some(run);
+                self.first = Some(burst);
             } else {
                 self.other_packets += taken;
                 self.other_bytes += taken * wire_bytes;
-                self.others.push_back(run);
+                self.others.push_back(burst);
             }
         }
         taken as u32
@@ -96,10 +96,10 @@ impl<P: Packet> Fifo<P> {
 
     /// The same, and what found no room is dropped.
     #[inline]
-    pub(crate) fn enqueue_run(&mut self, run: &P, count: u32, outcome: &mut Outcome<P>) {
-        let taken = self.push(run, count);
+    pub(crate) fn enqueue_burst(&mut self, burst: &P, count: u32, outcome: &mut Outcome<P>) {
+        let taken = self.push(burst, count);
         if taken < count {
-            behind(taken, run, count, |packet| outcome.drop(packet));
+            behind(taken, burst, count, |packet| outcome.drop(packet));
         }
     }
 
@@ -110,7 +110,7 @@ impl<P: Packet> Fifo<P> {
         let Some(next) = &self.first else {
             return;
         };
-        self.first_bytes = next.run.wire_bytes();
+        self.first_bytes = next.burst.wire_bytes();
         self.other_packets -= u64::from(next.count);
         self.other_bytes -= u64::from(next.count) * u64::from(self.first_bytes);
     }
@@ -119,7 +119,7 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
         let first = self.first.as_ref()?;
-        Some((&first.run, first.count + first.dropped > 1))
+        Some((&first.burst, first.count + first.dropped > 1))
     }
 
     /// The first packet leaves; returns its bytes on the wire.
@@ -133,7 +133,7 @@ impl<P: Packet> Fifo<P> {
         if first.count == 0 {
             self.begin_next();
         } else {
-            first.run.drop_first();
+            first.burst.drop_first();
         }
         wire_bytes
     }
@@ -149,8 +149,8 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     #[inline]
     fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        let (run, is_followed) = self.front()?;
-        let packet = run.first(is_followed);
+        let (burst, is_followed) = self.front()?;
+        let packet = burst.first(is_followed);
         self.leave();
         Some(packet)
     }
@@ -166,10 +166,10 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
 /// The last packets of a run, all but so many.
 #[inline(never)]
-pub(crate) fn behind<P: Packet>(taken: u32, run: &P, count: u32, mut each: impl FnMut(P)) {
-    let mut run = *run;
+pub(crate) fn behind<P: Packet>(taken: u32, burst: &P, count: u32, mut each: impl FnMut(P)) {
+    let mut burst = *burst;
     for others in (0..count).rev() {
-        let packet = run.split_first(others);
+        let packet = burst.split_first(others);
         if count - others > taken {
             each(packet);
         }

@@ -9,7 +9,7 @@
 use fullpipe_plan::{Link as Plan, Medium};
 
 use crate::queue::Counters;
-use crate::queued::QueuedWay;
+use crate::queued::QueuedDirection;
 use crate::rng::{derive_seed, purpose};
 use crate::wifi::WifiLink;
 use crate::wire::Wire;
@@ -17,14 +17,14 @@ use crate::Packet;
 
 /// A direction through the row of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// As the data of "up" flows.
     Forward,
     /// Back.
     Reverse,
 }
 
-impl Way {
+impl Direction {
     /// Both, in the order of their indices.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
 
@@ -66,7 +66,7 @@ pub struct Exit<P> {
     /// link reorders.
     pub at_ns: u64,
     /// In which direction it goes on.
-    pub way: Way,
+    pub direction: Direction,
     /// What.
     pub packet: P,
 }
@@ -95,7 +95,7 @@ impl<P> Default for Passed<P> {
 
 /// What can be sampled of one way of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WayState {
+pub struct DirectionState {
     /// Bytes waiting.
     pub queue_bytes: u64,
     /// Packets waiting.
@@ -116,20 +116,20 @@ pub struct WayState {
 /// nothing.
 pub trait Link<P: Packet> {
     /// The timer that a call of [`Link::offer`] in this direction may move.
-    fn timer(&self, way: Way) -> usize;
+    fn timer(&self, direction: Direction) -> usize;
     /// A packet arrives, to go this way.
-    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>);
+    fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>);
     /// Does what is due.
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>);
     /// When a timer is due; `None`: not before another packet comes.
     fn due_ns(&self, timer: usize) -> Option<u64>;
     /// What this way adds to a packet's time where it can do nothing else to any packet: offering
     /// one may then be left out. `None`: it must be offered.
-    fn constant_delay_ns(&self, _way: Way) -> Option<u64> {
+    fn constant_delay_ns(&self, _way: Direction) -> Option<u64> {
         None
     }
     /// How one way is; `None` where nothing can wait.
-    fn state(&self, way: Way) -> Option<WayState>;
+    fn state(&self, direction: Direction) -> Option<DirectionState>;
 }
 
 /// All kinds of links. An enum, not a trait object: calls are direct and can be inlined.
@@ -173,9 +173,9 @@ impl<P: Packet> AnyLink<P> {
 
     /// The way with this index, if it is a queue, a rate and a delay of a wire.
     #[inline]
-    pub fn queued(&mut self, way: usize) -> Option<&mut QueuedWay<P>> {
+    pub fn queued(&mut self, direction: usize) -> Option<&mut QueuedDirection<P>> {
         match self {
-            Self::Wire(wire) => wire.queued(way),
+            Self::Wire(wire) => wire.queued(direction),
             Self::Wifi(_) => None,
         }
     }
@@ -189,12 +189,12 @@ impl<P: Packet> AnyLink<P> {
 }
 
 impl<P: Packet> Link<P> for AnyLink<P> {
-    fn timer(&self, way: Way) -> usize {
-        each!(self, link => link.timer(way))
+    fn timer(&self, direction: Direction) -> usize {
+        each!(self, link => link.timer(direction))
     }
 
-    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>) {
-        each!(self, link => link.offer(now_ns, way, packet, passed));
+    fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>) {
+        each!(self, link => link.offer(now_ns, direction, packet, passed));
     }
 
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>) {
@@ -205,11 +205,11 @@ impl<P: Packet> Link<P> for AnyLink<P> {
         each!(self, link => link.due_ns(timer))
     }
 
-    fn constant_delay_ns(&self, way: Way) -> Option<u64> {
-        each!(self, link => link.constant_delay_ns(way))
+    fn constant_delay_ns(&self, direction: Direction) -> Option<u64> {
+        each!(self, link => link.constant_delay_ns(direction))
     }
 
-    fn state(&self, way: Way) -> Option<WayState> {
-        each!(self, link => link.state(way))
+    fn state(&self, direction: Direction) -> Option<DirectionState> {
+        each!(self, link => link.state(direction))
     }
 }

@@ -86,16 +86,22 @@ impl<P: Packet> Queue<P> {
     /// Offers so many packets that were handed down at once, by what stands for them
     /// ([`Packet::end_follows`]).
     #[inline]
-    pub(crate) fn enqueue_run(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) {
+    pub(crate) fn enqueue_burst(
+        &mut self,
+        now_ns: u64,
+        burst: &P,
+        count: u32,
+        dropped: &mut Vec<P>,
+    ) {
         self.counters.offered_packets += u64::from(count);
         let mut outcome = Outcome::new(dropped);
         match &mut self.discipline {
-            AnyDiscipline::Fifo(queue) => queue.enqueue_run(run, count, &mut outcome),
-            AnyDiscipline::Cake(queue) => queue.enqueue_run(now_ns, run, count, &mut outcome),
+            AnyDiscipline::Fifo(queue) => queue.enqueue_burst(burst, count, &mut outcome),
+            AnyDiscipline::Cake(queue) => queue.enqueue_burst(now_ns, burst, count, &mut outcome),
             other => {
-                let mut run = *run;
+                let mut burst = *burst;
                 for others in (0..count).rev() {
-                    other.enqueue(now_ns, run.split_first(others), &mut outcome);
+                    other.enqueue(now_ns, burst.split_first(others), &mut outcome);
                 }
             }
         }

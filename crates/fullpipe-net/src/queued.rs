@@ -4,7 +4,7 @@
 
 use fullpipe_plan::Wire as Plan;
 
-use crate::link::{Exit, Passed, Way, WayState};
+use crate::link::{Direction, DirectionState, Exit, Passed};
 use crate::loss::LossGate;
 use crate::rng::{derive_seed, purpose};
 use crate::shaped::{Shaped, NEVER_NS};
@@ -12,19 +12,19 @@ use crate::Packet;
 
 /// A queue and its rate, a delay.
 #[derive(Debug)]
-pub struct QueuedWay<P> {
-    way: Way,
+pub struct QueuedDirection<P> {
+    direction: Direction,
     loss: Option<LossGate>,
     shaped: Shaped<P>,
     delay_ns: u64,
 }
 
-impl<P: Packet> QueuedWay<P> {
+impl<P: Packet> QueuedDirection<P> {
     /// `None` where the plan asks for more, or for less; `index` is that of the way among all. The error
     /// names what this engine lacks.
     pub(crate) fn new(
         plan: &Plan,
-        way: Way,
+        direction: Direction,
         index: u32,
         seed: u64,
         mtu_bytes: u32,
@@ -38,7 +38,7 @@ impl<P: Packet> QueuedWay<P> {
         let queue_seed = derive_seed(seed, purpose::RED, index);
         let loss_seed = derive_seed(seed, purpose::LINK_LOSS, index);
         Ok(Some(Self {
-            way,
+            direction,
             loss: (plan.loss.as_ref()).map(|loss| LossGate::new(loss, loss_seed)),
             shaped: Shaped::new(plan, rate_bps, queue_seed, mtu_bytes)?,
             delay_ns: plan.delay_ns,
@@ -58,8 +58,8 @@ impl<P: Packet> QueuedWay<P> {
         }
     }
 
-    pub(crate) fn state(&self) -> WayState {
-        WayState {
+    pub(crate) fn state(&self) -> DirectionState {
+        DirectionState {
             lost_packets: self.loss.as_ref().map_or(0, LossGate::lost),
             marked_packets: self.loss.as_ref().map_or(0, LossGate::marked),
             ..self.shaped.state()
@@ -68,10 +68,10 @@ impl<P: Packet> QueuedWay<P> {
 
     /// Each packet of a run comes to the queue by chance; false: none did.
     #[inline(never)]
-    fn take_by_chance(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
-        let (mut run, mut comes_any) = (*run, false);
+    fn take_by_chance(&mut self, now_ns: u64, burst: &P, count: u32, dropped: &mut Vec<P>) -> bool {
+        let (mut burst, mut comes_any) = (*burst, false);
         for others in (0..count).rev() {
-            let mut packet = run.split_first(others);
+            let mut packet = burst.split_first(others);
             if (self.loss.as_mut()).is_none_or(|loss| loss.passes(&mut packet)) {
                 self.shaped.queue.enqueue(now_ns, packet, dropped);
                 comes_any = true;
@@ -92,11 +92,13 @@ impl<P: Packet> QueuedWay<P> {
     /// ([`Packet::end_follows`]). Dropped packets are added to the list. False: none reached the
     /// queue. If nothing waited, `count` is 1 and the caller calls [`Self::ready`] next.
     #[inline]
-    pub fn take(&mut self, now_ns: u64, run: &P, count: u32, dropped: &mut Vec<P>) -> bool {
+    pub fn take(&mut self, now_ns: u64, burst: &P, count: u32, dropped: &mut Vec<P>) -> bool {
         if self.loss.is_some() {
-            return self.take_by_chance(now_ns, run, count, dropped);
+            return self.take_by_chance(now_ns, burst, count, dropped);
         }
-        self.shaped.queue.enqueue_run(now_ns, run, count, dropped);
+        self.shaped
+            .queue
+            .enqueue_burst(now_ns, burst, count, dropped);
         true
     }
 
@@ -125,7 +127,7 @@ impl<P: Packet> QueuedWay<P> {
         while let Some(packet) = self.shaped.next(now_ns, &mut passed.dropped) {
             passed.out.push(Exit {
                 at_ns: now_ns + self.delay_ns,
-                way: self.way,
+                direction: self.direction,
                 packet,
             });
         }

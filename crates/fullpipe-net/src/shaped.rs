@@ -3,7 +3,7 @@
 use fullpipe_plan::traces::RateTrace;
 use fullpipe_plan::Wire as Plan;
 
-use crate::link::WayState;
+use crate::link::DirectionState;
 use crate::opportunities::Opportunities;
 use crate::queue::Queue;
 use crate::schedule::Schedule;
@@ -87,8 +87,8 @@ impl<P: Packet> Shaped<P> {
         if !self.chooses(now_ns, dropped) {
             return None;
         }
-        let (run, is_followed) = self.front()?;
-        let packet = run.first(is_followed);
+        let (burst, is_followed) = self.front()?;
+        let packet = burst.first(is_followed);
         self.leave(now_ns);
         Some(packet)
     }
@@ -137,8 +137,8 @@ impl<P: Packet> Shaped<P> {
                 return true;
             };
             match self.queue.front() {
-                Some((run, is_followed)) if !trace.holds(run.wire_bytes()) => {
-                    let packet = run.first(is_followed);
+                Some((burst, is_followed)) if !trace.holds(burst.wire_bytes()) => {
+                    let packet = burst.first(is_followed);
                     trace.begin(packet, self.queue.leave());
                 }
                 _ => return true,
@@ -244,12 +244,12 @@ impl<P: Packet> Shaped<P> {
     }
 
     /// What can be sampled.
-    pub(crate) fn state(&self) -> WayState {
-        WayState {
+    pub(crate) fn state(&self) -> DirectionState {
+        DirectionState {
             queue_bytes: self.queue.bytes(),
             queue_packets: self.queue.packets() as u64,
             counters: self.queue.counters(),
-            ..WayState::default()
+            ..DirectionState::default()
         }
     }
 }

@@ -5,9 +5,9 @@ use fullpipe_plan::Wire as Plan;
 
 use crate::damage::Damage;
 use crate::gilbert::GilbertElliott;
-use crate::link::{Exit, Link, Passed, Way, WayState};
+use crate::link::{Direction, DirectionState, Exit, Link, Passed};
 use crate::loss::LossGate;
-use crate::queued::QueuedWay;
+use crate::queued::QueuedDirection;
 use crate::rng::{derive_seed, purpose};
 use crate::schedule::Schedule;
 use crate::shaped::{Shaped, NEVER_NS};
@@ -16,21 +16,21 @@ use crate::Packet;
 /// Both ways.
 #[derive(Debug)]
 pub struct Wire<P> {
-    ways: [WireWay<P>; 2],
+    directions: [WireDirection<P>; 2],
 }
 
 /// One way: what it is, is settled when it is made.
 #[derive(Debug)]
-enum WireWay<P> {
-    Queued(QueuedWay<P>),
-    General(Box<GeneralWay<P>>),
+enum WireDirection<P> {
+    Queued(QueuedDirection<P>),
+    General(Box<GeneralDirection<P>>),
 }
 
 macro_rules! each {
-    ($way:expr, $kind:ident => $call:expr) => {
-        match $way {
-            WireWay::Queued($kind) => $call,
-            WireWay::General($kind) => $call,
+    ($direction:expr, $kind:ident => $call:expr) => {
+        match $direction {
+            WireDirection::Queued($kind) => $call,
+            WireDirection::General($kind) => $call,
         }
     };
 }
@@ -38,67 +38,70 @@ macro_rules! each {
 impl<P: Packet> Wire<P> {
     /// From the plan of its two ways; the error names what this engine lacks.
     pub fn new(plans: [&Plan; 2], index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
-        let way = |plan, way: Way| {
-            let index = 2 * index + way as u32;
-            if let Some(queued) = QueuedWay::new(plan, way, index, seed, mtu_bytes)? {
-                return Ok(WireWay::Queued(queued));
+        let direction = |plan, direction: Direction| {
+            let index = 2 * index + direction as u32;
+            if let Some(queued) = QueuedDirection::new(plan, direction, index, seed, mtu_bytes)? {
+                return Ok(WireDirection::Queued(queued));
             }
-            GeneralWay::new(plan, way, index, seed, mtu_bytes)
-                .map(|general| WireWay::General(Box::new(general)))
+            GeneralDirection::new(plan, direction, index, seed, mtu_bytes)
+                .map(|general| WireDirection::General(Box::new(general)))
         };
         Ok(Self {
-            ways: [way(plans[0], Way::Forward)?, way(plans[1], Way::Reverse)?],
+            directions: [
+                direction(plans[0], Direction::Forward)?,
+                direction(plans[1], Direction::Reverse)?,
+            ],
         })
     }
 
     /// The way with this index, if it is a queue, a rate and a delay and not much else.
     #[inline]
-    pub(crate) fn queued(&mut self, way: usize) -> Option<&mut QueuedWay<P>> {
-        match &mut self.ways[way] {
-            WireWay::Queued(queued) => Some(queued),
+    pub(crate) fn queued(&mut self, direction: usize) -> Option<&mut QueuedDirection<P>> {
+        match &mut self.directions[direction] {
+            WireDirection::Queued(queued) => Some(queued),
             _ => None,
         }
     }
 }
 
 impl<P: Packet> Link<P> for Wire<P> {
-    fn timer(&self, way: Way) -> usize {
-        way.index()
+    fn timer(&self, direction: Direction) -> usize {
+        direction.index()
     }
 
-    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>) {
-        each!(&mut self.ways[way.index()], way => way.offer(now_ns, packet, passed));
+    fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>) {
+        each!(&mut self.directions[direction.index()], direction => direction.offer(now_ns, packet, passed));
     }
 
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>) {
-        each!(&mut self.ways[timer], way => way.advance(now_ns, passed));
+        each!(&mut self.directions[timer], direction => direction.advance(now_ns, passed));
     }
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
-        match &self.ways[timer] {
-            WireWay::Queued(queued) => some_time(queued.due_ns()),
-            WireWay::General(general) => general.due_ns(),
+        match &self.directions[timer] {
+            WireDirection::Queued(queued) => some_time(queued.due_ns()),
+            WireDirection::General(general) => general.due_ns(),
         }
     }
 
-    fn constant_delay_ns(&self, way: Way) -> Option<u64> {
-        match &self.ways[way.index()] {
-            WireWay::Queued(_) => None,
-            WireWay::General(general) => general.constant_delay_ns(),
+    fn constant_delay_ns(&self, direction: Direction) -> Option<u64> {
+        match &self.directions[direction.index()] {
+            WireDirection::Queued(_) => None,
+            WireDirection::General(general) => general.constant_delay_ns(),
         }
     }
 
-    fn state(&self, way: Way) -> Option<WayState> {
-        match &self.ways[way.index()] {
-            WireWay::Queued(queued) => Some(queued.state()),
-            WireWay::General(general) => general.state(),
+    fn state(&self, direction: Direction) -> Option<DirectionState> {
+        match &self.directions[direction.index()] {
+            WireDirection::Queued(queued) => Some(queued.state()),
+            WireDirection::General(general) => general.state(),
         }
     }
 }
 
 #[derive(Debug)]
-struct GeneralWay<P> {
-    way: Way,
+struct GeneralDirection<P> {
+    direction: Direction,
     loss: Option<LossGate>,
     /// `None`: not limited, no queue.
     shaped: Option<Shaped<P>>,
@@ -110,8 +113,14 @@ struct GeneralWay<P> {
     damage: Option<Box<Damage<P>>>,
 }
 
-impl<P: Packet> GeneralWay<P> {
-    fn new(plan: &Plan, way: Way, index: u32, seed: u64, mtu_bytes: u32) -> Result<Self, String> {
+impl<P: Packet> GeneralDirection<P> {
+    fn new(
+        plan: &Plan,
+        direction: Direction,
+        index: u32,
+        seed: u64,
+        mtu_bytes: u32,
+    ) -> Result<Self, String> {
         if plan.rate_bps == Some(0) {
             return Err("rate_bps: must be above 0".into());
         }
@@ -120,7 +129,7 @@ impl<P: Packet> GeneralWay<P> {
         let damage = plan.damage.as_ref();
         let bursts = damage.and_then(|damage| damage.gemodel.as_ref());
         Ok(Self {
-            way,
+            direction,
             loss: match (&plan.loss, bursts) {
                 (Some(_), Some(_)) => return Err("gemodel: and loss: one of them decides".into()),
                 (Some(loss), None) => Some(LossGate::new(loss, loss_seed)),
@@ -261,7 +270,7 @@ impl<P: Packet> GeneralWay<P> {
                 None => at_ns,
                 Some(damage) => damage.exit_ns(now_ns, at_ns),
             },
-            way: self.way,
+            direction: self.direction,
             packet,
         });
     }
@@ -274,7 +283,7 @@ impl<P: Packet> GeneralWay<P> {
         (!changes).then_some(self.delay_ns)
     }
 
-    fn state(&self) -> Option<WayState> {
+    fn state(&self) -> Option<DirectionState> {
         if self.shaped.is_none() && self.damage.is_none() {
             return None;
         }
@@ -282,7 +291,7 @@ impl<P: Packet> GeneralWay<P> {
             .loss
             .as_ref()
             .map_or((0, 0), |loss| (loss.lost(), loss.marked()));
-        let mut state = WayState {
+        let mut state = DirectionState {
             lost_packets,
             marked_packets,
             ..self.shaped.as_ref().map(Shaped::state).unwrap_or_default()

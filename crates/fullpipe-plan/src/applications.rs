@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flow::{CcChoice, OnOff};
-use crate::route::{Direction, Hosts, Route};
+use crate::route::{FlowDirection, Hosts, Route};
 
 /// A page and how it is loaded: an entry of the scenario's `[[page]]`. The near host is the client.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -87,7 +87,7 @@ pub struct Datagrams {
     /// Unique name.
     pub name: String,
     /// Which way it goes.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// Which links it passes.
     pub route: Route,
     /// Its ends.

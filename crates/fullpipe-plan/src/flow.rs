@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::damage::Jitter;
-use crate::route::{Direction, Hosts, Route};
+use crate::route::{FlowDirection, Hosts, Route};
 
 /// One transport connection.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
     /// Direction of its data.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// The links it passes.
     pub route: Route,
     /// The hosts at its ends.

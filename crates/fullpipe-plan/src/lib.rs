@@ -31,7 +31,7 @@ pub use links::{Ends, Link, Medium, Newcomer, Wire};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};
 pub use qdisc::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
-pub use route::{Direction, Hosts, Route};
+pub use route::{FlowDirection, Hosts, Route};
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
     PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,

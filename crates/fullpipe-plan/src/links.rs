@@ -32,9 +32,9 @@ impl Link {
 
     /// Names of its two queues in recordings.
     pub fn queue_names(&self) -> [Text; 2] {
-        ["forward", "reverse"].map(|way| match self.name.as_str() {
-            PATH => way.into(),
-            name => format!("{name}.{way}").into(),
+        ["forward", "reverse"].map(|direction| match self.name.as_str() {
+            PATH => direction.into(),
+            name => format!("{name}.{direction}").into(),
         })
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Direction of a flow's data.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum FlowDirection {
     /// Through the forward bottleneck.
     Up,
     /// Through the reverse bottleneck.

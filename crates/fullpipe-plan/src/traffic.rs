@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flow::{CcChoice, EcnKind, Flow};
-use crate::route::{Direction, Hosts, Route};
+use crate::route::{FlowDirection, Hosts, Route};
 
 /// One group of flows: an entry of the scenario's `[[traffic]]`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Traffic {
     /// Congestion control of its flows.
     pub cc: CcChoice,
     /// Which way their data goes.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// Which links they pass.
     pub route: Route,
     /// Differentiated services codepoint of their packets.

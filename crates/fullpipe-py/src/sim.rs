@@ -63,7 +63,7 @@ fn run<'py>(
     health.set_item("events", outcome.events)?;
     health.set_item("packets_delivered", outcome.packets_delivered)?;
     health.set_item("packets_lost", outcome.packets_lost)?;
-    health.set_item("packets_travelling", outcome.packets_travelling)?;
+    health.set_item("packets_in_flight", outcome.packets_in_flight)?;
     if !plan.traffic.is_empty() {
         health.set_item("traffic_flows", outcome.traffic_flows)?;
         health.set_item("traffic_connections", outcome.traffic_connections)?;

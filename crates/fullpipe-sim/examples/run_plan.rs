@@ -24,7 +24,7 @@ fn digest(outcome: &Outcome) -> u64 {
     let counts = (
         outcome.packets_delivered,
         outcome.packets_lost,
-        outcome.packets_travelling,
+        outcome.packets_in_flight,
         outcome.control,
     );
     let written = write!(digest, "{counts:?}{:?}", outcome.tables);

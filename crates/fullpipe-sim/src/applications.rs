@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_net::{derive_seed, purpose, Way};
-use fullpipe_plan::{CcChoice, DatagramRow, Direction, EcnKind, Flow, Newcomer, Page, Plan, Route};
+use fullpipe_net::{derive_seed, purpose, Direction};
+use fullpipe_plan::{
+    CcChoice, DatagramRow, EcnKind, Flow, FlowDirection, Newcomer, Page, Plan, Route,
+};
 use fullpipe_tcp::Opened;
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 
@@ -62,7 +64,8 @@ impl Applications {
     pub(crate) fn new(plan: &Plan) -> Result<Self, BadPlan> {
         let mut pages = Vec::with_capacity(plan.pages.len());
         for (index, page) in (0..).zip(&plan.pages) {
-            let members = [Direction::Up, Direction::Down].map(|way| member(page, way));
+            let members =
+                [FlowDirection::Up, FlowDirection::Down].map(|direction| member(page, direction));
             // What would go wrong with every connection goes wrong now.
             connection(plan, &members[0], &Seeds::default(), true)
                 .map_err(|BadPlan(text)| BadPlan(format!("pages.{index}: {text}")))?;
@@ -112,7 +115,7 @@ impl Applications {
     }
 }
 
-fn member(page: &Page, direction: Direction) -> Flow {
+fn member(page: &Page, direction: FlowDirection) -> Flow {
     Flow {
         name: page.name.clone(),
         cc: CcChoice::clone(&page.cc),
@@ -219,20 +222,20 @@ impl Simulation<'_> {
             number,
             bytes: QUERY_BYTES,
         };
-        let query = self.packet_of(owner, Way::Forward, query);
-        self.enter_row(Way::Forward, &query);
+        let query = self.packet_of(owner, Direction::Forward, query);
+        self.enter_row(Direction::Forward, &query);
     }
 
     /// A query or its answer arrives.
-    pub(crate) fn on_name(&mut self, owner: usize, way: Way, page: u32, number: u32) {
-        if way == Way::Forward {
+    pub(crate) fn on_name(&mut self, owner: usize, direction: Direction, page: u32, number: u32) {
+        if direction == Direction::Forward {
             let answer = Body::Name {
                 page,
                 number,
                 bytes: ANSWER_BYTES,
             };
-            let answer = self.packet_of(owner, Way::Reverse, answer);
-            self.enter_row(Way::Reverse, &answer);
+            let answer = self.packet_of(owner, Direction::Reverse, answer);
+            self.enter_row(Direction::Reverse, &answer);
         } else {
             self.applications
                 .tell(page, |loader, steps| loader.on_answer(number, steps));
@@ -380,9 +383,9 @@ impl Simulation<'_> {
     /// A datagram of a stream leaves.
     pub(crate) fn datagram(&mut self, index: u32) {
         let stream = &self.plan.datagrams[index as usize];
-        let way = match stream.direction {
-            Direction::Up => Way::Forward,
-            Direction::Down => Way::Reverse,
+        let direction = match stream.direction {
+            FlowDirection::Up => Direction::Forward,
+            FlowDirection::Down => Direction::Reverse,
         };
         let before = self.plan.flows.len() + self.plan.probes.len() + self.plan.pages.len();
         let owner = before + index as usize;
@@ -401,9 +404,9 @@ impl Simulation<'_> {
                 row,
                 bytes: datagram.bytes,
             };
-            let mut packet = self.packet_of(owner, way, body);
-            if self.egress.passes(way, &mut packet) {
-                self.enter_row(way, &packet);
+            let mut packet = self.packet_of(owner, direction, body);
+            if self.egress.passes(direction, &mut packet) {
+                self.enter_row(direction, &packet);
             }
         }
         if let Some(at_ns) = self.applications.streams[index as usize].due_ns() {

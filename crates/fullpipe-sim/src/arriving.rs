@@ -1,20 +1,20 @@
 //! What reaches a host: packets that have left the row come through the host's own delay, TCP takes them,
 //! and what it answers is sent. Never which way they came.
 
-use fullpipe_net::Way;
+use fullpipe_net::Direction;
 use fullpipe_tcp::{Ack, Data};
 
 use crate::ends::NEVER_NS;
 use crate::events::Event;
-use crate::packet::{Body, Travelling};
+use crate::packet::{Body, InFlight};
 use crate::pcap::AckEdges;
 use crate::run::Simulation;
 
 impl Simulation<'_> {
     /// A packet leaves the row for the delay line of its owner's host.
     #[inline(always)] // the way of every packet: link, line, host
-    pub(crate) fn leave_row(&mut self, at_ns: u64, way: Way, packet: &Travelling) {
-        let index = packet.owner as usize * 2 + way.index();
+    pub(crate) fn leave_row(&mut self, at_ns: u64, direction: Direction, packet: &InFlight) {
+        let index = packet.owner as usize * 2 + direction.index();
         let enters_ns = match packet.body {
             Body::Ack(_) => {
                 let host = &self.connections[self.place(packet.owner)].receiver_host;
@@ -25,7 +25,7 @@ impl Simulation<'_> {
         let line = &mut self.lines[index];
         let due_ns = line.due_ns(enters_ns);
         if due_ns <= self.now_ns && line.packets.is_empty() {
-            self.reach(way, packet);
+            self.reach(direction, packet);
         } else if line.packets.push(due_ns, packet).is_some() {
             self.await_head(index);
         }
@@ -33,8 +33,8 @@ impl Simulation<'_> {
 
     /// What an owner sends this way is at its host where it leaves this link.
     #[inline(always)] // as `leave_row`
-    pub(crate) fn is_at_host(&self, owner: u32, way: Way, link: usize) -> bool {
-        self.lines[owner as usize * 2 + way.index()].is_open_behind(link)
+    pub(crate) fn is_at_host(&self, owner: u32, direction: Direction, link: usize) -> bool {
+        self.lines[owner as usize * 2 + direction.index()].is_open_behind(link)
     }
 
     pub(crate) fn arrivals(&mut self, index: usize) {
@@ -47,7 +47,7 @@ impl Simulation<'_> {
                 // Whatever this sets off may come back to this very line.
                 let packet = *packet;
                 self.lines[index].packets.leave();
-                self.reach(Way::of_index(index), &packet);
+                self.reach(Direction::of_index(index), &packet);
             }
             let line = &self.lines[index];
             match line.packets.due_ns() {
@@ -74,11 +74,11 @@ impl Simulation<'_> {
 
     /// A host handles a packet that has reached it.
     #[inline(always)] // as what leads here
-    pub(crate) fn deliver(&mut self, way: Way, packet: &Travelling) {
+    pub(crate) fn deliver(&mut self, direction: Direction, packet: &InFlight) {
         match &packet.body {
             Body::Data(data) => self.deliver_data(packet.owner, data),
             Body::Ack(ack) => self.deliver_ack(packet.owner, ack),
-            _ => self.deliver_other(way, packet),
+            _ => self.deliver_other(direction, packet),
         }
     }
 
@@ -142,11 +142,11 @@ impl Simulation<'_> {
     }
 
     #[inline(never)]
-    fn deliver_other(&mut self, way: Way, packet: &Travelling) {
+    fn deliver_other(&mut self, direction: Direction, packet: &InFlight) {
         match &packet.body {
             Body::Data(_) | Body::Ack(_) => {}
             Body::Opening(opening) => {
-                self.on_opening(self.place(packet.owner), way, opening);
+                self.on_opening(self.place(packet.owner), direction, opening);
                 self.is_gone(packet);
             }
             Body::LastAck => {
@@ -156,13 +156,13 @@ impl Simulation<'_> {
                 self.is_gone(packet);
             }
             &Body::Name { page, number, .. } => {
-                self.on_name(packet.owner as usize, way, page, number);
+                self.on_name(packet.owner as usize, direction, page, number);
             }
             &Body::Datagram { row, .. } => self.on_datagram(row),
-            &Body::Probe { row } if way == Way::Forward => {
+            &Body::Probe { row } if direction == Direction::Forward => {
                 let owner = packet.owner as usize;
-                let answer = self.packet_of(owner, Way::Reverse, Body::Probe { row });
-                self.enter_row(Way::Reverse, &answer);
+                let answer = self.packet_of(owner, Direction::Reverse, Body::Probe { row });
+                self.enter_row(Direction::Reverse, &answer);
             }
             &Body::Probe { row } => {
                 let row = &mut self.tables.ping_samples[row as usize];
@@ -173,14 +173,14 @@ impl Simulation<'_> {
 
     #[inline(always)] // into what handles data
     fn send_ack(&mut self, flow: usize, owner: u32, ack: &Ack) {
-        let way = self.connections[flow].data_way.back();
-        let mut packet = self.packet_of(owner as usize, way, Body::Ack(*ack));
+        let direction = self.connections[flow].data_direction.back();
+        let mut packet = self.packet_of(owner as usize, direction, Body::Ack(*ack));
         if self.processors.is_some() {
-            return self.make_ack(flow, way, packet);
+            return self.make_ack(flow, direction, packet);
         }
-        if self.egress.passes(way, &mut packet) {
+        if self.egress.passes(direction, &mut packet) {
             self.connections[flow].under_way += 1;
-            self.enter_row(way, &packet);
+            self.enter_row(direction, &packet);
         }
     }
 
@@ -188,10 +188,13 @@ impl Simulation<'_> {
     fn send_last_ack(&mut self, flow: usize) {
         let connection = &self.connections[flow];
         let sender = &connection.sender;
-        let (way, end) = (connection.data_way, sender.sequence_bytes(sender.snd_una()));
+        let (direction, end) = (
+            connection.data_direction,
+            sender.sequence_bytes(sender.snd_una()),
+        );
         let at_ns = self.now_ns;
         self.capture(|pcap| pcap.last_ack(at_ns, flow as u32, end));
-        self.send_control(flow, way, Body::LastAck);
+        self.send_control(flow, direction, Body::LastAck);
     }
 
     pub(crate) fn receiver_timer(&mut self, flow: usize) {

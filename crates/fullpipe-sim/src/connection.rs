@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use fullpipe_cc::{algorithm, flags, Controller};
-use fullpipe_net::{derive_seed, purpose, Host, Rng, Way};
-use fullpipe_plan::{Direction, EcnKind, Flow, Plan};
+use fullpipe_net::{derive_seed, purpose, Direction, Host, Rng};
+use fullpipe_plan::{EcnKind, Flow, FlowDirection, Plan};
 use fullpipe_tcp::{Absences, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
 use fullpipe_workload::Writer;
 
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     pub(crate) stopped: bool,
     pub(crate) completion_us: Option<u64>,
     pub(crate) write_interval_ns: u64,
-    pub(crate) data_way: Way,
+    pub(crate) data_direction: Direction,
     pub(crate) base_rtt_ns: u64,
     /// When its application writes, where that follows a pattern.
     pub(crate) writer: Option<Writer>,
@@ -170,10 +170,10 @@ pub(crate) fn connection(
         stopped: false,
         completion_us: None,
         write_interval_ns,
-        data_way: if flow.direction == Direction::Up {
-            Way::Forward
+        data_direction: if flow.direction == FlowDirection::Up {
+            Direction::Forward
         } else {
-            Way::Reverse
+            Direction::Reverse
         },
         base_rtt_ns: plan.base_rtt_ns(flow),
         writer: None,

@@ -1,10 +1,10 @@
 //! What lies between the row of links and a host: loss at its egress, own delay and jitter. Never
 //! which host it is, or what it sends.
 
-use fullpipe_net::{derive_seed, purpose, DelayLine, JitterSource, LossGate, Way};
+use fullpipe_net::{derive_seed, purpose, DelayLine, Direction, JitterSource, LossGate};
 use fullpipe_plan::{Flow, Plan};
 
-use crate::packet::Travelling;
+use crate::packet::InFlight;
 
 /// No event.
 pub(crate) const NEVER_NS: u64 = u64::MAX;
@@ -25,20 +25,20 @@ impl Egress {
     }
 
     /// Nothing is lost on this way, nor marked.
-    pub(crate) fn is_open(&self, way: Way) -> bool {
-        self.0[way.index()].is_none()
+    pub(crate) fn is_open(&self, direction: Direction) -> bool {
+        self.0[direction.index()].is_none()
     }
 
     /// False if the packet is gone.
-    pub(crate) fn passes(&mut self, way: Way, packet: &mut Travelling) -> bool {
-        self.0[way.index()]
+    pub(crate) fn passes(&mut self, direction: Direction, packet: &mut InFlight) -> bool {
+        self.0[direction.index()]
             .as_mut()
             .is_none_or(|gate| gate.passes(packet))
     }
 
     /// Packets lost and marked so far.
-    pub(crate) fn totals(&self, way: Way) -> (u64, u64) {
-        self.0[way.index()]
+    pub(crate) fn totals(&self, direction: Direction) -> (u64, u64) {
+        self.0[direction.index()]
             .as_ref()
             .map_or((0, 0), |gate| (gate.lost(), gate.marked()))
     }
@@ -46,7 +46,7 @@ impl Egress {
 
 /// A delay line, with jitter where there is any.
 pub(crate) struct Line {
-    pub(crate) packets: DelayLine<Travelling>,
+    pub(crate) packets: DelayLine<InFlight>,
     delay_ns: u64,
     /// When an event for the head is on the agenda; [`NEVER_NS`]: none is. One at another time is not for this line any
     /// more: it would live, and be put back, as long as the line holds packets.

@@ -4,11 +4,11 @@
 
 use std::io;
 
-use fullpipe_net::Way;
+use fullpipe_net::Direction;
 use fullpipe_plan::PingRow;
 
 use crate::events::Event;
-use crate::packet::{Body, Travelling};
+use crate::packet::{Body, InFlight};
 use crate::pcap::PcapWriter;
 use crate::recorder;
 use crate::run::Simulation;
@@ -39,14 +39,14 @@ impl Simulation<'_> {
         self.plan.probes.len() + self.plan.pages.len() + self.plan.datagrams.len()
     }
 
-    pub(crate) fn packet(&self, flow: usize, way: Way, body: Body) -> Travelling {
-        self.packet_of(self.owner(flow), way, body)
+    pub(crate) fn packet(&self, flow: usize, direction: Direction, body: Body) -> InFlight {
+        self.packet_of(self.owner(flow), direction, body)
     }
 
-    pub(crate) fn packet_of(&self, owner: usize, way: Way, body: Body) -> Travelling {
-        Travelling {
+    pub(crate) fn packet_of(&self, owner: usize, direction: Direction, body: Body) -> InFlight {
+        InFlight {
             owner: owner as u32,
-            label: self.labels[owner].towards(way),
+            label: self.labels[owner].towards(direction),
             body,
         }
     }
@@ -64,8 +64,8 @@ impl Simulation<'_> {
         self.agenda
             .schedule(self.now_ns + plan.interval_ns, Event::Probe(probe as u32));
         let owner = self.plan.flows.len() + probe;
-        let request = self.packet_of(owner, Way::Forward, Body::Probe { row });
-        self.enter_row(Way::Forward, &request);
+        let request = self.packet_of(owner, Direction::Forward, Body::Probe { row });
+        self.enter_row(Direction::Forward, &request);
     }
 
     /// Something of one of the plan's own flows is noted.

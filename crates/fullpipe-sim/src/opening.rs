@@ -4,7 +4,7 @@
 //! The near host connects, whichever way the data go, as the agent's does: the sender of an "up"
 //! flow is the client, that of a "down" flow the server.
 
-use fullpipe_net::{derive_seed, purpose, Way};
+use fullpipe_net::{derive_seed, purpose, Direction};
 use fullpipe_tcp::{Client, Opened, Opening, SenderEvent, Server};
 use fullpipe_workload::Writer;
 
@@ -48,30 +48,30 @@ impl Simulation<'_> {
             self.agenda
                 .schedule(self.now_ns + base_ns, Event::Resolved(flow as u32));
         } else {
-            self.send_opening(flow, Way::Forward, syn);
+            self.send_opening(flow, Direction::Forward, syn);
         }
     }
 
     /// The first SYN knows where to go.
     pub(crate) fn resolved(&mut self, flow: usize) {
         if let Some(syn) = self.connections[flow].handshake.unresolved.take() {
-            self.send_opening(flow, Way::Forward, syn);
+            self.send_opening(flow, Direction::Forward, syn);
         }
     }
 
     /// A packet of the handshake leaves its host.
-    pub(crate) fn send_opening(&mut self, flow: usize, way: Way, opening: Opening) {
-        self.note_opening(flow, way, &opening, true);
-        self.send_control(flow, way, Body::Opening(opening));
+    pub(crate) fn send_opening(&mut self, flow: usize, direction: Direction, opening: Opening) {
+        self.note_opening(flow, direction, &opening, true);
+        self.send_control(flow, direction, Body::Opening(opening));
     }
 
     /// A packet without data leaves its host.
-    pub(crate) fn send_control(&mut self, flow: usize, way: Way, body: Body) {
+    pub(crate) fn send_control(&mut self, flow: usize, direction: Direction, body: Body) {
         self.control.sent += 1;
-        let mut packet = self.packet(flow, way, body);
-        if self.egress.passes(way, &mut packet) {
+        let mut packet = self.packet(flow, direction, body);
+        if self.egress.passes(direction, &mut packet) {
             self.connections[flow].under_way += 1;
-            self.enter_row(way, &packet);
+            self.enter_row(direction, &packet);
         } else {
             self.control.lost += 1;
         }
@@ -80,7 +80,7 @@ impl Simulation<'_> {
     /// A timer of a handshake may have expired; what is due later has an event of its own.
     pub(crate) fn handshake_timer(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
-        let (handshake, sends) = (&mut connection.handshake, connection.data_way);
+        let (handshake, sends) = (&mut connection.handshake, connection.data_direction);
         let had_failed = handshake.client.has_failed();
         let syn = handshake.client.on_timer(self.now_ns);
         let syn_ack = handshake.server.on_timer(self.now_ns);
@@ -88,14 +88,14 @@ impl Simulation<'_> {
             self.note(flow, "connect_timeout", 0);
             self.end_visit(flow, None);
         }
-        if syn.is_some() && sends == Way::Forward {
+        if syn.is_some() && sends == Direction::Forward {
             // tcp_enter_loss() leaves the SYN a window of one packet.
             self.connections[flow].sender.syn_timed_out();
             self.note(flow, SenderEvent::Timeout.name(), 1);
         }
-        for (way, due) in [(Way::Forward, syn), (Way::Reverse, syn_ack)] {
+        for (direction, due) in [(Direction::Forward, syn), (Direction::Reverse, syn_ack)] {
             if let Some(opening) = due {
-                self.send_opening(flow, way, opening);
+                self.send_opening(flow, direction, opening);
             }
         }
         self.arm_handshake(flow);
@@ -110,36 +110,36 @@ impl Simulation<'_> {
     }
 
     /// A packet of a handshake arrives.
-    pub(crate) fn on_opening(&mut self, flow: usize, way: Way, opening: &Opening) {
-        self.note_opening(flow, way, opening, false);
+    pub(crate) fn on_opening(&mut self, flow: usize, direction: Direction, opening: &Opening) {
+        self.note_opening(flow, direction, opening, false);
         self.control.delivered += 1;
         let now_ns = self.now_ns;
-        let window_bytes = self.near_or_far_window(flow, way);
+        let window_bytes = self.near_or_far_window(flow, direction);
         let connection = &mut self.connections[flow];
-        let (handshake, sends) = (&mut connection.handshake, connection.data_way);
+        let (handshake, sends) = (&mut connection.handshake, connection.data_direction);
         match opening {
             Opening::Syn { .. } => {
                 let answer = handshake.server.on_syn(now_ns, opening, window_bytes);
                 if let Some(syn_ack) = answer {
                     self.arm_handshake(flow);
-                    self.send_opening(flow, Way::Reverse, syn_ack);
+                    self.send_opening(flow, Direction::Reverse, syn_ack);
                 }
             }
             Opening::SynAck { .. } => {
                 let opened = handshake.client.on_syn_ack(now_ns, opening);
                 let ack = Client::answer(now_ns, opening, window_bytes);
-                self.send_opening(flow, Way::Forward, ack);
+                self.send_opening(flow, Direction::Forward, ack);
                 match (opened, sends) {
-                    (Some(opened), Way::Forward) => self.established(flow, &opened),
-                    (Some(opened), Way::Reverse) => self.accepts_data(flow, &opened),
+                    (Some(opened), Direction::Forward) => self.established(flow, &opened),
+                    (Some(opened), Direction::Reverse) => self.accepts_data(flow, &opened),
                     (None, _) => {}
                 }
             }
             Opening::Ack { .. } => {
                 let opened = handshake.server.on_ack(now_ns, opening);
                 match (opened, sends) {
-                    (Some(opened), Way::Reverse) => self.established(flow, &opened),
-                    (Some(opened), Way::Forward) => {
+                    (Some(opened), Direction::Reverse) => self.established(flow, &opened),
+                    (Some(opened), Direction::Forward) => {
                         self.accepts_data(flow, &opened);
                         self.page_accepted(flow, &opened);
                     }
@@ -150,9 +150,9 @@ impl Simulation<'_> {
     }
 
     /// What the host at the end of this way offers: its window where it receives the data.
-    fn near_or_far_window(&self, flow: usize, way: Way) -> u64 {
+    fn near_or_far_window(&self, flow: usize, direction: Direction) -> u64 {
         let connection = &self.connections[flow];
-        match way == connection.data_way {
+        match direction == connection.data_direction {
             true => connection.receiver.window_bytes(),
             false => SENDERS_WINDOW_BYTES,
         }
@@ -187,11 +187,11 @@ impl Simulation<'_> {
     }
 
     /// Captures are taken at the sender's host: its own packets as they leave, others as they come.
-    fn note_opening(&mut self, flow: usize, way: Way, opening: &Opening, leaves: bool) {
+    fn note_opening(&mut self, flow: usize, direction: Direction, opening: &Opening, leaves: bool) {
         if self.pcap.is_none() {
             return;
         }
-        let from_sender = way == self.connections[flow].data_way;
+        let from_sender = direction == self.connections[flow].data_direction;
         if from_sender != leaves {
             return;
         }

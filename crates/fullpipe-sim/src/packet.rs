@@ -1,6 +1,6 @@
 //! A packet on its way: who it belongs to and what it carries.
 
-use fullpipe_net::{Ecn, HostPair, Packet, PureAck, Way};
+use fullpipe_net::{Direction, Ecn, HostPair, Packet, PureAck};
 use fullpipe_plan::Hosts;
 use fullpipe_tcp::{Ack, Data, Opening};
 
@@ -86,18 +86,18 @@ impl Label {
     }
 
     /// The same hosts and DSCP in this direction.
-    pub(crate) fn towards(self, way: Way) -> Self {
-        Self(self.0 & !(1 << 30) | (way as u32) << 30)
+    pub(crate) fn towards(self, direction: Direction) -> Self {
+        Self(self.0 & !(1 << 30) | (direction as u32) << 30)
     }
 
     /// Number of the host at the end of this way, among all hosts.
-    pub(crate) fn end(self, way: Way) -> usize {
-        let shift = match way {
-            Way::Forward => 12,
-            Way::Reverse => 0,
+    pub(crate) fn end(self, direction: Direction) -> usize {
+        let shift = match direction {
+            Direction::Forward => 12,
+            Direction::Reverse => 0,
         };
         let host = self.0 >> shift & (u32::from(MAX_HOSTS) - 1);
-        host as usize * 2 + way.index()
+        host as usize * 2 + direction.index()
     }
 
     /// Of an owner whose packets are those of the connection before it.
@@ -134,13 +134,13 @@ impl Label {
 
 /// A packet of flow `owner` (or probe `owner - flows`).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Travelling {
+pub(crate) struct InFlight {
     pub(crate) owner: u32,
     pub(crate) label: Label,
     pub(crate) body: Body,
 }
 
-impl Packet for Travelling {
+impl Packet for InFlight {
     fn wire_bytes(&self) -> u32 {
         match &self.body {
             Body::Data(data) => HEADER_BYTES + data.payload_bytes,

@@ -1,11 +1,11 @@
 //! Rows of a recording from the state of the simulation.
 
-use fullpipe_net::{AnyLink, Link, Way};
-use fullpipe_plan::{Direction, EventRow, Flow, FlowRow, FlowSampleRow, QueueRow, Text};
+use fullpipe_net::{AnyLink, Direction, Link};
+use fullpipe_plan::{EventRow, Flow, FlowDirection, FlowRow, FlowSampleRow, QueueRow, Text};
 use fullpipe_tcp::{Receiver, Sender};
 
 use crate::ends::Egress;
-use crate::packet::Travelling;
+use crate::packet::InFlight;
 
 pub(crate) fn flow_sample(
     t_us: u64,
@@ -41,15 +41,15 @@ pub(crate) fn flow_sample(
 pub(crate) fn queue_samples<'a>(
     t_us: u64,
     names: &'a [Text; 2],
-    link: &'a AnyLink<Travelling>,
+    link: &'a AnyLink<InFlight>,
     egress: Option<&'a Egress>,
 ) -> impl Iterator<Item = QueueRow> + 'a {
-    Way::BOTH.into_iter().filter_map(move |way| {
-        let state = link.state(way)?;
-        let (lost, marked) = egress.map_or((0, 0), |egress| egress.totals(way));
+    Direction::BOTH.into_iter().filter_map(move |direction| {
+        let state = link.state(direction)?;
+        let (lost, marked) = egress.map_or((0, 0), |egress| egress.totals(direction));
         Some(QueueRow {
             t_us,
-            queue: names[way.index()].clone(),
+            queue: names[direction.index()].clone(),
             queue_bytes: state.queue_bytes,
             queue_packets: state.queue_packets,
             sent_bytes: state.counters.sent_bytes,
@@ -76,7 +76,7 @@ pub(crate) fn flow_row(
         flow_id,
         flow: flow.name.clone().into(),
         cc: flow.cc.name.clone().into(),
-        direction: if flow.direction == Direction::Up {
+        direction: if flow.direction == FlowDirection::Up {
             "up"
         } else {
             "down"

@@ -8,7 +8,7 @@ use std::io;
 use fullpipe_cc::trace::CallLog;
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::{CcRow, Plan, Tables, Text, TrafficRow};
-use fullpipe_tcp::Run;
+use fullpipe_tcp::Burst;
 
 use crate::applications::Applications;
 use crate::connection::{connection, Connection, Seeds};
@@ -50,7 +50,7 @@ pub struct Outcome {
     /// Data packets lost on the way, by queues and by chance.
     pub packets_lost: u64,
     /// Data packets still on their way when the run ended.
-    pub packets_travelling: u64,
+    pub packets_in_flight: u64,
     /// Packets of handshakes and of ends: neither data nor ACKs.
     pub control: Counts,
     /// Flows of traffic that came.
@@ -115,7 +115,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) labels: Vec<Label>,
     pub(crate) tables: Tables,
     pub(crate) probe_counts: Vec<u64>,
-    pub(crate) outgoing: Vec<Run>,
+    pub(crate) outgoing: Vec<Burst>,
     pub(crate) pcap: Option<PcapWriter>,
     pub(crate) pcap_error: Option<io::Error>,
     cc_trace: Option<CallLog>,
@@ -331,7 +331,7 @@ impl<'a> Simulation<'a> {
             events: self.agenda.handled(),
             packets_delivered: self.delivered,
             packets_lost: self.lost,
-            packets_travelling: self.sent.saturating_sub(gone),
+            packets_in_flight: self.sent.saturating_sub(gone),
             control: self.control,
             traffic_flows: self.crowd.flows(),
             traffic_connections: self.crowd.connections(),

@@ -1,15 +1,15 @@
 //! What leaves a host: an application writes, TCP sends, and its packets enter the row, at once or when
 //! the host lets them. Never where they go from there, nor what comes back.
 
-use fullpipe_net::Way;
+use fullpipe_net::Direction;
 use fullpipe_plan::Pacing;
-use fullpipe_tcp::{Data, Run};
+use fullpipe_tcp::{Burst, Data};
 use fullpipe_workload::Writing;
 
 use crate::connection::Leaving;
 use crate::ends::NEVER_NS;
 use crate::events::Event;
-use crate::packet::{Body, Label, Travelling, HEADER_BYTES};
+use crate::packet::{Body, InFlight, Label, HEADER_BYTES};
 use crate::recorder;
 use crate::run::Simulation;
 
@@ -18,7 +18,7 @@ struct Road {
     flow: usize,
     owner: u32,
     label: Label,
-    way: Way,
+    direction: Direction,
     link: usize,
 }
 
@@ -131,7 +131,7 @@ impl Simulation<'_> {
     }
 
     /// True if something left through fq at once.
-    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Run>) -> bool {
+    fn hand_down(&mut self, flow: usize, outgoing: &mut Vec<Burst>) -> bool {
         let mut made_room = false;
         let access_bps = self.plan.host.access_rate_bps;
         let is_fq = self.plan.host.pacing == Pacing::Fq;
@@ -140,17 +140,17 @@ impl Simulation<'_> {
             self.enter_all(flow, outgoing);
             return false;
         }
-        let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
-        let packets = outgoing.drain(..).flat_map(|run| {
-            let unmade = if sending_costs { run.count } else { 0 };
+        let (owner, direction) = (self.owner(flow), self.connections[flow].data_direction);
+        let packets = outgoing.drain(..).flat_map(|burst| {
+            let unmade = if sending_costs { burst.count } else { 0 };
             let of_each = std::iter::once(unmade).chain(std::iter::repeat(0));
-            of_each.zip(run.packets())
+            of_each.zip(burst.packets())
         });
         let mut ready_ns = self.now_ns;
         for (mut unmade, data) in packets {
             // What fq holds back is made when it lets it go (validate_xmit_skb()).
             if unmade > 0 && data.departs_ns <= self.now_ns {
-                ready_ns = self.makes_burst(owner, way, unmade);
+                ready_ns = self.makes_burst(owner, direction, unmade);
                 unmade = 0;
             }
             self.note_sent(flow, &data);
@@ -213,8 +213,8 @@ impl Simulation<'_> {
 
     /// The burst whose time has come is made, and none of it leaves before all is.
     fn make_now(&mut self, flow: usize, packets: u32) {
-        let (owner, way) = (self.owner(flow), self.connections[flow].data_way);
-        let ready_ns = self.makes_burst(owner, way, packets);
+        let (owner, direction) = (self.owner(flow), self.connections[flow].data_direction);
+        let ready_ns = self.makes_burst(owner, direction, packets);
         let leaving = self.connections[flow].leaving.iter_mut();
         for (number, packet) in leaving.enumerate() {
             if number > 0 && packet.unmade > 0 {
@@ -226,59 +226,59 @@ impl Simulation<'_> {
     }
 
     /// Nothing lies between TCP and the network.
-    fn enter_all(&mut self, flow: usize, outgoing: &mut Vec<Run>) {
+    fn enter_all(&mut self, flow: usize, outgoing: &mut Vec<Burst>) {
         let road = self.road(flow);
-        for run in outgoing.drain(..) {
-            self.enter_run(&road, &run);
+        for burst in outgoing.drain(..) {
+            self.enter_burst(&road, &burst);
         }
     }
 
     /// What all data packets of a flow have in common.
     fn road(&self, flow: usize) -> Road {
         let owner = self.owner(flow);
-        let way = self.connections[flow].data_way;
+        let direction = self.connections[flow].data_direction;
         Road {
             flow,
             owner: owner as u32,
-            label: self.labels[owner].towards(way),
-            way,
-            link: self.network.first_link(owner as u32, way),
+            label: self.labels[owner].towards(direction),
+            direction,
+            link: self.network.first_link(owner as u32, direction),
         }
     }
 
     /// TCP hands packets down, and they leave their sender's host: together where nothing happens to
     /// one that does not to the others.
-    fn enter_run(&mut self, road: &Road, run: &Run) {
-        if self.pcap.is_some() || !self.egress.is_open(road.way) {
-            for data in run.packets() {
+    fn enter_burst(&mut self, road: &Road, burst: &Burst) {
+        if self.pcap.is_some() || !self.egress.is_open(road.direction) {
+            for data in burst.packets() {
                 self.note_sent(road.flow, &data);
                 self.enter(road, data);
             }
             return;
         }
-        match run.data.payload_bytes {
-            0 => self.control.sent += u64::from(run.count),
-            _ => self.sent += u64::from(run.count),
+        match burst.data.payload_bytes {
+            0 => self.control.sent += u64::from(burst.count),
+            _ => self.sent += u64::from(burst.count),
         }
-        self.connections[road.flow].under_way += run.count;
-        let first = Travelling {
+        self.connections[road.flow].under_way += burst.count;
+        let first = InFlight {
             owner: road.owner,
             label: road.label,
-            body: Body::Data(run.data),
+            body: Body::Data(burst.data),
         };
-        self.offer_run(road.link, road.way, &first, run.count);
+        self.offer_burst(road.link, road.direction, &first, burst.count);
     }
 
     /// A data packet leaves its sender's host.
     fn enter(&mut self, road: &Road, data: Data) {
-        let mut packet = Travelling {
+        let mut packet = InFlight {
             owner: road.owner,
             label: road.label,
             body: Body::Data(data),
         };
-        if self.egress.passes(road.way, &mut packet) {
+        if self.egress.passes(road.direction, &mut packet) {
             self.connections[road.flow].under_way += 1;
-            self.offer_run(road.link, road.way, &packet, 1);
+            self.offer_burst(road.link, road.direction, &packet, 1);
         } else {
             self.lost += u64::from(packet.body.is_data());
             self.control.lost += u64::from(packet.body.is_control());

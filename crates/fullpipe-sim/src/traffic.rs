@@ -13,7 +13,7 @@ use fullpipe_workload::{backbone, Flows, NewFlow, Trace};
 use crate::connection::{connection, Connection, Seeds};
 use crate::ends::lines;
 use crate::events::Event;
-use crate::packet::{Label, Travelling};
+use crate::packet::{InFlight, Label};
 use crate::recorder::flow_sample;
 use crate::run::{BadPlan, Simulation};
 
@@ -311,7 +311,7 @@ impl Simulation<'_> {
     }
 
     /// The network made a second packet of one.
-    pub(crate) fn is_copied(&mut self, packet: &Travelling) {
+    pub(crate) fn is_copied(&mut self, packet: &InFlight) {
         if packet.body.is_of_connection() {
             let flow = self.place(packet.owner);
             self.connections[flow].under_way += 1;
@@ -319,7 +319,7 @@ impl Simulation<'_> {
     }
 
     /// A packet has left the network: its connection may be free now.
-    pub(crate) fn is_gone(&mut self, packet: &Travelling) {
+    pub(crate) fn is_gone(&mut self, packet: &InFlight) {
         if !packet.body.is_of_connection() {
             return;
         }

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_net::Way;
+use fullpipe_net::Direction;
 use fullpipe_plan::{HostWork, Plan};
 
 use crate::events::Event;
-use crate::packet::{Body, Travelling};
+use crate::packet::{Body, InFlight};
 use crate::run::Simulation;
 
 /// The processors of all hosts.
@@ -20,9 +20,9 @@ pub(crate) struct Processors {
 #[derive(Default)]
 struct Processor {
     /// The first is being handled.
-    waiting: VecDeque<Travelling>,
+    waiting: VecDeque<InFlight>,
     /// ACKs, and when each is made.
-    making: VecDeque<(u64, Travelling)>,
+    making: VecDeque<(u64, InFlight)>,
     free_ns: u64,
 }
 
@@ -63,23 +63,23 @@ impl Processor {
 impl Simulation<'_> {
     /// A packet reaches the host at the end of its way.
     #[inline(always)] // in most runs it is one question
-    pub(crate) fn reach(&mut self, way: Way, packet: &Travelling) {
+    pub(crate) fn reach(&mut self, direction: Direction, packet: &InFlight) {
         match self.processors {
-            None => self.deliver(way, packet),
-            Some(_) => self.queue_for_host(way, packet),
+            None => self.deliver(direction, packet),
+            Some(_) => self.queue_for_host(direction, packet),
         }
     }
 
     #[inline(never)]
-    fn queue_for_host(&mut self, way: Way, packet: &Travelling) {
+    fn queue_for_host(&mut self, direction: Direction, packet: &InFlight) {
         let now_ns = self.now_ns;
         let Some(processors) = &mut self.processors else {
             return;
         };
         let Some(cost_ns) = processors.cost_ns(&packet.body) else {
-            return self.deliver(way, packet);
+            return self.deliver(direction, packet);
         };
-        let index = packet.label.end(way);
+        let index = packet.label.end(direction);
         let processor = processors.of(index);
         processor.waiting.push_back(*packet);
         if processor.waiting.len() == 1 {
@@ -95,7 +95,7 @@ impl Simulation<'_> {
             return;
         };
         // It stays at the head meanwhile: what it sets off may reach this very host.
-        self.deliver(Way::of_index(index), &packet);
+        self.deliver(Direction::of_index(index), &packet);
         let Some(processors) = &mut self.processors else {
             return;
         };
@@ -118,9 +118,9 @@ impl Simulation<'_> {
 
     /// The host at which this way of an owner begins makes a burst, which costs it something; when it
     /// is done with all of it.
-    pub(crate) fn makes_burst(&mut self, owner: usize, way: Way, packets: u32) -> u64 {
+    pub(crate) fn makes_burst(&mut self, owner: usize, direction: Direction, packets: u32) -> u64 {
         let now_ns = self.now_ns;
-        let index = self.labels[owner].end(way.back());
+        let index = self.labels[owner].end(direction.back());
         self.processors.as_mut().map_or(now_ns, |processors| {
             let cost_ns = processors.costs.send_ns * u64::from(packets);
             processors.of(index).take(now_ns, cost_ns)
@@ -129,14 +129,14 @@ impl Simulation<'_> {
 
     /// The host at which this way of a flow begins makes an ACK, which leaves when that is done.
     #[inline(never)] // in most runs that takes no time
-    pub(crate) fn make_ack(&mut self, flow: usize, way: Way, mut packet: Travelling) {
+    pub(crate) fn make_ack(&mut self, flow: usize, direction: Direction, mut packet: InFlight) {
         let now_ns = self.now_ns;
-        let index = packet.label.end(way.back());
+        let index = packet.label.end(direction.back());
         let made_ns = self.processors.as_mut().map_or(now_ns, |processors| {
             let cost_ns = processors.costs.ack_ns;
             processors.of(index).take(now_ns, cost_ns)
         });
-        if !self.egress.passes(way, &mut packet) {
+        if !self.egress.passes(direction, &mut packet) {
             return;
         }
         self.connections[flow].under_way += 1;
@@ -148,7 +148,7 @@ impl Simulation<'_> {
                     self.agenda.schedule(made_ns, Event::Made(index as u32));
                 }
             }
-            _ => self.enter_row(way, &packet),
+            _ => self.enter_row(direction, &packet),
         }
     }
 
@@ -164,6 +164,6 @@ impl Simulation<'_> {
         if let Some(&(made_ns, _)) = making.front() {
             self.agenda.schedule(made_ns, Event::Made(index as u32));
         }
-        self.enter_row(Way::of_index(index).back(), &packet);
+        self.enter_row(Direction::of_index(index).back(), &packet);
     }
 }

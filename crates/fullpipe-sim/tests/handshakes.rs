@@ -3,7 +3,7 @@
 
 mod parts;
 
-use fullpipe_plan::{Direction, Ends, Flow, Link, Loss, Medium, Plan, Wire};
+use fullpipe_plan::{Ends, Flow, FlowDirection, Link, Loss, Medium, Plan, Wire};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 
@@ -18,7 +18,7 @@ const REPEATS_NS: u64 = 64 * MS + 1024 * MS;
 
 /// One link of 10 Mbit/s with this buffer, without limit on the way back, and 20 ms each way.
 fn plan(flows: Vec<Flow>, buffer_packets: u64) -> Plan {
-    let way = |rate_bps| Wire {
+    let direction = |rate_bps| Wire {
         delay_ns: HALF_NS,
         ..wire(rate_bps, buffer_packets)
     };
@@ -30,8 +30,8 @@ fn plan(flows: Vec<Flow>, buffer_packets: u64) -> Plan {
         links: vec![Link {
             name: "path".to_owned(),
             medium: Medium::Wire {
-                forward: Box::new(way(Some(RATE_BPS))),
-                reverse: Box::new(way(None)),
+                forward: Box::new(direction(Some(RATE_BPS))),
+                reverse: Box::new(direction(None)),
             },
         }],
         ends: Ends {
@@ -52,7 +52,7 @@ fn plan(flows: Vec<Flow>, buffer_packets: u64) -> Plan {
     }
 }
 
-fn short(index: usize, direction: Direction, packets: u64) -> Flow {
+fn short(index: usize, direction: FlowDirection, packets: u64) -> Flow {
     Flow {
         amount_bytes: Some(packets * 1448),
         direction,
@@ -86,7 +86,7 @@ fn loses(probability: f64) -> Option<Loss> {
 fn an_idle_path_opens_a_connection_in_one_rtt_and_a_server_that_sends_in_one_and_a_half() {
     // An idle htb passes a packet at once, so a SYN of 74 bytes costs nothing but the delay. The near
     // host connects: what the far one sends waits for the third packet.
-    for (direction, halves) in [(Direction::Up, 2), (Direction::Down, 3)] {
+    for (direction, halves) in [(FlowDirection::Up, 2), (FlowDirection::Down, 3)] {
         let done = outcome(&plan(vec![short(0, direction, 4)], 100));
         let took_ns = when(&done, 0, "established").expect("it opens") - START_NS;
         assert_eq!(took_ns, halves * HALF_NS);
@@ -96,7 +96,7 @@ fn an_idle_path_opens_a_connection_in_one_rtt_and_a_server_that_sends_in_one_and
 #[test]
 fn a_short_flow_costs_the_bytes_of_all_its_packets() {
     // By hand, forward: SYN 74, ACK 66, four packets of 1514, FIN 66, ACK of the peer's FIN 66.
-    let done = outcome(&plan(vec![short(0, Direction::Up, 4)], 100));
+    let done = outcome(&plan(vec![short(0, FlowDirection::Up, 4)], 100));
     let rows = done.tables.queue_samples.iter().rev();
     let row = rows
         .clone()
@@ -117,7 +117,7 @@ fn a_short_flow_costs_the_bytes_of_all_its_packets() {
 fn a_fin_waits_for_the_window_as_data_do() {
     // tcp_cwnd_test() since Linux 6.10. The first ACK returns 80 ms after the start, which is 144 ms.
     for (packets, beside) in [(9, 3), (10, 2)] {
-        let done = outcome(&plan(vec![short(0, Direction::Up, packets)], 100));
+        let done = outcome(&plan(vec![short(0, FlowDirection::Up, packets)], 100));
         let sent_by = |t_us| {
             let mut rows = done.tables.queue_samples.iter();
             let row = rows.find(|row| row.queue == "forward" && row.t_us == t_us);
@@ -133,7 +133,7 @@ fn a_fin_waits_for_the_window_as_data_do() {
 #[test]
 fn an_application_with_a_rate_and_an_amount_ends() {
     // A packet each 10 ms from the handshake's end on; the last is short.
-    let mut paced = short(0, Direction::Up, 5);
+    let mut paced = short(0, FlowDirection::Up, 5);
     paced.amount_bytes = Some(4 * 1448 + 100);
     paced.app_rate_bps = Some(1448 * 8 * 100);
     let done = outcome(&plan(vec![paced], 100));
@@ -146,7 +146,7 @@ fn an_application_with_a_rate_and_an_amount_ends() {
 fn a_lost_syn_costs_linuxs_second_and_its_wheel() {
     let mut seen = [0; 3];
     for seed in 0..40 {
-        let mut plan = plan(vec![short(0, Direction::Up, 4)], 100);
+        let mut plan = plan(vec![short(0, FlowDirection::Up, 4)], 100);
         plan.seed = seed;
         plan.ends.loss = loses(0.4);
         let done = outcome(&plan);
@@ -177,7 +177,7 @@ fn a_lost_syn_costs_linuxs_second_and_its_wheel() {
 #[test]
 fn timeouts_of_an_end_that_is_never_answered_are_all_of_its_syns() {
     // sysctl tcp_syn_linear_timeouts and tcp_syn_retries: four and six.
-    let mut plan = plan(vec![short(0, Direction::Up, 4)], 100);
+    let mut plan = plan(vec![short(0, FlowDirection::Up, 4)], 100);
     plan.duration_ns = 300_000 * MS;
     plan.ends.loss = loses(1.0);
     let done = outcome(&plan);
@@ -190,7 +190,7 @@ fn timeouts_of_an_end_that_is_never_answered_are_all_of_its_syns() {
 fn a_lost_syn_ack_is_repeated_by_whichever_end_is_first() {
     let mut repeated = 0;
     for seed in 0..20 {
-        let mut plan = plan(vec![short(0, Direction::Up, 4)], 100);
+        let mut plan = plan(vec![short(0, FlowDirection::Up, 4)], 100);
         plan.seed = seed;
         plan.ends.reverse_loss = loses(0.4);
         let done = outcome(&plan);
@@ -214,7 +214,7 @@ fn a_syn_waits_in_the_queue_that_it_finds() {
     let bulk = flow(0, 0, 0, None);
     let late = Flow {
         start_ns: 5_000 * MS,
-        ..short(1, Direction::Up, 4)
+        ..short(1, FlowDirection::Up, 4)
     };
     let done = outcome(&plan(vec![bulk, late], 100));
     let found = done
@@ -235,7 +235,7 @@ fn a_syn_waits_in_the_queue_that_it_finds() {
 fn no_packet_of_handshakes_data_and_ends_disappears() {
     let mut lost = 0;
     for seed in 0..6 {
-        let both = [Direction::Up, Direction::Down];
+        let both = [FlowDirection::Up, FlowDirection::Down];
         let flows = (0..12).map(|index| short(index, both[index % 2], 1 + 5 * index as u64));
         let mut plan = plan(flows.collect(), 8);
         plan.seed = seed;
@@ -250,7 +250,7 @@ fn no_packet_of_handshakes_data_and_ends_disappears() {
             .iter()
             .all(|flow| flow.completion_us.is_some());
         assert!(ended, "seed {seed}");
-        assert_eq!(done.packets_travelling, 0);
+        assert_eq!(done.packets_in_flight, 0);
         assert_eq!(
             done.control.sent,
             done.control.delivered + done.control.lost

@@ -124,7 +124,7 @@ proptest! {
         let done = outcome(&plan);
         let tables = &done.tables;
         let sent: u64 = tables.flows.iter().map(|flow| flow.packets_sent).sum();
-        prop_assert_eq!(sent, done.packets_delivered + done.packets_lost + done.packets_travelling);
+        prop_assert_eq!(sent, done.packets_delivered + done.packets_lost + done.packets_in_flight);
         let limit = forward(&plan).qdisc.limit_bytes.expect("a FIFO has one");
         for row in &tables.queue_samples {
             prop_assert!(row.queue_bytes <= limit);
@@ -161,10 +161,10 @@ proptest! {
         }
         let done = outcome(&plan);
         let sent: u64 = done.tables.flows.iter().map(|flow| flow.packets_sent).sum();
-        let found = done.packets_delivered + done.packets_lost + done.packets_travelling;
+        let found = done.packets_delivered + done.packets_lost + done.packets_in_flight;
         prop_assert!(found == sent || copies && found > sent, "{found} of {sent}");
         // On their way are no more than windows: a difference below zero would be 2^64.
-        prop_assert!(done.packets_travelling <= sent);
+        prop_assert!(done.packets_in_flight <= sent);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fullpipe_cc::sets;
 use fullpipe_plan::{
-    CcChoice, Configuration, Direction, Hosts, Intervals, Route, Sizes, Traffic, TrafficRow,
+    CcChoice, Configuration, FlowDirection, Hosts, Intervals, Route, Sizes, Traffic, TrafficRow,
     TrafficSender, TrafficSource,
 };
 use fullpipe_sim::{read_plan, run, Inputs, Outcome, Plan};
@@ -66,7 +66,7 @@ fn plan(seconds: u64, aqm: serde_json::Value, source: TrafficSource) -> Plan {
     plan.traffic = vec![Traffic {
         name: "web".to_owned(),
         cc: choice("cubic"),
-        direction: Direction::Up,
+        direction: FlowDirection::Up,
         route: Route::default(),
         dscp: 0,
         ecn: false,
@@ -120,7 +120,7 @@ fn every_flow_that_came_has_one_row_and_every_packet_of_it_is_accounted_for() {
         assert_eq!(numbers, (0..done.traffic_flows).collect::<Vec<_>>());
         assert!(done.traffic_flows > 1500);
         let sent: u64 = rows(&done).iter().map(|row| row.packets_sent).sum();
-        let counted = done.packets_delivered + done.packets_lost + done.packets_travelling;
+        let counted = done.packets_delivered + done.packets_lost + done.packets_in_flight;
         assert_eq!(sent, counted);
         lost += done.packets_lost;
         for row in rows(&done).iter().filter(|row| row.completion_us.is_some()) {

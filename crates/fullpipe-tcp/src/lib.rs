@@ -27,7 +27,7 @@ mod write_queue;
 mod writing;
 
 pub use opening::{Client, Opened, Opening, Server};
-pub use packet::{Ack, Block, Data, Run, MAX_BLOCKS};
+pub use packet::{Ack, Block, Burst, Data, MAX_BLOCKS};
 pub use reader::Absences;
 pub use receiver::{Feedback, Receiver, ReceiverConfig};
 pub use rules::Rules;

@@ -4,7 +4,7 @@ use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_plan::CcFacts;
 
 use crate::ack::Incoming;
-use crate::packet::Run;
+use crate::packet::Burst;
 use crate::scoreboard::{is_later, APP_LIMITED, LOST, NIL, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Sender, TimerKind};
 
@@ -91,7 +91,7 @@ impl Sender {
     }
 
     /// tcp_rack_reo_timeout().
-    pub(crate) fn on_reorder_timeout(&mut self, out: &mut Vec<Run>) {
+    pub(crate) fn on_reorder_timeout(&mut self, out: &mut Vec<Burst>) {
         let before = self.inflight();
         self.mark_lost();
         if self.inflight() != before && self.ca_state != CaState::Recovery {

@@ -33,14 +33,14 @@ pub struct Data {
 }
 
 impl Data {
-    /// What stands for a run becomes its first packet, behind which others follow.
+    /// Of the packet that represents a burst, makes its first packet, which others follow.
     #[inline]
     pub fn end_follows(&mut self) {
         self.push = false;
         self.fin = false;
     }
 
-    /// What stands for a run becomes what is left of it without its first packet.
+    /// Of the packet that represents a burst, makes the one that represents it without its first packet.
     #[inline]
     pub fn drop_first(&mut self) {
         self.number += 1;
@@ -49,18 +49,18 @@ impl Data {
     }
 }
 
-/// Packets that are handed down at once and differ in nothing but their numbers: a GSO packet, for
-/// whoever need not cut it yet. What leads a burst, and CWR, are the first one's; PSH and FIN the
-/// last one's.
+/// Consecutive packets that TCP hands down at once and that differ only in their numbers: a GSO packet
+/// that is not segmented yet. Only the first leads the burst and carries CWR, only the last carries
+/// PSH and FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// The first, with what the last one has.
+pub struct Burst {
+    /// The first packet, with the flags of the last.
     pub data: Data,
     /// How many: at least one.
     pub count: u32,
 }
 
-impl Run {
+impl Burst {
     /// Its packets, one by one.
     pub fn packets(self) -> impl Iterator<Item = Data> {
         let mut left = self.data;

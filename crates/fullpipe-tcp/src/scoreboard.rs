@@ -69,7 +69,7 @@ impl Sent {
 
 /// A burst of which nothing is known but that it was sent.
 #[derive(Clone, Copy, Debug)]
-struct Burst {
+struct SentBurst {
     first: u32,
     count: u32,
     /// The first packet's record.
@@ -81,7 +81,7 @@ struct Burst {
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     ring: Vec<Sent>,
-    bursts: VecDeque<Burst>,
+    bursts: VecDeque<SentBurst>,
     head: u32,
     tail: u32,
     transmissions: u32,
@@ -162,7 +162,7 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn burst_of<'a>(&'a self, oldest: &'a Burst, number: u32) -> &'a Sent {
+    fn burst_of<'a>(&'a self, oldest: &'a SentBurst, number: u32) -> &'a Sent {
         if number - oldest.first < oldest.count {
             return &oldest.sent;
         }
@@ -227,7 +227,7 @@ impl Scoreboard {
     pub(crate) fn sent_first(&mut self, first: u32, count: u32, mut sent: Sent) {
         sent.order = self.transmissions.wrapping_add(1);
         self.transmissions = self.transmissions.wrapping_add(count);
-        self.bursts.push_back(Burst { first, count, sent });
+        self.bursts.push_back(SentBurst { first, count, sent });
     }
 
     /// The oldest packets are acknowledged, `from` up to `end`: so many of them as have one record leave,
@@ -329,7 +329,7 @@ mod tests {
     use fullpipe_plan::{AckPolicy, CcFacts, Pacing};
 
     use crate::{
-        Ack, Data, Feedback, Opened, Receiver, ReceiverConfig, Rules, Run, Sender, SenderConfig,
+        Ack, Burst, Data, Feedback, Opened, Receiver, ReceiverConfig, Rules, Sender, SenderConfig,
     };
 
     const MSS: u32 = 1448;
@@ -382,7 +382,7 @@ mod tests {
 
     /// What a sender sends in three seconds over a path that loses one packet in `one_in` and lets others
     /// come late, and how it stands then; `spreads`: each packet has a record of its own at once.
-    fn sendings(name: &str, facts: CcFacts, one_in: u64, spreads: bool) -> (Vec<Run>, String) {
+    fn sendings(name: &str, facts: CcFacts, one_in: u64, spreads: bool) -> (Vec<Burst>, String) {
         let (mut sender, mut receiver) = ends(name, facts);
         let mut random = 88_172_645_463_325_252_u64;
         let (mut data, mut acks) = (Vec::<(u64, Data)>::new(), Vec::<(u64, Ack)>::new());
@@ -399,7 +399,7 @@ mod tests {
             if spreads {
                 sender.board.spread_out(sender.snd_una);
             }
-            for packet in out.iter().copied().flat_map(Run::packets) {
+            for packet in out.iter().copied().flat_map(Burst::packets) {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;

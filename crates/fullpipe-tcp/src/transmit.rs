@@ -5,7 +5,7 @@ use std::ops::Range;
 use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_plan::Pacing;
 
-use crate::packet::{Data, Run};
+use crate::packet::{Burst, Data};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Resend, Sender, TimerKind, NEVER_NS};
 use crate::ticks::Countdown;
@@ -39,7 +39,7 @@ impl Sender {
     /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
     /// `out` in the order of departure.
     #[inline(always)] // behind every ACK
-    pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Run>) {
+    pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
         if !self.established {
             return;
@@ -59,7 +59,7 @@ impl Sender {
     }
 
     #[inline(never)] // most ACKs ask for nothing
-    fn send_lost(&mut self, resend: Resend, out: &mut Vec<Run>) {
+    fn send_lost(&mut self, resend: Resend, out: &mut Vec<Burst>) {
         match resend {
             Resend::IfRoom => {
                 if self.lost_out > self.retrans_out && self.ctl.cwnd > self.inflight() {
@@ -166,7 +166,7 @@ impl Sender {
     /// tcp_xmit_retransmit_queue(): buffer by buffer, each after the pacing clock, the window and the
     /// queue below were asked.
     #[inline(never)] // rare beside what is sent once
-    pub(crate) fn retransmit_lost(&mut self, out: &mut Vec<Run>) {
+    pub(crate) fn retransmit_lost(&mut self, out: &mut Vec<Burst>) {
         if self.packets_out() == 0 {
             return;
         }
@@ -213,12 +213,12 @@ impl Sender {
 
     /// __tcp_push_pending_frames(), where few come.
     #[inline(never)]
-    pub(crate) fn push_pending(&mut self, push: Push, out: &mut Vec<Run>) {
+    pub(crate) fn push_pending(&mut self, push: Push, out: &mut Vec<Burst>) {
         self.send_new(push, out);
     }
 
     #[inline(always)] // into `transmit`
-    fn send_new(&mut self, push: Push, out: &mut Vec<Run>) {
+    fn send_new(&mut self, push: Push, out: &mut Vec<Burst>) {
         if !self.has_unsent() {
             return;
         }
@@ -361,7 +361,7 @@ impl Sender {
     }
 
     /// Sends packets `number..number + count` back to back and moves the departure time on.
-    fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Run>) {
+    fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Burst>) {
         // tcp_event_data_sent(), of what is sent again too.
         if self.inflight() == 0 {
             self.cc_event(EventKind::TxStart, 0, 0);
@@ -377,7 +377,7 @@ impl Sender {
         let leader = out.len();
         let payload = self.put_on_the_board(number, count, departs_ns, again, out);
         let burst = &mut out[leader..];
-        if let Some(Run { data: first, .. }) = burst.first_mut() {
+        if let Some(Burst { data: first, .. }) = burst.first_mut() {
             first.leads_burst = true;
             first.cwr = !again && std::mem::take(&mut self.cwr_pending);
         }
@@ -403,7 +403,7 @@ impl Sender {
 
     /// tcp_retransmit_skb(): a retransmission that counts as being on its way again. A probe's does not
     /// (__tcp_retransmit_skb()).
-    fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Run>) {
+    fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Burst>) {
         self.board.spread_out(self.snd_una);
         self.board.cut_before(number + count, self.snd_una);
         self.send_burst(number, count, true, out);
@@ -425,7 +425,7 @@ impl Sender {
         count: u32,
         departs_ns: u64,
         again: bool,
-        out: &mut Vec<Run>,
+        out: &mut Vec<Burst>,
     ) -> u64 {
         let nothing_out = self.packets_out() == 0;
         let burst_inflight = self.inflight() + count;
@@ -460,7 +460,7 @@ impl Sender {
                 number: first,
                 ..common
             };
-            out.push(Run { data, count });
+            out.push(Burst { data, count });
             u64::from(count) * u64::from(common.payload_bytes)
         } else {
             self.put_out_singly(first..first + count, common, out)
@@ -479,7 +479,7 @@ impl Sender {
     }
 
     /// Packets that are not all alike, near an end of what the application wrote.
-    fn put_out_singly(&self, numbers: Range<u32>, common: Data, out: &mut Vec<Run>) -> u64 {
+    fn put_out_singly(&self, numbers: Range<u32>, common: Data, out: &mut Vec<Burst>) -> u64 {
         let end = self.data_end();
         let mut payload = 0;
         for number in numbers {
@@ -491,7 +491,7 @@ impl Sender {
                 ..common
             };
             payload += u64::from(data.payload_bytes);
-            out.push(Run { data, count: 1 });
+            out.push(Burst { data, count: 1 });
         }
         payload
     }
@@ -506,7 +506,7 @@ impl Sender {
     }
 
     /// A timer may have expired.
-    pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Run>) {
+    pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
         self.check_app_limited_again();
         if self.pacing_at_ns <= now_ns {
@@ -527,7 +527,7 @@ impl Sender {
     }
 
     /// tcp_send_loss_probe(): new data if there is any, else the last packet again.
-    fn send_loss_probe(&mut self, out: &mut Vec<Run>) {
+    fn send_loss_probe(&mut self, out: &mut Vec<Burst>) {
         if self.packets_out() == 0 || self.tlp_high.is_some() {
             self.arm_retransmit();
             return;
@@ -557,7 +557,7 @@ impl Sender {
         self.arm_retransmit();
     }
 
-    fn on_retransmit_timeout(&mut self, out: &mut Vec<Run>) {
+    fn on_retransmit_timeout(&mut self, out: &mut Vec<Burst>) {
         if self.packets_out() == 0 {
             return;
         }

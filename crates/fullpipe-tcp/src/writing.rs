@@ -2,7 +2,7 @@
 //! socket refuses, and again when it is woken: tcp.c, tcp_sendmsg_locked(), and tcp_input.c,
 //! tcp_check_space(). Must never know why it writes.
 
-use crate::packet::Run;
+use crate::packet::Burst;
 use crate::sender::Sender;
 use crate::transmit::Push;
 
@@ -30,7 +30,7 @@ impl Sender {
 
     /// The application writes until its socket refuses or it has no more.
     #[inline(never)] // once in hundreds of packets
-    pub(crate) fn write_on(&mut self, out: &mut Vec<Run>) {
+    pub(crate) fn write_on(&mut self, out: &mut Vec<Burst>) {
         self.may_write = false;
         let end_bytes = u64::from(self.data_end()) * u64::from(self.config.mss_bytes);
         self.queue.begin_call();
@@ -43,7 +43,7 @@ impl Sender {
     }
 
     /// One call; false: the socket takes no more.
-    fn write_once(&mut self, bytes: u64, out: &mut Vec<Run>) -> bool {
+    fn write_once(&mut self, bytes: u64, out: &mut Vec<Burst>) -> bool {
         self.check_app_limited();
         self.queue.set_goal(self.window_bytes);
         let mut left_bytes = bytes;

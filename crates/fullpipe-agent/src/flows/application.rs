@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use fullpipe_plan::stream::Frame;
-use fullpipe_plan::{DatagramRow, Datagrams, Direction, Page};
+use fullpipe_plan::{DatagramRow, Datagrams, FlowDirection, Page};
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{
@@ -351,8 +351,8 @@ impl StreamFlow {
     ) -> Result<Self, String> {
         let place = |error: io::Error| format!("udp {}: {error}", stream.name);
         let [from, to] = match stream.direction {
-            Direction::Up => ends,
-            Direction::Down => [ends[1], ends[0]],
+            FlowDirection::Up => ends,
+            FlowDirection::Down => [ends[1], ends[0]],
         };
         nodes[from.0].enter()?;
         let socket = socket::udp(socket::at(from.1, STREAM_PORT + index as u16)).map_err(place)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-use fullpipe_plan::{Direction, Flow};
+use fullpipe_plan::{Flow, FlowDirection};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{listen, shutdown, Backlog, Shutdown};
@@ -58,7 +58,7 @@ enum Ends {
 /// Both ends of a flow, or the one that is on this host.
 pub(crate) struct Connection {
     index: usize,
-    direction: Direction,
+    direction: FlowDirection,
     window_bytes: Option<u32>,
     ends: Ends,
     client: Option<OwnedFd>,
@@ -113,8 +113,8 @@ impl Connection {
         nodes[ends[0].0].enter()?;
         let client = socket::tcp(addresses[0]).map_err(place("sender's socket"))?;
         let (sends, receives) = match flow.direction {
-            Direction::Up => (&client, &listener),
-            Direction::Down => (&listener, &client),
+            FlowDirection::Up => (&client, &listener),
+            FlowDirection::Down => (&listener, &client),
         };
         let choose = format!("congestion control {congestion_control}");
         socket::set_congestion_control(sends, congestion_control).map_err(place(&choose))?;
@@ -201,8 +201,8 @@ impl Connection {
             token(self.index, Role::Listener),
         )?;
         let client_flags = match self.direction {
-            Direction::Up => sender_flags(),
-            Direction::Down => receiver_flags(),
+            FlowDirection::Up => sender_flags(),
+            FlowDirection::Down => receiver_flags(),
         };
         poller.watch(client, client_flags, token(self.index, Role::Client))?;
         socket::connect(client, *to)
@@ -221,7 +221,7 @@ impl Connection {
             return Err(io::Error::other("a second connection came for this flow"));
         }
         let is_near = matches!(self.ends, Ends::Near);
-        let sends = (self.direction == Direction::Up) == is_near;
+        let sends = (self.direction == FlowDirection::Up) == is_near;
         socket::make_nonblocking(&socket)?;
         if !is_near && sends {
             socket::set_congestion_control(&socket, congestion_control)?;
@@ -264,16 +264,16 @@ impl Connection {
     /// The end that sends data, once there is one.
     pub(crate) fn sender(&self) -> Option<&OwnedFd> {
         match self.direction {
-            Direction::Up => self.client.as_ref(),
-            Direction::Down => self.server.as_ref(),
+            FlowDirection::Up => self.client.as_ref(),
+            FlowDirection::Down => self.server.as_ref(),
         }
     }
 
     /// The end that receives data, once there is one.
     pub(crate) fn receiver(&self) -> Option<&OwnedFd> {
         match self.direction {
-            Direction::Up => self.server.as_ref(),
-            Direction::Down => self.client.as_ref(),
+            FlowDirection::Up => self.server.as_ref(),
+            FlowDirection::Down => self.client.as_ref(),
         }
     }
 
@@ -288,8 +288,8 @@ impl Connection {
     pub(crate) fn acked_offset(&self) -> u64 {
         match (&self.ends, self.direction) {
             // The SYN counts, at the end that connects.
-            (Ends::Both(..), Direction::Up) => 1,
-            (Ends::Both(..), Direction::Down) => 0,
+            (Ends::Both(..), FlowDirection::Up) => 1,
+            (Ends::Both(..), FlowDirection::Down) => 0,
             (Ends::Near, _) => 1 + NEAR_BYTES,
             (Ends::Far, _) => FAR_BYTES,
         }
@@ -308,8 +308,8 @@ impl Connection {
         }
         let done = match role {
             Role::Listener => self.accept(poller, payload),
-            Role::Client if self.direction == Direction::Up => self.sending(flags, payload),
-            Role::Server if self.direction == Direction::Down => self.sending(flags, payload),
+            Role::Client if self.direction == FlowDirection::Up => self.sending(flags, payload),
+            Role::Server if self.direction == FlowDirection::Down => self.sending(flags, payload),
             Role::Client | Role::Server => self.receive(flags).map(|()| None),
         };
         done.unwrap_or_else(|error| {
@@ -324,12 +324,12 @@ impl Connection {
         };
         let server = socket::accept(listener)?;
         let flags = match self.direction {
-            Direction::Up => receiver_flags(),
-            Direction::Down => sender_flags(),
+            FlowDirection::Up => receiver_flags(),
+            FlowDirection::Down => sender_flags(),
         };
         poller.watch(&server, flags, token(self.index, Role::Server))?;
         self.server = Some(server);
-        if self.direction == Direction::Up {
+        if self.direction == FlowDirection::Up {
             return Ok(None);
         }
         self.is_established = true;

@@ -11,4 +11,4 @@ mod row;
 mod topology;
 
 pub(crate) use namespace::{Home, Node};
-pub(crate) use topology::{Place, Topology, WayQueue};
+pub(crate) use topology::{DirectionQueue, Place, Topology};

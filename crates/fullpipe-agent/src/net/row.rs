@@ -81,8 +81,8 @@ impl Topology {
             let [forward, reverse] = wires(link)?;
             let joined = [routers[index], routers[index + 1]];
             let hop = topology.hop(plan, index, joined, delays(forward) || delays(reverse))?;
-            for (way, wire) in [forward, reverse].into_iter().enumerate() {
-                topology.way(plan, 2 * index + way, wire, &hop)?;
+            for (direction, wire) in [forward, reverse].into_iter().enumerate() {
+                topology.direction(plan, 2 * index + direction, wire, &hop)?;
             }
         }
         let mut sender_ends = Vec::new();
@@ -151,9 +151,15 @@ impl Topology {
     }
 
     /// What one way of a link does to packets, now and later.
-    fn way(&mut self, plan: &Plan, way: usize, wire: &Wire, hop: &Hop) -> Result<(), String> {
-        let (node, port) = hop.queues[way % 2];
-        let seed = |purpose| derive_seed(plan.seed, purpose, way as u32);
+    fn direction(
+        &mut self,
+        plan: &Plan,
+        direction: usize,
+        wire: &Wire,
+        hop: &Hop,
+    ) -> Result<(), String> {
+        let (node, port) = hop.queues[direction % 2];
+        let seed = |purpose| derive_seed(plan.seed, purpose, direction as u32);
         let damage = wire.damage.as_ref();
         let gemodel = damage.and_then(|damage| damage.gemodel.clone());
         let duplicate = damage.and_then(|damage| damage.duplicate.clone());
@@ -168,7 +174,7 @@ impl Topology {
             })
         });
         let rate = wire.rate_bps.map(|rate_bps| (rate_bps, &wire.qdisc));
-        self.damaged_bottleneck((node, port, way), loss, rate)?;
+        self.damaged_bottleneck((node, port, direction), loss, rate)?;
         for (index, &(at_ns, rate_bps)) in wire.rate_steps.iter().enumerate() {
             let next_ns = wire.rate_steps.get(index + 1).map(|step| step.0);
             let until_ns = next_ns.unwrap_or(plan.duration_ns).max(at_ns + 1);
@@ -181,7 +187,7 @@ impl Topology {
         }
         match hop.delays {
             Some((between, ports)) => {
-                self.delay(wire, between, ports[way % 2], seed(purpose::JITTER))
+                self.delay(wire, between, ports[direction % 2], seed(purpose::JITTER))
             }
             None => Ok(()),
         }

@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::{
-    AckPolicy, Direction, EcnKind, Flow, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc,
+    AckPolicy, EcnKind, Flow, FlowDirection, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc,
     Text, Wire,
 };
 
@@ -56,7 +56,7 @@ pub(crate) struct Place {
 
 /// What is to be read of one way through the path.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WayQueue {
+pub(crate) struct DirectionQueue {
     /// Of the queue, in recordings.
     pub(crate) name: Text,
     /// `None`: that way has no bottleneck.
@@ -75,7 +75,7 @@ pub(crate) struct Topology {
     /// The same for each probe; empty where this end sends none.
     pub(crate) probe_ends: Vec<[(usize, Ipv4Addr); 2]>,
     /// Forward and reverse of each link.
-    pub(crate) ways: Vec<WayQueue>,
+    pub(crate) directions: Vec<DirectionQueue>,
     /// What changes while the run lasts, in the order of time.
     pub(crate) changes: Vec<Change>,
     /// The ends of the pages, and then the streams of datagrams.
@@ -117,7 +117,7 @@ impl Topology {
             let next = far.map_or(first_receiver, |(node, _)| node);
             let marks = |loss: &Loss| loss.ecn && !loss.per_burst;
             if plan.ends.loss.as_ref().is_some_and(marks) {
-                topology.ways[0].marks_seen_at = Some((next, true));
+                topology.directions[0].marks_seen_at = Some((next, true));
             }
         }
         topology.set_ends(&groups, &sender_ends, &receiver_ends);
@@ -142,9 +142,9 @@ impl Topology {
     }
 
     pub(super) fn of_nodes(nodes: Vec<Node>, links: &[Link]) -> Self {
-        let queue = |name| WayQueue {
+        let queue = |name| DirectionQueue {
             name,
-            ..WayQueue::default()
+            ..DirectionQueue::default()
         };
         Self {
             nodes,
@@ -152,7 +152,7 @@ impl Topology {
             probe_ends: Vec::new(),
             application_ends: Vec::new(),
             traffic_ends: Vec::new(),
-            ways: links
+            directions: links
                 .iter()
                 .flat_map(Link::queue_names)
                 .map(queue)
@@ -245,7 +245,7 @@ impl Topology {
             plan,
             (at, port, 0),
             loss.map(|loss| (loss, seed)),
-            Direction::Up,
+            FlowDirection::Up,
         )?;
         self.way_back(plan, side, index, (hub, router_port))?;
         Ok((at, address))
@@ -318,7 +318,7 @@ impl Topology {
         let alone = (hub == ROUTER).then_some(plan.ends.reverse_loss.as_ref());
         let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, index as u32);
         let loss = alone.flatten().map(|loss| (loss, seed));
-        self.egress(plan, (at, port, 1), loss, Direction::Down)?;
+        self.egress(plan, (at, port, 1), loss, FlowDirection::Down)?;
         if side.forward_delay_ns > 0 {
             let delay = qdisc::netem(&Netem {
                 delay_ns: side.forward_delay_ns,
@@ -345,20 +345,20 @@ impl Topology {
     fn egress(
         &mut self,
         plan: &Plan,
-        (at, port, way): (usize, Port, usize),
+        (at, port, index): (usize, Port, usize),
         loss: Option<(&Loss, u64)>,
-        direction: Direction,
+        direction: FlowDirection,
     ) -> Result<(), String> {
         let flows = plan.flows.iter().map(|flow| flow.direction);
         let sends = flows
             .chain(plan.traffic.iter().map(|traffic| traffic.direction))
-            .any(|way| way == direction);
+            .any(|own| own == direction);
         let mut parent = ROOT;
         let mut loss_place = None;
         if let Some((loss, seed)) = loss {
             let place = self.attach(at, port, parent, major::LOSS, &loss_spec(loss, seed))?;
-            if loss.ecn && way == 0 {
-                self.ways[way].marks_seen_at = Some((ROUTER, false));
+            if loss.ecn && index == 0 {
+                self.directions[index].marks_seen_at = Some((ROUTER, false));
             }
             loss_place = Some(place);
             parent = inside(place.handle);
@@ -375,7 +375,7 @@ impl Topology {
             child = child.or(Some(place));
         }
         let losses = loss_place.map(|place| (place, child));
-        self.ways[way].losses.extend(losses);
+        self.directions[index].losses.extend(losses);
         Ok(())
     }
 
@@ -393,7 +393,7 @@ impl Topology {
     /// The same with what stands for loss ready to be attached.
     pub(super) fn damaged_bottleneck(
         &mut self,
-        (at, port, way): (usize, Port, usize),
+        (at, port, index): (usize, Port, usize),
         loss: Option<Spec>,
         rate: Option<(u64, &Qdisc)>,
     ) -> Result<(), String> {
@@ -419,8 +419,8 @@ impl Topology {
             queue = Some(self.attach(at, port, parent, major::QUEUE, &spec)?);
         }
         let losses = loss_place.map(|place| (place, queue));
-        self.ways[way].queue = queue;
-        self.ways[way].losses.extend(losses);
+        self.directions[index].queue = queue;
+        self.directions[index].losses.extend(losses);
         Ok(())
     }
 
@@ -491,12 +491,12 @@ impl Topology {
 
 /// Whether the network is one wire, and all else lies between it and the hosts.
 fn is_dumbbell(plan: &Plan) -> bool {
-    let is_plain = |way: &Wire| {
-        way.delay_ns == 0
-            && way.loss.is_none()
-            && way.rate_steps.is_empty()
-            && way.delay_steps.is_empty()
-            && way.damage.is_none()
+    let is_plain = |direction: &Wire| {
+        direction.delay_ns == 0
+            && direction.loss.is_none()
+            && direction.rate_steps.is_empty()
+            && direction.delay_steps.is_empty()
+            && direction.damage.is_none()
     };
     only_link(plan).is_ok_and(|(forward, reverse)| is_plain(forward) && is_plain(reverse))
 }

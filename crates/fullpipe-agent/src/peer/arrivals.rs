@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fullpipe_plan::{Direction, Flow};
+use fullpipe_plan::{Flow, FlowDirection};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{connect, SockaddrIn};
 use std::os::fd::AsRawFd;
@@ -91,7 +91,7 @@ impl Meeting {
 
     /// Whether this end sends the flow's data, and so measures it.
     pub(crate) fn sends(&self, flow: &Flow) -> bool {
-        (flow.direction == Direction::Up) == self.is_near()
+        (flow.direction == FlowDirection::Up) == self.is_near()
     }
 
     /// The far end's address, at the near end.
@@ -111,8 +111,8 @@ impl Meeting {
         };
         let socket = socket::tcp(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))?;
         match flow.direction {
-            Direction::Up => socket::set_congestion_control(&socket, congestion_control)?,
-            Direction::Down => {
+            FlowDirection::Up => socket::set_congestion_control(&socket, congestion_control)?,
+            FlowDirection::Down => {
                 if let Some(bytes) = flow.receive_window_bytes {
                     socket::fix_receive_window(&socket, bytes.try_into().unwrap_or(u32::MAX))?;
                 }

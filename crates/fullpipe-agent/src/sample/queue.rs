@@ -9,7 +9,7 @@ use fullpipe_plan::QueueRow;
 use super::proc_file::read_proc;
 use crate::net::netlink::{attribute, u32_at, Message, ECHO};
 use crate::net::qdisc::tcmsg;
-use crate::net::{Node, Place, Topology, WayQueue};
+use crate::net::{DirectionQueue, Node, Place, Topology};
 
 /// linux/gen_stats.h
 const STATS_BASIC: u16 = 1;
@@ -34,22 +34,22 @@ pub(crate) struct Counters {
 /// Reads the queues of a path.
 pub(crate) struct QueueMeter {
     /// With counters of the IP layer, where random marks are seen.
-    ways: Vec<(WayQueue, Option<File>)>,
+    directions: Vec<(DirectionQueue, Option<File>)>,
 }
 
 impl QueueMeter {
     pub(crate) fn new(topology: &Topology) -> Result<Self, String> {
-        let mut ways = Vec::with_capacity(topology.ways.len());
-        for way in &topology.ways {
+        let mut directions = Vec::with_capacity(topology.directions.len());
+        for direction in &topology.directions {
             let mut file = None;
-            if let Some((node, _)) = way.marks_seen_at {
+            if let Some((node, _)) = direction.marks_seen_at {
                 topology.nodes[node].enter()?;
                 let path = "/proc/thread-self/net/netstat";
                 file = Some(File::open(path).map_err(|error| format!("{path}: {error}"))?);
             }
-            ways.push((way.clone(), file));
+            directions.push((direction.clone(), file));
         }
-        Ok(Self { ways })
+        Ok(Self { directions })
     }
 
     /// A row for each bottleneck.
@@ -59,25 +59,27 @@ impl QueueMeter {
         t_us: u64,
         mut put: impl FnMut(QueueRow),
     ) -> Result<(), String> {
-        for (way, file) in &self.ways {
-            let Some(place) = way.queue else { continue };
+        for (direction, file) in &self.directions {
+            let Some(place) = direction.queue else {
+                continue;
+            };
             let queue = counters(nodes, place)?;
             let mut lost = 0;
-            for (netem, below) in &way.losses {
+            for (netem, below) in &direction.losses {
                 let below =
                     below.map_or(Ok(Counters::default()), |place| counters(nodes, place))?;
                 let all = counters(nodes, *netem)?.dropped_packets;
                 lost += all.saturating_sub(below.dropped_packets);
             }
             let mut marked = 0;
-            if let (Some((_, with_queue)), Some(file)) = (way.marks_seen_at, file) {
+            if let (Some((_, with_queue)), Some(file)) = (direction.marks_seen_at, file) {
                 let own = if with_queue { queue.marked_packets } else { 0 };
                 let seen = ce_packets(file).map_err(|error| format!("netstat: {error}"))?;
                 marked = seen.saturating_sub(own).min(lost);
             }
             put(QueueRow {
                 t_us,
-                queue: way.name.clone(),
+                queue: direction.name.clone(),
                 queue_bytes: queue.backlog_bytes,
                 queue_packets: queue.backlog_packets,
                 sent_bytes: queue.sent_bytes,

@@ -87,7 +87,7 @@ impl Hosts {
 fn set_of(hash: u32) -> impl Iterator<Item = usize> {
     let own = hash as usize % QUEUES;
     let first = own - own % WAYS;
-    (0..WAYS).map(move |way| first + (own + way) % WAYS)
+    (0..WAYS).map(move |direction| first + (own + direction) % WAYS)
 }
 
 /// What the table has to know of a queue.

@@ -36,7 +36,7 @@ const QUANTUM_BYTES: std::ops::RangeInclusive<u64> = 300..=1514;
 #[derive(Clone, Copy, Debug)]
 struct Waiting<P> {
     /// What stands for them ([`Packet::end_follows`]).
-    run: P,
+    burst: P,
     count: u32,
     /// Bytes of each on the link, overhead included.
     link_bytes: u32,
@@ -204,14 +204,14 @@ impl<P: Packet> Cake<P> {
     #[inline]
     fn append(&mut self, tin: usize, queue: usize, waiting: Waiting<P>, outcome: &mut Outcome<P>) {
         let count = u64::from(waiting.count);
-        let bytes = u64::from(waiting.run.wire_bytes()) * count;
+        let bytes = u64::from(waiting.burst.wire_bytes()) * count;
         let data = &mut self.tins[tin];
         self.store
             .push_back(&mut data.flows.at(queue).list, waiting);
         data.backlogs[queue % QUEUES] += bytes;
         data.backlog += bytes;
         self.bytes += bytes;
-        self.memory += u64::from(waiting.run.memory_bytes()) * count;
+        self.memory += u64::from(waiting.burst.memory_bytes()) * count;
         self.packets += waiting.count as usize;
         if self.options.ack_filter != CakeAckFilter::No {
             self.filter_acks(tin, queue, &waiting, outcome);
@@ -234,24 +234,24 @@ impl<P: Packet> Cake<P> {
         let others = self
             .store
             .iter(list)
-            .map(|(place, held)| (place, &held.run));
-        let newest = (newest_place, &waiting.run);
+            .map(|(place, held)| (place, &held.burst));
+        let newest = (newest_place, &waiting.burst);
         let Some(before) = ack_filter::superfluous(others, newest, aggressive) else {
             return;
         };
         if let Some(ack) = self.store.remove_behind(list, before) {
-            self.count_out(tin, queue, ack.run.wire_bytes(), ack.run.memory_bytes());
+            self.count_out(tin, queue, ack.burst.wire_bytes(), ack.burst.memory_bytes());
             if self.options.ingress {
                 self.charge(tin, ack.link_bytes, waiting.arrived_ns, true);
             }
-            outcome.drop(ack.run);
+            outcome.drop(ack.burst);
         }
     }
 
     /// A queue's first packet leaves it.
     fn take(&mut self, tin: usize, queue: usize) -> Option<P> {
         let waiting = self.store.front(self.tins[tin].flows.list(queue))?;
-        let packet = waiting.run.first(waiting.count > 1);
+        let packet = waiting.burst.first(waiting.count > 1);
         self.drop_first(tin, queue);
         Some(packet)
     }
@@ -263,11 +263,11 @@ impl<P: Packet> Cake<P> {
         let Some(waiting) = self.store.front_mut(list) else {
             return 0;
         };
-        let wire_bytes = waiting.run.wire_bytes();
-        let memory = waiting.run.memory_bytes();
+        let wire_bytes = waiting.burst.wire_bytes();
+        let memory = waiting.burst.memory_bytes();
         waiting.count -= 1;
         if waiting.count > 0 {
-            waiting.run.drop_first();
+            waiting.burst.drop_first();
         } else {
             self.store.pop_front(list);
         }
@@ -394,7 +394,7 @@ impl<P: Packet> Cake<P> {
                 &tin.params,
                 now_ns,
                 now_ns - head.arrived_ns,
-                head.run.ecn_capable(),
+                head.burst.ecn_capable(),
                 busy,
                 &mut self.rng,
             );
@@ -426,32 +426,32 @@ impl<P: Packet> Cake<P> {
 
     /// A burst is one entry. Where memory overflows with it, or the rate follows what arrives, its
     /// packets come one by one: then one changes what the next one finds.
-    pub(crate) fn enqueue_run(
+    pub(crate) fn enqueue_burst(
         &mut self,
         now_ns: u64,
-        run: &P,
+        burst: &P,
         count: u32,
         outcome: &mut Outcome<P>,
     ) {
-        let memory = self.memory + u64::from(run.memory_bytes()) * u64::from(count);
+        let memory = self.memory + u64::from(burst.memory_bytes()) * u64::from(count);
         if self.autorate.is_none() && memory <= self.memory_limit {
-            return self.admit(now_ns, *run, count, outcome);
+            return self.admit(now_ns, *burst, count, outcome);
         }
-        let mut run = *run;
+        let mut burst = *burst;
         for others in (0..count).rev() {
-            self.admit(now_ns, run.split_first(others), 1, outcome);
+            self.admit(now_ns, burst.split_first(others), 1, outcome);
         }
     }
 
     /// cake_enqueue(), of packets of which each would find what the first one finds.
     #[inline]
-    fn admit(&mut self, now_ns: u64, mut run: P, count: u32, outcome: &mut Outcome<P>) {
-        let index = usize::from(self.options.tin_of[usize::from(run.dscp() & 63)]);
+    fn admit(&mut self, now_ns: u64, mut burst: P, count: u32, outcome: &mut Outcome<P>) {
+        let index = usize::from(self.options.tin_of[usize::from(burst.dscp() & 63)]);
         if self.options.wash {
-            run.clear_dscp();
+            burst.clear_dscp();
         }
         let tin = &mut self.tins[index];
-        let queue = tin.table.classify(&run, |queue| tin.flows.used(queue));
+        let queue = tin.table.classify(&burst, |queue| tin.flows.used(queue));
         // A clock that stood still while nothing waited is not to be caught up.
         if tin.backlog == 0 {
             tin.next_ns = tin.next_ns.max(now_ns);
@@ -461,9 +461,9 @@ impl<P: Packet> Cake<P> {
             }
         }
         let waiting = Waiting {
-            run,
+            burst,
             count,
-            link_bytes: self.options.overhead.on_link(run.wire_bytes()),
+            link_bytes: self.options.overhead.on_link(burst.wire_bytes()),
             arrived_ns: now_ns,
         };
         let bytes = self.bytes;
@@ -538,7 +538,7 @@ impl<P: Packet> Cake<P> {
         }
         let (tin, queue) = self.chosen;
         let waiting = self.store.front(self.tins[tin].flows.list(queue))?;
-        Some((&waiting.run, waiting.count > 1))
+        Some((&waiting.burst, waiting.count > 1))
     }
 
     /// The packet that was chosen leaves; returns its bytes on the wire.
@@ -561,8 +561,8 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         if !self.chooses(now_ns, outcome) {
             return None;
         }
-        let (run, is_followed) = self.front()?;
-        let packet = run.first(is_followed);
+        let (burst, is_followed) = self.front()?;
+        let packet = burst.first(is_followed);
         self.leave();
         Some(packet)
     }

@@ -40,8 +40,8 @@ impl<P: Packet> Channel<P> {
     ) -> Exchange {
         let category = &mut self.nodes[node].categories[number];
         let peer = category.next_peer().unwrap_or(0);
-        let (station, way) = station_of(node, peer);
-        let mode = self.radios[station].rates[way].choose(at_ns);
+        let (station, direction) = station_of(node, peer);
+        let mode = self.radios[station].rates[direction].choose(at_ns);
         let phy = &self.phy;
         let mut exchange = Exchange {
             node,
@@ -136,10 +136,10 @@ impl<P: Packet> Channel<P> {
             peer,
             ..
         } = exchange;
-        let (station, way) = station_of(node, peer);
+        let (station, direction) = station_of(node, peer);
         let (answer_ns, answered) = match exchange.kind {
             Kind::BlockAckRequest => {
-                let mode = self.radios[station].rates[way].current();
+                let mode = self.radios[station].rates[direction].current();
                 let pair = &mut self.nodes[node].categories[category].pairs[peer];
                 pair.request_block_ack = false;
                 (self.phy.block_ack_ns(mode), true)
@@ -149,7 +149,7 @@ impl<P: Packet> Channel<P> {
                     Some(received) => received,
                     None => self.receive(now_ns, &exchange, mode),
                 };
-                self.radios[station].rates[way].report(mode, mpdus, received);
+                self.radios[station].rates[direction].report(mode, mpdus, received);
                 let answer_ns = if mpdus == 1 {
                     self.phy.ack_ns(mode)
                 } else {
@@ -280,7 +280,7 @@ impl<P: Packet> Channel<P> {
             peer,
             ..
         } = *exchange;
-        let (station, way) = station_of(node, peer);
+        let (station, direction) = station_of(node, peer);
         let data_sent = exchange.exposed_ns == exchange.ends_ns;
         let target = &mut self.nodes[node].categories[category];
         let pair = &mut target.pairs[peer];
@@ -290,7 +290,7 @@ impl<P: Packet> Channel<P> {
             if data_sent {
                 pair.window.missed();
                 pair.totals.unanswered_ppdus += 1;
-                self.radios[station].rates[way].report(mode, mpdus, 0);
+                self.radios[station].rates[direction].report(mode, mpdus, 0);
                 pair.request_block_ack = !single && self.rules.explicit_block_ack_request;
             } else {
                 pair.window.unload();
@@ -318,8 +318,8 @@ impl<P: Packet> Channel<P> {
         let Some(peer) = category.next_peer() else {
             return false;
         };
-        let (station, way) = station_of(exchange.node, peer);
-        let mode = self.radios[station].rates[way].current();
+        let (station, direction) = station_of(exchange.node, peer);
+        let mode = self.radios[station].rates[direction].current();
         let bytes = category.next_bytes(peer);
         let air_ns = self.phy.ppdu_ns(mode, bytes) + self.phy.sifs_ns + self.phy.ack_ns(mode);
         next_ns + air_ns <= exchange.txop_ns + category.txop_ns

@@ -4,7 +4,7 @@ use fullpipe_plan::Wifi;
 
 use super::channel::{Channel, Delivered};
 use super::edca::category_of_dscp;
-use crate::link::{Exit, Link, Passed, Way, WayState};
+use crate::link::{Direction, DirectionState, Exit, Link, Passed};
 use crate::Packet;
 
 /// Both ways share the medium, and so its timer.
@@ -48,15 +48,15 @@ impl<P: Packet> WifiLink<P> {
 }
 
 impl<P: Packet> Link<P> for WifiLink<P> {
-    fn timer(&self, _way: Way) -> usize {
+    fn timer(&self, _way: Direction) -> usize {
         TIMER
     }
 
-    fn offer(&mut self, now_ns: u64, way: Way, packet: P, passed: &mut Passed<P>) {
+    fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>) {
         let station = self.stations.get(packet.owner() as usize);
         let station = usize::from(station.copied().unwrap_or(0));
         let category = category_of_dscp(packet.dscp());
-        let up = way == Way::Forward;
+        let up = direction == Direction::Forward;
         self.channel
             .send(now_ns, station, up, category, packet, &mut passed.dropped);
     }
@@ -66,10 +66,10 @@ impl<P: Packet> Link<P> for WifiLink<P> {
             .advance(now_ns, &mut self.delivered, &mut passed.dropped);
         let exits = self.delivered.drain(..).map(|delivered| Exit {
             at_ns: now_ns,
-            way: if delivered.up {
-                Way::Forward
+            direction: if delivered.up {
+                Direction::Forward
             } else {
-                Way::Reverse
+                Direction::Reverse
             },
             packet: delivered.packet,
         });
@@ -81,10 +81,10 @@ impl<P: Packet> Link<P> for WifiLink<P> {
         (timer == TIMER && due_ns < u64::MAX).then_some(due_ns)
     }
 
-    fn state(&self, way: Way) -> Option<WayState> {
-        let up = way == Way::Forward;
+    fn state(&self, direction: Direction) -> Option<DirectionState> {
+        let up = direction == Direction::Forward;
         let (queue_packets, queue_bytes) = self.channel.backlog(up);
-        Some(WayState {
+        Some(DirectionState {
             queue_bytes,
             queue_packets,
             counters: self.channel.counters(up),

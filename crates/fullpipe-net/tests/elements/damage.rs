@@ -1,13 +1,15 @@
 //! Damage of a link against closed formulas.
 
-use fullpipe_net::{GilbertElliott, Hold, Link, Passed, Policer, Reorder, Way, WifiJitter, Wire};
+use fullpipe_net::{
+    Direction, GilbertElliott, Hold, Link, Passed, Policer, Reorder, WifiJitter, Wire,
+};
 use fullpipe_plan::{
     Chance, Damage, GilbertElliott as Chain, Hold as HoldPlan, Policer as PolicerPlan,
     Reorder as ReorderPlan, Wire as Plan,
 };
 use proptest::prelude::*;
 
-use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_direction, TestPacket, FRAME_BYTES, MS};
 
 const PACKETS: u32 = 400_000;
 
@@ -184,7 +186,7 @@ fn wifi_jitter_has_the_mean_of_its_two_poisson_terms() {
 fn plan(damage: Option<Damage>) -> Plan {
     Plan {
         damage,
-        ..plain_way(None, 10 * MS)
+        ..plain_direction(None, 10 * MS)
     }
 }
 
@@ -228,7 +230,7 @@ fn a_wire_keeps_every_packet_and_every_copy_once_whatever_its_damage() {
             link.advance(due_ns, 0, &mut passed);
         }
         let packet = TestPacket::new(id, 1, FRAME_BYTES);
-        link.offer(at_ns, Way::Forward, packet, &mut passed);
+        link.offer(at_ns, Direction::Forward, packet, &mut passed);
     }
     while let Some(due_ns) = link.due_ns(0) {
         link.advance(due_ns, 0, &mut passed);
@@ -244,7 +246,7 @@ fn a_wire_keeps_every_packet_and_every_copy_once_whatever_its_damage() {
         passed.duplicated.len().abs_diff(500) < 110,
         "5 errors of 21"
     );
-    let state = link.state(Way::Forward).expect("damage is counted");
+    let state = link.state(Direction::Forward).expect("damage is counted");
     let gone = state.lost_packets + state.counters.dropped_packets;
     assert_eq!(gone, passed.dropped.len() as u64);
     let overtaking = passed

@@ -1,14 +1,16 @@
 //! A way of a wire by direct steps against the same way by the lists of a link, and bursts that are
 //! offered as one run against their packets one by one.
 
-use fullpipe_net::{AnyLink, Exit, Link, Packet, Passed, QueuedWay, Way, WayState, Wire};
+use fullpipe_net::{
+    AnyLink, Direction, DirectionState, Exit, Link, Packet, Passed, QueuedDirection, Wire,
+};
 use fullpipe_plan::{
     Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Loss, Qdisc, Wire as Plan,
 };
 use proptest::prelude::*;
 
 use crate::conservation::qdiscs;
-use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_direction, TestPacket, FRAME_BYTES, MS};
 use crate::traces::Written;
 
 const RATE_BPS: u64 = 24_000_000;
@@ -28,7 +30,7 @@ struct Seen {
     out: Vec<(u64, TestPacket)>,
     /// What was dropped, and with which burst or before it.
     dropped: Vec<(usize, TestPacket)>,
-    states: Vec<Option<WayState>>,
+    states: Vec<Option<DirectionState>>,
 }
 
 type Passing = Passed<TestPacket>;
@@ -52,7 +54,7 @@ impl Driver for Lists {
     fn offer(&self, link: &mut Row, now_ns: u64, burst: &Burst, passed: &mut Passing) {
         let mut run = burst.packet;
         for others in (0..burst.count).rev() {
-            link.offer(now_ns, Way::Forward, run.split_first(others), passed);
+            link.offer(now_ns, Direction::Forward, run.split_first(others), passed);
         }
     }
 
@@ -66,7 +68,7 @@ struct Steps {
     whole: bool,
 }
 
-fn queued(link: &mut Row) -> &mut QueuedWay<TestPacket> {
+fn queued(link: &mut Row) -> &mut QueuedDirection<TestPacket> {
     link.queued(0).expect("a queued way")
 }
 
@@ -78,13 +80,13 @@ impl Driver for Steps {
     fn offer(&self, link: &mut Row, now_ns: u64, burst: &Burst, passed: &mut Passing) {
         let mut run = burst.packet;
         for others in (0..burst.count).rev() {
-            let way = queued(link);
-            let is_idle = way.due_ns() == u64::MAX;
+            let direction = queued(link);
+            let is_idle = direction.due_ns() == u64::MAX;
             if self.whole && !is_idle {
-                way.take(now_ns, &run, others + 1, &mut passed.dropped);
+                direction.take(now_ns, &run, others + 1, &mut passed.dropped);
                 return;
             }
-            let comes = way.take(now_ns, &run.split_first(others), 1, &mut passed.dropped);
+            let comes = direction.take(now_ns, &run.split_first(others), 1, &mut passed.dropped);
             if comes && is_idle {
                 self.ask(link, now_ns, passed);
             }
@@ -92,25 +94,25 @@ impl Driver for Steps {
     }
 
     fn ask(&self, link: &mut Row, now_ns: u64, passed: &mut Passing) {
-        let way = queued(link);
-        let Some((run, is_followed)) = way.ready(now_ns, &mut passed.dropped) else {
+        let direction = queued(link);
+        let Some((run, is_followed)) = direction.ready(now_ns, &mut passed.dropped) else {
             return;
         };
         let packet = run.first(is_followed);
         passed.out.push(Exit {
-            at_ns: way.pass(now_ns),
-            way: Way::Forward,
+            at_ns: direction.pass(now_ns),
+            direction: Direction::Forward,
             packet,
         });
-        if way.due_ns() <= now_ns {
-            way.pass_all(now_ns, passed);
+        if direction.due_ns() <= now_ns {
+            direction.pass_all(now_ns, passed);
         }
     }
 }
 
 /// What is seen of a way that is driven so, up to its last packet.
 fn see(plan: &Plan, driver: &dyn Driver, bursts: &[Burst]) -> Seen {
-    let back = plain_way(None, 0);
+    let back = plain_direction(None, 0);
     let wire = Wire::new([plan, &back], 0, 1, 1500).expect("the plan is sound");
     let mut link = AnyLink::Wire(Box::new(wire));
     let (mut seen, mut passed) = (Seen::default(), Passed::default());
@@ -125,7 +127,7 @@ fn see(plan: &Plan, driver: &dyn Driver, bursts: &[Burst]) -> Seen {
             driver.ask(&mut link, due_ns, &mut passed);
         }
         driver.offer(&mut link, now_ns, burst, &mut passed);
-        seen.states.push(link.state(Way::Forward));
+        seen.states.push(link.state(Direction::Forward));
         seen.dropped
             .extend(passed.dropped.drain(..).map(|packet| (index, packet)));
     }
@@ -135,7 +137,7 @@ fn see(plan: &Plan, driver: &dyn Driver, bursts: &[Burst]) -> Seen {
             due_ns => driver.ask(&mut link, due_ns, &mut passed),
         }
     }
-    seen.states.push(link.state(Way::Forward));
+    seen.states.push(link.state(Direction::Forward));
     seen.dropped
         .extend(passed.dropped.iter().map(|&packet| (bursts.len(), packet)));
     seen.out = passed
@@ -175,7 +177,7 @@ fn a_fifo_gives_what_one_gives_that_changes_after_the_end() {
         (None, Some(11)),
         (Some(9000), Some(8)),
     ] {
-        let mut plan = plain_way(Some(RATE_BPS), 10 * MS);
+        let mut plan = plain_direction(Some(RATE_BPS), 10 * MS);
         plan.qdisc.limit_bytes = limit_bytes;
         plan.qdisc.limit_packets = limit_packets;
         let bursts = many_bursts();
@@ -191,7 +193,7 @@ fn a_fifo_gives_what_one_gives_that_changes_after_the_end() {
 
 #[test]
 fn of_a_burst_in_cake_single_packets_are_marked_and_the_last_one_stays_the_last() {
-    let mut plan = plain_way(Some(RATE_BPS), 10 * MS);
+    let mut plan = plain_direction(Some(RATE_BPS), 10 * MS);
     plan.qdisc.aqm = Aqm::Cake {
         rtt_ns: 10 * MS,
         target_ns: MS / 2,
@@ -267,8 +269,8 @@ fn loss() -> impl Strategy<Value = Loss> {
 }
 
 /// A constant rate, one in steps, a trace; the latter where the queue does not keep the rate itself.
-fn way(qdisc: Qdisc, pace: u8, trace: &Written) -> Plan {
-    let mut plan = plain_way(Some(RATE_BPS), 10 * MS);
+fn direction(qdisc: Qdisc, pace: u8, trace: &Written) -> Plan {
+    let mut plan = plain_direction(Some(RATE_BPS), 10 * MS);
     let may_change = !qdisc.shapes();
     plan.qdisc = qdisc;
     match pace {
@@ -289,7 +291,7 @@ proptest! {
         qdisc in qdiscs(), bursts in bursts(), pace in 0..3u8, loss in prop::option::of(loss())
     ) {
         let trace = Written::new("direct.trace", "0\n0\n0\n1\n1\n3\n7\n7\n7\n7\n20\n");
-        let mut plan = way(qdisc, pace, &trace);
+        let mut plan = direction(qdisc, pace, &trace);
         plan.loss = loss;
         let expected = see(&changing(&plan), &Lists, &bursts);
         prop_assert_eq!(&see(&plan, &Lists, &bursts), &expected);

@@ -117,7 +117,7 @@ pub(crate) fn queue(
 }
 
 /// A way of a wire with a FIFO without a limit, and nothing that changes or damages.
-pub(crate) fn plain_way(rate_bps: Option<u64>, delay_ns: u64) -> Wire {
+pub(crate) fn plain_direction(rate_bps: Option<u64>, delay_ns: u64) -> Wire {
     Wire {
         rate_bps,
         delay_ns,

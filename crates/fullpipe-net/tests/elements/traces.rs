@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fullpipe_net::{Link, Passed, Way, Wire};
+use fullpipe_net::{Direction, Link, Passed, Wire};
 use fullpipe_plan::traces::{DelayTrace, RateTrace, MAX_LINES};
 use fullpipe_plan::{TraceFile, Wire as Plan};
 
-use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_direction, TestPacket, FRAME_BYTES, MS};
 
 /// A file that goes with its name.
 pub(crate) struct Written(PathBuf);
@@ -38,7 +38,7 @@ impl Drop for Written {
 }
 
 fn plan() -> Plan {
-    plain_way(Some(12_000_000), 0)
+    plain_direction(Some(12_000_000), 0)
 }
 
 /// Times in ms at which packets of these sizes, offered at these ms, come out.
@@ -53,7 +53,7 @@ fn exits_ms(plan: &Plan, offers: &[(u64, u32)]) -> Vec<u64> {
     for (id, &(ms, bytes)) in (0..).zip(offers) {
         serve(&mut link, ms * MS, &mut passed);
         let packet = TestPacket::new(id, 1, bytes);
-        link.offer(ms * MS, Way::Forward, packet, &mut passed);
+        link.offer(ms * MS, Direction::Forward, packet, &mut passed);
     }
     serve(&mut link, u64::MAX, &mut passed);
     passed.out.iter().map(|exit| exit.at_ns / MS).collect()

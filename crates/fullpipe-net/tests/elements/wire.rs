@@ -1,12 +1,12 @@
 //! A wire as a link: rates and delays that change, loss before the queue, both ways apart.
 
-use fullpipe_net::{Link, Passed, Way, Wire};
+use fullpipe_net::{Direction, Link, Passed, Wire};
 use fullpipe_plan::{Loss, Wire as Plan};
 
-use crate::packet::{plain_way, TestPacket, FRAME_BYTES, MS};
+use crate::packet::{plain_direction, TestPacket, FRAME_BYTES, MS};
 
 fn plan(rate_bps: Option<u64>) -> Plan {
-    plain_way(rate_bps, 10 * MS)
+    plain_direction(rate_bps, 10 * MS)
 }
 
 fn wire(forward: &Plan) -> Wire<TestPacket> {
@@ -29,7 +29,7 @@ fn exits(
         serve(link, at_ns, &mut passed);
         link.offer(
             at_ns,
-            Way::Forward,
+            Direction::Forward,
             TestPacket::new(id, 1, FRAME_BYTES),
             &mut passed,
         );
@@ -101,19 +101,19 @@ fn what_a_link_loses_is_handed_back_and_counted() {
     for id in 0..10_000 {
         link.offer(
             id * MS,
-            Way::Forward,
+            Direction::Forward,
             TestPacket::new(id, 1, FRAME_BYTES),
             &mut passed,
         );
         link.offer(
             id * MS,
-            Way::Reverse,
+            Direction::Reverse,
             TestPacket::new(id, 1, FRAME_BYTES),
             &mut passed,
         );
     }
     let lost = link
-        .state(Way::Forward)
+        .state(Direction::Forward)
         .expect("it has a queue")
         .lost_packets;
     assert_eq!(passed.dropped.len() as u64, lost);

@@ -2,8 +2,8 @@
 
 use fullpipe_cc::sets;
 use fullpipe_plan::{
-    AckPolicy, Aqm, CcChoice, CcFacts, Direction, Flow, HostOptions, Hosts, Kernel, Pacing, Qdisc,
-    Route, Wire,
+    AckPolicy, Aqm, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Pacing,
+    Qdisc, Route, Wire,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -23,7 +23,7 @@ pub(crate) fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>)
         amount_bytes: None,
         app_rate_bps: None,
         pattern: None,
-        direction: Direction::Up,
+        direction: FlowDirection::Up,
         route: Route::default(),
         hosts: Hosts::default(),
         dscp: 0,

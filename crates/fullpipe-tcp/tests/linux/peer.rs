@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_plan::{CcFacts, Pacing};
 use fullpipe_tcp::{
-    Ack, Block, Data, Feedback, Opened, Rules, Run, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
+    Ack, Block, Burst, Data, Feedback, Opened, Rules, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
 };
 
 pub(crate) const MSS: u32 = 1448;
@@ -94,8 +94,8 @@ pub(crate) fn expires(sender: &mut Sender) -> (u64, Vec<Data>) {
     (at_ns, packets(out))
 }
 
-fn packets(runs: Vec<Run>) -> Vec<Data> {
-    runs.into_iter().flat_map(Run::packets).collect()
+fn packets(bursts: Vec<Burst>) -> Vec<Data> {
+    bursts.into_iter().flat_map(Burst::packets).collect()
 }
 
 pub(crate) fn numbers(packets: &[Data]) -> Vec<u32> {
