@@ -28,12 +28,12 @@ from pathlib import Path
 
 import tomli_w
 
-from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.cells import cells_of, plan_runs
 from fullpipe.sweep.file import load_sweep
 from fullpipe.sweep.pool import Pool
 from fullpipe.sweep.schedule import Executor, Item, grouped
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.worker import Cells, Run
+from fullpipe.sweep.worker import Cells
 
 MOST = 0.15
 CORES = 2
@@ -58,16 +58,12 @@ class Work:
         file = folder / f"{name}.toml"
         file.write_text(tomli_w.dumps(document(seconds, seeds)))
         sweep = load_sweep(file)
-        self.spool = folder / f"{name}.plans"
-        planner = Planner(sweep, self.spool, {})
-        self.runs: list[Run] = [
-            planned.run for planned in planner.plan(list(planner.cells()), seeds)
-        ]
+        self.runs = [planned.run for planned in plan_runs(sweep, cells_of(sweep), seeds)]
 
     def turn(self, executor: Executor, turn: str) -> float:
         """Does all runs into a new store, grouped as in a sweep; gives how long it took (s)."""
         place = self.folder / f"{self.name}-{turn}"
-        cells = Cells(Store(place, create=True).folder, self.spool, "sim", {}, False)
+        cells = Cells(Store(place, create=True).folder, "sim", {}, False)
         items = [Item(run, 1.0) for run in self.runs]
         groups = grouped(items, executor.width, executor.group_s)
         begin = time.monotonic()

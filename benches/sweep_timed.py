@@ -10,7 +10,6 @@ from pathlib import Path
 
 from fullpipe.sweep import worker
 from fullpipe.sweep.measures import Facts, Rows
-from fullpipe.sweep.spool import Pieces, Span
 
 #: Names the folder of those files.
 FOLDER = "FULLPIPE_BENCH_SUMS"
@@ -21,13 +20,11 @@ _spent_s = 0.0
 class _Timed(Rows):
     """A worker's rows, which tell what the simulator took."""
 
-    def simulate(
-        self, runs: Sequence[tuple[Facts, Sequence[Span]]], pieces: Pieces
-    ) -> list[tuple[int, Exception]]:
-        """The runs, their CPU time added and told."""
+    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
+        """The runs; adds up their CPU time and writes it down."""
         global _spent_s
         before_s = self.simulator_s
-        failures = super().simulate(runs, pieces)
+        failures = super().simulate(runs)
         _spent_s += self.simulator_s - before_s
         (Path(os.environ[FOLDER]) / str(os.getpid())).write_text(repr(_spent_s))
         return failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from fullpipe import cli
 from fullpipe.papers import Entry, Store, load_entry
 from fullpipe.papers.catalogue import default_folder
 from fullpipe.papers.store import StoredRun
+from fullpipe.sweep.runs import Run
 
 #: The catalogue's files.
 CATALOGUE = tuple(sorted(default_folder().glob("*.toml")))
@@ -96,10 +98,11 @@ class MadeStore(Store):
         self.value = value
         self.plans: dict[str, Mapping[str, Any]] = {}
 
-    def key(self, plan: Mapping[str, Any], engine_name: str) -> str:
+    def key(self, run: Run) -> str:
         """A name by which the plan is found again."""
+        plan = json.loads(run.plan)
         path = plan["path"]
-        key = f"{engine_name}-{path['rate_bps']}-{path['reverse_delay_ns']}-{plan['seed']}"
+        key = f"{run.facts.engine}-{path['rate_bps']}-{path['reverse_delay_ns']}-{plan['seed']}"
         self.plans[key] = plan
         return key
 

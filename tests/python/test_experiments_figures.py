@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from fullpipe.papers import judge
 from fullpipe.papers.figures import figures, lost_series
 from fullpipe.papers.store import StoredRun
 from fullpipe.papers.verdicts import Results, collect
+from fullpipe.sweep.runs import Run
 
 PLOTS = """
 [[plot]]
@@ -118,9 +119,9 @@ def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -
     """On numbers of very different size from cell to cell."""
 
     class Spread(MadeStore):
-        def key(self, plan: Mapping[str, Any], engine_name: str) -> str:
+        def key(self, run: Run) -> str:
             """A name that says which cell it is: how many came before."""
-            self.plans[str(len(self.plans))] = plan
+            self.plans[str(len(self.plans))] = json.loads(run.plan)
             return str(len(self.plans) - 1)
 
         def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:

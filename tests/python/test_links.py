@@ -72,13 +72,13 @@ def test_a_trace_that_changed_after_planning_is_not_run(tmp_path: Path) -> None:
 def test_a_key_knows_what_a_trace_holds_and_not_where_it_lies(tmp_path: Path) -> None:
     from pydantic_core import to_json
 
-    from fullpipe.sweep.keys import piece, run_key
+    from fullpipe.sweep.keys import run_key
 
     keys = []
     for name, text in (("a", "1\n2\n"), ('b "quoted"', "1\n2\n"), ("c", "1\n3\n")):
         (tmp_path / name).write_text(text)
         plan = resolve(make_scenario(row(rate=None, rate_trace=str(tmp_path / name))))
-        keys.append(run_key([piece(to_json(plan))], "sim", 0, 1, {}))
+        keys.append(run_key(to_json(plan), "sim", 0, 1, {}))
     assert keys[0] == keys[1] != keys[2]
 
 

@@ -14,12 +14,11 @@ import pytest
 import tomli_w
 
 from fullpipe.base.errors import UserError
-from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.cells import cells_of, plan_runs
 from fullpipe.sweep.cluster import address_of
-from fullpipe.sweep.running import deciding_options
-from fullpipe.sweep.shipping import accept, execute, pack
+from fullpipe.sweep.running import work_of
+from fullpipe.sweep.shipping import accept, execute
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.worker import Cells
 from sweep_files import document, filled, rows, sweep
 
 
@@ -28,11 +27,10 @@ def test_a_group_run_elsewhere_is_the_group_run_here(tmp_path: Path, keep: str) 
     found = sweep(sweep={"seeds": 1, "keep": keep})
     here, _ = filled(tmp_path / "here", found)
     there = Store(tmp_path / "there", create=True)
-    planner = Planner(found, tmp_path / "plans", deciding_options(found))
-    runs = [planned.run for planned in planner.plan(list(planner.cells()), 1)]
-    cells = Cells(there.folder, planner.spool, "sim", {}, keep == "recordings")
+    runs = [planned.run for planned in plan_runs(found, cells_of(found), 1)]
+    cells = work_of(found, there.folder)
     for group in (runs[:2], runs[2:]):
-        assert accept(cells, execute(pack(cells, group))) == []
+        assert accept(cells, execute(cells, group)) == []
     there.settle()
     assert {k: sorted(map(str, v)) for k, v in rows(there).items()} == {
         k: sorted(map(str, v)) for k, v in rows(here).items()

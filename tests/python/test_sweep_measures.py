@@ -125,7 +125,7 @@ def test_what_is_measured_in_memory_is_what_is_measured_of_the_recording(tmp_pat
         plan = resolve(scenario)
         facts = facts_of("key", plan, plan["seed"], "sim", scenario.warmup)
         rows, text = Rows(), json.dumps(plan).encode()
-        assert rows.simulate([(facts, [(0, len(text))])], text) == []
+        assert rows.simulate([(facts, text)]) == []
         in_memory = {name: arrow(columns) for name, columns in rows.take().items()}
         run_scenario(scenario, tomli_w.dumps(document), [tmp_path / str(index)])
         recording = Recording.open(tmp_path / str(index))

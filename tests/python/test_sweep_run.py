@@ -18,11 +18,11 @@ import tomli_w
 
 from fullpipe.base.errors import UserError
 from fullpipe.sweep import schedule
-from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.cells import cells_of, plan_runs
 from fullpipe.sweep.merging import merge
 from fullpipe.sweep.pool import Here, Pool
 from fullpipe.sweep.query import ask
-from fullpipe.sweep.running import Shard, deciding_options
+from fullpipe.sweep.running import Shard
 from fullpipe.sweep.store import Store
 from sweep_files import document, filled, rows, sweep
 
@@ -180,7 +180,7 @@ def test_the_rule_to_stop_adds_seeds_where_the_interval_is_wide(tmp_path: Path) 
 
 
 def test_keys_change_with_the_code_that_a_plan_uses_and_with_no_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from fullpipe import _native
     from fullpipe.sweep import keys
@@ -196,8 +196,7 @@ def test_keys_change_with_the_code_that_a_plan_uses_and_with_no_other(
         monkeypatch.setattr(keys._native, "sim", Changed)
         keys._simulated.cache_clear()
         found = sweep(axis={"rtt": ["10ms"], "buffer": [1], "cc": ["reno"]})
-        planner = Planner(found, tmp_path / changed.replace(":", "-"), deciding_options(found))
-        return [one.run.facts.key for one in planner.plan(list(planner.cells()), 1)]
+        return [one.run.facts.key for one in plan_runs(found, cells_of(found), 1)]
 
     try:
         usual = made("cc:nobody")

@@ -5,9 +5,7 @@ use pyo3::prelude::*;
 
 mod cc;
 mod controller;
-mod json;
 mod kernels;
-mod keys;
 mod measures;
 mod model;
 mod sim;
@@ -24,10 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cc::register(module)?;
     controller::register(module)?;
-    module.add_function(wrap_pyfunction!(json::to_json, module)?)?;
     kernels::register(module)?;
-    module.add_function(wrap_pyfunction!(keys::named_parts, module)?)?;
-    module.add_function(wrap_pyfunction!(keys::sha256, module)?)?;
     module.add_class::<measures::PyMeasures>()?;
     model::register(module)?;
     sim::register(module)?;

@@ -6,9 +6,9 @@ use fullpipe_metrics::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSa
 use fullpipe_plan::{Column as Measured, Table, Text};
 use fullpipe_store::{Column, Columns};
 use nix::time::{clock_gettime, ClockId};
-use pyo3::buffer::{PyBuffer, ReadOnlyCell};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::sim::tables_of;
@@ -53,24 +53,17 @@ impl PyMeasures {
         self.known.len()
     }
 
-    /// Runs plans that name no trace of traffic and adds them, all in one call: a short run is over in a
-    /// millisecond, behind which nothing of the interpreter is left in the processor's caches. Each run is
-    /// what is known of it, and where in `pieces` the pieces of its JSON begin and how long they are.
-    /// Gives the places of those that could not be run, which are not added, with what `sim.run` raises.
+    /// Runs plans (JSON without traces of traffic) and adds them. Returns the places of those that failed,
+    /// which are not added, with what `sim.run` raises.
     fn simulate(
         &mut self,
         py: Python<'_>,
-        runs: Vec<(Known, Vec<(usize, usize)>)>,
-        pieces: PyBuffer<u8>,
+        runs: Vec<(Known, PyBackedBytes)>,
     ) -> PyResult<Vec<(usize, PyErr)>> {
-        let pieces = pieces
-            .as_slice(py)
-            .ok_or_else(|| PyValueError::new_err("pieces: are not in a row"))?;
         let mut failures = Vec::new();
         let mut samples = Samples::default();
         for (place, (known, plan)) in runs.into_iter().enumerate() {
             py.check_signals()?;
-            let plan = joined(pieces, &plan)?;
             let begin_s = thread_cpu_s();
             let found = std::str::from_utf8(&plan)
                 .map_err(PyErr::from)
@@ -191,19 +184,6 @@ fn measured(table: Table) -> impl Iterator<Item = (&'static str, Column)> {
         };
         (name, column)
     })
-}
-
-/// The text of pieces.
-fn joined(pieces: &[ReadOnlyCell<u8>], spans: &[(usize, usize)]) -> PyResult<Vec<u8>> {
-    let mut text = Vec::with_capacity(spans.iter().map(|(_, length)| length).sum());
-    for &(begin, length) in spans {
-        let end = begin.saturating_add(length);
-        let piece = pieces
-            .get(begin..end)
-            .ok_or_else(|| PyValueError::new_err(format!("pieces: end before {end}")))?;
-        text.extend(piece.iter().map(ReadOnlyCell::get));
-    }
-    Ok(text)
 }
 
 fn thread_cpu_s() -> f64 {

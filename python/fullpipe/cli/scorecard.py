@@ -86,17 +86,15 @@ def _scenario(cc: str, chosen: Sequence[Item], cell: int, quick: bool, engine: s
     """The scenario of one cell of one item, as TOML."""
     import tomli_w
 
-    from fullpipe.engines.scratch import scratch
-    from fullpipe.sweep.cells import Planner
+    from fullpipe.sweep.cells import cells_of, scenario_of
 
     if len(chosen) != 1 or chosen[0].needs:
         raise UserError("--cell: belongs to --only ITEM, an item that runs")
-    with scratch("fullpipe-cell-") as folder:
-        planner = Planner(chosen[0].runs(cc, quick, engine), folder / "plans", {})
-        cells = list(planner.cells())
-        if cell >= len(cells):
-            raise UserError(f"--cell {cell}: {chosen[0].id} has cells 0 to {len(cells) - 1}")
-        document, scenario = planner.scenario(cells[cell])
+    sweep = chosen[0].runs(cc, quick, engine)
+    cells = cells_of(sweep)
+    if cell >= len(cells):
+        raise UserError(f"--cell {cell}: {chosen[0].id} has cells 0 to {len(cells) - 1}")
+    document, scenario = scenario_of(sweep, cells[cell])
     return tomli_w.dumps({**document, "seed": scenario.seed})
 
 

@@ -92,17 +92,14 @@ def cell(
     ] = None,
 ) -> int:
     """Prints the scenario of one cell, which `fullpipe run` takes."""
-    from fullpipe.engines.scratch import scratch
-    from fullpipe.sweep.cells import Planner
+    from fullpipe.sweep.cells import cells_of, scenario_of
     from fullpipe.sweep.file import load_sweep
 
     sweep = load_sweep(file, set_)
-    with scratch("fullpipe-cell-") as folder:
-        planner = Planner(sweep, folder / "plans", {})
-        found = next((one for one in planner.cells() if one.index == index), None)
-        if found is None:
-            raise UserError(f"{file}: has no cell {index}; `--dry-run` says how many there are")
-        document, scenario = planner.scenario(found)
+    cells = cells_of(sweep)
+    if index >= len(cells):
+        raise UserError(f"{file}: has no cell {index}; `--dry-run` says how many there are")
+    document, scenario = scenario_of(sweep, cells[index])
     text = tomli_w.dumps({**document, "seed": scenario.seed if seed is None else seed})
     if out is None:
         print(text, end="")
@@ -147,22 +144,14 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
     from fullpipe.base.units import format_size
     from fullpipe.cli.output import console
-    from fullpipe.engines.scratch import scratch
-    from fullpipe.sweep.cells import Planner
     from fullpipe.sweep.estimate import estimate
     from fullpipe.sweep.pool import cores
-    from fullpipe.sweep.running import deciding_options, missing
+    from fullpipe.sweep.running import missing, work_of
     from fullpipe.sweep.store import Store
-    from fullpipe.sweep.worker import Cells
 
     store = Store(folder) if (folder / "store.json").exists() else None
-    with scratch("fullpipe-plans-") as work:
-        spool = work / "plans"
-        planner = Planner(sweep, spool, deciding_options(sweep))
-        lacking, cells, runs = missing(sweep, store, planner)
-        options = sweep.options
-        group = Cells(folder, spool, options.engine, planner.options, options.keep == "recordings")
-        found = estimate(lacking, spool, group)
+    lacking, cells, runs = missing(sweep, store)
+    found = estimate(lacking, work_of(sweep, folder))
     width = jobs or cores()
     console.print(f"cells    {cells}")
     console.print(f"runs     {runs}, of which {len(lacking)} are missing")

@@ -1,5 +1,5 @@
-"""Trials in this process: scenarios through the scheduler of sweeps, on threads (the simulator runs
-without Python's lock), measured as any sweep's runs are.
+"""Trials in this process: scenarios through the scheduler of sweeps, on threads (the simulator
+releases Python's lock), measured as the runs of any sweep.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from fullpipe._native import to_json
 from fullpipe.congestion import external
-from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
-from fullpipe.sweep.cells import cost_s
-from fullpipe.sweep.measures import Columns, Facts, Rows, facts_of
+from fullpipe.sweep.measures import Columns, Rows
 from fullpipe.sweep.pool import cores
+from fullpipe.sweep.runs import Run, run_of
 from fullpipe.sweep.schedule import Failure, Group, Item, LostError, Work, run_all
 
 Tables = dict[str, Columns]
@@ -55,22 +53,20 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
     items: list[Item] = []
     for index, document in enumerate(documents):
         scenario = make_scenario(document, f"trial {index}")
-        plan = resolve(scenario)
-        for flow in plan["flows"]:
-            if external.is_external(flow["cc"]["algorithm"]):
-                external.load(flow["cc"]["algorithm"])
-        facts = facts_of(str(index), plan, plan["seed"], "sim", scenario.warmup)
-        items.append(Item((facts, to_json(plan)), cost_s(plan, "sim")))
+        run = run_of(scenario, scenario.seed, "sim")
+        for algorithm in run.external:
+            external.load(algorithm)
+        items.append(Item((index, run), run.cost_s))
     found: list[Tables | None] = [None] * len(items)
 
-    def work(payloads: Sequence[tuple[Facts, bytes]]) -> list[Failure]:
+    def work(payloads: Sequence[tuple[int, Run]]) -> list[Failure]:
         failures: list[Failure] = []
-        for index, (facts, text) in enumerate(payloads):
+        for place, (index, run) in enumerate(payloads):
             rows = Rows()
-            failed = rows.simulate([(facts, [(0, len(text))])], text)
-            failures += [Failure(index, str(error)) for _, error in failed]
+            failed = rows.simulate([(run.facts, run.plan)])
+            failures += [Failure(place, str(error)) for _, error in failed]
             if not failed:
-                found[int(facts.key)] = rows.take()
+                found[index] = rows.take()
         return failures
 
     if run_all(items, work, Threads(jobs)).interrupted:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
-from fullpipe.scenario.model import Scenario, find_files, make_scenario
-from fullpipe.sweep.templates import fields_of, fill_scenario
+from fullpipe.scenario.model import Scenario, make_scenario
+from fullpipe.sweep.runs import scenario_at
+from fullpipe.sweep.templates import fields_of
 
 MAX_CELLS = 2000
 
@@ -76,8 +77,4 @@ def _cell(
     source: str,
     folder: Path,
 ) -> Cell:
-    document = fill_scenario(template, fields, f"{source}: scenario")
-    find_files(document, folder)
-    where = ", ".join(f"{name} {value}" for name, value in axes.items())
-    scenario = make_scenario(document, f"{source}: scenario" + (f" at {where}" if where else ""))
-    return Cell(axes, fields, document, scenario)
+    return Cell(axes, fields, *scenario_at(template, fields, source, folder))

@@ -23,9 +23,9 @@ from fullpipe.papers.predictions import ask, lacking
 from fullpipe.papers.store import Measured, Store
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
-from fullpipe.sweep.cells import PACKET_S, cost_s
 from fullpipe.sweep.cells import Cell as Asked
 from fullpipe.sweep.pool import Pool, cores
+from fullpipe.sweep.runs import PACKET_S, run_of
 from fullpipe.sweep.schedule import Failure, Item, Progress, run_all
 from fullpipe.sweep.templates import fill
 
@@ -168,17 +168,15 @@ def _asked(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list
 
 
 def job_of(entry: Entry, store: Store, engine_name: str, cell: Cell, index: int) -> Job:
-    """A run of a cell: that of the seed that lies so far behind the scenario's."""
+    """A run of a cell: the one whose seed is the scenario's plus `index`."""
     cell = cell.on(engine_name)
     scenario = cell.scenario.repeated()
     seed = scenario.seed + index
-    plan = resolve(scenario, seed)
-    # The name is no part of what is run.
-    key = store.key({**plan, "name": "", "warmup": scenario.warmup}, engine_name)
+    run = run_of(scenario, seed, engine_name)
     spread = {"start_spread": f"{scenario.start_spread}ns"}
     document = {**cell.document, **spread, "seed": seed}
     expressions = expressions_of(entry, cell)
-    return Job(entry.id, document, engine_name, key, expressions, cost_s(plan, engine_name))
+    return Job(entry.id, document, engine_name, store.key(run), expressions, run.cost_s)
 
 
 def expressions_of(entry: Entry, cell: Cell) -> dict[str, str]:

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fullpipe import _native, metrics
-from fullpipe._native import to_json
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
@@ -28,8 +27,8 @@ from fullpipe.engines.base import engine
 from fullpipe.papers import measure, quantities
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
-from fullpipe.sweep.keys import piece, run_key
-from fullpipe.sweep.measures import Columns, Rows, version_of
+from fullpipe.sweep.measures import Columns, Rows
+from fullpipe.sweep.runs import Run
 from fullpipe.sweep.store import Store as Tables
 from fullpipe.sweep.tables import EXTRA, arrow, plain, recorded
 
@@ -62,12 +61,9 @@ class Store:
         self.folder = folder
         self._index: _Index | None = None
 
-    def key(self, plan: Mapping[str, Any], engine_name: str) -> str:
-        """The key of a run of this plan, with its `warmup` beside it, by today's code."""
-        bare = {**plan, "name": ""}  # the name is no part of what is run
-        warmup_ns = bare.pop("warmup")
-        version = version_of(plan)
-        return run_key([piece(to_json(bare))], engine_name, warmup_ns, version, {})
+    def key(self, run: Run) -> str:
+        """The key under which a run is stored."""
+        return run.facts.key
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
         """The run with these expressions, measured again from a kept recording where the stored

@@ -6,11 +6,11 @@ bytes and a flow's name is made.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from fullpipe._native import DEFAULT_KERNEL, sha256
+from fullpipe._native import DEFAULT_KERNEL
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import Choice, choose
@@ -30,11 +30,9 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     """The plan of one run; `seed` replaces the scenario's.
 
     Raises UserError where two keys contradict each other."""
-    tables = scenario.cc_tables
-    choices = [choose(flow.cc, tables) for flow in scenario.flow]
     seed = scenario.seed if seed is None else seed
     everyone = users(scenario)
-    flows = open_flows(scenario, everyone["flows"]).of(choices, seed)
+    flows = _named_flows(scenario, everyone["flows"], seed)
     plan = {
         "name": scenario.name, "seed": seed, **times(scenario), **network(scenario),
         "flows": flows, "probes": everyone.pop("probes"), **host(scenario),
@@ -44,45 +42,30 @@ def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
     return longer(plan, rtt_offset_ns(scenario.rtt_spread_ns, seed))
 
 
-@dataclass(frozen=True)
-class OpenFlows:
-    """The flows of a plan but for what the seed draws, and which congestion control each `[[flow]]`
-    has.
+def _named_flows(
+    scenario: Scenario, rest: Sequence[Mapping[str, Any]], seed: int
+) -> list[dict[str, Any]]:
+    """The flows (`users`) with names, congestion controls and the start times that the seed draws.
 
-    `entries`: of each `[[flow]]`, the name that it gives and its count."""
-
-    rest: Sequence[Mapping[str, Any]]
-    entries: Sequence[tuple[str | None, int]]
-    start_spread_ns: int
-
-    def of(self, choices: Sequence[Choice], seed: int) -> list[dict[str, Any]]:
-        """The flows with these congestion controls, one for each `[[flow]]`, and this seed.
-
-        Raises UserError where two flows then have one name."""
-        rest = iter(self.rest)
-        flows: list[dict[str, Any]] = []
-        numbers: dict[str, int] = {}
-        for (given, count), cc in zip(self.entries, choices, strict=True):
-            for position in range(count):
-                numbers[cc.name] = numbers.get(cc.name, 0) + 1
-                name = f"{cc.name}.{numbers[cc.name]}"
-                if given:
-                    name = given if count == 1 else f"{given}.{position + 1}"
-                flow = {"name": name, "cc": _cc(cc), **next(rest)}
-                flow["start_ns"] += _start_offset_ns(self.start_spread_ns, seed, len(flows))
-                flows.append(flow)
-        names = [flow["name"] for flow in flows]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise UserError(f"flow: two flows are called {twice!r}; names must differ")
-        return flows
-
-
-def open_flows(scenario: Scenario, rest: Sequence[Mapping[str, Any]]) -> OpenFlows:
-    """The open flows of a scenario, whose `users` have these; asks none for its congestion
-    control."""
-    entries = [(flow.name, flow.count) for flow in scenario.flow]
-    return OpenFlows(rest, entries, scenario.start_spread or 0)
+    Raises UserError where two flows have one name."""
+    unnamed, tables = iter(rest), scenario.cc_tables
+    flows: list[dict[str, Any]] = []
+    numbers: dict[str, int] = {}
+    for entry in scenario.flow:
+        cc = choose(entry.cc, tables)
+        for position in range(entry.count):
+            numbers[cc.name] = numbers.get(cc.name, 0) + 1
+            name = f"{cc.name}.{numbers[cc.name]}"
+            if entry.name:
+                name = entry.name if entry.count == 1 else f"{entry.name}.{position + 1}"
+            flow = {"name": name, "cc": _cc(cc), **next(unnamed)}
+            flow["start_ns"] += _start_offset_ns(scenario.start_spread or 0, seed, len(flows))
+            flows.append(flow)
+    names = [flow["name"] for flow in flows]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"flow: two flows are called {twice!r}; names must differ")
+    return flows
 
 
 def times(scenario: Scenario) -> dict[str, Any]:
@@ -336,8 +319,8 @@ def _drawn(spread_ns: int, whose: str) -> int:
     shares."""
     if spread_ns == 0:
         return 0
-    (digits,) = sha256(b"", [whose.encode()], 16)
-    return int.from_bytes(bytes.fromhex(digits), "little") % (spread_ns + 1)
+    digest = hashlib.sha256(whose.encode()).digest()
+    return int.from_bytes(digest[:8], "little") % (spread_ns + 1)
 
 
 def _flow(scenario: Scenario, flow: Flow, index: int, position: int) -> dict[str, Any]:

@@ -800,17 +800,14 @@ def load_document(
 
 def find_files(document: dict[str, Any], folder: FilePath) -> None:
     """Files of congestion controls, sizes and traces are named relative to the scenario's folder;
-    where that is not this one, the document then names them whole."""
-    if folder.resolve() != FilePath.cwd():
-        name_whole(document, folder.resolve())
-
-
-def name_whole(document: dict[str, Any], folder: FilePath) -> None:
-    """As `find_files`, of a folder that is whole itself and not this one."""
+    unless that is the current one, the document then has their absolute paths."""
     from fullpipe.congestion.external import (
         is_file_name,  # loads what is compiled: only when needed
     )
 
+    folder = folder.resolve()
+    if folder == FilePath.cwd():
+        return
     tables = document.get("cc")
     lists = [document.get(key) for key in ("flow", "page", "traffic")]
     items = [(item, "cc") for found in lists if isinstance(found, list) for item in found]

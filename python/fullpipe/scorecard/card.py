@@ -18,7 +18,7 @@ from fullpipe.congestion.registry import cc_set
 from fullpipe.scorecard.items import ALONE, Item, Measure
 from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.values import Rows, Values, labels, rows_of, values_of
-from fullpipe.sweep.cells import Cell
+from fullpipe.sweep.cells import Cell, check_engine
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
@@ -53,7 +53,7 @@ def run_card(
         mine = [(item, name) for name in [*names, *([ALONE] if item.harms else [])]]
         try:
             found = [item.runs(name, quick, engine) for _, name in mine]
-            _check(found[0])
+            check_engine(found[0])
         except UserError as error:
             if engine == "sim":
                 raise
@@ -82,18 +82,6 @@ def run_card(
             for item in chosen
         ],
     }
-
-
-def _check(sweep: Sweep) -> None:
-    """Raises UserError where the engine cannot run it."""
-    from fullpipe.engines.base import engine
-    from fullpipe.plan.resolve import resolve
-    from fullpipe.scenario.model import make_scenario
-    from fullpipe.sweep.templates import fields_of, fill_scenario
-
-    point = next(sweep.points())
-    document = fill_scenario(sweep.template, fields_of(point), sweep.source)
-    engine(sweep.options.engine).check(resolve(make_scenario(document, sweep.source)))
 
 
 def _item(

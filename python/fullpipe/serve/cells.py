@@ -14,7 +14,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.expr.quantities import COLUMN_UNITS
 from fullpipe.plots.sweep_chart import KINDS, Request, make_chart
 from fullpipe.plots.sweep_page import figure_of
-from fullpipe.sweep.cells import Planner
+from fullpipe.sweep.cells import cells_of, scenario_of
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store
@@ -113,8 +113,8 @@ def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
     """The scenario of a cell; None where the store does not say (an older one)."""
     text = store.document(sweep)
     if text is None:
-        found = store.scenarios(sweep).get(str(cell))
-        return found if isinstance(found, dict) else None
-    planner = Planner(read_sweep(tomllib.loads(text), "sweep"), Path("unused"), {})
-    one = next((one for one in planner.cells() if one.index == cell), None)
-    return None if one is None else planner.scenario(one)[0]
+        one = store.scenarios(sweep).get(str(cell))
+        return one if isinstance(one, dict) else None
+    found = read_sweep(tomllib.loads(text), "sweep")
+    cells = cells_of(found)
+    return scenario_of(found, cells[cell])[0] if cell < len(cells) else None

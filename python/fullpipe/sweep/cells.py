@@ -1,46 +1,30 @@
-"""From points to plans: the runs that a sweep asks for, each with its key.
-
-Plans go to a spool, a file: a hundred thousand of them are not kept in memory. Must never run one.
-"""
+"""The cells of a sweep, and the runs that each asks for. Must never run one."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import tomli_w
+from pydantic_core import to_json
 
-from fullpipe._native import sha256, to_json
-from fullpipe.congestion.registry import Choice
+from fullpipe.engines.base import engine
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
+from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import Scenario
 from fullpipe.sweep.axes import Point
-from fullpipe.sweep.collector import without_collector
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.keys import KEY_DIGITS, beside_plan
-from fullpipe.sweep.measures import Columns, Facts, facts_of, version_of
-from fullpipe.sweep.plans import Beside, Kin, Place, Plans, begin
-from fullpipe.sweep.reading import keep_few
-from fullpipe.sweep.spool import Span, Spool
+from fullpipe.sweep.measures import Columns
+from fullpipe.sweep.runs import Run, run_of, scenario_at
 from fullpipe.sweep.templates import fields_of
-from fullpipe.sweep.worker import Run
-
-#: What the simulator takes, roughly: CPU s a packet on the bottleneck, a run, a flow. They order
-#: work and size groups; estimates for people come from trials (estimate.py).
-PACKET_S, _RUN_S, _FLOW_S = 1.5e-7, 5e-5, 3e-5
-#: Kins that are planned together.
-_AT_ONCE = 32
-#: A simulated second on the virtual machine: at rest, and a packet; a run, which goes on from a
-#: kept machine.
-_VM_SECOND_S, _VM_PACKET_S, _VM_RUN_S = 0.1, 6e-5, 1.5
 
 
 @dataclass(slots=True)
 class Cell:
-    """A point and what was made of it. `keys`: of its runs, in the order of seeds."""
+    """A point of a sweep. `keys`: of its runs, whose seeds count up from `first_seed`."""
 
     index: int
     point: Point
@@ -49,174 +33,55 @@ class Cell:
 
 
 class Planned(NamedTuple):
-    """A run that a cell asks for, and what it costs (CPU s, roughly)."""
+    """A run that a cell asks for."""
 
     cell: Cell
     run: Run
-    cost_s: float
 
 
-class Planner:
-    """Makes the plans of a sweep's cells and writes them into a spool."""
-
-    def __init__(self, sweep: Sweep, spool: Path, options: Mapping[str, str]) -> None:
-        self.sweep = sweep
-        self.options = dict(options)
-        self._given = tuple(sorted(options.items()))
-        self.spool = spool
-        self._spool: Spool | None = None
-        self._begins: dict[int, Span] = {}
-        self._beside: dict[Any, bytes] = {}
-        # By what they are of, which is kept beside them: nothing else has its id.
-        self._tails: dict[Any, tuple[Beside, _Tails]] = {}
-        self._keep = sweep.options.keep == "recordings"
-        self._plans = Plans(sweep.template, f"{sweep.source}: scenario", sweep.folder)
-
-    def cells(self) -> Iterator[Cell]:
-        """The cells, without plans."""
-        for index, point in enumerate(self.sweep.points()):
-            yield Cell(index, point)
-
-    def scenario(self, cell: Cell) -> tuple[dict[str, Any], Scenario]:
-        """The scenario of a cell, as a document and read.
-
-        Raises UserError naming file, cell and key."""
-        document = self._plans.document(cell.point)
-        scenario = self._plans.scenario(cell.point)
-        return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
-
-    def plan(self, cells: Sequence[Cell], count: int) -> list[Planned]:
-        """Runs of cells, each with so many seeds after those that it has, cell by cell; their plans
-        are spooled.
-
-        Raises UserError where a cell is no scenario."""
-        spool = self._spool = self._spool or Spool(self.spool)
-        # Cells of one kin come one after another, so that few kins are kept.
-        kins: dict[Any, list[_Member]] = {}
-        planned: list[Planned] = []
-        with without_collector():
-            places = self._plans.places([cell.point for cell in cells]) if cells else []
-            for cell, place in zip(cells, places, strict=True):
-                kins.setdefault(place.kin, []).append((cell, place))
-            waiting = iter(kins.values())
-            while some := list(itertools.islice(waiting, _AT_ONCE)):
-                firsts = [(members[0][0].point, members[0][1]) for members in some]
-                for members, kin in zip(some, self._plans.kins(firsts), strict=True):
-                    planned += self._runs(members, kin, count, spool)
-            spool.flush()
-        planned.sort(key=lambda one: one.cell.index)
-        return planned
-
-    def _runs(
-        self, members: Sequence[_Member], kin: Kin, count: int, spool: Spool
-    ) -> Iterator[Planned]:
-        """Runs of cells of one kin, of each in the order of seeds."""
-        first = kin.beside.seed
-        of_seeds: dict[int, list[tuple[Cell, tuple[Choice, ...]]]] = {}
-        for cell, place in members:
-            choices = self._plans.choices(kin, cell.point, place)
-            cell.first_seed = first
-            for seed in range(first + len(cell.keys), first + len(cell.keys) + count):
-                of_seeds.setdefault(seed, []).append((cell, choices))
-        common: _Common | None = None
-        for seed in sorted(of_seeds):
-            own = self._plans.of_seed(kin, seed)
-            if common is None or common.kin is not own:
-                common = self._common_of(own, spool)
-            yield from self._runs_of(common, seed, of_seeds[seed], spool)
-
-    def _runs_of(
-        self, common: _Common, seed: int, members: Sequence[tuple[Cell, tuple[Choice, ...]]],
-        spool: Spool,
-    ) -> Iterator[Planned]:  # fmt: skip
-        """Runs of cells of one kin with one seed."""
-        tails: list[_Tail] = []
-        for _, choices in members:
-            tail = common.tails.get((seed, id(choices)))
-            if tail is None:
-                keep_few(common.tails)
-                tail = self._tail(common, choices, seed, spool)
-                common.tails[seed, id(choices)] = tail
-            tails.append(tail)
-        start = begin(seed)
-        head, ends = start + common.kin.before.keyed, [tail.keyed for tail in tails]
-        if seed not in self._begins:
-            self._begins[seed] = spool.put(start)
-        keys = sha256(head, ends, KEY_DIGITS)
-        for (cell, _), tail, key in zip(members, tails, keys, strict=True):
-            cell.keys.append(key)
-            plan: tuple[Span, ...] = (self._begins[seed], common.before, tail.span)
-            document: tuple[Span, ...] = ()
-            if self._keep:
-                toml, scenario = self.scenario(cell)
-                plan = spool.put(begin(seed, scenario.name)), *plan[1:]
-                document = (spool.put(tomli_w.dumps({**toml, "seed": seed}).encode()),)
-            run = Run(Facts(key, seed, *common.facts), plan, document, common.has_traffic)
-            yield Planned(cell, run, common.cost_s)
-
-    def _tail(self, common: _Common, choices: tuple[Choice, ...], seed: int, spool: Spool) -> _Tail:
-        kin = common.kin
-        flows, behind = self._plans.flows(kin, choices, seed), kin.behind
-        place = kin.before.parts | flows.parts | behind.parts, common.beside
-        beside = self._beside.get(place)
-        if beside is None:
-            beside = self._beside[place] = beside_plan(place[0], *common.beside)
-        span = spool.put(flows.text + behind.text)
-        return _Tail(choices, span, flows.keyed + behind.keyed + beside)
-
-    def _common_of(self, kin: Kin, spool: Spool) -> _Common:
-        plan, engine = kin.plan, self.sweep.options.engine
-        facts = facts_of("", plan, 0, engine, kin.beside.warmup_ns)
-        beside = engine, facts.warmup_ns, version_of(plan), self._given
-        place = id(kin.beside), kin.before.parts, beside
-        if place not in self._tails:
-            keep_few(self._tails)
-            self._tails[place] = kin.beside, {}
-        tails = self._tails[place][1]
-        before, cost = spool.put(kin.before.text), cost_s(plan, engine)
-        return _Common(kin, before, facts[2:], beside, cost, "traffic" in plan, tails)
+def cells_of(sweep: Sweep) -> list[Cell]:
+    """All cells of a sweep, without runs."""
+    return [Cell(index, point) for index, point in enumerate(sweep.points())]
 
 
-#: A cell of a kin, and where it is among the others.
-_Member = tuple[Cell, Place]
+def scenario_of(sweep: Sweep, cell: Cell) -> tuple[dict[str, Any], Scenario]:
+    """The scenario of a cell as repetitions run it, as a document and read.
+
+    Raises UserError naming file, cell and key."""
+    fields = fields_of(cell.point)
+    document, scenario = scenario_at(sweep.template, fields, sweep.source, sweep.folder)
+    scenario = scenario.repeated()
+    return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
 
 
-class _Tail(NamedTuple):
-    """Of a plan the flows and what is behind them, in the spool, and what the key is of them and of
-    all beside the plan. `choices`: of which it is."""
+def plan_runs(sweep: Sweep, cells: Sequence[Cell], count: int) -> list[Planned]:
+    """So many further runs of each cell, with the seeds after those that it has. Adds their keys to
+    the cells.
 
-    choices: tuple[Choice, ...]
-    span: Span
-    keyed: bytes
-
-
-#: By seed, and the id of the choices.
-_Tails = dict[tuple[int, int], _Tail]
-
-
-class _Common(NamedTuple):
-    """What the runs of a kin have in common. `before`: the plan up to its flows, in the spool;
-    `facts`: those behind key and seed; `beside`: what `keys.beside_plan` wants to know beside the
-    parts; `tails`: those of the kins that differ in nothing but what is before their flows."""
-
-    kin: Kin
-    before: Span
-    facts: tuple[Any, ...]
-    beside: tuple[str, int, int, tuple[tuple[str, str], ...]]
-    cost_s: float
-    has_traffic: bool
-    tails: _Tails
+    Raises UserError where a cell is no scenario."""
+    options, planned = deciding_options(sweep), []
+    for cell in cells:
+        document, scenario = scenario_of(sweep, cell)
+        cell.first_seed = scenario.seed
+        begin = scenario.seed + len(cell.keys)
+        for seed in range(begin, begin + count):
+            run = run_of(scenario, seed, sweep.options.engine, options)
+            if sweep.options.keep == "recordings":
+                run = run._replace(document=tomli_w.dumps({**document, "seed": seed}))
+            cell.keys.append(run.facts.key)
+            planned.append(Planned(cell, run))
+    return planned
 
 
-def cost_s(plan: Mapping[str, Any], engine: str) -> float:
-    """CPU seconds that a run takes, roughly; what orders the work."""
-    path = plan["path"]
-    rate_bps: float = path["rate_bps"] + (path["reverse_rate_bps"] or 0)
-    seconds: float = plan["duration_ns"] / 1e9
-    packets: float = rate_bps * seconds / (8 * path["mtu_bytes"])
-    if engine == "sim":
-        return _RUN_S + _FLOW_S * len(plan["flows"]) + PACKET_S * packets
-    return _VM_RUN_S + _VM_SECOND_S * seconds + _VM_PACKET_S * packets
+def check_engine(sweep: Sweep) -> None:
+    """Raises UserError where the engine cannot run the first cell: said before anything runs."""
+    _, scenario = scenario_of(sweep, Cell(0, next(sweep.points())))
+    engine(sweep.options.engine).check(resolve(scenario))
+
+
+def deciding_options(sweep: Sweep) -> dict[str, str]:
+    """Options of the engine that change results."""
+    return {"kernel": sweep.options.kernel} if sweep.options.kernel else {}
 
 
 def sweep_id(sweep: Sweep) -> str:
@@ -225,7 +90,7 @@ def sweep_id(sweep: Sweep) -> str:
         sweep.template, {axis.name: axis.values for axis in sweep.axes},
         sweep.options.deciding(),
     ]  # fmt: skip
-    return sha256(b"", [to_json(facts)], 16)[0]
+    return hashlib.sha256(to_json(facts)).hexdigest()[:16]
 
 
 def asked(cells: list[Cell]) -> Columns:

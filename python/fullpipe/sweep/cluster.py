@@ -14,7 +14,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.schedule import Failure, Group, LostError, Work
-from fullpipe.sweep.shipping import Delivery, accept, execute, pack
+from fullpipe.sweep.shipping import Delivery, accept, execute
 from fullpipe.sweep.worker import Cells
 
 #: Groups that wait at the cluster for each core, so that none idles.
@@ -80,8 +80,8 @@ class Cluster:
         pending: dict[Any, Group] = {}
         while True:
             while len(pending) < _AHEAD * self.width and (group := next(groups, None)) is not None:
-                shipment = pack(work, [item.payload for item in group.items])
-                pending[self._task.remote(shipment)] = group
+                runs = [item.payload for item in group.items]
+                pending[self._task.remote(work, runs)] = group
             if not pending:
                 return
             ended, _ = self._ray.wait(list(pending), num_returns=1, timeout=_TICK_S)

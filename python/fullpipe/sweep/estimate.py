@@ -1,4 +1,4 @@
-"""What a sweep will take: time and disk, from short trials of a few of its runs.
+"""What a sweep will take, time and disk, from short trials of a few of its runs.
 
 Must never write into a store.
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+
+from pydantic_core import to_json
 
 from fullpipe.engines.scratch import scratch
-from fullpipe.sweep.cells import Planned, cost_s
-from fullpipe.sweep.spool import Spool, joined, opened
+from fullpipe.sweep.cells import Planned
+from fullpipe.sweep.runs import Run, cost_s
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.worker import Cells, Run
+from fullpipe.sweep.worker import Cells
 
-#: Runs that are tried, from the cheapest to the dearest, and how long one may take.
+#: Runs that are tried, from the cheapest to the dearest, and how long one may take (CPU s).
 _TRIALS = 3
 _TRIAL_S = 1.0
 
@@ -31,42 +32,34 @@ class Estimate:
     trials: int
 
 
-def estimate(planned: Sequence[Planned], spool: Path, cells: Cells) -> Estimate:
-    """Tries a few of the runs, shortened where they are long, and extends to all by what each is
-    thought to cost. On engines that boot a kernel nothing is tried: their boot is the cost."""
+def estimate(planned: Sequence[Planned], cells: Cells) -> Estimate:
+    """Tries a few of the runs, shortened where they are long, and scales the result to all by
+    their rough costs. On engines that boot a kernel nothing is tried: booting dominates."""
     if not planned:
         return Estimate(0.0, 0.0, 0)
-    ordered = sorted(planned, key=lambda one: one.cost_s)
-    total = sum(one.cost_s for one in planned)
+    ordered = sorted((one.run for one in planned), key=lambda run: run.cost_s)
+    total = sum(run.cost_s for run in ordered)
     if cells.engine != "sim":
         return Estimate(total, 4e3 * len(planned), 0)
     places = {round(i * (len(ordered) - 1) / max(_TRIALS - 1, 1)) for i in range(_TRIALS)}
-    chosen = [ordered[place] for place in sorted(places)]
+    short = [_shortened(ordered[place]) for place in sorted(places)]
     with scratch("fullpipe-trial-") as folder:
         store = Store(folder / "store", create=True)
-        short, thought = _shortened(chosen, spool, folder / "plans")
-        trial = Cells(store.folder, folder / "plans", "sim", {}, cells.keep_recordings)
-        trial(short[:1])  # what is loaded once is no part of a run
+        trial = replace(cells, store=store.folder)
+        trial(short[:1])  # loads what every process loads once
         begin = time.process_time()
         trial(short)
         spent = time.process_time() - begin
         size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
-        if not cells.keep_recordings:  # a part's frame costs more than the few rows in it
+        if not cells.keep_recordings:  # a part's frame is larger than the few rows in it
             size = 400 * len(short)
-    return Estimate(total * spent / thought, size / len(short) * len(planned), len(short))
+    rough = sum(run.cost_s for run in short)
+    return Estimate(total * spent / rough, size / len(short) * len(planned), len(short))
 
 
-def _shortened(chosen: Sequence[Planned], spool: Path, out: Path) -> tuple[list[Run], float]:
-    """The runs with durations cut to what a trial may take, and their cost as it is thought."""
-    runs, thought, target = [], 0.0, Spool(out)
-    with opened(spool) as pieces:
-        for one in chosen:
-            plan = json.loads(joined(pieces, one.run.plan))
-            share = min(1.0, _TRIAL_S / one.cost_s)
-            least = 2 * plan["sample_interval_ns"]
-            plan["duration_ns"] = max(least, int(plan["duration_ns"] * share))
-            thought += cost_s(plan, "sim")
-            span = target.put(json.dumps(plan).encode())
-            runs.append(one.run._replace(plan=(span,), document=()))
-    target.flush()
-    return runs, thought
+def _shortened(run: Run) -> Run:
+    """The run with its duration cut to what a trial may take."""
+    plan = json.loads(run.plan)
+    share = min(1.0, _TRIAL_S / run.cost_s)
+    plan["duration_ns"] = max(2 * plan["sample_interval_ns"], int(plan["duration_ns"] * share))
+    return run._replace(plan=to_json(plan), cost_s=cost_s(plan, "sim"))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fullpipe import _native
 from fullpipe.plan.bottleneck import main_queue, of_path_alone
-from fullpipe.sweep.spool import Pieces, Span
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,12 +81,10 @@ class Rows:
 
         self._measures.add_recorded(read_by_measures(tables, facts.queue), facts)
 
-    def simulate(
-        self, runs: Sequence[tuple[Facts, Sequence[Span]]], pieces: Pieces
-    ) -> list[tuple[int, Exception]]:
-        """Runs plans (pieces of JSON, no trace of traffic in them) in the simulator and adds them;
-        gives the places of those that could not be run, with why."""
-        return self._measures.simulate(runs, pieces)
+    def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
+        """Runs plans (JSON, without traces of traffic) in the simulator and adds them; returns the
+        places of those that failed, with the errors."""
+        return self._measures.simulate(runs)
 
     @property
     def simulator_s(self) -> float:

@@ -14,13 +14,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from fullpipe.sweep.schedule import GROUP_S, Failure, Group, LostError, Work
 
@@ -59,7 +58,7 @@ class Pool:
                     break
                 try:
                     with _without_main():
-                        future = pool.submit(_call, work, _packed([i.payload for i in group.items]))
+                        future = pool.submit(work, [item.payload for item in group.items])
                     pending[future] = group
                 except BrokenProcessPool:
                     lost = LostError("its process ended")
@@ -139,31 +138,6 @@ def _without_main() -> Iterator[None]:
         yield
     finally:
         main.update(hidden)
-
-
-class _Columns(NamedTuple):
-    """Named tuples of one type, by their fields: pickling each takes six times as long."""
-
-    kind: Any
-    fields: list[Any]
-
-
-def _packed(values: Sequence[Any]) -> Any:
-    kinds = set(map(type, values))
-    kind = kinds.pop()
-    if kinds or not hasattr(kind, "_fields"):
-        return values
-    return _Columns(kind, [_packed(field) for field in zip(*values, strict=True)])
-
-
-def _unpacked(packed: Any) -> Sequence[Any]:
-    if type(packed) is not _Columns:
-        return packed  # type: ignore[no-any-return]
-    return list(map(packed.kind, *map(_unpacked, packed.fields)))
-
-
-def _call(work: Work, payloads: Any) -> list[Failure]:
-    return work(_unpacked(payloads))
 
 
 def _begin(environment: dict[str, str]) -> None:

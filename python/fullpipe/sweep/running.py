@@ -1,22 +1,28 @@
 """A sweep from its file to its store: plans what is missing, runs it, adds seeds where the rule
 asks for more, settles.
 
-Decides what is run; where and in what order is the scheduler's. Must never judge a result.
+Decides what runs; the scheduler decides where and in what order. Must never judge a result.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import tomli_w
 
 from fullpipe.base.errors import UserError
-from fullpipe.engines.base import engine
-from fullpipe.plan.resolve import resolve
-from fullpipe.sweep.cells import Cell, Planned, Planner, asked, sweep_id
-from fullpipe.sweep.collector import set_aside, without_collector
+from fullpipe.sweep.cells import (
+    Cell,
+    Planned,
+    asked,
+    cells_of,
+    check_engine,
+    deciding_options,
+    plan_runs,
+    sweep_id,
+)
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Executor, Item, Progress, run_all
 from fullpipe.sweep.store import Store
@@ -29,13 +35,13 @@ _GROWTH = 0.5
 @dataclass(frozen=True)
 class Shard:
     """Part `index` (from 1) of `count`: the runs whose keys fall into it. Keys are hashes, so the
-    parts are alike, and whoever runs one needs to know nothing of the others."""
+    parts have about the same size, and each can be run without knowing the others."""
 
     index: int
     count: int
 
     def has(self, key: str) -> bool:
-        """Whether a run belongs to it."""
+        """Whether the run with this key belongs to it."""
         return int(key, 16) % self.count == self.index - 1
 
 
@@ -53,7 +59,6 @@ class Outcome:
     interrupted: bool = False
 
 
-@without_collector()
 def run_sweep(
     sweep: Sweep,
     store: Store,
@@ -63,87 +68,58 @@ def run_sweep(
 ) -> Outcome:
     """Runs what the sweep asks for and the store lacks.
 
-    Ctrl-C leaves what has ended. Raises UserError where a cell is no scenario, the engine cannot
-    run it, or the stopping rule asks for what is no metric."""
+    Ctrl-C keeps the runs that have ended. Raises UserError where a cell is no scenario, the engine
+    cannot run it, or the stopping rule names no metric."""
     rule = sweep.seeds.rule
     if rule is not None:
-        from fullpipe.sweep.stopping import check_metric  # the rule looks at tables
+        from fullpipe.sweep.stopping import check_metric
 
         check_metric(rule[0], f"{sweep.source}: sweep.seeds.until")
         if shard.count > 1:
             raise UserError("--shard: a rule to stop looks at all seeds of a cell; give a number")
-    outcome = Outcome()
-    work = store.workplace()
-    work.mkdir()
-    try:
-        planner = Planner(sweep, work / "plans", deciding_options(sweep))
-        cells = list(planner.cells())
-        outcome.cells = len(cells)
-        _check_engine(planner, cells)
+    check_engine(sweep)
+    cells = cells_of(sweep)
+    outcome = Outcome(cells=len(cells))
+    known = store.known()
+    todo = plan_runs(sweep, cells, sweep.seeds.least)
+    while True:
+        store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
+        _run(sweep, todo, known, store, executor, shard, on_progress, outcome)
+        if rule is None or outcome.interrupted:
+            break
+        todo = _more(sweep, cells, store, rule)
+        if not todo:
+            break
         known = store.known()
-        todo = planner.plan(cells, sweep.seeds.least)
-        while True:
-            rows = asked(cells)
-            store.write_sweep(sweep_id(sweep), rows, tomli_w.dumps(sweep.document))
-            _run(todo, known, planner, store, work, executor, shard, on_progress, outcome)
-            if rule is None or outcome.interrupted:
-                break
-            todo = _more(planner, cells, store, rule, sweep.seeds.most or 0)
-            if not todo:
-                break
-            known = store.known()
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     store.settle()
     return outcome
 
 
-def deciding_options(sweep: Sweep) -> dict[str, str]:
-    """Options of the engine that decide a result."""
-    return {"kernel": sweep.options.kernel} if sweep.options.kernel else {}
-
-
-def missing(sweep: Sweep, store: Store | None, planner: Planner) -> tuple[list[Planned], int, int]:
+def missing(sweep: Sweep, store: Store | None) -> tuple[list[Planned], int, int]:
     """(runs that are not there, cells, all runs): what `run_sweep` would begin with."""
-    cells = list(planner.cells())
+    cells = cells_of(sweep)
     known = store.known() if store else set()
-    planned = planner.plan(cells, sweep.seeds.least)
+    planned = plan_runs(sweep, cells, sweep.seeds.least)
     return [one for one in planned if one.run.facts.key not in known], len(cells), len(planned)
 
 
-def _check_engine(planner: Planner, cells: list[Cell]) -> None:
-    """The first cell of each kind would fail at once: say so before anything runs."""
-    runs = engine(planner.sweep.options.engine)
-    for cell in cells[:1]:
-        runs.check(resolve(planner.scenario(cell)[1]))
-
-
 def _run(
+    sweep: Sweep,
     todo: list[Planned],
     known: set[str],
-    planner: Planner,
     store: Store,
-    work: object,
     executor: Executor,
     shard: Shard,
     on_progress: Callable[[Progress], None],
     outcome: Outcome,
 ) -> None:
-    mine = todo if shard.count == 1 else [one for one in todo if shard.has(one.run.facts.key)]
+    mine = [one for one in todo if shard.has(one.run.facts.key)]
     lacking = [one for one in mine if one.run.facts.key not in known]
     # Cells may ask for the same run; it is run once.
     fresh = {one.run.facts.key: one for one in lacking}
     outcome.reused += len(mine) - len(lacking)
-    options = planner.sweep.options
-    group = Cells(
-        store.folder.resolve(), planner.spool.resolve(), options.engine, planner.options,
-        options.keep == "recordings",
-    )  # fmt: skip
-    with set_aside():
-        result = run_all(
-            [Item(planned.run, planned.cost_s) for planned in fresh.values()], group, executor,
-            on_progress,
-        )  # fmt: skip
+    items = [Item(one.run, one.run.cost_s) for one in fresh.values()]
+    result = run_all(items, work_of(sweep, store.folder), executor, on_progress)
     outcome.ran += result.done
     outcome.interrupted |= result.interrupted
     for run, reason in result.failures:
@@ -151,9 +127,14 @@ def _run(
         outcome.failures.append((planned.cell, run.facts.seed, reason))
 
 
-def _more(
-    planner: Planner, cells: list[Cell], store: Store, rule: tuple[str, float], most: int
-) -> list[Planned]:
+def work_of(sweep: Sweep, folder: Path) -> Cells:
+    """What does the runs of a sweep and adds them to the store in a folder."""
+    options = sweep.options
+    keep = options.keep == "recordings"
+    return Cells(folder.resolve(), options.engine, deciding_options(sweep), keep)
+
+
+def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]) -> list[Planned]:
     """Further seeds of the cells whose interval is too wide."""
     from fullpipe.sweep.stopping import widths
 
@@ -162,7 +143,8 @@ def _more(
     found = widths(metric, {cell.index: cell.keys for cell in cells}, tables)
     planned: list[Planned] = []
     for cell in cells:
-        count = len(cell.keys)
+        count, most = len(cell.keys), sweep.seeds.most or 0
         if found[cell.index] >= limit and count < most:
-            planned += planner.plan([cell], min(max(1, round(count * _GROWTH)), most - count))
+            further = min(max(1, round(count * _GROWTH)), most - count)
+            planned += plan_runs(sweep, [cell], further)
     return planned

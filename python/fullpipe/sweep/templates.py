@@ -7,7 +7,7 @@ A number stays a number, `"{path.rtt}"` is a field of an axis whose values are t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fullpipe.base.errors import UserError
@@ -15,16 +15,12 @@ from fullpipe.base.errors import UserError
 _HOLE = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)(?:\*([0-9.]+))?\}")
 
 
-#: What most values of axes are; asking whether one is a mapping takes a while.
-_PLAIN = (str, int, float)
-
-
 def fields_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Every name that templates and conditions may use: axes (a table stands for its label), and
-    the fields of tables as `axis.field`."""
+    """Every name that templates and conditions may use: the axes, where a table's value is its
+    label, and the fields of tables as `axis.field`."""
     fields = dict(values)
     for name, value in values.items():
-        if not isinstance(value, _PLAIN) and isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             fields[name] = value["label"]
             fields |= {f"{name}.{key}": item for key, item in value.items()}
     return fields
@@ -39,97 +35,45 @@ def holes(value: Any) -> set[str]:
     return {hole[1] for hole in _HOLE.finditer(value)} if isinstance(value, str) else set()
 
 
-def axes_of(value: Any) -> tuple[str, ...]:
-    """The axes that a template uses."""
-    return tuple(sorted({name.partition(".")[0] for name in holes(value)}))
-
-
 def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
-    """The template with its holes filled, tables, their keys and lists included.
+    """The template with its holes filled, also in the keys of tables and in lists. `source` names
+    the template in errors.
 
     Raises UserError naming an unknown hole and the known ones."""
-    return filler(value, source)(fields)
+    if isinstance(value, Mapping):
+        return {
+            str(fill(key, fields, source)): fill(item, fields, f"{source}.{key}")
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [fill(item, fields, f"{source}.{index}") for index, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    if whole := _HOLE.fullmatch(value):
+        return _filled(whole, fields, source)
+    return _HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
 
 
-class Template:
-    """A scenario's document with holes, prepared once for the many points of a sweep.
+def fill_scenario(
+    template: Mapping[str, Any], fields: Mapping[str, Any], source: str
+) -> dict[str, Any]:
+    """The scenario's document at one point; a flow whose count became 0 is left out.
 
-    `source` names it in errors."""
-
-    def __init__(self, document: Mapping[str, Any], source: str) -> None:
-        self._fill = filler(document, source)
-        self._present: list[int] | None = None
-        flows = document.get("flow")
-        counts = [
-            flow.get("count") if isinstance(flow, Mapping) else None
-            for flow in (flows if isinstance(flows, list) else [])
-        ]
-        self._counts = [filler(count, source) for count in counts]
-        open_ = any(holes(count) for count in counts)
-        self._present = None if open_ else self.present_flows({})
-
-    def at(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The scenario's document; a flow whose count became 0 is left out.
-
-        Raises UserError naming an unknown hole and the known ones."""
-        document: dict[str, Any] = self._fill(fields)
-        flows = document.get("flow")
-        if isinstance(flows, list):
-            document["flow"] = [flow for flow in flows if not _is_absent(flow)]
-        return document
-
-    @property
-    def has_fixed_flows(self) -> bool:
-        """Whether `present_flows` are the same everywhere."""
-        return self._present is not None
-
-    def present_flows(self, fields: Mapping[str, Any]) -> list[int]:
-        """Which of the template's flows `at` gives."""
-        if self._present is not None:
-            return self._present
-        return [index for index, count in enumerate(self._counts) if count(fields) != 0]
+    Raises UserError as `fill`."""
+    document: dict[str, Any] = fill(template, fields, source)
+    flows = document.get("flow")
+    if isinstance(flows, list):
+        document["flow"] = [flow for flow in flows if not _is_absent(flow)]
+    return document
 
 
 def _is_absent(flow: Any) -> bool:
     return isinstance(flow, Mapping) and flow.get("count") == 0
 
 
-def fill_scenario(template: Mapping[str, Any], fields: Mapping[str, Any], source: str) -> Any:
-    """The scenario's document at one point, as `Template.at` gives it."""
-    return Template(template, source).at(fields)
-
-
-#: Gives a value for the fields of a point.
-Filler = Callable[[Mapping[str, Any]], Any]
-
-
-def filler(value: Any, source: str) -> Filler:
-    """Fills the holes of a template, which it has read once. `source` names it in errors."""
-    if not holes(value):
-        return (lambda _fields: _copy(value)) if isinstance(value, dict | list) else lambda _: value
-    if isinstance(value, Mapping):
-        items = [
-            (filler(key, source), filler(item, f"{source}.{key}")) for key, item in value.items()
-        ]
-        return lambda fields: {str(key(fields)): item(fields) for key, item in items}
-    if isinstance(value, list):
-        members = [filler(item, f"{source}.{index}") for index, item in enumerate(value)]
-        return lambda fields: [member(fields) for member in members]
-    whole = _HOLE.fullmatch(value)
-    if whole:
-        return lambda fields: _filled(whole, fields, source)
-    return lambda fields: _HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value
-
-
 def _filled(hole: re.Match[str], fields: Mapping[str, Any], source: str) -> Any:
     if hole[1] not in fields:
-        known = ", ".join(fields) or "none, for want of a grid"
+        known = ", ".join(fields) or "none, because there is no grid"
         raise UserError(f"{source}: {hole[0]} is no axis; known are {known}")
     value = fields[hole[1]]
     if hole[2] is None:
