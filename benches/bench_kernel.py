@@ -42,7 +42,7 @@ from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
 
-OBSERVED = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
+OBSERVED = Path(__file__).resolve().parents[1] / "tests/data/link_share_observed.csv"
 TWINS = (("cubic", "kernel:cubic"), ("reno", "kernel:reno"), ("bbr1", "kernel:bbr"))
 PATHS = (
     ("10mbit", "40ms", "1bdp", 60),

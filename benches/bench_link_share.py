@@ -1,7 +1,7 @@
 """Share of N BBR flows against one loss-based flow, simulated and as measured on real kernels.
 
 Prints the mean squared error of each panel of `link_share_observed.csv` (sarpkaya2025's artifact;
-how it was measured: ../shared/data/README.md) beside the theory's. The hosts have the TCP of the
+how it was measured: tests/data/README.md) beside the theory's. The hosts have the TCP of the
 measured kernels, which decides contests in small buffers; `--tcp` gives them another.
 Usage: `.venv/bin/python benches/bench_link_share.py [FILE.csv] [--seeds N] [--jobs 2] [--points]
 [--tcp RELEASE]`.
@@ -21,7 +21,7 @@ from fullpipe import _native
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
-DEFAULT = Path(__file__).resolve().parents[1].parent / "shared/data/link_share_observed.csv"
+DEFAULT = Path(__file__).resolve().parents[1] / "tests/data/link_share_observed.csv"
 #: Kernels of the experiment: mainline's BBRv1, the v2 kernel, Google's v3 kernel.
 CC = {"v1": "bbr1", "v2": "bbr2", "v3": "bbr3-linux"}
 #: Whose TCP they had (`host.tcp`): 5.13.12 twice, 6.4.
@@ -75,8 +75,6 @@ def main() -> None:
         "--tcp", help="host.tcp of all points, such as 7.3; that of the measured kernels"
     )
     options = parser.parse_args()
-    if not options.file.is_file():
-        raise SystemExit(f"{options.file}: not here; give the file of measured shares")
     with options.file.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     seeds = range(1, options.seeds + 1)

@@ -8,8 +8,9 @@ trace lies inside the central 95 % of what the seeds span in share, goodput and 
 by itself and all together (inside.py). Recordings are kept in build/bench and found again as long
 as nothing that decides their content changed.
 
-Usage: `.venv/bin/python benches/bench_traces.py [--engine vm] [--seeds 8] [--only s06,t01]
-[--tcp 6.12 | --kernel 6.1] [--idle] [--out DIR] [--markdown [FILE]]`. DIR gets one figure a trace:
+Usage: `.venv/bin/python benches/bench_traces.py FOLDER... [--engine vm] [--seeds 8]
+[--only s06,t01] [--tcp 6.12 | --kernel 6.1] [--idle] [--out DIR] [--markdown [FILE]]`. The folders
+have the traces (traces.py), which are not part of this repository. DIR gets one figure a trace:
 kernel and ours over time, one above the other. The simulator's hosts are as busy as the traces'
 were and its links carry what their routers did; `--idle`: hosts that have nothing to do, and the
 rate that was set. `--markdown docs/fidelity.md` writes the engine's table there, between its marks.
@@ -31,7 +32,7 @@ from inside import CENTRAL, LEAST_RUNS, Place, place
 from machine import WORK
 from runs import recordings
 from trace_figures import draw_pair
-from traces import FOLDERS, Trace, load
+from traces import Trace, load
 
 from fullpipe.base.units import parse_time
 from fullpipe.metrics import View, phase_shares, queue_bytes
@@ -324,7 +325,7 @@ def main() -> None:
     parser.add_argument("--engine", choices=["sim", "vm"], default="sim")
     parser.add_argument("--seeds", type=int, help="runs of each path; sim 8, vm 1")
     parser.add_argument("--only", help="traces, such as s06,t01; all")
-    parser.add_argument("--traces", type=Path, action="append", help="folder of traces")
+    parser.add_argument("folders", nargs="+", type=Path, help="folders of traces")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
     parser.add_argument(
         "--background-processes", type=int, default=0, metavar="N",
@@ -343,7 +344,7 @@ def main() -> None:
     options = parser.parse_args()
     seeds = options.seeds or (8 if options.engine == "sim" else 1)
     wanted = options.only.split(",") if options.only else None
-    traces = [t for folder in options.traces or FOLDERS for t in load(folder)]
+    traces = [t for folder in options.folders for t in load(folder)]
     traces = [t for t in traces if wanted is None or t.key in wanted]
     count = options.background_processes
     extra = {"background_processes": str(count)} if count else {}

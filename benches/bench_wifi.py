@@ -1,12 +1,10 @@
 """The Wi-Fi link against reference runs of ns-3, row by row, and its speed.
 
-FILE has the columns of ns-3 rows (case_id, standard, width_mhz, mcs, nss, gi_ns, n_stations,
-ampdu_max_bytes, access_category, direction, goodput_bps, ...; docs/wifi.md). Rows of one case and
-seed are one run; here it is repeated with several seeds and their mean is compared. By --uplinks
-measured uplinks (test, cc, streams_up, up_bytes_mbps, ping_raw_median) are held against the one set
-of assumptions of wifi_uplink.toml. Exit status 1 where a target is missed. Usage: `bench_wifi.py
-[FILE.csv] [--uplinks FILE.csv] [--only TEXT] [--seeds N] [--all]`; without a file only the speed is
-checked.
+FILE has the columns of tests/data/wifi_reference.csv, which is the default. Rows of one case and
+seed are one run; here it is repeated with several seeds and their mean is compared. Measured
+uplinks (--uplinks, by default tests/data/wifi_uplink_observed.csv) are compared with the one set of
+assumptions of wifi_uplink.toml. Exit status 1 where a target is missed. Usage: `bench_wifi.py
+[FILE.csv] [--uplinks FILE.csv] [--only TEXT] [--seeds N] [--all]`.
 """
 
 from __future__ import annotations
@@ -59,6 +57,7 @@ CLASS_REPEATS = 10
 #: Streams from which measured uplinks have targets.
 MANY_STREAMS = 8
 UPLINK = Path(__file__).with_name("wifi_uplink.toml")
+DATA = Path(__file__).resolve().parents[1] / "tests/data"
 
 
 @dataclass(frozen=True)
@@ -364,26 +363,24 @@ def one_draw(check: Check) -> str:
 def main() -> None:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, help="reference rows")
-    parser.add_argument("--uplinks", type=Path, help="measured uplinks")
+    parser.add_argument("file", nargs="?", type=Path, default=DATA / "wifi_reference.csv")
+    parser.add_argument("--uplinks", type=Path, default=DATA / "wifi_uplink_observed.csv")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--seeds", type=int, default=4, help="repetitions of saturated cases")
     parser.add_argument("--all", action="store_true", help="print every row")
     args = parser.parse_args()
     cases: dict[tuple[str, str], list[dict[str, str]]] = {}
-    if args.file:
-        with args.file.open(newline="") as file:
-            for row in csv.DictReader(file):
-                if args.only in row["case_id"]:
-                    cases.setdefault((row["case_id"], row["seed"]), []).append(row)
+    with args.file.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if args.only in row["case_id"]:
+                cases.setdefault((row["case_id"], row["seed"]), []).append(row)
     checks: list[Check] = []
     for (case, _), rows in cases.items():
         check = tcp_checks if case.startswith("D-") else saturated_checks
         checks += check(rows, args.seeds)
-    if args.uplinks:
-        with args.uplinks.open(newline="") as file:
-            checks += uplink_checks(list(csv.DictReader(file)), min(args.seeds, 2))
-    failed = show(checks, args.all) if checks else False
+    with args.uplinks.open(newline="") as file:
+        checks += uplink_checks(list(csv.DictReader(file)), min(args.seeds, 2))
+    failed = show(checks, args.all)
     speed = speed_packets_per_s()
     print(f"\nspeed: {speed / 1e6:.2f} million delivered packets a CPU second, target 1")
     sys.exit(1 if failed or speed < MIN_PACKETS_PER_S else 0)

@@ -1,5 +1,7 @@
 """Traces of Google's BBRv3 kernel and of the BBRv2 kernel in virtual time, as recordings, and the
-scenarios that repeat their runs. Their form: README of `../shared/data/bbr3_reference/`.
+scenarios that repeat their runs. How they were recorded: tests/data/README.md. A run is two CSV
+files, NAME.flows.csv (one row per flow and sample of TCP_INFO and BBR's state) and NAME.queue.csv
+(one row per sample of the bottleneck's queue).
 """
 
 from __future__ import annotations
@@ -22,8 +24,6 @@ from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import TABLES, Recording, empty_table, write_recording
 from fullpipe.scenario.model import make_scenario
 
-DATA = Path(__file__).resolve().parents[1].parent / "shared/data"
-FOLDERS = (DATA / "bbr3_reference", DATA / "bbr2_reference")
 #: Names of flows in the traces -> ours.
 CC = {"bbr3": "bbr3-linux", "bbr2": "bbr2", "bbr": "bbr1"}
 PHASES = {
@@ -145,10 +145,10 @@ class Trace:
 
 
 def load(folder: Path) -> list[Trace]:
-    """All traces of a folder; SystemExit where it is not there."""
+    """All traces of a folder; SystemExit if it has none."""
     files = sorted(folder.glob("*.flows.csv"))
     if not files:
-        raise SystemExit(f"{folder}: no traces here; give the folder with --traces")
+        raise SystemExit(f"{folder}: has no traces (*.flows.csv)")
     return [_load(file) for file in files]
 
 

@@ -1,4 +1,4 @@
-"""Small Flent files made from formulas, for tests of the reader."""
+"""Small Flent files for tests: from formulas, and from numbers measured by others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any
+
+from helpers import DATA, measured
 
 T0 = "2026-03-01T12:00:00.000000Z"
 T0_UNIX = 1772366400.0
@@ -100,6 +102,64 @@ def flent_document(
         "results": results,
         "raw_values": raw,
     }
+
+
+#: Runs of tests/data/flent_flows.csv.
+MEASURED = sorted({row["run"] for row in measured("flent_flows.csv")})
+
+
+def measured_document(run: str) -> dict[str, Any]:
+    """A test with the flows of a measured run: netperf's mean and duration of each, what its socket
+    said of the congestion control, and the kept series as Flent interpolated them. Interim results
+    are those of a constant rate; each interpolated ping is one request, rounded to 10 us."""
+    document = flent_document(())
+    metadata, raw, results = (document[key] for key in ("metadata", "raw_values", "results"))
+    for part in (metadata["SERIES_META"], raw, results):
+        part.clear()
+    length_s, delay_s = 60, 5
+    metadata |= {"LENGTH": length_s, "TOTAL_LENGTH": length_s + 2 * delay_s}
+    grid = json.loads((DATA / "flent_grid.json").read_text(encoding="utf-8")).get(run, {})
+    document["x_values"] = x = [round(i * STEP_S, 6) for i in range(356)]
+    for row in measured("flent_flows.csv"):
+        if row["run"] != run:
+            continue
+        metadata |= {"NAME": row["test"], "TITLE": row["title"]}
+        name, mean, elapsed_s = row["series"], float(row["mean_mbps"]), float(row["elapsed_s"])
+        begin = T0_UNIX + delay_s
+        gains = [pair.split(":") for pair in row["gains"].split()]
+        raw[name] = [
+            {"t": begin + (k + 1) * elapsed_s / 100, "dur": elapsed_s / 100, "val": mean}
+            for k in range(100)
+        ] + [
+            {
+                "t": begin + k,
+                "tcp_bbr_pacing_gain": float(pacing),
+                "tcp_bbr_cwnd_gain": float(cwnd),
+            }
+            for k, (pacing, cwnd) in enumerate(gains, 1)
+        ]
+        raw[name].sort(key=lambda entry: entry["t"])
+        results[name] = [mean if delay_s <= t <= delay_s + elapsed_s else None for t in x]
+        metadata["SERIES_META"][name] = {
+            "MEAN_VALUE": mean,
+            "ELAPSED_TIME": elapsed_s,
+            "UNITS": "Mbits/s",
+            "CONG_CONTROL": row["cong_control"],
+            "TCP_RETRANSMIT": int(row["retransmits"]),
+        }
+    for name, values in grid.items():
+        results[name] = values + [None] * (len(x) - len(values))
+    if "TCP upload sum" in grid:
+        means = [series["MEAN_VALUE"] for series in metadata["SERIES_META"].values()]
+        metadata["SERIES_META"]["TCP upload sum"] = {"MEAN_VALUE": sum(means), "UNITS": "Mbits/s"}
+        raw["TCP upload sum"] = []
+    if pings := grid.get("Ping (ms) ICMP"):
+        metadata["SERIES_META"]["Ping (ms) ICMP"] = {"UNITS": "ms"}
+        raw["Ping (ms) ICMP"] = [
+            {"t": T0_UNIX + STEP_S * k, "seq": float(k), "val": round(value, 2)}
+            for k, value in enumerate(pings)
+        ]
+    return document
 
 
 def write_document(path: Path, document: Any) -> Path:

@@ -1,20 +1,21 @@
-"""What the tests share: running a scenario in the simulator, reading its columns."""
+"""What the tests share: running a scenario in the simulator, its columns, measured numbers."""
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from fullpipe import _native
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+#: Measured numbers; its README says where they come from.
+DATA = Path(__file__).resolve().parents[1] / "data"
 
 
 def simulate(**document: Any) -> dict[str, Any]:
@@ -32,9 +33,7 @@ def column(raw: dict[str, Any], table: str, name: str) -> npt.NDArray[Any]:
     return np.frombuffer(data, dtype="<f8" if kind == "f64" else "<u8")
 
 
-def shared_file(name: str) -> Path:
-    """A file of the data for checks; skips the test, saying so, where it is absent."""
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip(f"{path.name}: the data for checks is not beside this checkout")
-    return path
+def measured(name: str) -> list[dict[str, str]]:
+    """The rows of a CSV file of tests/data."""
+    with (DATA / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))

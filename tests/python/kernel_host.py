@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +30,6 @@ def why_not() -> str | None:
         return "loading into this host's kernel needs root"
     if not Path("/sys/kernel/btf/vmlinux").exists():
         return "this host's kernel has no BTF"
-    for program in ("unshare", "ip", "tc", "setpriv"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed"
     try:
         assets.agent()
         assets.bpf_object("bbr3")

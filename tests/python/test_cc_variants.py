@@ -12,7 +12,7 @@ import pytest
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_sets, changed_name
 from fullpipe.engines import run_scenario
-from fullpipe.engines.vm import VmEngine, hardware, kernels
+from fullpipe.engines.vm import VmEngine
 from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
@@ -134,8 +134,6 @@ def test_recording_and_page_say_each_variants_constants(tmp_path: Path) -> None:
 
 
 def test_one_guest_loads_variants_of_one_algorithm_beside_each_other() -> None:
-    if hardware.version() is None or kernels.cached(kernels.DEFAULT) is None:
-        pytest.skip("no QEMU or no kernel here: `fullpipe doctor --mend` brings them")
     plan = resolve(
         make_scenario(
             document(["cubic", "cubic25"], cubic25={"base": "cubic", "beta": 0.25})

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from flent_documents import flent_document, write_document
+from flent_documents import flent_document, measured_document, write_document
 from fullpipe.cli.flent import app
-from helpers import shared_file
 
 WIRED = tuple(f"wired_16up_{cc}" for cc in ("bbr3", "cubic", "reno"))
 WIFI = tuple(f"wifi_12up_{cc}" for cc in ("cubic", "bbr3", "bbrnplus"))
 
 
-def files(names: tuple[str, ...]) -> list[str]:
-    """Paths of the authors' files."""
-    return [str(shared_file(f"data/flent/{name}.flent.gz")) for name in names]
+def files(folder: Path, names: tuple[str, ...]) -> list[str]:
+    """Flent files with the numbers of the authors' files that the papers analyse."""
+    return [
+        str(write_document(folder / f"{name}.flent.gz", measured_document(name))) for name in names
+    ]
 
 
 def anova(*arguments: str) -> dict[str, Any]:
@@ -30,8 +31,8 @@ def anova(*arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_ahsan2025a_table_2_throughput_with_the_totals_that_contradict_it() -> None:
-    found = anova(*files(WIRED), "--flent-interpolation", "--samples", "301")
+def test_ahsan2025a_table_2_throughput_with_the_totals_that_contradict_it(tmp_path: Path) -> None:
+    found = anova(*files(tmp_path, WIRED), "--flent-interpolation", "--samples", "301")
     table = found["anova"]
     assert [group["count"] for group in table["groups"]] == [301, 301, 301]
     assert [group["sum"] for group in table["groups"]] == pytest.approx(
@@ -54,8 +55,10 @@ def test_ahsan2025a_table_2_throughput_with_the_totals_that_contradict_it() -> N
     assert by_bytes == pytest.approx([94.52, 94.62, 94.69], abs=5e-3)
 
 
-def test_ahsan2025a_table_3_ping() -> None:
-    found = anova(*files(WIRED), "--flent-interpolation", "--samples", "350", "--series", "ping")
+def test_ahsan2025a_table_3_ping(tmp_path: Path) -> None:
+    found = anova(
+        *files(tmp_path, WIRED), "--flent-interpolation", "--samples", "350", "--series", "ping"
+    )
     table = found["anova"]
     assert [group["mean"] for group in table["groups"]] == pytest.approx(
         [27.52921, 2369.517, 2975.84], rel=1e-6
@@ -66,8 +69,8 @@ def test_ahsan2025a_table_3_ping() -> None:
     assert table["f_critical"] == pytest.approx(3.00432, abs=5e-6)
 
 
-def test_ahsan2026_table_5_ping_on_wifi() -> None:
-    found = anova(*files(WIFI), "--flent-interpolation", "--series", "ping")
+def test_ahsan2026_table_5_ping_on_wifi(tmp_path: Path) -> None:
+    found = anova(*files(tmp_path, WIFI), "--flent-interpolation", "--series", "ping")
     table = found["anova"]
     assert [group["count"] for group in table["groups"]] == [348, 348, 356]
     assert table["f"] == pytest.approx(74.07, abs=5e-3)
@@ -76,8 +79,8 @@ def test_ahsan2026_table_5_ping_on_wifi() -> None:
     assert table["f_critical"] == pytest.approx(3.0043, abs=5e-5)
 
 
-def test_the_printed_table_is_the_papers_with_its_caveats() -> None:
-    arguments = [*files(WIRED), "--flent-interpolation", "--samples", "301"]
+def test_the_printed_table_is_the_papers_with_its_caveats(tmp_path: Path) -> None:
+    arguments = [*files(tmp_path, WIRED), "--flent-interpolation", "--samples", "301"]
     done = CliRunner().invoke(app, ["anova", *arguments])
     assert done.exit_code == 0, done.output
     for text in (
@@ -87,8 +90,8 @@ def test_the_printed_table_is_the_papers_with_its_caveats() -> None:
         assert text in done.stdout, text
 
 
-def test_one_run_a_group_is_no_repetition_without_asking_for_samples() -> None:
-    done = CliRunner().invoke(app, ["anova", *files(WIRED)])
+def test_one_run_a_group_is_no_repetition_without_asking_for_samples(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["anova", *files(tmp_path, WIRED)])
     assert done.exit_code != 0
     assert "runs are the unit of repetition" in str(done.exception)
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flent_documents import DELAY_S, LENGTH_S, T0_UNIX, flent_document, write_document
+from flent_documents import (
+    DELAY_S,
+    LENGTH_S,
+    T0_UNIX,
+    flent_document,
+    measured_document,
+    write_document,
+)
 from fullpipe.flent import (
     FlentError,
     flow_totals,
@@ -24,7 +31,6 @@ from fullpipe.flent import (
 )
 from fullpipe.metrics import View, goodput_bps, summarise
 from fullpipe.recording.recording import Recording
-from helpers import shared_file
 
 SAMPLES = {
     # file: flows up, sum of netperf's means up (Mbit/s), what ran in the uploads
@@ -55,8 +61,8 @@ def rows(recording: Recording, table: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_authors_files_carry_the_bytes_that_netperf_counted(name: str, tmp_path: Path) -> None:
-    file = read_flent(shared_file(f"data/flent/{name}.flent.gz"))
+def test_measured_runs_carry_the_bytes_that_netperf_counted(name: str, tmp_path: Path) -> None:
+    file = read_flent(write_document(tmp_path / f"{name}.flent.gz", measured_document(name)))
     count, mbps, ran = SAMPLES[name]
     up = [index for index, (_, way) in enumerate(file.flows) if way == "up"]
     assert len(up) == count
@@ -75,10 +81,11 @@ def test_authors_files_carry_the_bytes_that_netperf_counted(name: str, tmp_path:
     assert summarise(recording)["engine"] == "flent"
 
 
-def test_rates_by_bytes_do_not_depend_on_rare_interim_results() -> None:
+def test_rates_by_bytes_do_not_depend_on_rare_interim_results(tmp_path: Path) -> None:
     # The published +50 %: by Flent's grid 96.0 against 63.8; by bytes 94.52 against 94.62.
     files = [
-        read_flent(shared_file(f"data/flent/wired_16up_{cc}.flent.gz")) for cc in ("bbr3", "cubic")
+        read_flent(write_document(tmp_path / cc, measured_document(f"wired_16up_{cc}")))
+        for cc in ("bbr3", "cubic")
     ]
     grid = [interpolated(file, "throughput")[:301].mean() for file in files]
     by_bytes = [total_bps(file, "up") / 1e6 for file in files]
@@ -174,8 +181,8 @@ def test_the_file_name_is_held_against_what_ran_too(tmp_path: Path) -> None:
     ]
 
 
-def test_rrul_files_are_warned_of_downloads_that_ran_another() -> None:
-    file = read_flent(shared_file("data/flent/rrul_bbr3.flent.gz"))
+def test_rrul_files_are_warned_of_downloads_that_ran_another(tmp_path: Path) -> None:
+    file = read_flent(write_document(tmp_path / "rrul.flent.gz", measured_document("rrul_bbr3")))
     assert warnings_of(file) == [
         "the title says bbr3, but cubic ran in 4 of 8 flows (such as TCP download BE)"
     ]

@@ -16,18 +16,14 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from flent_documents import measured_document, write_document
 from fullpipe.engines.runner import run_scenario
 from fullpipe.flent import export_flent, import_flent, read_flent
 from fullpipe.metrics import View, goodput_bps, jain
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
-from helpers import shared_file
 
 FLENT = shutil.which("flent")
-pytestmark = pytest.mark.skipif(
-    FLENT is None, reason="flent is not installed (apt-get install flent)"
-)
-
 Flent = Callable[..., str]
 PING = {"kind": "ping"}
 #: Shape -> its flows and probes, and plots of it that Flent has.
@@ -161,10 +157,9 @@ def coloured(flent: Flent, file: Path, plot: str) -> int:
     return int(((pixels.max(axis=2) - pixels.min(axis=2)) > 0.16).sum())
 
 
-def test_an_imported_file_of_the_authors_is_exported_with_its_own_totals(
-    tmp_path: Path, flent: Flent
-) -> None:
-    original = read_flent(shared_file("data/flent/wired_16up_bbr3.flent.gz"))
+def test_an_imported_file_is_exported_with_its_own_totals(tmp_path: Path, flent: Flent) -> None:
+    file = write_document(tmp_path / "original.flent.gz", measured_document("wired_16up_bbr3"))
+    original = read_flent(file)
     recording = import_flent(original, tmp_path / "recording")
     export_flent(Recording.open(recording.path), tmp_path / "again.flent.gz")
     mine, theirs = (summary(flent, file) for file in (tmp_path / "again.flent.gz", original.path))

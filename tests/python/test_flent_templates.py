@@ -73,7 +73,6 @@ class Definition(dict[str, Any]):
             )  # fmt: skip
 
 
-@pytest.mark.skipif(not FLENT_TESTS.is_dir(), reason="flent is not installed")
 @pytest.mark.parametrize("name", names())
 def test_a_run_of_a_template_has_the_series_marks_and_times_of_flents_own_definition(
     name: str, tmp_path: Path

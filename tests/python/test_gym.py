@@ -6,21 +6,17 @@ import json
 import warnings
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
-gymnasium = pytest.importorskip(
-    "gymnasium", reason="gymnasium is not installed: pip install 'fullpipe[gym]'"
-)
-
-from gymnasium.utils.env_checker import check_env  # noqa: E402
-
-import fullpipe  # noqa: E402
-from fullpipe import _native  # noqa: E402
-from fullpipe.base.errors import UserError  # noqa: E402
-from fullpipe.gym import FEATURES, CongestionEnv  # noqa: E402
-from fullpipe.plan.resolve import resolve  # noqa: E402
-from fullpipe.scenario.model import make_scenario  # noqa: E402
+import fullpipe
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.gym import FEATURES, CongestionEnv
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
 
 SCENARIO: dict[str, Any] = {
     "duration": "4s",

@@ -9,21 +9,14 @@ import pyarrow as pa
 import pytest
 
 from fullpipe.engines import run_scenario
-from fullpipe.engines.vm import hardware, kernels
 from fullpipe.metrics import View
 from fullpipe.metrics.hosts import machine_loads, port_rates, tcp_memory
 from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES, empty_table, write_recording
 from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 
-needs_vm = pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
-
 
 @pytest.mark.vm
-@needs_vm
 def test_a_machine_says_ten_times_a_second_what_it_did(tmp_path: Path) -> None:
     scenario = make_scenario({
         "duration": "3s", "sample_interval": "100ms",

@@ -43,8 +43,7 @@ def test_every_set_loads_carries_a_transfer_and_goes_without_a_trace(cc: str, lo
 
 
 def test_the_commands_load_under_the_registrys_name_and_unload_by_the_sets() -> None:
-    if "fp_bbrnplus_run" in available():
-        pytest.skip("fp_bbrnplus_run is loaded on this host by somebody else")
+    assert "fp_bbrnplus_run" not in available(), "unload it first: fullpipe kernel unload"
     done = fullpipe("kernel", "load", "bbrnplus-asrun", "--set", "smart_exit_count=4")
     assert done.returncode == 0, done.stderr
     assert "iperf3 -C fp_bbrnplus_run" in done.stderr

@@ -10,16 +10,11 @@ import pytest
 
 from fullpipe.engines.base import Engine
 from fullpipe.engines.sim import SimEngine
-from fullpipe.engines.vm import VmEngine, hardware, kernels
+from fullpipe.engines.vm import VmEngine, kernels
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
 pytestmark = pytest.mark.vm
-
-if hardware.version() is None or kernels.cached(kernels.DEFAULT) is None:
-    pytest.skip(
-        "no QEMU or no kernel here: `fullpipe doctor --mend` brings them", allow_module_level=True
-    )
 
 
 def measured(engine: Engine, cc: str) -> dict[str, float]:
@@ -56,7 +51,7 @@ def test_dctcp_is_the_kernels_twin_and_the_simulators() -> None:
 
 @pytest.mark.skipif(
     "stock-7.3" not in kernels.own(),
-    reason="no kernel with DualPI2 here: scripts/build_kernel.py --module net/sched/sch_dualpi2",
+    reason="no kernel with DualPI2: scripts/build_kernel.py --module net/sched/sch_dualpi2",
 )
 def test_over_the_kernels_dualpi2_prague_is_marked_and_does_not_wait_for_cubic() -> None:
     path = {"rate": "40mbit", "rtt": "20ms", "qdisc": "dualpi2", "ecn": "l4s"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -28,8 +27,8 @@ TOKEN = "a-token-of-the-tests"
 NEAR, FAR = "10.231.7.1", "10.231.7.2"
 RATE_MBPS = 40
 
-if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("tc") is None:
-    pytest.skip("engine live needs root, ip and tc", allow_module_level=True)
+if os.geteuid() != 0:
+    pytest.skip("engine live needs root", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.models import Contest, ExtendedRun, bbr3_share, contest_run, read_observed
 from fullpipe.models.extended import run_extended
+from helpers import DATA
 
-OBSERVED = Path(__file__).parents[3] / "shared" / "data" / "link_share_observed.csv"
+OBSERVED = DATA / "link_share_observed.csv"
 
 
 def contest(flows: int, buffer_bdp: float, cc: str = "bbr3", against: str = "cubic") -> Contest:
@@ -27,8 +27,6 @@ def alone(ccs: tuple[str, ...], buffer_bdp: float, rtts_s: tuple[float, ...]) ->
 
 @pytest.mark.slow
 def test_error_on_the_observed_panel_of_bbr3_is_within_the_aim() -> None:
-    if not OBSERVED.exists():
-        pytest.skip(f"{OBSERVED.name} is not beside the checkout")
     panel = next(p for p in read_observed(OBSERVED) if p.figure == "5a")
     # One seed, not the mean of three that a prediction is: its chance only adds to the error, which
     # is half of the aim (0.0029).

@@ -6,22 +6,20 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.models import FluidRun, published_run, run_fluid
+from helpers import DATA
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "fluid_reference_runs.jsonl"
+REFERENCE = DATA / "fluid_reference_runs.jsonl"
 OURS = {"BBR": "bbr1", "BBR2": "bbr2", "CUBIC": "cubic", "RENO": "reno"}
 AQM = {"RED": "red", "Drop-tail": "drop_tail"}
 
 
 def reference() -> list[dict[str, Any]]:
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE.name} is not beside the checkout")
     return [json.loads(line) for line in REFERENCE.read_text().splitlines()]
 
 

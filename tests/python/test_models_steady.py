@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 
 from fullpipe.base.errors import UserError
 from fullpipe.models import Contest, bbr1_share, bbr3_share, read_observed
+from helpers import DATA
 
-OBSERVED = Path(__file__).parents[3] / "shared" / "data" / "link_share_observed.csv"
+OBSERVED = DATA / "link_share_observed.csv"
 
 
 def contest(mbps: float, rtt_ms: float, buffer_bdp: float, flows: int, **more: object) -> Contest:
@@ -50,8 +50,6 @@ def test_bbr1_share_equals_worked_examples_to_four_digits(
 
 
 def test_bbr1_error_on_panel_2a_is_the_published_third_of_0_006() -> None:
-    if not OBSERVED.exists():
-        pytest.skip(f"{OBSERVED.name} is not beside the checkout")
     panel = next(p for p in read_observed(OBSERVED) if p.figure == "2a")
     errors = [(bbr1_share(p.contest).share - p.share) ** 2 for p in panel.points]
     assert len(errors) == 42
@@ -59,8 +57,6 @@ def test_bbr1_error_on_panel_2a_is_the_published_third_of_0_006() -> None:
 
 
 def test_bbr3_error_on_panel_5a_is_within_the_target_where_no_assumption_fails() -> None:
-    if not OBSERVED.exists():
-        pytest.skip(f"{OBSERVED.name} is not beside the checkout")
     panel = next(p for p in read_observed(OBSERVED) if p.figure == "5a")
     answers = [(bbr3_share(p.contest), p.share) for p in panel.points]
     errors = [(found.share - seen) ** 2 for found, seen in answers if not found.cautions]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import nbclient
+import nbformat
 import pytest
-
-nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed (requirements.lock)")
-nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (requirements.lock)")
-pytest.importorskip("ipykernel", reason="ipykernel is not installed (requirements.lock)")
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 BOOKS = sorted(FOLDER.glob("*.ipynb"))

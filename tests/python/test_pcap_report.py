@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 import tomli_w
 
 from fullpipe import _native
@@ -27,15 +26,9 @@ DOCUMENT = {
 }  # fmt: skip
 
 
-def tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
-
-
 def test_tshark_reads_a_capture_and_counts_our_retransmissions(tmp_path: Path) -> None:
-    tshark = tool("tshark")
+    tshark = shutil.which("tshark")
+    assert tshark is not None
     capture = tmp_path / "run.pcap"
     raw = _native.sim.run(json.dumps(resolve(make_scenario(DOCUMENT))), None, str(capture))
 
@@ -66,7 +59,8 @@ def record(folder: Path, count: int) -> list[Recording]:
 
 
 def test_chromium_draws_every_plot_of_a_report_without_an_error(tmp_path: Path) -> None:
-    chromium = tool("chromium")
+    chromium = shutil.which("chromium")
+    assert chromium is not None
     page = write_report(record(tmp_path / "runs", 2), tmp_path / "report.html")
     text = page.read_text(encoding="utf-8")
     plots = text.count('class="plotly-graph-div"')

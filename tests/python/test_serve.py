@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("starlette", reason="the page needs fullpipe[serve]")
-
 import anyio
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 from starlette.testclient import TestClient
 
 from experiment_entries import entry_of
@@ -214,14 +215,8 @@ def _served(folder: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_a_browser_moves_a_slider_and_sees_a_curve_change(folder: Path) -> None:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium")
     driver_program = shutil.which("chromedriver")
-    if driver_program is None:
-        pytest.skip("needs Debian's chromium-driver")
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-
+    assert driver_program is not None
     options = webdriver.ChromeOptions()
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(word)

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from helpers import column, shared_file, simulate
+from helpers import column, measured, simulate
 
-#: As the traces' README: fq on the sender, htb and bfifo at the router, ARP over the delayed path.
+#: tests/data/README.md: fq on the sender, htb and bfifo at the router, ARP over the delayed path.
 TESTBED: dict[str, Any] = {"pacing": "fq", "arp": True}
 
 
-def trace_goodputs(name: str) -> list[float]:
+def kernel_goodputs(run: str) -> list[float]:
     """bit/s of each flow from 3 s to the end, by bytes acknowledged."""
-    flows: dict[str, list[tuple[float, int]]] = {}
-    with shared_file(name).open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            point = (float(row["t_s"]), int(row["bytes_acked"]))
-            flows.setdefault(row["flow"], []).append(point)
-    rates = []
-    for points in flows.values():
-        begin = next(point for point in points if point[0] >= 3)
-        end = points[-1]
-        rates.append(8 * (end[1] - begin[1]) / (end[0] - begin[0]))
+    rates = [
+        float(row["goodput_bps"]) for row in measured("kernel_goodputs.csv") if row["run"] == run
+    ]
+    assert rates, run
     return rates
 
 
@@ -44,7 +37,7 @@ def simulated_goodputs(**document: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("trace", "document"),
+    ("run", "document"),
     [
         ("s01_1bbr_100M_50ms_8bdp", {
             "duration": "30s", "path": {"rate": "100mbit", "rtt": "50ms", "buffer": "5000000B"},
@@ -57,17 +50,17 @@ def simulated_goodputs(**document: Any) -> list[float]:
             "flow": [{"cc": "bbr3-linux"}, {"cc": "cubic"}]}),
     ],
 )  # fmt: skip
-def test_bbr3_shares_a_link_as_googles_kernel_does(trace: str, document: dict[str, Any]) -> None:
+def test_bbr3_shares_a_link_as_googles_kernel_does(run: str, document: dict[str, Any]) -> None:
     # One trace is one draw, where CUBIC competes of a chaotic contest: the mean of eight seeds is
     # held against it.
-    real = np.array(trace_goodputs(f"data/bbr3_reference/{trace}.flows.csv"))
+    real = np.array(kernel_goodputs(run))
     ours = np.mean([simulated_goodputs(seed=seed, **document) for seed in range(1, 9)], axis=0)
     assert ours.sum() == pytest.approx(real.sum(), rel=0.03)
     assert np.abs(ours / ours.sum() - real / real.sum()).max() < 0.05
 
 
 @pytest.mark.parametrize(
-    ("trace", "document"),
+    ("run", "document"),
     [
         ("t01_1bbr2_100M_50ms_8bdp", {
             "duration": "30s", "path": {"rate": "100mbit", "rtt": "50ms", "buffer": "5000000B"},
@@ -80,8 +73,8 @@ def test_bbr3_shares_a_link_as_googles_kernel_does(trace: str, document: dict[st
             "flow": [{"cc": "bbr2"}, {"cc": "cubic"}]}),
     ],
 )  # fmt: skip
-def test_bbr2_shares_a_link_as_the_v2_kernel_does(trace: str, document: dict[str, Any]) -> None:
-    real = np.array(trace_goodputs(f"data/bbr2_reference/{trace}.flows.csv"))
+def test_bbr2_shares_a_link_as_the_v2_kernel_does(run: str, document: dict[str, Any]) -> None:
+    real = np.array(kernel_goodputs(run))
     ours = np.mean([simulated_goodputs(seed=seed, **document) for seed in range(1, 9)], axis=0)
     bbr = slice(0, max(1, len(real) - 1))
     assert ours.sum() == pytest.approx(real.sum(), rel=0.03)
@@ -100,25 +93,25 @@ DEEP = {"rate": "10mbit", "rtt": "40ms", "buffer": "800000B"}
 
 
 @pytest.mark.parametrize(
-    ("trace", "document"),
+    ("run", "document"),
     [
-        ("bbr3_reference/s06_4bbr_1cubic_10M_40ms_16bdp", {
+        ("s06_4bbr_1cubic_10M_40ms_16bdp", {
             "duration": "120s", "path": DEEP,
             "flow": flows_in_order("bbr3-linux", 750, 1000, 500, 0, 250)}),
-        ("bbr2_reference/t06_4bbr2_1cubic_10M_40ms_16bdp", {
+        ("t06_4bbr2_1cubic_10M_40ms_16bdp", {
             "duration": "120s", "path": DEEP,
             "flow": flows_in_order("bbr2", 750, 1000, 250, 0, 500)}),
-        ("bbr3_reference/s12_2bbr_delayed_50M_20ms_4bdp", {
+        ("s12_2bbr_delayed_50M_20ms_4bdp", {
             "duration": "30s", "path": {"rate": "50mbit", "rtt": "20ms", "buffer": "500000B"},
             "flow": [{"cc": "bbr3-linux"}, {"cc": "bbr3-linux", "start": "5s"}]}),
     ],
 )  # fmt: skip
 def test_a_kernels_share_of_a_chaotic_contest_is_one_of_ours(
-    trace: str, document: dict[str, Any]
+    run: str, document: dict[str, Any]
 ) -> None:
     # Two minutes over 16 BDP hang on the phase of each flow when CUBIC first fills the queue, so
     # that our seeds differ by 0.054 (96 of them): the kernel's one draw must not be told from them.
-    real = np.array(trace_goodputs(f"data/{trace}.flows.csv"))
+    real = np.array(kernel_goodputs(run))
     ours = np.array([
         simulated_goodputs(seed=seed, start_spread="5ms", **document) for seed in range(1, 49)
     ])  # fmt: skip
@@ -134,7 +127,7 @@ def test_a_kernels_share_of_a_chaotic_contest_is_one_of_ours(
 def test_bbr3s_goodput_where_whole_bursts_are_lost_is_one_of_ours() -> None:
     # netem at the sender loses GSO packets whole: about seven segments at this rate. How many
     # losses fall into the rounds of ProbeRTT decides a run, ours as the kernel's.
-    (real,) = trace_goodputs("data/bbr3_reference/s08_1bbr_100M_40ms_1bdp_loss1.flows.csv")
+    (real,) = kernel_goodputs("s08_1bbr_100M_40ms_1bdp_loss1")
     ours = np.array([
         simulated_goodputs(
             seed=seed, duration="20s", flow=[{"cc": "bbr3-linux"}],
@@ -155,9 +148,9 @@ def test_bbr3s_goodput_where_whole_bursts_are_lost_is_one_of_ours() -> None:
 def test_shares_against_one_cubic_flow_are_those_of_real_kernels(
     figure: str, cc: str, most: float
 ) -> None:
-    # How it was measured: README of the data; tc's kb is 1024 bytes, so limits are 2.4 % larger.
-    with shared_file("data/link_share_observed.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["figure"] == figure]
+    # How it was measured: tests/data/README.md. tc's kb is 1024 bytes, so limits are 2.4 % larger.
+    rows = [row for row in measured("link_share_observed.csv") if row["figure"] == figure]
+    assert len(rows) == 42
     errors = []
     for row in rows:
         count = int(row["n_bbr"])

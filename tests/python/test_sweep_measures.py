@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -168,7 +169,6 @@ def test_samples_that_are_taken_a_little_late_are_of_the_time_they_were_asked_fo
 
 @pytest.mark.parametrize("table", ["runs", "flows", "path"])
 def test_a_store_opens_in_polars(tmp_path: Path, table: str) -> None:
-    polars = pytest.importorskip("polars")
     store, _ = filled(tmp_path / "store", sweep())
     frame = polars.read_parquet(tmp_path / "store" / "parts" / "*" / f"{table}.parquet")
     assert frame.height == store.table(table).num_rows > 0

@@ -12,7 +12,6 @@ import pytest
 from fullpipe.base.errors import UserError
 from fullpipe.engines.base import engine
 from fullpipe.engines.rows import refuse_links, with_steps
-from fullpipe.engines.vm import hardware, kernels
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
@@ -53,10 +52,6 @@ def test_traces_are_steps_for_a_kernel_and_pass_as_much(tmp_path: Any) -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
 def test_a_row_in_the_machine_has_the_rates_delays_and_damage_of_its_links() -> None:
     plan = plan_of(
         {
@@ -110,10 +105,6 @@ def test_a_row_in_the_machine_has_the_rates_delays_and_damage_of_its_links() -> 
 
 
 @pytest.mark.vm
-@pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
 def test_pages_and_streams_pass_their_links_in_the_machine_as_in_the_simulator() -> None:
     both = {"rate": "20mbit", "buffer": "100KB"}
     narrow = {"rate": "5mbit", "buffer": "100KB"}

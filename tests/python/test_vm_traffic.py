@@ -3,7 +3,6 @@ itself, and what it cannot run is refused."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from fullpipe.engines import run_scenario
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.sim import SimEngine
-from fullpipe.engines.vm import VmEngine, hardware, kernels, web
+from fullpipe.engines.vm import VmEngine, web
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
@@ -68,10 +67,6 @@ def pausing(folder: Path) -> str:
 
 
 @pytest.mark.vm
-@pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
 def test_flows_pause_in_the_machine_as_in_the_simulator(tmp_path: Path) -> None:
     traced = [{"cc": "cubic", "trace": pausing(tmp_path), "start": "100ms"}]
     plan = plan_of(traffic=traced)
@@ -89,10 +84,6 @@ def test_flows_pause_in_the_machine_as_in_the_simulator(tmp_path: Path) -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
 def test_flows_that_are_asked_for_are_sampled_alike_in_both_engines() -> None:
     """Flow 0 and 3 are alone on the path, so the kernel's windows are known."""
     alone = {"cc": "cubic", "flows_per_s": 2, "sizes": "300KB", "samples": [0, 3, 999]}
@@ -118,34 +109,6 @@ def test_numbers_that_no_flow_can_have_are_refused() -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
-@pytest.mark.skipif(
-    not all(shutil.which(name, path="/usr/bin:/usr/sbin") for name in ("curl", "lighttpd")),
-    reason="no curl or no lighttpd here: apt-get install curl lighttpd",
-)
-def test_curl_and_lighttpd_take_as_long_as_the_agent() -> None:
-    page = {"cc": "cubic", "levels": [["20000B"] * 3], "lookup": "none", "interval": "500ms",
-            "start": "500ms", "loads": 4, "request": f"{web.REQUEST_BYTES}B"}  # fmt: skip
-    plan = plan_of(page=[page], traffic=[])
-    took = []
-    for options in ({}, {"web": True}):
-        ended = VmEngine().run(plan, lambda _done: True, options)
-        assert ended.failure is None and ended.health["problems"] == []
-        loads = ended.tables["page_loads"].to_pydict()
-        assert len(loads["load"]) == 4
-        took.append(np.array(loads["done_us"]) - np.array(loads["start_us"]))
-    # A server's first load is not yet in its caches.
-    assert took[1][1:] == pytest.approx(took[0][1:], rel=0.03)
-
-
-@pytest.mark.vm
-@pytest.mark.skipif(
-    hardware.version() is None or kernels.cached(kernels.DEFAULT) is None,
-    reason="no QEMU or no kernel here: `fullpipe doctor --mend` brings them",
-)
 def test_the_machine_sees_the_flows_of_the_simulator_and_repeats_itself(tmp_path: Path) -> None:
     down = {"cc": "kernel:reno", "flows_per_s": 30, "sizes": "5KB", "direction": "down"}
     plan = plan_of(traffic=[DRAWN, down])

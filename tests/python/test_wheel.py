@@ -19,11 +19,10 @@ from typing import Any
 import pytest
 
 from fullpipe.base.installed import shipped
-from fullpipe.engines.vm import hardware, kernels
+from fullpipe.engines.vm import hardware
 
 ROOT = Path(__file__).parents[2]
 WHEELS = sorted((ROOT / "dist").glob("fullpipe-*.whl"))
-pytestmark = pytest.mark.skipif(not WHEELS, reason="no wheel in dist/: `make wheel` makes it")
 
 SCENARIO = """
 duration = "2s"
@@ -94,6 +93,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    assert WHEELS, "no wheel in dist/: `make wheel` builds it"
     made = Installed(tmp_path_factory.mktemp("elsewhere"))
     (made.folder / "scenario.toml").write_text(SCENARIO)
     return made
@@ -143,8 +143,7 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
 def test_a_file_of_ones_own_is_written_run_and_checked_from_it(installed: Installed) -> None:
     for name in ("cc", "ld", "as", "objdump", "clang"):
         found = shutil.which(name)
-        if found is None:
-            pytest.skip(f"{name} is not here")
+        assert found is not None, name
         (installed.programs / name).symlink_to(found)
     installed.run("cc", "new", "mine")
     installed.run("run", "scenario.toml", "--cc", "./mine.h", "--out", "own", "--no-report")
@@ -165,7 +164,6 @@ def test_a_sweep_and_an_experiment_run_from_it(installed: Installed) -> None:
 
 
 def test_the_page_is_served_from_it(installed: Installed) -> None:
-    pytest.importorskip("uvicorn", reason="the page needs fullpipe[serve]")
     process = installed.start("serve")
     try:
         assert process.stderr is not None
@@ -181,8 +179,7 @@ def test_the_page_is_served_from_it(installed: Installed) -> None:
 
 def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:
     qemu = shutil.which(hardware.PROGRAM)
-    if qemu is None or kernels.cached(kernels.DEFAULT) is None:
-        pytest.skip("QEMU or its kernel is not here: `fullpipe doctor --mend` brings them")
+    assert qemu is not None
     (installed.programs / hardware.PROGRAM).symlink_to(qemu)
     installed.run("run", "scenario.toml", "--engine", "vm", "--out", "vm", "--no-report")
     assert (installed.folder / "vm" / "flows.parquet").is_file()

@@ -27,7 +27,7 @@ fn rounds(rows: &[Row]) -> u32 {
 
 #[test]
 fn the_first_pacing_rate_is_the_kernels_to_the_byte() {
-    // ../shared/data/bbr3_reference s01: 10 packets of 1448 bytes, RTT 100054 us, 397169 bytes/s.
+    // Google's v3 kernel, run s01 of tests/data/README.md: 10 packets of 1448 bytes, RTT 100054 us, 397169 bytes/s.
     let set = fullpipe_cc::set("bbr3-linux").unwrap();
     let algorithm = fullpipe_cc::algorithm(set.algorithm).unwrap();
     let mut cc = Controller::new(algorithm, &set.values).unwrap();

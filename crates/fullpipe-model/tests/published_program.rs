@@ -1,8 +1,6 @@
 //! The model against the output of the authors' published program: every line of the reference
 //! runs, per-flow rate within 0.1 %, queue within 0.5 %, loss within 1 %.
 
-use std::path::{Path, PathBuf};
-
 use fullpipe_model::{run, Aqm, Cc, FlowSpec, Spec};
 use serde_json::Value;
 
@@ -31,15 +29,8 @@ const STREAM: [f64; 20] = [
     0.030589983033553536,
 ];
 
-fn reference() -> Option<String> {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data/fluid_reference_runs.jsonl");
-    let text = std::fs::read_to_string(&path);
-    if let Err(error) = &text {
-        eprintln!("skipped: {}: {error}", path.display());
-    }
-    text.ok()
-}
+/// Where it comes from: tests/data/README.md.
+const REFERENCE: &str = include_str!("../../../tests/data/fluid_reference_runs.jsonl");
 
 fn numbers(value: &Value) -> Vec<f64> {
     value
@@ -97,8 +88,8 @@ fn close(what: &str, ours: f64, theirs: f64, relative: f64, absolute: f64) {
 
 #[test]
 fn every_reference_run_is_reproduced() {
-    let Some(text) = reference() else { return };
-    for (number, line) in text.lines().enumerate() {
+    assert_eq!(REFERENCE.lines().count(), 28);
+    for (number, line) in REFERENCE.lines().enumerate() {
         let line: Value = serde_json::from_str(line).expect("JSON");
         let outcome = run(&spec(&line)).expect("a valid run");
         let what = |metric: &str| format!("line {} {}: {metric}", number + 1, line["args"]);
