@@ -1,21 +1,23 @@
-# fullpipe's targets. `make demo` and `make test` do all the set-up that they need.
+# fullpipe's targets. `make demo` and `make test` do all the set-up that they need; `./demo` and
+# `./test` install make first.
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 LOADED := $(VENV)/.fullpipe-loaded
-# Without an outer make's jobs: cargo would look for them in vain.
+# Cargo must not see make's job server, which it cannot use here.
 ALONE := env -u MAKEFLAGS -u MFLAGS
-# What is compiled when it is first imported is kept, whatever the shell says.
+# Python keeps the bytecode that it compiles, also where the shell's environment forbids it.
 export PYTHONDONTWRITEBYTECODE :=
 SYSTEM := build/.system-packages
+TEST_SYSTEM := build/.system-packages-test
 
-.PHONY: build wheel demo test test-cluster test-live lint format lock clean assets kernels docs
+.PHONY: build wheel demo test test-cluster test-live test-web lint format lock clean assets kernels docs
 
 build: $(VENV)/bin/fullpipe $(LOADED) assets
 
-# What the kernel engines bring along: the static agent, the eBPF objects, and what QEMU preloads.
-# Beside them a wheel has the catalogue and the sources of the algorithms.
+# Files of the kernel engines: the static agent, the eBPF objects, and the library that QEMU preloads.
+# A wheel also has the catalogue and the sources of the algorithms.
 ASSETS := python/fullpipe/assets
 assets: | $(SYSTEM)
 	mkdir -p $(ASSETS)
@@ -24,7 +26,7 @@ assets: | $(SYSTEM)
 	qemu/build.sh $(ASSETS)
 
 # dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
-# The module in it is that of `build`: asked for by the same interpreter, PyO3 is not compiled anew.
+# With the interpreter of `build`, PyO3 is not compiled again.
 SHIPPED := experiments flent_tests scorecard cc bpf
 wheel: build
 	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
@@ -33,15 +35,20 @@ wheel: build
 	$(VENV)/bin/maturin sdist --out dist
 	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
 
-# Debian's kernels for the virtual machine, unpacked into the user's cache.
+# Downloads Debian's kernels for the virtual machine into the user's cache.
 kernels: build
 	$(VENV)/bin/fullpipe doctor --mend
 
-# System packages: installed when root, else named all at once. Asked again when packages changed.
+# System packages: installed if root, else named in one line. Checked again when packages changed.
 $(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
-	@scripts/system-packages.sh
+	@scripts/system-packages.sh build
 	@mkdir -p $(@D)
 	@touch $@
+
+$(TEST_SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
+	@scripts/system-packages.sh test
+	@mkdir -p $(@D)
+	@touch $(SYSTEM) $@
 
 $(STAMP): requirements.lock | $(SYSTEM)
 	test -x $(PYTHON) || python3 -m venv $(VENV)
@@ -49,39 +56,39 @@ $(STAMP): requirements.lock | $(SYSTEM)
 	touch $@
 
 $(VENV)/bin/fullpipe: $(STAMP) FORCE
-	$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) \
-		$(VENV)/bin/maturin develop --release --locked --quiet --skip-install
-	test -x $@ || $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) \
-		$(VENV)/bin/maturin develop --release --locked --quiet
+	$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 \
+		$(VENV)/bin/maturin develop --release --locked --quiet $(if $(wildcard $@),--skip-install)
 	$(PYTHON) -m compileall -q python/fullpipe
 
-# What it loads of the libraries is kept compiled from here on, also where a shell forbids that.
+# Compiles the modules of the libraries that fullpipe loads.
 $(LOADED): $(STAMP) | $(VENV)/bin/fullpipe
 	$(PYTHON) scripts/load_libraries.py
 	touch $@
 
 FORCE:
 
-# Its environment and the module are made beside the assets, which need no Python.
+# Two jobs: the assets need no Python, so they are built beside its environment and the module.
 demo:
 	$(MAKE) --no-print-directory --jobs 2 kernels
 	rm -rf build/demo
 	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
 
-# The reference of the Python API, of its docstrings.
+# Writes the reference of the Python API from its docstrings.
 docs: build
 	$(PYTHON) scripts/api_reference.py build/docs
 	@echo "Open build/docs/fullpipe.html in a browser."
 
-# Rust's tests are of the debug build: it finds overflows, compiles in less time, and they run for
-# seconds. Clippy lints what it compiles for them, and beside it what they do not reach, which shares
-# their libraries: linted apart, all would be read twice. Beside them, so that no core waits for what one
-# alone can do, pip, the release build and Python's tests, which run on all cores, those of a file on one
-# (tests/python/conftest.py); one worker more than cores, since some wait for a path or a browser.
+# Rust's tests use the debug build, which detects overflows and compiles faster. Clippy runs as the
+# compiler of this build, so the crates are compiled once instead of twice. Python's tests run beside
+# them, with one worker more than cores, since some wait for a path or a browser; the tests of a file
+# run on one worker (tests/python/conftest.py).
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ CARGO_INCREMENTAL=0
-test: | $(SYSTEM)
+SKIPPED := build/skipped-tests
+test: | $(TEST_SYSTEM)
+	rm -f $(SKIPPED)
 	$(MAKE) --no-print-directory --jobs 2 rust-tests python-tests
+	@cat $(SKIPPED)
 
 .PHONY: format-check types rust-tests python-tests
 rust-tests: c-and-rust-format-check
@@ -92,10 +99,10 @@ rust-tests: c-and-rust-format-check
 python-tests: python-format-check types
 	$(MAKE) --no-print-directory kernels wheel docs
 	$(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
-		--dist loadscope --no-loadscope-reorder --durations 40
+		--dist loadscope --no-loadscope-reorder --durations 40 --skipped-file $(SKIPPED)
 
-# What needs Ray, in an environment of its own: 270 MB that nothing else uses are no part of
-# requirements.lock. A slow machine needs longer than Ray waits for its node.
+# Tests that need Ray, in an environment of their own: nothing else uses its 270 MB, so it is not in
+# requirements.lock. On a slow machine Ray's node starts later than its default limit.
 CLUSTER := build/cluster
 test-cluster: build
 	python3 -m venv $(CLUSTER)
@@ -105,11 +112,16 @@ test-cluster: build
 	echo "$(abspath python)" > "$$(ls -d $(CLUSTER)/lib/python3*/site-packages)/fullpipe.pth"
 	RAY_raylet_start_wait_time_s=300 RAY_AUTH_MODE=token \
 		RAY_AUTH_TOKEN=$$($(PYTHON) -c 'import secrets; print(secrets.token_hex(32))') \
-		$(CLUSTER)/bin/python -m pytest tests/python/test_sweep_cluster.py
+		$(CLUSTER)/bin/python -m pytest tests/cluster
 
-# Engine live on a kernel that has netem and all queue disciplines, where this host's has not: a
-# machine with this host's files and a clock of its own, some two CPU minutes. As root.
-test-live: kernels
+# Pages loaded by curl from lighttpd in the virtual machine. Not part of `make test`: Debian starts a
+# web server where lighttpd is installed.
+test-web: kernels
+	$(PYTHON) -m pytest tests/web
+
+# Engine live on a kernel that has netem and all queue disciplines, for hosts whose kernel lacks
+# them: in a virtual machine with this host's files. Needs root; takes two CPU minutes.
+test-live: kernels | $(TEST_SYSTEM)
 	$(PYTHON) scripts/in_machine.py --own-time -- \
 		$(PYTHON) -m pytest -p no:cacheprovider tests/python/test_live_paths.py
 
@@ -119,7 +131,7 @@ lint: format-check types
 .PHONY: c-and-rust-format-check python-format-check
 format-check: c-and-rust-format-check python-format-check
 
-c-and-rust-format-check: | $(SYSTEM)
+c-and-rust-format-check: | $(TEST_SYSTEM)
 	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all --check
 
@@ -130,13 +142,13 @@ python-format-check: $(STAMP)
 types: $(STAMP)
 	$(VENV)/bin/mypy
 
-format: $(STAMP)
+format: $(STAMP) | $(TEST_SYSTEM)
 	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix python tests benches examples scripts
 	$(VENV)/bin/ruff format python tests benches examples scripts
 
-# Versions with hashes and without index addresses.
+# Pins versions with hashes, without addresses of package indexes.
 lock: $(STAMP)
 	$(PYTHON) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \

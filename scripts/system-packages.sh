@@ -1,40 +1,61 @@
 #!/bin/sh
-# What the build and the tests need from the system: installed when root, else named in one line.
-# A program is asked for what it must do, not for its name: Debian's flent, for one, is there without
-# the library that draws its plots.
+# Installs the Debian packages that are missing if run by root; otherwise names them in one line.
+#   scripts/system-packages.sh build    what the build and the demo need
+#   scripts/system-packages.sh test     that and what the tests need
+# Each program is tried out: Debian's flent, for one, can be installed without the library that draws
+# its plots.
 set -eu
-PATH=$PATH:/usr/sbin:/sbin # which Debian leaves out of an ordinary user's
+PATH=$PATH:/usr/sbin:/sbin # Debian leaves them out of an ordinary user's PATH
+case ${1:-} in
+build | test) ;;
+*)
+	echo "usage: scripts/system-packages.sh build|test" >&2
+	exit 2
+	;;
+esac
+cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-works() { # command...: does it what it should?
+works() { # command...
 	"$@" >"$work/output" 2>&1 </dev/null
 }
-lacking= # Debian's packages
-unless() { # Debian's packages, command
+missing= # Debian packages
+unless() { # Debian packages, command...
 	packages=$1
 	shift
 	works "$@" && return
-	lacking="$lacking $packages"
-	tail -n 3 "$work/output" >>"$work/said"
+	missing="$missing $packages"
+	tail -n 3 "$work/output" >>"$work/errors"
 }
 
+rust_version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+rust_is_new_enough() {
+	cargo --version
+	found=$(rustc --version | cut -d ' ' -f 2)
+	printf '%s\n' "$rust_version" "$found" | sort --version-sort --check
+}
 python_makes_environments() { python3 -c 'import venv, ensurepip'; }
 cc_links() {
 	echo 'int main(void) { return 0; }' >"$work/cc.c"
 	cc -fsanitize=undefined "$work/cc.c" -o "$work/cc" && "$work/cc"
 }
 has_header() { echo "#include <$1>" | cc -E -o "$work/header" -; }
-# The agent is static: it runs where no library is.
-links_statically() { # library, a function of it
+# The agent is linked statically: the virtual machine has no libraries.
+links_statically() { # library, one of its functions
 	echo "char $2(void); int main(void) { return $2(); }" >"$work/static.c"
 	cc -w -fno-builtin -static "$work/static.c" -l"$1" -lz -o "$work/static"
 }
 clang_compiles_for_ebpf() {
 	echo 'int answer(void) { return 42; }' | clang -target bpf -mcpu=v3 -O2 -x c -c - -o "$work/bpf.o"
 }
+qemu_has_the_machine() {
+	echo quit | qemu-system-x86_64 -machine pc-i440fx-7.1 -nodefaults -display none \
+		-accel tcg,thread=single -icount shift=0,sleep=off -S -monitor stdio
+}
+
 clang_format_formats() { [ "$(echo 'int  a ;' | clang-format)" = 'int a;' ]; }
-# The header of a capture without packets.
+# The file is the header of a capture without packets.
 tshark_reads() {
 	printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' >"$work/empty.pcap"
 	tshark -r "$work/empty.pcap"
@@ -58,60 +79,62 @@ patch_applies() {
 	echo a >"$work/patched"
 	printf -- '--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n' | patch "$work/patched"
 }
-qemu_has_the_machine() {
-	echo quit | qemu-system-x86_64 -machine pc-i440fx-7.1 -nodefaults -display none \
-		-accel tcg,thread=single -icount shift=0,sleep=off -S -monitor stdio
-}
 
-look() {
-	lacking=
-	: >"$work/said"
+look_for_build() {
+	unless make make --version
+	unless "cargo-web rustc-web" rust_is_new_enough
 	unless "python3 python3-venv" python_makes_environments
 	unless "gcc libc6-dev" cc_links
-	unless make make --version
 	unless pkg-config pkg-config --version
 	unless clang clang_compiles_for_ebpf
-	unless clang-format clang_format_formats
 	unless libbpf-dev has_header bpf/bpf_helpers.h
 	unless linux-libc-dev has_header linux/bpf.h
 	unless zlib1g-dev links_statically z zlibVersion
 	unless libelf-dev links_statically elf elf_version
+	unless qemu-system-x86 qemu_has_the_machine
+	unless iproute2 tc -Version
+}
+look_for_test() {
+	look_for_build
+	unless rust-web-clippy cargo clippy --version
+	unless rustfmt-web cargo fmt --version
+	unless clang-format clang_format_formats
 	unless tshark tshark_reads
 	unless chromium chromium_opens_pages
 	unless chromium-driver chromedriver --version
 	unless "flent python3-matplotlib" flent_draws
-	unless qemu-system-x86 qemu_has_the_machine
 	unless patch patch_applies
 	unless iperf3 iperf3 --version
-	unless iproute2 ip -Version
 	unless procps sysctl kernel.ostype
 }
+look() {
+	missing=
+	: >"$work/errors"
+	"look_for_$1"
+}
 
-look
-# Rust does not come from Debian 12, whose own is too old.
-rust=
-for command in "cargo --version" "cargo clippy --version" "cargo fmt --version"; do
-	# shellcheck disable=SC2086 # a command and its arguments
-	works $command || rust="Rust 1.86 or later with clippy and rustfmt from https://rustup.rs"
-done
-if [ -n "$lacking" ] && [ "$(id -u)" -ne 0 ]; then
-	echo "fullpipe: missing; as root: apt-get install -y --no-install-recommends$lacking${rust:+; and $rust}" >&2
+look "$1"
+[ -n "$missing" ] || exit 0
+case $missing in
+*-web*) rust=" (any Rust from $rust_version on will do, with clippy and rustfmt for the tests: https://rustup.rs)" ;;
+*) rust= ;;
+esac
+if [ "$(id -u)" -ne 0 ]; then
+	echo "fullpipe: missing packages; as root: apt-get install -y --no-install-recommends$missing$rust" >&2
 	exit 1
 fi
-if [ -n "$rust" ]; then
-	echo "fullpipe: missing; $rust" >&2
-	exit 1
-fi
-[ -n "$lacking" ] || exit 0
 
-echo "fullpipe: installing$lacking"
+echo "fullpipe: installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 # shellcheck disable=SC2086 # a list of words
-apt-get install -y -qq --no-install-recommends $lacking >/dev/null
-look
-if [ -n "$lacking" ]; then
-	echo "fullpipe: installed, and still not doing what is needed:$lacking" >&2
-	cat "$work/said" >&2
+apt-get install -y -qq --no-install-recommends $missing >"$work/apt" 2>&1 || {
+	tail -n 10 "$work/apt" >&2
+	exit 1
+}
+look "$1"
+if [ -n "$missing" ]; then
+	echo "fullpipe: installed, but these still do not work:$missing$rust" >&2
+	cat "$work/errors" >&2
 	exit 1
 fi
