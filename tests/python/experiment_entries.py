@@ -22,7 +22,7 @@ CATALOGUE = tuple(sorted(default_folder().glob("*.toml")))
 
 @cache
 def of_catalogue(path: Path) -> Entry:
-    """An entry of it, rehearsed once for all tests: all of them take seconds."""
+    """An entry of the catalogue, validated once for all tests: validating all takes seconds."""
     return load_entry(path)
 
 

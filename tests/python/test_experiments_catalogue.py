@@ -15,7 +15,7 @@ NUMBERED = {"sarpkaya2025": ({2, 3, 4, 5, 6}, set()), "bless2025": (set(range(1,
 
 
 @pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
-def test_every_entry_is_read_and_rehearsed_in_both_sizes(path: Path) -> None:
+def test_every_entry_is_read_and_validated_in_both_sizes(path: Path) -> None:
     entry = of_catalogue(path)
     assert entry.claim, "an entry without a claim judges nothing"
     assert bool(entry.cells("full")) == entry.runnable

@@ -13,10 +13,10 @@ from experiment_entries import SMALL, MadeStore, claims, entry_of
 from fullpipe.base.errors import UserError
 from fullpipe.papers import Store, Verdict, judge, run_entries
 from fullpipe.papers.agreement import agreement_page
-from fullpipe.papers.picture import svg_picture, text_picture
 from fullpipe.papers.results import widening
 from fullpipe.papers.settle import settle
 from fullpipe.papers.store import StoredRun
+from fullpipe.papers.verdict_chart import svg_chart, text_chart
 
 
 def by_hand(plan: Mapping[str, Any], text: str) -> float:
@@ -176,7 +176,7 @@ def test_observed_points_are_found_by_their_columns(tmp_path: Path) -> None:
     [
         ("r,t,s\n2,10,fast\n", "line 2: s: 'fast' is not a number"),
         ("r,t,s\n2,10,inf\n", "is not a number"),
-        ("r,t,s\n2,10,1\n2,10,2\n", "lines 2, 3 all belong to"),
+        ("r,t,s\n2,10,1\n2,10,2\n", "lines 2, 3 all match"),
         ('r,t,s\n"2,10,1\n', "not a CSV file"),
         (b"\xff\xfe\x00", "not a CSV file"),
         (None, "cannot be read"),
@@ -379,11 +379,11 @@ def test_what_a_claim_compares_lies_on_one_axis_with_what_is_measured(tmp_path: 
     store = MadeStore(tmp_path, by_rate(LOW, HIGH))
     drawn, _ = judge(entry, store, repetitions=3).verdicts
     assert (drawn.value, drawn.paper, drawn.thresholds) == (pytest.approx(0.21), 0.25, (0.3,))
-    line = text_picture(drawn)
+    line = text_chart(drawn)
     places = [line.index(mark) for mark in "o]x┃"]
     assert places == sorted(places), "0.21, the end of its interval, 0.25, 0.3"
-    assert "threshold 0.3; paper 0.25" in svg_picture(drawn)
-    assert "&lt;" not in text_picture(drawn)
+    assert "threshold 0.3; paper 0.25" in svg_chart(drawn)
+    assert "&lt;" not in text_chart(drawn)
 
 
 def test_an_uncertain_verdict_gets_more_runs_and_a_settled_one_none(tmp_path: Path) -> None:
@@ -395,7 +395,7 @@ def test_an_uncertain_verdict_gets_more_runs_and_a_settled_one_none(tmp_path: Pa
     store = Store(tmp_path / "store")
     run_entries([entry], store, jobs=1)
     before = judge(entry, store)
-    wanted = {cell for verdict in before.verdicts for cell in verdict.unsettled}
+    wanted = {cell for verdict in before.verdicts for cell in verdict.undecided}
     done = settle([entry], store, "default", (), jobs=1)
     assert done.ran == 3 * len(wanted)
     after = judge(entry, store).results

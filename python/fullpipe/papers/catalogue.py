@@ -17,7 +17,7 @@ from fullpipe.base.refusals import explain
 from fullpipe.expr.language import ExpressionError, parse
 from fullpipe.papers import measure
 from fullpipe.papers.entry import Entry
-from fullpipe.papers.rehearsal import rehearse
+from fullpipe.papers.validation import validate
 from fullpipe.scenario.model import load_document
 
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
@@ -75,7 +75,7 @@ def load_entry(path: Path) -> Entry:
         raise UserError(f"{path.name}: {explain(error, Entry)}") from None
     _check_axes(entry)
     _check_expressions(entry)
-    rehearse(entry)
+    validate(entry)
     return entry
 
 

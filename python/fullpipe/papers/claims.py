@@ -1,16 +1,16 @@
-"""The verdicts as one short Markdown page, and the counts of both pages.
+"""The verdicts as one Markdown page, and the counts for both pages.
 
-The same results give the same bytes: no dates, no machines, no paths.
+Equal results give equal bytes: the page has no dates, machines or paths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fullpipe.papers.picture import text_picture
+from fullpipe.papers.verdict_chart import text_chart
 from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Grade, Status, Verdict
 
-_HEAD = """# What the papers claim, and what we find
+_HEAD = """# Claims and verdicts
 
 Generated, never edited by hand:
 
@@ -19,26 +19,26 @@ fullpipe experiment run --all --confirm
 fullpipe experiment report --all --claims docs/claims.md
 ```
 
-Claims on others' measured points need `--observed FILE.csv` with both commands. How verdicts are
-made: [experiments.md](experiments.md#verdicts). The unit of repetition is the run; measured values
-stand with their 95 % interval over runs.
+Papers are named by the citation keys of [papers.md](papers.md). Claims on points that others
+measured need `--observed FILE.csv` with both commands. [experiments.md](experiments.md#verdicts)
+says how verdicts are made. The unit of repetition is the run; the intervals are 95 % over runs.
 
 **Outcomes.** *Reproduced*: holds in every cell. *Partly*: fails in at most half of the cells, which
-are named. *Contradicted*: fails in more. *Differs*: the same, by the simulator alone, where nothing
-shows that it behaves as a kernel does. *Uncertain*: the interval holds both outcomes. Where no
-interval stands, there are fewer than three runs.
+are listed. *Contradicted*: fails in more than half. *Differs*: as contradicted, but only in the
+simulator, in cells that were not compared with a kernel. *Uncertain*: the runs allow both outcomes.
+Values without an interval have fewer than three runs.
 
-**Pictures.** `o` what is measured, `[==]` its interval, `┃` the threshold of the claim, `x` the
+**Charts.** `o` the measured value, `[==]` its interval, `┃` the threshold of the claim, `x` the
 paper's value.
 """
-#: What claims are of: those that the papers print, what must hold for these to mean what they say,
-#: and the project's own targets.
+#: Kinds of claims: printed in a paper, necessary for a printed one to mean what it says, or a
+#: target of this project.
 KINDS = {"printed": "claims of the papers", "implied": "implied by them", "target": "our targets"}
 
 
 def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
-    """The page's text; the note tells what the results cannot, such as which build ran. Comparisons
-    of engines that are not whole in the store are left to the page that they write themselves."""
+    """The page's text. `note`: a line that the results do not tell, such as the build. Comparisons
+    of engines with missing runs are left out; they have a page of their own."""
     judged = [
         one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
     ]
@@ -52,7 +52,7 @@ def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
 
 
 def papers(judged: Iterable[EntryVerdicts]) -> list[str]:
-    """What entries are from, in order: citation keys, or other texts."""
+    """The `paper` of all entries, in order."""
     return sorted({one.results.entry.paper for one in judged})
 
 
@@ -62,7 +62,7 @@ def title(paper: str) -> str:
 
 
 def kind(verdict: Verdict) -> str:
-    """Which of KINDS a claim is."""
+    """The kind of a claim, a key of KINDS."""
     if verdict.claim.about == "simulator":
         return "target"
     return "implied" if verdict.claim.text.startswith("Implied:") else "printed"
@@ -80,7 +80,7 @@ def counts(judged: Iterable[EntryVerdicts], paper: str | None = None) -> dict[St
 
 
 def rests(judged: Iterable[EntryVerdicts], wanted: str) -> dict[tuple[Status, Grade], int]:
-    """(Status, what it rests on) -> how many claims of a kind."""
+    """(Status, grade of evidence) -> number of claims of a kind."""
     found: dict[tuple[Status, Grade], int] = {}
     for one in judged:
         for verdict in one.verdicts:
@@ -102,7 +102,7 @@ def _counts(judged: Sequence[EntryVerdicts]) -> list[str]:
 
 def _rests(judged: Sequence[EntryVerdicts]) -> list[str]:
     titles = [*GRADES.values(), "nothing"]
-    lines = ["What they rest on:", "", f"| | {' | '.join(titles)} | all |",
+    lines = ["Evidence:", "", f"| | {' | '.join(titles)} | all |",
              "|---|" + "---:|" * (len(titles) + 1)]  # fmt: skip
     for name, title in KINDS.items():
         found = rests(judged, name)
@@ -129,7 +129,7 @@ def _section(one: EntryVerdicts) -> list[str]:
         lines[-1] += (
             f", {one.results.engine}, {runs} run{many} of each of {len(one.results.points)} cells"
         )
-    lines += ["", "| claim | published | measured | verdict | rests on |", "|---|---|---|---|---|"]
+    lines += ["", "| claim | published | measured | verdict | evidence |", "|---|---|---|---|---|"]
     return lines + [_row(verdict) for verdict in one.verdicts]
 
 
@@ -139,12 +139,12 @@ def _row(verdict: Verdict) -> str:
     said = " ".join(word for word in words if word)
     mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
-    picture = text_picture(verdict)
+    chart = text_chart(verdict)
     measured = _escaped(verdict.measured + (f" ({verdict.kernel})" if verdict.kernel else ""))
     cells = (
         _escaped(claim.text + about),
         _escaped(verdict.published),
-        measured + (f"<br>`{picture}`" if picture else ""),
+        measured + (f"<br>`{chart}`" if chart else ""),
         mark + (f": {_escaped(said)}" if said else ""),
         GRADES.get(verdict.grade, ""),
     )

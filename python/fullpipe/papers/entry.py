@@ -1,6 +1,6 @@
 """An entry of the catalogue: one TOML file for a figure or table of a paper, validated key by key.
 
-What a key means is in docs/experiments.md. This module must know nothing of files and runs.
+docs/experiments.md explains the keys. This module must not know runs.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
 Sentence = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 AxisValue = str | int | float | dict[Name, str | int | float | bool | list[Any] | dict[str, Any]]
 
 
-class SizeOptions(_Part):
-    """What one size of the experiment changes; what is left out is as above."""
+class SizeOptions(_Section):
+    """The changes of one size of the experiment."""
 
     repetitions: int | None = Field(None, ge=1, le=1000, description="runs of each cell")
     scenario: dict[str, Any] = Field(default={}, description="merged into [scenario]")
     grid: list[dict[Name, list[AxisValue]]] = Field(default=[], description="instead of [[grid]]")
 
 
-class Metric(_Part):
-    """A number that every run of every cell gives."""
+class Metric(_Section):
+    """A number measured in every run of every cell."""
 
     value: Sentence = Field(description="expression of the metric language; may hold {axes}")
     title: str = Field("", max_length=200, description="in tables and plots")
     unit: str = Field("", max_length=40, description="as it is printed")
     over_runs: Literal["mean", "median"] = Field("mean", description="a cell's value")
     predict: str | None = Field(
-        None, description="what models say of it: share:CC, jain, loss, queue_bytes, occupancy"
+        None, description="what models predict of it: share:CC, jain, loss, queue_bytes, occupancy"
     )
 
     @field_validator("predict")
@@ -60,14 +60,14 @@ class Metric(_Part):
         return value
 
 
-class Published(_Part):
-    """Values that the paper prints: of the cells that `at` selects, in the order of `along`."""
+class Published(_Section):
+    """Values that the paper prints, for the cells that `at` selects, in the order of `along`."""
 
     metric: Name
     at: dict[Name, str | int | float] = {}
     along: Name | None = None
     values: list[float] = Field(min_length=1)
-    source: str = Field("", description="where it is printed, if not in the figure itself")
+    source: str = Field("", description="where it is printed, if not in the figure")
 
     @model_validator(mode="after")
     def _consistent(self) -> Published:
@@ -76,15 +76,15 @@ class Published(_Part):
         return self
 
 
-class Number(_Part):
-    """A number that claims use and no run gives: printed in the paper, or in its raw data."""
+class Number(_Section):
+    """A number that claims use and no run measures: printed in the paper or from its raw data."""
 
     value: float
     source: Sentence
 
 
-class Observed(_Part):
-    """How rows of a file given with --observed belong to cells."""
+class Observed(_Section):
+    """How rows of an --observed file match cells."""
 
     metric: Name
     column: str
@@ -92,19 +92,19 @@ class Observed(_Part):
     source: str = ""
 
 
-class Plot(_Part):
-    """How results are drawn."""
+class Plot(_Section):
+    """A plot of the results."""
 
     kind: Literal["line", "cdf", "box"] = "line"
     of: Name = Field(description="a metric; cdf, box: queue_delay_rttmin, ping_ms, goodput_mbps")
-    x: Name | None = Field(None, description="line, box: the axis to the right")
+    x: Name | None = Field(None, description="line, box: the horizontal axis")
     by: list[Name] = Field(default=[], description="axes of which each value is a line")
     panel: list[Name] = Field(default=[], description="axes of which each value is a figure")
     log_x: bool = False
     title: str = ""
 
 
-class Claim(_Part):
+class Claim(_Section):
     """One checkable sentence."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
@@ -118,8 +118,8 @@ class Claim(_Part):
     value: Sentence | None = Field(None, description="expression shown as measured")
     unit: str = ""
     needs: str = Field("", description="what is missing to test it here")
-    explanation: str = Field("", description="shown where it is contradicted: why")
-    note: str = Field("", description="shown always")
+    explanation: str = Field("", description="why it is contradicted; shown only then")
+    note: str = Field("", description="always shown")
 
     @model_validator(mode="after")
     def _consistent(self) -> Claim:
@@ -128,11 +128,11 @@ class Claim(_Part):
         return self
 
 
-class Entry(_Part):
+class Entry(_Section):
     """One figure or table of a paper."""
 
-    id: str = Field("", exclude=True, description="the file's name, set by the reader")
-    folder: Path = Field(Path(), exclude=True, description="where it lies, set by the reader")
+    id: str = Field("", exclude=True, description="stem of the file's name, set by the reader")
+    folder: Path = Field(Path(), exclude=True, description="the file's folder, set by the reader")
     paper: str = Field(
         "",
         max_length=60,
@@ -143,19 +143,19 @@ class Entry(_Part):
     shows: str = Field(
         "", max_length=2000, description="what the figure shows and how it was measured"
     )
-    differs: str = Field("", description="what is not as in the paper, and why")
+    differs: str = Field("", description="the differences from the paper, and why")
     engines: list[EngineName] = Field(default=["sim"], min_length=1)
     compare_engines: bool = Field(False, description="engine is an axis that claims may use")
     comparison_file: str = Field(
         "", pattern=r"^(|[a-z0-9_]+(/[a-z0-9_]+)*\.md)$",
-        description="where the engines' comparison is written, beside the catalogue's folder",
+        description="page of the engines' comparison, relative to the catalogue's parent folder",
     )  # fmt: skip
-    not_yet_runnable: str = Field("", description="what is missing to run it at all")
+    not_yet_runnable: str = Field("", description="what is missing to run it")
     scenario: dict[str, Any] = Field(default={}, description="keys of a scenario file")
     grid: list[dict[Name, list[AxisValue]]] = []
     repetitions: int = Field(3, ge=1, le=1000)
     repetitions_on: dict[Literal["sim", "vm", "live"], Annotated[int, Field(ge=1, le=1000)]] = (
-        Field({}, description="fewer or more runs of each cell on an engine, whatever the size")
+        Field({}, description="runs of each cell on one engine, in every size")
     )
     most_repetitions: int = Field(
         24, ge=1, le=1000, description="runs of a cell at most, while a verdict stays uncertain"
@@ -176,27 +176,27 @@ class Entry(_Part):
 
     @property
     def source(self) -> str:
-        """What errors call it."""
+        """The file's name, for errors."""
         return f"{self.id}.toml"
 
     @property
     def heading(self) -> str:
-        """The figure, where it is one of a paper's, and the title."""
+        """The figure, if there is one, and the title."""
         return f"{self.figure}: {self.title}" if self.figure else self.title
 
     @property
     def runnable(self) -> bool:
-        """Whether there is something to run: entries without a scenario are arithmetic only."""
+        """Whether it has cells to run. Entries without a scenario are arithmetic only."""
         return bool(self.scenario) and not self.not_yet_runnable
 
     @property
     def axes(self) -> list[str]:
-        """Names of the axes; `engine` where engines are compared."""
+        """Names of the axes, with `engine` if engines are compared."""
         names = list(self.grid[0]) if self.grid else []
         return [*names, "engine"] if self.compare_engines else names
 
     def repetitions_of(self, size: Size, engine: str = "") -> int:
-        """Runs of each cell, on an engine if one is named."""
+        """Runs of each cell, on a given engine if it is named."""
         own = [count for name, count in self.repetitions_on.items() if name == engine]
         return own[0] if own else self._options(size).repetitions or self.repetitions
 

@@ -1,6 +1,6 @@
-"""The verdicts page: one HTML file that opens offline.
+"""The page of verdicts: one HTML file that opens offline.
 
-Text of entries is escaped like any other. Must never judge: verdicts come from `verdicts`.
+Text of entries is escaped. This module must not judge: verdicts come from `verdicts`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from fullpipe import __version__
 from fullpipe.papers.claims import KINDS, counts, papers, rests, title
 from fullpipe.papers.entry import Entry
 from fullpipe.papers.figures import figures
-from fullpipe.papers.picture import svg_picture
 from fullpipe.papers.results import RESAMPLES, Results
+from fullpipe.papers.verdict_chart import svg_chart
 from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Status, commands
 
-#: Tables of cells longer than this are cut, and say so.
+#: Longer tables of cells are cut, with a note.
 MAX_CELLS_SHOWN = 400
 
 
 def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None) -> str:
-    """The page's text; its commands name the catalogue where it is not the one that is shipped."""
+    """The page's text. `catalogue`: the folder that its commands name, None for the shipped one."""
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
@@ -37,7 +37,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
-    environment.filters["picture"] = lambda verdict: Markup(svg_picture(verdict))
+    environment.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
     source = resources.files("fullpipe.papers").joinpath("page.html")
     template = environment.from_string(source.read_text(encoding="utf-8"))
     return template.render(
@@ -59,7 +59,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
 
 
 def _rests(judged: Sequence[EntryVerdicts]) -> list[tuple[str, list[tuple[Status, list[int]]]]]:
-    """Of each kind of claims: outcome and how many rest on what."""
+    """Kind of claims -> (status, number of claims for each grade of evidence)."""
     found = []
     for name, heading in KINDS.items():
         counted = rests(judged, name)
@@ -115,7 +115,7 @@ def _state(entry: Entry, results: Results) -> str:
 
 
 def _cells(results: Results) -> dict[str, Any] | None:
-    """The table of all cells: axes, and for each metric its value and least and largest run."""
+    """The table of all cells: axes and, for each metric, its value, least and largest run."""
     if not any(results.runs):
         return None
     metrics = list(results.entry.metric.items())
@@ -153,7 +153,7 @@ def _value(estimate: float, runs: Any, published: float | None) -> dict[str, str
 
 
 def _prose(text: str) -> Markup:
-    """Escaped text in which `words` between backticks are code."""
+    """Escaped text; `words` between backticks become code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

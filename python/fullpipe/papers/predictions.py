@@ -1,6 +1,6 @@
-"""What the theories say about the cells of an entry, kept in the store.
+"""The models' predictions for the cells of an entry, kept in the store.
 
-Knows entries and models; a model decides itself whether a cell lies within its domain.
+A model decides whether a cell lies within its domain. This module must not know claims.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _Plan = dict[str, Any]
 def lacking(
     entry: Entry, size: Size, store: Store, where: str = ""
 ) -> dict[str, tuple[_Plan, float]]:
-    """Key -> plan and warm-up of what models have not been asked yet; of the cells for which
-    `where` holds, if it is given."""
+    """Key -> plan and warm-up (s) of the cells that lack predictions. `where`: a condition on their
+    axes."""
     found: dict[str, tuple[_Plan, float]] = {}
     if any(metric.predict for metric in entry.metric.values()):
         for cell in entry.cells(size):
@@ -39,50 +39,49 @@ def lacking(
     return found
 
 
-def ask(plan: _Plan, warmup_s: float, store: Store) -> None:
-    """Asks every model about a plan and stores what they say."""
-    from fullpipe.models import predict
+def predict(plan: _Plan, warmup_s: float, store: Store) -> None:
+    """Stores the predictions of every model for a plan."""
+    from fullpipe import models
 
-    said = [
+    found = [
         {
             "model": one.model, "shares": one.shares, "queue_bytes": one.queue_bytes,
             "loss": one.loss, "jain_index": one.jain_index,
         }
-        for one in predict(plan, warmup_s)
+        for one in models.predict(plan, warmup_s)
     ]  # fmt: skip
-    store.write_fact(_KIND, _key(plan, warmup_s), said)
+    store.write_fact(_KIND, _key(plan, warmup_s), found)
 
 
 def predicted_cells(
     entry: Entry, size: Size, points: list[Point], store: Store
 ) -> dict[tuple[str, str, str], dict[int, float]]:
-    """(predicted, metric, model) -> point -> value, for every model that has been asked and says
-    something."""
+    """(predicted, metric, model) -> point -> value, for every stored prediction."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     cells = entry.cells(size)
     for index, point in enumerate(points):
         cell = cells[index % len(cells)]
         plan = resolve(cell.scenario)
-        for said in store.read_fact(_KIND, _key(plan, cell.scenario.warmup / 1e9)) or []:
+        for one in store.read_fact(_KIND, _key(plan, cell.scenario.warmup / 1e9)) or []:
             for name, metric in entry.metric.items():
                 where = f"{entry.source}: metric.{name}.predict"
                 wanted = fill(metric.predict, point.fields, where)
-                value = _pick(said, wanted, plan) if wanted else None
+                value = _pick(one, wanted, plan) if wanted else None
                 if value is not None:
-                    found.setdefault(("predicted", name, said["model"]), {})[index] = value
+                    found.setdefault(("predicted", name, one["model"]), {})[index] = value
     return found
 
 
-def _pick(said: dict[str, Any], wanted: str, plan: _Plan) -> float | None:
+def _pick(prediction: dict[str, Any], wanted: str, plan: _Plan) -> float | None:
     kind, _, cc = wanted.partition(":")
     if kind == "share":
-        share: float | None = said["shares"].get(cc)
+        share: float | None = prediction["shares"].get(cc)
         return share
     if kind == "occupancy":
         limit = plan["path"]["qdisc"]["limit_bytes"]
-        known = said["queue_bytes"] is not None and limit
-        return said["queue_bytes"] / limit if known else None
-    value: float | None = said["jain_index" if kind == "jain" else kind]
+        known = prediction["queue_bytes"] is not None and limit
+        return prediction["queue_bytes"] / limit if known else None
+    value: float | None = prediction["jain_index" if kind == "jain" else kind]
     return value
 
 

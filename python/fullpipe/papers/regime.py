@@ -1,6 +1,7 @@
-"""Where the simulator has been held against real kernels: the regime of docs/fidelity.md.
+"""The regime in which the simulator was compared with real kernels (docs/fidelity.md).
 
-A contradiction that rests on cells outside of it is called a difference. Must know no entry.
+A claim that fails only in cells beyond it "differs" instead of being contradicted. This module must
+not know entries.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from fullpipe.scenario.impairments import resolve_damage
 from fullpipe.scenario.model import Scenario
 
 _MBIT, _MS = 10**6, 10**6
-#: Discipline -> least and greatest rate (bit/s) and base RTT (ns) of what was compared:
+#: Discipline -> least and greatest compared rate (bit/s) and base RTT (ns). Sources:
 #: docs/fidelity.md, docs/agreement.md and, for all but the first two, docs/queues.md.
 HELD = {
     "fifo": ((10 * _MBIT, 340 * _MBIT), (3 * _MS // 2, 100 * _MS)),
@@ -22,18 +23,18 @@ HELD = {
 
 
 def beyond(scenario: Scenario) -> str:
-    """Why the checks against kernels say nothing of a scenario; empty where they cover it."""
+    """Why the comparisons with kernels do not cover a scenario; empty if they do."""
     path = scenario.path
     if len(scenario.link) > 1 or scenario.channels:
         return "Wi-Fi" if scenario.channels else "a row of links"
     for link in scenario.link:
-        ways = (link, link.reverse)
+        directions = (link, link.reverse)
         changes = ("rate_steps", "delay_steps", "outage", "rate_trace", "delay_trace")
-        if any(getattr(way, key) for way in ways for key in changes):
+        if any(getattr(one, key) for one in directions for key in changes):
             return "a link that changes"
-        if any(resolve_damage(way) for way in ways):
-            return "damage"
-        if any(way.loss_marks for way in ways):
+        if any(resolve_damage(one) for one in directions):
+            return "impairments"
+        if any(one.loss_marks for one in directions):
             return "ECN"
         if link.reverse.rate is not None:
             return "traffic both ways"

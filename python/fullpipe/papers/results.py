@@ -1,7 +1,7 @@
-"""What the store holds of an entry, and the tables that claims are computed on.
+"""The stored runs of an entry, and the tables on which its claims are computed.
 
-The unit of repetition is the run: resamples draw the runs of each cell anew (stratified bootstrap)
-and are widened to what Student's t asks for so few runs (`widening`). Must never run anything.
+The unit of repetition is the run: a resample draws the runs of each cell with replacement
+(stratified bootstrap) and is widened to Student's t (`widening`). This module must run nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import numpy as np
 
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
-from fullpipe.papers.observed import observed_cells
 from fullpipe.papers.predictions import predicted_cells
+from fullpipe.papers.reference_values import observed_values, points_of, published_values
 from fullpipe.papers.regime import beyond
-from fullpipe.papers.rehearsal import points_of, published_cells
 from fullpipe.papers.runner import expressions_of, job_of
 from fullpipe.papers.store import Store, StoredRun
 from fullpipe.papers.values import Array, Point, Table
@@ -31,13 +30,13 @@ Beside = dict[tuple[str, str, str], dict[int, float]]
 
 @dataclass(frozen=True)
 class Results:
-    """What the store holds of an entry on one engine (on all, where engines are compared)."""
+    """The stored runs of an entry on one engine, or on all engines if they are compared."""
 
     entry: Entry
     engine: str
     size: Size
     points: list[Point]
-    #: Point -> its runs, by seed; empty where it was not run.
+    #: Point -> its runs, by seed.
     runs: list[list[StoredRun]]
     expressions: list[dict[str, str]]
     beside: Beside
@@ -49,47 +48,46 @@ class Results:
 
     @property
     def repetitions(self) -> tuple[int, int]:
-        """Fewest and most runs of the points that have some."""
+        """Fewest and most runs of a point, without the points that have none."""
         return self.repetitions_of(range(len(self.runs)))
 
     def repetitions_of(self, points: Sequence[int]) -> tuple[int, int]:
-        """Fewest and most runs of those of these points that have some."""
+        """Fewest and most runs of these points, without those that have none."""
         counts = [len(self.runs[point]) for point in points if self.runs[point]]
         return (min(counts), max(counts)) if counts else (0, 0)
 
     def beyond(self, point: int) -> str:
-        """Why checks of the simulator against kernels say nothing of a point; empty where they do,
-        and where a kernel ran it."""
+        """Why the comparisons of the simulator with kernels do not cover a point; empty if they do,
+        or if a kernel ran it."""
         engine = str(self.points[point].axes.get("engine", self.engine))
         cells = self.entry.cells(self.size)
         return "" if engine != "sim" else beyond(cells[point % len(cells)].scenario)
 
     def values(self, metric: str) -> list[Array]:
-        """Each point's values, one a run."""
+        """Each point's values, one for each run."""
         return [
             np.array([run.metrics[texts[metric]] for run in runs])
             for runs, texts in zip(self.runs, self.expressions, strict=True)
         ]
 
     def estimates(self, metric: str) -> Array:
-        """Each point's value; NaN where it was not run."""
+        """Each point's value over its runs; NaN if it has none."""
         over = _OVER[self.entry.metric[metric].over_runs]
         return np.array([over(v) if v.size else math.nan for v in self.values(metric)])
 
     @functools.cached_property
     def table(self) -> Table:
-        """Each point's value."""
+        """The table of the points' values."""
         return self.with_values({name: self.estimates(name)[None, :] for name in self.entry.metric})
 
     @functools.cached_property
     def resampled(self) -> Table:
-        """Each point's runs drawn anew, widened for what rests on single points."""
+        """The table of resamples, for expressions that rest on single points."""
         return self.resampled_for(1)
 
     def resampled_for(self, pooled: int) -> Table:
-        """Each point's runs drawn anew, for all metrics together, so that they stay paired; widened
-        for what rests on so many points together. Points of fewer than three runs stay as they
-        are."""
+        """The table of resamples, for expressions that average over `pooled` points. All metrics
+        of a resample come from the same runs. Points of fewer than three runs keep their values."""
         metrics = {}
         for name, drawn in self._drawn.items():
             estimates = self.estimates(name)
@@ -114,13 +112,13 @@ class Results:
         return metrics
 
     def with_values(self, metrics: dict[str, Array], whole: bool = False) -> Table:
-        """The table of these values; `whole`: nothing counts as missing."""
+        """The table of these values. `whole`: no point counts as missing."""
         numbers = {name: number.value for name, number in self.entry.number.items()}
         gone: frozenset[int] = frozenset() if whole else self.missing
         return Table(self.points, metrics, numbers, self.beside, gone)
 
     def only(self, points: Sequence[int]) -> Results:
-        """The results of some points alone."""
+        """The results of some of the points."""
         place = {point: index for index, point in enumerate(points)}
         beside = {
             key: {place[point]: value for point, value in values.items() if point in place}
@@ -137,11 +135,11 @@ _OVER: dict[str, Callable[..., Array]] = {"mean": np.mean, "median": np.median}
 
 @functools.cache
 def widening(runs: int, pooled: int = 1) -> float:
-    """By how much a bootstrap of so few runs is too narrow for a mean: it takes s/sqrt(n) with 1/n
-    for 1/(n-1), and normal quantiles for Student's (Hesterberg, "What Teachers Should Know About
-    the Bootstrap", 2015, section 3.4); of the mean of several cells their runs' degrees of freedom
-    add up."""
-    from scipy import stats  # a second to load
+    """The factor by which a bootstrap of few runs is too narrow for a mean: its variance has 1/n
+    instead of 1/(n-1), and its quantiles are normal instead of Student's (Hesterberg, "What
+    Teachers Should Know About the Bootstrap", 2015, section 3.4). For the mean of several cells the
+    degrees of freedom of their runs add up."""
+    from scipy import stats
 
     if runs < LEAST_RUNS:
         return 1.0
@@ -157,8 +155,8 @@ def collect(
     repetitions: int | None,
     observed: Sequence[Path],
 ) -> Results:
-    """Everything that the store holds of an entry: without `repetitions` up to what it is run at
-    most where a verdict stays uncertain."""
+    """The stored runs of an entry, up to `repetitions` of each cell or, if that is None, up to the
+    entry's `most_repetitions`."""
     name = engine or entry.engines[0]
     engines: list[str] = list(entry.engines) if entry.compare_engines else [name]
     points = points_of(entry, size, engines)
@@ -169,9 +167,9 @@ def collect(
     expressions = [expressions_of(entry, cell) for _ in engines for cell in cells]
     beside: Beside = {
         ("published", metric, ""): values
-        for metric, values in published_cells(entry, points).items()
+        for metric, values in published_values(entry, points).items()
     }
-    beside |= observed_cells(entry, points, observed)
+    beside |= observed_values(entry, points, observed)
     if any(metric.predict for metric in entry.metric.values()):
         beside |= predicted_cells(entry, size, points, store)
     label = " and ".join(engines)
@@ -179,8 +177,8 @@ def collect(
 
 
 def on_kernel(results: Results, store: Store, repetitions: int | None) -> Results:
-    """The same cells as the virtual machine ran them, as far as it did and kept up: a run that
-    is not healthy shows what its processor could do, not what the kernel does."""
+    """The runs of the same cells in the virtual machine. Runs with health problems are left out:
+    the processor limited them, not the kernel."""
     entry, size = results.entry, results.size
     found = (
         _stored(entry, store, "vm", size, cell, repetitions, least=0) for cell in entry.cells(size)
@@ -195,7 +193,8 @@ def _stored(
     entry: Entry, store: Store, engine: str, size: Size, cell: Cell, repetitions: int | None,
     least: int | None = None,
 ) -> list[StoredRun]:  # fmt: skip
-    """The runs of a cell; beyond what is asked for anyway, those that follow without a gap."""
+    """The stored runs of a cell, and those beyond its repetitions up to the first that is
+    missing."""
     asked = repetitions or entry.repetitions_of(size, engine)
     most = asked if repetitions or entry.compare_engines else max(asked, entry.most_repetitions)
     found = []

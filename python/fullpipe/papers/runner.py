@@ -19,7 +19,7 @@ from fullpipe.engines import engine, run_scenario
 from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
-from fullpipe.papers.predictions import ask, lacking
+from fullpipe.papers.predictions import lacking, predict
 from fullpipe.papers.store import Measured, Store
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
@@ -256,7 +256,7 @@ class _Work:
             for index, one in enumerate(asked):
                 try:
                     if isinstance(one, Question):
-                        ask(one.plan, one.warmup_s, store)
+                        predict(one.plan, one.warmup_s, store)
                     else:
                         done.append(_run_one(one, self.work, self.keep))
                 except (RunError, UserError) as error:

@@ -44,7 +44,7 @@ def settle(
 def _more(found: EntryVerdicts) -> dict[int, int]:
     results = found.results
     most = max(results.entry.most_repetitions, results.entry.repetitions_of(results.size, "sim"))
-    cells = {cell for verdict in found.verdicts for cell in verdict.unsettled}
+    cells = {cell for verdict in found.verdicts for cell in verdict.undecided}
     return {
         cell: min(most, 2 * len(results.runs[cell]))
         for cell in sorted(cells)

@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 
 class UntestableError(Exception):
-    """What the expression needs is not there; the message says what."""
+    """The expression uses values that are missing; the message names them."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,9 @@ class Value:
 
 @dataclass
 class Table:
-    """What expressions are about. `metrics`: name -> [resample, point]; `beside`: (kind, metric,
-    model) -> point -> value, with kind published, observed or predicted."""
+    """The values that expressions use. `metrics`: name -> [resample, point]; `beside`: (kind,
+    metric, model) -> point -> value, with kind published, observed or predicted; `missing`: points
+    without runs."""
 
     points: Sequence[Point]
     metrics: Mapping[str, Array]
@@ -194,8 +195,8 @@ class Cells(Evaluator[Value]):
         return Value(np.asarray(data), one.cells if one.cells is not None else two.cells)
 
     def _aligned(self, one: Value, two: Value, text: str) -> tuple[Value, Value]:
-        """Both with the same cells: where one's are among the other's these, else by what the
-        axes that differ within each say."""
+        """Both with the same cells: the smaller set if it is part of the other, else paired by the
+        axes that vary within either."""
         if one.cells is None or two.cells is None or one.cells == two.cells:
             return one, two
         if set(one.cells) <= set(two.cells):
@@ -269,17 +270,19 @@ class Cells(Evaluator[Value]):
         if len(node.args) not in (3, 4):
             raise ExpressionError(f"{source(node)!r}: takes a value, an axis, up or down, a slack")
         inner = self.operand(node.args[0])
-        axis, way = str(literal(node.args[1])), literal(node.args[2])
+        axis, direction = str(literal(node.args[1])), literal(node.args[2])
         slack = float(literal(node.args[3])) if len(node.args) == 4 else 0.0
         points = self.table.points
-        if way not in ("up", "down") or axis not in (points[0].axes if points else {}):
-            raise ExpressionError(f"{source(node)!r}: {axis!r} must be an axis, {way!r} up or down")
+        if direction not in ("up", "down") or axis not in (points[0].axes if points else {}):
+            raise ExpressionError(
+                f"{source(node)!r}: {axis!r} must be an axis, {direction!r} up or down"
+            )
         groups: dict[tuple[str, ...], list[int]] = {}
         cells = inner.cells or ()
         for position, cell in enumerate(cells):
             others = (str(value) for name, value in points[cell].axes.items() if name != axis)
             groups.setdefault(tuple(others), []).append(position)
-        sign = 1 if way == "up" else -1
+        sign = 1 if direction == "up" else -1
         held = [
             (np.diff(inner.data[:, positions], axis=1) * sign >= -slack).all(axis=1)
             for positions in groups.values()

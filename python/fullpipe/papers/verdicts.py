@@ -1,7 +1,8 @@
-"""Verdicts: each claim held against the runs in the store.
+"""Verdicts: whether the runs in the store bear out each claim.
 
-What a claim says of each cell is judged cell by cell (`parts`), with the share of the resamples in
-which it holds; an outcome is only given where 95 % of them agree. Must never run anything.
+A check splits into conditions, mostly one for each cell (`check_conditions`). A condition holds if
+it does in 97.5 % of the resamples, fails if it does in at most 2.5 %, and is open otherwise. This
+module must not run anything.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 
 from fullpipe.base.errors import UserError
 from fullpipe.expr.language import ExpressionError, parse, source
+from fullpipe.papers.check_conditions import Condition, averages, conditions_of, touched
 from fullpipe.papers.entry import Claim, Entry, Size
-from fullpipe.papers.parts import Part, averages, parts_of, touched
 from fullpipe.papers.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
 from fullpipe.papers.store import Store
 from fullpipe.papers.values import (
@@ -40,21 +41,22 @@ STATUSES: tuple[Status, ...] = (
     "reproduced", "partly", "contradicted", "differs", "uncertain", "not testable here",
 )  # fmt: skip
 Grade = Literal["paper", "kernel", "simulator", "beyond", ""]
-#: What a verdict rests on, the firmest first.
+#: The evidence behind a verdict, the strongest first.
 GRADES: dict[Grade, str] = {
     "paper": "the paper's own numbers",
     "kernel": "a real kernel",
     "simulator": "the simulator, held against kernels",
     "beyond": "the simulator beyond that",
 }
-#: An outcome is given where it holds in at least this share of the resamples.
+#: A condition holds if it does in at least this share of the resamples.
 SURE = 0.975
 
 
 @dataclass(frozen=True)
-class Condition:
-    """What a claim says of one cell (or of all together, `whole`), and what became of it: True,
-    False, or None where the runs allow both; `likely`: by the cells' values alone."""
+class ConditionVerdict:
+    """Whether one condition of a check holds: `held` is None if the runs allow both, `likely` is
+    the answer of the cells' values alone. `cells`: the points that it uses; `grade`: the weakest
+    evidence among them; `whole`: it is about all of them together."""
 
     label: str
     held: bool | None
@@ -66,11 +68,11 @@ class Condition:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim. `value`, `low`, `high`: the measured number and its 95 % interval;
-    `published`: as the paper prints it, or what its values give, `paper` as a number; `support`:
-    share of the resamples in which the claim holds; `conditions`: cell by cell; `thresholds`: what
-    the measured number is compared with; `kernel`: the number in the virtual machine, where only
-    some of the cells ran there."""
+    """The verdict on a claim. `value`, `low`, `high`: the measured number and its 95 % interval;
+    `published`: the printed text, or the number computed from the published values, and `paper`:
+    that number; `support`: share of the resamples in which the claim holds; `thresholds`: the
+    numbers with which the check compares `value`; `kernel`: the number measured in the virtual
+    machine if only some of the cells ran there, or else in the simulator if all did."""
 
     claim: Claim
     engine: str
@@ -85,20 +87,20 @@ class Verdict:
     published: str = ""
     paper: float | None = None
     grade: Grade = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ConditionVerdict, ...] = ()
     thresholds: tuple[float, ...] = ()
     kernel: str = ""
 
     @property
     def word(self) -> str:
-        """The outcome as it is printed: of our own targets nobody claimed anything."""
+        """The printed outcome. A target of this project is met or missed, not reproduced."""
         if self.claim.about != "simulator":
             return self.status
         return _OF_TARGETS.get(self.status, self.status)
 
     @property
     def measured(self) -> str:
-        """The number with its unit and interval; empty where there is none."""
+        """The number with its interval and unit; empty if there is none."""
         if self.value is None:
             return ""
         unit = f" {self.claim.unit}" if self.claim.unit else ""
@@ -108,14 +110,14 @@ class Verdict:
 
     @property
     def interval(self) -> str:
-        """How the interval was made; empty where there is none."""
+        """How the interval was computed; empty if there is none."""
         if self.low is None:
             return ""
         return f"95 %, bootstrap over runs, {RESAMPLES} resamples, seed 1"
 
     @property
     def where(self) -> str:
-        """In how many cells it holds, and in which it does not, where these differ."""
+        """In how many cells the claim holds and in which it does not; empty for one cell."""
         if len(self.conditions) < 2 or self.status in ("reproduced", "not testable here"):
             return ""
         kind = "conditions" if any(one.whole for one in self.conditions) else "cells"
@@ -133,9 +135,9 @@ class Verdict:
         return ". ".join(word[:1].upper() + word[1:] for word in words) + "."
 
     @property
-    def unsettled(self) -> frozenset[int]:
-        """Points of which more runs could settle an uncertain verdict: those that are open, or all
-        where no cell is but they are not sure together."""
+    def undecided(self) -> frozenset[int]:
+        """Points whose further runs could decide an uncertain verdict: those of open conditions, or
+        all points if only the conjunction is open."""
         if self.status != "uncertain":
             return frozenset()
         some = any(one.held is None for one in self.conditions)
@@ -145,7 +147,7 @@ class Verdict:
 
     @property
     def failing(self) -> frozenset[int]:
-        """Points in which the claim does not hold by the simulator alone."""
+        """Points in which the claim fails, on the evidence of the simulator alone."""
         return frozenset(
             cell
             for one in self.conditions
@@ -157,13 +159,13 @@ class Verdict:
 _OF_TARGETS = {
     "reproduced": "met", "partly": "partly met", "contradicted": "missed", "differs": "missed",
 }  # fmt: skip
-#: Cells that are named; of more only the number is told.
+#: At most so many cells are listed by name.
 _NAMED = 6
 
 
 @dataclass(frozen=True)
 class EntryVerdicts:
-    """An entry's claims on one engine."""
+    """The verdicts on an entry's claims, from the runs of one engine."""
 
     results: Results
     verdicts: list[Verdict]
@@ -178,10 +180,10 @@ def judge(
     observed: Sequence[Path] = (),
     with_kernel: bool = True,
 ) -> EntryVerdicts:
-    """The verdicts on an entry's claims by what the store holds. What the virtual machine ran of
-    the simulator's cells goes before the simulator, unless that is asked for alone.
+    """The verdicts on an entry's claims, from the runs in the store. With `with_kernel`, runs of
+    the virtual machine replace those of the simulator in the same cell.
 
-    Raises UserError where the observed file cannot be read."""
+    Raises UserError if an observed file cannot be read."""
     results = collect(entry, store, size, engine, repetitions, observed)
     kernel = None
     if results.engine == "sim" and entry.runnable and with_kernel:
@@ -224,32 +226,35 @@ def _judged(claim: Claim, check: ast.expr, results: Results) -> Verdict:
 
 def _conditions(
     claim: Claim, check: ast.expr, results: Results, used: Sequence[int]
-) -> tuple[tuple[Condition, ...], float | None]:
-    """What the claim says cell by cell, and the share of the resamples in which it holds at all."""
-    parts = parts_of(check, results.table)
+) -> tuple[tuple[ConditionVerdict, ...], float | None]:
+    """The verdict on each condition, and the share of the resamples in which all of them hold."""
+    conditions = conditions_of(check, results.table)
     drawn: list[Array] = []
     support = None
     if results.repetitions_of(used)[0] >= LEAST_RUNS:
-        drawn = [_drawn(part, results) for part in parts_of(check, results.resampled)]
+        drawn = [_drawn(one, results) for one in conditions_of(check, results.resampled)]
         support = float(np.all(np.broadcast_arrays(*drawn), axis=0).mean())
     found = []
-    for index, part in enumerate(parts):
-        held: bool | None = bool(part.holds[0])
+    for index, condition in enumerate(conditions):
+        likely = bool(condition.holds[0])
+        held: bool | None = likely
         if drawn:
             share = float(drawn[index].mean())
             held = True if share >= SURE else False if share <= 1 - SURE else None
-        grade = _rests_on(claim, results, part.cells)
-        likely = bool(part.holds[0])
-        found.append(Condition(part.label, held, likely, part.cells, grade, part.whole is not None))
+        cells, whole = condition.cells, condition.whole is not None
+        grade = _rests_on(claim, results, cells)
+        found.append(ConditionVerdict(condition.label, held, likely, cells, grade, whole))
     return tuple(found), support
 
 
-def _drawn(part: Part, results: Results) -> Array:
-    """Whether a condition holds, resample by resample."""
-    if part.whole is None or not averages(part.whole) or len(part.cells) < 2:
-        return part.holds
-    table = results.resampled_for(len(part.cells))
-    return np.asarray(evaluate(part.whole, table).data[:, 0], dtype=bool)
+def _drawn(condition: Condition, results: Results) -> Array:
+    """Whether a condition holds in each resample. An average over cells has the degrees of freedom
+    of all their runs."""
+    whole, cells = condition.whole, condition.cells
+    if whole is None or not averages(whole) or len(cells) < 2:
+        return condition.holds
+    table = results.resampled_for(len(cells))
+    return np.asarray(evaluate(whole, table).data[:, 0], dtype=bool)
 
 
 def _rests_on(claim: Claim, results: Results, cells: Sequence[int]) -> Grade:
@@ -260,10 +265,9 @@ def _rests_on(claim: Claim, results: Results, cells: Sequence[int]) -> Grade:
     return "beyond" if any(results.beyond(cell) for cell in cells) else "simulator"
 
 
-def _outcome(conditions: Sequence[Condition], support: float | None) -> Status:
-    """Where it surely fails in some cell: contradicted if it fails, as far as can be told, in more
-    than half of them, partly if in fewer; cells of which nobody knows how the simulator relates to
-    a kernel do not contradict, they differ."""
+def _outcome(conditions: Sequence[ConditionVerdict], support: float | None) -> Status:
+    """The outcome of a claim from its conditions. If some fail: partly if at most half of them are
+    likely to, else contradicted; cells beyond the simulator's regime give differs instead."""
     if any(one.held is False for one in conditions):
         fails = [one for one in conditions if not one.likely]
         if 2 * len(fails) <= len(conditions):
@@ -275,8 +279,9 @@ def _outcome(conditions: Sequence[Condition], support: float | None) -> Status:
     return "uncertain" if open_ or (support is not None and support < SURE) else "reproduced"
 
 
-def _grade(conditions: Sequence[Condition], status: Status) -> Grade:
-    """The weakest of what it rests on; of a contradiction, of the cells that suffice for it."""
+def _grade(conditions: Sequence[ConditionVerdict], status: Status) -> Grade:
+    """The weakest evidence of all conditions; of a contradiction, of the strongest half that
+    suffices for it."""
     order = list(GRADES)
     found = sorted(order.index(one.grade) for one in conditions)
     if status == "contradicted":
@@ -286,8 +291,8 @@ def _grade(conditions: Sequence[Condition], status: Status) -> Grade:
 
 
 def _with_kernel(verdict: Verdict, check: ast.expr, results: Results, kernel: Results) -> Verdict:
-    """The verdict with what the virtual machine says of the cells that it ran: as often as the
-    simulator, or as an interval takes."""
+    """The verdict with the runs of the virtual machine in the cells that have enough of them: as
+    many as the simulator's, or as an interval needs."""
     claim = verdict.claim
     counts = zip(map(len, kernel.runs), map(len, results.runs), strict=True)
     ran = [
@@ -344,7 +349,8 @@ def _untestable(claim: Claim, results: Results, reason: str) -> Verdict:
 
 
 def _as_published(node: ast.expr | None, results: Results) -> float | None:
-    """What the shown number is with the paper's values; None where it does not print them all."""
+    """The shown number computed from the published values; None if the paper does not print all
+    that it uses."""
     metrics = {name: np.full((1, len(results.points)), np.nan) for name in results.entry.metric}
     for (kind, metric, _), values in results.beside.items():
         if kind == "published":
@@ -359,8 +365,8 @@ def _as_published(node: ast.expr | None, results: Results) -> float | None:
 
 
 def _number(claim: Claim) -> float | None:
-    """The number that the printed text consists of, where it has the unit of what is measured; a
-    bound ("> 1.5") is none."""
+    """The number that the printed text consists of, if it has the unit of the measured one; None
+    for a bound ("> 1.5")."""
     match = re.fullmatch(r"(?:~|about)?\s*(-?\d+(?:\.\d+)?)(?:\s+(\S+))?", claim.published)
     if match is None or not claim.unit.startswith(match[2] or ""):
         return None
@@ -370,7 +376,7 @@ def _number(claim: Claim) -> float | None:
 def _measured(
     node: ast.expr | None, results: Results, interval: bool
 ) -> tuple[float | None, float | None, float | None]:
-    """The number to show and its interval, where there are such."""
+    """The number to show and its interval, each None if there is none."""
     if node is None:
         return None, None, None
     try:
@@ -381,7 +387,7 @@ def _measured(
         low, high = _interval(evaluate(node, results.resampled_for(max(pooled, 1))))
         if low is None or high is None:
             return value, None, None
-        # Of a worst cell, or of distances, few runs draw values that all lie beyond the estimate.
+        # Resamples of a worst cell or of a distance may all lie on one side of the estimate.
         return value, min(low, value), max(high, value)
     except UntestableError:
         return None, None, None
@@ -403,7 +409,7 @@ def _interval(value: Value) -> tuple[float | None, float | None]:
 def commands(
     entry: Entry, size: Size, catalogue: Path | None = None, engines: Sequence[str] = ()
 ) -> str:
-    """The command that repeats an entry of a catalogue; of the one that is shipped where None."""
+    """The command that repeats an entry. `catalogue`: its folder, None for the shipped one."""
     words = ["fullpipe experiment run", entry.id]
     if catalogue is not None:
         words.append(f"--catalogue {shlex.quote(str(catalogue))}")

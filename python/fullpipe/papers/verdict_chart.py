@@ -1,6 +1,7 @@
-"""A claim on one axis: what is measured with its interval, the threshold, the paper's value.
+"""A verdict on one axis: the measured value with its interval, the threshold, the paper's value.
 
-As one line of text and as a small SVG; the same verdict gives the same bytes. Must never judge.
+Drawn as a line of text and as a small SVG; equal verdicts give equal bytes. This module must not
+judge.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from fullpipe.papers.verdicts import Verdict
 
 _WIDTH = 24
 _SVG_WIDTH, _SVG_HEIGHT, _EDGE = 150, 22, 6
-#: Farther than so many spans of all other marks apart, a mark would hide what the others are.
+#: A mark this many times farther from the value than another would press the others together.
 _FAR = 50.0
 
 
-def text_picture(verdict: Verdict) -> str:
+def text_chart(verdict: Verdict) -> str:
     """Such as `..[==o==]...┃..x`: o measured, [ ] its interval, ┃ threshold, x the paper's value;
-    empty where there is nothing to set beside the measured value."""
+    empty if there is nothing to compare the measured value with."""
     place = _places(verdict)
     if place is None:
         return ""
@@ -42,8 +43,8 @@ def text_picture(verdict: Verdict) -> str:
     return "".join(line)
 
 
-def svg_picture(verdict: Verdict) -> str:
-    """The same as an SVG element; empty likewise."""
+def svg_chart(verdict: Verdict) -> str:
+    """The same as an SVG element."""
     place = _places(verdict)
     if place is None:
         return ""
@@ -70,14 +71,14 @@ def svg_picture(verdict: Verdict) -> str:
         )
     if verdict.value is not None:
         parts.append(f'<circle class="value" cx="{x(verdict.value)}" cy="{middle}" r="3.2"/>')
-    title = escape(_spoken(verdict))
+    title = escape(_described(verdict))
     return (
-        f'<svg class="picture" role="img" width="{_SVG_WIDTH}" height="{_SVG_HEIGHT}" '
+        f'<svg class="chart" role="img" width="{_SVG_WIDTH}" height="{_SVG_HEIGHT}" '
         f'viewBox="0 0 {_SVG_WIDTH} {_SVG_HEIGHT}"><title>{title}</title>{"".join(parts)}</svg>'
     )
 
 
-def _spoken(verdict: Verdict) -> str:
+def _described(verdict: Verdict) -> str:
     words = [f"measured {verdict.measured}"]
     if verdict.thresholds:
         words.append("threshold " + ", ".join(f"{value:.4g}" for value in verdict.thresholds))
@@ -87,8 +88,8 @@ def _spoken(verdict: Verdict) -> str:
 
 
 def _places(verdict: Verdict) -> Callable[[float], float] | None:
-    """Value -> its place from 0 to 1; None where there is nothing to compare, or where one mark
-    would lie so far off that nothing could be told of the others."""
+    """Value -> its place from 0 to 1; None if there is nothing to compare, or if one mark lies so
+    far off that the others would coincide."""
     beside = [*verdict.thresholds, *([] if verdict.paper is None else [verdict.paper])]
     own = [value for value in (verdict.value, verdict.low, verdict.high) if value is not None]
     if not beside or not own:

@@ -1,6 +1,6 @@
-"""Measured points of others, read from CSV files that the user names, laid beside the cells.
+"""Values to compare runs with: printed in the paper, or measured by others and read from CSV files.
 
-The files come from elsewhere: they are bounded and checked before they are believed.
+The files are untrusted input: their size and every value are checked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
-from fullpipe.papers.entry import Entry, Observed
+from fullpipe.papers.entry import Entry, Observed, Size
 from fullpipe.papers.values import Point
 from fullpipe.sweep.templates import fill
 
@@ -20,14 +20,51 @@ MAX_FILE_BYTES = 2**24
 MAX_ROWS = 100_000
 
 
-def observed_cells(
+def points_of(entry: Entry, size: Size, engines: list[str]) -> list[Point]:
+    """The points that claims are about: the cells, times engines if these are compared."""
+    cells = entry.cells(size)
+    if not entry.compare_engines:
+        return [Point(cell.axes, cell.fields) for cell in cells]
+    return [
+        Point({**cell.axes, "engine": name}, {**cell.fields, "engine": name})
+        for name in engines
+        for cell in cells
+    ]
+
+
+def published_values(entry: Entry, points: list[Point]) -> dict[str, dict[int, float]]:
+    """Metric -> point -> the value that the paper prints."""
+    found: dict[str, dict[int, float]] = {}
+    for published in entry.published:
+        along = axis_values(entry, published.along) if published.along else [None]
+        for expected, value in zip(along, published.values, strict=True):
+            for index, point in enumerate(points):
+                at = published.at if published.along is None else {
+                    **published.at, published.along: expected
+                }  # fmt: skip
+                if all(point.axes.get(name) == want for name, want in at.items()):
+                    found.setdefault(published.metric, {})[index] = value
+    return found
+
+
+def axis_values(entry: Entry, axis: str) -> list[Any]:
+    """All labels of an axis, in the order of the grids."""
+    found: list[Any] = []
+    for grid in [*entry.full.grid, *entry.grid]:
+        for value in grid.get(axis, []):
+            label = value["label"] if isinstance(value, dict) else value
+            if label not in found:
+                found.append(label)
+    return found
+
+
+def observed_values(
     entry: Entry, points: list[Point], files: Sequence[Path]
 ) -> dict[tuple[str, str, str], dict[int, float]]:
-    """(observed, metric, "") -> point -> the value of the row that belongs to it; points without a
-    row are left out.
+    """(observed, metric, "") -> point -> the value of its row; points without a row are left out.
 
-    Raises UserError naming file, line and column of what cannot be read, or where two rows belong
-    to one point."""
+    Raises UserError naming file, line and column of a bad value, or if two rows match one
+    point."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for file in files:
         rows = _rows(file)
@@ -46,14 +83,14 @@ def _values(
     rows: list[tuple[int, dict[str, str]]],
 ) -> dict[int, float]:
     if not rows or not {observed.column, *observed.match} <= set(rows[0][1]):
-        return {}  # a file of another experiment: nothing of it belongs here
+        return {}  # a file for another entry
     found: dict[int, float] = {}
     for index, point in enumerate(points):
         wanted = fill(observed.match, point.fields, f"{entry.source}: observed.match")
         mine = [(line, row) for line, row in rows if _matches(row, wanted)]
         if len(mine) > 1:
             lines = ", ".join(str(line) for line, _ in mine[:3])
-            raise UserError(f"{file}: lines {lines} all belong to {entry.id}, {point.label}")
+            raise UserError(f"{file}: lines {lines} all match {entry.id}, {point.label}")
         for line, row in mine:
             found[index] = _number(file, line, observed.column, row)
     return found
@@ -62,7 +99,7 @@ def _values(
 def _rows(file: Path) -> list[tuple[int, dict[str, str]]]:
     try:
         if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
-            raise UserError(f"{file}: larger than 16 MiB; that is no list of observed points")
+            raise UserError(f"{file}: larger than 16 MiB, the limit for observed points")
         with file.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, strict=True)
             rows: list[tuple[int, dict[str, str]]] = []

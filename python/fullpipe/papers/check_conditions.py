@@ -1,15 +1,16 @@
-"""A check taken apart: what it says of each cell, so that a verdict can tell where it holds.
+"""Splits the check of a claim into one condition for each cell, so that a verdict can name the
+cells in which it holds.
 
-`all(x < 1)` is one condition in each of its cells, `max(x) < 1` the same one; conditions joined by
-`and` are held by a cell where it holds each. What cannot be taken apart is one condition of all
-of its cells together. Knows expressions and cells, never runs.
+`all(x < 1)` is one condition in each cell, and so is `max(x) < 1`; a cell holds conditions joined
+by `and` if it holds each of them. A check that does not split is one condition on all of its cells.
+This module knows expressions and cells; it must not know runs.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from fullpipe.papers.values import Array, Cells, Point, Table, evaluate
 
 
 @dataclass(frozen=True)
-class Part:
-    """One condition: `holds` [resample]; `cells`: the points that it is about, first the one that
-    it is named after; `whole`: the condition, where it is about all of its cells together."""
+class Condition:
+    """One condition of a check. `holds` [resample]: whether it holds; `cells`: the points that it
+    uses, first the one that gives the label; `whole`: the expression, if it does not split into
+    cells."""
 
     label: str
     holds: Array
@@ -28,29 +30,30 @@ class Part:
     whole: ast.expr | None = None
 
 
-def parts_of(check: ast.expr, table: Table) -> list[Part]:
+def conditions_of(check: ast.expr, table: Table) -> list[Condition]:
     """The conditions that must all hold for a check to hold.
 
     Raises what `evaluate` does."""
     names = _varying(table.points, touched(check, table))
-    whole: list[Part] = []
-    single: dict[int, Part] = {}
-    for condition in _conditions(check):
-        found = _by_cell(condition, table)
+    whole: list[Condition] = []
+    single: dict[int, Condition] = {}
+    for expression in _conjuncts(check):
+        found = _by_cell(expression, table)
         if found is None:
-            holds = np.asarray(evaluate(condition, table).data[:, 0], dtype=bool)
-            cells = tuple(touched(condition, table))
-            whole.append(Part(source(condition), holds, cells, condition))
+            holds = np.asarray(evaluate(expression, table).data[:, 0], dtype=bool)
+            cells = tuple(touched(expression, table))
+            whole.append(Condition(source(expression), holds, cells, expression))
             continue
-        for part in found:
-            cell = part.cells[0]
+        for condition in found:
+            cell = condition.cells[0]
             label = ", ".join(f"{name} {table.points[cell].axes[name]}" for name in names)
             known = single.get(cell)
             if known is None:
-                single[cell] = Part(label or "the only cell", part.holds, part.cells)
+                single[cell] = replace(condition, label=label or "the only cell")
             else:
-                cells = tuple(dict.fromkeys((*known.cells, *part.cells)))
-                single[cell] = Part(known.label, known.holds & part.holds, cells)
+                cells = tuple(dict.fromkeys((*known.cells, *condition.cells)))
+                holds = known.holds & condition.holds
+                single[cell] = Condition(known.label, holds, cells)
     return [*(single[cell] for cell in sorted(single)), *whole]
 
 
@@ -60,22 +63,22 @@ def touched(node: ast.expr, table: Table) -> list[int]:
 
 
 def averages(node: ast.expr) -> bool:
-    """Whether an expression pools its cells: none alone decides it, as the worst of them would."""
+    """Whether an expression averages over its cells, so that no single cell decides it."""
     calls = [source(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
     return not {"min", "max", "all", "any", "count", "fraction", "monotone"}.intersection(calls)
 
 
-def _conditions(check: ast.expr) -> list[ast.expr]:
+def _conjuncts(check: ast.expr) -> list[ast.expr]:
     if isinstance(check, ast.BoolOp) and isinstance(check.op, ast.And):
-        return [one for value in check.values for one in _conditions(value)]
+        return [one for value in check.values for one in _conjuncts(value)]
     return [check]
 
 
-def _by_cell(node: ast.expr, table: Table) -> list[Part] | None:
-    """What a condition says of each cell; None where it cannot be said."""
+def _by_cell(node: ast.expr, table: Table) -> list[Condition] | None:
+    """The condition in each cell, without labels; None if it does not split."""
     if isinstance(node, ast.Call) and source(node.func) == "monotone":
         held, groups = Cells(table).monotone(node)
-        return [Part("", held[:, i], cells) for i, cells in enumerate(groups)]
+        return [Condition("", held[:, i], cells) for i, cells in enumerate(groups)]
     inner = _inside(node)
     if inner is None:
         return None
@@ -89,13 +92,13 @@ def _by_cell(node: ast.expr, table: Table) -> list[Part] | None:
     leaves = _leaves(inner, table)
     data = np.asarray(value.data, dtype=bool)
     return [
-        Part("", data[:, place], _paired(cell, leaves, table.points))
+        Condition("", data[:, place], _paired(cell, leaves, table.points))
         for place, cell in enumerate(value.cells)
     ]
 
 
 def _inside(node: ast.expr) -> ast.expr | None:
-    """The condition of each cell: x < s of `all(x < s)`, of `max(x) < s` and of `s > max(x)`."""
+    """The comparison within each cell: x < s of `all(x < s)`, `max(x) < s` and `s > max(x)`."""
     if isinstance(node, ast.Call) and source(node.func) == "all":
         return node.args[0]
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
@@ -119,7 +122,7 @@ def _is(node: ast.expr, *names: str) -> bool:
 
 
 def _leaves(node: ast.expr, table: Table) -> list[tuple[int, ...]]:
-    """The sets of points that metrics in an expression stand for."""
+    """The points that each metric in an expression selects."""
     if isinstance(node, ast.Subscript):
         inner = _leaves(node.value, table)
         cells = Cells(table).value(node).cells
@@ -140,8 +143,8 @@ def _leaves(node: ast.expr, table: Table) -> list[tuple[int, ...]]:
 def _paired(
     cell: int, leaves: Sequence[tuple[int, ...]], points: Sequence[Point]
 ) -> tuple[int, ...]:
-    """The cell, and those of other leaves that it is compared with: alike in all axes that vary
-    within a leaf."""
+    """The cell, and the cells of the other leaves that it is compared with: those equal to it in
+    all axes that vary within a leaf."""
     found = [cell]
     for leaf in leaves:
         if cell in leaf:
