@@ -1,6 +1,6 @@
-"""The catalogue: entries read from a folder, checked before anything runs, found by name.
+"""The catalogue: entries read from a folder, checked, and found by name.
 
-This module reads and checks; it must never run anything.
+This module must run nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
 
 
 def default_folder() -> Path:
-    """The catalogue that comes with this program. Raises UserError where it has none."""
+    """The folder of the shipped catalogue. Raises UserError if it is missing."""
     return shipped("experiments")
 
 
 def load_catalogue(folder: Path) -> list[Entry]:
     """All entries of a folder, by name.
 
-    Raises UserError where there is none, or naming file, key and what is allowed."""
+    Raises UserError if there is none, or naming file, key and what is allowed."""
     files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
     if not files:
         raise UserError(f"{folder}: no experiments here; name a folder with --catalogue")
@@ -39,8 +39,8 @@ def load_catalogue(folder: Path) -> list[Entry]:
 
 
 def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
-    """The entries of these names. A citation key picks its paper's, a name with `*` at its end all
-    that begin with it.
+    """The entries of these names. A citation key stands for all entries of its paper, `PREFIX*`
+    for all whose name begins so.
 
     Raises UserError naming the nearest for an unknown name."""
     picked: dict[str, Entry] = {}
@@ -63,7 +63,7 @@ def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
 
 
 def load_entry(path: Path) -> Entry:
-    """The entry in a file, checked down to every cell's scenario and every expression's names.
+    """The entry in a file, with every cell's scenario and every expression checked.
 
     Raises UserError naming file, key and what is allowed."""
     if not _FILE_NAME.fullmatch(path.name):

@@ -1,6 +1,6 @@
-"""A grid of scenarios: axes with explicit values, and templates that they fill
-(`fullpipe.sweep.templates`). Knows nothing of metrics, and of engines only whether they have a
-kernel.
+"""A grid of scenarios: axes with explicit values that fill templates (`fullpipe.sweep.templates`).
+
+This module must not know metrics; of engines it knows only whether they run a kernel.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Axes = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the grid. `axes`: name -> what stands for its value (a table's `label`);
-    `fields`: every name that templates and filters may use -> its value."""
+    """One point of the grid. `axes`: name -> value, or the `label` of a table; `fields`: every name
+    that templates and filters may use -> its value."""
 
     axes: dict[str, Any]
     fields: dict[str, Any]
@@ -37,8 +37,8 @@ class Cell:
         return ", ".join(f"{name} {value}" for name, value in self.axes.items()) or "the only cell"
 
     def on(self, engine: str) -> Cell:
-        """The cell as an engine runs it: one with a kernel has that kernel's TCP, whichever the
-        simulator's hosts have."""
+        """The cell for an engine. `host.tcp` is for the simulator only: other engines have their
+        kernel's TCP."""
         host = self.document.get("host", {})
         if engine == "sim" or "tcp" not in host:
             return self
@@ -50,10 +50,10 @@ class Cell:
 def cells_of(
     grids: Sequence[Axes], template: Mapping[str, Any], source: str, folder: Path = Path()
 ) -> list[Cell]:
-    """All cells of the union of the grids, in order, none twice; files that they name lie in
+    """All cells of the union of the grids, in order, each once. Files in them are relative to
     `folder`.
 
-    Raises UserError naming source, cell and key for what is no scenario."""
+    Raises UserError naming source, cell and key of an invalid scenario."""
     cells: dict[tuple[str, ...], Cell] = {}
     for grid in grids or [{}]:
         for values in itertools.product(*grid.values()):
