@@ -23,7 +23,8 @@ from installed import compile_modules
 
 from fullpipe import _native
 from fullpipe.plan.resolve import resolve
-from fullpipe.scenario.model import load_document, make_scenario
+from fullpipe.scenario.document import load_document
+from fullpipe.scenario.model import make_scenario
 
 PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 TRIES = 5

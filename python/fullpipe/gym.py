@@ -27,7 +27,8 @@ from fullpipe.engines.runner import AGENT, record_result
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.plan.resolve import resolve, rtt_offset_ns
-from fullpipe.scenario.model import Scenario, load_document, make_scenario
+from fullpipe.scenario.document import load_document
+from fullpipe.scenario.model import Scenario, make_scenario
 
 Floats = npt.NDArray[np.float32]
 Document = Mapping[str, Any]

@@ -18,6 +18,13 @@ rtt = "20ms"
 cc = "cubic"
 """
 
+
+def queue(qdisc: str, options: str) -> str:
+    """GOOD with this discipline and these options."""
+    table = f'qdisc = "{qdisc}"\n[path.qdisc_options]\n{options}\n[[flow]]'
+    return GOOD.replace("[[flow]]", table)
+
+
 ROW = """
 duration = "2s"
 [[link]]
@@ -70,28 +77,47 @@ BAD = {
     "tiny window": (GOOD + 'receive_window = "1B"\n', "receive_window", "'1B'"),
     "unknown qdisc": (GOOD.replace("[[flow]]", 'qdisc = "wred"\n[[flow]]'), "path.qdisc", "'wred'"),
     "red thresholds": (
-        GOOD.replace("[[flow]]", '[path.qdisc_options]\nmin = "9KB"\nmax = "8KB"\n[[flow]]'),
-        "qdisc_options.min", "'9KB'",
+        queue("red", 'min = "9KB"\nmax = "8KB"'), "path.qdisc_options.min", "'9KB'", "below max",
     ),
     "unknown tins": (
-        GOOD.replace("[[flow]]", '[path.qdisc_options]\ntins = "diffserv5"\n[[flow]]'),
-        "qdisc_options.tins", "'diffserv5'", "diffserv4",
+        queue("cake", 'tins = "diffserv5"'), "qdisc_options.tins", "'diffserv5'", "diffserv4",
     ),
     "unknown DSCP": (
-        GOOD.replace("[[flow]]", "[path.qdisc_options.dscp]\nAF99 = 0\n[[flow]]"),
-        "qdisc_options.dscp", "'AF99'", "AF41",
+        queue("prio", "dscp.AF99 = 0"), "qdisc_options.dscp", "'AF99'", "AF41",
     ),
     "band that prio lacks": (
-        GOOD.replace("[[flow]]", "[path.qdisc_options.dscp]\nEF = 3\n[[flow]]"),
-        "qdisc_options.dscp", "band 3", "0 to 2",
+        queue("prio", "dscp.EF = 3"), "qdisc_options.dscp", "band 3", "0 to 2",
     ),
     "odd number of buckets": (
-        GOOD.replace("[[flow]]", "[path.qdisc_options]\nbuckets = 1000\n[[flow]]"),
-        "qdisc_options.buckets", "1000", "power of two",
+        queue("sfq", "buckets = 1000"), "qdisc_options.buckets", "1000", "power of two",
     ),
     "overhead beyond the kernel's": (
-        GOOD.replace("[[flow]]", "[path.qdisc_options]\noverhead = 300\n[[flow]]"),
-        "qdisc_options.overhead", "300", "256",
+        queue("cake", "overhead = 300"), "qdisc_options.overhead", "300", "256",
+    ),
+    "option of another discipline": (
+        queue("fifo", "coupling = 3"),
+        "path.qdisc_options.coupling: not an option of fifo; dualpi2 has it",
+    ),
+    "option of several others": (
+        queue("tbf", 'target = "5ms"'), "not an option of tbf; codel, fq_codel, cake, pie",
+    ),
+    "option of no discipline": (
+        queue("codel", 'tarket = "5ms"'),
+        "path.qdisc_options.tarket: unknown key; did you mean target? allowed are target, interval",
+    ),
+    "option of a discipline without options": (
+        queue("fifo", "depth = 3"), "path.qdisc_options.depth: unknown key; fifo has no options",
+    ),
+    "options that are no table": (
+        GOOD.replace("[[flow]]", "qdisc_options = 3\n[[flow]]"),
+        "path.qdisc_options: 3: must be a table",
+    ),
+    "options of the reverse discipline": (
+        GOOD.replace("[[flow]]", "reverse_qdisc_options = {coupling = 3}\n[[flow]]"),
+        "path.reverse_qdisc_options.coupling: not an option of fifo",
+    ),
+    "options of an unknown discipline": (
+        queue("wred", "coupling = 3"), "path.qdisc: 'wred'",
     ),
     "unknown constant": (GOOD + "[cc.cubic]\nbetta = 0.7\n", "did you mean beta"),
     "constant out of range": (GOOD + "[cc.cubic]\nbeta = 3.0\n", "out of range", "3.0"),
@@ -122,7 +148,7 @@ BAD = {
     ),
     "steps below a discipline that keeps one rate": (
         ROW + 'qdisc = "cake"\nrate_steps = [["1s", "1mbit"]]\n[[flow]]\ncc = "reno"\n',
-        "link.1.rate_steps", "cake keeps the rate itself", "bandwidth",
+        "link.1.rate_steps", "cake shapes to one rate itself", "bandwidth",
     ),
     "an MCS that the width lacks": (
         GOOD + '[wifi]\nstandard = "ac"\nwidth = 20\nmcs = 9\n',
@@ -139,7 +165,7 @@ BAD = {
     ),
     "two kinds of loss": (
         ROW + 'loss = "1%"\ngemodel = {p = "1%", r = "9%"}\n[[flow]]\ncc = "reno"\n',
-        "link.1.gemodel", "one of them",
+        "link.1.gemodel: excludes loss",
     ),
     "a chain that never changes": (
         ROW + 'gemodel = {p = "0", r = "0"}\n[[flow]]\ncc = "reno"\n', "link.1.gemodel.p", "0",
@@ -149,7 +175,7 @@ BAD = {
         "link.1.policer.burst", "1514B",
     ),
     "packets held for no time": (
-        ROW + 'hold = {time = "0ms"}\n[[flow]]\ncc = "reno"\n', "link.1.hold.time", "5ms",
+        ROW + 'hold = {time = "0ms"}\n[[flow]]\ncc = "reno"\n', "link.1.hold.time", "above 0",
     ),
     "a trace that is not there": (
         ROW.replace('delay = "5ms"', "")
@@ -157,7 +183,7 @@ BAD = {
         "link.1.delay_trace", "nowhere.delay", "cannot be read",
     ),
     "a trace beside a rate": (
-        ROW + 'rate_trace = "x"\n[[flow]]\ncc = "reno"\n', "link.1.rate_trace", "in place of",
+        ROW + 'rate_trace = "x"\n[[flow]]\ncc = "reno"\n', "link.1.rate_trace", "excludes rate",
     ),
     "a route without a row": (GOOD + 'enter = "a"\n', "flow.0.enter", "'a'", "[[link]]"),
     "samples beyond memory": ('sample_interval = "10ns"\n' + GOOD, "sample_interval", "'10ns'"),

@@ -16,7 +16,8 @@ import pytest
 from fullpipe.cli import main
 from fullpipe.models import predict
 from fullpipe.plan.resolve import resolve
-from fullpipe.scenario.model import load_document, make_scenario
+from fullpipe.scenario.document import load_document
+from fullpipe.scenario.model import make_scenario
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SHARE = ["share", "--cc", "bbr1", "--n", "8", "--against", "cubic", "--rate", "10mbit"]

@@ -1,5 +1,5 @@
-"""Nothing disappears on any path: rows of links drawn at random, with every kind of damage, change,
-queue discipline and Wi-Fi, are run in the simulator and their packets counted."""
+"""Nothing disappears on any path: rows of links drawn at random, with every kind of impairment,
+change, queue discipline and Wi-Fi, are run in the simulator and their packets counted."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from typing import Any
 
 import pytest
 
+from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 from helpers import column, simulate
 
 QDISCS: tuple[dict[str, Any], ...] = (
     {},
-    {"qdisc": "fq"},
-    {"qdisc": "codel"},
-    {"qdisc": "fq_codel"},
-    {"qdisc": "red"},
+    *({"qdisc": name} for name in DISCIPLINES if name != "fifo"),
     {"qdisc": "cake", "qdisc_options": {"ack_filter": "aggressive", "ingress": True}},
     {"qdisc": "cake", "qdisc_options": {"tins": "diffserv8", "framing": "atm", "wash": True}},
-    {"qdisc": "pie"},
-    {"qdisc": "fq_pie"},
-    {"qdisc": "sfq"},
-    {"qdisc": "tbf"},
-    {"qdisc": "prio"},
-    {"qdisc": "dualpi2"},
 )
-DAMAGE: tuple[dict[str, Any], ...] = (
+IMPAIRMENTS: tuple[dict[str, Any], ...] = (
     {"loss": "5%", "loss_correlation": "25%"},
     {"loss": "20%", "loss_marks": True},
     {"gemodel": {"p": "1%", "r": "30%", "loss_good": "1%"}},
@@ -38,8 +30,8 @@ DAMAGE: tuple[dict[str, Any], ...] = (
 )
 
 
-def way(draw: random.Random) -> dict[str, Any]:
-    """One way of a wire."""
+def direction(draw: random.Random) -> dict[str, Any]:
+    """One direction of a wire."""
     keys: dict[str, Any] = {
         "rate": f"{draw.choice((1, 3, 10, 40))}mbit",
         "delay": f"{draw.choice((1, 10, 40))}ms",
@@ -47,12 +39,12 @@ def way(draw: random.Random) -> dict[str, Any]:
     }
     if "qdisc" not in keys:
         keys["buffer"] = f"{draw.choice((2, 10, 100))}pkt"
-    for damage in draw.sample(DAMAGE, draw.randint(0, 4)):
-        keys |= damage
+    for impairment in draw.sample(IMPAIRMENTS, draw.randint(0, 4)):
+        keys |= impairment
     if "gemodel" in keys:
         keys = {key: value for key, value in keys.items() if not key.startswith("loss")}
-    if keys.get("qdisc") in ("cake", "tbf"):
-        return keys  # CAKE and TBF keep one rate
+    if "qdisc" in keys and DISCIPLINES[keys["qdisc"]].options().keeps_rate:
+        return keys
     if draw.random() < 0.2:
         keys["outage"] = [["1s", "1500ms"]]
     elif draw.random() < 0.3:
@@ -69,7 +61,7 @@ def link(draw: random.Random, index: int) -> dict[str, Any]:
         ))  # fmt: skip
         options = {"width": 20, "mcs": draw.choice((0, 5)), "error_rate": "20%", "queue": queue}
         return {"name": f"link{index}", "kind": "wifi", "wifi": options}
-    return {"name": f"link{index}", **way(draw), "reverse": way(draw)}
+    return {"name": f"link{index}", **direction(draw), "reverse": direction(draw)}
 
 
 def document(seed: int) -> dict[str, Any]:
@@ -77,7 +69,7 @@ def document(seed: int) -> dict[str, Any]:
     draw = random.Random(seed)
     links = [link(draw, index) for index in range(draw.randint(1, 3))]
     if all("wifi" in one for one in links):
-        links.append({"name": "wire", **way(draw), "reverse": way(draw)})
+        links.append({"name": "wire", **direction(draw), "reverse": direction(draw)})
     names = [one["name"] for one in links]
     flows = []
     for index in range(draw.randint(1, 4)):

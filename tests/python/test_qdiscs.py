@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fullpipe.base.errors import UserError
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
+from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 from helpers import column, simulate
 
 
@@ -47,6 +49,34 @@ def test_what_is_left_out_is_what_linux_and_tc_take() -> None:
     assert (dualpi2["alpha"], dualpi2["beta"], dualpi2["classic_percent"]) == (41, 819, 10)
     assert resolved("sfq")["limit_packets"] == 127
     assert resolved("prio")["aqm"]["filters"] == [(1, 2), (8, 2), (46, 0), (48, 0), (56, 0)]
+
+
+@pytest.mark.parametrize("qdisc", DISCIPLINES)
+def test_every_discipline_delivers_and_keeps_to_the_links_rate(qdisc: str) -> None:
+    raw = simulate(**document(qdisc))
+    assert 0.8 * 10e6 * 1448 / 1514 < goodput_bps(raw) <= 1.01 * 10e6 * 1448 / 1514
+
+
+@pytest.mark.parametrize("qdisc", DISCIPLINES)
+def test_options_of_every_other_discipline_are_refused_by_name(qdisc: str) -> None:
+    own = DISCIPLINES[qdisc].options.model_fields
+    for other, row in DISCIPLINES.items():
+        for key in row.options.model_fields.keys() - own.keys():
+            expected = rf"path.qdisc_options.{key}: not an option of {qdisc}; .*\b{other}\b"
+            with pytest.raises(UserError, match=expected):
+                make_scenario(document(qdisc, qdisc_options={key: 1}))
+
+
+def test_each_direction_has_the_options_of_its_own_discipline() -> None:
+    both = {"qdisc": "cake", "reverse_qdisc": "cake", "qdisc_options": {"rtt": "10ms"}}
+    plan = resolve(make_scenario(document(**both)))["path"]
+    assert plan["reverse_qdisc"]["aqm"]["rtt_ns"] == plan["qdisc"]["aqm"]["rtt_ns"] == 10**7
+    own = {**both, "reverse_qdisc_options": {"rtt": "30ms"}}
+    assert resolve(make_scenario(document(**own)))["path"]["reverse_qdisc"]["aqm"]["rtt_ns"] == 3e7
+    fifo = {**both, "qdisc": "fifo", "qdisc_options": {}, "reverse_qdisc_options": {"rtt": "30ms"}}
+    assert resolve(make_scenario(document(**fifo)))["path"]["reverse_qdisc"]["aqm"]["rtt_ns"] == 3e7
+    other = resolve(make_scenario(document(**{**both, "reverse_qdisc": "codel"})))["path"]
+    assert other["reverse_qdisc"]["aqm"]["target_ns"] == 5_000_000
 
 
 def test_tc_counts_cakes_target_from_its_rtt_unless_it_is_given() -> None:

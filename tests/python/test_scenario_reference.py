@@ -1,5 +1,5 @@
-"""The reference for people is what the models check, its examples are accepted, and every scenario
-of `scenarios/` runs."""
+"""The scenario reference is what the models check, its examples are accepted, and every scenario of
+`scenarios/` runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from fullpipe import _native
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario import reference
-from fullpipe.scenario.model import Scenario, load_document, make_scenario
+from fullpipe.scenario.document import load_document
+from fullpipe.scenario.model import Scenario, make_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
@@ -56,6 +57,10 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
         "wifi": {"station": [{"name": "sta", "background": [{}]}]},
     }  # fmt: skip
     section, _, name = key.rpartition(".")
+    if section.startswith("qdisc_options."):
+        document["path"] |= {"qdisc": section.partition(".")[2], "qdisc_options": {name: value}}
+        make_scenario(document)
+        return
     if section.startswith("link") or name in ("enter", "leave"):
         del document["path"]
         document["link"] = [{"name": "wire", "rate": "10mbit", "delay": "1ms", "loss": "1%"}]

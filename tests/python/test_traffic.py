@@ -99,7 +99,7 @@ def test_processor_sharing_slows_every_size_down_alike(load: float) -> None:
         ({"load": 0}, "load"),
         ({"load": None}, "give either load or flows_per_s"),
         ({"flows_per_s": 3}, "give either load or flows_per_s"),
-        ({"trace": "mawi"}, "a trace has its own"),
+        ({"trace": "mawi"}, "excludes trace"),
         ({"rtts": ["1ms", "2ms"]}, "2 for 1 senders"),
         ({"stop": "0s"}, "stop"),
         ({"start": "9s"}, "before the end of the run"),

@@ -21,6 +21,13 @@ def test_times_become_nanoseconds(text: object, time_ns: int) -> None:
     assert units.parse_time(text) == time_ns
 
 
+def test_a_duration_is_a_time_above_zero() -> None:
+    assert units.parse_duration("1ms") == 1_000_000
+    for zero in (0, "0", "0ms"):
+        with pytest.raises(units.UnitError, match="above 0"):
+            units.parse_duration(zero)
+
+
 def test_sizes_use_powers_of_two() -> None:
     assert units.parse_size("64KB") == 65536
     assert units.parse_size("1MiB") == 2**20

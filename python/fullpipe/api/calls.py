@@ -95,7 +95,7 @@ def run_sweep(
     runs failed, KeyboardInterrupt where it was interrupted."""
     from fullpipe.api.stores import Swept
     from fullpipe.base.overrides import apply_changes
-    from fullpipe.scenario.model import load_document
+    from fullpipe.scenario.document import load_document
     from fullpipe.sweep.file import read_sweep
     from fullpipe.sweep.pool import Pool
     from fullpipe.sweep.running import run_sweep as fill
@@ -137,7 +137,8 @@ def _scenario(
 ) -> tuple[Scenario, str]:
     """The scenario, and its text: as it was written where nothing was changed."""
     from fullpipe.base.overrides import apply_changes
-    from fullpipe.scenario.model import load_document, make_scenario
+    from fullpipe.scenario.document import load_document
+    from fullpipe.scenario.model import make_scenario
 
     changes = list(changes)
     if isinstance(scenario, Mapping):

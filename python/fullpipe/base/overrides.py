@@ -1,6 +1,6 @@
-"""Changes that a command makes to a document before it is checked: `--set path.rate=10mbit`.
+"""Overrides: keys of a document that a command replaces, as in `--set path.rate=10mbit`.
 
-Knows documents as TOML has them, never what their keys mean.
+Knows TOML documents, never what their keys mean.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from fullpipe.base.errors import UserError
 
 
 def apply_changes(document: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
-    """The document with changes such as `path.rate=10mbit`, `flow.0.start=2s` or
-    `cc.bbr3.probe_down_gain=0.9`. A value is TOML if it reads as such, else text.
+    """A copy of the document with changes such as `path.rate=10mbit`, `flow.0.start=2s` or
+    `cc.bbr3.probe_down_gain=0.9`. A value that is not TOML is text.
 
-    Raises UserError where a change has no `=` or its key leads nowhere."""
+    Raises UserError where a change has no `=` or no table holds its key."""
     result: dict[str, Any] = _copy(document)
     for change in changes:
         key, separator, text = change.partition("=")
@@ -46,10 +46,10 @@ def _copy(value: Any) -> Any:
 def _step(node: Any, part: str, change: str) -> Any:
     if isinstance(node, list):
         if not part.isdecimal() or int(part) >= len(node):
-            raise UserError(f"--set {change!r}: {part!r} is not one of 0 to {len(node) - 1}")
+            raise UserError(f"--set {change!r}: index {part!r} must be from 0 to {len(node) - 1}")
         return node[int(part)]
     if not isinstance(node, dict):
-        raise UserError(f"--set {change!r}: nothing lies below {part!r}")
+        raise UserError(f"--set {change!r}: no table holds {part!r}")
     child = node.setdefault(part, {})
     if not isinstance(child, dict | list):
         raise UserError(f"--set {change!r}: {part!r} is a value, not a table")

@@ -1,25 +1,30 @@
-"""What Pydantic found wrong, in one line for a person: which key, which value, what would be right.
+"""Errors that Pydantic found, as one line for people: which key, which value, what would be right.
 
-Every document from outside is refused in these words: scenarios, sweeps, entries, scorecards, what
-a page sends, a recording's metadata. Knows the shape of models, never what a key means.
+For every document from outside: scenarios, sweeps, papers' entries, scorecards, requests of a page,
+a recording's metadata. Knows the shape of models, never what a key means.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+#: The type of a custom error (`PydanticCustomError`) whose message is shown without the value.
+COMPLETE = "complete"
+#: A message of a table's validator, which begins with the key.
+_KEY = re.compile(r"([\w.]+): *(.*)", re.DOTALL)
 _SHOWN = 60
 
 
 def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> str:
-    """The first finding, and where there are more; `model` is what the document was held
-    against, `below` the key of a larger document at which it stands."""
+    """The first error, and the keys of the others. `model` checked the document; `below` is its key
+    in a larger document."""
     found: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         key, what = _finding(detail, model, below)
@@ -29,41 +34,44 @@ def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> 
     return f"{first}: {what}{more}" if first else f"{what}{more}"
 
 
+def unknown_key(key: str, known: Iterable[str], tables: Sequence[str] = ()) -> str:
+    """What is wrong with a key that a table does not have; `tables` within it do."""
+    known = list(known)
+    near = [f"{table}.{key}" for table in tables] or difflib.get_close_matches(key, known, 1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"unknown key; {meant}allowed are {', '.join(known)}"
+
+
 def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[str, str]:
-    """Where, and what is wrong there."""
+    """The key, and what is wrong with it."""
     keys, known = _place(model, detail["loc"])
     where = ".".join([below, *keys] if below else keys)
     given = detail["input"]
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
         return where, "is missing"
+    if detail["type"] == COMPLETE:
+        return where, message
     if detail["type"] == "extra_forbidden":
-        return where, f"unknown key; {_meant(keys[-1], known)}allowed are {', '.join(known)}"
-    key, separator, reason = message.partition(":")
-    if detail["type"] == "value_error" and isinstance(given, dict):
-        if not separator:
-            return where, message
+        tables = [name for name, table in known.items() if table and keys[-1] in table.model_fields]
+        return where, unknown_key(keys[-1], known, tables)
+    shown = _shown(given)
+    if detail["type"] == "model_type":
+        return where, f"{shown}: must be a table"
+    below_it = _KEY.fullmatch(message)
+    if detail["type"] == "value_error" and isinstance(given, dict) and below_it:
+        key, reason = below_it.groups()
         value = _written(given, key)
         what = "" if value is None else f"{_shown(value)} "
-        return (f"{where}.{key}" if where else key), f"{what}{reason.strip()}"
-    shown = _shown(given)
+        return (f"{where}.{key}" if where else key), f"{what}{reason}"
     return where, message if shown in message else f"{shown}: {message}"
-
-
-def _meant(key: str, known: dict[str, type[BaseModel] | None]) -> str:
-    """A key that is nearly this one, or the table in which it belongs."""
-    tables = [
-        f"{name}.{key}" for name, inner in known.items() if inner and key in inner.model_fields
-    ]
-    near = tables or difflib.get_close_matches(key, known, 1)
-    return f"did you mean {near[0]}? " if near else ""
 
 
 def _place(
     model: type[BaseModel], location: tuple[int | str, ...]
 ) -> tuple[list[str], dict[str, type[BaseModel] | None]]:
-    """The keys as a document has them, without Pydantic's names of alternatives; and what the
-    table in which the last of them stands may hold: key -> the table's model, if it is one."""
+    """The keys as a document has them, without Pydantic's names of alternatives; and the keys that
+    the table of the last one may have, each with its model if it is a table."""
     keys: list[str] = []
     table: type[BaseModel] = model
     annotation: Any = None
@@ -82,7 +90,7 @@ def _place(
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models of which a field may be one, or a list or a table of them."""
+    """The models that a field, or the members of its list or table, may be."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in typing.get_args(annotation):
@@ -95,7 +103,7 @@ def _shown(value: Any) -> str:
 
 
 def _written(document: Any, key: str) -> Any:
-    """The value that stands at a key such as `flow.0.start`; None where none does, or a table."""
+    """The value at a key such as `flow.0.start`; None for a table and where there is none."""
     for part in key.split("."):
         if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
             document = document[int(part)]

@@ -91,6 +91,14 @@ def parse_time(text: object) -> int:
     return _parse(text, _TIME_NS, right, MAX_TIME_NS, "604800s", least=0)
 
 
+def parse_duration(text: object) -> int:
+    """A time above 0 such as `40ms` or `1.5s`, in ns.
+
+    Raises UnitError for anything else, 0, negative or above a week."""
+    right = "a time such as 40ms, 1.5s or 250us"
+    return _parse(text, _TIME_NS, right, MAX_TIME_NS, "604800s", least=1)
+
+
 def parse_size(text: object) -> int:
     """A volume such as `64KB` (65536 bytes) or `10MB`, in bytes.
 
@@ -217,13 +225,11 @@ def _parse(
     text: object, units: dict[str, int], right: str, most: int, most_text: str, least: int
 ) -> int:
     number, unit = _split(text, right)
-    if unit == "" and number == 0 and least == 0:
-        return 0
-    if unit not in units:
+    if unit not in units and not (unit == "" and number == 0):
         known = ", ".join(units)
         why = f"unknown unit {unit!r}" if unit else "no unit"
         raise UnitError(f"{text!r} has {why}: write {right} (units: {known})")
-    value = int((number * units[unit]).to_integral_value())
+    value = int((number * units.get(unit, 1)).to_integral_value())
     if value < least or value > most:
         low = "above 0" if least else "0 or more"
         raise UnitError(f"{text!r} is out of range: {right}, {low} and at most {most_text}")

@@ -74,7 +74,8 @@ def run(
     from fullpipe.engines import engine as engine_of
     from fullpipe.engines import engine_names
     from fullpipe.plan.resolve import resolve
-    from fullpipe.scenario.model import load_document, make_scenario
+    from fullpipe.scenario.document import load_document
+    from fullpipe.scenario.model import make_scenario
 
     if engine not in engine_names():
         raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")

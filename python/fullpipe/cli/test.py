@@ -55,8 +55,9 @@ def test(
     from fullpipe.engines import engine_names
     from fullpipe.flent.templates import scenario_of, template
     from fullpipe.plan.resolve import resolve
+    from fullpipe.scenario.document import load_document
     from fullpipe.scenario.har import levels_of_har
-    from fullpipe.scenario.model import load_document, make_scenario
+    from fullpipe.scenario.model import make_scenario
 
     if name == "list":
         _list()

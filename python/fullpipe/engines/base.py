@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fullpipe.base.errors import UserError
+from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,12 +53,13 @@ _L4S, _ALWAYS_ECT = "prague", ("dctcp", "kernel:dctcp")
 
 
 def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
-    """Raises UserError for what no kernel can tell DualPI2: their packets are ECT(0), so all that
-    is marked goes to its L queue."""
-    wires = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
-    is_dual = any(
-        (wire.get("qdisc") or {}).get("aqm", {}).get("kind") == "dualpi2" for wire in wires
-    )
+    """Raises UserError for ECN that kernels cannot have: they send ECT(0) only, and DualPI2 queues
+    every ECT packet of theirs as L4S."""
+    wires = [
+        link["medium"][direction] for link in plan["links"] for direction in ("forward", "reverse")
+    ]
+    kinds = [(wire.get("qdisc") or {}).get("aqm", {}).get("kind") for wire in wires]
+    is_dual = any(kind and DISCIPLINES[kind].takes_ect_for_l4s for kind in kinds)
     senders = [(f"flow.{index}", flow) for index, flow in enumerate(plan["flows"])]
     for what in ("page", "traffic"):
         groups = plan.get("pages" if what == "page" else what) or []

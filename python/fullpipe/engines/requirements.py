@@ -13,26 +13,19 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import registry
 from fullpipe.engines import assets
 from fullpipe.engines.vm import hardware, kernels
+from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 _MEND = "fullpipe doctor --mend"
 #: Commands and the Debian packages that bring them.
 _PROGRAMS = {hardware.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
 _INSTALL_SECONDS = 1200
-#: As `tc` makes it -> what is lost without it.
+#: Arguments of `tc qdisc add` -> what is lost without it.
 _QDISCS = {
     "htb": "engine live without --peer (the rate of paths)",
     "netem": "engine live without --peer (the delay of paths)",
     "bfifo": "engine live without --peer (drop-tail buffers)",
+    **{row.tc or name: f"path.qdisc = {name}" for name, row in DISCIPLINES.items() if row.modules},
     "fq": "path.qdisc = fq; pacing by the qdisc",
-    "fq_codel": "path.qdisc = fq_codel",
-    "codel": "path.qdisc = codel",
-    "red limit 100000 avpkt 1000": "path.qdisc = red",
-    "cake": "path.qdisc = cake",
-    "pie": "path.qdisc = pie",
-    "fq_pie": "path.qdisc = fq_pie",
-    "sfq": "path.qdisc = sfq",
-    "prio": "path.qdisc = prio",
-    "dualpi2": "path.qdisc = dualpi2",
 }
 _PATH_QDISCS = ("htb", "netem", "bfifo")
 

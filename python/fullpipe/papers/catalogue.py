@@ -18,7 +18,7 @@ from fullpipe.expr.language import ExpressionError, parse
 from fullpipe.papers import measure
 from fullpipe.papers.entry import Entry
 from fullpipe.papers.validation import validate
-from fullpipe.scenario.model import load_document
+from fullpipe.scenario.document import load_document
 
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")
 

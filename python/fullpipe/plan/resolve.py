@@ -7,7 +7,9 @@ bytes and a flow's name is made.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from fullpipe._native import DEFAULT_KERNEL
@@ -16,9 +18,14 @@ from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import Choice, choose
 from fullpipe.scenario import link_traces
 from fullpipe.scenario.applications import resolve_page, resolve_pattern, resolve_udp
-from fullpipe.scenario.impairments import resolve_damage
-from fullpipe.scenario.model import EcnChoice, Flow, Host, Link, LinkWay, Path, Scenario
-from fullpipe.scenario.qdiscs import resolve_qdisc, wire_bytes
+from fullpipe.scenario.flow import Flow
+from fullpipe.scenario.host import Host
+from fullpipe.scenario.impairments import resolve_impairments
+from fullpipe.scenario.link import Link, LinkDirection
+from fullpipe.scenario.model import Scenario
+from fullpipe.scenario.path import EcnChoice, Path
+from fullpipe.scenario.qdiscs.options import Options
+from fullpipe.scenario.queue import resolve_queue, wire_bytes
 from fullpipe.scenario.traffic.options import resolve_source
 from fullpipe.scenario.wifi import WifiOptions, resolve_wifi, station_names
 
@@ -93,13 +100,19 @@ def network(scenario: Scenario) -> dict[str, Any]:
     forward = {
         "rate_bps": path.rate,
         "delay_ns": 0,
-        "qdisc": _qdisc(path, path.qdisc, path.buffer, path.rate),
+        "qdisc": _queue(path, path.qdisc, path.qdisc_options, path.buffer, path.rate),
         "loss": None,
     }
     reverse = {
         "rate_bps": reverse_rate,
         "delay_ns": 0,
-        "qdisc": _qdisc(path, path.reverse_qdisc, path.reverse_buffer, reverse_rate or path.rate),
+        "qdisc": _queue(
+            path,
+            path.reverse_qdisc,
+            path.reverse_options,
+            path.reverse_buffer,
+            reverse_rate or path.rate,
+        ),
         "loss": None,
     }
     delays = _delays_of_path(path)
@@ -252,14 +265,14 @@ def _with_channels(scenario: Scenario, wires: list[dict[str, Any]]) -> list[dict
             continue
         forward, reverse = wire["medium"]["forward"], wire["medium"]["reverse"]
         if link.rate is not None:
-            row.append(_one_way(f"{link.name}.up", forward, _unlimited(reverse)))
+            row.append(_wire(f"{link.name}.up", forward, _unlimited(reverse)))
         row.append({"name": link.name, "medium": _channel(scenario, link.channel)})
         if link.reverse.rate is not None:
-            row.append(_one_way(f"{link.name}.down", _unlimited(forward), reverse))
+            row.append(_wire(f"{link.name}.down", _unlimited(forward), reverse))
     return row
 
 
-def _one_way(name: str, forward: dict[str, Any], reverse: dict[str, Any]) -> dict[str, Any]:
+def _wire(name: str, forward: dict[str, Any], reverse: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "medium": {"kind": "wire", "forward": forward, "reverse": reverse}}
 
 
@@ -384,7 +397,7 @@ def _own_delays_ns(
         return None, None
     if scenario.link:
         enter, leave = route
-        links_ns = sum(sum(_delays_ns(link)) for link in scenario.link[enter : leave + 1])
+        links_ns = sum(sum(link.delays_ns) for link in scenario.link[enter : leave + 1])
         if rtt_ns < links_ns:
             raise UserError(
                 f"{key}: is less than its links' delays, {units.format_time(links_ns)} both ways"
@@ -452,7 +465,7 @@ def _cc(choice: Choice) -> dict[str, Any]:
 
 
 def _link(scenario: Scenario, link: Link, senders: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A link of the plan. The way back has the rate of the way forward where data goes back."""
+    """A link of the plan. Where data flow down, its reverse rate defaults to the forward rate."""
     index = scenario.link.index(link)
     has_down = any(
         direction == "down" and enter <= index <= leave
@@ -461,57 +474,49 @@ def _link(scenario: Scenario, link: Link, senders: Sequence[tuple[str, Any]]) ->
         )
     )
     back_bps = link.reverse.mean_rate or (link.mean_rate if has_down else None)
-    forward_ns, reverse_ns = _delays_ns(link)
+    forward_ns, reverse_ns = link.delays_ns
     return {
         "name": link.name,
         "medium": {
             "kind": "wire",
-            "forward": _way(scenario, link, link.mean_rate, forward_ns),
-            "reverse": _way(scenario, link.reverse, back_bps, reverse_ns),
+            "forward": _direction(scenario.path, link, link.mean_rate, forward_ns),
+            "reverse": _direction(scenario.path, link.reverse, back_bps, reverse_ns),
         },
     }
 
 
-def _delays_ns(link: Link) -> tuple[int, int]:
-    forward, reverse = link.first_delay or 0, link.reverse.first_delay
-    return forward, forward if reverse is None else reverse
-
-
-def _way(scenario: Scenario, way: LinkWay, rate_bps: int | None, delay_ns: int) -> dict[str, Any]:
-    path = scenario.path
-    changes: dict[str, Any] = {"damage": resolve_damage(way)}
-    if way.rate_trace:
-        changes["rate_trace"] = link_traces.rate_trace(way.rate_trace).planned()
-    if way.delay_trace:
-        changes["delay_trace"] = link_traces.delay_trace(way.delay_trace).planned()
+def _direction(
+    path: Path, direction: LinkDirection, rate_bps: int | None, delay_ns: int
+) -> dict[str, Any]:
+    changes: dict[str, Any] = {"damage": resolve_impairments(direction)}
+    if direction.rate_trace:
+        changes["rate_trace"] = link_traces.rate_trace(direction.rate_trace).planned()
+    if direction.delay_trace:
+        changes["delay_trace"] = link_traces.delay_trace(direction.delay_trace).planned()
     return {
         "rate_bps": rate_bps,
         "delay_ns": delay_ns,
-        "qdisc": resolve_qdisc(
-            way.qdisc, way.qdisc_options, way.buffer, rate_bps or path.rate, path.rtt, path.mtu,
-            bool(path.ecn),
+        "qdisc": _queue(
+            path, direction.qdisc, direction.qdisc_options, direction.buffer, rate_bps or path.rate
         ),
-        "loss": _loss(way.loss, way.loss_correlation, way.loss_marks, "packet"),
-        "rate_steps": _rate_steps(way),
-        "delay_steps": [list(step) for step in way.delay_steps],
+        "loss": _loss(direction.loss, direction.loss_correlation, direction.loss_marks, "packet"),
+        "rate_steps": _rate_steps(direction),
+        "delay_steps": [list(step) for step in direction.delay_steps],
         **{key: value for key, value in changes.items() if value is not None},
-    }  # fmt: skip
+    }
 
 
-def _rate_steps(way: LinkWay) -> list[list[int]]:
-    """Steps with the outages in them: rate 0, and then what would hold without."""
-    times = {at for at, _ in way.rate_steps}
-    for start, length in way.outage:
-        times |= {start, start + length}
-    steps = []
-    for at in sorted(times):
-        rate = way.rate or 0
-        for since, value in way.rate_steps:
-            if since <= at:
-                rate = value
-        out = any(start <= at < start + length for start, length in way.outage)
-        steps.append([at, 0 if out else rate])
-    return steps
+def _rate_steps(direction: LinkDirection) -> list[list[int]]:
+    """The steps of the rate, in which an outage is a rate of 0."""
+    steps = [(0, direction.rate or 0), *direction.rate_steps]
+    ends = [(start, start + length) for start, length in direction.outage]
+    changes = {at for at, _ in direction.rate_steps} | {at for both in ends for at in both}
+    found = []
+    for at in sorted(changes):
+        _, rate = steps[bisect_right(steps, at, key=itemgetter(0)) - 1]
+        outage = bisect_right(ends, at, key=itemgetter(0)) - 1
+        found.append([at, 0 if outage >= 0 and at < ends[outage][1] else rate])
+    return found
 
 
 def _put_on_hosts(users: Mapping[str, Sequence[dict[str, Any]]], scenario: Scenario) -> None:
@@ -593,7 +598,7 @@ def _jitter(max_ns: int, shape: str) -> dict[str, Any] | None:
     return {"shape": shape, "max_ns": max_ns} if max_ns else None
 
 
-def _qdisc(path: Path, name: str, buffer: units.Buffer | None, rate_bps: int) -> dict[str, Any]:
-    return resolve_qdisc(
-        name, path.qdisc_options, buffer, rate_bps, path.rtt, path.mtu, bool(path.ecn)
-    )
+def _queue(
+    path: Path, name: str, options: Options, buffer: units.Buffer | None, rate_bps: int
+) -> dict[str, Any]:
+    return resolve_queue(name, options, buffer, rate_bps, path.rtt, path.mtu, bool(path.ecn))

@@ -6,7 +6,7 @@ A quantity is text with a unit in a document and an integer in base units in a m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -73,6 +73,7 @@ _TIME = Quantity(
     "time", "a time with its unit", "40ms", "0 to 604800s", units.parse_time,
     _shortest({"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}),
 )  # fmt: skip
+_DURATION = replace(_TIME, limits="above 0, to 604800s", parse=units.parse_duration)
 _SIZE = Quantity(
     "size", "a size with its unit", "64KB", "1B to 1024GB", units.parse_size,
     _shortest({"GB": 2**30, "MB": 2**20, "KB": 2**10, "B": 1}),
@@ -99,6 +100,8 @@ QUANTITIES = {
 
 Rate = Annotated[int, _RATE]
 Time = Annotated[int, _TIME]
+#: A time above 0.
+Duration = Annotated[int, _DURATION]
 Size = Annotated[int, _SIZE]
 Buffer = Annotated[units.Buffer, _BUFFER]
 Spread = Annotated[units.Spread, _SPREAD]

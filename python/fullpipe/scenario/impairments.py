@@ -1,6 +1,6 @@
-"""What a user may write of a link's damage beside plain loss, and what engines get of it.
+"""What a link does to packets beside plain loss and delay, and what engines get of it.
 
-docs/paths.md describes the elements. The result of `resolve_damage` is the JSON of
+docs/paths.md describes the elements. The result of `resolve_impairments` is the JSON of
 crates/fullpipe-plan/src/damage.rs.
 """
 
@@ -10,16 +10,18 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from fullpipe.scenario.fields import Rate, Ratio, Section, Size, Time
+from fullpipe.scenario.fields import Duration, Rate, Ratio, Section, Size, Time
 
 
 class Gemodel(Section):
-    """Loss in bursts, by a chain of a good and a bad state: netem's gemodel."""
+    """Bursty loss by a Markov chain with a good and a bad state: netem's gemodel."""
 
-    p: Ratio = Field(description="from good to bad, with each packet")
-    r: Ratio = Field(description="from bad to good; bursts last 1/r packets in the mean")
-    loss_bad: Ratio = Field(1.0, description="loss while bad; netem's 1-h")
-    loss_good: Ratio = Field(0.0, description="loss while good; netem's 1-k")
+    p: Ratio = Field(description="probability of going from good to bad, with each packet")
+    r: Ratio = Field(
+        description="probability of going from bad to good; bad times last 1/r packets on average"
+    )
+    loss_bad: Ratio = Field(1.0, description="loss in the bad state; netem's 1-h")
+    loss_good: Ratio = Field(0.0, description="loss in the good state; netem's 1-k")
 
     @model_validator(mode="after")
     def _consistent(self) -> Gemodel:
@@ -29,49 +31,50 @@ class Gemodel(Section):
 
 
 class Policer(Section):
-    """A token bucket that drops what finds too few tokens and queues nothing."""
+    """A token bucket that drops packets which find too few tokens, and queues none."""
 
-    rate: Rate = Field(description="at which tokens come, on the wire")
-    burst: Size = Field(description="most that gather; one packet at least")
+    rate: Rate = Field(description="rate of the tokens, in bits on the wire")
+    burst: Size = Field(description="size of the bucket; at least one packet")
 
 
 class Hold(Section):
-    """Packets wait for one another and leave together, as aggregated ACKs and slots do."""
+    """Packets wait for one another and leave together, as aggregated ACKs and time slots do."""
 
-    time: Time = Field(description="how long the first of them waits")
+    time: Duration = Field(description="how long the first packet waits")
     packets: int | None = Field(
-        None, ge=1, le=100_000, description="they leave when so many wait; any number"
+        None, ge=1, le=100_000, description="they leave when this many wait; default: any number"
     )
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Hold:
-        if self.time == 0:
-            raise ValueError("time: must be above 0, such as 5ms")
-        return self
 
-
-class DamageKeys(Section):
-    """The keys of damage that a link's way has."""
+class Impairments(Section):
+    """The impairments of one direction of a link."""
 
     gemodel: Gemodel | None = None
-    duplicate: Ratio = Field(0.0, description="packets that come twice, before the queue")
-    duplicate_correlation: Ratio = Field(0.0, description="netem's correlation of that")
+    duplicate: Ratio = Field(
+        0.0, description="probability that a packet is duplicated, before the queue"
+    )
+    duplicate_correlation: Ratio = Field(
+        0.0, description="correlation of successive duplications, as netem defines it"
+    )
     policer: Policer | None = None
     hold: Hold | None = None
     reorder: Ratio = Field(
-        0.0, description="packets that leave without the link's delay, and overtake others"
+        0.0, description="probability that a packet skips the link's delay and overtakes others"
     )
-    reorder_correlation: Ratio = Field(0.0, description="netem's correlation of that")
+    reorder_correlation: Ratio = Field(
+        0.0, description="correlation of successive reorderings, as netem defines it"
+    )
     reorder_gap: int = Field(
-        1, ge=1, le=1_000_000, description="of so many packets at most one overtakes"
+        1, ge=1, le=1_000_000, description="at most one packet in this many overtakes"
     )
     wifi_jitter: Time | None = Field(
-        None, description="extra delays as picoquic models Wi-Fi, of this mean, about; from 1ms"
-    )
+        None, description="random extra delays with about this mean, as picoquic models Wi-Fi; "
+        "1ms to 85ms"
+    )  # fmt: skip
 
 
-def resolve_damage(keys: DamageKeys) -> dict[str, Any] | None:
-    """What the plan holds; None where nothing is asked for."""
+def resolve_impairments(keys: Impairments) -> dict[str, Any] | None:
+    """What engines get; None for no impairments."""
     found: dict[str, Any] = {}
     if keys.gemodel:
         found["gemodel"] = {
@@ -83,9 +86,7 @@ def resolve_damage(keys: DamageKeys) -> dict[str, Any] | None:
     if keys.duplicate:
         found["duplicate"] = _chance(keys.duplicate, keys.duplicate_correlation)
     if keys.policer:
-        found["policer"] = {
-            "rate_bps": keys.policer.rate, "burst_bytes": keys.policer.burst
-        }  # fmt: skip
+        found["policer"] = {"rate_bps": keys.policer.rate, "burst_bytes": keys.policer.burst}
     if keys.hold:
         found["hold"] = {"time_ns": keys.hold.time, "packets": keys.hold.packets}
     if keys.wifi_jitter is not None:
@@ -96,13 +97,14 @@ def resolve_damage(keys: DamageKeys) -> dict[str, Any] | None:
     return found or None
 
 
-def check_damage(keys: DamageKeys, delay_ns: int, mtu_bytes: int) -> None:
-    """Raises ValueError, beginning with the key, for damage that cannot be."""
+def check_impairments(keys: Impairments, delay_ns: int, mtu_bytes: int) -> None:
+    """Raises ValueError, beginning with the key, for impairments that contradict each other, the
+    delay or the MTU."""
     for key in ("duplicate", "reorder"):
         if getattr(keys, f"{key}_correlation") and not getattr(keys, key):
             raise ValueError(f"{key}_correlation: needs {key} above 0")
     if keys.reorder and delay_ns == 0:
-        raise ValueError("reorder: needs a delay, which the overtaking packets leave out")
+        raise ValueError("reorder: needs a delay, which reordered packets skip")
     if keys.reorder_gap > 1 and not keys.reorder:
         raise ValueError("reorder_gap: needs reorder above 0")
     if keys.policer and keys.policer.burst < mtu_bytes + 14:

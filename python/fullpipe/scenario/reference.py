@@ -1,11 +1,11 @@
-"""The scenario reference for people, from the models that check scenarios: nothing is listed twice
-but what engines refuse. Knows no engine."""
+"""The scenario reference, docs/scenario.md, and the JSON schema, made from the models that check
+scenarios. Only what engines refuse and some examples are listed here."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from typing import Any, Literal, Union, get_args, get_origin
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel
@@ -17,9 +17,11 @@ from pydantic_core.core_schema import WithDefaultSchema
 from fullpipe._native import DEFAULT_KERNEL
 from fullpipe.scenario.fields import QUANTITIES, Quantity
 from fullpipe.scenario.model import Scenario
+from fullpipe.scenario.qdiscs.options import Options
+from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
-#: Where not every engine carries every value (crates/fullpipe-agent/src/check.rs; two hosts: what
-#: a real network has of its own).
+#: The engines that take a key, where not all take every value (crates/fullpipe-agent/src/check.rs;
+#: between two hosts, the path is a real network).
 ENGINES: dict[str, str] = {
     "rtt_spread": "all but two hosts",
     "path.rate": "all; vm, live: from 8kbit",
@@ -55,7 +57,7 @@ ENGINES: dict[str, str] = {
     "host.reader_pause_spread": "sim",
     "host.reader_pause_every": "sim",
 }
-#: Examples that say more than a default or a type.
+#: Examples that are more telling than the default or the type.
 EXAMPLES: dict[str, Any] = {
     "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
     "flent_test": "rrul",
@@ -99,11 +101,10 @@ EXAMPLES: dict[str, Any] = {
 }  # fmt: skip
 
 
-_HEAD = """# What a scenario may hold
+_HEAD = """# Scenario reference
 
-Made by `fullpipe schema --markdown` from the models that check scenarios; a test holds this page
-against them. `fullpipe schema` prints the JSON schema of the same. [`scenarios/`](../scenarios) has
-examples to begin with.
+`fullpipe schema --markdown` makes this page from the models that check scenarios; `fullpipe schema`
+prints their JSON schema. [`scenarios/`](../scenarios) has examples.
 
 A scenario is a TOML file. Quantities are text with a unit:
 
@@ -117,27 +118,37 @@ A scenario is a TOML file. Quantities are text with a unit:
 | ratio | a number, or % | `"0.1%"` |
 | DSCP | a name, or its number | `"EF"` |
 
-Engines: `sim`, `vm`, `live`, and `live` between two hosts (`--peer`), which has no path but the
-real one; "all" is all of them. Where the default is "-", the words after the semicolon in "what it
-is" say what holds.
+Engines are `sim`, `vm`, `live`, and `live` between two hosts (`--peer`), which runs over the real
+network between them. Where the default is "-" and the description names none, the key has no effect
+unless it is given.
+"""
+
+_QDISC_OPTIONS = """## Options of queue disciplines
+
+The table `qdisc_options` holds options of the discipline that `qdisc` names, and
+`reverse_qdisc_options` those of `reverse_qdisc`. Options of other disciplines are refused. Defaults
+are those of tc and Linux.
 """
 
 
 def markdown() -> str:
-    """The reference as Markdown: every section, every key."""
+    """The reference as Markdown."""
     parts = [_HEAD]
     for title, model, prefix in _sections():
-        about = " ".join((model.__doc__ or "").split())
-        parts += [f"## {title}\n", f"{about}\n", _table(model, prefix)]
+        parts += [f"## {title}\n", *_section(model, prefix)]
+    parts.append(_QDISC_OPTIONS)
+    for name, discipline in DISCIPLINES.items():
+        parts += [f"### `{name}`\n", *_section(discipline.options, f"qdisc_options.{name}.")]
     return "\n".join(parts)
 
 
 def examples() -> Iterator[tuple[str, Any]]:
-    """(key, example value) of every key of every section."""
-    for _, model, prefix in _sections():
-        for name, field in model.model_fields.items():
-            if _model_of(field.annotation) is None:
-                yield prefix + name, _example(prefix + name, field)
+    """(key, example value) of every key of every section; the section of a discipline's options is
+    `qdisc_options.NAME`."""
+    options = ((row.options, f"qdisc_options.{name}.") for name, row in DISCIPLINES.items())
+    for model, prefix in (*((model, prefix) for _, model, prefix in _sections()), *options):
+        for name, field in _keys(model):
+            yield prefix + name, _example(prefix + name, field)
 
 
 def _sections() -> Iterator[tuple[str, type[BaseModel], str]]:
@@ -150,8 +161,8 @@ def _below(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[Base
         inner = _model_of(field.annotation)
         if inner is None:
             continue
-        if f"{prefix}{name}" == "link.wifi":
-            continue  # as [wifi], which stands there already
+        if f"{prefix}{name}" == "link.wifi" or issubclass(inner, Options):
+            continue  # as [wifi]; and as `qdisc_options`, which has a section of its own
         kind = get_origin(field.annotation)
         key = f"{prefix}{name}" + (".NAME" if kind is dict else "")
         title = f"[[{key}]]" if kind is list else f"[{key}]"
@@ -167,14 +178,24 @@ def _model_of(annotation: Any) -> type[BaseModel] | None:
     return next((model for model in found if model is not None), None)
 
 
+def _keys(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    """The plain keys of a section, those that must be given first."""
+    plain = [item for item in model.model_fields.items() if _model_of(item[1].annotation) is None]
+    return sorted(plain, key=lambda item: not item[1].is_required())
+
+
+def _section(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    yield " ".join((model.__doc__ or "").split()) + "\n"
+    if model.model_fields:
+        yield _table(model, prefix)
+
+
 def _table(model: type[BaseModel], prefix: str) -> str:
     lines = [
-        "| key | type | default | range | engines | what it is | example |",
+        "| key | type | default | range | engines | description | example |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, field in model.model_fields.items():
-        if _model_of(field.annotation) is not None:
-            continue
+    for name, field in _keys(model):
         key = prefix + name
         type_name, limits = _type(field)
         cells = [
@@ -189,31 +210,63 @@ def _engines(key: str) -> str:
     is_simulated = key.startswith("wifi.") or key.endswith(".station")
     if key.startswith(("page.", "udp.")) and not is_simulated:
         return "all but two hosts; vm, live: one link"
-    is_link = key.startswith(("link.", "traffic.")) or key.endswith((".enter", ".leave"))
-    usual = "sim" if is_simulated else "all but two hosts" if is_link else "all"
-    return ENGINES.get(key, usual)
+    is_link = key.startswith(("link.", "traffic.", "qdisc_options.")) or key.endswith(
+        (".enter", ".leave")
+    )
+    return ENGINES.get(key, "sim" if is_simulated else "all but two hosts" if is_link else "all")
 
 
 def _type(field: FieldInfo) -> tuple[str, str]:
     """(name of the type, range)."""
-    quantity = _quantity(field)
-    if quantity is not None:
-        return quantity.name, quantity.limits
-    plain = _plain_type(field.annotation)
-    if get_origin(plain) is Literal:
-        return "text", ", ".join(f"`{value}`" for value in get_args(plain))
-    if get_origin(plain) is dict:
-        return "table", ""
-    names = {int: "number", float: "number", bool: "true or false", str: "text"}
+    quantity, kind = _quantity(field), _plain_type(field.annotation)
+    name = _type_name(field.annotation, field.metadata)
+    if quantity is not None and (quantity in field.metadata or get_origin(kind) is not tuple):
+        return name, quantity.limits
+    choices = [str(value) for value in _choices(field.annotation)]
+    if choices:
+        return name, ", ".join(f"`{value}`" for value in choices)
     limits = {type(item): item for item in field.metadata}
     least, most = limits.get(annotated_types.Ge), limits.get(annotated_types.Le)
+    above = limits.get(annotated_types.Gt)
     shortest, longest = limits.get(annotated_types.MinLen), limits.get(annotated_types.MaxLen)
-    text = ""
     if least is not None and most is not None:
-        text = f"{least.ge} to {most.le}"
-    elif shortest is not None and longest is not None:
-        text = f"{shortest.min_length} to {longest.max_length} letters"
-    return names.get(plain, "text"), text
+        return name, f"{least.ge} to {most.le}"
+    if above is not None and most is not None:
+        return name, f"above {above.gt}, to {most.le}"
+    if shortest is not None and longest is not None:
+        return name, f"{shortest.min_length} to {longest.max_length} characters"
+    return name, ""
+
+
+def _type_name(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+    """What people call a type; `metadata` are the annotations of the whole."""
+    quantity = next((item for item in metadata if isinstance(item, Quantity)), None)
+    if quantity is not None:
+        return quantity.name
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type_name(inner[0], inner[1:])
+    if origin in (Union, types.UnionType):
+        names = (_type_name(one) for one in inner if one is not type(None))
+        return " or ".join(dict.fromkeys(names))
+    if origin is Literal:
+        return _type_name(type(inner[0]))
+    if origin is list:
+        return f"list of {_type_name(inner[0])}"
+    if origin is tuple:
+        return f"[{', '.join(map(_type_name, inner))}]"
+    if origin is dict:
+        return f"table of {_type_name(inner[1])}"
+    return {int: "number", float: "number", bool: "true or false", str: "text"}[annotation]
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """The values that a type lists."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [value for one in get_args(annotation) for value in _choices(one)]
+    return []
 
 
 def _plain_type(annotation: Any) -> Any:
@@ -224,6 +277,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def _quantity(field: FieldInfo) -> Quantity | None:
+    """The quantity that a field holds, by itself or in a list or a table."""
     found = [*field.metadata]
     for inner in get_args(field.annotation):
         found += getattr(inner, "__metadata__", ())
@@ -231,7 +285,7 @@ def _quantity(field: FieldInfo) -> Quantity | None:
 
 
 class _WithUnits(GenerateJsonSchema):
-    """Defaults as a file would write them, not as the program keeps them."""
+    """Writes defaults as a file does."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         found = super().default_schema(schema)
@@ -278,4 +332,6 @@ def _toml(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     return f'"{value}"' if isinstance(value, str) else f"{value}"

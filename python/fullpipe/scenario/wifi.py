@@ -27,102 +27,137 @@ Snr = Annotated[float, Field(ge=-10, le=60, allow_inf_nan=False)]
 
 
 class WifiQueue(Section):
-    """Where packets wait for the channel at one node."""
+    """Where the packets of one node wait for the channel."""
 
     kind: Literal["mac80211", "driver"] = Field(
-        "mac80211", description="mac80211: fq_codel for each station under airtime fairness and "
-        "airtime limits; driver: a FIFO for each class"
+        "mac80211", description="mac80211: fq_codel for each station with airtime fairness and "
+        "airtime queue limits (AQL); driver: a FIFO for each access category"
     )  # fmt: skip
     packets: int = Field(
-        1000, ge=1, le=100_000, description="driver: packets in the FIFO, those in the air included"
+        1000,
+        ge=1,
+        le=100_000,
+        description="driver: limit of each FIFO, with packets in the air",
     )
     above: Literal["none", "fifo", "fq_codel"] = Field(
-        "none", description="driver: the queue discipline that waits while the FIFO is full; "
+        "none", description="driver: queue discipline above the FIFO, used while that is full; "
         "none: the FIFO drops"
     )  # fmt: skip
     above_packets: int = Field(
-        1000, ge=1, le=100_000, description="driver: packets of that fifo or fq_codel"
+        1000, ge=1, le=100_000, description="driver: limit of that discipline, in packets"
     )
     target: Time | None = Field(
-        None, description="acceptable standing delay of CoDel; mac80211: 20ms, fq_codel: 5ms"
-    )
-    ecn: bool = Field(True, description="fq_codel marks what can be marked")
+        None, description="CoDel's acceptable standing delay; default: 20ms with mac80211, 5ms "
+        "with fq_codel"
+    )  # fmt: skip
+    ecn: bool = Field(True, description="fq_codel marks ECT packets instead of dropping them")
     aql_low: Time = Field(
-        5 * 10**6, description="mac80211: airtime that a station may always have in the hardware"
-    )
+        5 * 10**6, description="mac80211: airtime that a station may always have queued in the "
+        "hardware"
+    )  # fmt: skip
     aql_high: Time = Field(
-        12 * 10**6, description="mac80211: while all have less than the threshold"
+        12 * 10**6, description="mac80211: the same, while all stations together have less than "
+        "aql_threshold"
+    )  # fmt: skip
+    aql_threshold: Time = Field(
+        24 * 10**6, description="mac80211: airtime queued by all stations that separates the two"
     )
-    aql_threshold: Time = Field(24 * 10**6, description="mac80211: that threshold")
 
 
 class WifiTraffic(Section):
     """Traffic of a station that exists only on the channel."""
 
-    direction: Literal["up", "down"] = Field("up", description="up: from the station")
-    rate: Rate | None = Field(None, description="rate of IP packets; there is always one waiting")
-    category: Category = Field("BE", description="its access category")
-    packet: int = Field(1500, ge=28, le=2304, description="bytes of its IP packets")
+    direction: Literal["up", "down"] = Field("up", description="up: from the station, down: to it")
+    rate: Rate | None = Field(
+        None, description="rate of its IP packets; default: a packet always waits"
+    )
+    category: Category = Field("BE", description="access category")
+    packet: int = Field(1500, ge=28, le=2304, description="size of its IP packets, in bytes")
 
 
 class WifiStation(Section):
-    """One station, or `count` equal ones. What is left out is the link's."""
+    """One station, or `count` equal ones. Keys left out are those of the channel."""
 
     name: str | None = Field(
         None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+-]+$",
-        description="what flows call it; `station.` and a number",
+        description="name for `station` keys; default: station. and a number",
     )  # fmt: skip
-    count: int = Field(1, ge=1, le=MAX_STATIONS, description="how many stations like this")
-    mcs: int | Literal["minstrel"] | None = Field(None, description="rate of its frames")
-    snr: Snr | list[tuple[Time, Snr]] | None = Field(None, description="dB, or times and dB")
-    error_rate: Ratio | None = Field(None, description="probability that an MPDU is lost")
+    count: int = Field(1, ge=1, le=MAX_STATIONS, description="number of stations like this")
+    mcs: int | Literal["minstrel"] | None = Field(
+        None, description="MCS of its frames; default: the channel's"
+    )
+    snr: Snr | list[tuple[Time, Snr]] | None = Field(
+        None, description="SNR in dB, or times and the SNR from each on; default: the channel's"
+    )
+    error_rate: Ratio | None = Field(
+        None, description="probability that an MPDU is lost; default: the channel's"
+    )
     queue: WifiQueue | None = Field(None, description="where its packets wait")
-    background: list[WifiTraffic] = Field(default=[], max_length=16)
+    background: list[WifiTraffic] = Field([], max_length=16)
 
 
 class WifiOptions(Section):
-    """The channel."""
+    """A Wi-Fi channel with an access point and its stations."""
 
     standard: Literal["n", "ac"] = Field("ac", description="802.11n or 802.11ac")
-    band: Literal["2.4GHz", "5GHz"] = Field("5GHz", description="where the channel lies")
-    width: Literal[20, 40, 80, 160] = Field(20, description="MHz; n: 20 or 40")
-    streams: int | None = Field(None, ge=1, le=8, description="spatial streams; n: of the MCS, 1")
-    guard_interval: Literal["400ns", "800ns"] = Field("800ns", description="of data symbols")
+    band: Literal["2.4GHz", "5GHz"] = Field("5GHz", description="frequency band")
+    width: Literal[20, 40, 80, 160] = Field(
+        20, description="width of the channel in MHz; 802.11n: 20 or 40"
+    )
+    streams: int | None = Field(
+        None, ge=1, le=8, description="spatial streams; default: 1, with 802.11n those of the MCS"
+    )
+    guard_interval: Literal["400ns", "800ns"] = Field(
+        "800ns", description="guard interval of data symbols"
+    )
     mcs: int | Literal["minstrel"] = Field(
-        "minstrel", description="n: 0 to 31, ac: 0 to 9 beside `streams`; minstrel: chosen by what "
-        "got through"
+        "minstrel", description="MCS of data frames, 0 to 31 with 802.11n, 0 to 9 with 802.11ac; "
+        "minstrel: chosen by past success"
     )  # fmt: skip
     snr: Snr | list[tuple[Time, Snr]] | None = Field(
-        None, description="dB, or times and the dB from then on; nothing is lost to noise"
+        None, description="SNR in dB, or times and the SNR from each on; default: no noise"
     )
-    error_rate: Ratio = Field(0.0, description="probability that an MPDU is lost besides")
+    error_rate: Ratio = Field(
+        0.0, description="probability that an MPDU is lost, beside losses to noise"
+    )
     station: list[WifiStation] = Field(
-        default=[], max_length=MAX_STATIONS, description="the stations; one, `station`"
+        [], max_length=MAX_STATIONS, description="the stations; default: one, called station"
     )
     queue: WifiQueue = Field(
         default_factory=WifiQueue, description="where the stations' packets wait"
     )
-    ap_queue: WifiQueue | None = Field(None, description="the access point's; as the stations'")
+    ap_queue: WifiQueue | None = Field(
+        None, description="where the access point's packets wait; default: as the stations'"
+    )
     ampdu: dict[Category, Annotated[int, Field(ge=0, le=1048575)]] = Field(
-        default={}, description="bytes of an A-MPDU by access category, 0: no aggregation; n: "
-        "65535, ac: 1048575"
+        {}, description="largest A-MPDU in bytes by access category, 0 for no aggregation; "
+        "default: 65535 with 802.11n, 1048575 with 802.11ac"
     )  # fmt: skip
     txop: dict[Category, Time] = Field(
-        default={}, description="TXOP limits; VI: 3008us, VO: 1504us, BE, BK: 0"
+        {}, description="TXOP limits by access category; default: VI 3008us, VO 1504us, others 0"
     )
-    retry_limit: int = Field(7, ge=1, le=255, description="attempts of a single frame")
+    retry_limit: int = Field(7, ge=1, le=255, description="most attempts for a single frame")
     block_ack_retry_limit: int | None = Field(
-        10, ge=0, le=255, description="times that an MPDU may be missing from a BlockAck"
+        10, ge=0, le=255, description="how often an MPDU may be missing from a BlockAck"
     )
-    rts_above: int | None = Field(None, ge=0, description="frames of more bytes begin with RTS")
-    beacon_interval: Time = Field(102_400_000, description="0: no beacons")
+    rts_above: int | None = Field(
+        None, ge=0, description="size in bytes above which frames start with RTS; default: no RTS"
+    )
+    beacon_interval: Time = Field(
+        102_400_000, description="interval between beacons; 0: no beacons"
+    )
     rules: Literal["standard", "ns3"] = Field(
-        "standard", description="ns3: what ns-3 3.44 does differently, for checks (docs/wifi.md)"
-    )
+        "standard", description="ns3: as ns-3 3.44 departs from the standard, for comparisons with "
+        "it (docs/wifi.md)"
+    )  # fmt: skip
     block_ack_request: bool | None = Field(
-        None, description="after a collision of A-MPDUs ask for the BlockAck first; ns3 does"
-    )
-    eifs: bool | None = Field(None, description="wait for EIFS after a collision; standard does")
+        None, description="a sender requests the BlockAck after a collision of A-MPDUs; default: "
+        "false, with the rules of ns3 true"
+    )  # fmt: skip
+    eifs: bool | None = Field(
+        None, description="stations wait for EIFS after a collision; default: true, with the rules "
+        "of ns3 false"
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent(self) -> WifiOptions:

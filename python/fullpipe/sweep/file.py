@@ -18,8 +18,8 @@ from fullpipe.base.overrides import apply_changes
 from fullpipe.base.refusals import explain
 from fullpipe.expr.conditions import Condition
 from fullpipe.expr.language import ExpressionError
+from fullpipe.scenario.document import load_document
 from fullpipe.scenario.fields import Section
-from fullpipe.scenario.model import load_document
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
 from fullpipe.sweep.templates import fields_of, holes
 

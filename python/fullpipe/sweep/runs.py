@@ -13,7 +13,8 @@ from pydantic_core import to_json
 
 from fullpipe.congestion import external
 from fullpipe.plan.resolve import cc_choices, resolve
-from fullpipe.scenario.model import Scenario, find_files, make_scenario
+from fullpipe.scenario.document import find_files
+from fullpipe.scenario.model import Scenario, make_scenario
 from fullpipe.sweep.keys import run_key
 from fullpipe.sweep.measures import Facts, facts_of, version_of
 from fullpipe.sweep.templates import fill_scenario

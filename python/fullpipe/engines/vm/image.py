@@ -21,23 +21,10 @@ from fullpipe.engines import assets
 from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.plan.resolve import cc_choices
+from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 #: What every topology is made of.
 _ALWAYS = ("veth", "sch_htb", "sch_netem")
-_QDISC_MODULES = {
-    "fifo": (),
-    "fq": ("sch_fq",),
-    "codel": ("sch_codel",),
-    "fq_codel": ("sch_fq_codel",),
-    "red": ("sch_red",),
-    "cake": ("sch_cake",),
-    "pie": ("sch_pie",),
-    "fq_pie": ("sch_fq_pie",),
-    "sfq": ("sch_sfq",),
-    "tbf": ("sch_tbf",),
-    "prio": ("sch_prio", "cls_u32"),
-    "dualpi2": ("sch_dualpi2",),
-}
 _ENDINGS = (".ko", ".ko.xz")
 _SIGNATURE_MARK = b"~Module signature appended~\n"
 _SIGNATURE_FIELDS_BYTES = 12
@@ -135,7 +122,7 @@ def _ready_objects() -> list[Path]:
 def ready_modules(kernel: Kernel, found: Mapping[str, Path]) -> Iterable[tuple[str, bytes]]:
     """Names and contents of all modules that a plan may need, in an order in which they load."""
     ccs = [name for name in found if name.startswith(_CC_PREFIX) and name not in _NO_CC]
-    qdiscs = [name for names in _QDISC_MODULES.values() for name in names]
+    qdiscs = [name for row in DISCIPLINES.values() for name in row.modules]
     return _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, found)
 
 
@@ -167,7 +154,7 @@ def kernel_ccs(plan: Mapping[str, Any]) -> list[str]:
 def _wanted(plan: Mapping[str, Any]) -> list[str]:
     wanted = [*_ALWAYS]
     for kind in qdiscs(plan):
-        wanted += _QDISC_MODULES[kind]
+        wanted += DISCIPLINES[kind].modules
     if plan["host"]["pacing"] == "fq":
         wanted.append("sch_fq")
     wanted += [f"{_CC_PREFIX}{name}" for name in kernel_ccs(plan) if name not in ("reno", "cubic")]

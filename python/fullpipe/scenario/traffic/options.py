@@ -1,4 +1,4 @@
-"""What a user may write in `[[traffic]]`, and the group of the plan that it becomes
+"""`[[traffic]]`: flows that come and go, and what engines get of them
 (crates/fullpipe-plan/src/traffic.rs)."""
 
 from __future__ import annotations
@@ -8,85 +8,80 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from fullpipe.base.errors import UserError
-from fullpipe.scenario.fields import Dscp, Rate, Section, Size, Time
+from fullpipe.scenario.fields import Duration, Rate, Size, Time
+from fullpipe.scenario.route import Routed
 from fullpipe.scenario.traffic import sizes
 
 #: Name of the generated trace (crates/fullpipe-workload/src/backbone.rs).
 MAWI = "mawi"
 #: Of one group; each is a host.
 MAX_SENDERS = 256
-#: A trace is held in memory while it runs.
 MAX_ARRIVALS_PER_S = 10**7
 #: Of one group; each has a row every `sample_interval`.
 MAX_SAMPLED = 1000
 
 
-class Traffic(Section):
-    """Flows that come and go, by the hundred thousand: drawn (`load` or `flows_per_s`, and
-    `sizes`), or those of a `trace`. Tables hold one row a flow."""
+class Traffic(Routed):
+    """Flows that come and go, by the hundred thousand: drawn at random (`load` or `flows_per_s`,
+    and `sizes`), or those of a `trace`. Tables hold one row for each flow."""
 
     cc: str = Field(min_length=1, max_length=500, description="congestion control, as of a flow")
-    name: str | None = Field(
-        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+:-]+$",
-        description="name in tables and plots; the congestion control and a number",
-    )  # fmt: skip
-    direction: Literal["up", "down"] = Field("up", description="up: through the bottleneck")
+    direction: Literal["up", "down"] = Field(
+        "up", description="direction of the data; up: forward, down: reverse"
+    )
     load: float | None = Field(
         None, gt=0, le=10, allow_inf_nan=False, description="share of the bottleneck's rate that "
-        "the flows need, headers included; the rate at which they come follows from it"
+        "the flows need, headers included; the arrival rate follows from it"
     )  # fmt: skip
     flows_per_s: float | None = Field(
-        None, gt=0, le=MAX_ARRIVALS_PER_S, allow_inf_nan=False, description="how many come a second"
-    )
+        None, gt=0, le=MAX_ARRIVALS_PER_S, allow_inf_nan=False, description="arrival rate, in "
+        "flows per second"
+    )  # fmt: skip
     arrivals: Literal["poisson", "lognormal"] = Field(
-        "poisson", description="shape of the intervals between them"
-    )
+        "poisson", description="distribution of the intervals between arrivals; poisson: "
+        "exponential"
+    )  # fmt: skip
     sigma: float = Field(
         1.0, gt=0, le=5, allow_inf_nan=False,
-        description="lognormal: deviation of an interval's logarithm",
+        description="lognormal: standard deviation of an interval's logarithm",
     )  # fmt: skip
     sizes: str | None = Field(
-        None, max_length=1000, description="what each sends: a size such as 100KB, websearch, vl2, "
-        "pareto, or a CSV file: of sizes in bytes, each as likely, or of sizes and the share of "
+        None, max_length=1000, description="flow sizes: one such as 100KB; websearch, vl2 or "
+        "pareto; or a CSV file of equally likely sizes in bytes, or of sizes and the share of "
         "flows that are no larger"
     )  # fmt: skip
     pareto_shape: float = Field(
-        1.2, ge=0.1, le=10, allow_inf_nan=False, description="pareto: its shape"
+        1.2, ge=0.1, le=10, allow_inf_nan=False, description="pareto: shape parameter"
     )
-    pareto_min: Size = Field(1024, description="pareto: the least size")
-    pareto_max: Size = Field(100 * 2**20, description="pareto: the largest")
+    pareto_min: Size = Field(1024, description="pareto: smallest size")
+    pareto_max: Size = Field(100 * 2**20, description="pareto: largest size")
     trace: str | None = Field(
-        None, max_length=1000, description="flows of a CSV or Parquet file (docs/traffic.md), or "
-        "mawi: made to meet the published facts of bless2025's capture"
+        None, max_length=1000, description="file of flows, CSV or Parquet (docs/traffic.md); or "
+        "mawi: generated to match the published figures of bless2025's capture"
     )  # fmt: skip
     configuration: Literal["replay", "collapsed", "synthetic"] = Field(
-        "replay", description="trace: replay: its chunks and pauses; collapsed: each flow without "
-        "pauses; synthetic: intervals and sizes of collapsed flows, drawn independently"
+        "replay", description="how a trace is used; replay: chunks and pauses as they are; "
+        "collapsed: each flow without its pauses; synthetic: intervals and sizes of collapsed "
+        "flows, drawn independently"
     )  # fmt: skip
-    trace_length: Time = Field(900 * 10**9, description="mawi: how long flows come")
-    trace_rate: Rate = Field(1_250_000_000, description="mawi: payload over that time")
+    trace_length: Time = Field(900 * 10**9, description="mawi: time over which flows arrive")
+    trace_rate: Rate = Field(1_250_000_000, description="mawi: mean rate of the payload")
     trace_seed: int = Field(
-        1, ge=0, le=2**32, description="mawi: other flows; seeds of runs leave them as they are"
-    )
-    senders: int = Field(
-        1, ge=1, le=MAX_SENDERS, description="hosts that send, in turns; each is one of `host`"
-    )
-    rtts: list[Time] = Field(
-        default=[], max_length=MAX_SENDERS, description="base RTTs of the senders, one for all or "
-        "one for each; the path's"
+        1, ge=0, le=2**32, description="mawi: seed of the trace, which the seed of a run does not "
+        "change"
     )  # fmt: skip
-    start: Time = Field(0, description="when flows begin to come")
-    stop: Time | None = Field(None, description="when they cease to; those under way go on")
-    ecn: bool | None = Field(None, description="negotiate ECN; as the path says")
-    dscp: Dscp = Field(0, description="DSCP of their packets, ACKs included")
-    station: str | None = Field(
-        None, description="with Wi-Fi: the station that its senders are at, by name; the first"
+    senders: int = Field(1, ge=1, le=MAX_SENDERS, description="hosts that take turns in sending")
+    rtts: list[Duration] = Field(
+        [], max_length=MAX_SENDERS, description="base RTTs of the senders, one for all or one "
+        "each; default: the path's"
+    )  # fmt: skip
+    stop: Time | None = Field(
+        None, description="when arrivals stop; flows that have started go on; default: at the end"
     )
-    enter: str | None = Field(None, description="the link where their route begins; the first")
-    leave: str | None = Field(None, description="the link where their route ends; the last")
+    ecn: bool | None = Field(None, description="negotiates ECN; default: as the path says")
     samples: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
-        default=[], max_length=MAX_SAMPLED, description="numbers of flows (0: the first to come) "
-        "whose window, RTT and progress are sampled, as those of [[flow]] are"
+        [], max_length=MAX_SAMPLED, description="numbers of the flows, 0 the first to arrive, "
+        "whose window, RTT and progress are sampled like those of [[flow]]"
     )  # fmt: skip
 
     @field_validator("sizes")
@@ -101,7 +96,7 @@ class Traffic(Section):
         if self.trace is not None:
             for key in ("load", "flows_per_s", "sizes"):
                 if getattr(self, key) is not None:
-                    raise ValueError(f"{key}: a trace has its own; leave out this key or trace")
+                    raise ValueError(f"{key}: excludes trace, which has its own")
         elif self.sizes is None:
             raise ValueError("sizes: is missing; or name a trace")
         elif (self.load is None) == (self.flows_per_s is None):
@@ -110,11 +105,9 @@ class Traffic(Section):
             raise ValueError("pareto_min: must be below pareto_max")
         if self.stop is not None and self.stop <= self.start:
             raise ValueError("stop: must be after start")
-        if 0 in self.rtts:
-            raise ValueError("rtts: each must be above 0, such as 40ms")
         if len(self.rtts) not in (0, 1, self.senders):
             raise ValueError(
-                f"rtts: {len(self.rtts)} for {self.senders} senders; give one, or one for each"
+                f"rtts: {len(self.rtts)} for {self.senders} senders; give one, or one each"
             )
         return self
 

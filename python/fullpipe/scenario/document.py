@@ -1,0 +1,79 @@
+"""Reads TOML files: scenarios and what holds scenarios. Checks nothing but the file."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from fullpipe.base.errors import UserError
+from fullpipe.scenario.traffic.options import MAWI
+from fullpipe.scenario.traffic.sizes import is_file
+
+MAX_FILE_BYTES = 2**20
+
+
+def load_document(
+    path: Path | str, what: str = "scenario", needs: str = "duration, [path] and [[flow]]"
+) -> dict[str, Any]:
+    """The TOML file as a dictionary, not validated; `what` and `needs` name the kind of file and
+    its content in errors.
+
+    Raises UserError where it cannot be read, is empty, too large or no TOML."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise UserError(f"{path}: is a folder; a {what} is a TOML file")
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise UserError(f"{path}: larger than 1 MiB; that is no {what}")
+        document: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not a text file; a {what} is TOML in UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not TOML: {error}") from None
+    if not document:
+        raise UserError(f"{path}: empty; a {what} needs {needs}")
+    find_files(document, path.parent)
+    return document
+
+
+def find_files(document: dict[str, Any], folder: Path) -> None:
+    """Replaces the names of files in a scenario's document, which are relative to this folder, by
+    absolute paths, unless it is the current folder."""
+    # The registry of congestion controls is compiled, and loads only where it is needed.
+    from fullpipe.congestion.external import is_file_name
+
+    folder = folder.resolve()
+    if folder == Path.cwd():
+        return
+
+    def is_cc(name: str) -> bool:
+        return is_file_name(name.split("[")[0])
+
+    def replace(table: Any, key: str, is_name: Any = lambda _: True) -> None:
+        name = table.get(key) if isinstance(table, dict) else None
+        if isinstance(name, str) and is_name(name):
+            table[key] = str(folder / name)
+
+    for key in ("flow", "page", "traffic"):
+        for table in _tables(document.get(key)):
+            replace(table, "cc", is_cc)
+    for table in _tables(document.get("traffic")):
+        replace(table, "sizes", is_file)
+        replace(table, "trace", lambda name: name != MAWI)
+    ccs = document.get("cc")
+    for table in _tables(list(ccs.values()) if isinstance(ccs, dict) else None):
+        replace(table, "base", is_cc)
+    for link in _tables(document.get("link")):
+        for direction in (link, link.get("reverse")):
+            replace(direction, "rate_trace")
+            replace(direction, "delay_trace")
+
+
+def _tables(found: Any) -> list[dict[str, Any]]:
+    """The tables of a list that may be anything."""
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

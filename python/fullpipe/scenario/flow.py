@@ -1,0 +1,70 @@
+"""`[[flow]]` and `[[probe]]`: connections, and latency measurements beside them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from fullpipe.scenario.applications import Pattern
+from fullpipe.scenario.fields import Duration, Rate, Size, Time
+from fullpipe.scenario.path import EcnChoice, JitterShape
+from fullpipe.scenario.route import Routed, Sender
+
+#: More are a slip of the pen, and would exhaust memory.
+MAX_FLOWS = 1000
+
+
+class Flow(Sender):
+    """One connection, or `count` equal ones."""
+
+    cc: str = Field(
+        min_length=1, max_length=500,
+        description="congestion control: a name of `fullpipe cc list`; the same with changed "
+        "constants (cubic[beta=0.85]); a variant of [cc.NAME]; a file (./mine.h, or a Python "
+        "class, ./mine.py:Mine), relative to the scenario; or kernel:NAME",
+    )  # fmt: skip
+    count: int = Field(1, ge=1, le=MAX_FLOWS, description="number of flows like this")
+    start_step: Time = Field(0, description="interval between the starts of `count` flows")
+    amount: Size | None = Field(None, description="bytes that it sends; default: no limit")
+    app_rate: Rate | None = Field(
+        None, description="rate at which its application writes; default: as TCP takes it"
+    )
+    pattern: Pattern | None = Field(None, description="when its application writes")
+    direction: Literal["up", "down"] = Field(
+        "up", description="direction of its data; up: forward, down: reverse"
+    )
+    rtt: Duration | None = Field(None, description="its base RTT; default: the path's")
+    jitter: Time | None = Field(None, description="its jitter; default: the path's")
+    jitter_shape: JitterShape | None = Field(
+        None, description="shape of its jitter; default: the path's"
+    )
+    receive_window: Size | None = Field(
+        None, description="fixed receive window; default: autotuned"
+    )
+    ecn: EcnChoice | None = Field(None, description="negotiates ECN; default: as the path says")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Flow:
+        if self.pattern and (self.amount is not None or self.app_rate is not None):
+            raise ValueError("pattern: excludes amount and app_rate")
+        if self.receive_window is not None and self.receive_window < 2048:
+            raise ValueError("receive_window: must be at least 2KB, one packet and its reserve")
+        return self
+
+
+class Probe(Routed):
+    """A latency measurement beside the flows."""
+
+    kind: Literal["ping", "udp"] = Field(
+        "ping", description="ping: ICMP echo; udp: a UDP request and its answer"
+    )
+    interval: Time = Field(
+        200 * 10**6, description="interval between requests, 200ms as in Flent; at least 1ms"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Probe:
+        if self.interval < 10**6:
+            raise ValueError("interval: must be at least 1ms")
+        return self

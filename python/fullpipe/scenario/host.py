@@ -1,0 +1,101 @@
+"""`[host]`: how the end hosts are set up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, model_validator
+
+from fullpipe._native import DEFAULT_KERNEL, KERNELS
+from fullpipe.base import units
+from fullpipe.scenario.fields import Rate, Section, Size, Time
+
+if TYPE_CHECKING:
+    KernelName = str
+else:
+    KernelName = Literal[KERNELS]
+
+
+class Host(Section):
+    """How the end hosts are set up; the defaults are a stock Linux host's with offloads off."""
+
+    pacing: Literal["internal", "fq"] = Field(
+        "internal", description="internal: TCP's own timers, for algorithms that pace; fq: sch_fq "
+        "at the sender paces every flow"
+    )  # fmt: skip
+    tsq: Literal["1ms", "2ms", "4ms", "8ms"] = Field(
+        "1ms", description="queueing time below TCP that TCP small queues allow (sk_pacing_shift "
+        "10 to 7)"
+    )  # fmt: skip
+    gso_max_segments: int = Field(
+        44, ge=1, le=65535, description="packets in the largest burst; 1: TSO off; most devices: 45"
+    )
+    receive_aggregation: Time = Field(
+        0, description="GRO: packets that arrive within this time share an ACK; 0: off"
+    )
+    ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
+        "linux", description="linux: quick ACKs at first, then one for every second packet or "
+        "when a timer expires"
+    )  # fmt: skip
+    tcp: KernelName = Field(
+        DEFAULT_KERNEL, description="Linux release whose TCP the hosts have, as first released; "
+        "6.1 and 6.12.117: as stable releases since late 2025; the virtual machine boots 6.12.117"
+    )  # fmt: skip
+    cc_facts: Literal["google", "stock"] = Field(
+        "google", description="what TCP reports to congestion controls; google: inflight and "
+        "losses when each packet was sent, as in Google's kernel; stock: what eBPF learns on a "
+        "stock kernel"
+    )  # fmt: skip
+    receive_low_water: Size = Field(
+        1, ge=1, le=32768, description="the receiving application reads when this much waits "
+        "(SO_RCVLOWAT); 1B: at once, as most do"
+    )  # fmt: skip
+    rmem_max: Size = Field(64 * 2**20, description="ceiling of receive-window autotuning")
+    wmem_max: Size = Field(64 * 2**20, description="ceiling of the send buffer")
+    initial_cwnd: int = Field(
+        10, ge=1, le=1000, description="initial congestion window in packets (RFC 6928)"
+    )
+    access_rate: Rate | None = Field(
+        None, description="rate of each sender's own link; default: not limited"
+    )
+    arp: bool = Field(False, description="the first packets wait for an address resolution")
+    packet_cost: Time = Field(
+        0, le=10**9, description="processor time of a receiving host for each data packet; packets "
+        "wait while its one processor is busy"
+    )  # fmt: skip
+    ack_cost: Time = Field(
+        0, le=10**9, description="processor time for each ACK, at the host that sends it and at "
+        "the host that receives it"
+    )  # fmt: skip
+    send_cost: Time = Field(
+        0, le=10**9, description="processor time of a sending host for each packet of a burst; the "
+        "burst leaves when all its packets are made"
+    )  # fmt: skip
+    handshake_cost: Time = Field(
+        0, le=10**9, description="processor time of a receiving host for each handshake packet"
+    )
+    reader_pause: Time = Field(
+        0, description="receiving applications stall for this long each time, and data that they "
+        "have not read are not acknowledged; 0: never"
+    )  # fmt: skip
+    reader_pause_spread: Time = Field(
+        0, description="each pause is longer or shorter by up to this, drawn from the seed"
+    )
+    reader_pause_every: Time = Field(
+        100 * 10**6, description="interval between the starts of pauses; the first start is drawn "
+        "from the seed"
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _reads_between_pauses(self) -> Host:
+        if self.reader_pause_spread > self.reader_pause:
+            mean = units.format_time(self.reader_pause)
+            raise ValueError(f"reader_pause_spread: must be at most reader_pause, {mean}")
+        longest = self.reader_pause + self.reader_pause_spread
+        if longest and longest >= self.reader_pause_every:
+            every = units.format_time(self.reader_pause_every)
+            raise ValueError(
+                f"reader_pause: with reader_pause_spread must be less than reader_pause_every, "
+                f"{every}"
+            )
+        return self

@@ -1,0 +1,1 @@
+"""Queue disciplines: the options of each, and a registry of all."""

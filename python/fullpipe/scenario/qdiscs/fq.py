@@ -1,0 +1,25 @@
+"""Fair queueing: sch_fq."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from fullpipe.scenario.fields import Size
+from fullpipe.scenario.qdiscs.options import Options, Port
+
+
+class Fq(Options):
+    """Fair queueing by flow (sch_fq)."""
+
+    quantum: Size | None = Field(
+        None, description="bytes that a flow may send per round; default: two full packets"
+    )
+    flow_limit: int = Field(100, ge=1, le=10**6, description="packets that one flow may queue")
+
+    def parameters(self, port: Port) -> dict[str, Any]:
+        return {
+            "quantum_bytes": self.quantum or 2 * port.packet_bytes,
+            "flow_limit_packets": self.flow_limit,
+        }

@@ -1,0 +1,39 @@
+"""What the options of all queue disciplines have in common. Knows no discipline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fullpipe.scenario.fields import Section
+
+MS = 10**6
+
+
+@dataclass(frozen=True)
+class Port:
+    """What a queue serves, and how long it may get; both limits are None where the kernel derives
+    one. `packet_bytes`: a full packet on the wire."""
+
+    rate_bps: int
+    packet_bytes: int
+    ecn: bool
+    limit_bytes: int | None
+    limit_packets: int | None
+
+
+class Options(Section):
+    """Options of one queue discipline. Defaults are those of tc and Linux."""
+
+    @property
+    def keeps_rate(self) -> bool:
+        """Whether the discipline shapes to the link's rate itself; htb does for the others."""
+        return False
+
+    def limit_bytes(self, port: Port) -> int | None:
+        """The limit in bytes that engines get."""
+        return port.limit_bytes
+
+    def parameters(self, port: Port) -> dict[str, Any]:
+        """The parameters that engines get (`Aqm` of crates/fullpipe-plan/src/qdisc.rs)."""
+        return {}
