@@ -10,7 +10,7 @@ use fullpipe_net::{derive_seed, purpose, Direction};
 use fullpipe_plan::{
     CcChoice, DatagramRow, EcnKind, Flow, FlowDirection, Newcomer, Page, Plan, Route,
 };
-use fullpipe_tcp::Opened;
+use fullpipe_tcp::Established;
 use fullpipe_workload::{DatagramSource, PageLoader, Step};
 
 use crate::connection::{connection, Seeds};
@@ -290,14 +290,14 @@ impl Simulation<'_> {
     }
 
     /// The far end of a page's connection is open: it can answer.
-    pub(crate) fn page_accepted(&mut self, flow: usize, opened: &Opened) {
+    pub(crate) fn page_accepted(&mut self, flow: usize, opened: &Established) {
         let Some(end) = self.connections[flow].page else {
             return;
         };
         let answers = &mut self.connections[end.other as usize];
         if !answers.sender.is_established() {
             let window_bytes = answers.receiver.window_bytes();
-            let opened = Opened {
+            let opened = Established {
                 window_bytes,
                 ..*opened
             };
@@ -321,14 +321,14 @@ impl Simulation<'_> {
         }
         if end.carries_requests {
             // The last packet of the handshake was lost: the data open the connection.
-            let opened = Opened {
+            let opened = Established {
                 rtt_ns: connection.base_rtt_ns,
                 window_bytes: 0,
                 ecn: self.plan.pages[end.page as usize].ecn,
                 peer_sent_ns: 0,
                 retransmissions: 0,
                 timeouts: 0,
-                begins_with_one: false,
+                has_window_of_one: false,
             };
             self.page_accepted(flow, &opened);
         }

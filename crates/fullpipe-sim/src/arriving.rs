@@ -93,7 +93,7 @@ impl Simulation<'_> {
         connection.handshake.on_data();
         connection.receiver_host.handle(self.now_ns);
         let answer = connection.receiver.on_data(self.now_ns, data);
-        let earlier = connection.receiver.take_earlier();
+        let earlier = connection.receiver.take_preceding_ack();
         // An ACK leaves no timer running, but for the one of its FIN.
         let may_arm = answer.as_ref().is_none_or(|ack| ack.fin);
         let arms = may_arm && connection.receiver_may_expire_sooner();
@@ -128,7 +128,7 @@ impl Simulation<'_> {
         if self.pcap.is_some() {
             let edges = AckEdges::new(ack, |number| connection.sender.sequence_bytes(number));
             let at_ns = self.now_ns;
-            let is_accurate = connection.sender.is_accurate();
+            let is_accurate = connection.sender.has_accurate_ecn();
             self.capture(|pcap| pcap.ack(at_ns, flow as u32, &edges, ack, is_accurate));
         }
         if ack.fin {
@@ -145,7 +145,7 @@ impl Simulation<'_> {
     fn deliver_other(&mut self, direction: Direction, packet: &InFlight) {
         match &packet.body {
             Body::Data(_) | Body::Ack(_) => {}
-            Body::Opening(opening) => {
+            Body::Handshake(opening) => {
                 self.on_opening(self.place(packet.owner), direction, opening);
                 self.is_gone(packet);
             }

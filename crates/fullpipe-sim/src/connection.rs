@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use fullpipe_cc::{algorithm, flags, Controller};
 use fullpipe_net::{derive_seed, purpose, Direction, Host, Rng};
 use fullpipe_plan::{EcnKind, Flow, FlowDirection, Plan};
-use fullpipe_tcp::{Absences, Data, Feedback, Receiver, ReceiverConfig, Sender, SenderConfig};
+use fullpipe_tcp::{
+    Data, EcnFeedback, ReaderStalls, Receiver, ReceiverConfig, Sender, SenderConfig,
+};
 use fullpipe_workload::Writer;
 
 use crate::applications::PageEnd;
@@ -15,7 +17,7 @@ use crate::opening::Handshake;
 use crate::run::BadPlan;
 use crate::traffic::Visit;
 
-/// So many absences are drawn; after them they come again.
+/// So many reader_stalls are drawn; after them they come again.
 const DRAWN_ABSENCES: usize = 1024;
 
 /// One connection.
@@ -66,13 +68,13 @@ impl Connection {
     /// A timer of its sender may expire before the event that is on the agenda.
     #[inline]
     pub(crate) fn sender_may_expire_sooner(&self) -> bool {
-        self.sender_timer_ns > self.sender.no_timer_before_ns()
+        self.sender_timer_ns > self.sender.timer_lower_bound_ns()
     }
 
     /// The same of its receiver.
     #[inline]
     pub(crate) fn receiver_may_expire_sooner(&self) -> bool {
-        self.receiver_timer_ns > self.receiver.no_timer_before_ns()
+        self.receiver_timer_ns > self.receiver.timer_lower_bound_ns()
     }
 
     /// Whoever uses it waits for what ACKs bring.
@@ -116,9 +118,9 @@ pub(crate) fn connection(
     });
     let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
     let feedback = match flow.ecn_kind {
-        EcnKind::Accecn | EcnKind::L4s => Feedback::Accurate,
-        EcnKind::Classic if cc.wants(flags::ECHOES_CE) => Feedback::EachPacket,
-        EcnKind::Classic => Feedback::Latched,
+        EcnKind::Accecn | EcnKind::L4s => EcnFeedback::Accurate,
+        EcnKind::Classic if cc.wants(flags::ECHOES_CE) => EcnFeedback::EachPacket,
+        EcnKind::Classic => EcnFeedback::Latched,
     };
     let sender = SenderConfig {
         mss_bytes,
@@ -129,7 +131,7 @@ pub(crate) fn connection(
         facts: host.cc_facts,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
-        unsent_most_bytes: plan.notsent_lowat_bytes(flow).map(u64::from),
+        notsent_lowat_bytes: plan.notsent_lowat_bytes(flow).map(u64::from),
         ecn,
         feedback,
         l4s: flow.ecn_kind == EcnKind::L4s,
@@ -143,12 +145,12 @@ pub(crate) fn connection(
         rules: host.tcp.into(),
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
-        low_water_bytes: plan.receive_low_water_bytes(flow),
+        rcvlowat_bytes: plan.receive_low_water_bytes(flow),
         work_ns: host
             .work
             .as_ref()
             .map_or(0, |work| work.packet_ns + work.ack_ns),
-        absences: absences(plan),
+        reader_stalls: reader_stalls(plan),
         aggregation_ns: host.receive_aggregation_ns,
         feedback,
     };
@@ -185,7 +187,7 @@ pub(crate) fn connection(
 }
 
 /// When those who read are away, of a run all at once: it is one machine that is busy.
-fn absences(plan: &Plan) -> Option<Absences> {
+fn reader_stalls(plan: &Plan) -> Option<ReaderStalls> {
     let pauses = plan.host.reader_pauses?;
     let mut drawn = Rng::new(derive_seed(plan.seed, purpose::READER, 1));
     let count = match pauses.spread_ns {
@@ -193,10 +195,10 @@ fn absences(plan: &Plan) -> Option<Absences> {
         _ => DRAWN_ABSENCES,
     };
     let least_ns = pauses.for_ns - pauses.spread_ns;
-    Some(Absences {
+    Some(ReaderStalls {
         every_ns: pauses.every_ns,
-        one_begins_ns: derive_seed(plan.seed, purpose::READER, 0) % pauses.every_ns,
-        lengths_ns: (0..count)
+        phase_ns: derive_seed(plan.seed, purpose::READER, 0) % pauses.every_ns,
+        durations_ns: (0..count)
             .map(|_| least_ns + drawn.up_to(2 * pauses.spread_ns))
             .collect(),
     })

@@ -5,7 +5,7 @@
 //! flow is the client, that of a "down" flow the server.
 
 use fullpipe_net::{derive_seed, purpose, Direction};
-use fullpipe_tcp::{Client, Opened, Opening, SenderEvent, Server};
+use fullpipe_tcp::{Client, Established, HandshakePacket, SenderEvent, Server};
 use fullpipe_workload::Writer;
 
 use crate::events::Event;
@@ -17,7 +17,7 @@ pub(crate) struct Handshake {
     client: Client,
     server: Server,
     /// The first SYN, until it is known where to send it.
-    unresolved: Option<Opening>,
+    unresolved: Option<HandshakePacket>,
 }
 
 impl Handshake {
@@ -60,9 +60,14 @@ impl Simulation<'_> {
     }
 
     /// A packet of the handshake leaves its host.
-    pub(crate) fn send_opening(&mut self, flow: usize, direction: Direction, opening: Opening) {
+    pub(crate) fn send_opening(
+        &mut self,
+        flow: usize,
+        direction: Direction,
+        opening: HandshakePacket,
+    ) {
         self.note_opening(flow, direction, &opening, true);
-        self.send_control(flow, direction, Body::Opening(opening));
+        self.send_control(flow, direction, Body::Handshake(opening));
     }
 
     /// A packet without data leaves its host.
@@ -110,7 +115,12 @@ impl Simulation<'_> {
     }
 
     /// A packet of a handshake arrives.
-    pub(crate) fn on_opening(&mut self, flow: usize, direction: Direction, opening: &Opening) {
+    pub(crate) fn on_opening(
+        &mut self,
+        flow: usize,
+        direction: Direction,
+        opening: &HandshakePacket,
+    ) {
         self.note_opening(flow, direction, opening, false);
         self.control.delivered += 1;
         let now_ns = self.now_ns;
@@ -118,14 +128,14 @@ impl Simulation<'_> {
         let connection = &mut self.connections[flow];
         let (handshake, sends) = (&mut connection.handshake, connection.data_direction);
         match opening {
-            Opening::Syn { .. } => {
+            HandshakePacket::Syn { .. } => {
                 let answer = handshake.server.on_syn(now_ns, opening, window_bytes);
                 if let Some(syn_ack) = answer {
                     self.arm_handshake(flow);
                     self.send_opening(flow, Direction::Reverse, syn_ack);
                 }
             }
-            Opening::SynAck { .. } => {
+            HandshakePacket::SynAck { .. } => {
                 let opened = handshake.client.on_syn_ack(now_ns, opening);
                 let ack = Client::answer(now_ns, opening, window_bytes);
                 self.send_opening(flow, Direction::Forward, ack);
@@ -135,7 +145,7 @@ impl Simulation<'_> {
                     (None, _) => {}
                 }
             }
-            Opening::Ack { .. } => {
+            HandshakePacket::Ack { .. } => {
                 let opened = handshake.server.on_ack(now_ns, opening);
                 match (opened, sends) {
                     (Some(opened), Direction::Reverse) => self.established(flow, &opened),
@@ -160,14 +170,14 @@ impl Simulation<'_> {
 
     /// The end that receives the data knows that the connection is open; of what was sent again there
     /// is no RTT (tcp_synack_rtt_meas()).
-    fn accepts_data(&mut self, flow: usize, opened: &Opened) {
+    fn accepts_data(&mut self, flow: usize, opened: &Established) {
         let rtt_ns = (opened.retransmissions == 0).then_some(opened.rtt_ns);
         self.connections[flow]
             .receiver
             .establish(self.now_ns, rtt_ns);
     }
 
-    fn established(&mut self, flow: usize, opened: &Opened) {
+    fn established(&mut self, flow: usize, opened: &Established) {
         let connection = &mut self.connections[flow];
         connection.sender.establish(self.now_ns, opened);
         let value = u64::from(connection.sender.cwnd());
@@ -187,7 +197,13 @@ impl Simulation<'_> {
     }
 
     /// Captures are taken at the sender's host: its own packets as they leave, others as they come.
-    fn note_opening(&mut self, flow: usize, direction: Direction, opening: &Opening, leaves: bool) {
+    fn note_opening(
+        &mut self,
+        flow: usize,
+        direction: Direction,
+        opening: &HandshakePacket,
+        leaves: bool,
+    ) {
         if self.pcap.is_none() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use fullpipe_net::{Direction, Ecn, HostPair, Packet, PureAck};
 use fullpipe_plan::Hosts;
-use fullpipe_tcp::{Ack, Data, Opening};
+use fullpipe_tcp::{Ack, Data, HandshakePacket};
 
 /// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.
 pub(crate) const HEADER_BYTES: u32 = 66;
@@ -25,7 +25,7 @@ pub(crate) enum Body {
     Data(Data),
     Ack(Ack),
     /// A packet of a handshake.
-    Opening(Opening),
+    Handshake(HandshakePacket),
     /// The acknowledgement of the receiver's FIN.
     LastAck,
     /// A probe's request or answer, by its row in the recording.
@@ -55,7 +55,7 @@ impl Body {
     pub(crate) fn is_control(&self) -> bool {
         match self {
             Self::Data(data) => data.payload_bytes == 0,
-            Self::Opening(_) | Self::LastAck => true,
+            Self::Handshake(_) | Self::LastAck => true,
             Self::Ack(_) | Self::Probe { .. } | Self::Name { .. } | Self::Datagram { .. } => false,
         }
     }
@@ -145,8 +145,10 @@ impl Packet for InFlight {
         match &self.body {
             Body::Data(data) => HEADER_BYTES + data.payload_bytes,
             Body::Ack(ack) => HEADER_BYTES + ack_option_bytes(ack),
-            Body::Opening(Opening::Syn { .. } | Opening::SynAck { .. }) => SYN_BYTES,
-            Body::Opening(Opening::Ack { .. }) | Body::LastAck => HEADER_BYTES,
+            Body::Handshake(HandshakePacket::Syn { .. } | HandshakePacket::SynAck { .. }) => {
+                SYN_BYTES
+            }
+            Body::Handshake(HandshakePacket::Ack { .. }) | Body::LastAck => HEADER_BYTES,
             Body::Probe { .. } => PROBE_BYTES,
             Body::Name { bytes, .. } | Body::Datagram { bytes, .. } => UDP_HEADER_BYTES + bytes,
         }

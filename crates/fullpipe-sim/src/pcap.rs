@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use fullpipe_tcp::{Ack, Data, Opening, MAX_BLOCKS};
+use fullpipe_tcp::{Ack, Data, HandshakePacket, MAX_BLOCKS};
 
 /// Nanosecond magic (pcap-savefile(5)) and link type Ethernet.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -73,18 +73,18 @@ impl PcapWriter {
         flow: u32,
         from_sender: bool,
         mss: u32,
-        opening: &Opening,
+        opening: &HandshakePacket,
     ) -> io::Result<()> {
         // The MSS option knows nothing of timestamps (RFC 6691).
         let mss = (mss + 12).to_be_bytes();
         let options = [2, 4, mss[2], mss[3], 4, 2, 3, 3, WINDOW_SHIFT, 1, 1, 1];
         let ecn_flags = |agrees: bool, flags| if agrees { flags } else { 0 };
         let (flags, sent_ns, echo_ns, window, options) = match *opening {
-            Opening::Syn { sent_ns, ecn } => {
+            HandshakePacket::Syn { sent_ns, ecn } => {
                 let flags = SYN | ecn_flags(ecn, ECE | CWR);
                 (flags, sent_ns, 0, 64_240, &options[..])
             }
-            Opening::SynAck {
+            HandshakePacket::SynAck {
                 sent_ns,
                 echo_ns,
                 ecn,
@@ -93,7 +93,7 @@ impl PcapWriter {
                 let flags = SYN | ACK | ecn_flags(ecn, ECE);
                 (flags, sent_ns, echo_ns, window_bytes as u16, &options[..])
             }
-            Opening::Ack {
+            HandshakePacket::Ack {
                 sent_ns,
                 echo_ns,
                 window_bytes,

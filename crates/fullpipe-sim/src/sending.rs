@@ -44,8 +44,8 @@ impl Simulation<'_> {
             let (writing, at_ns) = writer.step();
             match writing {
                 Writing::Bytes(bytes) => connection.sender.write_bytes(bytes),
-                Writing::Unlimited => connection.sender.set_endless(true),
-                Writing::Nothing => connection.sender.set_endless(false),
+                Writing::Unlimited => connection.sender.set_unlimited(true),
+                Writing::Nothing => connection.sender.set_unlimited(false),
             }
             self.agenda.schedule(at_ns, Event::Write(flow as u32));
             self.transmit(flow);

@@ -339,7 +339,7 @@ impl Simulation<'_> {
     fn free_if_over(&mut self, flow: usize) {
         let connection = &mut self.connections[flow];
         // Whose last ACK was lost has no FIN to repeat: nobody waits for it.
-        let is_closed = connection.sender.is_over();
+        let is_closed = connection.sender.is_closed();
         let is_over = |visit: &Visit| visit.is_over && (is_closed || visit.has_failed);
         if connection.visit.as_deref().is_some_and(is_over) && connection.has_left() {
             connection.visit = None;

@@ -39,7 +39,7 @@ impl Processors {
         match body {
             Body::Data(_) => Some(self.costs.packet_ns),
             Body::Ack(_) => Some(self.costs.ack_ns),
-            Body::Opening(_) => Some(self.costs.handshake_ns).filter(|&cost_ns| cost_ns > 0),
+            Body::Handshake(_) => Some(self.costs.handshake_ns).filter(|&cost_ns| cost_ns > 0),
             _ => None,
         }
     }

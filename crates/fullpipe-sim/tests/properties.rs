@@ -52,7 +52,7 @@ prop_compose! {
         slotted in any::<bool>(),
         fq_pacing in any::<bool>(),
         aggregation_us in prop_oneof![Just(0u64), 10u64..2000],
-        low_water_bytes in prop_oneof![Just(1u32), Just(8192)],
+        rcvlowat_bytes in prop_oneof![Just(1u32), Just(8192)],
         flows in prop::collection::vec(
             (0usize..32, 0u64..2000, prop_oneof![Just(None), (16u64..200).prop_map(|k| Some(k * 1024))]),
             1..5,
@@ -105,7 +105,7 @@ prop_compose! {
             host: HostOptions {
                 pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
                 receive_aggregation_ns: aggregation_us * 1000,
-                receive_low_water_bytes: low_water_bytes,
+                receive_low_water_bytes: rcvlowat_bytes,
                 ..host()
             },
         }

@@ -1,9 +1,9 @@
-//! Which packets are taken for lost: by RACK (RFC 8985, tcp_recovery.c), or by a timeout.
+//! Loss detection: RACK (RFC 8985, tcp_recovery.c), and retransmission timeouts.
 
 use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_plan::CcFacts;
 
-use crate::ack::Incoming;
+use crate::ack::AckInfo;
 use crate::packet::Burst;
 use crate::scoreboard::{is_later, APP_LIMITED, LOST, NIL, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Sender, TimerKind};
@@ -12,22 +12,22 @@ use crate::sender::{Sender, TimerKind};
 const TIMEOUT_MIN_US: u64 = 2000;
 
 impl Sender {
-    /// RACK marks what was sent long enough before the newest delivery (RFC 8985 section 6.2,
-    /// tcp_rack_detect_loss()); what is nearly due gets a timer.
-    pub(crate) fn detect_losses(&mut self, incoming: &mut Incoming) {
+    /// RACK marks packets that were sent long enough before the newest delivered one, and sets a timer
+    /// for those that are not overdue yet (RFC 8985 section 6.2, tcp_rack_mark_lost()).
+    pub(crate) fn detect_losses(&mut self, info: &mut AckInfo) {
         if !self.rack.advanced {
             return;
         }
         self.rack.advanced = false;
         if let Some(wait_us) = self.mark_lost() {
             self.arm_reorder(wait_us);
-            incoming.sets_timer = false;
+            info.sets_timer = false;
         }
     }
 
-    /// Marks lost packets; returns how long the next one still has.
+    /// Marks lost packets (tcp_rack_detect_loss()); returns how long until the last pending one is lost.
     fn mark_lost(&mut self) -> Option<u64> {
-        self.board.spread_out(self.snd_una);
+        self.board.split_bursts(self.snd_una);
         let window_us = self.reorder_window_us();
         let mut longest_us = None;
         let mut number = self.board.oldest();
@@ -50,7 +50,7 @@ impl Sender {
         longest_us
     }
 
-    /// tcp_rack_reo_wnd(): where nothing was ever reordered, three packets above a hole are proof.
+    /// tcp_rack_reo_wnd(): without reordering so far, three packets SACKed above a hole suffice.
     fn reorder_window_us(&self) -> u64 {
         if !self.reordering.was_seen()
             && (self.ca_state >= CaState::Recovery
@@ -64,27 +64,27 @@ impl Sender {
 
     fn mark_packet_lost(&mut self, number: u32) {
         let flags = self.board.own(number).flags;
-        let is_news = flags & (LOST | RETRANS) != LOST;
+        let is_new = flags & (LOST | RETRANS) != LOST;
         self.lost_out += u32::from(flags & LOST == 0);
         self.retrans_out -= u32::from(flags & RETRANS != 0);
-        self.conn.lost = self.conn.lost.wrapping_add(u32::from(is_news));
+        self.conn.lost = self.conn.lost.wrapping_add(u32::from(is_new));
         let record = self.board.get_mut(number);
         record.flags = (record.flags | LOST) & !RETRANS;
         let tx_inflight = record.burst_inflight - u32::from(record.behind);
         let lost = self.conn.lost.wrapping_sub(record.lost);
         let is_app_limited = record.flags & APP_LIMITED != 0;
-        if is_news && self.tells_of_losses() {
+        if is_new && self.reports_losses() {
             self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
         }
         self.retransmit_hint = self.retransmit_hint.min(number);
         self.lost_end = self.lost_end.max(number + 1);
     }
 
-    fn tells_of_losses(&self) -> bool {
+    fn reports_losses(&self) -> bool {
         self.config.facts == CcFacts::Google && self.cc.wants(flags::WANTS_RING)
     }
 
-    /// tcp_rack_mark_lost(): never sooner than TCP_TIMEOUT_MIN_US.
+    /// tcp_rack_mark_lost(): sets the reordering timer.
     fn arm_reorder(&mut self, wait_us: u64) {
         let wait_ns = (wait_us + TIMEOUT_MIN_US) * 1000;
         self.set_timer(TimerKind::Reorder, wait_ns);
@@ -108,9 +108,9 @@ impl Sender {
         self.arm_retransmit();
     }
 
-    /// tcp_timeout_mark_lost(): the first buffer, and of the rest what was sent more than an RTT ago.
+    /// tcp_timeout_mark_lost(): marks the first buffer, and all packets sent more than an RTT ago.
     pub(crate) fn mark_timed_out(&mut self) {
-        self.board.spread_out(self.snd_una);
+        self.board.split_bursts(self.snd_una);
         let first_end = self.snd_una + u32::from(self.board.own(self.snd_una).behind);
         for number in self.snd_una..self.snd_nxt {
             let record = self.board.own(number);

@@ -1,6 +1,6 @@
-//! What travels between a sender and a receiver.
+//! Packets between a sender and a receiver: data and ACKs.
 
-/// SACK blocks that fit beside timestamps in TCP's option space (RFC 2018 section 3).
+/// SACK blocks that fit into TCP's option space beside timestamps (RFC 2018 section 3).
 pub const MAX_BLOCKS: usize = 3;
 
 /// A data packet.
@@ -8,27 +8,27 @@ pub const MAX_BLOCKS: usize = 3;
 pub struct Data {
     /// Packet number.
     pub number: u32,
-    /// Payload; 0: a FIN that travels alone.
+    /// Payload; 0: a FIN without data.
     pub payload_bytes: u32,
     /// When it leaves the sender.
     pub departs_ns: u64,
-    /// Timestamp echo of the newest ACK (RFC 7323), for the receiver's RTT estimate.
+    /// Timestamp echo (RFC 7323): when the newest ACK was sent, for the receiver's RTT estimate.
     pub echo_ns: u64,
-    /// It was sent before.
+    /// A retransmission.
     pub is_retransmission: bool,
-    /// It is the first of what TCP handed down at once (a GSO packet).
+    /// The first packet of a burst.
     pub leads_burst: bool,
-    /// It carries CWR (RFC 3168).
+    /// CWR (RFC 3168).
     pub cwr: bool,
-    /// It ends what TCP handed down at once, or what the application wrote (PSH).
+    /// PSH: the last packet of a burst, or of an application's write.
     pub push: bool,
-    /// Nothing follows it (FIN).
+    /// FIN.
     pub fin: bool,
-    /// It can be marked.
+    /// ECN-capable: ECT(1) if `l4s`, else ECT(0).
     pub ect: bool,
-    /// Then as ECT(1), which L4S queues take (RFC 9331); else as ECT(0).
+    /// Sent as L4S (RFC 9331).
     pub l4s: bool,
-    /// It has been marked.
+    /// Marked: congestion experienced.
     pub ce: bool,
 }
 
@@ -75,7 +75,7 @@ impl Burst {
     }
 }
 
-/// Packets `start..end` arrived.
+/// A SACK block: packets `start..end` arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// First packet.
@@ -84,25 +84,37 @@ pub struct Block {
     pub end: u32,
 }
 
+/// How a receiver reports ECN marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnFeedback {
+    /// A mark sets ECE on every ACK until the sender answers with CWR (RFC 3168).
+    #[default]
+    Latched,
+    /// ECE says whether all packets that the ACK covers were marked (DCTCP, RFC 8257 section 3.2).
+    EachPacket,
+    /// Every ACK counts the marked packets (accurate ECN, RFC 9768). Its ACE field and the byte counters
+    /// of its option are modelled as one count of packets, modulo 256.
+    Accurate,
+}
+
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
     /// Next packet expected.
     pub next: u32,
-    /// SACK blocks, the newest first; `count` of them are meant.
+    /// SACK blocks, the newest first; only `count` of them are valid.
     pub blocks: [Block; MAX_BLOCKS],
-    /// How many blocks there are.
+    /// Number of blocks.
     pub count: u8,
-    /// The first block reports a duplicate (RFC 2883).
+    /// The first block is a DSACK (RFC 2883).
     pub dsack: bool,
-    /// What it says of marks ([`crate::Feedback`]): 1 or 0 (ECE), or with accurate ECN how many
-    /// packets have come marked, modulo 256.
+    /// ECN feedback: ECE as 0 or 1, or with accurate ECN the number of marked packets, modulo 256.
     pub marks: u8,
-    /// All has arrived, and the receiver's side is closed too (FIN).
+    /// FIN: all data arrived and the receiver has closed its side.
     pub fin: bool,
     /// Advertised window.
     pub window_bytes: u64,
-    /// Timestamp of the data packet that this answers (RFC 7323 section 4.3).
+    /// Timestamp echo (RFC 7323 section 4.3): when the acknowledged data packet was sent.
     pub echo_ns: u64,
     /// When it was sent.
     pub sent_ns: u64,

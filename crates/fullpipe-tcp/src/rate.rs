@@ -7,28 +7,28 @@ use crate::scoreboard::{is_later, Sent, APP_LIMITED, EVER_RETRANS};
 pub(crate) struct RateState {
     /// Packets delivered.
     pub(crate) delivered: u32,
-    /// Of those, reported with a congestion echo.
+    /// Of those, packets that an ACK reported as marked.
     pub(crate) delivered_ce: u32,
     /// When `delivered` last grew.
     pub(crate) delivered_us: u64,
     /// Send time of the newest packet delivered.
     pub(crate) first_tx_us: u64,
-    /// The bubble ends when `delivered` passes this; 0: none.
+    /// The application-limited bubble ends when `delivered` passes this; 0: there is none.
     pub(crate) app_limited: u32,
-    /// Latest valid sample, for tcpi_delivery_rate.
+    /// The latest valid sample, for tcpi_delivery_rate.
     pub(crate) rate_delivered: u32,
     pub(crate) rate_interval_us: u32,
     rate_app_limited: bool,
 }
 
-/// The sample of one ACK.
+/// The sample of one ACK (struct rate_sample).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) prior_us: u64,
     pub(crate) prior_delivered: u32,
     pub(crate) prior_delivered_ce: u32,
     pub(crate) send_interval_us: u64,
-    /// One past the newest packet's buffer.
+    /// One past the last packet of the newest packet's buffer.
     pub(crate) end: u32,
     pub(crate) is_app_limited: bool,
     pub(crate) is_retrans: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Sample {
 }
 
 impl RateState {
-    /// A packet leaves (tcp_rate_skb_sent()).
+    /// A packet is sent (tcp_rate_skb_sent()).
     pub(crate) fn sent(&mut self, record: &mut Sent, sent_us: u64, nothing_out: bool) {
         if nothing_out {
             self.first_tx_us = sent_us;
@@ -59,7 +59,7 @@ impl RateState {
     }
 
     /// A packet was delivered (tcp_rate_skb_delivered()).
-    #[inline(always)] // or the sample goes through memory
+    #[inline(always)] // keeps the sample in registers
     pub(crate) fn packet_delivered(&mut self, sample: &mut Sample, record: &mut Sent, number: u32) {
         if record.delivered_us == 0 {
             return;
@@ -82,7 +82,7 @@ impl RateState {
         record.delivered_us = 0;
     }
 
-    /// All packets of an ACK are accounted for (tcp_rate_gen()).
+    /// Completes the sample once all packets of the ACK are processed (tcp_rate_gen()).
     #[inline(always)] // as `packet_delivered`
     pub(crate) fn generate(
         &mut self,
@@ -91,7 +91,7 @@ impl RateState {
         now_us: u64,
         min_rtt_us: u32,
     ) {
-        // The bubble is gone once all packets sent before it ended are delivered.
+        // The bubble ends once all packets that were sent in it are delivered.
         if self.app_limited != 0 && (self.delivered.wrapping_sub(self.app_limited) as i32) > 0 {
             self.app_limited = 0;
         }
@@ -107,7 +107,7 @@ impl RateState {
         sample.delivered_ce = self.delivered_ce.wrapping_sub(sample.prior_delivered_ce) as i32;
         let ack_interval_us = now_us - sample.prior_us;
         let interval_us = sample.send_interval_us.max(ack_interval_us);
-        // An interval below the minimum RTT would be an artefact of compressed ACKs.
+        // An interval below the minimum RTT is an artefact of ACK compression.
         if min_rtt_us != u32::MAX && interval_us < u64::from(min_rtt_us) {
             sample.interval_us = -1;
             return;
@@ -122,8 +122,7 @@ impl RateState {
         }
     }
 
-    /// The application has nothing to send although the window is open
-    /// (tcp_rate_check_app_limited()).
+    /// Begins an application-limited bubble (tcp_rate_check_app_limited()).
     pub(crate) fn mark_app_limited(&mut self, inflight: u32) {
         self.app_limited = self.delivered.wrapping_add(inflight).max(1);
     }

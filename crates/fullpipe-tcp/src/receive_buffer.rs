@@ -1,50 +1,49 @@
-//! The receive buffer: what waits in it and the memory that this takes, how large it may become and
-//! how much of it is offered as window. It must never know when something is acknowledged.
+//! The receive buffer: the memory that unread data take, autotuning of its size, and the window that it
+//! allows. It must never know when ACKs are sent.
 //!
-//! Follows tcp_input.c: tcp_rcv_space_adjust() for autotuning, tcp_grow_window(), tcp_try_coalesce();
-//! and __tcp_select_window().
+//! Follows tcp_rcv_space_adjust(), tcp_grow_window() and tcp_try_coalesce() of tcp_input.c, and
+//! __tcp_select_window() of tcp_output.c.
 
 use crate::packet::Data;
-use crate::receiver::ReceiverConfig;
 use crate::rules::Rules;
 use crate::write_queue::{MAX_PAGES, PAGE_BYTES};
 
-/// Its first size (sysctl tcp_rmem[1]).
+/// Initial size (sysctl tcp_rmem[1]).
 const INITIAL_BYTES: u64 = 131_072;
-/// What a packet takes besides its payload, which lies in pages: the kernel's record of it and the
-/// memory of its headers. A packet of 1448 bytes has a truesize of 2344 where a virtual card brought it.
+/// truesize of a packet less its payload: struct sk_buff and the headers. A packet of 1448 bytes from a
+/// virtual device has a truesize of 2344.
 const OVERHEAD_BYTES: u64 = 896;
-/// Of that many parts of memory so many are window (tp->scaling_ratio): half until a packet has come.
+/// tp->scaling_ratio: the part of memory that counts as window, in 256ths. Half until a packet arrived.
 const RATIO_UNIT: u64 = 256;
 const INITIAL_RATIO: u64 = 128;
-/// Shorter packets make no window grow (tcp_event_data_recv()).
+/// Shorter packets do not make the window grow (tcp_event_data_recv()).
 const LEAST_GROWING_BYTES: u32 = 128;
-/// What timestamps take of a segment.
+/// TCPOLEN_TSTAMP_ALIGNED.
 const TIMESTAMPS_BYTES: u64 = 12;
 const MAX_SHIFT: u32 = 14;
-/// What a buffer is larger than needed by (tcp_rcv_space_adjust() before 6.16).
+/// Cushion of tcp_rcv_space_adjust() before 6.16.
 const CUSHION_PACKETS: u64 = 16;
 
 const NS_PER_US: u64 = 1000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// No RTT is measured that could pass.
+/// There is no RTT sample yet.
 const NEVER_NS: u64 = u64::MAX;
-/// No timestamp has come back: later than any by more than a millisecond.
+/// No timestamp was echoed: differs from any by more than a millisecond.
 const NO_ECHO_NS: u64 = u64::MAX - NS_PER_MS;
 
-/// Packets in one of the kernel's buffers. Pages of a lone one are counted when another joins it: most are
-/// read before; until then they are 0.
+/// A buffer of the kernel (struct sk_buff) with packets `start..end`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
+struct Skb {
     start: u32,
     end: u32,
+    /// Page fragments; 0 until a second packet is coalesced.
     pages: u64,
 }
 
-impl Waiting {
+impl Skb {
     #[inline]
-    fn lone(number: u32) -> Self {
+    fn of_packet(number: u32) -> Self {
         Self {
             start: number,
             end: number + 1,
@@ -52,14 +51,13 @@ impl Waiting {
         }
     }
 
-    /// There is no such buffer.
     #[inline]
-    fn is_nothing(self) -> bool {
+    fn is_empty(self) -> bool {
         self.end == 0
     }
 }
 
-/// What an ACK says of the window.
+/// The window of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) window_bytes: u64,
@@ -67,7 +65,7 @@ pub(crate) struct Offer {
     pub(crate) is_short: bool,
 }
 
-/// A receiver's buffer.
+/// The receive buffer of one connection.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     mss_bytes: u64,
@@ -80,68 +78,72 @@ pub(crate) struct ReceiveBuffer {
     full_ratio: u64,
     /// sk_rmem_alloc.
     memory_bytes: u64,
-    /// What has come in order and is not read: the last buffer, which is mostly the only one, and those
-    /// before it. Then what lies beyond a hole. Both lists ascend.
-    last: Waiting,
-    unread: Vec<Waiting>,
-    beyond: Vec<Waiting>,
+    /// Unread data in order: the last buffer, mostly the only one, and those before it.
+    last: Skb,
+    unread: Vec<Skb>,
+    /// Buffers beyond a hole, ascending.
+    out_of_order: Vec<Skb>,
     /// One past the last packet that was read (copied_seq).
     read_next: u32,
-    /// How far the window may grow, and has grown (window_clamp, rcv_ssthresh).
+    /// Upper limit of the window, and the current one (window_clamp, rcv_ssthresh).
     clamp_bytes: u64,
     threshold_bytes: u64,
-    /// What the window's shift does not tell of it.
-    rest_mask: u64,
-    /// What was offered last (rcv_wnd), to whom all below this packet had come (rcv_wup).
+    /// The bits of a window below its scale.
+    scale_mask: u64,
+    /// The window advertised last (rcv_wnd), and `next` of that ACK (rcv_wup).
     offered_bytes: u64,
     offered_at: u32,
-    /// When the millisecond began that its last timestamp which came back tells (rcv_rtt_last_tsecr).
+    /// The last timestamp echo, in whole milliseconds (rcv_rtt_last_tsecr).
     echoed_ns: u64,
     /// Eight times the RTT (rcv_rtt_est).
     rtt_us8: u64,
-    /// What an RTT brought, and since when and which packet the next one is counted (rcvq_space).
+    /// Bytes read in an RTT; the packet and time from which the next RTT is counted (rcvq_space).
     space_bytes: u64,
     space_from: u32,
     space_since_us: u64,
-    /// When that RTT will have passed.
+    /// When that RTT ends.
     adjusts_at_ns: u64,
 }
 
 impl ReceiveBuffer {
-    /// That of a connection whose handshake is done.
-    pub(crate) fn new(config: &ReceiverConfig) -> Self {
-        let mss_bytes = u64::from(config.mss_bytes);
-        let full_ratio = match config.rules.measures_scaling_ratio() {
+    /// The buffer of a connection; `window_bytes`: a fixed window.
+    pub(crate) fn new(
+        mss_bytes: u64,
+        rules: Rules,
+        window_bytes: Option<u64>,
+        rmem_max_bytes: u64,
+    ) -> Self {
+        let full_ratio = match rules.measures_scaling_ratio() {
             true => mss_bytes * RATIO_UNIT / (mss_bytes + OVERHEAD_BYTES),
             false => INITIAL_RATIO,
         };
-        let advertised_bytes = match config.rules.sizes_buffer_after_advmss() {
+        let advertised_bytes = match rules.sizes_buffer_after_advmss() {
             true => mss_bytes,
             false => mss_bytes + TIMESTAMPS_BYTES,
         };
-        let most_bytes = config.rmem_max_bytes.max(INITIAL_BYTES);
+        let most_bytes = rmem_max_bytes.max(INITIAL_BYTES);
         let space_bytes = INITIAL_BYTES * INITIAL_RATIO / RATIO_UNIT;
         let clamp_bytes = space_bytes - advertised_bytes.min(space_bytes / 2);
         let offered_bytes = space_bytes / mss_bytes * mss_bytes;
-        let scaled_bytes = most_bytes.max(config.rules.rmem_max_bytes());
+        let scaled_bytes = most_bytes.max(rules.rmem_max_bytes());
         let shift = (scaled_bytes.ilog2() - 15).min(MAX_SHIFT);
         Self {
             mss_bytes,
-            rules: config.rules,
-            is_fixed: config.window_bytes.is_some(),
+            rules,
+            is_fixed: window_bytes.is_some(),
             size_bytes: INITIAL_BYTES,
             most_bytes,
             ratio: INITIAL_RATIO,
             full_ratio,
             memory_bytes: 0,
-            last: Waiting::default(),
+            last: Skb::default(),
             unread: Vec::new(),
-            beyond: Vec::new(),
+            out_of_order: Vec::new(),
             read_next: 0,
             clamp_bytes,
             threshold_bytes: clamp_bytes,
-            rest_mask: (1 << shift) - 1,
-            offered_bytes: config.window_bytes.unwrap_or(offered_bytes),
+            scale_mask: (1 << shift) - 1,
+            offered_bytes: window_bytes.unwrap_or(offered_bytes),
             offered_at: 0,
             echoed_ns: NO_ECHO_NS,
             rtt_us8: 0,
@@ -152,18 +154,18 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The handshake is done: what comes is counted from now on.
+    /// The handshake is done: starts to count the first RTT.
     pub(crate) fn establish(&mut self, now_ns: u64) {
         self.space_since_us = now_ns / NS_PER_US;
-        self.await_rtt();
+        self.schedule_adjustment();
     }
 
-    /// The window that was offered last.
+    /// The window advertised last.
     pub(crate) fn window_bytes(&self) -> u64 {
         self.offered_bytes
     }
 
-    /// The RTT as data say it; 0: not measured.
+    /// The RTT measured from data; 0 before the first sample.
     pub(crate) fn rtt_ns(&self) -> u64 {
         self.rtt_us8 * NS_PER_US / 8
     }
@@ -173,18 +175,18 @@ impl ReceiveBuffer {
         self.read_next
     }
 
-    /// tcp_rcv_rtt_measure_ts(): one sample for each echo, of timestamps that count milliseconds.
+    /// tcp_rcv_rtt_measure_ts(): one sample for each new timestamp echo, in milliseconds.
     #[inline]
     pub(crate) fn measure_rtt(&mut self, now_ns: u64, data: &Data) {
         if data.echo_ns.wrapping_sub(self.echoed_ns) >= NS_PER_MS {
-            self.take_echo(now_ns, data);
+            self.sample_rtt(now_ns, data);
         }
     }
 
     #[inline(never)] // once a millisecond at most
-    fn take_echo(&mut self, now_ns: u64, data: &Data) {
+    fn sample_rtt(&mut self, now_ns: u64, data: &Data) {
         if data.echo_ns == 0 {
-            return; // nothing is echoed
+            return; // no echo
         }
         let echo_ms = data.echo_ns / NS_PER_MS;
         self.echoed_ns = echo_ms * NS_PER_MS;
@@ -203,96 +205,97 @@ impl ReceiveBuffer {
         if !is_less && !self.may_rise() {
             return;
         }
-        // Else an average that follows the queue (tcp_rcv_rtt_update() with timestamps): a minimum alone
-        // would starve a flow whose own window fills a deep buffer.
+        // tcp_rcv_rtt_update() with timestamps: a moving average. A minimum would starve a flow that fills
+        // a deep buffer.
         self.rtt_us8 = match self.rtt_us8 {
             0 => 8 * sample_us,
             _ if is_less => 8 * sample_us,
             smoothed => smoothed - smoothed / 8 + sample_us,
         };
-        self.await_rtt();
+        self.schedule_adjustment();
     }
 
-    /// A larger RTT counts, or is the first.
+    /// Whether a larger sample counts.
     fn may_rise(&self) -> bool {
-        let waits = !self.last.is_nothing();
-        self.rtt_us8 == 0 || !waits || !self.rules.rcv_rtt_ignores_queued()
+        let has_unread = !self.last.is_empty();
+        self.rtt_us8 == 0 || !has_unread || !self.rules.rcv_rtt_ignores_queued()
     }
 
-    /// What is counted for an RTT is looked at when that has passed; not before one is measured.
-    fn await_rtt(&mut self) {
+    /// Schedules the next [`Self::adjust`], an RTT after the last one.
+    fn schedule_adjustment(&mut self) {
         self.adjusts_at_ns = match self.rtt_us8 {
             0 => NEVER_NS,
             rtt_us8 => (self.space_since_us + rtt_us8 / 8) * NS_PER_US,
         };
     }
 
-    /// Takes in the packet that was expected; true: the window grows.
+    /// Adds the next packet in order; true if the window grows.
     #[inline]
-    pub(crate) fn take(&mut self, data: &Data) -> bool {
+    pub(crate) fn receive_in_order(&mut self, data: &Data) -> bool {
         if self.is_fixed {
             return false;
         }
-        self.memory_bytes += match self.joins_last(Waiting::lone(data.number)) {
+        self.memory_bytes += match self.coalesce(Skb::of_packet(data.number)) {
             true => self.mss_bytes,
             false => self.mss_bytes + OVERHEAD_BYTES,
         };
         self.grow(data.payload_bytes)
     }
 
-    /// Takes in a packet beyond the hole that begins at `next`; true: the window grows
-    /// (tcp_data_queue_ofo()).
+    /// Adds a packet beyond the hole at `next`; true if the window grows (tcp_data_queue_ofo()).
     #[inline(never)] // holes are rare
-    pub(crate) fn take_beyond(&mut self, data: &Data, next: u32) -> bool {
+    pub(crate) fn receive_out_of_order(&mut self, data: &Data, next: u32) -> bool {
         if self.is_fixed {
             return false;
         }
-        let grows = self.insert_beyond(data);
+        let grows = self.insert_out_of_order(data);
         if self.rules.grows_buffer_for_out_of_order() {
-            self.enlarge(self.space_bytes, next);
+            self.grow_buffer(self.space_bytes, next);
         }
         grows
     }
 
-    fn insert_beyond(&mut self, data: &Data) -> bool {
-        let packet = Waiting::lone(data.number);
-        let at = match self.beyond.last() {
-            Some(last) if last.end <= packet.start => self.beyond.len(),
-            _ => self.beyond.partition_point(|one| one.end <= packet.start),
+    fn insert_out_of_order(&mut self, data: &Data) -> bool {
+        let packet = Skb::of_packet(data.number);
+        let at = match self.out_of_order.last() {
+            Some(last) if last.end <= packet.start => self.out_of_order.len(),
+            _ => self
+                .out_of_order
+                .partition_point(|one| one.end <= packet.start),
         };
-        if let Some(&before) = at.checked_sub(1).and_then(|at| self.beyond.get(at)) {
+        if let Some(&before) = at.checked_sub(1).and_then(|at| self.out_of_order.get(at)) {
             let pages = self.pages(before) + self.pages(packet);
             if before.end == packet.start && pages <= MAX_PAGES {
-                self.beyond[at - 1].end = packet.end;
-                self.beyond[at - 1].pages = pages;
+                self.out_of_order[at - 1].end = packet.end;
+                self.out_of_order[at - 1].pages = pages;
                 self.memory_bytes += self.mss_bytes;
                 return self.grow(data.payload_bytes);
             }
         }
-        // Its memory is counted after the window has grown.
+        // Linux charges its memory after the window has grown.
         let grows = self.grow(data.payload_bytes);
-        self.beyond.insert(at, packet);
+        self.out_of_order.insert(at, packet);
         self.memory_bytes += self.mss_bytes + OVERHEAD_BYTES;
         grows
     }
 
-    /// A hole is filled up to a packet: what waited for that may be read (tcp_ofo_queue()).
+    /// Holes below `next` are filled: their buffers are in order now (tcp_ofo_queue()).
     #[inline(never)]
-    pub(crate) fn join(&mut self, next: u32) {
-        let count = self.beyond.partition_point(|one| one.start < next);
+    pub(crate) fn merge_out_of_order(&mut self, next: u32) {
+        let count = self.out_of_order.partition_point(|one| one.start < next);
         for at in 0..count {
-            if self.joins_last(self.beyond[at]) {
+            if self.coalesce(self.out_of_order[at]) {
                 self.memory_bytes -= OVERHEAD_BYTES;
             }
         }
-        self.beyond.drain(..count);
+        self.out_of_order.drain(..count);
     }
 
-    /// What is next in order goes into the last buffer, or is the last one from now on: false
+    /// Coalesces the next buffer in order with the last one; false if it becomes the last one itself
     /// (tcp_try_coalesce()).
     #[inline]
-    fn joins_last(&mut self, next: Waiting) -> bool {
-        if self.last.is_nothing() {
+    fn coalesce(&mut self, next: Skb) -> bool {
+        if self.last.is_empty() {
             self.last = next;
             return false;
         }
@@ -307,7 +310,7 @@ impl ReceiveBuffer {
         true
     }
 
-    /// The application reads all that has come in order.
+    /// The application reads everything below `next`.
     #[inline]
     pub(crate) fn read(&mut self, now_ns: u64, next: u32) {
         if self.is_fixed {
@@ -317,13 +320,13 @@ impl ReceiveBuffer {
         if !self.unread.is_empty() {
             self.read_earlier(now_ns, next);
         }
-        if !self.last.is_nothing() {
+        if !self.last.is_empty() {
             self.read_one(self.last, now_ns, next);
             self.last.end = 0;
         }
     }
 
-    #[inline(never)] // who reads at once finds one buffer
+    #[inline(never)] // an application that reads at once finds one buffer
     fn read_earlier(&mut self, now_ns: u64, next: u32) {
         for at in 0..self.unread.len() {
             self.read_one(self.unread[at], now_ns, next);
@@ -332,7 +335,7 @@ impl ReceiveBuffer {
     }
 
     #[inline]
-    fn read_one(&mut self, buffer: Waiting, now_ns: u64, next: u32) {
+    fn read_one(&mut self, buffer: Skb, now_ns: u64, next: u32) {
         self.read_next = buffer.end;
         if now_ns >= self.adjusts_at_ns {
             self.adjust(now_ns, next);
@@ -341,7 +344,7 @@ impl ReceiveBuffer {
         self.memory_bytes -= bytes + OVERHEAD_BYTES;
     }
 
-    /// What the ACK of all below `next` offers: never less than was offered (tcp_select_window()).
+    /// The window of an ACK for `next`; it never shrinks (tcp_select_window()).
     #[inline]
     pub(crate) fn offer(&mut self, next: u32) -> Offer {
         if self.is_fixed {
@@ -352,8 +355,8 @@ impl ReceiveBuffer {
         }
         let used_bytes = u64::from(next - self.offered_at) * self.mss_bytes;
         let left_bytes = self.offered_bytes.saturating_sub(used_bytes);
-        let new = self.may_offer();
-        self.offered_bytes = self.rounded_up(new.window_bytes.max(left_bytes));
+        let new = self.select_window();
+        self.offered_bytes = self.round_up(new.window_bytes.max(left_bytes));
         self.offered_at = next;
         Offer {
             window_bytes: self.offered_bytes,
@@ -361,19 +364,19 @@ impl ReceiveBuffer {
         }
     }
 
-    /// As much might be offered as was last, though nobody has read what came since.
+    /// Whether the window would not be smaller than the one advertised last.
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.rounded_up(self.may_offer().window_bytes) >= self.offered_bytes
+    pub(crate) fn keeps_window(&self) -> bool {
+        self.round_up(self.select_window().window_bytes) >= self.offered_bytes
     }
 
-    /// __tcp_select_window(), of which the window is still to be rounded up.
-    #[inline(always)] // asked twice for most ACKs
-    fn may_offer(&self) -> Offer {
+    /// __tcp_select_window() without the final rounding.
+    #[inline(always)] // called twice for most ACKs
+    fn select_window(&self) -> Offer {
         let mut free_bytes = self.free_bytes();
         let is_short = free_bytes < self.clamp_bytes / 2;
         if is_short {
-            free_bytes &= !self.rest_mask;
+            free_bytes &= !self.scale_mask;
             if free_bytes < self.clamp_bytes / 16 || free_bytes < self.mss_bytes {
                 free_bytes = 0;
             }
@@ -384,13 +387,13 @@ impl ReceiveBuffer {
         }
     }
 
-    /// To what the window's shift can tell.
+    /// Rounds up to a multiple of the window's scale.
     #[inline]
-    fn rounded_up(&self, bytes: u64) -> u64 {
-        (bytes + self.rest_mask) & !self.rest_mask
+    fn round_up(&self, bytes: u64) -> u64 {
+        (bytes + self.scale_mask) & !self.scale_mask
     }
 
-    fn pages(&self, buffer: Waiting) -> u64 {
+    fn pages(&self, buffer: Skb) -> u64 {
         if buffer.pages > 0 {
             return buffer.pages;
         }
@@ -408,7 +411,7 @@ impl ReceiveBuffer {
         self.window_of(self.size_bytes.saturating_sub(self.memory_bytes))
     }
 
-    /// tcp_grow_window(): by two packets for each that comes, as far as there is room.
+    /// tcp_grow_window(): by two packets for each packet, as far as memory allows.
     #[inline]
     fn grow(&mut self, payload_bytes: u32) -> bool {
         if self.threshold_bytes >= self.clamp_bytes || payload_bytes < LEAST_GROWING_BYTES {
@@ -422,9 +425,8 @@ impl ReceiveBuffer {
         true
     }
 
-    /// tcp_measure_rcv_mss(): the first packet says how much of the memory payload is. Later ones need not
-    /// ask.
-    pub(crate) fn measure_overhead(&mut self) {
+    /// tcp_measure_rcv_mss(): the first packet sets the scaling ratio.
+    pub(crate) fn measure_scaling_ratio(&mut self) {
         if self.is_fixed || self.ratio == self.full_ratio {
             return;
         }
@@ -433,10 +435,9 @@ impl ReceiveBuffer {
         self.space_bytes = self.space_bytes.min(self.clamp_bytes);
     }
 
-    /// tcp_rcv_space_adjust(): once an RTT, as the application reads, offer twice what it read in it,
-    /// and more while that grows, so that the window never stops a sender in slow start. It is asked
-    /// after each buffer that is read: of what a filled hole lets be read at once only the first counts
-    /// for this RTT, the others for the next.
+    /// tcp_rcv_space_adjust(): once an RTT, grows the buffer to twice what was read in it, and more while
+    /// that rises, so that the window does not limit a sender in slow start. It runs after each buffer
+    /// that is read: when a filled hole makes several readable, only the first counts for this RTT.
     #[inline(never)]
     fn adjust(&mut self, now_ns: u64, next: u32) {
         let mut copied = u64::from(self.read_next - self.space_from) * self.mss_bytes;
@@ -444,16 +445,16 @@ impl ReceiveBuffer {
             copied = copied.saturating_sub(u64::from(next - self.read_next) * self.mss_bytes);
         }
         if copied > self.space_bytes {
-            self.enlarge(copied, next);
+            self.grow_buffer(copied, next);
             self.space_bytes = copied;
         }
         self.space_from = self.read_next;
         self.space_since_us = now_ns / NS_PER_US;
-        self.await_rtt();
+        self.schedule_adjustment();
     }
 
-    /// tcp_rcvbuf_grow(): for a round trip that brought so much, when all below `next` has come.
-    fn enlarge(&mut self, copied_bytes: u64, next: u32) {
+    /// tcp_rcvbuf_grow(): for an RTT in which `copied_bytes` were read; `next` is the next packet expected.
+    fn grow_buffer(&mut self, copied_bytes: u64, next: u32) {
         let size =
             self.wanted_bytes(copied_bytes, next) * u128::from(RATIO_UNIT) / u128::from(self.ratio);
         let size_bytes =
@@ -464,8 +465,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The window for it: twice as much, as this round trip's is not counted yet, and what a sender in slow
-    /// start adds; then a cushion, or what lies beyond a hole.
+    /// The window to allow for: twice the bytes of an RTT, the growth of slow start, and a cushion or the
+    /// packets beyond a hole.
     fn wanted_bytes(&self, copied_bytes: u64, next: u32) -> u128 {
         let more = u128::from(copied_bytes - self.space_bytes);
         let space = u128::from(self.space_bytes.max(1));
@@ -474,8 +475,7 @@ impl ReceiveBuffer {
             return window + 2 * (window * more / space);
         }
         let window = u128::from(2 * copied_bytes);
-        let beyond = self.beyond.last().map_or(0, |last| last.end - next);
-        // 6.18 doubles what it has rounded, as before: a byte.
+        let beyond = self.out_of_order.last().map_or(0, |last| last.end - next);
         window + 2 * window * more / space + u128::from(u64::from(beyond) * self.mss_bytes)
     }
 }
@@ -483,40 +483,28 @@ impl ReceiveBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receiver::Feedback;
-    use fullpipe_plan::{AckPolicy, Kernel};
+    use fullpipe_plan::Kernel;
 
     const MSS: u32 = 1448;
 
-    /// A buffer that knows from its first packets how much of its memory is payload.
-    fn begun(kernel: Kernel) -> ReceiveBuffer {
-        let mut buffer = ReceiveBuffer::new(&ReceiverConfig {
-            mss_bytes: MSS,
-            ack_policy: AckPolicy::Linux,
-            rules: kernel.into(),
-            window_bytes: None,
-            rmem_max_bytes: 64 << 20,
-            low_water_bytes: 1,
-            work_ns: 0,
-            absences: None,
-            aggregation_ns: 0,
-            feedback: Feedback::Latched,
-        });
-        buffer.measure_overhead();
+    /// A buffer after its first packet.
+    fn measured(kernel: Kernel) -> ReceiveBuffer {
+        let mut buffer = ReceiveBuffer::new(MSS.into(), kernel.into(), None, 64 << 20);
+        buffer.measure_scaling_ratio();
         buffer
     }
 
-    /// Its sizes as round trips bring so many packets, while so many lie beyond a hole.
+    /// Sizes of the buffer after RTTs, each with the packets read and the packets beyond a hole.
     fn sizes(kernel: Kernel, trips: &[(u64, u32)]) -> Vec<u64> {
-        let mut buffer = begun(kernel);
+        let mut buffer = measured(kernel);
         let size = |&(packets, beyond): &(u64, u32)| {
             let copied_bytes = packets * u64::from(MSS);
-            buffer.beyond = vec![Waiting {
+            buffer.out_of_order = vec![Skb {
                 start: 1,
                 end: 1 + beyond,
                 pages: 1,
             }];
-            buffer.enlarge(copied_bytes, 1);
+            buffer.grow_buffer(copied_bytes, 1);
             buffer.space_bytes = copied_bytes;
             buffer.size_bytes
         };
@@ -524,8 +512,8 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_grows_by_what_was_read_and_lies_beyond_a_hole_as_the_machines_7_3_does() {
-        // tcp_rcvbuf_grow, traced in the virtual machine (7.3.4): two Reno flows, 10 Mbit/s, 40 ms, 4 BDP.
+    fn a_buffer_grows_as_traced_in_the_virtual_machine_with_7_3() {
+        // tcp_rcvbuf_grow() in 7.3.4: two Reno flows, 10 Mbit/s, 40 ms, 4 BDP.
         let first = [(13, 0), (18, 0), (40, 0)];
         assert_eq!(sizes(Kernel::Linux7_3, &first), [131_072, 149_429, 646_487]);
         let second = [(11, 0), (20, 0), (40, 0), (80, 0), (147, 16)];
@@ -534,25 +522,25 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_larger_by_a_cushion_as_in_the_machines_6_12() {
-        // sk_rcvbuf at each packet there (6.12.117), of the same contest; what waits beyond holes is left out.
+    fn a_buffer_grows_as_traced_in_the_virtual_machine_with_6_12_117() {
+        // sk_rcvbuf at each packet of the same scenario.
         let first = [(12, 0), (19, 0), (40, 0), (80, 0), (146, 9)];
         let grown = [131_383, 274_496, 723_099, 1_238_754, 1_914_905];
         assert_eq!(sizes(Kernel::default(), &first), grown);
     }
 
     #[test]
-    fn a_buffer_grows_as_packets_come_beyond_a_hole_since_6_16() {
-        // tcp_data_queue_ofo(); 158 of 256 bytes are window.
+    fn a_buffer_grows_as_packets_arrive_beyond_a_hole_since_6_16() {
+        // tcp_data_queue_ofo(); 158 of 256 bytes of memory are window.
         let size = |kernel: Kernel, count: u32| {
-            let mut buffer = begun(kernel);
+            let mut buffer = measured(kernel);
             for number in 11..11 + count {
                 let data = Data {
                     number,
                     payload_bytes: MSS,
                     ..Data::default()
                 };
-                buffer.take_beyond(&data, 10);
+                buffer.receive_out_of_order(&data, 10);
             }
             buffer.size_bytes
         };

@@ -1,4 +1,4 @@
-//! Round-trip time and retransmission timeout: tcp_input.c, tcp_rtt_estimator(), RFC 6298.
+//! RTT and retransmission timeout: tcp_rtt_estimator() of tcp_input.c, RFC 6298.
 
 /// Linux TCP_RTO_MIN and TCP_RTO_MAX.
 const RTO_MIN_US: i64 = 200_000;
@@ -6,18 +6,18 @@ const RTO_MAX_US: i64 = 120_000_000;
 /// Window of the connection's minimum (sysctl tcp_min_rtt_wlen).
 const MIN_RTT_WINDOW_US: u64 = 300_000_000;
 
-/// The estimator's state; `srtt` has three bits of fraction, the deviations two, as in Linux.
+/// The estimator. As in Linux, `srtt` has three bits of fraction and the deviations have two.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
     srtt8: i64,
     mdev4: i64,
     mdev_max4: i64,
     rttvar4: i64,
-    /// The deviation's window ends when this packet is acknowledged.
+    /// `mdev_max4` covers packets up to this one (rtt_seq).
     window_end: u32,
     rto_us: i64,
     backoff: u32,
-    /// The connection's minimum, and when it was measured; all ones: never.
+    /// The minimum RTT and when it was measured; `u32::MAX` before the first sample.
     min_us: u32,
     min_at_us: u64,
 }
@@ -39,7 +39,7 @@ impl Default for Rtt {
 }
 
 impl Rtt {
-    /// Takes a sample of a packet that was sent once (Karn's rule).
+    /// Adds a sample of a packet that was sent once (Karn's rule).
     pub(crate) fn sample(&mut self, rtt_us: i64, snd_una: u32, snd_nxt: u32) {
         let rtt_us = rtt_us.max(1);
         if self.srtt8 == 0 {
@@ -52,7 +52,7 @@ impl Rtt {
             let mut error = rtt_us - (self.srtt8 >> 3);
             self.srtt8 += error;
             if error < 0 {
-                // A falling RTT must not raise the deviation as fast as a rising one does.
+                // A falling RTT raises the deviation more slowly than a rising one.
                 error = -error - (self.mdev4 >> 2);
                 if error > 0 {
                     error >>= 3;
@@ -76,14 +76,14 @@ impl Rtt {
         self.rto_us = ((self.srtt8 >> 3) + self.rttvar4).min(RTO_MAX_US);
     }
 
-    /// Takes a sample into the connection's minimum (tcp_update_rtt_min()).
+    /// Adds a sample to the minimum (tcp_update_rtt_min()).
     pub(crate) fn sample_min(&mut self, rtt_us: u32, now_us: u64) {
         if rtt_us <= self.min_us || now_us - self.min_at_us >= MIN_RTT_WINDOW_US {
             (self.min_us, self.min_at_us) = (rtt_us.max(1), now_us);
         }
     }
 
-    /// The minimum; Linux's "unknown" (all ones) before the first sample.
+    /// The minimum RTT; `u32::MAX` before the first sample.
     pub(crate) fn min_us(&self) -> u32 {
         self.min_us
     }
@@ -98,18 +98,18 @@ impl Rtt {
         self.srtt8 as u64
     }
 
-    /// Timeout with back-off.
+    /// The retransmission timeout, back-off included.
     pub(crate) fn timeout_ns(&self) -> u64 {
         let us = (self.rto_us << self.backoff.min(16)).min(RTO_MAX_US);
         us as u64 * 1000
     }
 
-    /// A timer expired: the next timeout is twice as long.
+    /// A retransmission timer expired: doubles the timeout.
     pub(crate) fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// Something new was acknowledged.
+    /// New data were acknowledged: ends the back-off.
     pub(crate) fn reset_back_off(&mut self) {
         self.backoff = 0;
     }

@@ -1,8 +1,8 @@
-//! Packets between `snd_una` and `snd_nxt`: what was sent, sacked, lost, sent again; and their
-//! order of sending (Linux's retransmission queue and its tsorted list).
+//! The scoreboard: which packets between `snd_una` and `snd_nxt` are SACKed, lost or retransmitted, and
+//! their order of transmission (Linux's retransmission queue and its tsorted list).
 //!
-//! Nearly all bursts arrive whole and in order, so that nobody asks for one of their packets: a burst
-//! has one record, until something happens that treats its packets differently.
+//! Most bursts are acknowledged whole and in order. A burst therefore has one record until its packets
+//! have to be treated differently; then each gets its own ([`Scoreboard::split_bursts`]).
 
 use std::collections::VecDeque;
 
@@ -17,36 +17,36 @@ pub(crate) const EVER_RETRANS: u8 = 8;
 /// Sent while application-limited.
 pub(crate) const APP_LIMITED: u8 = 16;
 const LISTED: u8 = 32;
-/// Taken for lost by a timeout, which Linux leaves in the order of sending.
+/// Marked lost by a timeout; Linux leaves such packets in the order of transmission.
 pub(crate) const TIMED_OUT: u8 = 64;
 
-/// One packet's record (Linux tcp_skb_cb.tx and sk_buff.skb_mstamp_ns).
+/// A packet's record (tcp_skb_cb.tx and sk_buff.skb_mstamp_ns).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     /// When it was last sent.
     pub(crate) at_ns: u64,
-    /// Send time of the packet that began its rate sample.
+    /// Send time of the packet that starts its rate sample.
     pub(crate) first_tx_us: u64,
-    /// When `delivered` last grew before it was sent; 0: its sample was taken.
+    /// When `delivered` last grew before it was sent; 0: its rate sample was taken.
     pub(crate) delivered_us: u64,
     pub(crate) delivered: u32,
     pub(crate) delivered_ce: u32,
-    /// The how-manieth transmission it was, wraps. Linux compares times of sending, which its
-    /// clock keeps apart; simulated packets may leave at one time.
+    /// Serial number of its last transmission; wraps. Linux compares send times, but simulated packets
+    /// may be sent at the same time.
     pub(crate) order: u32,
-    /// In flight once the whole buffer that it belongs to was sent (Google's tx.in_flight).
+    /// Packets in flight once its whole buffer was sent (Google's tx.in_flight).
     pub(crate) burst_inflight: u32,
     /// Packets lost before it was sent (Google's tx.lost).
     pub(crate) lost: u32,
     prev: u32,
     next: u32,
-    /// Packets behind it in its buffer (sk_buff), which is its burst until that is cut.
+    /// Packets after it in its buffer (sk_buff), which is its burst until that is split.
     pub(crate) behind: u16,
     pub(crate) flags: u8,
 }
 
 impl Sent {
-    /// A burst of `count` packets is sent: its first packet's record.
+    /// The record of the first packet of a burst of `count`.
     pub(crate) fn first_of(count: u32, at_ns: u64, burst_inflight: u32, lost: u32) -> Self {
         Self {
             at_ns,
@@ -57,7 +57,7 @@ impl Sent {
         }
     }
 
-    /// The record of a packet so many places behind this one in its burst.
+    /// The record of the packet that follows after `places` in the same burst.
     pub(crate) fn later(&self, places: u32) -> Self {
         Self {
             order: self.order.wrapping_add(places),
@@ -67,7 +67,7 @@ impl Sent {
     }
 }
 
-/// A burst of which nothing is known but that it was sent.
+/// A burst with one record for all its packets.
 #[derive(Clone, Copy, Debug)]
 struct SentBurst {
     first: u32,
@@ -76,8 +76,8 @@ struct SentBurst {
     sent: Sent,
 }
 
-/// A ring indexed by packet number, and a list through it in the order of sending; behind it the
-/// bursts that were sent after all that is in it.
+/// A ring of packets indexed by number, with a list through it in the order of transmission, and the
+/// bursts that were sent after all packets of the ring.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     ring: Vec<Sent>,
@@ -101,17 +101,17 @@ impl Scoreboard {
         }
     }
 
-    /// From here on every packet has a record of its own, `from` being the oldest that is kept: to be
-    /// called before packets of a burst are treated differently.
+    /// Gives every packet a record of its own; `from` is `snd_una`. To be called before packets of a
+    /// burst are treated differently.
     #[inline]
-    pub(crate) fn spread_out(&mut self, from: u32) {
+    pub(crate) fn split_bursts(&mut self, from: u32) {
         if !self.bursts.is_empty() {
-            self.spread_bursts(from);
+            self.split_all_bursts(from);
         }
     }
 
     #[inline(never)]
-    fn spread_bursts(&mut self, from: u32) {
+    fn split_all_bursts(&mut self, from: u32) {
         while let Some(burst) = self.bursts.pop_front() {
             let need = (burst.first + burst.count - from) as usize;
             if need > self.ring.len() {
@@ -136,13 +136,13 @@ impl Scoreboard {
         }
     }
 
-    /// No packet from this one on, the oldest that is kept, has a record of its own.
+    /// Whether all packets from `from` on, which is `snd_una`, are in bursts.
     #[inline]
     pub(crate) fn has_only_bursts(&self, from: u32) -> bool {
         from >= self.own_end
     }
 
-    /// When the oldest packet that is kept was last sent.
+    /// When packet `number`, which is `snd_una`, was last sent.
     #[inline]
     pub(crate) fn oldest_sent_ns(&self, number: u32) -> u64 {
         match self.bursts.front() {
@@ -151,8 +151,7 @@ impl Scoreboard {
         }
     }
 
-    /// A packet's record; that of its burst if it has none of its own, which is the same but for
-    /// `order` and `behind`.
+    /// A packet's record. That of its burst differs in `order` and `behind`.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> &Sent {
         match self.bursts.front() {
@@ -170,21 +169,21 @@ impl Scoreboard {
         &self.bursts[behind - 1].sent
     }
 
-    /// The record of a packet that has one of its own ([`Self::spread_out`]).
+    /// The record of a packet that has its own, after [`Self::split_bursts`].
     #[inline]
     pub(crate) fn own(&self, number: u32) -> &Sent {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// The same, to be changed.
+    /// As [`Self::own`], mutable.
     #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut Sent {
         let mask = self.ring.len() - 1;
         &mut self.ring[number as usize & mask]
     }
 
-    /// A buffer that reaches over `number` is cut before it (tcp_fragment()); `from` is the oldest packet
-    /// that is kept. The first part counts as sent by itself.
+    /// Splits the buffer that contains packets on both sides of `number` (tcp_fragment()); `from` is
+    /// `snd_una`.
     pub(crate) fn cut_before(&mut self, number: u32, from: u32) {
         if number <= from || self.own(number - 1).behind == 0 {
             return;
@@ -202,7 +201,7 @@ impl Scoreboard {
         }
     }
 
-    /// Packets `first..end` of a buffer, which are sacked, join what is sacked before them
+    /// Merges packets `first..end`, which are SACKed, with the SACKed buffer before them
     /// (tcp_shifted_skb()).
     pub(crate) fn shift_before(&mut self, first: u32, end: u32) {
         let left = u32::from(self.own(end - 1).behind);
@@ -212,17 +211,17 @@ impl Scoreboard {
         }
     }
 
-    /// The packet sent longest ago that is neither delivered nor marked lost.
+    /// The first packet in the order of transmission that is neither delivered nor marked lost.
     pub(crate) fn oldest(&self) -> u32 {
         self.head
     }
 
-    /// The one sent after it.
+    /// The next one in that order.
     pub(crate) fn after(&self, number: u32) -> u32 {
         self.own(number).next
     }
 
-    /// A burst is sent for the first time; its first packet's record, but for `order`.
+    /// A burst is sent for the first time; `sent` is its first packet's record without `order`.
     #[inline]
     pub(crate) fn sent_first(&mut self, first: u32, count: u32, mut sent: Sent) {
         sent.order = self.transmissions.wrapping_add(1);
@@ -230,10 +229,10 @@ impl Scoreboard {
         self.bursts.push_back(SentBurst { first, count, sent });
     }
 
-    /// The oldest packets are acknowledged, `from` up to `end`: so many of them as have one record leave,
-    /// with the last one's; `None`: the first has one of its own, which stays.
+    /// Packets `from..end` are acknowledged: removes those of them that share the first burst's record.
+    /// Returns their number and the last one's record; `None` if the first packet has its own record.
     #[inline]
-    pub(crate) fn take_undisturbed(&mut self, from: u32, end: u32) -> Option<(u32, Sent)> {
+    pub(crate) fn ack_burst(&mut self, from: u32, end: u32) -> Option<(u32, Sent)> {
         let burst = self
             .bursts
             .front_mut()
@@ -251,7 +250,7 @@ impl Scoreboard {
         Some((taken, last))
     }
 
-    /// A packet, which has a record of its own, is sent again: it becomes the newest transmission.
+    /// A packet is retransmitted, and becomes the newest transmission.
     pub(crate) fn sent_again(&mut self, number: u32, sent: Sent) {
         self.unlink(number);
         self.transmissions = self.transmissions.wrapping_add(1);
@@ -278,7 +277,7 @@ impl Scoreboard {
         self.tail = number;
     }
 
-    /// Puts what timeouts took out of the order of sending back to its place.
+    /// Restores the place of packets in the order of transmission that timeouts had removed.
     pub(crate) fn restore_timed_out(&mut self, from: u32, to: u32) {
         if (from..to).all(|number| self.own(number).flags & TIMED_OUT == 0) {
             return;
@@ -296,7 +295,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a packet out of the order of sending.
+    /// Removes a packet from the order of transmission.
     #[inline]
     pub(crate) fn unlink(&mut self, number: u32) {
         let record = self.get_mut(number);
@@ -318,7 +317,7 @@ impl Scoreboard {
     }
 }
 
-/// Whether the transmission `a` was made after `b`.
+/// Whether transmission `a` came after `b`.
 pub(crate) fn is_later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
@@ -329,7 +328,8 @@ mod tests {
     use fullpipe_plan::{AckPolicy, CcFacts, Pacing};
 
     use crate::{
-        Ack, Burst, Data, Feedback, Opened, Receiver, ReceiverConfig, Rules, Sender, SenderConfig,
+        Ack, Burst, Data, EcnFeedback, Established, Receiver, ReceiverConfig, Rules, Sender,
+        SenderConfig,
     };
 
     const MSS: u32 = 1448;
@@ -349,9 +349,9 @@ mod tests {
                 facts,
                 initial_cwnd: 10,
                 wmem_max_bytes: 1 << 30,
-                unsent_most_bytes: None,
+                notsent_lowat_bytes: None,
                 ecn: false,
-                feedback: Feedback::Latched,
+                feedback: EcnFeedback::Latched,
                 l4s: false,
                 seed: 1,
                 amount_bytes: None,
@@ -359,10 +359,10 @@ mod tests {
             },
             cc,
         );
-        let opened = Opened {
+        let opened = Established {
             rtt_ns: 20 * MS,
             window_bytes: 1 << 20,
-            ..Opened::default()
+            ..Established::default()
         };
         sender.establish(MS, &opened);
         let receiver = Receiver::new(ReceiverConfig {
@@ -371,18 +371,23 @@ mod tests {
             rules: Rules::default(),
             window_bytes: Some(1 << 20),
             rmem_max_bytes: 1 << 30,
-            low_water_bytes: 1,
+            rcvlowat_bytes: 1,
             work_ns: 0,
-            absences: None,
+            reader_stalls: None,
             aggregation_ns: 0,
-            feedback: Feedback::Latched,
+            feedback: EcnFeedback::Latched,
         });
         (sender, receiver)
     }
 
-    /// What a sender sends in three seconds over a path that loses one packet in `one_in` and lets others
-    /// come late, and how it stands then; `spreads`: each packet has a record of its own at once.
-    fn sendings(name: &str, facts: CcFacts, one_in: u64, spreads: bool) -> (Vec<Burst>, String) {
+    /// What a sender transmits in three seconds over a path that loses one packet in `one_in` and
+    /// reorders others, and its state then. With `splits` each packet has its own record at once.
+    fn transmissions(
+        name: &str,
+        facts: CcFacts,
+        one_in: u64,
+        splits: bool,
+    ) -> (Vec<Burst>, String) {
         let (mut sender, mut receiver) = ends(name, facts);
         let mut random = 88_172_645_463_325_252_u64;
         let (mut data, mut acks) = (Vec::<(u64, Data)>::new(), Vec::<(u64, Ack)>::new());
@@ -396,14 +401,14 @@ mod tests {
                 sender.on_timer(now_ns, &mut out);
             }
             sender.transmit(now_ns, &mut out);
-            if spreads {
-                sender.board.spread_out(sender.snd_una);
+            if splits {
+                sender.board.split_bursts(sender.snd_una);
             }
             for packet in out.iter().copied().flat_map(Burst::packets) {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                // Half a second without any packet, for timeouts.
+                // Nothing arrives for 400 ms of each second, which causes timeouts.
                 let is_lost = random % one_in == 0 || now_ns % (1000 * MS) > 600 * MS;
                 let late_ns = if random % 401 == 1 { 8 * MS } else { 0 };
                 if !is_lost {
@@ -414,10 +419,10 @@ mod tests {
             }
             all.append(&mut out);
             let arrived = data.partition_point(|&(at_ns, _)| at_ns <= now_ns);
-            let bound_ns = sender.no_timer_before_ns();
+            let bound_ns = sender.timer_lower_bound_ns();
             assert!(sender.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
             assert_eq!(sender.timer_ns().is_none(), bound_ns == u64::MAX);
-            let bound_ns = receiver.no_timer_before_ns();
+            let bound_ns = receiver.timer_lower_bound_ns();
             assert!(receiver.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
             assert_eq!(receiver.timer_ns().is_none(), bound_ns == u64::MAX);
             let late = receiver.timer_ns().filter(|&at_ns| at_ns <= now_ns);
@@ -436,19 +441,19 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_with_one_record_is_sent_again_and_acknowledged_as_packets_with_their_own() {
+    fn a_burst_with_one_record_behaves_as_packets_with_their_own() {
         for (name, facts) in [
             ("cubic", CcFacts::Google),
             ("bbr3", CcFacts::Google),
             ("bbr1", CcFacts::Stock),
         ] {
             for one_in in [50, 1000, u64::MAX] {
-                let together = sendings(name, facts, one_in, false);
+                let together = transmissions(name, facts, one_in, false);
                 assert!(together.0.len() > 100, "{name} hardly sends");
                 assert!(together.0.iter().any(|run| run.data.is_retransmission));
                 assert_eq!(
                     together,
-                    sendings(name, facts, one_in, true),
+                    transmissions(name, facts, one_in, true),
                     "{name}, 1 in {one_in}"
                 );
             }

@@ -1,15 +1,15 @@
-//! The sender's state, its view for the congestion control, and its timers.
+//! The sender: its state, what its application does, and what it reports to the congestion control.
 //!
-//! `ack.rs` says what an ACK does, `recovery.rs` and its neighbours what follows from it, `transmit.rs` what
-//! may be sent. Names follow tcp_sock.
+//! `ack.rs` processes ACKs, `fast_retransmit.rs`, `loss.rs`, `prr.rs` and `undo.rs` recover from losses,
+//! `transmit.rs` sends. Names follow struct tcp_sock.
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
 use fullpipe_plan::{CcFacts, Pacing};
 
-use crate::opening::Opened;
+use crate::handshake::Established;
+use crate::packet::EcnFeedback;
 use crate::rate::RateState;
-use crate::receiver::Feedback;
 use crate::reordering::Reordering;
 use crate::rtt::Rtt;
 use crate::rules::Rules;
@@ -25,34 +25,33 @@ pub(crate) const NEVER_NS: u64 = u64::MAX;
 pub struct SenderConfig {
     /// Payload of a full packet.
     pub mss_bytes: u32,
-    /// Who paces.
+    /// What spaces packets out.
     pub pacing: Pacing,
-    /// Linux sk_pacing_shift: queued time below the sender, and the target length of a burst.
+    /// sk_pacing_shift: bounds what is queued below TCP and the length of bursts, in time.
     pub pacing_shift: u8,
     /// Largest burst in packets.
     pub gso_max_segments: u32,
     /// What its kernel does.
     pub rules: Rules,
-    /// What the congestion control is told.
+    /// What it reports to the congestion control about losses and application limits.
     pub facts: CcFacts,
     /// Initial congestion window.
     pub initial_cwnd: u32,
     /// Ceiling of the send buffer.
     pub wmem_max_bytes: u64,
-    /// What the application wants to wait unsent at most (TCP_NOTSENT_LOWAT); `None`: as much as the
-    /// buffer takes.
-    pub unsent_most_bytes: Option<u64>,
-    /// ECN is asked for, and once the connection is open: was agreed.
+    /// TCP_NOTSENT_LOWAT; `None`: no limit.
+    pub notsent_lowat_bytes: Option<u64>,
+    /// ECN is requested; once the connection is established: ECN is used.
     pub ecn: bool,
-    /// How its receiver echoes marks.
-    pub feedback: Feedback,
-    /// The path is known to mark early: L4S (Google's kernels: TCP_ECN_LOW).
+    /// How the receiver reports marks.
+    pub feedback: EcnFeedback,
+    /// The path marks early, as L4S does (Google's kernels: TCP_ECN_LOW).
     pub l4s: bool,
-    /// Seed of the congestion control's own random numbers.
+    /// Seed of the congestion control's random numbers.
     pub seed: u32,
-    /// What the application sends in all; `None`: without end.
+    /// What the application sends in total; `None`: unlimited.
     pub amount_bytes: Option<u64>,
-    /// The application hands over data only through [`Sender::write`].
+    /// The application writes by [`Sender::write`] and its siblings.
     pub written_by_application: bool,
 }
 
@@ -73,7 +72,7 @@ pub struct Totals {
     pub undos: u64,
 }
 
-/// Something that a recording notes.
+/// An event for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
     /// Recovery begins.
@@ -109,25 +108,24 @@ pub(crate) enum TimerKind {
     Reorder,
 }
 
-/// What is sent again at the next opportunity (tcp_input.c, enum REXMIT).
+/// What is retransmitted at the next opportunity (enum REXMIT of tcp_input.c).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Resend {
-    /// No ACK was taken in since: what was lost and not sent again, if the window has room
-    /// (tcp_tsq_write()).
+    /// No ACK was processed since: lost packets, if the window has room (tcp_tsq_write()).
     #[default]
     IfRoom,
-    /// The newest ACK asks for nothing.
+    /// Nothing.
     Nothing,
-    /// What was lost.
+    /// Lost packets.
     Lost,
-    /// F-RTO: new data first, and what was lost only if there were none.
+    /// F-RTO: new data, or lost packets if there are no new data.
     NewFirst,
 }
 
-/// RACK's state (RFC 8985 section 5.2) but for the reordering window's, which is `Reordering`.
+/// RACK's state (RFC 8985 section 5.2); `Reordering` has its reordering window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
-    /// The newest transmission known to be delivered.
+    /// The newest transmission that was delivered.
     pub(crate) order: u32,
     pub(crate) rtt_us: u64,
     pub(crate) advanced: bool,
@@ -138,8 +136,8 @@ pub struct Sender {
     pub(crate) config: SenderConfig,
     pub(crate) cc: Controller,
     pub(crate) ctl: Ctl,
-    /// What the congestion control is told: what never changes, and what its calls do not bring up to date
-    /// (`gather`), is kept here.
+    /// The state passed to the congestion control. Rarely changing fields are written where they change, the
+    /// others by [`Sender::gather`] before each call.
     pub(crate) conn: Conn,
     pub(crate) board: Scoreboard,
     pub(crate) rate: RateState,
@@ -151,16 +149,15 @@ pub struct Sender {
 
     pub(crate) snd_una: u32,
     pub(crate) snd_nxt: u32,
-    /// Packets that the application hands over as soon as the socket takes them (number of the first
-    /// it does not).
+    /// One past the last packet that the application has or will write.
     pub(crate) written: u32,
-    /// Payload of packet `written - 1` where the application has written all it will.
+    /// Payload of packet `written - 1` once the application is done writing.
     pub(crate) last_payload: u32,
-    /// Packets that the application's writes left short, and the payload that is missing in them
-    /// and all before ([`Sender::write_bytes`]).
+    /// Packets that writes left short, each with the payload missing in it and all before
+    /// ([`Sender::write_bytes`]).
     pub(crate) shorts: Vec<(u32, u64)>,
     pub(crate) closed: bool,
-    /// The number of the FIN where it travels alone, behind the last data.
+    /// The number of the FIN if it is sent without data.
     pub(crate) lone_fin: Option<u32>,
     /// The peer has closed its side.
     pub(crate) peer_closed: bool,
@@ -179,29 +176,29 @@ pub struct Sender {
     pub(crate) prr_out: u32,
     pub(crate) undo_marker: Option<u32>,
     pub(crate) undo_retrans: i32,
-    /// When the first retransmission of this episode left; 0: none has.
+    /// When the first retransmission of this episode was sent; 0: none was (retrans_stamp).
     pub(crate) retrans_ns: u64,
     pub(crate) retransmits: u32,
     pub(crate) frto: bool,
     pub(crate) resend: Resend,
-    /// Duplicates that receivers reported (dsack_dups).
+    /// Packets that DSACKs reported (dsack_dups).
     pub(crate) duplicates: u64,
     pub(crate) retransmit_hint: u32,
-    /// One past the highest packet that was ever marked lost.
+    /// One past the highest packet that was marked lost.
     pub(crate) lost_end: u32,
-    /// What of it the socket has taken.
+    /// The socket's send buffer.
     pub(crate) queue: WriteQueue,
-    /// The application has something to write, and has not been refused since.
+    /// The application has data to write and is not blocked.
     pub(crate) may_write: bool,
-    /// A probe is out; its episode ends here.
+    /// A tail loss probe is out; its episode ends at this packet.
     pub(crate) tlp_high: Option<u32>,
     pub(crate) tlp_is_retrans: bool,
-    /// The packet that the probe sent again was application-limited (tlp_orig_data_app_limited).
+    /// The packet that the probe retransmitted was application-limited (tlp_orig_data_app_limited).
     pub(crate) tlp_app_limited: bool,
     pub(crate) cwr_pending: bool,
-    /// What the newest ACK said of marks.
+    /// `marks` of the newest ACK.
     pub(crate) marks_seen: u8,
-    /// What the newest ACK carried last time, to walk only what is new (recv_sack_cache).
+    /// SACK blocks of the previous ACK, which are skipped (recv_sack_cache).
     pub(crate) sack_cache: [crate::Block; crate::MAX_BLOCKS],
 
     pub(crate) is_cwnd_limited: bool,
@@ -212,9 +209,9 @@ pub struct Sender {
     /// When the pacing timer expires; [`NEVER_NS`]: it does not run.
     pub(crate) pacing_at_ns: u64,
     pub(crate) timer: Option<(TimerKind, Countdown)>,
-    /// Payload queued below TCP and not departed (sk_wmem_alloc).
+    /// Payload queued below TCP (sk_wmem_alloc).
     pub(crate) queued_bytes: u64,
-    /// Its limit, whatever the pacing rate.
+    /// Limit of `queued_bytes`, whatever the pacing rate.
     pub(crate) output_limit_bytes: u64,
     pub(crate) last_send_ns: u64,
     pub(crate) echo_ns: u64,
@@ -255,7 +252,7 @@ impl Sender {
             config.gso_max_segments,
             config.wmem_max_bytes,
         );
-        queue.limit_unsent(config.unsent_most_bytes.unwrap_or(u64::MAX));
+        queue.set_notsent_lowat(config.notsent_lowat_bytes.unwrap_or(u64::MAX));
         Self {
             cc: match config.facts {
                 CcFacts::Google => cc.without_ring(),
@@ -322,19 +319,19 @@ impl Sender {
         }
     }
 
-    /// Every call of the congestion control is written to a trace; `name` is what its user calls it.
+    /// Traces every call of the congestion control; `name` is its name in the scenario.
     pub fn trace_calls(&mut self, log: &CallLog, name: &str) {
         self.cc.trace(log, name, "simulator");
     }
 
-    /// Nobody has answered its SYN in time (tcp_retransmit_timer()); the SYN is sent again.
+    /// The SYN timed out and is retransmitted (tcp_retransmit_timer()).
     pub fn syn_timed_out(&mut self) {
         self.totals.packets_retransmitted += 1;
         self.totals.timeouts += 1;
     }
 
     /// The handshake is done.
-    pub fn establish(&mut self, now_ns: u64, opened: &Opened) {
+    pub fn establish(&mut self, now_ns: u64, opened: &Established) {
         self.advance_clock(now_ns);
         self.conn.edt_ns = now_ns;
         self.established = true;
@@ -344,17 +341,17 @@ impl Sender {
         self.conn.ecn_ok = u8::from(opened.ecn);
         self.conn.ecn_low = u8::from(opened.ecn && self.config.l4s);
         self.totals.packets_retransmitted = u64::from(opened.retransmissions);
-        // A client has counted its own when they came.
+        // A client counted its timeouts in `syn_timed_out`.
         for _ in self.totals.timeouts..u64::from(opened.timeouts) {
             self.totals.timeouts += 1;
             self.events.push(SenderEvent::Timeout);
         }
-        if opened.begins_with_one {
+        if opened.has_window_of_one {
             self.ctl.cwnd = 1;
         }
         if self.closed && self.lone_fin.is_none() && self.written <= self.ctl.cwnd {
-            // An application that closes behind its last write finds all of it sent already.
-            self.close_alone();
+            // Everything is sent before the application closes.
+            self.append_lone_fin();
         }
         let rtt_us = opened.rtt_ns / 1000;
         self.rtt.sample(rtt_us as i64, 0, 0);
@@ -370,14 +367,14 @@ impl Sender {
         self.queue.expand(self.ctl.cwnd, self.ctl.sndbuf_factor);
     }
 
-    /// The application hands over whole packets (only where `written_by_application`).
+    /// The application writes full packets (with `written_by_application`).
     pub fn write(&mut self, packets: u32) {
         self.may_write = true;
         self.written = self.written.saturating_add(packets);
     }
 
-    /// The application hands over so many bytes (only where `written_by_application`), which fill up
-    /// a packet that waits.
+    /// The application writes bytes (with `written_by_application`); they fill up a short packet that is
+    /// not sent yet.
     pub fn write_bytes(&mut self, bytes: u64) {
         self.may_write = true;
         let mss = u64::from(self.config.mss_bytes);
@@ -403,48 +400,49 @@ impl Sender {
         }
     }
 
-    /// The application has as much as TCP takes, or (false) nothing: what the socket has taken still goes.
-    pub fn set_endless(&mut self, is_endless: bool) {
-        self.may_write = is_endless;
-        self.written = match is_endless {
+    /// The application writes as much as TCP takes, or (false) nothing. What it has written is sent in
+    /// either case.
+    pub fn set_unlimited(&mut self, is_unlimited: bool) {
+        self.may_write = is_unlimited;
+        self.written = match is_unlimited {
             true => u32::MAX,
             false => self.queue.finish(self.snd_nxt),
         };
     }
 
-    /// Payload that the application has handed over so far.
+    /// Payload that the application has written.
     pub fn written_bytes(&self) -> u64 {
         self.bytes_before(self.written)
     }
 
-    /// Written, and not sent once.
+    /// Payload that is written and not sent.
     pub fn unsent_bytes(&self) -> u64 {
         self.bytes_before(self.written) - self.bytes_before(self.snd_nxt)
     }
 
-    /// Payload in packets before `number`, as the application wrote it.
+    /// Payload in packets before `number`.
     pub fn bytes_before(&self, number: u32) -> u64 {
         let count = self.shorts.partition_point(|&(short, _)| short < number);
         let missing = count.checked_sub(1).map_or(0, |at| self.shorts[at].1);
         u64::from(number) * u64::from(self.config.mss_bytes) - missing
     }
 
-    /// Payload of a full packet, or of one that the application's writes left short.
-    pub(crate) fn full_or_short(&self, number: u32) -> u32 {
+    /// Payload of a packet: the MSS, or less if a write left it short.
+    pub(crate) fn written_payload(&self, number: u32) -> u32 {
         if self.shorts.is_empty() {
             return self.config.mss_bytes;
         }
         (self.bytes_before(number + 1) - self.bytes_before(number)) as u32
     }
 
-    /// The application hands over its last bytes, at least one, and closes.
+    /// The application writes its last bytes, at least one, and closes.
     pub fn write_last(&mut self, bytes: u64) {
         self.write_bytes(bytes);
-        self.last_payload = self.full_or_short(self.written - 1);
+        self.last_payload = self.written_payload(self.written - 1);
         self.closed = true;
         if self.written - self.snd_nxt <= self.ctl.cwnd.saturating_sub(self.inflight()) {
-            // All of it has left when the application closes.
-            self.close_alone();
+            // Everything is sent before the application closes.
+            self.append_lone_fin();
         }
     }
 
@@ -453,7 +451,7 @@ impl Sender {
         self.snd_una == self.written
     }
 
-    /// The application will write no more: what the socket has taken still goes, the FIN with its last
+    /// The application stops writing and closes. What it has written is sent, with the FIN on its last
     /// packet.
     pub fn stop(&mut self) {
         if self.closed && self.snd_nxt == self.written {
@@ -461,43 +459,42 @@ impl Sender {
         }
         self.may_write = false;
         self.written = self.queue.finish(self.snd_nxt);
-        self.last_payload = self.full_or_short(self.written.saturating_sub(1));
+        self.last_payload = self.written_payload(self.written.saturating_sub(1));
         self.closed = true;
         self.lone_fin = None;
         if self.written == self.snd_nxt {
-            self.close_alone();
+            self.append_lone_fin();
         }
     }
 
-    /// The FIN becomes a packet of its own behind what is written (tcp_send_fin()).
-    fn close_alone(&mut self) {
+    /// Appends a FIN without data (tcp_send_fin()).
+    fn append_lone_fin(&mut self) {
         self.lone_fin = Some(self.written);
         self.written += 1;
     }
 
-    /// Number of the first packet that will never carry data.
+    /// One past the last packet with data.
     pub(crate) fn data_end(&self) -> u32 {
         self.lone_fin.unwrap_or(self.written)
     }
 
-    /// A decision about window and pacing that comes from outside the congestion control; what may
-    /// now be sent is for [`Self::transmit`].
+    /// Changes window and pacing from outside the congestion control. Call [`Self::transmit`] afterwards.
     pub fn amend(&mut self, change: impl FnOnce(&mut Ctl)) {
         self.gather();
         self.cc.amend(&self.conn, &mut self.ctl, change);
     }
 
-    /// Everything written was acknowledged, and no more will come.
+    /// The application is done writing and everything was acknowledged.
     pub fn is_finished(&self) -> bool {
         self.closed && self.snd_una >= self.data_end()
     }
 
-    /// Both sides have closed, and both know it: no packet of this connection is needed any more.
-    pub fn is_over(&self) -> bool {
+    /// Both FINs are acknowledged: the connection needs no further packet.
+    pub fn is_closed(&self) -> bool {
         self.peer_closed && self.closed && self.snd_una == self.written
     }
 
-    /// Bytes of the sequence space before packet `number`, the FIN being one.
+    /// Bytes of the sequence space before packet `number`; the FIN counts as one.
     pub fn sequence_bytes(&self, number: u32) -> u64 {
         let end = self.data_end();
         if !self.closed || number < end {
@@ -510,7 +507,7 @@ impl Sender {
         self.data_bytes(end) + u64::from(beyond)
     }
 
-    /// Payload of the packets before `number`.
+    /// Payload of the packets before `number`, the short last packet included.
     fn data_bytes(&self, number: u32) -> u64 {
         let end = self.data_end();
         match number.min(end) {
@@ -535,12 +532,12 @@ impl Sender {
         }
     }
 
-    /// What happened since the last call.
+    /// The events since the last call.
     pub fn take_events(&mut self) -> std::vec::Drain<'_, SenderEvent> {
         self.events.drain(..)
     }
 
-    /// Whether something happened that [`Self::take_events`] would give.
+    /// Whether there are events.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
@@ -580,17 +577,17 @@ impl Sender {
         }
     }
 
-    /// Packets delivered, and of those, marked.
+    /// Packets delivered, and those of them that were marked.
     pub fn delivered(&self) -> (u32, u32) {
         (self.rate.delivered, self.rate.delivered_ce)
     }
 
-    /// Whether ACKs count marks ([`Feedback::Accurate`]).
-    pub fn is_accurate(&self) -> bool {
-        self.config.ecn && self.config.feedback == Feedback::Accurate
+    /// Whether accurate ECN is used.
+    pub fn has_accurate_ecn(&self) -> bool {
+        self.config.ecn && self.config.feedback == EcnFeedback::Accurate
     }
 
-    /// First packet that is not cumulatively acknowledged.
+    /// The first unacknowledged packet.
     pub fn snd_una(&self) -> u32 {
         self.snd_una
     }
@@ -605,7 +602,7 @@ impl Sender {
         self.ca_state
     }
 
-    /// What the algorithm lets others see.
+    /// The algorithm's own variables.
     pub fn cc_info(&self) -> Info {
         self.cc.info()
     }
@@ -615,21 +612,23 @@ impl Sender {
         self.config.mss_bytes
     }
 
-    /// When a timer of this sender expires.
+    /// When the next timer expires.
     pub fn timer_ns(&self) -> Option<u64> {
         let retransmit = self.timer.map(|(_, timer)| timer.expires_ns());
         let first_ns = retransmit.unwrap_or(NEVER_NS).min(self.pacing_at_ns);
         (first_ns != NEVER_NS).then_some(first_ns)
     }
 
-    /// No timer expires before; `u64::MAX`: none runs. Less work than to say when.
+    /// A lower bound of [`Self::timer_ns`], cheaper to compute; `u64::MAX`: no timer runs.
     #[inline]
-    pub fn no_timer_before_ns(&self) -> u64 {
-        let retransmit_ns = self.timer.map_or(NEVER_NS, |(_, timer)| timer.ends_ns());
+    pub fn timer_lower_bound_ns(&self) -> u64 {
+        let retransmit_ns = self
+            .timer
+            .map_or(NEVER_NS, |(_, timer)| timer.lower_bound_ns());
         retransmit_ns.min(self.pacing_at_ns)
     }
 
-    /// Packets in the network (tcp_packets_in_flight()).
+    /// Packets in flight (tcp_packets_in_flight()).
     pub fn inflight(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
@@ -642,7 +641,7 @@ impl Sender {
         self.cc.wants(flags::OWNS_CWND)
     }
 
-    /// Whether departures are spaced: fq paces all, TCP's timer those that ask.
+    /// Whether the connection is paced: by fq always, by TCP if the algorithm requests it.
     pub(crate) fn is_paced(&self) -> bool {
         self.config.pacing == Pacing::Fq || self.owns_cwnd()
     }
@@ -653,7 +652,7 @@ impl Sender {
         self.is_cwnd_limited || slow_start && self.ctl.cwnd < 2 * self.max_packets_out
     }
 
-    /// It is so late now, or later.
+    /// Moves the clock forward.
     #[inline]
     pub(crate) fn advance_clock(&mut self, now_ns: u64) {
         if now_ns > self.now_ns {
@@ -663,8 +662,7 @@ impl Sender {
         }
     }
 
-    /// Brings what the congestion control is told up to date, but for what is told where it changes:
-    /// before every call of it.
+    /// Updates the state passed to the congestion control, before every call of it.
     pub(crate) fn gather(&mut self) {
         let mss = self.config.mss_bytes;
         let (packets_out, inflight) = (self.packets_out(), self.inflight());
@@ -687,8 +685,8 @@ impl Sender {
         self.cc_packet_event(kind, value, packets, false);
     }
 
-    /// [`Self::cc_event`] of an RTT sample, which comes with every ACK.
-    #[inline(always)] // as `Self::take_ack`
+    /// Reports an RTT sample, at every ACK.
+    #[inline(always)] // as `Self::process_ack`
     pub(crate) fn cc_rtt(&mut self, rtt_us: u32, packets: u32) {
         let event = Event {
             kind: EventKind::Rtt as u32,
@@ -700,7 +698,7 @@ impl Sender {
         self.cc.on_event(&self.conn, event, &mut self.ctl);
     }
 
-    /// An event about a packet, which was sent while application-limited or not.
+    /// An event with the application-limited flag of the packet it concerns.
     pub(crate) fn cc_packet_event(
         &mut self,
         kind: EventKind,
@@ -724,9 +722,9 @@ impl Sender {
         self.ca_state = state;
     }
 
-    /// Google's kernels and the draft (section 4.1.2.4) look for application limits when an ACK comes
-    /// or a timer expires too, before that changes the window; stock kernels only when it writes.
-    pub(crate) fn check_app_limited_again(&mut self) {
+    /// Google's kernels and the draft (section 4.1.2.4) check for application limits at ACKs and timers
+    /// too; stock kernels only when the application writes.
+    pub(crate) fn recheck_app_limited(&mut self) {
         if self.config.facts == CcFacts::Google {
             self.check_app_limited();
         }
@@ -744,8 +742,8 @@ impl Sender {
         }
     }
 
-    /// tcp_update_pacing_rate(): 200 % of cwnd/srtt in slow start, 120 % after, for algorithms
-    /// that leave pacing to the host.
+    /// tcp_update_pacing_rate(): 200 % of cwnd/srtt in slow start, 120 % afterwards, for algorithms that
+    /// set no pacing rate.
     pub(crate) fn update_pacing_rate(&mut self) {
         let percent = if self.ctl.cwnd < self.ctl.ssthresh / 2 {
             200

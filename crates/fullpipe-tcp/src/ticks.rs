@@ -1,13 +1,13 @@
-//! When Linux's timers expire: they count ticks, and never come early (kernel/time/timer.c,
-//! calc_wheel_index()). High-resolution timers (pacing, compressed ACKs) do not come here.
+//! Expiry of timers in Linux's timer wheel, which counts ticks and never fires early: calc_wheel_index()
+//! of kernel/time/timer.c. High-resolution timers (pacing, compressed ACKs) do not use it.
 
 /// HZ=250, as Debian builds its kernels.
 const TICK_NS: u64 = 4_000_000;
-/// So many ticks ahead a level of the wheel reaches; the next one is this many times coarser.
+/// Ticks that the first level of the wheel spans, and how much coarser each further level is.
 const LEVEL_TICKS: u64 = 63;
 const LEVEL_FACTOR: u64 = 8;
 
-/// When a timer expires that is set at `now_ns` to wait for `wait_ns`.
+/// When a timer that is set at `now_ns` for `wait_ns` expires.
 pub(crate) fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     let wait = wait_ns.div_ceil(TICK_NS);
     let at = now_ns / TICK_NS + wait;
@@ -21,37 +21,36 @@ pub(crate) fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     (at / granularity + 1) * granularity * TICK_NS
 }
 
-/// A timer that is set. Nearly every one is set anew before it expires, so that its tick is only looked
-/// for where it may be the next to.
+/// A timer. Most are set again before they expire, so the tick of expiry is computed only on demand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Countdown {
-    /// When it was set, and to wait for so long.
-    pub(crate) now_ns: u64,
+    /// When it was set; `u64::MAX`: it does not run.
+    pub(crate) set_ns: u64,
     pub(crate) wait_ns: u64,
 }
 
 impl Countdown {
-    /// One that is not set.
+    /// A timer that does not run.
     pub(crate) const NEVER: Self = Self {
-        now_ns: u64::MAX,
+        set_ns: u64::MAX,
         wait_ns: 0,
     };
 
-    /// It is set.
+    /// Whether it runs.
     #[inline]
     pub(crate) fn runs(self) -> bool {
-        self.now_ns != u64::MAX
+        self.set_ns != u64::MAX
     }
 
     /// When it expires.
     #[inline]
     pub(crate) fn expires_ns(self) -> u64 {
-        expires_ns(self.now_ns, self.wait_ns)
+        expires_ns(self.set_ns, self.wait_ns)
     }
 
-    /// It never expires before: less work than to say when.
+    /// A lower bound of the expiry, cheaper than [`Self::expires_ns`].
     #[inline]
-    pub(crate) fn ends_ns(self) -> u64 {
-        self.now_ns + self.wait_ns
+    pub(crate) fn lower_bound_ns(self) -> u64 {
+        self.set_ns + self.wait_ns
     }
 }

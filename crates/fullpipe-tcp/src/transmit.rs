@@ -1,4 +1,4 @@
-//! What may be sent, and when: tcp_output.c, tcp_write_xmit(), tcp_xmit_retransmit_queue().
+//! Sends packets: tcp_write_xmit() and tcp_xmit_retransmit_queue() of tcp_output.c.
 
 use std::ops::Range;
 
@@ -11,19 +11,18 @@ use crate::sender::{Resend, Sender, TimerKind, NEVER_NS};
 use crate::ticks::Countdown;
 use crate::write_queue::GSO_MAX_BYTES;
 
-/// Below this RTT bursts may be larger: gso_max is allowed at 0, half of it every 2^9 us
-/// (sysctl tcp_tso_rtt_log).
+/// Bursts may be larger at small RTTs: by gso_max at 0, and by half of that every 2^9 us (sysctl
+/// tcp_tso_rtt_log).
 const TSO_RTT_LOG: u32 = 9;
-/// The first packets are not paced, so that the initial window leaves at once
-/// (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
+/// The first packets are not paced (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
 const UNPACED_PACKETS: u64 = 10;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// How much a call sends (push_one of tcp_write_xmit()).
+/// How much tcp_write_xmit() sends (its push_one).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     AsMany,
-    /// One burst, which is not asked to wait.
+    /// One burst, which is not deferred.
     One,
 }
 
@@ -36,9 +35,9 @@ struct Head {
 }
 
 impl Sender {
-    /// Sends what may be sent now: retransmissions first, then new data. Packets are appended to
-    /// `out` in the order of departure.
-    #[inline(always)] // behind every ACK
+    /// Sends what may be sent now: retransmissions first, then new data. Appends bursts to `out` in the
+    /// order of departure.
+    #[inline(always)] // after every ACK
     pub fn transmit(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
         if !self.established {
@@ -52,13 +51,13 @@ impl Sender {
             self.send_lost(resend, out);
         }
         self.send_new(Push::AsMany, out);
-        self.look_for_room();
+        self.check_space();
         while self.may_write {
-            self.write_on(out);
+            self.write_until_blocked(out);
         }
     }
 
-    #[inline(never)] // most ACKs ask for nothing
+    #[inline(never)] // most ACKs cause no retransmission
     fn send_lost(&mut self, resend: Resend, out: &mut Vec<Burst>) {
         match resend {
             Resend::IfRoom => {
@@ -78,19 +77,19 @@ impl Sender {
         }
     }
 
-    /// There is something new, and the receiver has room for it.
+    /// There are unsent data, and the receive window has room for them.
     pub(crate) fn has_sendable(&self) -> bool {
         let mss = u64::from(self.config.mss_bytes);
         self.has_unsent() && u64::from(self.packets_out() + 1) * mss <= self.window_bytes
     }
 
-    /// So much payload has left the host (only under fq: TSQ's feedback).
+    /// Payload has left the qdisc below TCP (with fq only: TCP small queues).
     pub fn departed(&mut self, payload_bytes: u64) {
         self.queued_bytes = self.queued_bytes.saturating_sub(payload_bytes);
     }
 
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
-    #[inline(never)] // nothing is on its way
+    #[inline(never)] // nothing is in flight
     fn restart_after_idle(&mut self) {
         let idle_ns = self.now_ns.saturating_sub(self.last_send_ns);
         let idle = self.snd_nxt > 0 && self.snd_nxt < self.written;
@@ -110,17 +109,17 @@ impl Sender {
         self.max_packets_out = 0;
     }
 
-    /// The least packets of a burst, by the congestion control: it is asked before every sending.
+    /// The least packets of a burst, from the congestion control, which is called before every burst.
     #[inline(always)] // as `send_new`
-    fn least_burst(&mut self) -> u32 {
+    fn min_burst(&mut self) -> u32 {
         match self.owns_cwnd() {
-            true => self.ask_for_burst(),
+            true => self.request_min_burst(),
             false => self.cc.least_burst(&mut self.ctl),
         }
     }
 
     #[inline(never)] // once a burst
-    fn ask_for_burst(&mut self) -> u32 {
+    fn request_min_burst(&mut self) -> u32 {
         self.gather();
         self.cc.on_send(&self.conn, &mut self.ctl)
     }
@@ -141,8 +140,8 @@ impl Sender {
         packets.max(least).min(most)
     }
 
-    /// Whether the pacing timer must run first (tcp_pacing_check()).
-    fn must_wait(&mut self) -> bool {
+    /// Whether pacing forbids to send now; starts the pacing timer then (tcp_pacing_check()).
+    fn pacing_blocks(&mut self) -> bool {
         if self.config.pacing == Pacing::Fq || !self.owns_cwnd() || self.conn.edt_ns <= self.now_ns
         {
             return false;
@@ -151,8 +150,8 @@ impl Sender {
         true
     }
 
-    /// Too much waits below TCP already for a burst of `packets` more; retransmissions may wait twice
-    /// as deep (tcp_small_queue_check()).
+    /// Whether too much is queued below TCP for a burst of `packets`; retransmissions may queue twice as
+    /// much (tcp_small_queue_check()).
     fn small_queue_full(&self, packets: u32, again: bool) -> bool {
         if self.config.pacing != Pacing::Fq {
             return false;
@@ -163,19 +162,18 @@ impl Sender {
         self.queued_bytes > allowed << u32::from(again)
     }
 
-    /// tcp_xmit_retransmit_queue(): buffer by buffer, each after the pacing clock, the window and the
-    /// queue below were asked.
-    #[inline(never)] // rare beside what is sent once
+    /// tcp_xmit_retransmit_queue(): buffer by buffer, as far as pacing, window and small queues allow.
+    #[inline(never)] // rare
     pub(crate) fn retransmit_lost(&mut self, out: &mut Vec<Burst>) {
         if self.packets_out() == 0 {
             return;
         }
-        let least_burst = self.least_burst();
-        let max_burst = self.burst_packets(least_burst);
-        self.board.spread_out(self.snd_una);
+        let min_burst = self.min_burst();
+        let max_burst = self.burst_packets(min_burst);
+        self.board.split_bursts(self.snd_una);
         let mut number = self.retransmit_hint.max(self.snd_una);
         let mut has_head = false;
-        // What was sent after the last loss need not be looked at.
+        // No packet from `lost_end` on is lost.
         while number < self.lost_end {
             let flags = self.board.own(number).flags;
             if flags & LOST == 0 || flags & (SACKED | RETRANS) != 0 {
@@ -184,7 +182,7 @@ impl Sender {
                 continue;
             }
             let room = self.ctl.cwnd.saturating_sub(self.inflight());
-            if self.must_wait() || room == 0 {
+            if self.pacing_blocks() || room == 0 {
                 break;
             }
             let held = u32::from(self.board.own(number).behind) + 1;
@@ -206,12 +204,12 @@ impl Sender {
         }
     }
 
-    /// What is written, or a FIN, waits to be sent.
+    /// Data or a FIN are unsent.
     fn has_unsent(&self) -> bool {
         self.snd_nxt < self.queue.end || self.lone_fin.is_some_and(|fin| fin >= self.snd_nxt)
     }
 
-    /// __tcp_push_pending_frames(), where few come.
+    /// __tcp_push_pending_frames().
     #[inline(never)]
     pub(crate) fn push_pending(&mut self, push: Push, out: &mut Vec<Burst>) {
         self.send_new(push, out);
@@ -222,16 +220,17 @@ impl Sender {
         if !self.has_unsent() {
             return;
         }
-        // Most ACKs let nothing go: the clock of pacing or the window blocks.
-        let is_asked_late = self.cc.on_send_is_pure();
-        let mut least_burst = match is_asked_late {
+        // Most ACKs send nothing, as pacing or the window forbids it: an algorithm whose on_send() is pure
+        // is only called if something can be sent.
+        let calls_late = self.cc.on_send_is_pure();
+        let mut min_burst = match calls_late {
             true => 0,
-            false => self.least_burst(),
+            false => self.min_burst(),
         };
         let mut max_burst = 0;
         let (mut limited, mut sent) = (false, 0);
         loop {
-            if self.must_wait() {
+            if self.pacing_blocks() {
                 break;
             }
             let inflight = self.inflight();
@@ -239,7 +238,7 @@ impl Sender {
                 limited = true;
                 break;
             }
-            // The congestion window counts for a FIN too since Linux 6.10 (tcp_cwnd_test()).
+            // A FIN needs room in the window too, since Linux 6.10 (tcp_cwnd_test()).
             if self.lone_fin == Some(self.snd_nxt) {
                 self.send_burst(self.snd_nxt, 1, false, out);
                 sent += 1;
@@ -249,15 +248,15 @@ impl Sender {
             if self.snd_nxt >= self.queue.end || window_room == 0 {
                 break;
             }
-            // tcp_cwnd_test(): never more than half a window in one burst.
+            // tcp_cwnd_test(): at most half a window in one burst.
             let half = (self.ctl.cwnd / 2).max(1);
             let cwnd_room = (self.ctl.cwnd - inflight).min(half);
             let room = self.ctl.cwnd - inflight;
             if max_burst == 0 {
-                if is_asked_late {
-                    least_burst = self.least_burst();
+                if calls_late {
+                    min_burst = self.min_burst();
                 }
-                max_burst = self.burst_packets(least_burst);
+                max_burst = self.burst_packets(min_burst);
             }
             let most = max_burst.min(cwnd_room);
             let head = self.head(most);
@@ -273,7 +272,7 @@ impl Sender {
                 break;
             }
             self.send_burst(self.snd_nxt, burst, false, out);
-            self.look_for_room();
+            self.check_space();
             sent += burst;
             if push == Push::One {
                 break;
@@ -291,14 +290,14 @@ impl Sender {
         }
     }
 
-    /// Packets that the receiver's window holds.
+    /// The receive window in packets.
     fn window_packets(&self) -> u32 {
         let window = self.window_bytes / u64::from(self.config.mss_bytes);
         window.min(u64::from(u32::MAX)) as u32
     }
 
-    /// The first buffer of the write queue. Since 6.10 it takes from the second what it lacks of the
-    /// burst that may be sent; before, no burst reached beyond its end.
+    /// The first buffer of the write queue. It may be extended from the second up to `most` packets
+    /// ([`crate::Rules::bursts_span_buffers`]).
     #[inline]
     fn head(&mut self, most: u32) -> Head {
         let grows = self.config.rules.bursts_span_buffers();
@@ -310,13 +309,13 @@ impl Sender {
         }
     }
 
-    /// tcp_tso_should_defer(): wait for a larger burst where an ACK will come soon. A buffer behind
-    /// which others wait goes at once if there is room for all of it.
+    /// tcp_tso_should_defer(): waits for a larger burst if an ACK is due soon. A buffer that is not the
+    /// last is sent at once if all of it fits.
     #[inline(always)] // as `send_new`
     fn defers(&self, room: u32, window_room: u32, max_burst: u32, head: &Head) -> bool {
         let limit = room.min(window_room);
-        // Of a flow that is paced the last departure is the one that its rate allows next
-        // (tcp_wstamp_ns), so that a burst which its timer lets go may wait.
+        // With pacing, tcp_wstamp_ns is the next departure that the rate allows, so a burst that the
+        // pacing timer releases may still be deferred.
         if self.ca_state >= CaState::Recovery
             || self.now_ns.saturating_sub(self.conn.edt_ns) > NS_PER_MS
             || limit >= max_burst
@@ -325,14 +324,12 @@ impl Sender {
         {
             return false;
         }
-        // sysctl tcp_tso_win_divisor: a third of the window is worth sending.
+        // sysctl tcp_tso_win_divisor: a third of the window is sent at once.
         let mss = u64::from(self.config.mss_bytes);
         let window_bytes = self.window_bytes.min(u64::from(self.ctl.cwnd) * mss);
         if u64::from(limit) * mss >= window_bytes / 3 {
             return false;
         }
-        // Since late 2025 for an ACK that is due within a millisecond, before that for any that is
-        // due within half a round trip.
         let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
         let ack_at_ns = self.board.oldest_sent_ns(self.snd_una) + srtt_ns;
         let patience_ns = if self.config.rules.defers_at_most_1_ms() {
@@ -340,29 +337,28 @@ impl Sender {
         } else {
             srtt_ns / 2
         };
-        // What the window has room for waits for more of the application's, if there will be more.
+        // Data that the window has room for are deferred only if the application may add to them.
         ack_at_ns <= self.now_ns + patience_ns && (head.packets >= limit || head.may_grow)
     }
 
     /// tcp_cwnd_validate().
     fn validate_cwnd(&mut self, limited: bool) {
         let grew = self.packets_out() > self.max_packets_out;
-        // Until 6.1 a larger flight that the window did not limit made it forget that it had.
-        let is_news = if self.config.rules.remembers_cwnd_limited() {
+        let is_new = if self.config.rules.remembers_cwnd_limited() {
             limited || !self.is_cwnd_limited && grew
         } else {
             grew
         };
-        if self.snd_una >= self.cwnd_usage_seq || is_news {
+        if self.snd_una >= self.cwnd_usage_seq || is_new {
             self.is_cwnd_limited = limited;
             self.max_packets_out = self.packets_out();
             self.cwnd_usage_seq = self.snd_nxt;
         }
     }
 
-    /// Sends packets `number..number + count` back to back and moves the departure time on.
+    /// Sends packets `number..number + count` as one burst, and advances the pacing clock.
     fn send_burst(&mut self, number: u32, count: u32, again: bool, out: &mut Vec<Burst>) {
-        // tcp_event_data_sent(), of what is sent again too.
+        // tcp_event_data_sent(), for retransmissions too.
         if self.inflight() == 0 {
             self.cc_event(EventKind::TxStart, 0, 0);
         }
@@ -373,16 +369,16 @@ impl Sender {
         } else {
             self.now_ns
         };
-        let is_marked = !again && self.queue.takes_mark(number + count);
+        let has_psh = !again && self.queue.take_psh(number + count);
         let leader = out.len();
-        let payload = self.put_on_the_board(number, count, departs_ns, again, out);
+        let payload = self.record_burst(number, count, departs_ns, again, out);
         let burst = &mut out[leader..];
         if let Some(Burst { data: first, .. }) = burst.first_mut() {
             first.leads_burst = true;
             first.cwr = !again && std::mem::take(&mut self.cwr_pending);
         }
         // __tcp_transmit_skb() sets PSH on what GSO will cut.
-        let is_pushed = count > 1 || is_marked;
+        let is_pushed = count > 1 || has_psh;
         if let (Some(last), true) = (burst.last_mut(), is_pushed) {
             last.data.push = true;
         }
@@ -392,7 +388,7 @@ impl Sender {
         if self.is_paced() && self.data_segs_out >= UNPACED_PACKETS {
             let rate = self.ctl.pacing_rate_bytes_per_s.max(1);
             let length_ns = payload * 1_000_000_000 / rate;
-            // Time lost to a late timer is given back, up to half a burst.
+            // Credit for a late timer, up to half a burst.
             let credit_ns = self.conn.edt_ns - prior_edt_ns;
             self.conn.edt_ns += length_ns - (length_ns / 2).min(credit_ns);
         }
@@ -401,10 +397,10 @@ impl Sender {
         }
     }
 
-    /// tcp_retransmit_skb(): a retransmission that counts as being on its way again. A probe's does not
+    /// tcp_retransmit_skb(): a retransmission that counts as in flight. Loss probes do not
     /// (__tcp_retransmit_skb()).
     fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Burst>) {
-        self.board.spread_out(self.snd_una);
+        self.board.split_bursts(self.snd_una);
         self.board.cut_before(number + count, self.snd_una);
         self.send_burst(number, count, true, out);
         for place in number..number + count {
@@ -418,8 +414,8 @@ impl Sender {
         }
     }
 
-    /// Keeps a record of each packet of a burst and writes it out; returns their payload.
-    fn put_on_the_board(
+    /// Records a burst on the scoreboard and appends it to `out`; returns its payload.
+    fn record_burst(
         &mut self,
         first: u32,
         count: u32,
@@ -436,7 +432,8 @@ impl Sender {
             departs_ns,
             echo_ns: self.echo_ns,
             is_retransmission: again,
-            // RFC 3168 section 6.1.5; tcp_ecn_send() excepts who needs ECN.
+            // Retransmissions are not ECN-capable (RFC 3168 section 6.1.5), except for algorithms that
+            // need ECN (tcp_ecn_send()).
             ect: self.config.ecn && (!again || self.cc.wants(flags::WANTS_ECN)),
             l4s: self.config.l4s && self.ctl.is_scalable != 0,
             ..Data::default()
@@ -445,14 +442,14 @@ impl Sender {
         self.rate.sent(&mut record, departs_ns / 1000, nothing_out);
         if again {
             self.totals.packets_retransmitted += u64::from(count);
-            self.board.spread_out(self.snd_una);
+            self.board.split_bursts(self.snd_una);
             for place in 0..count {
                 self.board.sent_again(first + place, record.later(place));
             }
         } else {
             self.snd_nxt = first + count;
             self.conn.snd_nxt = self.snd_nxt.wrapping_mul(self.config.mss_bytes);
-            self.queue.sends(self.snd_nxt, self.snd_una);
+            self.queue.send(self.snd_nxt, self.snd_una);
             self.board.sent_first(first, count, record);
         }
         let payload = if are_full {
@@ -463,7 +460,7 @@ impl Sender {
             out.push(Burst { data, count });
             u64::from(count) * u64::from(common.payload_bytes)
         } else {
-            self.put_out_singly(first..first + count, common, out)
+            self.push_packets(first..first + count, common, out)
         };
         let lone_fins = u64::from(
             self.lone_fin
@@ -478,8 +475,8 @@ impl Sender {
         payload
     }
 
-    /// Packets that are not all alike, near an end of what the application wrote.
-    fn put_out_singly(&self, numbers: Range<u32>, common: Data, out: &mut Vec<Burst>) -> u64 {
+    /// Appends packets one by one, as they may be short or carry a FIN; returns their payload.
+    fn push_packets(&self, numbers: Range<u32>, common: Data, out: &mut Vec<Burst>) -> u64 {
         let end = self.data_end();
         let mut payload = 0;
         for number in numbers {
@@ -496,19 +493,19 @@ impl Sender {
         payload
     }
 
-    /// Payload of a packet where data end at `end`.
+    /// Payload of a packet; data end at `end`.
     fn payload_of(&self, number: u32, end: u32) -> u32 {
         match number + 1 {
             _ if self.lone_fin == Some(number) => 0,
             next if self.closed && next == end => self.last_payload,
-            _ => self.full_or_short(number),
+            _ => self.written_payload(number),
         }
     }
 
     /// A timer may have expired.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
-        self.check_app_limited_again();
+        self.recheck_app_limited();
         if self.pacing_at_ns <= now_ns {
             self.pacing_at_ns = NEVER_NS;
             self.transmit(now_ns, out);
@@ -526,7 +523,7 @@ impl Sender {
         }
     }
 
-    /// tcp_send_loss_probe(): new data if there is any, else the last packet again.
+    /// tcp_send_loss_probe(): new data if there are any, else the last packet.
     fn send_loss_probe(&mut self, out: &mut Vec<Burst>) {
         if self.packets_out() == 0 || self.tlp_high.is_some() {
             self.arm_retransmit();
@@ -534,8 +531,8 @@ impl Sender {
         }
         self.tlp_is_retrans = !self.has_sendable();
         if !self.tlp_is_retrans {
-            self.least_burst();
-            if self.must_wait() {
+            self.min_burst();
+            if self.pacing_blocks() {
                 self.arm_retransmit();
                 return;
             }
@@ -545,7 +542,7 @@ impl Sender {
             let flags = self.board.get(last).flags;
             self.tlp_app_limited = flags & APP_LIMITED != 0;
             if flags & (SACKED | RETRANS) == 0 {
-                self.board.spread_out(self.snd_una);
+                self.board.split_bursts(self.snd_una);
                 self.board.cut_before(last, self.snd_una);
                 self.send_burst(last, 1, true, out);
             }
@@ -553,7 +550,7 @@ impl Sender {
             self.send_burst(self.snd_nxt, 1, false, out);
         }
         self.tlp_high = Some(self.snd_nxt);
-        self.timer = None; // the timeout starts anew
+        self.timer = None; // restarts the full timeout
         self.arm_retransmit();
     }
 
@@ -572,8 +569,8 @@ impl Sender {
         self.arm_retransmit();
     }
 
-    /// The retransmission timer starts anew; behind a probe or a reordering timer it goes on where the
-    /// timeout would be by now (tcp_rearm_rto()).
+    /// tcp_rearm_rto(): restarts the retransmission timer. After a probe or reordering timer, the time
+    /// since the first packet was sent counts.
     pub(crate) fn arm_retransmit(&mut self) {
         let since_head = matches!(
             self.timer,
@@ -591,18 +588,18 @@ impl Sender {
 
     #[inline]
     pub(crate) fn set_timer(&mut self, kind: TimerKind, wait_ns: u64) {
-        let now_ns = self.now_ns;
-        self.timer = Some((kind, Countdown { now_ns, wait_ns }));
+        let set_ns = self.now_ns;
+        self.timer = Some((kind, Countdown { set_ns, wait_ns }));
     }
 
-    /// What is left of the timeout of the oldest packet (tcp_rto_delta_us()); 0: it is overdue.
+    /// What is left of the oldest packet's timeout; 0: it is overdue (tcp_rto_delta_us()).
     fn timeout_left_ns(&self) -> u64 {
         let expiry_ns = self.board.oldest_sent_ns(self.snd_una) + self.rtt.timeout_ns();
         expiry_ns.saturating_sub(self.now_ns)
     }
 
-    /// tcp_schedule_loss_probe(): two RTTs of silence, or the timeout if that is sooner and not overdue,
-    /// when the probe takes its place. False if there is nothing to probe for.
+    /// tcp_schedule_loss_probe(): after two RTTs, or the timeout if that is sooner and not overdue. False
+    /// if no probe is possible.
     pub(crate) fn schedule_loss_probe(&mut self, timeout_ns: u64) -> bool {
         if !matches!(self.ca_state, CaState::Open | CaState::Cwr) || self.packets_out() == 0 {
             return false;

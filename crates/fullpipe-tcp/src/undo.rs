@@ -1,15 +1,13 @@
-//! Reductions that were a mistake: how that is known (RFC 3522, RFC 3708), and their undoing.
+//! Detects and undoes spurious window reductions (Eifel, RFC 3522, and DSACK, RFC 3708).
 
 use fullpipe_cc::{CaState, EventKind};
 
-use crate::ack::Incoming;
+use crate::ack::{echoes_before, AckInfo};
 use crate::scoreboard::LOST;
 use crate::sender::{Sender, SenderEvent};
 
-const NS_PER_MS: u64 = 1_000_000;
-
 impl Sender {
-    /// tcp_current_ssthresh(): what an undo should restore.
+    /// tcp_current_ssthresh(): the threshold that an undo restores.
     pub(crate) fn current_ssthresh(&self) -> u32 {
         if self.in_cwnd_reduction() {
             self.ctl.ssthresh
@@ -18,8 +16,8 @@ impl Sender {
         }
     }
 
-    /// tcp_init_undo(): what is on its way again, a probe too, may be reported as a duplicate. None at
-    /// all is not "all of them".
+    /// tcp_init_undo(): counts retransmissions in flight, loss probes included, that a DSACK may report;
+    /// -1: there are none, so the count cannot fall to 0.
     pub(crate) fn init_undo(&mut self) {
         self.undo_marker = Some(self.snd_una);
         let probes = u32::from(self.tlp_high.is_some() && self.tlp_is_retrans);
@@ -31,15 +29,15 @@ impl Sender {
 
     pub(crate) fn try_undo_recovery(&mut self, echo_ns: u64) {
         if !self.undo_if_spurious(echo_ns, false) {
-            self.reordering.recovery_stood();
+            self.reordering.recovery_was_needed();
         }
         self.set_ca_state(CaState::Open);
     }
 
-    /// tcp_try_undo_partial(): the hole was filled by the late original, not by what was sent again.
-    /// True if more is on its way again: nothing else is taken for lost then.
-    pub(crate) fn try_undo_partial(&mut self, prior_una: u32, incoming: &Incoming) -> bool {
-        if self.undo_marker.is_none() || !self.is_delayed(incoming.echo_ns) {
+    /// tcp_try_undo_partial(): the original filled the hole, not the retransmission. True if other
+    /// retransmissions are in flight; nothing else is marked lost then.
+    pub(crate) fn try_undo_partial(&mut self, prior_una: u32, info: &AckInfo) -> bool {
+        if self.undo_marker.is_none() || !self.is_delayed(info.echo_ns) {
             return false;
         }
         self.reordering.seen(prior_una);
@@ -52,35 +50,36 @@ impl Sender {
         false
     }
 
-    /// tcp_try_undo_dsack(): all that was sent again had arrived.
+    /// tcp_try_undo_dsack(): DSACKs reported every retransmission.
     pub(crate) fn try_undo_duplicates(&mut self) -> bool {
-        let in_vain = self.undo_marker.is_some() && self.undo_retrans == 0;
-        if in_vain {
-            self.reordering.recovery_was_in_vain();
+        let is_spurious = self.undo_marker.is_some() && self.undo_retrans == 0;
+        if is_spurious {
+            self.reordering.recovery_was_spurious();
             self.undo(false);
         }
-        in_vain
+        is_spurious
     }
 
-    /// tcp_packet_delayed(): the ACK answers what was sent before the first retransmission (Eifel,
-    /// RFC 3522, by timestamps of 1 ms), or nothing was sent again yet.
+    /// tcp_packet_delayed(): nothing was retransmitted, or the ACK echoes a timestamp from before the
+    /// first retransmission (Eifel, RFC 3522).
     fn is_delayed(&self, echo_ns: u64) -> bool {
         self.retrans_ns == 0 || echoes_before(echo_ns, self.retrans_ns)
     }
 
-    /// tcp_may_undo(): that, or every retransmission was reported as a duplicate.
+    /// tcp_may_undo(): undoes the reduction if the packet was delayed or all retransmissions were
+    /// reported by DSACKs. `unmark` clears the loss marks.
     pub(crate) fn undo_if_spurious(&mut self, echo_ns: u64, unmark: bool) -> bool {
         let is_spurious = self.undo_retrans == 0 || self.is_delayed(echo_ns);
         self.undo_marker.is_some() && is_spurious && self.undo(unmark)
     }
 
-    /// tcp_undo_cwnd_reduction().
+    /// tcp_undo_cwnd_reduction(). `unmark` clears the loss marks.
     pub(crate) fn undo(&mut self, unmark: bool) -> bool {
         if self.undo_marker.take().is_none() {
             return false;
         }
         if unmark {
-            self.board.spread_out(self.snd_una);
+            self.board.split_bursts(self.snd_una);
             for number in self.snd_una..self.snd_nxt {
                 let record = self.board.get_mut(number);
                 if record.flags & LOST != 0 {
@@ -90,7 +89,7 @@ impl Sender {
             }
             self.board.restore_timed_out(self.snd_una, self.snd_nxt);
         }
-        // What is out is judged anew.
+        // RACK examines all packets again.
         self.rack.advanced = true;
         if self.prior_ssthresh > 0 {
             self.cc_event(EventKind::Undo, 0, 0);
@@ -103,9 +102,4 @@ impl Sender {
         self.events.push(SenderEvent::Undo);
         true
     }
-}
-
-/// tcp_tsopt_ecr_before(): the ACK answers what was sent before that. Timestamps count milliseconds.
-pub(crate) fn echoes_before(echo_ns: u64, at_ns: u64) -> bool {
-    echo_ns > 0 && echo_ns / NS_PER_MS < at_ns / NS_PER_MS
 }

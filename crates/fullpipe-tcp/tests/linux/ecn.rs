@@ -4,10 +4,10 @@ use super::peer::{ack, config, events, sack, sender, sends, with_cwnd, MS, MSS, 
 use fullpipe_cc::CaState;
 use fullpipe_plan::AckPolicy;
 use fullpipe_tcp::{
-    Ack, Data, Feedback, Receiver, ReceiverConfig, Rules, Sender, SenderConfig, SenderEvent,
+    Ack, Data, EcnFeedback, Receiver, ReceiverConfig, Rules, Sender, SenderConfig, SenderEvent,
 };
 
-fn capable() -> Sender {
+fn ecn_sender() -> Sender {
     sender(
         "reno",
         SenderConfig {
@@ -31,12 +31,12 @@ fn receiver() -> Receiver {
         ack_policy: AckPolicy::EveryPacket,
         rules: Rules::default(),
         window_bytes: Some(1 << 20),
-        low_water_bytes: 8192,
+        rcvlowat_bytes: 8192,
         work_ns: 0,
-        absences: None,
+        reader_stalls: None,
         rmem_max_bytes: 1 << 21,
         aggregation_ns: 0,
-        feedback: Feedback::Latched,
+        feedback: EcnFeedback::Latched,
     })
 }
 
@@ -51,7 +51,7 @@ fn data(number: u32) -> Data {
 }
 
 #[test]
-fn every_ack_echoes_a_mark_until_the_sender_says_that_it_reduced() {
+fn every_ack_echoes_a_mark_until_cwr_arrives() {
     let mut receiver = receiver();
     let mut ece = |packet: Data| receiver.on_data(START, &packet).expect("an ACK").marks > 0;
     assert!(!ece(data(0)));
@@ -86,8 +86,8 @@ fn a_mark_on_the_packet_that_carries_cwr_is_echoed() {
 }
 
 #[test]
-fn an_echo_halves_the_window_once_and_is_answered_on_new_data() {
-    let mut sender = capable();
+fn ece_halves_the_window_once_and_is_answered_with_cwr_on_new_data() {
+    let mut sender = ecn_sender();
     sends(&mut sender, START);
     let mut sent = Vec::new();
     for next in 1..=20 {
@@ -109,7 +109,7 @@ fn an_echo_halves_the_window_once_and_is_answered_on_new_data() {
 
 #[test]
 fn marks_in_the_next_window_reduce_again() {
-    let mut sender = capable();
+    let mut sender = ecn_sender();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &echo(20, START));
     let first = sender.ssthresh().unwrap();
@@ -131,8 +131,8 @@ fn marks_in_the_next_window_reduce_again() {
 }
 
 #[test]
-fn delivered_packets_of_an_echo_count_as_marked() {
-    let mut sender = capable();
+fn packets_that_an_ack_with_ece_covers_count_as_marked() {
+    let mut sender = ecn_sender();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(4, START));
     sender.on_ack(START + RTT, &echo(9, START));
@@ -142,7 +142,7 @@ fn delivered_packets_of_an_echo_count_as_marked() {
 #[test]
 fn retransmissions_are_not_ecn_capable() {
     // RFC 3168 section 6.1.5.
-    let mut sender = capable();
+    let mut sender = ecn_sender();
     assert!(sends(&mut sender, START).iter().all(|packet| packet.ect));
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 6)]));
     let out = sends(&mut sender, START + RTT);
@@ -154,7 +154,7 @@ fn retransmissions_are_not_ecn_capable() {
 }
 
 #[test]
-fn without_negotiation_echoes_are_ignored_and_nothing_is_capable() {
+fn without_negotiation_ece_is_ignored_and_no_packet_is_ecn_capable() {
     let mut sender = with_cwnd(20);
     assert!(sends(&mut sender, START).iter().all(|packet| !packet.ect));
     sender.on_ack(START + RTT, &echo(5, START));
@@ -162,8 +162,7 @@ fn without_negotiation_echoes_are_ignored_and_nothing_is_capable() {
     assert_eq!(sender.delivered().1, 0);
 }
 
-/// What a receiver says: (up to, echoes) of each ACK that `packets` cause, the marked ones being
-/// in `marked`.
+/// (next, marks) of each ACK that a receiver sends for `packets`, of which those in `marked` are marked.
 fn answers(
     receiver: &mut Receiver,
     packets: std::ops::Range<u32>,
@@ -176,37 +175,37 @@ fn answers(
             ..data(number)
         };
         let answer = receiver.on_data(START + u64::from(number) * MS / 10, &packet);
-        let acks = receiver.take_earlier().into_iter().chain(answer);
+        let acks = receiver.take_preceding_ack().into_iter().chain(answer);
         said.extend(acks.map(|ack| (ack.next, ack.marks > 0)));
     }
     said
 }
 
-fn delaying(feedback: Feedback) -> Receiver {
+fn delaying(feedback: EcnFeedback) -> Receiver {
     let mut receiver = Receiver::new(ReceiverConfig {
         mss_bytes: MSS,
         ack_policy: AckPolicy::EverySecond,
         rules: Rules::default(),
         window_bytes: Some(1 << 20),
-        low_water_bytes: 1 << 30,
+        rcvlowat_bytes: 1 << 30,
         work_ns: 0,
-        absences: None,
+        reader_stalls: None,
         rmem_max_bytes: 1 << 21,
         aggregation_ns: 0,
         feedback,
     });
-    // Behind the first ACKs, which are quick.
+    // After the quick ACKs of the start.
     answers(&mut receiver, 0..40, &[]);
     receiver
 }
 
 #[test]
-fn with_dctcp_every_ack_is_of_packets_that_were_all_marked_or_all_not() {
-    // RFC 8257 section 3.2, figure 1: on a change of CE, what waits is acknowledged with the old
-    // state and the packet itself at once with the new one.
-    let mut receiver = delaying(Feedback::EachPacket);
+fn with_dctcp_every_ack_covers_only_marked_or_only_unmarked_packets() {
+    // RFC 8257 section 3.2, figure 1: when CE changes, delayed packets are acknowledged with the old state
+    // and the packet itself at once with the new one.
+    let mut receiver = delaying(EcnFeedback::EachPacket);
     let said = answers(&mut receiver, 40..52, &[43, 44, 45, 48]);
-    // Each ACK says of how many packets whether all were marked.
+    // How many packets each ACK covers, and whether they were marked.
     let mut from = 40;
     for (next, echoes) in &said {
         for number in from..*next {
@@ -223,19 +222,19 @@ fn with_dctcp_every_ack_is_of_packets_that_were_all_marked_or_all_not() {
 }
 
 #[test]
-fn what_was_being_delayed_goes_before_the_packet_that_changes_the_mark() {
-    let mut receiver = delaying(Feedback::EachPacket);
-    // 40 waits for a second packet, which is marked.
+fn a_delayed_ack_is_sent_before_the_ack_of_a_packet_whose_mark_differs() {
+    let mut receiver = delaying(EcnFeedback::EachPacket);
+    // The ACK of packet 40 is delayed; the next packet is marked.
     assert_eq!(
         answers(&mut receiver, 40..42, &[41]),
         [(41, false), (42, true)]
     );
-    // Nothing waits: only the packet that changes it.
+    // No ACK is delayed: only the packet itself is acknowledged.
     assert_eq!(answers(&mut receiver, 42..43, &[]), [(43, false)]);
 }
 
 #[test]
-fn a_marked_packet_that_is_sent_again_by_dctcp_can_be_marked_again() {
+fn retransmissions_of_dctcp_are_ecn_capable() {
     // tcp_ecn_send(): a congestion control that needs ECN keeps ECT on retransmissions.
     let mut sender = sender(
         "dctcp",
@@ -254,7 +253,7 @@ fn a_marked_packet_that_is_sent_again_by_dctcp_can_be_marked_again() {
 }
 
 #[test]
-fn dctcp_gives_way_by_half_of_the_marked_part() {
+fn dctcp_reduces_by_half_of_the_marked_fraction() {
     // RFC 8257 section 3.3: cwnd (1 - alpha / 2), alpha being 1 - g of itself after each clean window.
     let mut sender = sender(
         "dctcp",
@@ -284,7 +283,7 @@ fn dctcp_gives_way_by_half_of_the_marked_part() {
     assert_eq!(sender.ssthresh(), Some(cwnd - ((cwnd * alpha) >> 11)));
 }
 
-/// What an accurate receiver counts.
+/// An ACK of accurate ECN.
 fn count(next: u32, marks: u8, sent_ns: u64) -> Ack {
     Ack {
         marks,
@@ -296,7 +295,7 @@ fn count(next: u32, marks: u8, sent_ns: u64) -> Ack {
 fn accurate(cc: &str) -> Sender {
     let config = SenderConfig {
         ecn: true,
-        feedback: Feedback::Accurate,
+        feedback: EcnFeedback::Accurate,
         l4s: true,
         initial_cwnd: 40,
         ..config()
@@ -305,26 +304,26 @@ fn accurate(cc: &str) -> Sender {
 }
 
 #[test]
-fn accurate_feedback_counts_marks_and_not_what_an_ack_acknowledges() {
-    // RFC 9768 section 3.2.2: the counter goes round; what it grew by was marked.
+fn accurate_ecn_counts_marked_packets() {
+    // RFC 9768 section 3.2.2: the counter wraps; its growth is the number of marked packets.
     let mut sender = accurate("reno");
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &count(10, 254, START + RTT / 2));
     let seen = sender.delivered().1;
     sender.on_ack(START + RTT + MS, &count(20, 3, START + RTT / 2 + MS));
     assert_eq!(sender.delivered().1 - seen, 5);
-    // An ACK that was overtaken tells nothing of marks.
+    // A reordered ACK is ignored.
     sender.on_ack(START + RTT + 2 * MS, &count(20, 1, START + RTT / 2));
     assert_eq!(sender.delivered().1 - seen, 5);
-    // No CWR is needed: the counter does not repeat itself.
+    // No CWR is sent: marks are not repeated.
     let after = sends(&mut sender, START + RTT + 3 * MS);
     assert!(after.iter().all(|packet| !packet.cwr));
 }
 
 #[test]
-fn an_accurate_receiver_tells_of_a_first_mark_at_once_and_of_the_second_since() {
+fn an_accurate_ecn_receiver_reports_a_first_mark_and_every_second_one_at_once() {
     // RFC 9768 section 3.2.2.5.1, change-triggered and increment-triggered ACKs.
-    let mut receiver = delaying(Feedback::Accurate);
+    let mut receiver = delaying(EcnFeedback::Accurate);
     let mut told = Vec::new();
     for number in 40..52 {
         let packet = Data {
@@ -332,7 +331,7 @@ fn an_accurate_receiver_tells_of_a_first_mark_at_once_and_of_the_second_since() 
             ..data(number)
         };
         let answer = receiver.on_data(START + u64::from(number) * MS / 10, &packet);
-        assert_eq!(receiver.take_earlier(), None);
+        assert_eq!(receiver.take_preceding_ack(), None);
         told.extend(answer.map(|ack| (ack.next, ack.marks)));
     }
     assert_eq!(told[..2], [(42, 0), (43, 1)], "{told:?}");
@@ -344,7 +343,7 @@ fn an_accurate_receiver_tells_of_a_first_mark_at_once_and_of_the_second_since() 
 }
 
 #[test]
-fn only_who_answers_marks_in_proportion_sends_ect1() {
+fn only_scalable_algorithms_send_ect1() {
     // RFC 9331 section 4.1 and 4.3.
     for (cc, is_l4s) in [("prague", true), ("cubic", false), ("reno", false)] {
         let sent = sends(&mut accurate(cc), START);

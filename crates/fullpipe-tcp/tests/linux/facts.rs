@@ -1,5 +1,5 @@
-//! What a congestion control is told of losses: Google's kernel keeps each packet's own flight and
-//! losses (tcp_rate_skb_sent(), bbr_skb_marked_lost()), a stock kernel tells eBPF of neither.
+//! What is reported to a congestion control about losses: Google's kernel keeps each packet's own flight and
+//! losses (tcp_rate_skb_sent(), bbr_skb_marked_lost()), a stock kernel reports neither to eBPF.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use fullpipe_tcp::{Sender, SenderConfig};
 
 use super::peer::{ack, config, establish, expires, sack, sends, RTT, START};
 
-/// What was told: flight and losses of a lost packet, or of the newest that an ACK delivers.
+/// A report: flight and losses of a lost packet, or of the newest packet that an ACK delivers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
     Lost(u32, u32),
@@ -38,7 +38,7 @@ impl DynAlgorithm for Listener {
     fn info(&self, _info: &mut Info) {}
 }
 
-fn listened(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
+fn recorded(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let given = Arc::clone(&notes);
     let make = move |_: &[u32]| Box::new(Listener(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
@@ -53,8 +53,8 @@ fn listened(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
     (establish(RTT, settings, cc), notes)
 }
 
-/// Ten packets, of which the first is lost; two of the others are sacked, so that RACK's timer finds
-/// it (the pacing timer lets new ones go before), and then the rest.
+/// The first of ten packets is lost. Two of the others are SACKed, so that RACK's timer detects the loss
+/// (the pacing timer sends new packets before), and then the rest.
 fn lose_one(sender: &mut Sender) {
     assert_eq!(sends(sender, START).len(), 10);
     let now_ns = START + RTT;
@@ -64,17 +64,17 @@ fn lose_one(sender: &mut Sender) {
 }
 
 #[test]
-fn google_tells_of_a_loss_when_it_is_found_with_the_packets_own_flight() {
-    let (mut sender, told) = listened("listens-google", CcFacts::Google);
+fn googles_kernel_reports_a_loss_at_once_with_the_packets_own_flight() {
+    let (mut sender, told) = recorded("listens-google", CcFacts::Google);
     lose_one(&mut sender);
     let told = told.lock().unwrap();
-    // Found by a timer, between two ACKs: the first of its flight, and the first to be lost.
+    // Detected by a timer, between two ACKs: the first packet of its flight and the first loss.
     assert_eq!(told[1], Told::Lost(1, 1), "{told:?}");
 }
 
 #[test]
-fn a_stock_kernel_tells_of_a_loss_with_the_next_ack_and_of_its_newest_packet() {
-    let (mut sender, told) = listened("listens-stock", CcFacts::Stock);
+fn a_stock_kernel_reports_a_loss_with_the_next_ack_and_its_newest_packet() {
+    let (mut sender, told) = recorded("listens-stock", CcFacts::Stock);
     lose_one(&mut sender);
     let told = told.lock().unwrap();
     assert!(
@@ -86,13 +86,13 @@ fn a_stock_kernel_tells_of_a_loss_with_the_next_ack_and_of_its_newest_packet() {
 }
 
 #[test]
-fn an_ack_of_a_bursts_first_part_has_the_flight_of_the_whole_burst_on_both_kernels() {
-    // Google's stamp is the skb's; a stock kernel's sample names the end of the skb.
+fn an_ack_of_part_of_a_burst_has_the_flight_of_the_whole_burst_on_both_kernels() {
+    // Google's kernel stamps the skb; a stock kernel's sample has the end of the skb.
     for (name, facts) in [
         ("part-google", CcFacts::Google),
         ("part-stock", CcFacts::Stock),
     ] {
-        let (mut sender, told) = listened(name, facts);
+        let (mut sender, told) = recorded(name, facts);
         sends(&mut sender, START);
         sender.on_ack(START + RTT, &ack(1, START));
         let told = told.lock().unwrap();
@@ -101,14 +101,14 @@ fn an_ack_of_a_bursts_first_part_has_the_flight_of_the_whole_burst_on_both_kerne
 }
 
 #[test]
-fn a_sack_of_a_bursts_first_part_has_the_whole_bursts_flight_where_what_comes_before_is_sacked() {
-    // tcp_shift_skb_data() moves the part to the sacked skb before it after the sample was taken;
-    // where there is none, tcp_match_skb_to_sack() cuts the part off before.
+fn a_sack_of_part_of_a_burst_has_the_whole_bursts_flight_if_the_packet_before_is_sacked() {
+    // tcp_shift_skb_data() merges the part with the SACKed skb before it after the sample was taken.
+    // Without such an skb, tcp_match_skb_to_sack() splits the part off before.
     for (name, facts) in [
         ("shift-google", CcFacts::Google),
         ("shift-stock", CcFacts::Stock),
     ] {
-        let (mut sender, told) = listened(name, facts);
+        let (mut sender, told) = recorded(name, facts);
         sends(&mut sender, START);
         for end in 3..7 {
             sender.on_ack(START + RTT, &sack(0, START, &[(2, end)]));
@@ -118,7 +118,7 @@ fn a_sack_of_a_bursts_first_part_has_the_whole_bursts_flight_where_what_comes_be
             Told::Ack(flight, _) => Some(*flight),
             Told::Lost(..) => None,
         });
-        // Of what is left of a part that was shifted, Google's tcp_shifted_skb() takes the part away.
+        // Google's tcp_shifted_skb() subtracts the shifted part from the rest.
         let fourth = if facts == CcFacts::Google { 5 } else { 6 };
         assert_eq!(flights.collect::<Vec<_>>(), [3, 4, 6, fourth], "{name}");
     }
@@ -141,7 +141,7 @@ impl DynAlgorithm for Limits {
 
 #[test]
 fn the_first_flight_of_a_bulk_application_is_application_limited() {
-    // tcp_sendmsg_locked() looks before it takes the first bytes; the mark goes with the first packet
+    // tcp_sendmsg_locked() checks before it queues the first bytes; the bubble ends with the first packet
     // delivered (tcp_rate_gen()).
     let notes = Arc::new(Mutex::new(Vec::new()));
     let given = Arc::clone(&notes);
@@ -165,7 +165,7 @@ fn the_first_flight_of_a_bulk_application_is_application_limited() {
     assert_eq!(*notes.lock().unwrap(), expected);
 }
 
-/// Counts how often it was told that sending starts with nothing in flight.
+/// Counts CA_EVENT_TX_START.
 struct Starts(Arc<Mutex<u32>>);
 
 impl DynAlgorithm for Starts {
@@ -181,8 +181,8 @@ impl DynAlgorithm for Starts {
 }
 
 #[test]
-fn what_is_sent_again_after_all_was_lost_starts_anew() {
-    // tcp_event_data_sent(): CA_EVENT_TX_START where nothing is in flight, retransmissions included.
+fn a_retransmission_with_nothing_in_flight_is_a_transmission_start() {
+    // tcp_event_data_sent(): CA_EVENT_TX_START if nothing is in flight, for retransmissions too.
     let starts = Arc::new(Mutex::new(0));
     let given = Arc::clone(&starts);
     let make = move |_: &[u32]| Box::new(Starts(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
@@ -191,7 +191,7 @@ fn what_is_sent_again_after_all_was_lost_starts_anew() {
     let mut sender = establish(RTT, config(), cc);
     sends(&mut sender, START);
     assert_eq!(*starts.lock().unwrap(), 1);
-    // A probe of the tail, beside which all is in flight; then the timeout.
+    // A tail loss probe while all packets are in flight, then the timeout.
     expires(&mut sender);
     assert_eq!(*starts.lock().unwrap(), 1);
     expires(&mut sender);

@@ -4,7 +4,7 @@ use super::peer::{ack, config, numbers, reno, sack, sender, sends, with_cwnd, MS
 use fullpipe_plan::Kernel;
 use fullpipe_tcp::{Sender, SenderConfig};
 
-/// Sends all that may go and acknowledges each packet an RTT later; returns the window after it.
+/// Sends a window and acknowledges each packet an RTT later; returns the window then.
 fn round(sender: &mut Sender, now_ns: u64) -> u32 {
     let packets = sends(sender, now_ns);
     for packet in &packets {
@@ -13,8 +13,8 @@ fn round(sender: &mut Sender, now_ns: u64) -> u32 {
     sender.cwnd()
 }
 
-/// A connection in congestion avoidance: one of ten packets was lost and repaired, which halved the
-/// window; the ACK that ended recovery has begun to raise it again, as in tcp_cong_control().
+/// A connection in congestion avoidance after one loss in a window of ten. The ACK that ended recovery
+/// has begun to raise the window again, as in tcp_cong_control().
 fn in_avoidance() -> (Sender, u64) {
     let mut sender = reno();
     sends(&mut sender, START);
@@ -32,7 +32,7 @@ fn in_avoidance() -> (Sender, u64) {
 }
 
 #[test]
-fn the_initial_window_leaves_at_once_and_no_more() {
+fn exactly_the_initial_window_is_sent_at_once() {
     let mut sender = reno();
     assert_eq!(
         numbers(&sends(&mut sender, START)),
@@ -69,7 +69,7 @@ fn congestion_avoidance_adds_one_packet_a_round() {
 }
 
 #[test]
-fn a_window_that_the_application_does_not_use_does_not_grow() {
+fn a_window_that_the_application_does_not_fill_does_not_grow() {
     // RFC 7661's concern, tcp_is_cwnd_limited(): in slow start up to twice what was used.
     let mut sender = sender(
         "reno",
@@ -102,7 +102,7 @@ fn after_an_idle_timeout_the_window_halves_for_each_timeout_but_not_below_the_in
         now_ns += RTT;
     }
     while !idle.is_drained() {
-        // Its send buffer did not take all of the last write at once.
+        // The send buffer could not take the last write at once.
         round(&mut idle, now_ns);
         now_ns += RTT;
     }
@@ -120,7 +120,7 @@ fn after_an_idle_timeout_the_window_halves_for_each_timeout_but_not_below_the_in
 }
 
 #[test]
-fn the_receivers_window_bounds_what_is_in_flight() {
+fn the_receive_window_bounds_the_flight() {
     let mut sender = with_cwnd(100);
     let first = sends(&mut sender, START);
     assert_eq!(first.len(), 100);
@@ -131,10 +131,10 @@ fn the_receivers_window_bounds_what_is_in_flight() {
 }
 
 #[test]
-fn until_linux_6_1_a_window_that_held_a_packet_back_could_be_taken_for_unused() {
-    // tcp_cwnd_validate(): of a flight that is no larger than one before, 5.13 did not note that the
-    // window limited it, so five packets acknowledged grow nothing. With the one that ended
-    // recovery they are a window of six, which grows by one.
+fn before_linux_6_1_a_window_limited_flight_could_count_as_not_limited() {
+    // tcp_cwnd_validate(): 5.13 did not note that the window limited a flight if an earlier one was as
+    // large, so five acknowledged packets do not raise the window. Later kernels count them, with the one
+    // that ended recovery, as a window of six and add one.
     let grown = |kernel: Kernel| {
         let settings = SenderConfig {
             rules: kernel.into(),

@@ -11,13 +11,13 @@ use fullpipe_tcp::{Sender, SenderConfig, SenderEvent};
 const US: u64 = 1000;
 
 #[test]
-fn what_is_sacked_is_delivered_once_and_leaves_the_flight() {
+fn a_sacked_packet_is_delivered_once_and_leaves_the_flight() {
     let mut sender = reno();
     sends(&mut sender, START);
     let before = sender.delivered().0;
     sender.on_ack(START + RTT, &sack(0, START, &[(5, 7)]));
     assert_eq!((sender.delivered().0 - before, sender.inflight()), (2, 8));
-    // The same blocks again, and a range that overlaps them.
+    // The same blocks again, and one that overlaps them.
     sender.on_ack(START + RTT, &sack(0, START, &[(5, 7)]));
     sender.on_ack(START + RTT, &sack(0, START, &[(4, 8)]));
     assert_eq!(sender.delivered().0 - before, 4);
@@ -26,7 +26,7 @@ fn what_is_sacked_is_delivered_once_and_leaves_the_flight() {
 }
 
 #[test]
-fn an_ack_of_what_was_never_sent_or_is_long_done_changes_nothing() {
+fn an_ack_of_unsent_or_long_acknowledged_packets_changes_nothing() {
     let mut sender = reno();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(4, START));
@@ -51,9 +51,9 @@ fn an_ack_of_what_was_never_sent_or_is_long_done_changes_nothing() {
 }
 
 #[test]
-fn below_three_sacked_packets_a_hole_waits_a_quarter_of_the_least_rtt() {
-    // RFC 8985 section 6.2 step 4: the reordering window starts at min_RTT / 4. For two ms more see
-    // the next test.
+fn with_fewer_than_three_sacked_packets_a_hole_waits_a_quarter_of_the_minimum_rtt() {
+    // RFC 8985 section 6.2 step 4: the reordering window starts at min_RTT / 4. The next test is about the
+    // 2 ms that are added.
     let mut sender = reno();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 3)]));
@@ -67,8 +67,8 @@ fn below_three_sacked_packets_a_hole_waits_a_quarter_of_the_least_rtt() {
 
 #[test]
 fn the_reordering_timer_waits_two_milliseconds_longer_than_the_window() {
-    // tcp_rack_mark_lost() adds TCP_TIMEOUT_MIN_US. A quarter of 40 ms, and two, are three ticks from
-    // tick 260 on; with a microsecond more they are four. It fires at 264 and 265.
+    // tcp_rack_mark_lost() adds TCP_TIMEOUT_MIN_US. 40 ms / 4 + 2 ms are three ticks, a microsecond more is
+    // four. From tick 260 on they fire at 264 and 265.
     for (rtt_ns, tick) in [(RTT, 264), (RTT + 4 * US, 265)] {
         let mut sender = sender_over(rtt_ns, "reno", config());
         sends(&mut sender, START);
@@ -114,7 +114,7 @@ fn only_what_was_sent_before_the_newest_delivery_is_lost() {
 
 #[test]
 fn a_retransmission_is_lost_when_something_sent_after_it_arrives() {
-    // RFC 8985 section 3.1: what duplicate ACKs alone cannot see.
+    // RFC 8985 section 3.1: duplicate ACKs alone cannot detect it.
     let mut sender = with_cwnd(40);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 30)]));
@@ -133,8 +133,8 @@ fn a_retransmission_is_lost_when_something_sent_after_it_arrives() {
 }
 
 #[test]
-fn an_answer_sooner_than_the_path_is_long_is_of_the_first_sending() {
-    // RFC 8985 section 6.2 step 2: it must not make RACK believe that the path is faster.
+fn an_ack_faster_than_the_minimum_rtt_is_of_the_original() {
+    // RFC 8985 section 6.2 step 2: RACK must not take it for an RTT.
     let mut sender = with_cwnd(40);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(2, 8)]));
@@ -148,9 +148,9 @@ fn an_answer_sooner_than_the_path_is_long_is_of_the_first_sending() {
 }
 
 #[test]
-fn two_smoothed_rtts_of_silence_bring_a_probe_of_new_data() {
-    // RFC 8985 section 7.2: PTO = 2 SRTT, section 7.3: new data where there is any; Linux adds two
-    // ms (TCP_TIMEOUT_MIN_US).
+fn after_two_smoothed_rtts_a_loss_probe_sends_new_data() {
+    // RFC 8985 section 7.2: PTO = 2 SRTT; section 7.3: new data if there are any. Linux adds 2 ms
+    // (TCP_TIMEOUT_MIN_US).
     let mut sender = reno();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(10, START));
@@ -162,7 +162,7 @@ fn two_smoothed_rtts_of_silence_bring_a_probe_of_new_data() {
     assert_eq!(sender.totals().timeouts, 0);
 }
 
-/// A flow of so many packets.
+/// A flow of `packets`.
 fn sender_of(packets: u64) -> Sender {
     let amount_bytes = Some(packets * u64::from(MSS));
     sender(
@@ -174,7 +174,7 @@ fn sender_of(packets: u64) -> Sender {
     )
 }
 
-/// Four packets were written and sent, the first three acknowledged; the last is probed for.
+/// Four packets were sent and the first three acknowledged; a loss probe repeats the last.
 fn tail() -> (Sender, u64) {
     let mut sender = sender(
         "reno",
@@ -188,8 +188,8 @@ fn tail() -> (Sender, u64) {
     sender.on_ack(START + RTT, &ack(3, START));
     sends(&mut sender, START + RTT);
     let (at_ns, probe) = expires(&mut sender);
-    // One packet in flight: the peer may be delaying its ACK (section 7.2, 200 ms in Linux), so the
-    // timeout of SRTT + 200 ms would come first and the probe takes its time.
+    // With one packet in flight the peer may delay its ACK (section 7.2, 200 ms in Linux). The timeout of
+    // SRTT + 200 ms would be sooner, so the probe is sent then.
     assert_eq!(at_ns, fires_ns(START + RTT, RTT + 200 * MS));
     assert_eq!(sender.totals().timeouts, 0);
     assert_eq!(numbers(&probe), [3]);
@@ -198,9 +198,9 @@ fn tail() -> (Sender, u64) {
 }
 
 #[test]
-fn a_probe_that_repaired_a_lost_tail_reduces_the_window_once_later_data_says_so() {
-    // RFC 8985 section 7.4.2, tcp_process_tlp_ack(): the probe's own answer may be the delayed ACK of
-    // the first sending, whose DSACK is still to come.
+fn a_probe_that_repaired_a_tail_loss_reduces_the_window_when_later_data_are_acknowledged() {
+    // RFC 8985 section 7.4.2, tcp_process_tlp_ack(): the ACK of the probe may be the delayed ACK of the
+    // original, whose DSACK follows.
     for came_twice in [false, true] {
         let (mut sender, at_ns) = tail();
         let before = sender.cwnd();
@@ -219,7 +219,7 @@ fn a_probe_that_repaired_a_lost_tail_reduces_the_window_once_later_data_says_so(
 }
 
 #[test]
-fn a_probe_that_arrived_twice_reduces_nothing() {
+fn a_probe_whose_original_arrived_reduces_nothing() {
     let (mut sender, at_ns) = tail();
     let before = sender.cwnd();
     sender.on_ack(at_ns + RTT, &dsack(4, at_ns, (3, 4)));
@@ -228,13 +228,13 @@ fn a_probe_that_arrived_twice_reduces_nothing() {
 }
 
 #[test]
-fn a_probe_turns_the_loss_of_a_whole_tail_into_recovery_without_a_timeout() {
+fn a_probe_turns_a_tail_loss_into_recovery_without_a_timeout() {
     let mut sender = sender_of(10);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(4, START));
     sends(&mut sender, START + RTT);
     let (at_ns, probe) = expires(&mut sender);
-    // The FIN behind the ten packets is the last one.
+    // The FIN after the ten packets is the last packet.
     assert_eq!((numbers(&probe), probe[0].fin), (vec![10], true));
     sender.on_ack(at_ns + RTT, &sack(4, START, &[(10, 11)]));
     let again = sends(&mut sender, at_ns + RTT);
@@ -247,9 +247,9 @@ fn a_probe_turns_the_loss_of_a_whole_tail_into_recovery_without_a_timeout() {
 }
 
 #[test]
-fn new_data_sent_just_before_a_retransmission_says_nothing_about_it() {
-    // ACKs that arrive at one simulated time: the first two let new data out, the third finds the
-    // loss. On the wire the retransmission follows the new data, which is delivered first.
+fn new_data_sent_at_the_time_of_a_retransmission_do_not_mark_it_lost() {
+    // ACKs arrive at the same simulated time: the first two release new data, the third detects the loss.
+    // The retransmission follows the new data, which are delivered first.
     let mut sender = with_cwnd(10);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(1, START));

@@ -1,15 +1,15 @@
-//! The sender and the receiver against what RFCs say in numbers and what Linux does where RFCs
-//! leave it open. No network: the tests play it, packet by packet.
+//! The sender and the receiver against numbers from RFCs, and against Linux where RFCs leave it open.
+//! There is no network: tests exchange the packets themselves.
 
 mod ecn;
 mod facts;
+mod fast_retransmit;
 mod growth;
+mod handshake;
 mod loss_detection;
-mod opening;
 mod peer;
 mod rate;
 mod receiver;
-mod recovery;
 mod reordering;
 mod small_queues;
 mod ticks;

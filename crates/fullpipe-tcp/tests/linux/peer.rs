@@ -1,17 +1,17 @@
-//! What plays the network: a sender of one algorithm, and ACKs made by hand or by a scoreboard
-//! that acknowledges every packet which it is given.
+//! The peer of a sender under test: ACKs made by hand, or by a receiver that acknowledges every packet.
 
 use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_plan::{CcFacts, Pacing};
 use fullpipe_tcp::{
-    Ack, Block, Burst, Data, Feedback, Opened, Rules, Sender, SenderConfig, SenderEvent, MAX_BLOCKS,
+    Ack, Block, Burst, Data, EcnFeedback, Established, Rules, Sender, SenderConfig, SenderEvent,
+    MAX_BLOCKS,
 };
 
 pub(crate) const MSS: u32 = 1448;
 pub(crate) const MS: u64 = 1_000_000;
-/// The RTT of the handshake, and of every ACK that a test does not time itself.
+/// The RTT of the handshake, and of ACKs unless a test says otherwise.
 pub(crate) const RTT: u64 = 40 * MS;
 /// When the connection is established.
 pub(crate) const START: u64 = 1_000 * MS;
@@ -26,9 +26,9 @@ pub(crate) fn config() -> SenderConfig {
         facts: CcFacts::default(),
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
-        unsent_most_bytes: None,
+        notsent_lowat_bytes: None,
         ecn: false,
-        feedback: Feedback::Latched,
+        feedback: EcnFeedback::Latched,
         l4s: false,
         seed: 1,
         amount_bytes: None,
@@ -41,7 +41,7 @@ pub(crate) fn sender(cc: &str, config: SenderConfig) -> Sender {
     sender_over(RTT, cc, config)
 }
 
-/// One over a path of another length.
+/// The same with another RTT.
 pub(crate) fn sender_over(rtt_ns: u64, cc: &str, config: SenderConfig) -> Sender {
     let set = set(cc).expect("a registered set");
     let known = algorithm(set.algorithm).expect("its algorithm");
@@ -49,17 +49,17 @@ pub(crate) fn sender_over(rtt_ns: u64, cc: &str, config: SenderConfig) -> Sender
     establish(rtt_ns, config, cc)
 }
 
-/// One with any controller.
+/// The same with any controller.
 pub(crate) fn establish(rtt_ns: u64, config: SenderConfig, cc: Controller) -> Sender {
     let ecn = config.ecn;
     let mut sender = Sender::new(config, cc);
     sender.establish(
         START,
-        &Opened {
+        &Established {
             rtt_ns,
             window_bytes: 1 << 30,
             ecn,
-            ..Opened::default()
+            ..Established::default()
         },
     );
     sender
@@ -86,7 +86,7 @@ pub(crate) fn sends(sender: &mut Sender, now_ns: u64) -> Vec<Data> {
     packets(out)
 }
 
-/// What the sender sends when its timer expires, and when that is.
+/// When the sender's timer expires, and what it sends then.
 pub(crate) fn expires(sender: &mut Sender) -> (u64, Vec<Data>) {
     let at_ns = sender.timer_ns().expect("a timer runs");
     let mut out = Vec::new();
@@ -106,7 +106,7 @@ pub(crate) fn events(sender: &mut Sender) -> Vec<SenderEvent> {
     sender.take_events().collect()
 }
 
-/// A cumulative ACK that answers what was sent an RTT ago.
+/// A cumulative ACK of packets that were sent an RTT ago.
 pub(crate) fn ack(next: u32, echo_ns: u64) -> Ack {
     Ack {
         next,
@@ -117,7 +117,7 @@ pub(crate) fn ack(next: u32, echo_ns: u64) -> Ack {
     }
 }
 
-/// One that reports ranges beyond a hole too, the newest first.
+/// The same with SACK blocks, the newest first.
 pub(crate) fn sack(next: u32, echo_ns: u64, ranges: &[(u32, u32)]) -> Ack {
     let mut ack = ack(next, echo_ns);
     for (slot, &(start, end)) in ack.blocks.iter_mut().zip(ranges) {
@@ -127,7 +127,7 @@ pub(crate) fn sack(next: u32, echo_ns: u64, ranges: &[(u32, u32)]) -> Ack {
     ack
 }
 
-/// One whose first block reports a duplicate (RFC 2883).
+/// The same with a DSACK (RFC 2883).
 pub(crate) fn dsack(next: u32, echo_ns: u64, duplicate: (u32, u32)) -> Ack {
     Ack {
         dsack: true,
@@ -135,7 +135,7 @@ pub(crate) fn dsack(next: u32, echo_ns: u64, duplicate: (u32, u32)) -> Ack {
     }
 }
 
-/// A receiver that answers each packet at once with all that RFC 2018 lets it say.
+/// A receiver that acknowledges each packet at once, with SACK blocks as in RFC 2018.
 #[derive(Default)]
 pub(crate) struct Answers {
     next: u32,

@@ -5,7 +5,7 @@ use fullpipe_tcp::{Sender, SenderConfig};
 
 const PACKET_BITS: u64 = MSS as u64 * 8;
 
-/// An application that hands over a packet every `gap_ns`.
+/// A sender whose application writes packet by packet.
 fn application() -> Sender {
     sender(
         "reno",
@@ -33,11 +33,11 @@ fn ack_spaced(sender: &mut Sender, first: u32, count: u32, from_ns: u64, gap_ns:
 }
 
 #[test]
-fn compressed_acks_do_not_raise_the_rate_above_that_of_sending() {
-    // The interval is the larger of the sending and the acknowledging one.
+fn compressed_acks_do_not_raise_the_rate_above_the_send_rate() {
+    // The interval is the larger of the send and the ACK interval.
     let mut sender = application();
     write_spaced(&mut sender, 200, START, MS);
-    // 100 ms of ACKs wait somewhere and come at once.
+    // ACKs of 100 ms arrive at once.
     let now_ns = START + 199 * MS + RTT;
     for next in 1..=200 {
         sender.on_ack(now_ns, &ack(next, START + u64::from(next - 1) * MS));
@@ -90,7 +90,7 @@ fn an_application_limited_sample_does_not_lower_the_rate() {
     sends(&mut sender, START);
     ack_spaced(&mut sender, 0, 100, START + RTT, MS / 10);
     let fast = sender.delivery_rate_bps();
-    // A trickle: one packet an RTT.
+    // One packet per RTT.
     for index in 0..10 {
         let now_ns = START + (4 + index) * RTT;
         sender.write(1);
@@ -119,7 +119,7 @@ fn an_application_limited_sample_that_is_higher_counts() {
 
 #[test]
 fn a_flow_that_always_has_data_is_never_application_limited() {
-    // A rate that falls is then believed at once.
+    // A falling rate is therefore used at once.
     let mut sender = sender(
         "reno",
         SenderConfig {

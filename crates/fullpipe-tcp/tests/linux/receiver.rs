@@ -1,9 +1,9 @@
-//! When a receiver acknowledges, what it reports, and the window that it offers.
+//! When a receiver acknowledges, what it reports, and the window that it advertises.
 
 use super::peer::{MS, MSS, START};
 use super::ticks::fires_ns;
 use fullpipe_plan::{AckPolicy, Kernel};
-use fullpipe_tcp::{Absences, Ack, Block, Data, Feedback, Receiver, ReceiverConfig, Rules};
+use fullpipe_tcp::{Ack, Block, Data, EcnFeedback, ReaderStalls, Receiver, ReceiverConfig, Rules};
 
 fn config() -> ReceiverConfig {
     ReceiverConfig {
@@ -12,11 +12,11 @@ fn config() -> ReceiverConfig {
         rules: Rules::default(),
         window_bytes: None,
         rmem_max_bytes: 64 << 20,
-        low_water_bytes: 1,
+        rcvlowat_bytes: 1,
         work_ns: 0,
-        absences: None,
+        reader_stalls: None,
         aggregation_ns: 0,
-        feedback: Feedback::Latched,
+        feedback: EcnFeedback::Latched,
     }
 }
 
@@ -29,7 +29,7 @@ fn data(number: u32, departs_ns: u64) -> Data {
     }
 }
 
-/// A window that autotuning leaves alone.
+/// A fixed window.
 fn fixed() -> ReceiverConfig {
     ReceiverConfig {
         window_bytes: Some(1 << 20),
@@ -37,7 +37,7 @@ fn fixed() -> ReceiverConfig {
     }
 }
 
-/// A receiver that has spent the quick ACKs of its start: packets 0..count came a ms apart.
+/// A receiver after its initial quick ACKs: packets 0..count arrived 1 ms apart.
 fn settled(config: ReceiverConfig, count: u32) -> (Receiver, u64) {
     let mut receiver = Receiver::new(config);
     let mut now_ns = START;
@@ -66,15 +66,15 @@ fn the_first_sixteen_packets_are_acknowledged_one_by_one_and_then_every_second()
     );
 }
 
-/// What the first buffer of 128 KiB holds of packets of 1448 bytes, which take 2344 bytes of memory there:
-/// in units of 1/256, as Linux counts (tcp_sk(sk)->scaling_ratio, 158).
+/// Window of the initial buffer of 128 KiB with packets of 1448 bytes, whose truesize is 2344: in 256ths, as
+/// Linux counts (scaling_ratio, 158).
 const FIRST_CLAMP_BYTES: u64 = 131_072 * (1448 * 256 / 2344) / 256;
 
 #[test]
-fn the_first_packets_make_the_window_grow_as_linux_offered_it() {
-    // What rcv_wnd was in the virtual machine (Debian's 6.12.117, by a kprobe) behind the first packets of
-    // a flow: two packets more for each, up to what the buffer holds beside the packet itself, rounded up
-    // to the window's unit of 2 KiB.
+fn the_window_grows_with_the_first_packets_as_traced_on_linux() {
+    // rcv_wnd after the first packets of a flow, traced by a kprobe in the virtual machine (Debian's
+    // 6.12.117): two packets more for each packet, up to what is free in the buffer, rounded up to the
+    // window's scale of 2 KiB.
     let mut receiver = Receiver::new(config());
     assert_eq!(receiver.window_bytes(), 65_160);
     let offered = (0..8).map(|number| {
@@ -88,10 +88,9 @@ fn the_first_packets_make_the_window_grow_as_linux_offered_it() {
 }
 
 #[test]
-fn what_makes_the_window_grow_is_acknowledged_at_once() {
-    // tcp_grow_window(): two packets for each, and icsk_ack.quick |= 1. What the first buffer holds beside
-    // the packet that has just come is six packets' growth more than the window at first, beside the
-    // sixteen quick ACKs of the start.
+fn packets_that_make_the_window_grow_are_acknowledged_at_once() {
+    // tcp_grow_window(): two packets for each packet, and icsk_ack.quick |= 1. Six packets make the window
+    // grow before the initial buffer is full; they follow the sixteen initial quick ACKs.
     let (mut receiver, now_ns) = (Receiver::new(config()), START);
     let mut ack = |number| receiver.on_data(now_ns, &data(number, now_ns)).is_some();
     assert!((0..22).all(&mut ack));
@@ -99,21 +98,21 @@ fn what_makes_the_window_grow_is_acknowledged_at_once() {
 }
 
 #[test]
-fn where_a_packet_beyond_a_hole_came_first_there_are_no_quick_acks_of_the_start() {
-    // It made the window grow, and its ACK was the only quick one: leaving sets icsk_ack.ato
-    // (tcp_dec_quickack_mode()), whose absence tells tcp_event_data_recv() of a start. Seen in the virtual
-    // machine, of whose flows' first windows often only the probe of the tail arrives.
+fn no_quick_acks_follow_if_the_first_packet_is_beyond_a_hole() {
+    // The packet made the window grow, and its ACK was the only quick one: tcp_dec_quickack_mode() sets
+    // icsk_ack.ato, which tcp_event_data_recv() takes for a connection past its start. Seen in the virtual
+    // machine, when only the tail loss probe of a flow's initial window arrives.
     let (mut receiver, now_ns) = (Receiver::new(config()), START);
     let mut ack = |number| receiver.on_data(now_ns, &data(number, now_ns)).is_some();
     assert!(ack(1) && ack(0));
-    // Four more make the window grow.
+    // Four more packets make the window grow.
     assert!((2..6).all(&mut ack));
     assert_eq!([ack(6), ack(7), ack(8), ack(9)], [false, true, false, true]);
 }
 
 #[test]
-fn before_linux_6_6_half_of_the_buffer_is_window_and_no_packet_makes_it_grow() {
-    // sysctl tcp_adv_win_scale 1: what the window may grow to is what it is at first.
+fn before_linux_6_6_the_window_is_half_of_the_buffer_and_does_not_grow() {
+    // sysctl tcp_adv_win_scale 1: the initial window is the largest.
     let older = ReceiverConfig {
         rules: Kernel::Linux5_13.into(),
         ..config()
@@ -136,7 +135,7 @@ fn a_single_packet_is_acknowledged_after_40_ms() {
     assert_eq!(receiver.on_timer(at_ns).map(|ack| ack.next), Some(33));
 }
 
-/// A packet that ends a burst or what was written.
+/// A packet with PSH.
 fn pushed(number: u32, departs_ns: u64) -> Data {
     Data {
         push: true,
@@ -145,13 +144,13 @@ fn pushed(number: u32, departs_ns: u64) -> Data {
 }
 
 #[test]
-fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
-    // Full packets since Linux 6.6: tcp_measure_rcv_mss() notes ICSK_ACK_PUSHED, and
-    // __tcp_cleanup_rbuf() acknowledges when the reader has emptied the buffer. The application
-    // reads 8 KB at a time, here every ninth packet; 26 have been acknowledged, the last ten in pairs.
+fn a_reader_acknowledges_a_single_packet_at_once_only_if_it_has_psh() {
+    // Since Linux 6.6, for full packets too: tcp_measure_rcv_mss() sets ICSK_ACK_PUSHED, and
+    // __tcp_cleanup_rbuf() acknowledges when the reader has emptied the buffer. The application reads 8 KB
+    // at a time, every ninth packet. 26 packets are acknowledged, the last ten in pairs.
     let ninths = ReceiverConfig {
         mss_bytes: 1000,
-        low_water_bytes: 8192,
+        rcvlowat_bytes: 8192,
         ..fixed()
     };
     let (mut plain, now_ns) = settled(ninths.clone(), 26);
@@ -163,13 +162,13 @@ fn a_reader_acknowledges_a_lone_packet_at_once_behind_psh_and_only_then() {
 }
 
 #[test]
-fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
-    // tcp_measure_rcv_mss() noted ICSK_ACK_PUSHED for less than rcv_mss. Stable releases have had the
-    // change since October 2023, 6.1's among them; 6.4 had no more of them by then.
+fn before_linux_6_6_psh_hastened_only_acks_of_short_packets() {
+    // tcp_measure_rcv_mss() set ICSK_ACK_PUSHED only below rcv_mss. Stable 6.1 has the change since October
+    // 2023; 6.4 had reached its end of life by then.
     let acked = |kernel: Kernel, payload_bytes: u32| {
         let older = ReceiverConfig {
             rules: kernel.into(),
-            low_water_bytes: 1,
+            rcvlowat_bytes: 1,
             ..fixed()
         };
         let (mut receiver, now_ns) = settled(older, 32);
@@ -187,9 +186,9 @@ fn before_linux_6_6_psh_hastened_the_ack_of_a_short_packet_only() {
 }
 
 #[test]
-fn behind_psh_a_lone_packet_waits_for_the_reader() {
+fn the_ack_of_a_single_packet_with_psh_waits_for_the_reader() {
     let slow = ReceiverConfig {
-        low_water_bytes: 8192,
+        rcvlowat_bytes: 8192,
         ..fixed()
     };
     let (mut receiver, now_ns) = settled(slow, 32);
@@ -197,7 +196,7 @@ fn behind_psh_a_lone_packet_waits_for_the_reader() {
 }
 
 #[test]
-fn an_ack_that_fills_the_last_hole_goes_at_once() {
+fn the_ack_of_a_packet_that_fills_the_last_hole_is_sent_at_once() {
     // RFC 5681 section 4.2, tcp_data_queue(): ICSK_ACK_NOW.
     let (mut receiver, now_ns) = settled(config(), 32);
     receiver.on_data(now_ns, &data(33, now_ns));
@@ -206,8 +205,8 @@ fn an_ack_that_fills_the_last_hole_goes_at_once() {
 }
 
 #[test]
-fn beyond_a_hole_psh_hastens_no_ack() {
-    // What waits there fills the buffer (sk_rmem_alloc), and a reader cannot empty it.
+fn psh_beyond_a_hole_hastens_no_ack() {
+    // The packets beyond the hole stay in the buffer (sk_rmem_alloc), so a reader cannot empty it.
     let (mut receiver, now_ns) = settled(fixed(), 32);
     let acks = (33..37).map(|number| receiver.on_data(now_ns, &pushed(number, now_ns)).is_some());
     // The fourth duplicate ACK is the first to be compressed.
@@ -215,7 +214,7 @@ fn beyond_a_hole_psh_hastens_no_ack() {
 }
 
 #[test]
-fn the_policy_of_every_second_packet_knows_no_psh() {
+fn the_policy_of_every_second_packet_ignores_psh() {
     let every_second = ReceiverConfig {
         ack_policy: AckPolicy::EverySecond,
         ..config()
@@ -226,8 +225,8 @@ fn the_policy_of_every_second_packet_knows_no_psh() {
 }
 
 #[test]
-fn a_pause_brings_back_quick_acks() {
-    // tcp_event_data_recv(): longer than the timeout, the sender may be in slow start again.
+fn quick_acks_return_after_a_pause() {
+    // tcp_event_data_recv(): after a pause longer than the timeout.
     let (mut receiver, now_ns) = settled(config(), 32);
     receiver.establish(now_ns, Some(40 * MS));
     let later_ns = now_ns + 1000 * MS;
@@ -278,7 +277,7 @@ fn a_hole_is_reported_at_once_with_the_newest_block_first() {
 }
 
 #[test]
-fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
+fn filling_a_hole_acknowledges_the_packets_beyond_it() {
     let (mut receiver, now_ns) = settled(config(), 32);
     receiver.on_data(now_ns, &data(34, now_ns));
     receiver.on_data(now_ns, &data(33, now_ns));
@@ -291,8 +290,7 @@ fn filling_a_hole_moves_the_ack_over_what_waited_beyond_it() {
     assert_eq!(receiver.delivered_bytes(), 35 * u64::from(MSS));
 }
 
-/// A receiver with packets 0..40 whose RTT samples were of 100 ms, so that 5 % is more than a
-/// millisecond, and which owes no ACK; and the time.
+/// A receiver after packets 0..40 with RTT samples of 100 ms and without a delayed ACK; and the time.
 fn with_rtt_of_100_ms(kernel: Kernel) -> (Receiver, u64) {
     let (mut receiver, now_ns) = settled(
         ReceiverConfig {
@@ -314,8 +312,8 @@ fn with_rtt_of_100_ms(kernel: Kernel) -> (Receiver, u64) {
 
 #[test]
 fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
-    // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: each 5 % of the RTT, at most 1 ms, or 44 packets; and
-    // tcp_comp_sack_slack_ns, a tenth of a millisecond, where nothing else wakes the processor.
+    // tcp_comp_sack_delay_ns, tcp_comp_sack_nr: every 5 % of the RTT, at most 1 ms, or 44 packets. An idle
+    // processor adds tcp_comp_sack_slack_ns, 0.1 ms.
     let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
     let at_once = (41..44).filter(|&n| receiver.on_data(now_ns, &data(n, now_ns)).is_some());
     assert_eq!(at_once.count(), 3);
@@ -327,8 +325,8 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
 }
 
 #[test]
-fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longer() {
-    // __tcp_ack_snd_check(): the smaller of what data say and of tp->srtt_us.
+fn ack_compression_uses_the_smaller_of_the_handshakes_and_the_receivers_rtt() {
+    // __tcp_ack_snd_check(): the smaller of rcv_rtt_est and tp->srtt_us.
     let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
     receiver.establish(START, Some(10 * MS));
     for number in 41..45 {
@@ -338,8 +336,8 @@ fn acks_are_compressed_by_the_handshakes_rtt_where_a_queue_has_made_others_longe
 }
 
 #[test]
-fn compressed_acks_wait_for_a_third_of_the_rtt_since_6_19_and_ten_times_more_punctually() {
-    // tcp_comp_sack_rtt_percent, tcp_comp_sack_slack_ns; the most is a millisecond as before.
+fn compressed_acks_wait_for_a_third_of_the_rtt_with_a_tenth_of_the_slack_since_6_19() {
+    // tcp_comp_sack_rtt_percent, tcp_comp_sack_slack_ns; at most 1 ms as before.
     let wait_ns = |kernel: Kernel, rtt_ns: u64| {
         let (mut receiver, now_ns) = with_rtt_of_100_ms(kernel);
         receiver.establish(START, Some(rtt_ns));
@@ -357,12 +355,12 @@ fn compressed_acks_wait_for_a_third_of_the_rtt_since_6_19_and_ten_times_more_pun
 }
 
 #[test]
-fn the_rtt_of_a_receiver_does_not_rise_while_something_waits_to_be_read_since_6_16() {
-    // tcp_rcv_rtt_update(): a sample of 10 ms, then one of 100 ms behind unread packets.
+fn a_receivers_rtt_does_not_rise_while_data_are_unread_since_6_16() {
+    // tcp_rcv_rtt_update(): a sample of 10 ms, then one of 100 ms while packets are unread.
     let wait_ns = |kernel: Kernel| {
         let slow = ReceiverConfig {
             rules: kernel.into(),
-            low_water_bytes: 40 * MSS,
+            rcvlowat_bytes: 40 * MSS,
             ..config()
         };
         let (mut receiver, now_ns) = settled(slow, 32);
@@ -385,9 +383,9 @@ fn the_rtt_of_a_receiver_does_not_rise_while_something_waits_to_be_read_since_6_
 }
 
 #[test]
-fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
-    // tcp_rcv_rtt_update(): 5 % of what it says are the wait of compressed ACKs, here after samples of
-    // 100 ms and one of 10 ms.
+fn a_receivers_rtt_falls_at_once_since_2025_and_slowly_before() {
+    // tcp_rcv_rtt_update(): samples of 100 ms, then one of 10 ms. The delay of compressed ACKs is 5 % of
+    // the RTT.
     let wait_ns = |kernel: Kernel| {
         let (mut receiver, now_ns) = with_rtt_of_100_ms(kernel);
         let short = Data {
@@ -406,7 +404,7 @@ fn the_rtt_of_a_receiver_falls_at_once_since_late_2025_and_slowly_before() {
 }
 
 #[test]
-fn an_echo_of_the_clocks_first_millisecond_counts_as_any_other() {
+fn a_timestamp_echo_of_the_first_millisecond_counts() {
     let (mut receiver, now_ns) = settled(fixed(), 32);
     let echo = Data {
         echo_ns: MS / 2,
@@ -416,7 +414,7 @@ fn an_echo_of_the_clocks_first_millisecond_counts_as_any_other() {
     for number in 34..38 {
         receiver.on_data(now_ns, &data(number, now_ns));
     }
-    // Of an RTT of a second 5 % are more than compressed ACKs wait at most.
+    // 5 % of an RTT of 1 s exceed the longest delay of compressed ACKs.
     assert_eq!(receiver.timer_ns(), Some(now_ns + MS + MS / 10));
 }
 
@@ -432,7 +430,7 @@ fn the_policy_of_every_second_packet_acknowledges_each_one_beyond_a_hole() {
 }
 
 #[test]
-fn what_came_twice_is_reported_as_a_duplicate() {
+fn a_duplicate_packet_is_reported_by_a_dsack() {
     // RFC 2883 section 4.
     let (mut receiver, now_ns) = settled(config(), 32);
     let ack = receiver.on_data(now_ns, &data(7, now_ns)).expect("at once");
@@ -442,18 +440,18 @@ fn what_came_twice_is_reported_as_a_duplicate() {
 }
 
 #[test]
-fn what_came_twice_brings_back_quick_acks() {
+fn a_duplicate_packet_brings_back_quick_acks() {
     // tcp_data_queue(): the sender may have lost its ACKs (tcp_enter_quickack_mode()).
     let (mut receiver, now_ns) = settled(fixed(), 32);
     receiver.on_data(now_ns, &data(7, now_ns));
     let mut ack = |number| receiver.on_data(now_ns, &data(number, now_ns)).is_some();
-    // One of the sixteen was the duplicate's own.
+    // One of the sixteen was the duplicate's ACK.
     assert!((32..47).all(&mut ack));
     assert_eq!([ack(47), ack(48)], [false, true]);
 }
 
 #[test]
-fn the_echoed_timestamp_is_of_the_first_packet_since_the_last_ack() {
+fn the_timestamp_echo_is_of_the_first_packet_since_the_last_ack() {
     // RFC 7323 section 4.3: a delayed ACK must not hide the delay from the sender.
     let (mut receiver, now_ns) = settled(config(), 32);
     receiver.on_data(now_ns + MS, &data(32, 1111));
@@ -475,29 +473,29 @@ fn receive_aggregation_acknowledges_a_burst_at_once() {
     assert_eq!(receiver.on_timer(START + MS).map(|ack| ack.next), Some(20));
 }
 
-/// A reader that is away every 100 ms, first at `START + 20 ms`, for so long.
-fn away_for(lengths_ns: &[u64]) -> ReceiverConfig {
+/// A reader that stalls every 100 ms, first at `START + 20 ms`, for these durations.
+fn stalled_for(durations_ns: &[u64]) -> ReceiverConfig {
     ReceiverConfig {
-        low_water_bytes: 1,
-        absences: Some(Absences {
+        rcvlowat_bytes: 1,
+        reader_stalls: Some(ReaderStalls {
             every_ns: 100 * MS,
-            one_begins_ns: START + 20 * MS,
-            lengths_ns: lengths_ns.into(),
+            phase_ns: START + 20 * MS,
+            durations_ns: durations_ns.into(),
         }),
         ..fixed()
     }
 }
 
-fn sometimes_away() -> ReceiverConfig {
-    away_for(&[3 * MS])
+fn sometimes_stalled() -> ReceiverConfig {
+    stalled_for(&[3 * MS])
 }
 
 #[test]
-fn absences_may_differ_in_length_and_come_again_in_the_same_order() {
-    let absences = away_for(&[3 * MS, MS]).absences.expect("given");
+fn stalls_repeat_their_durations_in_order() {
+    let reader_stalls = stalled_for(&[3 * MS, MS]).reader_stalls.expect("given");
     let back_ns = |at_ms: u64| {
-        absences
-            .back_ns(START + at_ms * MS)
+        reader_stalls
+            .end_ns(START + at_ms * MS)
             .map(|ns| (ns - START) / MS)
     };
     let ends = [20, 120, 220, 320].map(back_ns);
@@ -508,9 +506,9 @@ fn absences_may_differ_in_length_and_come_again_in_the_same_order() {
 }
 
 #[test]
-fn what_nobody_has_read_is_acknowledged_at_once_when_the_reader_is_back() {
-    // __tcp_ack_snd_check() leaves the ACK to tcp_recvmsg() while the window has no room for more.
-    let (mut receiver, _) = settled(sometimes_away(), 20);
+fn unread_packets_are_acknowledged_when_a_stall_ends() {
+    // __tcp_ack_snd_check() leaves the ACK to tcp_recvmsg() while the window is smaller than advertised.
+    let (mut receiver, _) = settled(sometimes_stalled(), 20);
     for number in 20..40 {
         let now_ns = START + 20 * MS + u64::from(number) * MS / 40;
         assert_eq!(receiver.on_data(now_ns, &data(number, now_ns)), None);
@@ -524,8 +522,8 @@ fn what_nobody_has_read_is_acknowledged_at_once_when_the_reader_is_back() {
 }
 
 #[test]
-fn a_reader_that_is_back_after_one_packet_leaves_it_to_the_timer_of_delayed_acks() {
-    let (mut receiver, _) = settled(sometimes_away(), 20);
+fn a_single_packet_during_a_stall_is_acknowledged_by_the_delayed_ack_timer() {
+    let (mut receiver, _) = settled(sometimes_stalled(), 20);
     let now_ns = START + 121 * MS;
     assert_eq!(receiver.on_data(now_ns, &data(20, now_ns)), None);
     assert_eq!(receiver.on_timer(START + 123 * MS), None);
@@ -533,16 +531,16 @@ fn a_reader_that_is_back_after_one_packet_leaves_it_to_the_timer_of_delayed_acks
 }
 
 #[test]
-fn a_hole_is_told_at_once_though_the_reader_is_away() {
-    let (mut receiver, _) = settled(sometimes_away(), 20);
+fn a_hole_is_reported_at_once_during_a_stall() {
+    let (mut receiver, _) = settled(sometimes_stalled(), 20);
     let now_ns = START + 21 * MS;
     let ack = receiver.on_data(now_ns, &data(25, now_ns));
     assert_eq!(ack.map(|ack| (ack.next, ack.count)), Some((20, 1)));
 }
 
 #[test]
-fn a_reader_that_is_away_at_the_end_closes_when_it_is_back() {
-    let (mut receiver, _) = settled(sometimes_away(), 20);
+fn a_reader_that_is_stalled_at_the_end_closes_when_the_stall_ends() {
+    let (mut receiver, _) = settled(sometimes_stalled(), 20);
     let now_ns = START + 21 * MS;
     let last = Data {
         fin: true,
@@ -555,7 +553,7 @@ fn a_reader_that_is_away_at_the_end_closes_when_it_is_back() {
 
 #[test]
 fn psh_ends_aggregation() {
-    // tcp_gro_receive() flushes with TCP_FLAG_PSH; what follows is gathered anew.
+    // tcp_gro_receive() flushes at TCP_FLAG_PSH.
     let gro = ReceiverConfig {
         aggregation_ns: MS,
         ..config()
@@ -570,7 +568,7 @@ fn psh_ends_aggregation() {
 }
 
 #[test]
-fn a_fixed_window_stays_what_it_is() {
+fn a_fixed_window_never_changes() {
     let fixed = ReceiverConfig {
         window_bytes: Some(65_536),
         ..config()
@@ -579,7 +577,7 @@ fn a_fixed_window_stays_what_it_is() {
     assert_eq!(receiver.window_bytes(), 65_536);
 }
 
-/// What is offered while `per_round` packets come every 40 ms, round by round.
+/// The window after each round of 40 ms, in which `per_round` packets arrive.
 fn windows(config: ReceiverConfig, per_round: impl Fn(u32) -> u32, rounds: u32) -> Vec<u64> {
     let mut receiver = Receiver::new(config);
     let (mut number, mut offered) = (0, Vec::new());
@@ -599,8 +597,8 @@ fn windows(config: ReceiverConfig, per_round: impl Fn(u32) -> u32, rounds: u32) 
 }
 
 #[test]
-fn an_autotuned_window_is_always_twice_what_an_rtt_brought() {
-    // tcp_rcv_space_adjust(): a sender in slow start doubles, and must never be stopped.
+fn an_autotuned_window_is_at_least_twice_the_bytes_of_an_rtt() {
+    // tcp_rcv_space_adjust(): it must not limit a sender in slow start, which doubles.
     let doubling = |round: u32| 10 << round;
     let offered = windows(config(), doubling, 10);
     assert!(
@@ -623,8 +621,8 @@ fn an_autotuned_window_does_not_grow_while_the_rate_does_not() {
 }
 
 #[test]
-fn autotuning_ends_where_packets_fill_the_largest_buffer() {
-    // tcp_rmem[2]: of its bytes so many are window as of a packet's, before Linux 6.6 half.
+fn autotuning_ends_at_the_largest_buffer() {
+    // tcp_rmem[2] times the scaling ratio, which before Linux 6.6 was a half.
     let most = |kernel: Kernel| {
         let small = ReceiverConfig {
             rmem_max_bytes: 1 << 20,
@@ -634,17 +632,17 @@ fn autotuning_ends_where_packets_fill_the_largest_buffer() {
         let offered = windows(small, |round| 10 << round, 10);
         *offered.last().unwrap()
     };
-    // A packet that has come and is not read takes 1447 bytes of it; the unit is 2^(20 - 15).
+    // An unread packet takes 1447 bytes of the window; the scale is 2^(20 - 15).
     let full = (1 << 20) * 158 / 256 - 1447_u64;
     assert_eq!(most(Kernel::default()), full.next_multiple_of(1 << 5));
-    // Since 6.18 windows are told in units for 4 MB at least: 2^(22 - 15).
+    // Since 6.18 the scale is for at least 4 MB: 2^(22 - 15).
     assert_eq!(most(Kernel::Linux7_3), full.next_multiple_of(1 << 7));
     let half = (1 << 19) - 2344 / 2_u64;
     assert_eq!(most(Kernel::Linux5_13), half.next_multiple_of(1 << 5));
 }
 
-/// Takes in packets that echo what was sent 40 ms before; what is offered then.
-fn take(receiver: &mut Receiver, at_ms: u64, numbers: impl Iterator<Item = u32>) -> u64 {
+/// Receives packets with timestamp echoes of 40 ms before; returns the window then.
+fn receive(receiver: &mut Receiver, at_ms: u64, numbers: impl Iterator<Item = u32>) -> u64 {
     let now_ns = START + at_ms * MS;
     for number in numbers {
         let packet = Data {
@@ -656,30 +654,30 @@ fn take(receiver: &mut Receiver, at_ms: u64, numbers: impl Iterator<Item = u32>)
     receiver.window_bytes()
 }
 
-/// What is offered after `beyond` packets of the second round trip that a hole holds back, after the round
-/// trip that begins with the missing one, and after the one that follows.
+/// The window in three round trips: with `beyond` packets beyond a hole, after the hole is filled, and after
+/// the round trip that follows.
 fn windows_around_a_hole(beyond: u32, kernel: Kernel) -> [u64; 3] {
     let mut receiver = Receiver::new(ReceiverConfig {
         rules: kernel.into(),
         ..config()
     });
     let end = 11 + beyond;
-    take(&mut receiver, 0, 0..10);
-    let held_back = take(&mut receiver, 40, 11..end);
-    take(&mut receiver, 80, 10..11);
-    let filled = take(&mut receiver, 80, end..end + 10);
+    receive(&mut receiver, 0, 0..10);
+    let held_back = receive(&mut receiver, 40, 11..end);
+    receive(&mut receiver, 80, 10..11);
+    let filled = receive(&mut receiver, 80, end..end + 10);
     [
         held_back,
         filled,
-        take(&mut receiver, 120, end + 10..end + 150),
+        receive(&mut receiver, 120, end + 10..end + 150),
     ]
 }
 
 #[test]
-fn what_waits_beyond_a_hole_counts_for_autotuning_when_it_is_read() {
-    // tcp_rcv_space_adjust() counts copied_seq, and is asked after each buffer that is read: of a long
-    // run beyond the hole (MAX_SKB_FRAGS) the first buffer ends the round trip. What waits behind it counts
-    // against it since late 2025, and for the next round trip then and before.
+fn packets_beyond_a_hole_count_for_autotuning_when_they_are_read() {
+    // tcp_rcv_space_adjust() counts copied_seq and runs after each buffer that is read. Of many packets
+    // beyond the hole (MAX_SKB_FRAGS) the first buffer ends the round trip; the others count for the next
+    // one, and since 2025 they are also subtracted from this one.
     for kernel in [Kernel::Linux6_12, Kernel::default()] {
         let [held_back, filled, next] = windows_around_a_hole(50, kernel);
         assert!(held_back <= FIRST_CLAMP_BYTES && filled <= FIRST_CLAMP_BYTES);
@@ -688,41 +686,40 @@ fn what_waits_beyond_a_hole_counts_for_autotuning_when_it_is_read() {
 }
 
 #[test]
-fn a_short_run_beyond_a_hole_is_read_with_the_packet_that_fills_it() {
+fn a_few_packets_beyond_a_hole_are_read_with_the_packet_that_fills_it() {
     let [held_back, filled, _] = windows_around_a_hole(10, Kernel::default());
     assert!(held_back <= FIRST_CLAMP_BYTES && filled > FIRST_CLAMP_BYTES);
 }
 
 #[test]
-fn what_waits_to_be_read_counts_against_what_was_read_since_late_2025() {
-    // The missing packet and the nine behind it are one buffer; 24 that came before those nine are others
-    // (17 pages of 4 KiB at most). Of the 34 the first ten made the buffer grow, until the others counted
-    // against them.
+fn unread_packets_are_subtracted_from_read_ones_since_2025() {
+    // The missing packet and the nine after it are one buffer; the other 24 are in further buffers (17 pages
+    // of 4 KiB at most). The first ten made the buffer grow, until the others were subtracted.
     let filled = |kernel: Kernel| {
         let mut receiver = Receiver::new(ReceiverConfig {
             rules: kernel.into(),
             ..config()
         });
-        take(&mut receiver, 0, 0..10);
-        take(&mut receiver, 40, (20..44).chain(11..20));
-        take(&mut receiver, 80, 10..11);
-        take(&mut receiver, 80, 44..54)
+        receive(&mut receiver, 0, 0..10);
+        receive(&mut receiver, 40, (20..44).chain(11..20));
+        receive(&mut receiver, 80, 10..11);
+        receive(&mut receiver, 80, 44..54)
     };
     assert!(filled(Kernel::default()) <= FIRST_CLAMP_BYTES);
     assert!(filled(Kernel::Linux6_12) > FIRST_CLAMP_BYTES);
 }
 
 #[test]
-fn what_comes_while_the_host_is_busy_is_read_together() {
-    // The reader has the processor when no packet waits for it: in the machine two packets 14 us apart are
-    // both in the buffer when it is read, and count for the same round trip.
+fn packets_that_arrive_while_the_host_is_busy_are_read_together() {
+    // The application runs when no packet is waiting for the processor: in the virtual machine two packets
+    // 14 us apart are both read together, and count for the same round trip.
     let later = |work_ns: u64| {
         let mut receiver = Receiver::new(ReceiverConfig {
             work_ns,
             ..config()
         });
         receiver.establish(START, None);
-        take(&mut receiver, 0, 0..10);
+        receive(&mut receiver, 0, 0..10);
         for number in 10..21 {
             let now_ns = START + 40 * MS + u64::from(number) * MS / 100;
             let packet = Data {
@@ -731,14 +728,14 @@ fn what_comes_while_the_host_is_busy_is_read_together() {
             };
             receiver.on_data(now_ns, &packet);
         }
-        take(&mut receiver, 60, 21..31)
+        receive(&mut receiver, 60, 21..31)
     };
     assert!(later(0) <= FIRST_CLAMP_BYTES && later(MS / 100) > FIRST_CLAMP_BYTES);
 }
 
 #[test]
-fn what_waits_beyond_a_hole_leaves_less_to_offer_and_nothing_is_taken_back() {
-    // __tcp_select_window(): what is free of the buffer; tcp_select_window(): never less than was offered.
+fn packets_beyond_a_hole_reduce_the_window_which_never_shrinks() {
+    // __tcp_select_window(): the free part of the buffer; tcp_select_window(): it never shrinks.
     let (mut receiver, now_ns) = settled(config(), 32);
     let offered = receiver.window_bytes();
     for number in 33..73 {

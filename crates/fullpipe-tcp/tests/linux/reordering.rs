@@ -4,8 +4,8 @@
 use super::peer::{ack, dsack, numbers, sack, sends, with_cwnd, MS, RTT, START};
 use fullpipe_tcp::Sender;
 
-/// Ten packets are out; packets 1 to 3 arrive before packet 0, which is taken for lost and sent again.
-fn overtaken() -> Sender {
+/// Ten packets are in flight; packets 1 to 3 arrive before packet 0, which is marked lost and retransmitted.
+fn reordered_flow() -> Sender {
     let mut sender = with_cwnd(10);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 4)]));
@@ -17,7 +17,7 @@ fn overtaken() -> Sender {
     sender
 }
 
-/// A hole below so many sacked packets, a moment after the newest of them was sent.
+/// Losses that the sender marks if `packets` above a hole are SACKed at `at_ns`.
 fn losses_below(sender: &mut Sender, packets: u32, at_ns: u64) -> u32 {
     let before = sender.totals().packets_lost;
     let hole = sender.snd_una();
@@ -29,8 +29,8 @@ fn losses_below(sender: &mut Sender, packets: u32, at_ns: u64) -> u32 {
 }
 
 #[test]
-fn where_reordering_was_seen_three_packets_above_a_hole_are_no_proof() {
-    // Packet 0 of its first sending arrives after 1 to 3: a hole of what was sent once fills.
+fn once_reordering_was_seen_three_packets_above_a_hole_do_not_mark_it_lost() {
+    // The original of packet 0 arrives after 1 to 3.
     let mut sender = with_cwnd(10);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 3)]));
@@ -41,12 +41,12 @@ fn where_reordering_was_seen_three_packets_above_a_hole_are_no_proof() {
     sends(&mut sender, START + RTT + 2 * MS);
     let at_ns = START + 2 * RTT + 3 * MS;
     assert_eq!(losses_below(&mut sender, 4, at_ns), 0);
-    // The timer of the window decides: a quarter of the least RTT.
+    // The reordering timer decides: a quarter of the minimum RTT.
     assert!(sender.timer_ns().unwrap() <= at_ns + RTT / 4 + 10 * MS);
 }
 
 #[test]
-fn where_packets_keep_their_order_three_above_a_hole_mark_it() {
+fn without_reordering_three_packets_above_a_hole_mark_it_lost() {
     let mut sender = with_cwnd(10);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(10, START));
@@ -55,8 +55,8 @@ fn where_packets_keep_their_order_three_above_a_hole_mark_it() {
 }
 
 #[test]
-fn a_lost_ack_whose_blocks_come_with_the_next_is_no_reordering() {
-    // The first ACK seen acknowledges 0 to 4 and sacks 6 to 8: nothing was late.
+fn a_lost_ack_is_not_taken_for_reordering() {
+    // The first ACK that arrives acknowledges 0 to 4 and SACKs 6 to 8: no packet was late.
     let mut sender = with_cwnd(20);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(5, START, &[(6, 8)]));
@@ -65,12 +65,12 @@ fn a_lost_ack_whose_blocks_come_with_the_next_is_no_reordering() {
 }
 
 #[test]
-fn a_retransmission_in_vain_widens_the_window_by_a_quarter_of_the_least_rtt() {
+fn a_spurious_retransmission_widens_the_window_by_a_quarter_of_the_minimum_rtt() {
     // RFC 8985 section 6.2 step 4: a DSACK after reordering was seen.
-    let mut sender = overtaken();
+    let mut sender = reordered_flow();
     let again = sends(&mut sender, START + RTT);
     assert_eq!(numbers(&again)[0], 0);
-    // The original arrives, late, and then the retransmission as a duplicate.
+    // The original arrives late, then the retransmission as a duplicate.
     sender.on_ack(START + RTT + MS, &ack(4, START));
     sends(&mut sender, START + RTT + MS);
     sender.on_ack(START + 2 * RTT, &dsack(4, START + RTT, (0, 1)));

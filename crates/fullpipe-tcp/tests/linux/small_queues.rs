@@ -1,4 +1,4 @@
-//! TCP small queues: how much may wait below TCP (tcp_small_queue_check()), and bursts.
+//! TCP small queues (tcp_small_queue_check()), and bursts.
 
 use super::peer::{
     ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
@@ -6,7 +6,7 @@ use super::peer::{
 use fullpipe_plan::{Kernel, Pacing};
 use fullpipe_tcp::{Ack, Data, Sender, SenderConfig};
 
-/// A connection under fq whose pacing rate is 1.2 times a window an RTT (tcp_update_pacing_rate()).
+/// A connection with fq whose pacing rate is 1.2 windows per RTT (tcp_update_pacing_rate()).
 fn under_fq(pacing_shift: u8) -> Sender {
     under_fq_with(SenderConfig {
         pacing_shift,
@@ -32,7 +32,7 @@ fn under_fq_with(settings: SenderConfig) -> Sender {
 }
 
 #[test]
-fn no_more_than_the_set_time_of_data_waits_below_tcp_and_a_burst() {
+fn small_queues_bound_the_time_queued_below_tcp() {
     // sk_pacing_shift 10, 9, 8, 7: about 1, 2, 4, 8 ms at the pacing rate.
     for shift in [10, 9, 8, 7] {
         let mut sender = under_fq(shift);
@@ -51,7 +51,7 @@ fn no_more_than_the_set_time_of_data_waits_below_tcp_and_a_burst() {
 }
 
 #[test]
-fn no_more_than_4_mb_wait_below_tcp_whatever_the_pacing_rate_since_6_16() {
+fn at_most_4_mb_are_queued_below_tcp_since_6_16() {
     // tcp_limit_output_bytes: 8 ms at 870 MB/s are 6.8 MB.
     let waiting = |kernel: Kernel| -> u64 {
         let mut sender = under_fq_with(SenderConfig {
@@ -71,7 +71,7 @@ fn no_more_than_4_mb_wait_below_tcp_whatever_the_pacing_rate_since_6_16() {
 }
 
 #[test]
-fn bursts_that_depart_packet_by_packet_make_room_for_as_much() {
+fn packets_that_depart_make_room_below_tcp_one_by_one() {
     let mut sender = under_fq(10);
     let mut waiting = sends(&mut sender, START + RTT);
     let limit: usize = waiting.len();
@@ -90,7 +90,7 @@ fn bursts_that_depart_packet_by_packet_make_room_for_as_much() {
 }
 
 #[test]
-fn what_departs_makes_room() {
+fn departed_packets_make_room_below_tcp() {
     let mut sender = under_fq(10);
     let waiting = sends(&mut sender, START + RTT);
     assert!(sends(&mut sender, START + RTT).is_empty());
@@ -101,9 +101,9 @@ fn what_departs_makes_room() {
 }
 
 #[test]
-fn retransmissions_pass_a_queue_that_is_full_for_new_data() {
-    // The factor of tcp_small_queue_check(): else new data would keep repairs out for good. BBRv1,
-    // whose pacing rate, and with it the limit, does not fall with a loss.
+fn retransmissions_may_queue_twice_as_much_as_new_data() {
+    // The factor of tcp_small_queue_check(). BBRv1's pacing rate, and so the limit, does not fall with a
+    // loss.
     let settings = SenderConfig {
         pacing: Pacing::Fq,
         initial_cwnd: 1000,
@@ -161,7 +161,7 @@ fn bursts_depart_spaced_at_the_pacing_rate() {
         .filter(|packet| packet.departs_ns == last.departs_ns)
         .count() as u64;
     let spaced = bytes - burst * u64::from(MSS);
-    // The first burst after a wait leaves with up to half a burst of credit.
+    // The first burst after a pause has a credit of up to half a burst.
     let expected_ns = spaced * 1_000_000_000 / rate;
     assert!(
         span_ns <= expected_ns && span_ns >= expected_ns / 2,
@@ -169,7 +169,7 @@ fn bursts_depart_spaced_at_the_pacing_rate() {
     );
 }
 
-/// Those of the packets that carry PSH.
+/// The packets with PSH.
 fn pushed(mut packets: Vec<Data>) -> Vec<u32> {
     packets.retain(|packet| packet.push);
     numbers(&packets)
@@ -177,7 +177,7 @@ fn pushed(mut packets: Vec<Data>) -> Vec<u32> {
 
 #[test]
 fn a_burst_of_several_packets_carries_psh_on_its_last_only() {
-    // __tcp_transmit_skb() sets it on what GSO will cut, tcp_gso_segment() leaves it to the last cut.
+    // __tcp_transmit_skb() sets PSH on a GSO skb, tcp_gso_segment() keeps it on the last segment.
     let out = sends(&mut under_fq(10), START + RTT);
     let bursts: Vec<&[Data]> = out.chunk_by(|_, next| !next.leads_burst).collect();
     assert!(bursts.iter().all(|burst| burst.len() > 2));
@@ -187,10 +187,10 @@ fn a_burst_of_several_packets_carries_psh_on_its_last_only() {
 
 #[test]
 fn a_single_packet_of_a_flow_with_more_to_send_carries_no_psh() {
-    // __tcp_transmit_skb() leaves it off there: the ACK may wait for a second packet.
+    // __tcp_transmit_skb() does not set it there, so the ACK may be delayed.
     assert_eq!(sends(&mut reno(), START).len(), 10);
     assert_eq!(pushed(sends(&mut reno(), START)), []);
-    // A window of eleven is five bursts of two and a rest.
+    // A window of eleven is five bursts of two and a single packet.
     let odd = SenderConfig {
         gso_max_segments: 2,
         initial_cwnd: 11,
@@ -202,10 +202,10 @@ fn a_single_packet_of_a_flow_with_more_to_send_carries_no_psh() {
 }
 
 #[test]
-fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
-    // tcp_sendmsg() fills buffers of 65279 bytes (tcp_xmit_size_goal()), 45 packets, or of half the window
-    // that the receiver offers; tcp_grow_skb() came with 6.10. A second flight was written while the first
-    // filled the congestion window.
+fn before_6_10_no_burst_spans_two_buffers_of_the_write_queue() {
+    // tcp_sendmsg() fills buffers of 65279 bytes (tcp_xmit_size_goal()), 45 packets, or of half the receive
+    // window; tcp_grow_skb() is in 6.10. The second flight is written while the first fills the congestion
+    // window.
     let lengths = |kernel: Kernel, window_bytes: u64| -> Vec<usize> {
         let settings = SenderConfig {
             rules: kernel.into(),
@@ -227,7 +227,7 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
         let bursts = out.chunk_by(|_, next| !next.leads_burst);
         bursts.map(<[Data]>::len).collect()
     };
-    // Where bursts end that are shorter than the others, but for the last.
+    // Ends of bursts that are shorter than the others, except for the last.
     let cuts = |lengths: Vec<usize>| -> Vec<usize> {
         let most = lengths.iter().max().copied();
         let ends = lengths.iter().scan(0, |end, length| {
@@ -254,8 +254,8 @@ fn before_6_10_no_burst_reaches_beyond_a_buffer_of_the_write_queue() {
 }
 
 #[test]
-fn the_last_buffer_of_the_write_queue_takes_in_what_is_written_next() {
-    // tcp_sendmsg_locked() appends to the last one while nothing of what is appended was sent.
+fn the_last_buffer_of_the_write_queue_is_extended_by_the_next_write() {
+    // tcp_sendmsg_locked() appends to the last buffer while that is unsent.
     let settings = SenderConfig {
         rules: Kernel::Linux6_4.into(),
         gso_max_segments: 64,
@@ -275,7 +275,7 @@ fn the_last_buffer_of_the_write_queue_takes_in_what_is_written_next() {
 }
 
 #[test]
-fn the_last_packet_that_was_written_carries_psh() {
+fn the_last_written_packet_carries_psh() {
     // tcp_push() at the end of tcp_sendmsg_locked().
     let mut sender = sender(
         "reno",
@@ -291,9 +291,9 @@ fn the_last_packet_that_was_written_carries_psh() {
 }
 
 #[test]
-fn a_third_of_the_window_that_is_worth_sending_is_counted_in_bytes() {
-    // tcp_tso_should_defer(): of 13 packets four are less than a third, of 14 five are more; an ACK is due
-    // in half a millisecond, and bursts may have 14 packets.
+fn tso_deferral_compares_with_a_third_of_the_window_in_bytes() {
+    // tcp_tso_should_defer(): four of 13 packets are less than a third, five of 14 are more. An ACK is due in
+    // half a millisecond, and bursts may have 14 packets.
     let sent = |window: u32| {
         let settings = SenderConfig {
             gso_max_segments: 64,
@@ -315,9 +315,9 @@ fn a_third_of_the_window_that_is_worth_sending_is_counted_in_bytes() {
 }
 
 #[test]
-fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
-    // tcp_tso_should_defer(), since late 2025 min(1 ms, SRTT / 2): two packets would make a burst,
-    // the window has room for one of them, and another was sent just before.
+fn a_single_packet_is_deferred_only_if_an_ack_is_due_within_a_millisecond() {
+    // tcp_tso_should_defer(), since late 2025 min(1 ms, SRTT / 2): a burst is two packets, the window has room
+    // for one, and another was sent just before.
     let sent = |kernel: Kernel, rtt_ns: u64, due_ns: u64| {
         let settings = SenderConfig {
             rules: kernel.into(),
@@ -334,7 +334,7 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
         sender.write(2);
         sends(&mut sender, now_ns).len()
     };
-    // 6.1 as its stable releases have it.
+    // 6.1: stable releases.
     for newer in [Kernel::Linux6_1, Kernel::default(), Kernel::Linux7_3] {
         for due_ns in [0, MS / 2, MS] {
             assert_eq!(sent(newer, RTT, due_ns), 0, "{newer:?} {due_ns}");
@@ -357,11 +357,10 @@ fn a_single_packet_is_held_back_only_if_an_ack_is_due_within_a_millisecond() {
 }
 
 #[test]
-fn what_a_paced_flows_timer_lets_go_may_be_held_back_however_long_ago_the_last_packet_left() {
-    // tcp_tso_should_defer() asks whether the last write was recent by tcp_wstamp_ns, which pacing
-    // moves on to when the next packet may leave (tcp_update_skb_after_send()). BBRv1 begins with
-    // 2.89 x 0.99 times thirteen packets an RTT of 100 ms: two take 5.4 ms, half of which a late
-    // timer gives back.
+fn a_burst_that_the_pacing_timer_releases_may_be_deferred() {
+    // tcp_tso_should_defer() measures the time since the last burst by tcp_wstamp_ns, which pacing moves to
+    // the next departure (tcp_update_skb_after_send()). BBRv1 starts with 2.89 x 0.99 times thirteen
+    // packets per RTT of 100 ms: two packets take 5.4 ms, half of which is credit for a late timer.
     let sent = |last_ns: u64| {
         let settings = SenderConfig {
             gso_max_segments: 2,

@@ -4,9 +4,9 @@ use super::peer::{config, sender_over, sends, MS, START};
 
 pub(crate) const TICK: u64 = 4 * MS;
 
-/// When a timer fires that is set at `now_ns` to wait for `wait_ns`: usecs_to_jiffies() rounds the
-/// wait up, and calc_index() takes the bucket after the one in which it ends. The bounds are
-/// LVL_START(1), (2), and (3) in ticks, the buckets LVL_GRAN(0) to (3).
+/// When a timer that is set at `now_ns` for `wait_ns` fires: usecs_to_jiffies() rounds the wait up, and
+/// calc_index() takes the bucket after the one in which it ends. The bounds are LVL_START(1), (2) and (3)
+/// in ticks, the bucket sizes LVL_GRAN(0) to (3).
 pub(crate) fn fires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     let wait = wait_ns.div_ceil(TICK);
     let bucket = match wait {
@@ -18,8 +18,7 @@ pub(crate) fn fires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     ((now_ns / TICK + wait) / bucket + 1) * bucket * TICK
 }
 
-/// When the probe of a path of this length comes that waits from `now_ns` on for 2 SRTT + 2 ms
-/// (tcp_schedule_loss_probe()).
+/// When a loss probe that is scheduled at `now_ns` is sent: 2 SRTT + 2 ms (tcp_schedule_loss_probe()).
 fn probe_ns(now_ns: u64, rtt_ns: u64) -> u64 {
     let mut sender = sender_over(rtt_ns, "reno", config());
     sends(&mut sender, now_ns);
@@ -28,8 +27,8 @@ fn probe_ns(now_ns: u64, rtt_ns: u64) -> u64 {
 
 #[test]
 fn a_timer_never_fires_early_and_at_most_two_ticks_late() {
-    // For waits of less than 63 ticks, whatever part of a tick they begin and end in: rounding the wait
-    // up costs less than a tick, and the rest of the tick in which it begins at most one.
+    // For waits below 63 ticks, which may begin and end anywhere in a tick: rounding up the wait adds less
+    // than a tick, and so does the tick in which it begins.
     for phase_ns in (0..TICK).step_by(99_991) {
         for rtt_ns in (MS..123 * MS).step_by(1_001_000) {
             let now_ns = START + phase_ns;

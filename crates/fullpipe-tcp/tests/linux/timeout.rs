@@ -7,7 +7,7 @@ use super::ticks::fires_ns;
 use fullpipe_cc::CaState;
 use fullpipe_tcp::{Data, Sender, SenderConfig, SenderEvent};
 
-/// Nothing comes back until the timer has expired as often as is said: the probe's expiry first.
+/// When the timer expires `timeouts` times without an ACK, the loss probe first.
 fn silence(sender: &mut Sender, timeouts: u64) -> Vec<u64> {
     let mut at = Vec::new();
     while sender.totals().timeouts < timeouts {
@@ -22,8 +22,8 @@ fn silence(sender: &mut Sender, timeouts: u64) -> Vec<u64> {
 
 #[test]
 fn the_timeout_is_the_smoothed_rtt_and_at_least_200_ms_of_deviation() {
-    // tcp_rtt_estimator(): RTTVAR is bounded by tcp_rto_min, so a steady RTT gives SRTT + 200 ms;
-    // it runs anew from the probe that precedes it.
+    // tcp_rtt_estimator(): RTTVAR is at least tcp_rto_min, so a steady RTT gives SRTT + 200 ms, counted
+    // from the loss probe.
     let mut sender = reno();
     sends(&mut sender, START);
     let (probe_ns, probe) = expires(&mut sender);
@@ -57,14 +57,14 @@ fn the_timeout_never_exceeds_120_s() {
 }
 
 #[test]
-fn a_timeout_leaves_one_packet_of_window_and_half_the_flight_as_threshold() {
+fn a_timeout_leaves_a_window_of_one_and_half_the_flight_as_ssthresh() {
     // RFC 5681 section 3.1, equation 4, and section 3.1's loss window.
     let mut sender = reno();
     sends(&mut sender, START);
     silence(&mut sender, 1);
     assert_eq!((sender.cwnd(), sender.ssthresh()), (1, Some(5)));
     assert_eq!(sender.ca_state(), CaState::Loss);
-    // The flight and the probe that preceded the timeout.
+    // The flight includes the loss probe.
     assert_eq!(sender.totals().packets_lost, 11);
     assert_eq!(sender.inflight(), 1);
 }
@@ -80,7 +80,7 @@ fn after_a_timeout_the_window_grows_from_one_by_slow_start() {
     assert_eq!(again.len(), 2);
 }
 
-/// A timeout while ACKs were only late: all ten packets had arrived.
+/// A spurious timeout: all ten packets had arrived, but their ACKs were late.
 fn late() -> (Sender, u64) {
     let mut sender = reno();
     sends(&mut sender, START);
@@ -90,23 +90,23 @@ fn late() -> (Sender, u64) {
 }
 
 #[test]
-fn the_late_ack_of_a_first_sending_undoes_a_timeout_by_its_timestamp() {
-    // RFC 3522 with RFC 4015's response: the window is what it was.
+fn a_late_ack_of_an_original_undoes_a_timeout_by_its_timestamp() {
+    // RFC 3522 with RFC 4015's response: the window is restored.
     let (mut sender, at_ns) = late();
     sender.on_ack(at_ns + 5 * MS, &ack(2, START));
     assert!(events(&mut sender).contains(&SenderEvent::Undo));
     assert_eq!(sender.ca_state(), CaState::Open);
     assert!(sender.cwnd() >= 10, "{}", sender.cwnd());
-    // Nothing else is sent again.
+    // No further retransmission follows.
     assert!(sends(&mut sender, at_ns + 5 * MS)
         .iter()
         .all(|packet| !packet.is_retransmission));
 }
 
 #[test]
-fn what_was_out_during_an_outage_is_not_lost_again_by_its_first_answer() {
-    // tcp_skb_spurious_retrans(): the echo says that the first sending arrived, however long ago
-    // the retransmission was; RACK learns nothing of what was sent before the latter.
+fn packets_in_flight_during_an_outage_are_not_lost_again_by_the_first_ack() {
+    // tcp_skb_spurious_retrans(): the timestamp echo shows that the original arrived, so RACK does not use
+    // the retransmission's send time.
     let (mut sender, at_ns) = late();
     let now_ns = at_ns + 3 * RTT;
     sender.on_ack(now_ns, &ack(1, START));
@@ -118,8 +118,8 @@ fn what_was_out_during_an_outage_is_not_lost_again_by_its_first_answer() {
 }
 
 #[test]
-fn without_timestamps_f_rto_takes_the_delivery_of_a_first_sending_as_proof() {
-    // RFC 5682 section 3.1 (SACK-enhanced): packets that were not sent again are acknowledged.
+fn without_timestamps_f_rto_undoes_a_timeout_when_an_original_is_delivered() {
+    // RFC 5682 section 3.1 (SACK-enhanced): packets that were not retransmitted are acknowledged.
     let (mut sender, at_ns) = late();
     sender.on_ack(at_ns + 5 * MS, &ack(3, 0));
     assert_eq!(sender.totals().undos, 1);
@@ -127,7 +127,7 @@ fn without_timestamps_f_rto_takes_the_delivery_of_a_first_sending_as_proof() {
 }
 
 #[test]
-fn a_timeout_whose_retransmission_alone_is_answered_stands() {
+fn a_timeout_is_not_undone_if_only_its_retransmission_is_acknowledged() {
     let (mut sender, at_ns) = late();
     sender.on_ack(at_ns + RTT, &ack(1, at_ns));
     assert_eq!(sender.totals().undos, 0);
@@ -136,8 +136,8 @@ fn a_timeout_whose_retransmission_alone_is_answered_stands() {
     assert!(!again.is_empty());
 }
 
-/// What the receiver answers to packets of which all that were sent before `at_ns` are gone, until the
-/// episode is over; the retransmissions in order.
+/// Acknowledges packets that were sent from `at_ns` on until the episode ends; returns the retransmissions in
+/// order.
 fn answer_the_rest(sender: &mut Sender, at_ns: u64) -> Vec<u32> {
     let mut answers = Answers::default();
     let mut out = vec![Data {
@@ -163,7 +163,7 @@ fn answer_the_rest(sender: &mut Sender, at_ns: u64) -> Vec<u32> {
 }
 
 #[test]
-fn a_loss_episode_ends_when_all_that_was_out_is_acknowledged() {
+fn a_loss_episode_ends_when_its_flight_is_acknowledged() {
     let (mut sender, at_ns) = late();
     let again = answer_the_rest(&mut sender, at_ns);
     assert_eq!(again, (1..11).collect::<Vec<_>>());
@@ -171,8 +171,8 @@ fn a_loss_episode_ends_when_all_that_was_out_is_acknowledged() {
 }
 
 #[test]
-fn the_first_answer_after_a_timeout_lets_new_data_out_whose_sacks_prove_the_loss() {
-    // RFC 5682 section 3.1 with SACK, steps 2.b and 3.a: ten packets and the probe's were out.
+fn the_first_ack_after_a_timeout_releases_new_data_whose_sacks_prove_the_loss() {
+    // RFC 5682 section 3.1 with SACK, steps 2.b and 3.a: ten packets and the loss probe were in flight.
     let (mut sender, at_ns) = late();
     sender.on_ack(at_ns + RTT, &ack(1, at_ns));
     assert_eq!(numbers(&sends(&mut sender, at_ns + RTT)), [11, 12]);
@@ -185,7 +185,7 @@ fn the_first_answer_after_a_timeout_lets_new_data_out_whose_sacks_prove_the_loss
 
 #[test]
 fn a_sender_without_new_data_goes_on_with_retransmissions() {
-    // The same step: nothing is left to send.
+    // The same step without unsent data.
     let amount_bytes = Some(11 * u64::from(MSS));
     let mut sender = sender(
         "reno",
@@ -200,7 +200,7 @@ fn a_sender_without_new_data_goes_on_with_retransmissions() {
     assert_eq!(numbers(&sends(&mut sender, at_ns + RTT)), [1, 2]);
 }
 
-/// A sender of which RACK knows an RTT, with one packet out.
+/// A sender with an RTT sample and one packet in flight.
 fn one_out() -> Sender {
     let written_by_application = true;
     let mut sender = sender(
@@ -218,7 +218,7 @@ fn one_out() -> Sender {
     sender
 }
 
-/// Timers expire until there is a timeout; how many did, the last one when.
+/// Lets timers expire until a timeout; returns their number and when the last one expired.
 fn until_timeout(sender: &mut Sender) -> (u32, u64) {
     for expired in 1.. {
         let at_ns = sender.timer_ns().expect("it runs");
@@ -231,9 +231,9 @@ fn until_timeout(sender: &mut Sender) -> (u32, u64) {
 }
 
 #[test]
-fn a_timeout_spares_what_was_sent_within_the_last_rtt() {
-    // tcp_timeout_mark_lost(): the application wrote one packet, and another so many ms before the
-    // timer would have expired; a timeout that is overdue then waits for a probe.
+fn a_timeout_spares_packets_sent_within_the_last_rtt() {
+    // tcp_timeout_mark_lost(): the application writes one packet, and another some ms before the timeout,
+    // which then waits for a loss probe.
     let (needed, _) = until_timeout(&mut one_out());
     let lost: Vec<u64> = (1..60)
         .map(|early_ms| {
@@ -254,7 +254,7 @@ fn a_timeout_spares_what_was_sent_within_the_last_rtt() {
 }
 
 #[test]
-fn what_is_lost_once_more_after_a_timeout_begins_a_recovery() {
+fn a_lost_retransmission_after_a_timeout_begins_a_recovery() {
     // tcp_fastretrans_alert(), TCP_CA_Loss with FLAG_LOST_RETRANS: the window is reduced again.
     let (mut sender, at_ns) = late();
     sender.on_ack(at_ns + RTT, &ack(1, at_ns));
@@ -263,7 +263,7 @@ fn what_is_lost_once_more_after_a_timeout_begins_a_recovery() {
     sender.on_ack(now_ns, &sack(1, at_ns, &[(11, 13)]));
     assert_eq!(numbers(&sends(&mut sender, now_ns))[..2], [1, 2]);
     assert_eq!(sender.ca_state(), CaState::Loss);
-    // Packet 2's answer comes, that of packet 1 before it does not.
+    // Packet 2 is acknowledged, packet 1 before it is not.
     now_ns += RTT;
     sender.on_ack(now_ns, &sack(1, at_ns, &[(2, 3), (11, 13)]));
     assert_eq!(sender.ca_state(), CaState::Recovery);
@@ -271,7 +271,7 @@ fn what_is_lost_once_more_after_a_timeout_begins_a_recovery() {
 }
 
 #[test]
-fn what_was_sacked_before_a_timeout_is_not_sent_again() {
+fn packets_sacked_before_a_timeout_are_not_retransmitted() {
     let mut sender = reno();
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(4, 6)]));
@@ -293,8 +293,8 @@ fn what_was_sacked_before_a_timeout_is_not_sent_again() {
 }
 
 #[test]
-fn the_rtt_of_what_was_sent_again_counts_whole_milliseconds() {
-    // tcp_rtt_tsopt_us(): by the echo of a timestamp, whose clock ticks once a millisecond; 1 ms at least.
+fn the_rtt_of_a_retransmission_is_in_whole_milliseconds() {
+    // tcp_rtt_tsopt_us(): by the timestamp echo in milliseconds, at least 1 ms.
     for (after_us, seen_ms) in [(300, 1), (1_300, 1), (1_900, 2), (7_600, 8), (7_300, 7)] {
         let mut sender = one_out();
         let (_, at_ns) = until_timeout(&mut sender);

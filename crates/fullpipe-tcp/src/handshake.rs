@@ -1,45 +1,44 @@
-//! How a connection opens: three packets, their timers, and what they tell of the path. RFC 9293
-//! section 3.5 and RFC 6298 as Linux 6.12 has them: tcp_connect(), tcp_retransmit_timer(),
-//! tcp_check_req(), reqsk_timer_handler(), tcp_init_transfer().
+//! The three-way handshake: its packets, its timers, and the RTT it measures. RFC 9293 section 3.5 and
+//! RFC 6298 as in Linux 6.12: tcp_connect(), tcp_retransmit_timer(), tcp_check_req(),
+//! reqsk_timer_handler(), tcp_init_transfer().
 
 use crate::ticks::expires_ns;
 
 /// TCP_TIMEOUT_INIT and TCP_RTO_MAX.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 const TIMEOUT_MAX_NS: u64 = 120_000_000_000;
-/// sysctl tcp_syn_linear_timeouts: so many timeouts of a SYN do not lengthen the next one.
+/// sysctl tcp_syn_linear_timeouts: timeouts of a SYN before back-off begins.
 const LINEAR_TIMEOUTS: u32 = 4;
-/// sysctl tcp_syn_retries, beyond the linear ones, and tcp_synack_retries.
+/// sysctl tcp_syn_retries, after the linear timeouts, and tcp_synack_retries.
 const SYN_RETRIES: u32 = 6;
 const SYN_ACK_RETRIES: u32 = 5;
-/// sysctl tcp_invalid_ratelimit: repeated SYNs are answered no more often than this.
+/// sysctl tcp_invalid_ratelimit: least interval between answers to repeated SYNs.
 const REPEAT_INTERVAL_NS: u64 = 500_000_000;
-/// Most that the window field of a SYN can say: it is never scaled (RFC 7323 section 2.2).
+/// Largest window of a SYN, whose window field is not scaled (RFC 7323 section 2.2).
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 
-/// A packet of a handshake. Times are timestamps (RFC 7323): when it was sent, and when that was
-/// sent which it answers.
+/// A packet of a handshake. `sent_ns` and `echo_ns` are its timestamp and timestamp echo (RFC 7323).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
-    /// From the end that connects.
+pub enum HandshakePacket {
+    /// From the client.
     Syn {
         /// Its timestamp.
         sent_ns: u64,
-        /// It asks for ECN (RFC 3168 section 6.1.1).
+        /// Requests ECN (RFC 3168 section 6.1.1).
         ecn: bool,
     },
-    /// The answer.
+    /// From the server.
     SynAck {
         /// Its timestamp.
         sent_ns: u64,
         /// The SYN's.
         echo_ns: u64,
-        /// It agrees to ECN.
+        /// Agrees to ECN.
         ecn: bool,
         /// Offered window.
         window_bytes: u64,
     },
-    /// The answer's answer.
+    /// From the client, to the SYN-ACK.
     Ack {
         /// Its timestamp.
         sent_ns: u64,
@@ -50,39 +49,38 @@ pub enum Opening {
     },
 }
 
-/// What an end knows once its connection is open.
+/// What one end knows once the connection is established.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Opened {
-    /// How long the exchange took, by timestamps.
+pub struct Established {
+    /// RTT of the handshake, by timestamps.
     pub rtt_ns: u64,
     /// The peer's window.
     pub window_bytes: u64,
-    /// Both ends have agreed to ECN.
+    /// Both ends use ECN.
     pub ecn: bool,
     /// The peer's timestamp, to be echoed.
     pub peer_sent_ns: u64,
-    /// How often this end's packet was sent again.
+    /// Retransmissions of this end's SYN or SYN-ACK.
     pub retransmissions: u32,
-    /// How many of these a timer asked for; a SYN-ACK that answers a repeated SYN was not
-    /// (req->num_timeout).
+    /// Those of them that a timer caused (req->num_timeout); a SYN-ACK also answers a repeated SYN.
     pub timeouts: u32,
-    /// More than one repetition was needed, so data begin with one packet (RFC 5681 section 3.1,
+    /// After more than one retransmission the initial window is one packet (RFC 5681 section 3.1,
     /// tcp_init_transfer()).
-    pub begins_with_one: bool,
+    pub has_window_of_one: bool,
 }
 
-/// The end that connects.
+/// The end that connects (the active open).
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     ecn: bool,
     first_ns: u64,
     retransmissions: u32,
     timer_ns: Option<u64>,
-    is_open: bool,
+    is_established: bool,
 }
 
 impl Client {
-    /// One that asks for ECN or does not.
+    /// A client that requests ECN, or does not.
     pub fn new(ecn: bool) -> Self {
         Self {
             ecn,
@@ -91,18 +89,18 @@ impl Client {
     }
 
     /// The first SYN.
-    pub fn connect(&mut self, now_ns: u64) -> Opening {
+    pub fn connect(&mut self, now_ns: u64) -> HandshakePacket {
         self.first_ns = now_ns;
         self.send(now_ns)
     }
 
-    /// When a SYN is due again.
+    /// When the SYN's retransmission timer expires.
     pub fn timer_ns(&self) -> Option<u64> {
         self.timer_ns
     }
 
-    /// The SYN once more where that is due; `None` for ever once the last one stayed unanswered.
-    pub fn on_timer(&mut self, now_ns: u64) -> Option<Opening> {
+    /// The SYN again if its timer has expired; never after the last retry.
+    pub fn on_timer(&mut self, now_ns: u64) -> Option<HandshakePacket> {
         self.timer_ns.take_if(|at_ns| *at_ns <= now_ns)?;
         if self.retransmissions == LINEAR_TIMEOUTS + SYN_RETRIES {
             return None;
@@ -111,15 +109,15 @@ impl Client {
         Some(self.send(now_ns))
     }
 
-    /// It has given up.
+    /// Whether it has given up.
     pub fn has_failed(&self) -> bool {
-        !self.is_open && self.timer_ns.is_none() && self.retransmissions > 0
+        !self.is_established && self.timer_ns.is_none() && self.retransmissions > 0
     }
 
-    /// A SYN-ACK arrived; the connection is open if it was not before. Each is to be answered with
-    /// [`Client::answer`], since the peer may have lost the first one.
-    pub fn on_syn_ack(&mut self, now_ns: u64, syn_ack: &Opening) -> Option<Opened> {
-        let &Opening::SynAck {
+    /// A SYN-ACK arrived: `Some` if that establishes the connection. Each SYN-ACK must be answered with
+    /// [`Client::answer`], since the first answer may have been lost.
+    pub fn on_syn_ack(&mut self, now_ns: u64, syn_ack: &HandshakePacket) -> Option<Established> {
+        let &HandshakePacket::SynAck {
             sent_ns,
             echo_ns,
             ecn,
@@ -128,57 +126,57 @@ impl Client {
         else {
             return None;
         };
-        if std::mem::replace(&mut self.is_open, true) {
+        if std::mem::replace(&mut self.is_established, true) {
             return None;
         }
         self.timer_ns = None;
-        Some(Opened {
+        Some(Established {
             rtt_ns: now_ns.saturating_sub(echo_ns),
             window_bytes,
             ecn: ecn && self.ecn,
             peer_sent_ns: sent_ns,
             retransmissions: self.retransmissions,
             timeouts: self.retransmissions,
-            // An echo of the first SYN says that the timeouts were spurious
+            // If the SYN-ACK echoes the first SYN, the timeouts were spurious
             // (tcp_try_undo_spurious_syn()).
-            begins_with_one: self.retransmissions > 1 && echo_ns != self.first_ns,
+            has_window_of_one: self.retransmissions > 1 && echo_ns != self.first_ns,
         })
     }
 
-    /// The answer to a SYN-ACK. Linux sends it alone: only where an application waits inside
-    /// write() do data carry it.
-    pub fn answer(now_ns: u64, syn_ack: &Opening, window_bytes: u64) -> Opening {
+    /// The ACK of a SYN-ACK. Linux sends it without data, unless the application is already blocked in
+    /// write().
+    pub fn answer(now_ns: u64, syn_ack: &HandshakePacket, window_bytes: u64) -> HandshakePacket {
         let echo_ns = match *syn_ack {
-            Opening::SynAck { sent_ns, .. } => sent_ns,
+            HandshakePacket::SynAck { sent_ns, .. } => sent_ns,
             _ => 0,
         };
-        Opening::Ack {
+        HandshakePacket::Ack {
             sent_ns: now_ns,
             echo_ns,
             window_bytes,
         }
     }
 
-    fn send(&mut self, now_ns: u64) -> Opening {
+    fn send(&mut self, now_ns: u64) -> HandshakePacket {
         let doublings = self.retransmissions.saturating_sub(LINEAR_TIMEOUTS);
         self.timer_ns = Some(expires_ns(now_ns, timeout_ns(doublings)));
-        Opening::Syn {
+        HandshakePacket::Syn {
             sent_ns: now_ns,
-            // What swallowed the first SYN may have disliked its ECN bits (RFC 3168 section
-            // 6.1.1.1, sysctl tcp_ecn_fallback).
+            // A middlebox may have dropped the first SYN for its ECN bits (RFC 3168 section 6.1.1.1,
+            // sysctl tcp_ecn_fallback).
             ecn: self.ecn && self.retransmissions == 0,
         }
     }
 }
 
-/// The end that is connected to.
+/// The end that listens (the passive open).
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     request: Option<Request>,
-    is_open: bool,
+    is_established: bool,
 }
 
-/// A SYN that was answered (request_sock).
+/// A SYN that was answered (struct request_sock).
 #[derive(Clone, Copy, Debug)]
 struct Request {
     syn_ns: u64,
@@ -188,15 +186,15 @@ struct Request {
     timeouts: u32,
     retransmissions: u32,
     timer_ns: Option<u64>,
-    repeated_ns: Option<u64>,
+    answered_repeat_ns: Option<u64>,
 }
 
 impl Request {
-    fn answer(&mut self, now_ns: u64) -> Opening {
+    fn answer(&mut self, now_ns: u64) -> HandshakePacket {
         self.timer_ns = Some(expires_ns(now_ns, timeout_ns(self.timeouts)));
-        Opening::SynAck {
+        HandshakePacket::SynAck {
             sent_ns: now_ns,
-            // That of the first SYN which came, also when a later one is answered (ts_recent).
+            // The first SYN's timestamp, even in an answer to a later one (ts_recent).
             echo_ns: self.syn_ns,
             ecn: self.ecn,
             window_bytes: self.window_bytes.min(UNSCALED_WINDOW_BYTES),
@@ -205,20 +203,25 @@ impl Request {
 }
 
 impl Server {
-    /// A SYN arrived; this end will offer `window_bytes`.
-    pub fn on_syn(&mut self, now_ns: u64, syn: &Opening, window_bytes: u64) -> Option<Opening> {
-        let &Opening::Syn { sent_ns, ecn } = syn else {
+    /// A SYN arrived; the SYN-ACK, if there is one, offers `window_bytes`.
+    pub fn on_syn(
+        &mut self,
+        now_ns: u64,
+        syn: &HandshakePacket,
+        window_bytes: u64,
+    ) -> Option<HandshakePacket> {
+        let &HandshakePacket::Syn { sent_ns, ecn } = syn else {
             return None;
         };
-        if self.is_open {
+        if self.is_established {
             return None;
         }
         if let Some(request) = &mut self.request {
             let recent = |at_ns: u64| now_ns - at_ns < REPEAT_INTERVAL_NS;
-            if request.repeated_ns.is_some_and(recent) {
+            if request.answered_repeat_ns.is_some_and(recent) {
                 return None;
             }
-            request.repeated_ns = Some(now_ns);
+            request.answered_repeat_ns = Some(now_ns);
             request.retransmissions += 1;
             return Some(request.answer(now_ns));
         }
@@ -230,18 +233,18 @@ impl Server {
             timeouts: 0,
             retransmissions: 0,
             timer_ns: None,
-            repeated_ns: None,
+            answered_repeat_ns: None,
         });
         Some(request.answer(now_ns))
     }
 
-    /// When a SYN-ACK is due again.
+    /// When the SYN-ACK's retransmission timer expires.
     pub fn timer_ns(&self) -> Option<u64> {
         self.request.and_then(|request| request.timer_ns)
     }
 
-    /// The SYN-ACK once more where that is due. After the last one the request is forgotten.
-    pub fn on_timer(&mut self, now_ns: u64) -> Option<Opening> {
+    /// The SYN-ACK again if its timer has expired. After the last retry the request is dropped.
+    pub fn on_timer(&mut self, now_ns: u64) -> Option<HandshakePacket> {
         let request = self.request.as_mut()?;
         request.timer_ns.take_if(|at_ns| *at_ns <= now_ns)?;
         if request.timeouts == SYN_ACK_RETRIES {
@@ -253,10 +256,9 @@ impl Server {
         Some(request.answer(now_ns))
     }
 
-    /// The ACK of the SYN-ACK arrived, or what shows that it was sent; the connection is open if it
-    /// was not before.
-    pub fn on_ack(&mut self, now_ns: u64, ack: &Opening) -> Option<Opened> {
-        let &Opening::Ack {
+    /// The ACK of the SYN-ACK arrived: `Some` if that establishes the connection.
+    pub fn on_ack(&mut self, now_ns: u64, ack: &HandshakePacket) -> Option<Established> {
+        let &HandshakePacket::Ack {
             sent_ns,
             echo_ns,
             window_bytes,
@@ -265,26 +267,27 @@ impl Server {
             return None;
         };
         let request = self.request.take()?;
-        self.is_open = true;
-        Some(Opened {
+        self.is_established = true;
+        Some(Established {
             rtt_ns: now_ns.saturating_sub(echo_ns),
             window_bytes,
             ecn: request.ecn,
             peer_sent_ns: sent_ns,
             retransmissions: request.retransmissions,
             timeouts: request.timeouts,
-            // Repetitions that only answered repeated SYNs do not count (tcp_create_openreq_child()).
-            begins_with_one: request.retransmissions > 1
+            // Without a timeout all retransmissions answered repeated SYNs, and do not count
+            // (tcp_create_openreq_child()).
+            has_window_of_one: request.retransmissions > 1
                 && request.timeouts > 0
                 && echo_ns != request.first_ns,
         })
     }
 
-    /// Data arrived: they acknowledge the SYN-ACK as well.
+    /// Data arrived, which acknowledge the SYN-ACK as well.
     pub fn on_data(&mut self) {
         if self.request.is_some() {
             self.request = None;
-            self.is_open = true;
+            self.is_established = true;
         }
     }
 }

@@ -7,8 +7,8 @@ use super::peer::{
 use fullpipe_cc::CaState;
 use fullpipe_tcp::{Data, Sender, SenderConfig, SenderEvent};
 
-/// Twenty packets of which some are lost; each other is answered on its own. Returns what every
-/// ACK let go, and the sender as the last of them left it.
+/// Sends twenty packets, some of which are lost; each other one is acknowledged. Returns the sender, and
+/// what it sent after each ACK.
 fn recover(lost: impl Fn(u32) -> bool) -> (Sender, Vec<Vec<Data>>) {
     let mut sender = with_cwnd(20);
     let mut answers = Answers::default();
@@ -22,13 +22,13 @@ fn recover(lost: impl Fn(u32) -> bool) -> (Sender, Vec<Vec<Data>>) {
     (sender, sent)
 }
 
-/// RFC 6937 section 3 with PRR-SSRB, in packets: what each ACK of a recovery lets go when each
+/// RFC 6937 section 3 with PRR-SSRB, in packets: how many are sent after each ACK of a recovery if each
 /// delivers one packet and nothing else is lost.
 fn rfc_6937(flight: u32, ssthresh: u32, mut pipe: u32, acks: usize) -> Vec<usize> {
     let (mut delivered, mut out) = (0, 0);
     let mut sent = Vec::new();
     for ack in 0..acks {
-        // The ACK that began recovery has taken its packet out of the pipe already.
+        // The pipe excludes the packet of the ACK that began recovery.
         pipe -= u32::from(ack > 0);
         delivered += 1;
         let count = if pipe > ssthresh {
@@ -44,15 +44,15 @@ fn rfc_6937(flight: u32, ssthresh: u32, mut pipe: u32, acks: usize) -> Vec<usize
 }
 
 #[test]
-fn one_loss_of_twenty_sends_what_rfc_6937_says() {
-    // Section 4's first example: after two packets of limited transmit the retransmission, and
-    // then one packet for every two delivered.
+fn one_loss_of_twenty_sends_as_rfc_6937() {
+    // Section 4's first example: two packets of limited transmit, the retransmission, then one packet for
+    // every two delivered.
     let (sender, sent) = recover(|number| number == 0);
     let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
     assert_eq!(counts[..2], [1, 1]);
     assert_eq!(sent[2][0].number, 0);
     assert_eq!(sender.ssthresh(), Some(10));
-    // 22 were sent, three of them sacked and one lost.
+    // 22 were sent; three of them are SACKed and one is lost.
     assert_eq!(counts[2..], rfc_6937(20, 10, 18, 17));
     assert_eq!(sender.inflight(), 10);
 }
@@ -70,7 +70,7 @@ fn fifteen_losses_of_twenty_refill_the_pipe_as_rfc_6937_figure_2_shows() {
 }
 
 #[test]
-fn recovery_ends_at_ssthresh_when_all_it_began_with_is_acknowledged() {
+fn recovery_ends_at_ssthresh_when_its_flight_is_acknowledged() {
     let (mut sender, sent) = recover(|number| number == 0);
     let now_ns = START + 3 * RTT;
     let last = sent
@@ -98,8 +98,8 @@ fn losses_of_one_window_reduce_it_once() {
     assert_eq!(sender.totals().packets_lost, 5);
 }
 
-/// A window of twenty whose first packet was reordered by more than RACK allows and sent again.
-fn mistaken() -> Sender {
+/// Of a window of twenty, the first packet was reordered by more than RACK allows, and retransmitted.
+fn spurious_recovery() -> Sender {
     let mut sender = with_cwnd(20);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 4)]));
@@ -111,9 +111,9 @@ fn mistaken() -> Sender {
 }
 
 #[test]
-fn an_echo_of_the_first_sending_undoes_the_reduction() {
+fn a_timestamp_echo_of_the_original_undoes_the_reduction() {
     // Eifel detection, RFC 3522: the ACK's timestamp is older than the retransmission.
-    let mut sender = mistaken();
+    let mut sender = spurious_recovery();
     sender.on_ack(START + RTT + 2 * MS, &ack(20, START));
     assert!(events(&mut sender).contains(&SenderEvent::Undo));
     assert_eq!(sender.ca_state(), CaState::Open);
@@ -122,8 +122,8 @@ fn an_echo_of_the_first_sending_undoes_the_reduction() {
 }
 
 #[test]
-fn an_echo_of_the_retransmission_does_not() {
-    let mut sender = mistaken();
+fn a_timestamp_echo_of_the_retransmission_does_not() {
+    let mut sender = spurious_recovery();
     let next = 20;
     sender.on_ack(START + 2 * RTT + MS, &ack(next, START + RTT + MS));
     sender.on_ack(START + 2 * RTT + 2 * MS, &ack(next, START + RTT + MS));
@@ -132,9 +132,9 @@ fn an_echo_of_the_retransmission_does_not() {
 }
 
 #[test]
-fn a_duplicate_report_of_every_retransmission_undoes_the_reduction() {
-    // RFC 3708, tcp_may_undo(): all that was sent again had arrived. The echo says nothing here.
-    let mut sender = mistaken();
+fn dsacks_of_all_retransmissions_undo_the_reduction() {
+    // RFC 3708, tcp_may_undo(): all originals had arrived. The timestamp echo does not show it here.
+    let mut sender = spurious_recovery();
     let now_ns = START + 2 * RTT;
     sender.on_ack(now_ns, &sack(4, START + RTT + MS, &[(5, 20)]));
     assert_eq!(sender.ca_state(), CaState::Recovery);
@@ -147,9 +147,9 @@ fn a_duplicate_report_of_every_retransmission_undoes_the_reduction() {
 }
 
 #[test]
-fn a_duplicate_reported_after_the_recovery_undoes_it_all_the_same() {
+fn a_dsack_after_the_recovery_undoes_the_reduction_too() {
     // tcp_try_undo_dsack() in Open: the ACK of the retransmission ended the recovery, its DSACK follows.
-    let mut sender = mistaken();
+    let mut sender = spurious_recovery();
     let now_ns = START + 2 * RTT;
     sender.on_ack(now_ns, &ack(20, START + RTT + MS));
     assert_eq!(sender.ca_state(), CaState::Open);
@@ -160,9 +160,9 @@ fn a_duplicate_reported_after_the_recovery_undoes_it_all_the_same() {
 }
 
 #[test]
-fn the_same_report_counts_in_an_ack_that_others_have_overtaken() {
+fn a_dsack_in_a_reordered_ack_counts() {
     // tcp_ack(), old_ack.
-    let mut sender = mistaken();
+    let mut sender = spurious_recovery();
     let now_ns = START + 2 * RTT;
     sender.on_ack(now_ns, &ack(20, START + RTT + MS));
     assert_eq!(
@@ -174,9 +174,9 @@ fn the_same_report_counts_in_an_ack_that_others_have_overtaken() {
 }
 
 #[test]
-fn duplicates_that_the_network_made_say_nothing() {
-    // tcp_dsack_seen(): more duplicates than retransmissions. Both packets had arrived twice before the
-    // loss; the third report is about the retransmission.
+fn packets_duplicated_by_the_network_do_not_undo_a_reduction() {
+    // tcp_dsack_seen(): more duplicates than retransmissions. Two DSACKs are of packets that the network
+    // duplicated before the loss, the third is of the retransmission.
     let mut sender = with_cwnd(20);
     sends(&mut sender, START);
     for packet in 0..2 {
@@ -195,8 +195,8 @@ fn duplicates_that_the_network_made_say_nothing() {
 }
 
 #[test]
-fn a_partial_answer_to_a_first_sending_stops_further_marking_while_something_is_out_again() {
-    // tcp_try_undo_partial(): packets 0 and 5 were sent again, and 0's original arrives.
+fn a_partial_ack_of_an_original_stops_loss_marking_while_retransmissions_are_in_flight() {
+    // tcp_try_undo_partial(): packets 0 and 5 were retransmitted, and the original of 0 arrives.
     let mut sender = with_cwnd(20);
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &sack(0, START, &[(1, 5), (6, 9)]));
@@ -208,13 +208,13 @@ fn a_partial_answer_to_a_first_sending_stops_further_marking_while_something_is_
     sender.on_ack(START + RTT + 3 * MS, &sack(5, START, &[(13, 19)]));
     assert_eq!(sender.totals().packets_lost, before);
     assert_eq!(sender.ca_state(), CaState::Recovery);
-    // The rest follows, first sendings all of them: the reduction is undone.
+    // All other originals arrive: the reduction is undone.
     sender.on_ack(START + RTT + 4 * MS, &ack(22, START));
     assert_eq!(sender.totals().undos, 1);
 }
 
 #[test]
-fn a_probe_that_sent_data_again_is_not_in_flight_twice() {
+fn a_retransmitting_loss_probe_does_not_count_as_in_flight() {
     // __tcp_retransmit_skb() alone: no SACKED_RETRANS, no retrans_out, no stamp for undo.
     let amount_bytes = Some(4 * 1448);
     let config = SenderConfig {
@@ -230,9 +230,9 @@ fn a_probe_that_sent_data_again_is_not_in_flight_twice() {
 }
 
 #[test]
-fn what_was_lost_is_sent_again_buffer_by_buffer() {
-    // tcp_xmit_retransmit_queue() asks the window, and tcp_retransmit_skb() sends, for each skb of
-    // the retransmission queue: bursts of two of which 1, 2, 4 and 5 are lost.
+fn lost_packets_are_retransmitted_buffer_by_buffer() {
+    // tcp_xmit_retransmit_queue() checks the window for each skb of the retransmission queue. Bursts are of
+    // two packets; 1, 2, 4 and 5 are lost.
     let config = SenderConfig {
         gso_max_segments: 2,
         initial_cwnd: 20,

@@ -1,26 +1,25 @@
-//! What an application does that always has more, or as much as it was told of: it writes until its
-//! socket refuses, and again when it is woken: tcp.c, tcp_sendmsg_locked(), and tcp_input.c,
-//! tcp_check_space(). Must never know why it writes.
+//! Writing into the socket: an application writes until its socket blocks, and again when it is woken.
+//! tcp_sendmsg_locked() of tcp.c, tcp_check_space() of tcp_input.c. Must never know why it writes.
 
 use crate::packet::Burst;
 use crate::sender::Sender;
 use crate::transmit::Push;
 
-/// What one call hands over: a pipe of 16 pages, as sendfile() uses (splice_direct_to_actor()).
+/// Size of one write: the pipe of 16 pages that sendfile() uses (splice_direct_to_actor()).
 const WRITE_BYTES: u64 = 65_536;
 
 impl Sender {
-    /// tcp_check_space(): the application that waits is woken where there is room by now; and there is
-    /// to be room for what the congestion window needs, unless that is full (tcp_should_expand_sndbuf()).
-    #[inline(always)] // asked after every ACK and burst
-    pub(crate) fn look_for_room(&mut self) {
+    /// tcp_check_space(): expands the send buffer if the congestion window needs more, and wakes a blocked
+    /// application if there is space.
+    #[inline(always)] // after every ACK and burst
+    pub(crate) fn check_space(&mut self) {
         if self.queue.may_wake(self.snd_una, self.ctl.cwnd) {
-            self.make_room();
+            self.new_space();
         }
     }
 
-    #[inline(never)] // once in many
-    fn make_room(&mut self) {
+    #[inline(never)] // rare
+    fn new_space(&mut self) {
         let has_grown = self.inflight() < self.ctl.cwnd && {
             let window = self.ctl.cwnd.max(self.reordering.threshold() + 1);
             self.queue.expand(window, self.ctl.sndbuf_factor)
@@ -28,12 +27,12 @@ impl Sender {
         self.may_write = self.queue.wakes(self.snd_nxt, self.snd_una, has_grown);
     }
 
-    /// The application writes until its socket refuses or it has no more.
+    /// The application writes until its socket blocks or it has no more data.
     #[inline(never)] // once in hundreds of packets
-    pub(crate) fn write_on(&mut self, out: &mut Vec<Burst>) {
+    pub(crate) fn write_until_blocked(&mut self, out: &mut Vec<Burst>) {
         self.may_write = false;
         let end_bytes = u64::from(self.data_end()) * u64::from(self.config.mss_bytes);
-        self.queue.begin_call();
+        self.queue.begin_write();
         loop {
             let left_bytes = end_bytes.saturating_sub(self.queue.written_bytes());
             if left_bytes == 0 || !self.write_once(left_bytes.min(WRITE_BYTES), out) {
@@ -42,15 +41,15 @@ impl Sender {
         }
     }
 
-    /// One call; false: the socket takes no more.
+    /// One write; false if the socket blocked.
     fn write_once(&mut self, bytes: u64, out: &mut Vec<Burst>) -> bool {
         self.check_app_limited();
         self.queue.set_goal(self.window_bytes);
         let mut left_bytes = bytes;
         while left_bytes > 0 {
-            let taken = self.queue.take(left_bytes, self.snd_nxt, self.snd_una);
+            let taken = self.queue.append(left_bytes, self.snd_nxt, self.snd_una);
             if taken == 0 {
-                self.queue.is_refusing = true;
+                self.queue.is_blocking = true;
                 break;
             }
             left_bytes -= taken;
@@ -58,17 +57,17 @@ impl Sender {
                 continue;
             }
             if self.queue.must_push() {
-                self.queue.mark();
+                self.queue.mark_push();
                 self.push_pending(Push::AsMany, out);
-            } else if self.queue.has_one() {
+            } else if self.queue.has_one_buffer() {
                 self.push_pending(Push::One, out);
             }
         }
-        let is_refused = left_bytes > 0;
+        let is_blocked = left_bytes > 0;
         if left_bytes < bytes {
-            if is_refused {
-                // Before it would wait for memory.
-                self.queue.mark();
+            if is_blocked {
+                // tcp_sendmsg_locked(), wait_for_space.
+                self.queue.mark_push();
                 self.push_pending(Push::AsMany, out);
             }
             if self.queue.must_push() {
@@ -76,6 +75,6 @@ impl Sender {
             }
             self.push_pending(Push::AsMany, out);
         }
-        !is_refused
+        !is_blocked
     }
 }

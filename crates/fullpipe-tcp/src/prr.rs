@@ -1,8 +1,8 @@
-//! How the window falls in a recovery and after a mark: proportional rate reduction (RFC 6937).
+//! Window reductions after loss and ECN marks: proportional rate reduction (RFC 6937, tcp_input.c).
 
 use fullpipe_cc::{CaState, EventKind, INFINITE};
 
-use crate::receiver::Feedback;
+use crate::packet::EcnFeedback;
 use crate::sender::{Sender, SenderEvent};
 
 impl Sender {
@@ -18,7 +18,7 @@ impl Sender {
         self.prr_delivered = 0;
         self.prr_out = 0;
         self.cc_event(EventKind::Ssthresh, 0, 0);
-        self.cwr_pending = self.config.ecn && self.config.feedback != Feedback::Accurate;
+        self.cwr_pending = self.config.ecn && self.config.feedback != EcnFeedback::Accurate;
     }
 
     pub(crate) fn enter_cwr(&mut self) {

@@ -6,13 +6,13 @@ use super::ticks::fires_ns;
 use fullpipe_cc::{algorithm, set, Controller};
 use fullpipe_plan::AckPolicy;
 use fullpipe_tcp::{
-    Client, Data, Feedback, Opened, Opening, Receiver, ReceiverConfig, Rules, Sender, SenderConfig,
-    Server,
+    Client, Data, EcnFeedback, Established, HandshakePacket, Receiver, ReceiverConfig, Rules,
+    Sender, SenderConfig, Server,
 };
 
 const S: u64 = 1000 * MS;
 
-/// Each repetition's wait in seconds, until it gives up.
+/// Seconds until each retransmission, until it gives up.
 fn waits(first: u64, mut expire: impl FnMut(u64) -> Option<u64>) -> Vec<u64> {
     let (mut seconds, mut before_ns, mut due_ns) = (Vec::new(), 0, Some(first));
     while let Some(at_ns) = due_ns {
@@ -25,7 +25,7 @@ fn waits(first: u64, mut expire: impl FnMut(u64) -> Option<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn a_syn_is_repeated_each_second_five_times_and_then_ever_more_slowly() {
+fn a_syn_is_repeated_each_second_five_times_and_then_backs_off() {
     // Documentation/networking/ip-sysctl, tcp_syn_linear_timeouts = 4: 1, 1, 1, 1, 1, 2, 4, ...,
     // and 131 s in all.
     let mut client = Client::new(false);
@@ -53,8 +53,8 @@ fn a_syn_ack_is_repeated_with_doubled_waits_five_times() {
     assert_eq!(seconds, [1, 2, 4, 8, 16, 32]);
 }
 
-/// The client's side where its SYNs reach a server 20 ms away from number `arrives` on.
-fn opened_after(lost: u32) -> Opened {
+/// The established client if the first `lost` SYNs to a server 20 ms away are lost.
+fn established_after(lost: u32) -> Established {
     let mut client = Client::new(true);
     let mut server = Server::default();
     let mut syn = client.connect(START);
@@ -70,18 +70,18 @@ fn opened_after(lost: u32) -> Opened {
 }
 
 #[test]
-fn the_rtt_is_that_of_the_syn_which_arrived() {
+fn the_rtt_is_measured_from_the_syn_that_arrived() {
     for lost in 0..3 {
-        assert_eq!(opened_after(lost).rtt_ns, RTT);
+        assert_eq!(established_after(lost).rtt_ns, RTT);
     }
 }
 
 #[test]
-fn a_syn_without_answer_costs_ecn_and_two_cost_the_initial_window() {
-    // RFC 3168 section 6.1.1.1; tcp_init_transfer(): more than one repetition.
+fn one_unanswered_syn_disables_ecn_and_two_reduce_the_initial_window() {
+    // RFC 3168 section 6.1.1.1; tcp_init_transfer(): more than one retransmission.
     let told = [0, 1, 2].map(|lost| {
-        let opened = opened_after(lost);
-        (opened.ecn, opened.begins_with_one, opened.retransmissions)
+        let opened = established_after(lost);
+        (opened.ecn, opened.has_window_of_one, opened.retransmissions)
     });
     assert_eq!(
         told,
@@ -90,8 +90,8 @@ fn a_syn_without_answer_costs_ecn_and_two_cost_the_initial_window() {
 }
 
 #[test]
-fn an_echo_of_the_first_syn_keeps_the_initial_window() {
-    // tcp_try_undo_spurious_syn(): the path is only slow. RTT 2.5 s, two needless repetitions.
+fn a_timestamp_echo_of_the_first_syn_keeps_the_initial_window() {
+    // tcp_try_undo_spurious_syn(): the RTT is 2.5 s, and two retransmissions are spurious.
     let mut client = Client::new(false);
     let syn = client.connect(START);
     for _ in 0..2 {
@@ -103,14 +103,17 @@ fn an_echo_of_the_first_syn_keeps_the_initial_window() {
     let opened = client
         .on_syn_ack(START + 2500 * MS, &syn_ack)
         .expect("it opens");
-    assert_eq!((opened.retransmissions, opened.begins_with_one), (2, false));
+    assert_eq!(
+        (opened.retransmissions, opened.has_window_of_one),
+        (2, false)
+    );
     assert_eq!(opened.rtt_ns, 2500 * MS);
 }
 
 #[test]
-fn a_lost_syn_ack_is_sent_again_to_the_repeated_syn_and_echoes_the_first() {
-    // tcp_check_req(): a repeated SYN gets the same answer, whose timestamp is the first SYN's; the
-    // timer starts anew. The client's first sample is therefore the whole second.
+fn a_repeated_syn_is_answered_with_the_first_syns_timestamp() {
+    // tcp_check_req(): the SYN-ACK to a repeated SYN echoes the first SYN's timestamp, and the timer
+    // restarts. The client's first RTT sample is therefore the whole second.
     let mut client = Client::new(true);
     let mut server = Server::default();
     let syn = client.connect(START);
@@ -122,12 +125,12 @@ fn a_lost_syn_ack_is_sent_again_to_the_repeated_syn_and_echoes_the_first() {
     assert_eq!(server.timer_ns(), Some(fires_ns(now_ns, S)));
     let opened = client.on_syn_ack(at_ns + RTT, &answer).expect("it opens");
     assert_eq!(opened.rtt_ns, at_ns + RTT - START);
-    // The request remembers that ECN was asked for.
-    assert!(opened.ecn && !opened.begins_with_one);
+    // ECN was requested by the first SYN.
+    assert!(opened.ecn && !opened.has_window_of_one);
 }
 
 #[test]
-fn an_open_client_answers_another_syn_ack_and_an_open_server_no_syn() {
+fn an_established_client_answers_a_syn_ack_and_an_established_server_no_syn() {
     let mut client = Client::new(false);
     let mut server = Server::default();
     let syn = client.connect(START);
@@ -152,7 +155,7 @@ fn the_window_of_a_syn_ack_is_never_scaled() {
     let answer = Server::default().on_syn(0, &syn, 1 << 20);
     assert!(matches!(
         answer,
-        Some(Opening::SynAck {
+        Some(HandshakePacket::SynAck {
             window_bytes: 65_535,
             ..
         })
@@ -160,7 +163,7 @@ fn the_window_of_a_syn_ack_is_never_scaled() {
 }
 
 #[test]
-fn data_stop_the_server_from_repeating_its_syn_ack() {
+fn data_stop_retransmissions_of_the_syn_ack() {
     let mut server = Server::default();
     let syn = Client::new(false).connect(0);
     server.on_syn(0, &syn, 1 << 20);
@@ -168,7 +171,7 @@ fn data_stop_the_server_from_repeating_its_syn_ack() {
     assert_eq!(server.timer_ns(), None);
 }
 
-fn sender_of(packets: u64, opened: &Opened) -> Sender {
+fn sender_of(packets: u64, opened: &Established) -> Sender {
     let set = set("reno").expect("a registered set");
     let known = algorithm(set.algorithm).expect("its algorithm");
     let cc = Controller::new(known, &set.values).expect("values in range");
@@ -181,17 +184,17 @@ fn sender_of(packets: u64, opened: &Opened) -> Sender {
     sender
 }
 
-fn at_once() -> Opened {
-    Opened {
+fn at_once() -> Established {
+    Established {
         rtt_ns: RTT,
         window_bytes: 1 << 30,
-        ..Opened::default()
+        ..Established::default()
     }
 }
 
 #[test]
-fn a_flow_that_fits_the_first_window_closes_with_a_packet_of_its_own() {
-    // The application closes behind its write, all of which has left (tcp_send_fin()).
+fn a_flow_within_the_initial_window_sends_its_fin_alone() {
+    // The application closes after everything was sent (tcp_send_fin()).
     let mut sender = sender_of(9, &at_once());
     let out = sends(&mut sender, START);
     let told: Vec<_> = out
@@ -201,13 +204,13 @@ fn a_flow_that_fits_the_first_window_closes_with_a_packet_of_its_own() {
     assert_eq!(told[7..], [(MSS, false), (1000, false), (0, true)]);
     assert_eq!(sender.totals().packets_sent, 9);
     sender.on_ack(START + RTT, &ack(9, START));
-    assert!(sender.is_finished() && !sender.is_over());
+    assert!(sender.is_finished() && !sender.is_closed());
     assert_eq!(sender.acked_bytes(), 9 * u64::from(MSS) - 448);
     assert_eq!(sender.sequence_bytes(10), sender.acked_bytes() + 1);
 }
 
 #[test]
-fn a_fin_behind_a_full_window_waits_for_room_in_it() {
+fn a_fin_waits_for_room_in_the_congestion_window() {
     // tcp_cwnd_test() since Linux 6.10.
     let mut sender = sender_of(10, &at_once());
     let out = sends(&mut sender, START);
@@ -218,14 +221,14 @@ fn a_fin_behind_a_full_window_waits_for_room_in_it() {
 }
 
 #[test]
-fn what_the_socket_has_taken_still_goes_when_its_application_stops() {
-    // shutdown(): the FIN goes with the last of it. Whether too much waits unsent is asked where a buffer of
-    // 45 packets begins.
-    let unsent = |unsent_most_bytes: Option<u64>| {
+fn written_data_are_sent_after_the_application_stops() {
+    // shutdown(): the FIN is on the last packet. TCP_NOTSENT_LOWAT is checked when a buffer of 45 packets is
+    // started.
+    let unsent = |notsent_lowat_bytes: Option<u64>| {
         let settings = SenderConfig {
             gso_max_segments: 45,
             initial_cwnd: 200,
-            unsent_most_bytes,
+            notsent_lowat_bytes,
             ..config()
         };
         let reno = Controller::new(algorithm("reno").unwrap(), &set("reno").unwrap().values);
@@ -250,8 +253,8 @@ fn what_the_socket_has_taken_still_goes_when_its_application_stops() {
 }
 
 #[test]
-fn a_last_write_closes_with_its_data_or_behind_them() {
-    // What the window takes has left when the application closes; of more, the last packet has the FIN.
+fn the_fin_of_a_last_write_is_alone_if_the_window_takes_all_of_it() {
+    // If the window takes all, everything is sent before the application closes.
     for (packets, fin_alone) in [(3, true), (14, false)] {
         let mut sender = Sender::new(
             SenderConfig {
@@ -284,7 +287,7 @@ fn a_last_write_closes_with_its_data_or_behind_them() {
 }
 
 #[test]
-fn a_longer_flow_closes_with_its_last_data() {
+fn a_longer_flow_sends_its_fin_with_its_last_data() {
     let mut sender = sender_of(11, &at_once());
     sends(&mut sender, START);
     sender.on_ack(START + RTT, &ack(2, START));
@@ -305,10 +308,10 @@ fn a_lost_fin_is_repeated() {
 }
 
 #[test]
-fn a_repeated_handshake_leaves_a_window_of_one_packet() {
-    let opened = Opened {
+fn a_handshake_with_retransmissions_leaves_a_window_of_one_packet() {
+    let opened = Established {
         retransmissions: 2,
-        begins_with_one: true,
+        has_window_of_one: true,
         ..at_once()
     };
     let mut sender = sender_of(100, &opened);
@@ -319,10 +322,10 @@ fn a_repeated_handshake_leaves_a_window_of_one_packet() {
 }
 
 #[test]
-fn only_what_a_timer_repeated_is_a_timeout() {
-    // tcpi_total_rto: a client's SYNs (tcp_retransmit_timer()); of a server's SYN-ACKs those that no
-    // repeated SYN had asked for (req->num_timeout, tcp_create_openreq_child()).
-    assert_eq!(opened_after(2).timeouts, 2);
+fn only_retransmissions_by_a_timer_count_as_timeouts() {
+    // tcpi_total_rto counts a client's SYNs (tcp_retransmit_timer()), and a server's SYN-ACKs that do not
+    // answer a repeated SYN (req->num_timeout, tcp_create_openreq_child()).
+    assert_eq!(established_after(2).timeouts, 2);
     let mut server = Server::default();
     let mut syn_ack = server.on_syn(START, &syn_at(START), 1 << 20);
     let due_ns = server.timer_ns().expect("it runs");
@@ -336,8 +339,8 @@ fn only_what_a_timer_repeated_is_a_timeout() {
     assert_eq!(sender_of(4, &opened).totals().timeouts, 1);
 }
 
-fn syn_at(sent_ns: u64) -> Opening {
-    Opening::Syn {
+fn syn_at(sent_ns: u64) -> HandshakePacket {
+    HandshakePacket::Syn {
         sent_ns,
         ecn: false,
     }
@@ -350,11 +353,11 @@ fn receiver() -> Receiver {
         rules: Rules::default(),
         window_bytes: None,
         rmem_max_bytes: 1 << 26,
-        low_water_bytes: 1,
+        rcvlowat_bytes: 1,
         work_ns: 0,
-        absences: None,
+        reader_stalls: None,
         aggregation_ns: 0,
-        feedback: Feedback::Latched,
+        feedback: EcnFeedback::Latched,
     })
 }
 
@@ -369,9 +372,9 @@ fn packet(number: u32, fin: bool) -> Data {
 }
 
 #[test]
-fn the_receiver_closes_once_all_has_arrived_and_repeats_its_fin_until_that_is_known() {
+fn the_receiver_sends_a_fin_when_all_data_arrived_and_repeats_it_until_acknowledged() {
     let mut receiver = receiver();
-    // The FIN overtakes the last packet: nothing is closed yet.
+    // The FIN arrives before the last packet: the receiver does not close yet.
     let early = receiver.on_data(START, &packet(1, true)).expect("a hole");
     assert!(!early.fin);
     let last = receiver

@@ -1,18 +1,18 @@
-//! The states of loss recovery: tcp_input.c, tcp_fastretrans_alert(). Which packets are lost says
-//! `loss.rs`, how the window falls `reduction.rs`, and when that was a mistake `undo.rs`.
+//! The state machine of loss recovery: tcp_fastretrans_alert() of tcp_input.c. Packets are marked lost
+//! in `loss.rs`, the window is reduced in `prr.rs`, and reductions are undone in `undo.rs`.
 
 use fullpipe_cc::{CaState, EventKind};
 
-use crate::ack::Incoming;
-use crate::receiver::Feedback;
+use crate::ack::AckInfo;
+use crate::packet::EcnFeedback;
 use crate::scoreboard::EVER_RETRANS;
 use crate::sender::{Resend, Sender, SenderEvent};
 
 impl Sender {
-    /// tcp_fastretrans_alert(): the states.
-    #[inline(never)] // most ACKs let go on
-    pub(crate) fn alert(&mut self, prior_una: u32, incoming: &mut Incoming) {
-        if incoming.ece {
+    /// tcp_fastretrans_alert().
+    #[inline(never)] // most ACKs are not dubious
+    pub(crate) fn fastretrans_alert(&mut self, prior_una: u32, info: &mut AckInfo) {
+        if info.ece {
             self.prior_ssthresh = 0;
         }
         if self.ca_state == CaState::Open {
@@ -24,7 +24,7 @@ impl Sender {
                     self.set_ca_state(CaState::Open);
                 }
                 CaState::Recovery => {
-                    self.try_undo_recovery(incoming.echo_ns);
+                    self.try_undo_recovery(info.echo_ns);
                     self.end_cwnd_reduction();
                 }
                 _ => {}
@@ -32,27 +32,27 @@ impl Sender {
         }
         match self.ca_state {
             CaState::Recovery => {
-                if self.snd_una > prior_una && self.try_undo_partial(prior_una, incoming) {
+                if self.snd_una > prior_una && self.try_undo_partial(prior_una, info) {
                     return;
                 }
                 if self.try_undo_duplicates() {
-                    self.try_to_open(incoming.ece);
+                    self.try_to_open(info.ece);
                 }
-                self.detect_losses(incoming);
+                self.detect_losses(info);
                 if self.ca_state != CaState::Recovery {
                     if self.lost_out == 0 {
                         return;
                     }
-                    self.enter_recovery(incoming.ece);
+                    self.enter_recovery(info.ece);
                 }
                 self.resend = Resend::Lost;
                 return;
             }
             CaState::Loss => {
-                self.resend = self.process_loss(incoming);
+                self.resend = self.process_loss(info);
                 let retransmitted = self.retrans_out;
-                self.detect_losses(incoming);
-                // What was sent again is lost again: that begins a recovery.
+                self.detect_losses(info);
+                // A lost retransmission begins a recovery.
                 if self.ca_state != CaState::Open && self.retrans_out == retransmitted {
                     return;
                 }
@@ -62,12 +62,12 @@ impl Sender {
         if self.ca_state <= CaState::Disorder {
             self.try_undo_duplicates();
         }
-        self.detect_losses(incoming);
+        self.detect_losses(info);
         if self.lost_out == 0 {
-            self.try_to_open(incoming.ece);
+            self.try_to_open(info.ece);
             return;
         }
-        self.enter_recovery(incoming.ece);
+        self.enter_recovery(info.ece);
         self.resend = Resend::Lost;
     }
 
@@ -82,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// tcp_any_retrans_done(): something that was sent again is not acknowledged.
+    /// tcp_any_retrans_done(): an unacknowledged packet was retransmitted.
     fn is_any_retransmitted(&self) -> bool {
         let head = self.snd_una;
         self.retrans_out > 0
@@ -144,30 +144,30 @@ impl Sender {
         self.ctl.cwnd_cnt = 0;
         self.set_ca_state(CaState::Loss);
         self.high_seq = self.snd_nxt;
-        self.cwr_pending = self.config.ecn && self.config.feedback != Feedback::Accurate;
+        self.cwr_pending = self.config.ecn && self.config.feedback != EcnFeedback::Accurate;
         self.frto = !in_recovery || self.retransmits > 0;
         self.tlp_high = None;
         self.totals.timeouts += 1;
         self.events.push(SenderEvent::Timeout);
     }
 
-    /// tcp_process_loss(): F-RTO (RFC 5682) and the way out.
-    fn process_loss(&mut self, incoming: &Incoming) -> Resend {
+    /// tcp_process_loss(): F-RTO (RFC 5682), and the end of the Loss state.
+    fn process_loss(&mut self, info: &AckInfo) -> Resend {
         let recovered = self.snd_una >= self.high_seq;
-        if incoming.advanced && self.undo_if_spurious(incoming.echo_ns, true) {
+        if info.advanced && self.undo_if_spurious(info.echo_ns, true) {
             self.leave_loss();
             return Resend::Nothing;
         }
         if self.frto {
-            if incoming.original_delivered && self.undo(true) {
+            if info.original_delivered && self.undo(true) {
                 self.leave_loss();
                 return Resend::Nothing;
             }
             if self.snd_nxt > self.high_seq {
-                self.frto &= !incoming.sacked && (!incoming.is_dubious || incoming.duplicate);
-            } else if incoming.advanced && !recovered {
+                self.frto &= !info.sacked && (!info.is_dupack || info.is_dsack);
+            } else if info.advanced && !recovered {
                 self.high_seq = self.snd_nxt;
-                // Step 2.b: new data first, whose ACKs tell what arrived before.
+                // RFC 5682 step 2.b: send new data, whose ACKs show whether the originals arrived.
                 if self.has_sendable() {
                     return Resend::NewFirst;
                 }
@@ -175,7 +175,7 @@ impl Sender {
             }
         }
         if recovered {
-            self.try_undo_recovery(incoming.echo_ns);
+            self.try_undo_recovery(info.echo_ns);
             return Resend::Nothing;
         }
         Resend::Lost
