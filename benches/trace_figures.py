@@ -6,9 +6,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 
+from fullpipe.plots.matplotlib_renderer import draw
+from fullpipe.plots.model import Plot
 from fullpipe.recording.recording import Recording
-from fullpipe.report.figures import draw
-from fullpipe.report.plots import Plot
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
 

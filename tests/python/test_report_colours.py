@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fullpipe.report.style import CC_COLOURS, PHASE_COLOURS
+from fullpipe.plots.style import CC_COLOURS, PHASE_COLOURS
 
 Vector = npt.NDArray[np.float64]
 

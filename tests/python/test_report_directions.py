@@ -10,8 +10,8 @@ import tomli_w
 
 from fullpipe.engines import run_scenario
 from fullpipe.metrics import summarise
+from fullpipe.plots.model import Plot
 from fullpipe.recording.recording import Recording
-from fullpipe.report.plots import Plot
 from fullpipe.report.provenance import path_line
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots

@@ -11,9 +11,9 @@ from scipy import stats
 
 from fullpipe import cli
 from fullpipe.base.errors import UserError
-from fullpipe.plots.sweep_chart import Request, make_chart
 from fullpipe.statistics.factorial import factorial_anova
 from fullpipe.statistics.groups import StatisticsError
+from fullpipe.sweep.chart import Request, make_chart, run_values
 from fullpipe.sweep.store import Store
 from sweep_files import filled, sweep
 
@@ -27,38 +27,42 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_a_point_is_the_mean_over_runs_with_students_interval(store: Store) -> None:
     chart = make_chart(store, Request("share", "rtt", "cc", "buffer"))
     assert [panel.title for panel in chart.panels] == ["buffer 0.5", "buffer 1", "buffer 4"]
-    assert chart.x_title == "rtt (s)"
-    series = next(one for one in chart.panels[0].series if one.name == "bbr3")
-    assert series.x.tolist() == [0.01, 0.04]
-    runs = series.runs[0]
+    panel = chart.panels[0]
+    assert panel.x_title == "rtt (s)"
+    line = next(one for one in panel.traces if one.name == "bbr3")
+    assert line.x.tolist() == [0.01, 0.04]
+    found = run_values(store, "share", [], "cc = 'bbr3' and buffer = 0.5 and rtt = '10ms'")[0]
+    runs = np.array(found)
     assert runs.size == 3
     low, high = stats.t.interval(0.95, 2, runs.mean(), stats.sem(runs))
-    assert series.mean[0] == pytest.approx(runs.mean())
-    assert (series.low[0], series.high[0]) == (pytest.approx(low), pytest.approx(high))
+    assert line.y[0] == pytest.approx(runs.mean()) and line.band is not None
+    assert (line.band[0][0], line.band[1][0]) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_a_heat_map_has_an_axis_in_the_order_of_its_quantities(store: Store) -> None:
     chart = make_chart(store, Request("utilisation", "rtt", "buffer", kind="heat"))
-    assert chart.x_labels == ["10ms", "40ms"] and chart.y_labels == ["0.5", "1", "4"]
     heat = chart.panels[0].heat
-    assert heat is not None and heat.shape == (3, 2)
+    assert heat is not None and heat.values.shape == (3, 2)
+    assert heat.x_labels == ("10ms", "40ms") and heat.y_labels == ("0.5", "1", "4")
     rows = store.table("path").to_pylist()
-    assert np.nanmean(heat) == pytest.approx(np.mean([row["utilisation"] for row in rows]))
+    assert np.nanmean(heat.values) == pytest.approx(np.mean([row["utilisation"] for row in rows]))
 
 
 def test_no_cell_of_a_front_is_beaten_in_both(store: Store) -> None:
     request = Request("goodput_bps", "queue_delay_p95_ms", kind="pareto")
     panel = make_chart(store, request).panels[0]
-    assert panel.front is not None
-    points = list(zip(panel.series[0].x, panel.series[0].mean, strict=True))
-    for delay, goodput in panel.front:
+    cells, front = panel.traces
+    points = list(zip(cells.x, cells.y, strict=True))
+    assert front.name == "front" and front.x.size
+    for delay, goodput in zip(front.x, front.y, strict=True):
         assert (delay, goodput) in points
         assert not any(d < delay and g > goodput for d, g in points)
 
 
 def test_a_distribution_counts_every_run(store: Store) -> None:
-    series = make_chart(store, Request("jain", kind="cdf")).panels[0].series[0]
-    assert series.x.size == 18 and (np.diff(series.x) >= 0).all() and series.mean[-1] == 1
+    line = make_chart(store, Request("jain", kind="cdf")).panels[0].traces[0]
+    assert line.x.size == 18 + 1, "and the point from which it rises"
+    assert (np.diff(line.x) >= 0).all() and line.y[0] == 0 and line.y[-1] == 1
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])

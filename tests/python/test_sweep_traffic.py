@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.plots.sweep_chart import Request, make_chart
+from fullpipe.sweep.chart import Request, make_chart
 from fullpipe.sweep.file import Sweep, read_sweep
 from fullpipe.sweep.query import ask
 from sweep_files import filled

@@ -136,18 +136,14 @@ class Recordings(Sequence[Recording]):
     def plot(self, name: str = "throughput", run: int = 0) -> Drawing:
         """A run over time: throughput, cwnd, rtt, queue, rates, phases or ping. Raises UserError
         where the run has no such data, with what it has."""
-        from matplotlib.figure import Figure
-
-        from fullpipe.report.figures import draw
+        from fullpipe.plots.matplotlib_renderer import figure_of
         from fullpipe.report.runs import read_run
         from fullpipe.report.timeline import time_plots
 
         found = {plot.key: plot for plot in time_plots(read_run(self[run]))}
         if name not in found:
             raise UserError(f"plot {name!r}: this run has {', '.join(found)}")
-        figure = Figure(figsize=(7.5, 2.8), layout="constrained")
-        draw(figure.subplots(), found[name])
-        return Drawing(figure)
+        return Drawing(figure_of(found[name]))
 
     def report(self, path: str | Path, light: bool = False) -> Path:
         """Writes the HTML page of `fullpipe run`; `light`: without scripts. Returns its path."""
@@ -187,7 +183,7 @@ class Recordings(Sequence[Recording]):
     def _repr_html_(self) -> str:
         """A table of flows and two small plots of the first run. Text of a recording may come from
         anywhere: it is escaped."""
-        from fullpipe.report.light import svg
+        from fullpipe.plots.matplotlib_renderer import svg
         from fullpipe.report.runs import read_run
         from fullpipe.report.timeline import time_plots
 

@@ -68,8 +68,8 @@ class Swept:
     ) -> Drawing:
         """A metric over axes, as `fullpipe plot`: `kind` is line (means of runs with 95 %
         intervals), heat, box, cdf or pareto. Raises UserError for an unknown column."""
-        from fullpipe.plots.sweep_chart import Request, make_chart
-        from fullpipe.plots.sweep_static import figure_of
+        from fullpipe.plots.matplotlib_renderer import figure_of
+        from fullpipe.sweep.chart import Request, make_chart
 
         return Drawing(figure_of(make_chart(self._store, Request(y, x, by, facet, kind, where))))
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from fullpipe.base.errors import UserError
 
@@ -28,16 +27,6 @@ def aside(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink()
-
-
-def write_figure(figure: Any, stem: Path) -> list[Path]:
-    """Writes a figure of Matplotlib's as PNG and SVG, each whole or not at all; the same figure is
-    the same bytes where `svg.hashsalt` is set. Raises UserError where they cannot be written."""
-    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-    with aside(paths[0]) as png, aside(paths[1]) as svg:
-        figure.savefig(png, dpi=150, metadata={"Software": None})
-        figure.savefig(svg, metadata={"Date": None})
-    return paths
 
 
 def write_text(path: Path, text: str) -> None:

@@ -28,7 +28,7 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="FILE.png, FILE.svg or FILE.html")] = None,
 ) -> int:
     """Draws a metric of a store: lines with intervals, heat maps, boxes, CDFs, Pareto fronts."""
-    from fullpipe.plots.sweep_chart import Request, make_chart
+    from fullpipe.sweep.chart import Request, make_chart
     from fullpipe.sweep.store import Store
 
     path = out or store / "plots" / f"{'-'.join(filter(None, [kind, y, x, by, facet]))}.png"
@@ -36,13 +36,13 @@ def plot(
         raise UserError(f"--out {path}: must end in .png, .svg or .html")
     chart = make_chart(Store(store), Request(y, x, by, facet, kind, where))
     if path.suffix == ".html":
-        from fullpipe.plots.sweep_page import write_page
+        from fullpipe.plots.plotly_renderer import write_page
 
         write_page(chart, path)
     else:
-        from fullpipe.plots.sweep_static import write_static
+        from fullpipe.plots.matplotlib_renderer import write_file
 
-        write_static(chart, path)
+        write_file(chart, path)
     say(f"wrote {path}")
     return 0
 
@@ -54,8 +54,8 @@ def effects(
     where: Annotated[str | None, typer.Option(help="SQL condition, such as cc = 'bbr3'")] = None,
 ) -> int:
     """Which axes matter for a metric: analysis of variance over runs, with pairs of axes."""
-    from fullpipe.plots.sweep_chart import run_values
     from fullpipe.statistics.factorial import factorial_anova
+    from fullpipe.sweep.chart import run_values
     from fullpipe.sweep.store import Store
 
     names = [name.strip() for name in of.split(",") if name.strip()]

@@ -5,37 +5,28 @@ Draws what `[[plot]]` asks for; must never judge or run anything.
 
 from __future__ import annotations
 
-import io
-import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 
 from fullpipe.congestion.registry import cc_sets
 from fullpipe.papers.entry import Plot
 from fullpipe.papers.results import Results
-from fullpipe.report import style
+from fullpipe.plots import style
+from fullpipe.plots.matplotlib_renderer import points_outside, svg_document
+from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Trace, box_of
+from fullpipe.plots.model import Plot as Panel
 
-Floats = npt.NDArray[np.float64]
-
-#: Lines that stand for no congestion control (Okabe and Ito, as in `style`).
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#8e44ad", "#56b4e9", "#7f7f7f", "#8c2d19",
-            "#cc79a7", "#5e3c99", "#000000", "#b0a000")  # fmt: skip
-_PANELS_A_ROW = 3
 _BESIDE = {"published": "x", "observed": "o"}
-#: Models' lines; a figure of more lines of ours than this would drown in them.
-_MODEL_LINES = ("--", ":", "-.")
+#: Of lines over x, in points of the page.
+_WIDTH = 1.2 / 0.7
+_MODEL_DASHES = ("dash", "dot", "dashdot")
+#: A figure with more lines than this shows no models' lines.
 _MAX_LINES_WITH_MODELS = 8
 #: A longer label of the upright axis would be cut.
 _LABEL_WIDTH = 38
-#: How far beyond the axes a point may lie, as a share of them, by rounding alone.
-_EDGE = 1e-6
 _UNITS = {
     "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
     "goodput_mbps": "goodput of flows (Mbit/s)",
@@ -65,97 +56,27 @@ class Series:
 
 def figures(results: Results) -> list[Figure]:
     """What the entry's plots show of these results; plots without anything to see are left out."""
-    found = []
-    for plot in results.entry.plot:
-        figure = _figure(results, plot)
-        if figure is not None:
-            found.append(figure)
-    return found
+    return [figure for plot in results.entry.plot if (figure := _figure(results, plot))]
 
 
 def lost_series(results: Results) -> list[str]:
-    """What the entry's figures should show and do not, without rendering them."""
-    found = []
-    for plot in results.entry.plot:
-        with _drawn(results, plot) as figure:
-            found += [] if figure is None else _lost(figure)
-    return found
+    """What the entry's figures should show and do not."""
+    return [text for figure in figures(results) for text in figure.lost]
 
 
 def _figure(results: Results, plot: Plot) -> Figure | None:
-    with _drawn(results, plot) as figure:
-        if figure is None:
-            return None
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        lost = tuple(_lost(figure))
-    return Figure(plot.title or _title(results, plot), buffer.getvalue(), _note(plot), lost)
-
-
-@contextmanager
-def _drawn(results: Results, plot: Plot) -> Iterator[Any]:
-    """A figure of matplotlib; None where there is nothing to see."""
     wanted = [i for i in range(len(results.points)) if _seen(results, plot, i)]
     panels = _grouped(results, wanted, plot.panel)
     if not panels:
-        yield None
-        return
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # only after the backend is chosen
-
-    settings: Any = {"svg.hashsalt": "fullpipe", "svg.fonttype": "none", "font.size": 9,
-                     "font.family": "sans-serif"}  # fmt: skip
-    with mpl.rc_context(settings):
-        columns = 2 if len(panels) == 4 else min(len(panels), _PANELS_A_ROW)
-        rows = math.ceil(len(panels) / columns)
-        width = 7.6 if columns == 1 else 3.3 * columns + 1.6
-        figure, axes = plt.subplots(
-            rows, columns, figsize=(width, 2.7 * rows + 0.3), squeeze=False, sharey=True,
-            layout="constrained",
-        )  # fmt: skip
-        series = _series(results, plot, wanted)
-        for one, (label, points) in zip(axes.flat, panels.items(), strict=False):
-            _panel(one, results, plot, series, points, label)
-        for unused in axes.flat[len(panels) :]:
-            unused.set_visible(False)
-        for inner in axes[:, 1:].flat:
-            inner.set_ylabel("")
-        _scale(axes.flat[0])
-        _legend(figure, axes.flat[: len(panels)])
-        try:
-            yield figure
-        finally:
-            plt.close(figure)
-
-
-def _scale(axes: Any) -> None:
-    """Lets the shared axis begin at 0, once all panels are drawn: a limit ends its scaling."""
-    low, high = axes.get_ylim()
-    if low > 0:
-        axes.set_ylim(0.0, 1.05 * high)
-
-
-def _lost(figure: Any) -> list[str]:
-    return [text for axes in figure.axes if axes.get_visible() for text in outside(axes)]
-
-
-def outside(axes: Any) -> list[str]:
-    """Which lines, markers and boxes of a panel have points that its axes do not show."""
-    found = []
-    panel = f"panel {axes.get_title()}: " if axes.get_title() else ""
-    for line in axes.lines:
-        label = "a box" if line.get_label().startswith("_") else line.get_label()
-        points = np.asarray(line.get_xydata(), dtype=float)
-        points = points[np.isfinite(points).all(axis=1)]
-        if not points.size:
-            found.append(f"{panel}{label}: nothing to measure")
-            continue
-        with np.errstate(all="ignore"):  # a logarithm of what has none is outside, too
-            placed = axes.transAxes.inverted().transform(axes.transData.transform(points))
-        inside = ((placed > -_EDGE) & (placed < 1 + _EDGE)).all(axis=1)
-        if not inside.all():
-            found.append(f"{panel}{label}: {np.sum(~inside)} of {inside.size} points")
-    return found
+        return None
+    series = _series(results, plot, wanted)
+    grid = Grid(
+        "", [_panel(results, plot, series, points, label) for label, points in panels.items()],
+        share_x=False,
+    )  # fmt: skip
+    lost: list[str] = []
+    svg = svg_document(grid, lambda figure: lost.extend(points_outside(figure)))
+    return Figure(plot.title or _title(results, plot), svg, _note(plot), tuple(lost))
 
 
 def _seen(results: Results, plot: Plot, point: int) -> bool:
@@ -184,99 +105,116 @@ def _series(results: Results, plot: Plot, points: list[int]) -> dict[str, Series
 
 
 def _panel(
-    axes: Any, results: Results, plot: Plot, series: dict[str, Series], points: list[int],
-    label: str,
-) -> None:  # fmt: skip
+    results: Results, plot: Plot, series: dict[str, Series], points: list[int], label: str
+) -> Panel:
+    traces: list[Trace] = []
+    boxes: list[Box] = []
     for name, members in _grouped(results, points, plot.by).items():
-        draw = {"line": _line, "cdf": _cdf, "box": _boxes}[plot.kind]
-        draw(axes, results, plot, members, series[name])
-    axes.set_title(label, fontsize=9)
-    axes.grid(color=style.GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
+        if plot.kind == "box":
+            boxes += _boxes(results, plot, members, series[name])
+        else:
+            draw = _line if plot.kind == "line" else _cdf
+            traces += draw(results, plot, members, series[name])
+    x_title, y_title = plot.x or "", ""
+    ticks: tuple[tuple[float, str], ...] = ()
+    log_x = 0.0
     metric = results.entry.metric.get(plot.of)
-    if plot.kind == "line" and metric is not None:
-        unit = f" ({metric.unit})" if metric.unit else ""
-        title = textwrap.fill((metric.title or plot.of) + unit, _LABEL_WIDTH)
-        axes.set(xlabel=plot.x or "", ylabel=title)
+    if plot.kind == "line":
+        unit = f" ({metric.unit})" if metric and metric.unit else ""
+        title = (metric.title if metric else "") or plot.of
+        y_title = textwrap.fill(title + unit, _LABEL_WIDTH)
+        ticks, log_x = _x_axis(results, plot)
     elif plot.kind == "cdf":
-        axes.set(xlabel=_UNITS[plot.of], ylabel="share")
+        x_title, y_title = _UNITS[plot.of], "share"
     else:
-        axes.set(xlabel=plot.x or "", ylabel=_UNITS[plot.of])
+        y_title = _UNITS[plot.of]
+        ticks = tuple((float(i), text) for i, text in enumerate(_texts(results, plot)))
+    return Panel(
+        label, label, x_title, y_title, traces, boxes=boxes, x_ticks=ticks, log_x=log_x
+    )  # fmt: skip
 
 
-def _line(axes: Any, results: Results, plot: Plot, members: list[int], series: Series) -> None:
+def _line(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
     values = results.values(plot.of)
     estimates = results.estimates(plot.of)
     known = [point for point in members if np.isfinite(estimates[point])]
-    at = dict(zip(known, _positions(axes, results, plot, known), strict=True))
+    at = dict(zip(known, _positions(results, plot, known), strict=True))
     known.sort(key=lambda point: at[point])
-    x = [at[point] for point in known]
-    colour = series.colour
-    axes.plot(x, estimates[known], "-o", color=colour, label=series.label, markersize=3,
-              linewidth=1.2)  # fmt: skip
-    low = [float(values[point].min()) for point in known]
-    high = [float(values[point].max()) for point in known]
+    x = np.array([at[point] for point in known])
+    band = None
     if any(len(values[point]) > 1 for point in known):
-        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        low = np.array([float(values[point].min()) for point in known])
+        high = np.array([float(values[point].max()) for point in known])
+        band = low, high
+    found = [
+        Trace(series.label, series.colour, x, estimates[known], width=_WIDTH, mark="dot",
+              joined=True, band=band)
+    ]  # fmt: skip
     models = [model for _, metric, model in results.beside if model and metric == plot.of]
     for (kind, metric, model), beside in results.beside.items():
-        there = [(position, beside[point]) for position, point in zip(x, known, strict=True)
-                 if point in beside]  # fmt: skip
+        there = [(at[point], beside[point]) for point in known if point in beside]
         if metric != plot.of or not there or (model and series.count > _MAX_LINES_WITH_MODELS):
             continue
-        where, what = zip(*there, strict=True)
+        where, what = np.array(there).T
         if model:
-            line = _MODEL_LINES[models.index(model) % len(_MODEL_LINES)]
-            axes.plot(where, what, line, color=colour, linewidth=0.8, label=model)
+            dash = _MODEL_DASHES[models.index(model) % len(_MODEL_DASHES)]
+            found.append(Trace(model, series.colour, where, what, dash, width=1.1))
         else:
-            axes.plot(where, what, linestyle="none", marker=_BESIDE[kind], color=colour,
-                      fillstyle="none", markersize=6, label=kind)  # fmt: skip
+            found.append(Trace(kind, series.colour, where, what, mark=_BESIDE[kind]))
+    return found
 
 
-def _positions(axes: Any, results: Results, plot: Plot, points: list[int]) -> list[float]:
-    """Where the points lie along x: their number, or their place among the axis's texts."""
+def _positions(results: Results, plot: Plot, points: list[int]) -> list[float]:
+    """The x of the points: their number, or their place among the axis's texts."""
+    numbers = _numbers(results, plot)
+    if numbers is not None:
+        return [numbers[point] for point in points]
+    order = _texts(results, plot)
+    texts = (str(results.points[point].axes.get(plot.x or "")) for point in points)
+    return [float(order.index(text)) for text in texts]
+
+
+def _x_axis(results: Results, plot: Plot) -> tuple[tuple[tuple[float, str], ...], float]:
+    """The ticks of the x axis, and the base of its logarithm (0: linear)."""
+    numbers = _numbers(results, plot)
+    if numbers is None:
+        return tuple((float(i), text) for i, text in enumerate(_texts(results, plot))), 0.0
+    if not plot.log_x:
+        return (), 0.0
+    return tuple((number, f"{number:g}") for number in sorted(set(numbers))), 2.0
+
+
+def _numbers(results: Results, plot: Plot) -> list[float] | None:
+    """The x of every point if all are numbers."""
     everything = [point.axes.get(plot.x or "") for point in results.points]
     numbers = [float(value) for value in everything if isinstance(value, int | float)]
-    if len(numbers) == len(everything):
-        if plot.log_x:
-            axes.set_xscale("log", base=2)
-            ticks = sorted(set(numbers))
-            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7)
-            axes.minorticks_off()
-        return [numbers[point] for point in points]
-    order = list(dict.fromkeys(everything))
-    axes.set_xticks(range(len(order)), [str(value) for value in order], fontsize=7)
-    return [float(order.index(everything[point])) for point in points]
+    return numbers if len(numbers) == len(everything) else None
 
 
-def _cdf(axes: Any, results: Results, plot: Plot, members: list[int], series: Series) -> None:
+def _texts(results: Results, plot: Plot) -> list[str]:
+    """The values of the x axis as text, each once."""
+    return list(dict.fromkeys(str(point.axes.get(plot.x or "")) for point in results.points))
+
+
+def _cdf(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
     quantiles = _quantiles(results, plot, members)
-    if quantiles.size:
-        axes.plot(quantiles, np.linspace(0, 1, quantiles.size), color=series.colour, linewidth=1.2,
-                  label=series.label)  # fmt: skip
+    if not quantiles.size:
+        return []
+    shares = np.linspace(0, 1, quantiles.size)
+    return [Trace(series.label, series.colour, quantiles, shares, width=_WIDTH)]
 
 
-def _boxes(axes: Any, results: Results, plot: Plot, members: list[int], series: Series) -> None:
-    order = list(dict.fromkeys(str(point.axes.get(plot.x or "")) for point in results.points))
+def _boxes(results: Results, plot: Plot, members: list[int], series: Series) -> list[Box]:
     width = 0.8 / series.count
-    line = {"color": series.colour, "linewidth": 0.9}
-    named = False
-    for label in order:
-        mine = [p for p in members if str(results.points[p].axes.get(plot.x or "")) == label]
+    found = []
+    for position, text in enumerate(_texts(results, plot)):
+        mine = [p for p in members if str(results.points[p].axes.get(plot.x or "")) == text]
         quantiles = _quantiles(results, plot, mine)
-        if not quantiles.size:
-            continue
-        low, q1, median, q3, high = np.interp([5, 25, 50, 75, 95], np.arange(101), quantiles)
-        box = {"whislo": low, "q1": q1, "med": median, "q3": q3, "whishi": high}
-        centre = order.index(label) + (series.position + 0.5) * width - 0.4
-        drawn = axes.bxp(
-            [box], positions=[centre], widths=0.8 * width, showfliers=False, manage_ticks=False,
-            boxprops=line, medianprops=line, whiskerprops=line, capprops=line,
-        )  # fmt: skip
-        if not named:
-            drawn["boxes"][0].set_label(series.label)
-            named = True
-    axes.set_xticks(range(len(order)), order, fontsize=7)
+        if quantiles.size:
+            wanted = np.interp(100 * np.array(BOX_QUANTILES), np.arange(101), quantiles)
+            at = position + (series.position + 0.5) * width - 0.4
+            found.append(box_of(series.label, series.colour, wanted, at=at, width=0.8 * width))
+    return found
 
 
 def _quantiles(results: Results, plot: Plot, members: list[int]) -> Floats:
@@ -297,21 +235,7 @@ def _colour(results: Results, plot: Plot, members: list[int], position: int) -> 
         value = str(results.points[members[0]].axes[plot.by[0]])
         if value in cc_sets():
             return style.cc_colour(value)
-    return _COLOURS[position % len(_COLOURS)]
-
-
-def _legend(figure: Any, panels: Iterable[Any]) -> None:
-    """One for all panels: no panel need show every series."""
-    shown: dict[str, Any] = {}
-    for axes in panels:
-        handles, labels = axes.get_legend_handles_labels()
-        for label, handle in zip(labels, handles, strict=True):
-            shown.setdefault(label, handle)
-    if len(shown) > 1 or list(shown) != ["runs"]:
-        figure.legend(
-            list(shown.values()), list(shown), fontsize=7, frameon=False,
-            loc="outside right upper", ncols=1 + (len(shown) - 1) // 24,
-        )  # fmt: skip
+    return style.line_colour(position)
 
 
 def _title(results: Results, plot: Plot) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fullpipe.metrics.view import Floats
-from fullpipe.report import style
+from fullpipe.plots import style
+from fullpipe.plots.model import BOX_QUANTILES, Box, Plot, Trace, box_of, cdf
 from fullpipe.report.pages import page_cdfs
-from fullpipe.report.plots import Box, Plot, Trace, cdf
 from fullpipe.report.runs import Group, Run
 from fullpipe.report.traffic import traffic_cdfs
 
@@ -120,8 +120,5 @@ def _goodputs(group: Group, cc: str) -> Floats:
 
 
 def _box(label: str, colour: str, values: Floats, points: bool = False) -> Box:
-    low, q1, median, q3, high = (
-        float(v) for v in np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))
-    )
-    shown = values if points and values.size <= MAX_BOX_POINTS else np.empty(0)
-    return Box(label, colour, low, q1, median, q3, high, shown)
+    shown = values if points and values.size <= MAX_BOX_POINTS else None
+    return box_of(label, colour, np.quantile(values, BOX_QUANTILES), shown)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fullpipe.metrics import View
 from fullpipe.metrics.hosts import KINDS, WINDOW_S, machine_loads, port_rates, tcp_memory
-from fullpipe.report import style
-from fullpipe.report.plots import Plot, Trace, thin
+from fullpipe.plots import style
+from fullpipe.plots.model import Plot, Trace, thin
 
 #: More ports than this in one plot cannot be told apart.
 MAX_PORTS = 8

@@ -10,14 +10,15 @@ from markupsafe import Markup
 
 from fullpipe import __version__
 from fullpipe.base.errors import UserError
-from fullpipe.base.writing import aside, write_text
+from fullpipe.base.writing import write_text
 from fullpipe.metrics import has_names
+from fullpipe.plots import plotly_script
+from fullpipe.plots.model import Plot
+from fullpipe.plots.plotly_renderer import html
 from fullpipe.recording.recording import Recording
-from fullpipe.report import library, provenance
+from fullpipe.report import provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
-from fullpipe.report.interactive import html
-from fullpipe.report.plots import Plot
 from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.templates import template
@@ -31,10 +32,6 @@ MAX_RUNS_OVER_TIME_LIGHT = 2
 MAX_FLOWS_LISTED = 1000
 #: More runs than this, and the table of single runs is folded away.
 MAX_RUNS_UNFOLDED = 8
-
-#: Where the library goes, 5 MB that need not pass through the template. No other text of a page can
-#: be this, for what is not the page's own is escaped.
-_HERE = "<plotly/>"
 
 #: Draws a plot under an identifier, with an alarm.
 Draw = Callable[[Plot, str, str], dict[str, Any]]
@@ -50,12 +47,7 @@ def write_report(
     if not recordings:
         raise UserError("report: no recordings given")
     groups = grouped([read_run(recording) for recording in recordings])
-    page = render(groups, title, None if light else Markup(f"<script>{_HERE}</script>"))
-    before, here, after = page.partition(_HERE)
-    with aside(out) as partial, partial.open("wb") as file:
-        file.write(before.encode("utf-8"))
-        file.write(library.script() if here else b"")
-        file.write(after.encode("utf-8"))
+    write_text(out, render(groups, title, None if light else plotly_script.inline()))
     return out
 
 
@@ -69,9 +61,9 @@ def write_pages(
     if not recordings:
         raise UserError("report: no recordings given")
     groups = grouped([read_run(recording) for recording in recordings])
-    link = None if light else Markup('<script src="{}"></script>').format(library.file_name())
+    link = None if light else Markup('<script src="{}"></script>').format(plotly_script.file_name())
     if not light:
-        write_text(folder / library.file_name(), library.script().decode("utf-8"))
+        write_text(folder / plotly_script.file_name(), plotly_script.script())
     links = []
     for index, group in enumerate(groups):
         page = f"{index + 1:03d}.html"
@@ -152,6 +144,6 @@ def _interactive(plot: Plot, identifier: str, alarm: str) -> dict[str, Any]:
 
 
 def _static(plot: Plot, _identifier: str, alarm: str) -> dict[str, Any]:
-    from fullpipe.report.light import svg  # matplotlib: only where it draws
+    from fullpipe.plots.matplotlib_renderer import svg  # matplotlib: only where it draws
 
     return {"drawn": svg(plot, alarm), "plot": plot}

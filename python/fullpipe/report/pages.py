@@ -9,8 +9,8 @@ import numpy as np
 
 from fullpipe.metrics import View
 from fullpipe.metrics.pages import PageLoads, page_loads, page_objects
-from fullpipe.report import style
-from fullpipe.report.plots import Plot, Spans, Trace, cdf, thin
+from fullpipe.plots import style
+from fullpipe.plots.model import Plot, Spans, Trace, cdf, thin
 from fullpipe.report.runs import Group
 
 #: More rows than this in a waterfall cannot be told apart.

@@ -11,8 +11,8 @@ import numpy as np
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import is_outside_name
 from fullpipe.plan.resolve import resolve
-from fullpipe.report import style
-from fullpipe.report.plots import Plot, Trace
+from fullpipe.plots import style
+from fullpipe.plots.model import Plot, Trace
 from fullpipe.report.runs import Group, Run
 from fullpipe.scenario.model import make_scenario
 

@@ -12,10 +12,10 @@ import numpy as np
 from fullpipe.metrics import View, throughput_over_time
 from fullpipe.metrics.flows import median
 from fullpipe.metrics.view import Columns, Floats
-from fullpipe.report import style
+from fullpipe.plots import style
+from fullpipe.plots.model import MAX_POINTS, Plot, Spans, Trace, thin
 from fullpipe.report.hosts import host_plots
 from fullpipe.report.pages import page_plots
-from fullpipe.report.plots import MAX_POINTS, Plot, Spans, Trace, thin
 from fullpipe.report.runs import Path, Run
 from fullpipe.report.traffic import flows_at_once, sampled_windows
 

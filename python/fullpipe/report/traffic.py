@@ -8,8 +8,8 @@ import numpy as np
 
 from fullpipe.metrics import TrafficFlows, View, at_once, traffic_flows
 from fullpipe.metrics.view import Floats
-from fullpipe.report import style
-from fullpipe.report.plots import Plot, Trace, cdf, thin
+from fullpipe.plots import style
+from fullpipe.plots.model import Plot, Trace, cdf, thin
 from fullpipe.report.runs import Group, Run
 
 #: Points of a line of slowdown over size: so many flows each, at least.

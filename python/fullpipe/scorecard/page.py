@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from fullpipe.report.style import cc_colour
+from fullpipe.plots.style import cc_colour
 from fullpipe.scorecard.standing import number, stands
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM = 1100, 420, 16, 150

@@ -19,7 +19,6 @@ import anyio
 
 # Plotly and Arrow load it at their first use and take what another thread has half loaded.
 import pandas  # noqa: F401
-import plotly.offline
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -29,8 +28,10 @@ from starlette.routing import Route
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion.registry import cc_sets
+from fullpipe.plots.plotly_renderer import as_json
+from fullpipe.plots.plotly_script import script
 from fullpipe.serve import bench, cells
-from fullpipe.serve.shared import Shared, as_json
+from fullpipe.serve.shared import Shared
 
 COOKIE = "fullpipe"
 _MAX_BODY_BYTES = 1 << 16
@@ -195,4 +196,4 @@ def _state_or_error(shared: Shared | None) -> str:
 
 @functools.cache
 def _plotly() -> str:
-    return str(plotly.offline.get_plotlyjs())
+    return script()

@@ -18,7 +18,7 @@ from fullpipe.congestion.registry import cc_sets
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.scratch import scratch
 from fullpipe.metrics import summarise
-from fullpipe.report.interactive import figure_of
+from fullpipe.plots.plotly_renderer import figure_of
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
 from fullpipe.scenario.model import make_scenario

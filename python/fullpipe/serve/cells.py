@@ -12,9 +12,9 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.expr.quantities import COLUMN_UNITS
-from fullpipe.plots.sweep_chart import KINDS, Request, make_chart
-from fullpipe.plots.sweep_page import figure_of
+from fullpipe.plots.plotly_renderer import grid_figure_of
 from fullpipe.sweep.cells import cells_of, scenario_of
+from fullpipe.sweep.chart import KINDS, Request, make_chart
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store
@@ -51,7 +51,8 @@ def _is_companion(name: str, names: list[str]) -> bool:
 
 
 def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
-    """A chart as Plotly's figure. `wanted`: y, x, by, facet, kind, and filters `is.AXIS` = value.
+    """A chart as `data` and `layout` for Plotly's script. `wanted`: y, x, by, facet, kind, and
+    filters `is.AXIS` = value.
 
     Raises UserError where a name is no column."""
     store = Store(folder)
@@ -65,7 +66,7 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
         wanted.get("y", "goodput_bps"), wanted.get("x") or None, wanted.get("by") or None,
         wanted.get("facet") or None, wanted.get("kind", "line"), where or None,
     )  # fmt: skip
-    return dict(figure_of(make_chart(store, request)).to_plotly_json())
+    return grid_figure_of(make_chart(store, request))
 
 
 def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:

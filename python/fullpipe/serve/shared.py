@@ -5,7 +5,6 @@ Ten pages that watch one sweep cost what one does. Must never know what an answe
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Hashable
@@ -13,17 +12,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from plotly.utils import PlotlyJSONEncoder
+from fullpipe.plots.plotly_renderer import as_json
 
 #: Answers that are kept of one state of the store.
 _KEPT = 64
 #: What is there of a store: names, times and sizes of its files.
 _Version = tuple[Hashable, ...]
-
-
-def as_json(value: Any) -> str:
-    """Figures included, which hold arrays."""
-    return json.dumps(value, cls=PlotlyJSONEncoder)
 
 
 class Shared:

@@ -1,21 +1,22 @@
-"""What a plot of a store shows, before it is drawn.
+"""Charts of a store, as plots that any renderer draws.
 
 The unit of repetition is the run: a metric of flows is the mean over the flows of a group in each
-run, and a point the mean over runs. Knows no drawing library.
+run, and a point is the mean over runs. This module must not know a drawing library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 
 from fullpipe.base.errors import UserError
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
+from fullpipe.plots import style
+from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
 from fullpipe.sweep.query import VIEWS, connect, quoted
 from fullpipe.sweep.stopping import half_width
 from fullpipe.sweep.store import Store
@@ -23,7 +24,6 @@ from fullpipe.sweep.tables import SCHEMAS
 
 KINDS = ("line", "heat", "box", "cdf", "pareto")
 MAX_PANELS, MAX_SERIES = 24, 24
-Floats = npt.NDArray[np.float64]
 
 #: Of these metrics less is better, of all others more.
 _LESS = ("delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion")
@@ -41,46 +41,7 @@ class Request:
     where: str | None = None
 
 
-@dataclass(frozen=True)
-class Series:
-    """One line: at each x the mean of its runs, the 95 % interval, the number of runs, and the
-    runs' own values. `x` holds numbers, or positions in `Chart.x_labels`."""
-
-    name: str
-    x: Floats
-    mean: Floats
-    low: Floats
-    high: Floats
-    runs: tuple[Floats, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One plot of several with common axes. `heat`: means [y label, x label]. `front`: points
-    (x, y) that no other is better than in both."""
-
-    title: str
-    series: list[Series] = field(default_factory=list)
-    heat: Floats | None = None
-    front: Floats | None = None
-
-
-@dataclass(frozen=True)
-class Chart:
-    """All panels, and what stands at their axes. `x_labels` are empty for an axis of numbers."""
-
-    kind: str
-    title: str
-    x_title: str
-    y_title: str
-    panels: list[Panel]
-    x_labels: list[str] = field(default_factory=list)
-    y_labels: list[str] = field(default_factory=list)
-    log_x: bool = False
-    note: str = ""
-
-
-def make_chart(store: Store, request: Request) -> Chart:
+def make_chart(store: Store, request: Request) -> Grid:
     """The chart of a request.
 
     Raises UserError where a name is no column, nothing fits, or there is too much to see."""
@@ -100,33 +61,137 @@ def make_chart(store: Store, request: Request) -> Chart:
     names = _ordered([row[1] for row in rows])
     if request.kind != "heat" and len(names) > MAX_SERIES:
         raise UserError(f"--by {request.by}: {len(names)} values, at most {MAX_SERIES}")
-    places = _ordered([row[2] for row in rows])
-    numeric = request.kind in ("cdf", "pareto") or (
-        request.kind == "line" and all(isinstance(place, int | float) for place in places)
-    )
-    counts: list[int] = []
+    draw = _Drawer(request, x_column, names, _ordered([row[2] for row in rows]))
     panels = []
     for facet in facets:
-        mine = [row for row in rows if row[0] == facet]
         title = "" if request.facet is None else f"{request.facet} {_shown(facet)}"
-        panels.append(_panel(request, title, mine, names, places, numeric, counts))
-    runs = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    interval = ", with their 95 % interval (Student's t)" if request.kind == "line" else ""
-    note = f"means of {runs} runs{interval}"
-    if request.kind in ("cdf", "box"):
-        note = f"{runs} runs a {'line' if request.kind == 'cdf' else 'box'}"
-    if request.kind == "pareto":
-        note = f"points are means of cells, {runs} cells a colour; line: no cell is better in both"
-    return Chart(
-        request.kind, f"{request.y}" + (f" by {request.by}" if request.by else ""),
-        _title(x_column),
-        "share of runs" if request.kind == "cdf" else (
-            request.by or "" if request.kind == "heat" else _title(request.y)
-        ),
-        panels, [] if numeric and request.kind != "heat" else [_shown(p) for p in places],
-        [_shown(name) for name in names] if request.kind == "heat" else [],
-        _spans_decades(places) if numeric and request.kind == "line" else False, note,
-    )  # fmt: skip
+        panels.append(draw.panel(title, [row for row in rows if row[0] == facet]))
+    title = request.y + (f" by {request.by}" if request.by else "")
+    return Grid(title, panels, draw.note())
+
+
+class _Drawer:
+    """Draws the panels of one request. `counts` gathers how many runs each point stands for."""
+
+    def __init__(
+        self, request: Request, x_column: str, names: list[Any], places: list[Any]
+    ) -> None:
+        self.request = request
+        self.x_title = _title(x_column)
+        self.names = names
+        self.places = places
+        self.counts: list[int] = []
+        is_number = all(isinstance(place, int | float) for place in places)
+        self.is_numeric = request.kind == "line" and is_number
+
+    def panel(self, title: str, rows: list[Any]) -> Plot:
+        """The plot of these rows."""
+        if self.request.kind == "heat":
+            return self._heat(title, rows)
+        y_title = "share of runs" if self.request.kind == "cdf" else _title(self.request.y)
+        ticks = tuple((float(i), _shown(place)) for i, place in enumerate(self.places))
+        is_placed = self.request.kind == "box" or (
+            self.request.kind == "line" and not self.is_numeric
+        )
+        traces: list[Trace] = []
+        boxes: list[Box] = []
+        for index, name in enumerate(self.names):
+            mine = [row for row in rows if row[1] == name]
+            if not mine:
+                continue
+            label = "" if self.request.by is None else _shown(name)
+            colour = style.cc_colour(label) if label else style.NEUTRAL
+            if self.request.kind == "box":
+                boxes += self._boxes(label, colour, mine, index)
+            else:
+                traces.append({"cdf": self._cdf, "pareto": self._points, "line": self._line}[
+                    self.request.kind
+                ](label, colour, mine))  # fmt: skip
+        if self.request.kind == "pareto":
+            traces.append(self._front(rows))
+        decades = self.is_numeric and _spans_decades(self.places)
+        return Plot(
+            title, title, self.x_title, y_title, traces, boxes=boxes,
+            x_ticks=ticks if is_placed else (), log_x=10 if decades else 0, zero=False,
+        )  # fmt: skip
+
+    def note(self) -> str:
+        """What the points of the panels stand for."""
+        low, high = min(self.counts), max(self.counts)
+        runs = f"{low}" if low == high else f"{low} to {high}"
+        match self.request.kind:
+            case "cdf":
+                return f"{runs} runs a line"
+            case "box":
+                return f"{runs} runs a box; box: quartiles; whiskers: 5th and 95th percentile"
+            case "pareto":
+                return (
+                    f"points are means of cells, {runs} cells a colour; line: no cell is better in "
+                    "both"
+                )
+            case "line":
+                return f"means of {runs} runs, with their 95 % interval (Student's t)"
+            case _:
+                return f"means of {runs} runs"
+
+    def _heat(self, title: str, rows: list[Any]) -> Plot:
+        values = np.full((len(self.names), len(self.places)), np.nan)
+        for line, name in enumerate(self.names):
+            for column, place in enumerate(self.places):
+                found = [row[4] for row in rows if row[1] == name and row[2] == place]
+                if found:
+                    values[line, column] = float(np.mean(found))
+                    self.counts.append(len(found))
+        heat = Heat(values, tuple(map(_shown, self.places)), tuple(map(_shown, self.names)),
+                    _title(self.request.y))  # fmt: skip
+        return Plot(title, title, self.x_title, self.request.by or "", heat=heat, zero=False)
+
+    def _line(self, name: str, colour: str, rows: list[Any]) -> Trace:
+        x, mean, half = [], [], []
+        for position, place in enumerate(self.places):
+            values = _values(rows, place)
+            if values.size:
+                x.append(float(place) if self.is_numeric else float(position))
+                mean.append(float(values.mean()))
+                half.append(half_width(values) if values.size > 1 else 0.0)
+                self.counts.append(values.size)
+        y, spread = np.array(mean), np.array(half)
+        return Trace(name, colour, np.array(x), y, width=2.0, mark="dot", joined=True,
+                     band=(y - spread, y + spread))  # fmt: skip
+
+    def _boxes(self, name: str, colour: str, rows: list[Any], index: int) -> list[Box]:
+        width = 0.8 / len(self.names)
+        found = []
+        for position, place in enumerate(self.places):
+            values = _values(rows, place)
+            if values.size:
+                self.counts.append(values.size)
+                at = position + (index + 0.5) * width - 0.4
+                quantiles = np.quantile(values, BOX_QUANTILES)
+                found.append(box_of(name, colour, quantiles, values, at, 0.8 * width))
+        return found
+
+    def _cdf(self, name: str, colour: str, rows: list[Any]) -> Trace:
+        self.counts.append(len(rows))
+        x, y = cdf(np.array([row[4] for row in rows], dtype=np.float64))
+        return Trace(name, colour, x, y, shape="after")
+
+    def _points(self, name: str, colour: str, rows: list[Any]) -> Trace:
+        self.counts.append(len(rows))
+        points = _pairs(rows)
+        return Trace(name, colour, points[:, 0], points[:, 1], opacity=0.8, mark="dot")
+
+    def _front(self, rows: list[Any]) -> Trace:
+        front = _front(_pairs(rows), _is_less(self.request.x or ""), _is_less(self.request.y))
+        return Trace("front", style.NEUTRAL, front[:, 0], front[:, 1])
+
+
+def _pairs(rows: list[Any]) -> Floats:
+    return np.array([[row[2], row[4]] for row in rows], dtype=np.float64)
+
+
+def _values(rows: list[Any], place: Any) -> Floats:
+    return np.array([row[4] for row in rows if row[2] == place], dtype=np.float64)
 
 
 def run_values(
@@ -232,62 +297,6 @@ def _checked(name: str, columns: Sequence[str]) -> str:
     if name not in columns:
         raise UserError(f"{name!r} is no column; there are {', '.join(columns)}")
     return name
-
-
-def _panel(
-    request: Request, title: str, rows: list[Any], names: list[Any], places: list[Any],
-    numeric: bool, counts: list[int],
-) -> Panel:  # fmt: skip
-    if request.kind == "heat":
-        heat = np.full((len(names), len(places)), np.nan)
-        for line, name in enumerate(names):
-            for column, place in enumerate(places):
-                found = [row[4] for row in rows if row[1] == name and row[2] == place]
-                if found:
-                    heat[line, column] = float(np.mean(found))
-                    counts.append(len(found))
-        return Panel(title, heat=heat)
-    series = []
-    for name in names:
-        mine = [row for row in rows if row[1] == name]
-        if not mine:
-            continue
-        label = "" if request.by is None else _shown(name)
-        if request.kind == "cdf":
-            values = np.sort(np.array([row[4] for row in mine], dtype=np.float64))
-            share = np.arange(1, values.size + 1) / values.size
-            series.append(Series(label, values, share, share, share, ()))
-            counts.append(values.size)
-            continue
-        if request.kind == "pareto":
-            points = np.array([[row[2], row[4]] for row in mine], dtype=np.float64)
-            series.append(Series(label, points[:, 0], points[:, 1], points[:, 1], points[:, 1], ()))
-            counts.append(len(mine))
-            continue
-        series.append(_series(label, mine, places, numeric, counts))
-    front = None
-    if request.kind == "pareto":
-        points = np.array([[row[2], row[4]] for row in rows], dtype=np.float64)
-        front = _front(points, _is_less(request.x or ""), _is_less(request.y))
-    return Panel(title, series, front=front)
-
-
-def _series(
-    name: str, rows: list[Any], places: list[Any], numeric: bool, counts: list[int]
-) -> Series:
-    x, mean, low, high, runs = [], [], [], [], []
-    for position, place in enumerate(places):
-        values = np.array([row[4] for row in rows if row[2] == place], dtype=np.float64)
-        if not values.size:
-            continue
-        half = half_width(values) if values.size > 1 else 0.0
-        x.append(float(place) if numeric else float(position))
-        mean.append(float(values.mean()))
-        low.append(mean[-1] - half)
-        high.append(mean[-1] + half)
-        runs.append(values)
-        counts.append(values.size)
-    return Series(name, np.array(x), np.array(mean), np.array(low), np.array(high), tuple(runs))
 
 
 def _front(points: Floats, less_x: bool, less_y: bool) -> Floats:

@@ -30,6 +30,11 @@ REFERENCE = "#999999"
 GRID = "#ececec"
 ALARM = "#b3261e"
 
+#: Lines that stand for no congestion control (Okabe and Ito, and others that differ from them).
+_LINE_COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#e69f00", "#8e44ad", "#56b4e9", "#7f7f7f", "#8c2d19",
+    "#cc79a7", "#5e3c99", "#000000", "#b0a000",
+)  # fmt: skip
 _DASHES = ["solid", "dot", "dash", "dashdot"]
 _OPACITIES = [1.0, 0.7, 0.5, 0.35]
 
@@ -48,6 +53,11 @@ def phase_order(names: set[str]) -> list[str]:
     """Phases in the order in which algorithms pass through them, unknown ones last."""
     known = [name for name in PHASE_COLOURS if name in names]
     return known + sorted(names - set(known))
+
+
+def line_colour(position: int) -> str:
+    """The colour of the n-th line of a plot whose lines stand for no congestion control."""
+    return _LINE_COLOURS[position % len(_LINE_COLOURS)]
 
 
 def dash(position: int) -> str:

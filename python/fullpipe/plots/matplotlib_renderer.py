@@ -1,0 +1,349 @@
+"""Plots as static figures, drawn by Matplotlib: files for papers, and small SVGs inside pages.
+
+The same plot gives the same bytes. Text of a plot may come from an untrusted recording; Matplotlib
+escapes it. This module must not know a recording.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from markupsafe import Markup
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fullpipe.base.writing import aside
+from fullpipe.plots import style
+from fullpipe.plots.model import Grid, Plot, Trace, thin
+
+_LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
+_MARKS = {
+    "x": "x", "triangle": "^", "circle": "o", "dash": "|", "dot": "o", "square": "s",
+    "diamond": "D", "down": "v", "plus": "P", "star": "*", "cross": "X", "up": "^",
+}  # fmt: skip
+#: Marks that are drawn as outlines.
+_OPEN = ("x", "triangle", "circle", "dash")
+_STEPS = {"linear": "default", "before": "steps-pre", "after": "steps-post"}
+_SETTINGS: Any = {
+    "svg.hashsalt": "fullpipe", "svg.fonttype": "none", "font.size": 9,
+    "font.family": "sans-serif",
+}  # fmt: skip
+#: A longer legend beside a plot is set in columns.
+_MAX_LEGEND_ROWS = 14
+#: Entries in one line of a legend below a plot.
+_COLUMNS_BELOW = 4
+_PANEL_WIDTH_IN, _PANEL_HEIGHT_IN, _LEGEND_IN = 3.3, 2.7, 1.6
+#: Heat maps with more cells than this show no numbers.
+_MAX_NUMBERS = 150
+#: Tick labels of more characters in all than this are turned.
+_MAX_FLAT_LABELS = 40
+#: Points of a trace in a page: about one for each pixel of a line's width.
+_POINTS_IN_PAGE = 360
+_PIXELS = re.compile(r"(\d+\.\d)\d+")
+_DRAWING = re.compile(r"\b(d|x|y|points|transform)=\"[^\"]*\"")
+#: Matplotlib names every font that it knows; the page's browser chooses.
+_FONT = re.compile(r"font-family: [^;\"]*;")
+
+
+def write(plot: Plot | Grid, stem: Path, alarm: str = "") -> list[Path]:
+    """Writes STEM.png and STEM.svg, each whole or not at all; returns the paths. `alarm` is written
+    above the plot in red. Raises UserError if a file cannot be written."""
+    paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".png", ".svg")]
+    for path in paths:
+        write_file(plot, path, alarm)
+    return paths
+
+
+def write_file(plot: Plot | Grid, path: Path, alarm: str = "") -> None:
+    """Writes one file, whole or not at all, in the format of its suffix. Raises UserError if it
+    cannot be written."""
+    with mpl.rc_context(_SETTINGS), aside(path) as partial:
+        figure_of(plot, alarm).savefig(
+            partial, format=path.suffix[1:], dpi=150, metadata=_undated(path.suffix)
+        )
+
+
+def figure_of(plot: Plot | Grid, alarm: str = "") -> Figure:
+    """A figure that belongs to no window, with its legend. `alarm` is written above it in red."""
+    if isinstance(plot, Grid):
+        return _grid(plot)
+    rows = len(plot.rows) or (0 if plot.upright else len(plot.boxes))
+    height = 1.2 + 0.3 * rows if rows else 2.8
+    figure = Figure(figsize=(7.5, max(height, 1.8)), layout="constrained")
+    axes = figure.subplots()
+    draw(axes, plot)
+    _alarm(figure, alarm[:150])
+    return figure
+
+
+def svg(plot: Plot, alarm: str = "") -> Markup:
+    """The plot as an SVG element without its title; `alarm` is written above it in red."""
+    few = []
+    for trace in plot.traces:
+        x, y = thin(trace.x, trace.y, _POINTS_IN_PAGE)
+        few.append(replace(trace, x=x, y=y))
+    rows = len(plot.rows) or len(plot.boxes)
+    height = max(1.0 + 0.3 * rows, 1.6) if rows else 2.4
+    height += 0.16 * math.ceil((len(plot.traces) + len(plot.spans)) / 4)
+    with mpl.rc_context({**_SETTINGS, "path.simplify_threshold": 0.5}):
+        figure = Figure(figsize=(5.6, height), layout="constrained")
+        draw(figure.subplots(), replace(plot, traces=few, title=""), legend_below=True)
+        _alarm(figure, alarm[:90])
+        return Markup(_shorter(_svg_text(figure, transparent=True)))
+
+
+def svg_document(grid: Grid, look: Callable[[Figure], None] = lambda _: None) -> str:
+    """The grid as an SVG document. `look` gets the finished figure, to inspect it."""
+    with mpl.rc_context(_SETTINGS):
+        figure = _grid(grid)
+        text = _svg_text(figure)
+        look(figure)
+    return text
+
+
+def draw(axes: Any, plot: Plot, legend_below: bool = False) -> None:
+    """Draws a plot with its legend into Matplotlib axes: beside them, or below in a narrow
+    figure."""
+    _draw(axes, plot, None)
+    axes.set_title(_plain(plot.title), loc="left", fontweight="bold")
+    if plot.zero and not plot.rows and not (plot.boxes and not plot.upright):
+        axes.set_ylim(bottom=0)
+    if plot.right is not None:
+        title, factor = plot.right
+        right = axes.secondary_yaxis(
+            "right", functions=(lambda y: y * factor, lambda y: y / factor)
+        )
+        right.set_ylabel(_plain(title))
+    _legend(axes, plot, legend_below)
+
+
+def points_outside(figure: Figure) -> list[str]:
+    """Which lines, markers and boxes of a figure have points that their axes do not show."""
+    return [text for axes in figure.axes if axes.get_visible() for text in _outside(axes)]
+
+
+def _grid(grid: Grid) -> Figure:
+    columns = grid.columns
+    rows = math.ceil(len(grid.panels) / columns)
+    width = 7.6 if columns == 1 else _PANEL_WIDTH_IN * columns + _LEGEND_IN
+    figure = Figure(
+        figsize=(width, _PANEL_HEIGHT_IN * rows + (0.6 if grid.title else 0.3)),
+        layout="constrained",
+    )
+    every: Any = figure.subplots(rows, columns, squeeze=False, sharex=grid.share_x, sharey=True)
+    for axes, panel in zip(every.flat, grid.panels, strict=False):
+        _draw(axes, panel, grid.heat_range)
+        axes.set_title(_plain(panel.title), fontsize=9)
+    for unused in every.flat[len(grid.panels) :]:
+        unused.set_visible(False)
+    for inner in every[:, 1:].flat:
+        inner.set_ylabel("")
+    low, high = every.flat[0].get_ylim()
+    if all(panel.zero and panel.heat is None for panel in grid.panels) and low > 0:
+        # A limit ends the scaling of the shared axis, so it comes after all panels.
+        every.flat[0].set_ylim(0.0, 1.05 * high)
+    if grid.heat_range is not None:
+        heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
+        scale = ScalarMappable(Normalize(*grid.heat_range), "viridis")
+        figure.colorbar(scale, ax=every, shrink=0.8, label=_plain(heat.title))
+    _common_legend(figure, every.flat[: len(grid.panels)])
+    if grid.title:
+        title = f"{grid.title}\n{grid.note}" if grid.note else grid.title
+        figure.suptitle(_plain(title), fontsize=9)
+    return figure
+
+
+def _draw(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None:
+    if plot.log_x:
+        axes.set_xscale("log", base=plot.log_x)
+    for spans in plot.spans:
+        axes.barh(
+            spans.rows, spans.ends - spans.starts, left=spans.starts, height=0.72,
+            color=spans.colour, label=_plain(spans.name),
+        )  # fmt: skip
+    if plot.heat is not None:
+        _heat(axes, plot, heat_range)
+    for trace in plot.traces:
+        _line(axes, trace)
+    _boxes(axes, plot)
+    for x, y, text in plot.labels:
+        axes.annotate(_plain(text), (x, y), textcoords="offset points", xytext=(6, 5), fontsize=8)
+    axes.set(xlabel=_plain(plot.x_title), ylabel=_plain(plot.y_title))
+    if plot.heat is None:
+        axes.grid(color=style.GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+    if plot.boxes and not plot.upright:
+        axes.set_yticks(range(len(plot.boxes)), [_plain(box.label) for box in plot.boxes])
+        axes.set_ylim(len(plot.boxes) - 0.5, -0.5)
+    elif plot.rows:
+        axes.set_yticks(range(len(plot.rows)), [_plain(row) for row in plot.rows])
+        axes.set_ylim(len(plot.rows) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+    _x_axis(axes, plot)
+
+
+def _x_axis(axes: Any, plot: Plot) -> None:
+    ticks = [tick for tick in plot.x_ticks if tick[0] > 0 or not plot.log_x]
+    if ticks:
+        positions, texts = zip(*ticks, strict=True)
+        turned = 45 if sum(map(len, texts)) > _MAX_FLAT_LABELS else 0
+        axes.set_xticks(positions, [_plain(text) for text in texts], fontsize=7, rotation=turned)
+        axes.minorticks_off()
+    elif not (plot.log_x or plot.heat or plot.over_time or plot.boxes):
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+
+
+def _line(axes: Any, trace: Trace) -> None:
+    look: dict[str, Any] = {"color": trace.colour, "label": _plain(trace.name)}
+    if trace.mark:
+        look |= {"marker": _MARKS[trace.mark], "markersize": 3 if trace.joined else 4}
+        look |= {"fillstyle": "none" if trace.mark in _OPEN else "full"}
+    if trace.mark and not trace.joined:
+        axes.plot(trace.x, trace.y, linestyle="none", alpha=trace.opacity, **look)
+    else:
+        axes.plot(
+            trace.x, trace.y, linestyle=_LINES[trace.dash], linewidth=0.7 * trace.width,
+            alpha=trace.opacity, drawstyle=_STEPS[trace.shape], **look,
+        )  # fmt: skip
+    if trace.band is not None:
+        low, high = trace.band
+        axes.fill_between(trace.x, low, high, color=trace.colour, alpha=0.15, linewidth=0)
+        shown = trace.x > 0 if axes.get_xscale() == "log" else np.full(trace.x.shape, True)
+        axes.vlines(trace.x[shown], low[shown], high[shown], color=trace.colour, linewidth=0.6)
+
+
+def _boxes(axes: Any, plot: Plot) -> None:
+    named: set[str] = set()
+    for position, box in enumerate(plot.boxes):
+        values = {"whislo": box.low, "q1": box.q1, "med": box.median, "q3": box.q3,
+                  "whishi": box.high}  # fmt: skip
+        line = {"color": box.colour, "linewidth": 0.9}
+        drawn = axes.bxp(
+            [values], positions=[position if box.at is None else box.at], widths=box.width,
+            showfliers=False, manage_ticks=box.at is None, boxprops=line, medianprops=line,
+            whiskerprops=line, capprops=line,
+            orientation="horizontal" if box.at is None else "vertical",
+        )  # fmt: skip
+        spread = 0.25 * (np.arange(box.points.size) % 5 / 5 - 0.4)
+        if box.at is None:
+            places = (box.points, position + spread)
+        else:
+            places = (box.at + spread * box.width, box.points)
+            if box.label not in named:
+                drawn["boxes"][0].set_label(_plain(box.label))
+                named.add(box.label)
+        axes.plot(*places, ".", color=box.colour, alpha=0.5, markersize=4)
+
+
+def _heat(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None:
+    heat = plot.heat
+    assert heat is not None
+    low, high = heat_range or Grid("", [plot]).heat_range or (0.0, 1.0)
+    axes.imshow(heat.values, aspect="auto", origin="lower", vmin=low, vmax=high)
+    axes.set_xticks(range(len(heat.x_labels)), [_plain(x) for x in heat.x_labels], fontsize=8)
+    axes.set_yticks(range(len(heat.y_labels)), [_plain(y) for y in heat.y_labels])
+    if heat.values.size > _MAX_NUMBERS:
+        return
+    for (line, column), value in np.ndenumerate(heat.values):
+        if not np.isnan(value):
+            axes.text(
+                column, line, f"{value:.3g}", ha="center", va="center", fontsize=7,
+                color="white" if value < (low + high) / 2 else "black",
+            )  # fmt: skip
+
+
+def _legend(axes: Any, plot: Plot, below: bool) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if not labels:
+        return
+    if below:
+        axes.figure.legend(
+            fontsize=7, frameon=False, loc="outside lower left",
+            ncols=_COLUMNS_BELOW, borderaxespad=0.0,
+        )  # fmt: skip
+    else:
+        axes.legend(
+            handles, labels, fontsize=7, frameon=False, loc="upper left",
+            bbox_to_anchor=(1.12 if plot.right else 1.01, 1.0),
+            ncols=1 + (len(labels) - 1) // _MAX_LEGEND_ROWS, borderaxespad=0.0,
+        )  # fmt: skip
+
+
+def _common_legend(figure: Figure, panels: Iterable[Any]) -> None:
+    """One legend for all panels: not every panel needs to show every trace."""
+    shown: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        for label, handle in zip(labels, handles, strict=True):
+            shown.setdefault(label, handle)
+    shown.pop("", None)
+    if len(shown) > 1:
+        figure.legend(
+            list(shown.values()), list(shown), fontsize=7, frameon=False,
+            loc="outside right upper", ncols=1 + (len(shown) - 1) // 24,
+        )  # fmt: skip
+
+
+def _alarm(figure: Figure, text: str) -> None:
+    if text:
+        figure.suptitle(_plain(text), color=style.ALARM, fontsize=8, fontweight="bold")
+
+
+#: How far beyond the axes a point may be, as a share of them, by rounding alone.
+_EDGE = 1e-6
+
+
+def _outside(axes: Any) -> list[str]:
+    found = []
+    panel = f"panel {axes.get_title()}: " if axes.get_title() else ""
+    for line in axes.lines:
+        label = "a box" if line.get_label().startswith("_") else line.get_label()
+        points = np.asarray(line.get_xydata(), dtype=float)
+        if not points.size and label == "a box":
+            continue  # a box without single points
+        points = points[np.isfinite(points).all(axis=1)]
+        if not points.size:
+            found.append(f"{panel}{label}: nothing to measure")
+            continue
+        with np.errstate(all="ignore"):  # the logarithm of 0 is outside, too
+            placed = axes.transAxes.inverted().transform(axes.transData.transform(points))
+        inside = ((placed > -_EDGE) & (placed < 1 + _EDGE)).all(axis=1)
+        if not inside.all():
+            found.append(f"{panel}{label}: {np.sum(~inside)} of {inside.size} points")
+    return found
+
+
+def _svg_text(figure: Figure, **options: Any) -> str:
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=_undated(".svg"), **options)
+    return text.getvalue()
+
+
+def _undated(suffix: str) -> dict[str, Any]:
+    return {".svg": {"Date": None, "Creator": None}, ".png": {"Software": None}}.get(suffix, {})
+
+
+def _shorter(document: str) -> str:
+    """The svg element alone, exact to a tenth of a pixel, without metadata and font lists."""
+    body = document[document.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = _DRAWING.sub(lambda match: _PIXELS.sub(r"\1", match[0]), body)
+    body = re.sub(r"\s*\n\s*", "\n", body)
+    body = _FONT.sub("font-family:sans-serif;", body)
+    # The page decides how wide it is.
+    return re.sub(r'<svg([^>]*?) width="[^"]*"', r"<svg\1", body, count=1)
+
+
+def _plain(text: str) -> str:
+    """Matplotlib reads mathematics between dollar signs: it gets none."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,179 @@
+"""What a plot is, before it is drawn. Both renderers draw the same plots.
+
+A `Plot` is one pair of axes; a `Grid` is several with one legend. This module must not know a
+recording or a drawing library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+#: More points than this in one trace cannot be seen on a screen.
+MAX_POINTS = 4000
+#: Quantiles of a box: whiskers, quartiles and median.
+BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A line, or a set of marks if `mark` names one, or both if the marks are `joined`.
+
+    `dash` is "solid", "dot", "dash" or "dashdot"; `mark` is a key of the renderers' tables ("x",
+    "triangle", "circle", "dash", "dot", "square", ...). `shape` is "linear", "before" if a value
+    holds since the previous point, or "after" if it holds until the next. `band` is the (low, high)
+    of an interval around each y."""
+
+    name: str
+    colour: str
+    x: Floats
+    y: Floats
+    dash: str = "solid"
+    width: float = 1.5
+    opacity: float = 1.0
+    shape: str = "linear"
+    mark: str = ""
+    joined: bool = False
+    band: tuple[Floats, Floats] | None = None
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Time spans of one kind; `rows` has the row of the plot in which each is drawn."""
+
+    name: str
+    colour: str
+    rows: Floats
+    starts: Floats
+    ends: Floats
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box: quartiles, whiskers, and single points if there are few.
+
+    Boxes of a plot are drawn one below the other and labelled at the axis. With `at` they stand
+    upright at that x, `width` wide, and their labels are in the legend."""
+
+    label: str
+    colour: str
+    low: float
+    q1: float
+    median: float
+    q3: float
+    high: float
+    points: Floats = field(default_factory=lambda: np.empty(0))
+    at: float | None = None
+    width: float = 0.5
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A heat map: `values` [y label, x label], NaN for none; `title` names the values."""
+
+    values: Floats
+    x_labels: tuple[str, ...]
+    y_labels: tuple[str, ...]
+    title: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One pair of axes with traces, spans over `rows`, boxes, or a heat map.
+
+    `right` is (title, factor): the same data in another unit on the right. `over_time` plots of
+    one run share their time axis. `x_ticks` are (position, text) pairs; `log_x` is the base of a
+    logarithmic x axis, 0 for a linear one. `zero` lets the y axis begin at 0. `labels` are
+    (x, y, text) written beside points."""
+
+    key: str
+    title: str
+    x_title: str
+    y_title: str
+    traces: list[Trace] = field(default_factory=list)
+    spans: list[Spans] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
+    rows: tuple[str, ...] = ()
+    right: tuple[str, float] | None = None
+    note: str = ""
+    over_time: bool = False
+    heat: Heat | None = None
+    x_ticks: tuple[tuple[float, str], ...] = ()
+    log_x: float = 0.0
+    zero: bool = True
+    labels: tuple[tuple[float, float, str], ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to see."""
+        seen = any(np.isfinite(trace.y).any() for trace in self.traces)
+        return not (seen or self.spans or self.boxes or self.heat is not None)
+
+    @property
+    def upright(self) -> bool:
+        """Whether its boxes stand upright at an x."""
+        return any(box.at is not None for box in self.boxes)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Plots side by side with a common y axis and one legend. `share_x`: and a common x axis."""
+
+    title: str
+    panels: Sequence[Plot]
+    note: str = ""
+    most_columns: int = 3
+    share_x: bool = True
+
+    @property
+    def columns(self) -> int:
+        """How many panels are side by side: four make a square."""
+        return 2 if len(self.panels) == 4 else min(len(self.panels), self.most_columns)
+
+    @property
+    def heat_range(self) -> tuple[float, float] | None:
+        """The least and the largest value of all heat maps; None without one."""
+        heats = [panel.heat.values for panel in self.panels if panel.heat is not None]
+        if not heats or all(np.isnan(values).all() for values in heats):
+            return None
+        everything = np.concatenate([values.ravel() for values in heats])
+        return float(np.nanmin(everything)), float(np.nanmax(everything))
+
+
+def box_of(
+    label: str, colour: str, quantiles: Floats, points: Floats | None = None,
+    at: float | None = None, width: float = 0.5,
+) -> Box:  # fmt: skip
+    """A box from its `BOX_QUANTILES`."""
+    low, q1, median, q3, high = map(float, quantiles)
+    shown = np.empty(0) if points is None else points
+    return Box(label, colour, low, q1, median, q3, high, shown, at, width)
+
+
+def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
+    """At most `most` points. Each stretch keeps its first, least and largest, so that no peak is
+    lost, and the last point stays."""
+    if x.size <= most:
+        return x, y
+    keep = {x.size - 1}
+    for chunk in np.array_split(np.arange(x.size), (most - 1) // 3):
+        keep.add(int(chunk[0]))
+        known = chunk[~np.isnan(y[chunk])]
+        if known.size:
+            keep |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])}
+    order = np.array(sorted(keep))
+    return x[order], y[order]
+
+
+def cdf(values: Floats) -> tuple[Floats, Floats]:
+    """(sorted values, share of values not above each), from share 0, thinned; NaN is left out."""
+    ordered = np.sort(values[~np.isnan(values)])
+    return thin(
+        np.concatenate((ordered[:1], ordered)),
+        np.arange(ordered.size + 1)[ordered.size == 0 :] / max(ordered.size, 1),
+    )

@@ -1,0 +1,311 @@
+"""Plots as pieces of an HTML page, drawn by Plotly's script.
+
+The title of a plot is the page's, so that Plotly's buttons cover nothing. Figures are written as
+the JSON that the script reads (plotly.com/javascript/reference): loading and filling Plotly's
+classes takes half a second. Text of a plot may come from an untrusted recording; Plotly reads a
+little HTML in names and titles, so all of it is escaped. This module must not know a recording.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from fullpipe.base.writing import write_text
+from fullpipe.plots import plotly_script, style
+from fullpipe.plots.model import Box, Floats, Grid, Plot, Spans, Trace
+
+_SYMBOLS = {
+    "x": "x-thin", "triangle": "triangle-up", "circle": "circle-open", "dash": "line-ns",
+    "square": "square", "diamond": "diamond", "down": "triangle-down", "plus": "cross",
+    "star": "star", "cross": "x", "up": "triangle-up",
+}  # fmt: skip
+_SHAPES = {"linear": "linear", "before": "vh", "after": "hv"}
+_CONFIG = '{"displaylogo": false, "responsive": true}'
+_ROW_PX, _HEIGHT_PX, _LEGEND_PX, _PANEL_PX = 34, 330, 20, 340
+#: A legend of more entries than this scrolls.
+_MAX_LEGEND = 24
+#: Seen on white and on black.
+_GRID = "rgba(128,128,128,0.25)"
+_AXIS = {
+    "automargin": True, "gridcolor": _GRID, "zerolinecolor": _GRID, "zerolinewidth": 2,
+    "linecolor": "#888", "ticks": "",
+}  # fmt: skip
+_LOOK: dict[str, Any] = {
+    # The page's own colours show through, whatever they are.
+    "plot_bgcolor": "rgba(0,0,0,0)", "paper_bgcolor": "rgba(0,0,0,0)",
+    "modebar": {"bgcolor": "rgba(0,0,0,0)"},
+    "font": {"family": "system-ui, sans-serif", "color": "#222", "size": 12},
+    "hovermode": "closest", "hoverlabel": {"namelength": -1, "align": "left"},
+    # Names that look like numbers or dates stay names.
+    "autotypenumbers": "strict",
+}  # fmt: skip
+#: Half the height of a span in its row.
+_SPAN = 0.36
+
+
+def html(plot: Plot, identifier: str, alarm: str = "") -> Markup:
+    """The plot as an HTML fragment; `alarm` is written across its top in red."""
+    return _element(figure_of(plot, alarm), identifier)
+
+
+def write_page(grid: Grid, path: Path) -> None:
+    """Writes the grid as a page of its own that loads nothing from elsewhere. Raises UserError if
+    it cannot be written."""
+    figure = grid_figure_of(grid)
+    page = Markup(
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{}</title></head>'
+        "<body>{}{}</body></html>\n"
+    ).format(grid.title, plotly_script.inline(), _element(figure, "chart"))
+    write_text(path, page)
+
+
+def figure_of(plot: Plot, alarm: str = "") -> dict[str, Any]:
+    """The plot as `data` and `layout` for Plotly's script: JSON values, NaN for missing ones."""
+    layout = _layout(plot, alarm)
+    data = _data(plot)
+    _scale(data, layout, plot)
+    return {"data": data, "layout": layout}
+
+
+def grid_figure_of(grid: Grid) -> dict[str, Any]:
+    """The grid as `data` and `layout` for Plotly's script: JSON values, NaN for missing ones."""
+    columns = grid.columns
+    rows = math.ceil(len(grid.panels) / columns)
+    title = f"<b>{_plain(grid.title)}</b><br><sup>{_plain(grid.note)}</sup>"
+    layout: dict[str, Any] = {
+        **_LOOK, "title": {"text": title}, "height": _PANEL_PX * rows + 120, "annotations": [],
+        "boxmode": "overlay",
+    }  # fmt: skip
+    if grid.heat_range is not None:
+        heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
+        low, high = grid.heat_range
+        layout["coloraxis"] = {
+            "colorscale": "Viridis", "cmin": low, "cmax": high,
+            "colorbar": {"title": {"text": _plain(heat.title)}},
+        }  # fmt: skip
+    data: list[dict[str, Any]] = []
+    named: set[str] = set()
+    for index, panel in enumerate(grid.panels):
+        row, column = divmod(index, columns)
+        number = "" if index == 0 else str(index + 1)
+        across, up = _part(column, columns, 0.05), _part(rows - 1 - row, rows, 0.3 / rows)
+        is_lowest = row == rows - 1 or index + columns >= len(grid.panels)
+        x_axis = _panel_axis(panel.x_title if is_lowest else "", across, f"y{number}")
+        y_axis = _panel_axis(panel.y_title if column == 0 else "", up, f"x{number}")
+        if index:
+            y_axis["matches"] = "y"
+            if grid.share_x and panel.heat is None:
+                x_axis["matches"] = "x"
+        _x_scale(x_axis, panel)
+        layout |= {f"xaxis{number}": x_axis, f"yaxis{number}": y_axis}
+        if panel.title:
+            layout["annotations"].append({
+                "text": _plain(panel.title), "showarrow": False, "xref": "paper", "yref": "paper",
+                "x": sum(across) / 2, "y": up[1], "xanchor": "center", "yanchor": "bottom",
+            })  # fmt: skip
+        for drawn in _data(panel):
+            name = drawn.get("name", "")
+            drawn |= {"xaxis": f"x{number}", "yaxis": f"y{number}", "legendgroup": name}
+            drawn["showlegend"] = bool(name) and name not in named
+            named.add(name)
+            data.append(drawn)
+    return {"data": data, "layout": layout}
+
+
+def as_json(value: Any) -> str:
+    """JSON for a browser. Numbers that JSON cannot express become null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":"))
+
+
+def _part(position: int, count: int, gap: float) -> list[float]:
+    """The share of the page, [from, to], of one of several panels side by side."""
+    size = (1 - gap * (count - 1)) / count
+    return [position * (size + gap), position * (size + gap) + size]
+
+
+def _panel_axis(title: str, domain: list[float], anchor: str) -> dict[str, Any]:
+    axis = {**_AXIS, "zeroline": False, "domain": domain, "anchor": anchor}
+    return axis | ({"title": _title(title)} if title else {})
+
+
+def _x_scale(axis: dict[str, Any], plot: Plot) -> None:
+    if plot.log_x:
+        axis["type"] = "log"
+    if plot.x_ticks:
+        axis |= {
+            "tickvals": [position for position, _ in plot.x_ticks],
+            "ticktext": [_plain(text) for _, text in plot.x_ticks],
+        }  # fmt: skip
+
+
+def _data(plot: Plot) -> list[dict[str, Any]]:
+    data = [_box(box) for box in plot.boxes]
+    for spans in plot.spans:
+        data.append({
+            "type": "scatter", **_outline(spans), "fill": "toself", "fillcolor": spans.colour,
+            "mode": "lines", "line": {"width": 0}, "name": _plain(spans.name), "hoveron": "fills",
+            "text": _plain(spans.name),
+        })  # fmt: skip
+    if plot.heat is not None:
+        data.append({
+            "type": "heatmap", "z": plot.heat.values.tolist(), "coloraxis": "coloraxis",
+            "x": [_plain(x) for x in plot.heat.x_labels],
+            "y": [_plain(y) for y in plot.heat.y_labels],
+        })  # fmt: skip
+    data += [_drawn(trace) for trace in plot.traces]
+    for x, y, text in plot.labels:
+        data.append({
+            "type": "scatter", "mode": "text", "x": [x], "y": [y], "text": [_plain(text)],
+            "textposition": "top right", "showlegend": False, "hoverinfo": "skip",
+        })  # fmt: skip
+    return data
+
+
+def _box(box: Box) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": "box", "q1": [box.q1], "median": [box.median], "q3": [box.q3],
+        "lowerfence": [box.low], "upperfence": [box.high], "name": _plain(box.label),
+        "jitter": 0.4, "pointpos": 0, "marker": {"color": box.colour, "size": 5, "opacity": 0.6},
+        "line": {"color": box.colour}, "showlegend": False,
+    }  # fmt: skip
+    along, across = ("x", "y") if box.at is None else ("y", "x")
+    if box.points.size:
+        found |= {along: [box.points.tolist()], "boxpoints": "all"}
+    if box.at is None:
+        return found | {across: [_plain(box.label)], "orientation": "h"}
+    return found | {across: [box.at], "width": box.width}
+
+
+def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
+    rows = len(plot.rows) or 1.4 * len(plot.boxes)
+    height = 130 + _ROW_PX * rows if rows else _HEIGHT_PX
+    entries = len(plot.traces) + len(plot.spans)
+    layout: dict[str, Any] = {
+        "xaxis": {**_AXIS, "title": _title(plot.x_title)},
+        "yaxis": {**_AXIS, "title": _title(plot.y_title), "rangemode": "tozero"},
+        "height": max(height, 100 + _LEGEND_PX * min(entries, _MAX_LEGEND)),
+        # The same margins for all, so that axes of time lie below one another.
+        "margin": {"l": 70, "r": 240, "t": 34, "b": 54, "autoexpand": not plot.over_time},
+        **_LOOK,
+        "showlegend": not plot.boxes,
+    }
+    if alarm:
+        layout["annotations"] = [{
+            "text": f"<b>{_plain(alarm)}</b>", "xref": "paper", "yref": "paper", "x": 0.5, "y": 1.0,
+            "yanchor": "bottom", "showarrow": False, "font": {"color": style.ALARM, "size": 12},
+        }]  # fmt: skip
+    return layout
+
+
+def _title(text: str) -> dict[str, Any]:
+    return {"text": _plain(text), "standoff": 15}
+
+
+def _drawn(trace: Trace) -> dict[str, Any]:
+    marker = {"color": trace.colour, "symbol": _SYMBOLS.get(trace.mark, "circle"), "size": 7,
+              "line": {"width": 1.5, "color": trace.colour}}  # fmt: skip
+    line = {"color": trace.colour, "dash": trace.dash, "width": trace.width,
+            "shape": _SHAPES[trace.shape]}  # fmt: skip
+    if not trace.mark:
+        drawn: dict[str, Any] = {"mode": "lines", "line": line}
+    elif trace.joined:
+        drawn = {"mode": "lines+markers", "line": line, "marker": marker}
+    else:
+        drawn = {"mode": "markers", "marker": marker}
+    if trace.band is not None:
+        low, high = trace.band
+        drawn["error_y"] = {
+            "type": "data", "symmetric": False, "thickness": 1, "width": 2,
+            "array": _numbers(high - trace.y), "arrayminus": _numbers(trace.y - low),
+        }  # fmt: skip
+    return {
+        "type": "scatter", "x": _numbers(trace.x), "y": _numbers(trace.y),
+        "name": _plain(trace.name), "opacity": trace.opacity, **drawn,
+    }  # fmt: skip
+
+
+def _numbers(values: Floats) -> dict[str, str]:
+    """An array as Plotly reads it without parsing: its bytes, little-endian."""
+    stored = np.ascontiguousarray(values, dtype="<f8").tobytes()
+    return {"dtype": "f8", "bdata": base64.b64encode(stored).decode("ascii")}
+
+
+def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> None:
+    """Rows from the top down; a second unit on the right, which only holds while the vertical
+    axis stays as it is."""
+    horizontal, vertical = layout["xaxis"], layout["yaxis"]
+    _x_scale(horizontal, plot)
+    ends = [trace.x for trace in plot.traces] + [spans.ends for spans in plot.spans]
+    right = max((float(np.nanmax(values)) for values in ends if values.size), default=1.0)
+    if plot.over_time:
+        horizontal["range"] = [0, right]
+    if plot.boxes and not plot.upright:
+        vertical["autorange"] = "reversed"
+        layout["margin"] |= {"r": 20, "autoexpand": True}
+    elif plot.rows:
+        if not plot.over_time:  # marks at the very end are not cut in half
+            horizontal["range"] = [0, 1.05 * right or 1.0]
+        ticks, names = list(range(len(plot.rows))), [_plain(row) for row in plot.rows]
+        vertical |= {
+            "tickvals": ticks, "ticktext": names, "range": [len(ticks) - 0.5, -0.5],
+            "fixedrange": True,
+        }  # fmt: skip
+    elif plot.right is not None:
+        title, factor = plot.right
+        top = 1.05 * max((float(np.nanmax(trace.y)) for trace in plot.traces), default=1.0) or 1.0
+        vertical |= {"range": [0, top], "fixedrange": True}
+        data.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2", "showlegend": False})
+        layout["yaxis2"] = {
+            "overlaying": "y", "side": "right", "range": [0, top * factor], "showgrid": False,
+            "zeroline": False, "title": _title(title), "ticks": "", "automargin": True,
+            "fixedrange": True,
+        }  # fmt: skip
+        layout["legend"] = {"x": 1.1}
+
+
+def _outline(spans: Spans) -> dict[str, list[float | None]]:
+    """One closed outline a span: a single path, however many spans there are."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for row, start, end in zip(spans.rows, spans.starts, spans.ends, strict=True):
+        low, high = float(row) - _SPAN, float(row) + _SPAN
+        xs += [float(start), float(end), float(end), float(start), float(start), None]
+        ys += [low, low, high, high, low, None]
+    return {"x": xs, "y": ys}
+
+
+def _element(figure: dict[str, Any], identifier: str) -> Markup:
+    data, layout = (_script_json(figure[key]) for key in ("data", "layout"))
+    return Markup(
+        f'<div style="height:{figure["layout"]["height"]}px; width:100%;">'
+        f'<div id="{identifier}" class="plotly-graph-div" style="height:100%; width:100%;"></div>'
+        f'<script>Plotly.newPlot("{identifier}", {data}, {layout}, {_CONFIG});</script></div>'
+    )
+
+
+def _script_json(value: Any) -> str:
+    """JSON that neither ends a script nor begins an element."""
+    text = as_json(value)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("/", "\\u002f")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
