@@ -170,7 +170,7 @@ async def _streams(app: Any, count: int, change: Callable[[], Any]) -> list[list
                 events.append(text.removeprefix("data: "))
             if all(told):
                 all_began.set()
-            if all(many and '"done": 4' in many[-1] for many in told):
+            if all(many and json.loads(many[-1]).get("done") == 4 for many in told):
                 ended.set()
 
         await app(dict(scope), receive, send)
