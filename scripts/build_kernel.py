@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.cli import ending
+from fullpipe.cli import INTERRUPTED
 from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.debian import Archive
 
@@ -281,7 +281,7 @@ def main() -> int:
         print(f"build_kernel: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return ending.INTERRUPTED
+        return INTERRUPTED
     print(f"built {kernel.release}; for the virtual machine: --kernel {name}")
     return 0
 

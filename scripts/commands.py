@@ -12,15 +12,15 @@ from typing import Any
 
 import typer
 
-from fullpipe.cli import whole
+from fullpipe.cli.app import app
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 
 _HEAD = """# Every command
 
 `fullpipe COMMAND --help` says what a command takes. Exit status: 0 done, 1 a run failed or a check
-says no, 2 bad input, 130 interrupted. `fullpipe completion SHELL` prints what completes words in
-bash, zsh and fish. This page is written by `python scripts/commands.py`.
+says no, 2 bad input, 130 interrupted. `fullpipe --install-completion` makes the shell complete
+commands, options and names. `python scripts/commands.py` writes this page.
 
 | command | what it does |
 |---|---|
@@ -29,11 +29,10 @@ bash, zsh and fish. This page is written by `python scripts/commands.py`.
 
 def page() -> str:
     """The page as Markdown."""
-    rows = []
-    for name in [*whole.COMMANDS, *whole.GROUPS]:
-        group: Any = typer.main.get_command(whole.app(name))
-        for words, command in _leaves(f"fullpipe {name}", group.commands[name]):
-            rows.append(f"| `{words}` | {_first_sentence(command)} |\n")
+    rows = [
+        f"| `{words}` | {_first_sentence(command)} |\n"
+        for words, command in _leaves("fullpipe", typer.main.get_command(app))
+    ]
     return _HEAD + "".join(rows)
 
 
@@ -49,9 +48,8 @@ def _leaves(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _argument(argument: Any) -> str:
-    text = str(argument.metavar or argument.name).upper().strip("[]")
-    text += "..." if argument.nargs == -1 and not text.endswith("...") else ""
-    return text if argument.required else f"[{text}]"
+    name = str(argument.metavar or argument.name)
+    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _first_sentence(command: Any) -> str:

@@ -289,7 +289,7 @@ def test_an_unknown_engine_and_an_unknown_option_are_refused(
     file = tmp_path / "good.toml"
     file.write_text(GOOD, encoding="utf-8")
     assert run(["run", str(file), "--engine", "ns3"], monkeypatch) == 2
-    assert "sim, vm, live" in capsys.readouterr().err
+    assert "'sim', 'vm', 'live'" in capsys.readouterr().err
     assert run(["run", str(file), "--fast"], monkeypatch) == 2
     assert "--fast" in capsys.readouterr().err
 

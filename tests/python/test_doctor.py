@@ -64,4 +64,4 @@ def test_the_machine_is_missing_where_qemu_is(tmp_path: Path) -> None:
 
 def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
     done = fullpipe("doctor", "--for", "qemu")
-    assert done.returncode == 2 and "sim, vm, live" in done.stderr
+    assert done.returncode == 2 and "'sim', 'vm', 'live'" in done.stderr

@@ -84,7 +84,7 @@ def test_a_pool_killed_at_random_and_resumed_leaves_the_undisturbed_bytes(tmp_pa
     small["scenario"]["duration"] = "60s"
     file.write_text(tomli_w.dumps(small))
     code = (
-        "from fullpipe.cli import libraries; libraries.tell()\n"  # so that workers are forks
+        "from fullpipe.cli import set_environment; set_environment()\n"  # so that workers are forks
         "import sys; from pathlib import Path\n"
         "from fullpipe.sweep import schedule\n"
         "from fullpipe.sweep.file import load_sweep\n"

@@ -6,27 +6,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal, get_args
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
 
 #: What a new file can be like: the algorithms of cc/.
-LIKE = ("reno", "cubic", "bbr1", "bbr3")
+Like = Literal["reno", "cubic", "bbr1", "bbr3"]
+LIKE = get_args(Like)
 
 #: The smallest, with @ where its name goes and @V where the version of the contract does.
 _SMALLEST = Path(__file__).with_name("smallest.h")
 
 
-def write_new(name: str, like: str | None, folder: Path) -> Path:
+def write_new(name: str, like: Like | None, folder: Path) -> Path:
     """Writes NAME.h into a folder: the smallest algorithm, or one like a built-in one. Raises
-    UserError where the name is none in C, the file exists or cannot be written, or `like` is not
-    known."""
+    UserError where the name is none in C, or the file exists or cannot be written."""
     name = name.removesuffix(".h")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > MAX_NAME:
         raise UserError(f"{name}: a name is 1 to {MAX_NAME} letters, digits and _, a letter first")
-    if like is not None and like not in LIKE:
-        raise UserError(f"--like {like}: unknown; known are {', '.join(LIKE)}")
     if name in LIKE:
         raise UserError(f"{name}: is a built-in congestion control; choose another name")
     path = folder / f"{name}.h"

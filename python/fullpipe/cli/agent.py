@@ -1,4 +1,4 @@
-"""`fullpipe agent`: this host as the far end of somebody else's runs."""
+"""`fullpipe agent`: this host as the far end of runs between two hosts."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.cli.output import messages
+from fullpipe.cli.output import message
 
-app = typer.Typer(help="This host as the far end of runs between two hosts.", no_args_is_help=True)
+app = typer.Typer(
+    help="Makes this host the far end of runs between two hosts.", no_args_is_help=True
+)
 
 #: Shorter ones can be guessed.
 _TOKEN_CHARACTERS_MIN = 16
 
 
-@app.callback()
-def _group() -> None:
-    """This host as the far end of runs between two hosts."""
-
-
 @app.command()
 def serve(
-    listen: Annotated[str, typer.Argument(help="ADDRESS[:PORT] of this host, and no other")],
+    listen: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS[:PORT]", help="Address and port of this host to listen on."
+        ),
+    ],
     token_file: Annotated[
-        Path | None, typer.Option(help="file whose first line is the token; else one is made")
+        Path | None,
+        typer.Option(metavar="FILE", help="File whose first line is the token; else one is made."),
     ] = None,
-) -> int:
-    """Serves `fullpipe run --engine live --peer ADDRESS` of whoever knows the token, until Ctrl-C.
+) -> None:
+    """Serves `fullpipe run --engine live --peer ADDRESS`.
 
-    Listens on the one address and port that it is given. Uploads of the near end need no rights
-    here; downloads with congestion controls of fullpipe load them here, which needs root. The token
-    is made and printed, or read from --token-file, or from FULLPIPE_TOKEN."""
+    Only callers that know the token are served, until Ctrl-C. Uploads of the near end need no
+    rights here; downloads with fullpipe's congestion controls load them here, which needs root.
+    The token is generated and printed, or read from --token-file or FULLPIPE_TOKEN."""
     from fullpipe.engines import assets
     from fullpipe.engines.child import die_with_parent, stop
 
@@ -44,7 +47,7 @@ def serve(
     made = token_file is None and not os.environ.get("FULLPIPE_TOKEN")
     token = secrets.token_hex(_TOKEN_CHARACTERS_MIN) if made else _token(token_file)
     if made:
-        messages.print(f"token: {token}")
+        message(f"token: {token}")
     agent = subprocess.Popen(
         [str(assets.agent()), "serve", address, str(assets.objects_folder())],
         stdin=subprocess.PIPE,
@@ -57,12 +60,11 @@ def serve(
         agent.stdin.close()
         status = agent.wait()
     except KeyboardInterrupt:
-        return 0
+        return
     finally:
         stop(agent)
     if status:
-        raise RunError("the agent ended; it said why above")
-    return 0
+        raise RunError("the agent ended; its message is above")
 
 
 def _address(text: str) -> str:

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from fullpipe.authoring.new import LIKE, write_new
+from fullpipe.authoring.new import Like, write_new
 from fullpipe.base.errors import UserError
-from fullpipe.cli.completion import congestion_controls
-from fullpipe.cli.ending import fail
-from fullpipe.cli.output import console
-from fullpipe.cli.saying import say
-from fullpipe.congestion.external import is_file_name
-from fullpipe.congestion.registry import cc_set, cc_sets
+from fullpipe.cli.options import CcName, Json
+from fullpipe.cli.output import console, fail, message, text_table
 
 if TYPE_CHECKING:
     from fullpipe.authoring.cost import Cost
@@ -27,26 +24,24 @@ app = typer.Typer(help="Congestion controls and their constants.", no_args_is_he
 
 @app.command("list")
 def list_() -> None:
-    """Lists the congestion controls: parameter sets and the algorithms behind them."""
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("name", "algorithm", "in the kernel", "what it is"):
-        table.add_column(title)
+    """Lists the congestion controls.
+
+    Each is a parameter set of an algorithm."""
+    from fullpipe.congestion.registry import cc_sets
+
+    table = text_table("name", "algorithm", "in the kernel", "what it is")
     for item in cc_sets().values():
         table.add_row(item.name, item.algorithm, item.kernel_name, item.title)
     console.print(table)
 
 
 @app.command()
-def show(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="a name of `fullpipe cc list`, or a file", autocompletion=congestion_controls
-        ),
-    ],
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
-) -> None:
-    """Prints every constant of a congestion control: value, unit, range, meaning of 0, source."""
+def show(name: CcName, json_: Json = False) -> None:
+    """Prints the constants of a congestion control.
+
+    Each has a value, a unit, a range, the meaning of 0 and a source."""
+    from fullpipe.congestion.registry import cc_set
+
     found = cc_set(name)
     if json_:
         items = [
@@ -63,44 +58,55 @@ def show(
     console.print(f"{found.name}: {found.title}\nalgorithm {found.algorithm}: {found.sources}")
     for param, value in zip(found.params, found.values, strict=True):
         mark = "" if value == param.default else "   (differs from the algorithm's default)"
-        console.print(f"\n[bold]{param.name}[/bold] = {value / param.scale:g} {param.unit}{mark}")
-        console.print(f"    {param.meaning}", markup=False)
+        value_text = f" = {value / param.scale:g} {param.unit}{mark}"
         limits = f"{param.min / param.scale:g} to {param.max / param.scale:g}"
-        console.print(f"    range {limits}; 0: {param.zero}; source: {param.source}", markup=False)
+        console.print()
+        console.print(Text.assemble((param.name, "bold"), value_text))
+        console.print(f"    {param.meaning}")
+        console.print(f"    range {limits}; 0: {param.zero}; source: {param.source}")
 
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="of the algorithm, and of its file: NAME.h")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the algorithm; its file is NAME.h.")
+    ],
     like: Annotated[
-        str | None, typer.Option(help=f"one of {', '.join(LIKE)}; else the smallest there is")
+        Like | None,
+        typer.Option(help="Start from this algorithm; by default from the smallest possible."),
     ] = None,
 ) -> None:
-    """Writes NAME.h into this folder: a congestion control to start from, which runs at once."""
+    """Writes the file of a new congestion control, which runs at once."""
     path = write_new(name, like, Path())
-    say(f"{path}: fullpipe compare ./{path} cubic runs it, fullpipe cc check ./{path} tries it")
+    message(f"{path}: `fullpipe compare ./{path} cubic` runs it,")
+    message(f"`fullpipe cc check ./{path}` checks it")
 
 
 @app.command()
 def check(
-    file: Annotated[str, typer.Argument(help="a congestion control's file, such as ./mine.h")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="File of a congestion control, such as ./mine.h.")
+    ],
     kernels: Annotated[
         str | None,
         typer.Option(
-            help="kernels of --engine vm, such as 6.1,6.12; empty: none", show_default="6.12"
+            help="Kernels of --engine vm, such as 6.1,6.12; empty: none.", show_default="6.12"
         ),
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    json_: Json = False,
 ) -> None:
-    """Tries a congestion control's file: warnings, hostile paths in the simulator, eBPF, the
-    verifiers of the kernels at hand, every call of a kernel replayed natively, simulator beside
-    kernel, what it costs an ACK. Exit status 2: something does not hold."""
-    from fullpipe.authoring.check import check as steps  # engines are slow to load
+    """Checks the file of a congestion control.
+
+    Compiler warnings, hostile paths in the simulator, eBPF, the verifiers of the kernels at hand,
+    every call of a kernel replayed natively, simulator and kernel compared, and what an ACK
+    costs. Exit status 2: a check failed."""
+    from fullpipe.authoring.check import check as steps
     from fullpipe.authoring.check import machine_for
+    from fullpipe.congestion.external import is_file_name
     from fullpipe.congestion.external.classes import is_class_name
 
     if "[" in file:
-        raise UserError(f"{file}: checks are of a file as it stands; leave out [...]")
+        raise UserError(f"{file}: checks take the file alone; leave out [...]")
     if not is_file_name(file):
         raise UserError(f"{file}: name a file, such as ./{file}.h")
     if is_class_name(file):
@@ -108,31 +114,31 @@ def check(
     releases = [name.strip() for name in (kernels or "").split(",") if name.strip()]
     for release in releases:
         machine_for(release)
-    taken = []
+    done = []
     for step in steps(file, ["6.12"] if kernels is None else releases):
-        taken.append(step)
+        done.append(step)
         if json_:
             continue
-        mark = {True: "holds", False: "FAILS", None: "not asked"}[step.holds]
-        console.print(f"{mark:9} {step.name}: {step.words}", markup=False, highlight=False)
+        mark = {True: "holds", False: "FAILS", None: "not run"}[step.holds]
+        console.print(f"{mark:9} {step.name}: {step.words}")
         if step.costs:
             console.print(_cost_table(step.costs))
     if json_:
         print(json.dumps({"file": file, "steps": [
             {"name": step.name, "holds": step.holds, "words": step.words}
             | ({"costs": [cost.document() for cost in step.costs]} if step.costs else {})
-            for step in taken
+            for step in done
         ]}))  # fmt: skip
-    failed = sum(step.holds is False for step in taken)
+    failed = sum(step.holds is False for step in done)
     if failed:
-        fail(f"{file}: {failed} of its checks do not hold", 2)
+        fail(f"{file}: {failed} of its checks failed", 2)
 
 
 def _cost_table(costs: Sequence[Cost]) -> Table:
-    table = Table(box=None, padding=(0, 1), header_style="bold", title="instructions")
-    table.add_column("")
-    for title in ("algorithm, an ACK", "glue, an ACK", "whole guest, a packet", "ACKs"):
-        table.add_column(title, justify="right")
+    table = text_table(
+        "instructions",
+        right=("algorithm\nper ACK", "glue\nper ACK", "whole guest\nper packet", "ACKs"),
+    )
     for cost in costs:
         glue = "-" if cost.glue_an_ack is None else f"{cost.glue_an_ack:,.0f}"
         table.add_row(

@@ -7,47 +7,49 @@ import os
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.table import Table
 
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
-from fullpipe.cli.bars import progress
-from fullpipe.cli.output import console
-from fullpipe.cli.saying import say
-from fullpipe.cli.sheet import number
+from fullpipe.cli.options import Json, Recordings, parsed
+from fullpipe.cli.output import console, message, number, text_table
+from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
     from fullpipe.choose import Option
 
 
 def choose(
-    rate: Annotated[str, typer.Option(help="rate of the line")],
-    rtt: Annotated[str, typer.Option(help="base RTT to the servers that matter")],
-    web: Annotated[str, typer.Option(help="share of the rate that pages of 100 KB take")] = "0%",
+    rate: Annotated[str, typer.Option(help="Rate of the line.")],
+    rtt: Annotated[str, typer.Option(help="Base RTT to the servers that matter.")],
+    web: Annotated[
+        str, typer.Option(metavar="SHARE", help="Share of the rate that pages of 100 KB take.")
+    ] = "0%",
     goal: Annotated[
-        str, typer.Option("--for", help="what matters: balance, throughput, latency, fair")
+        Literal["balance", "throughput", "latency", "fair"],
+        typer.Option("--for", help="What matters."),
     ] = "balance",
-    out: Annotated[Path | None, typer.Option(help="folder for recordings and plot")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    out: Recordings = None,
+    json_: Json = False,
 ) -> None:
-    """Runs every queue discipline with every congestion control on a path, in the simulator, and
-    ranks them.
+    """Ranks queues and congestion controls for a path.
 
-    Two flows that always send, pages and a ping share the line. One run of each pair: it is advice,
-    and `fullpipe compare` with repetitions is evidence."""
+    Runs every pair in the simulator: two bulk flows, pages and a ping share the line. Each pair
+    has one run, which is advice; `fullpipe compare` with repetitions is evidence."""
     from fullpipe import choose as choosing
 
-    share = _share(web)
+    share = parsed("--web", units.parse_ratio, web)
+    if share > 0.8:
+        raise UserError(f"--web {web!r}: at most 80%; the rest is for the bulk flows")
     base = out or Path("recordings") / f"choose-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
     question = choosing.Question(rate, rtt, share, goal)
     with progress("choose", 0.0) as update:
         options, length, _ = choosing.choose(question, base, update, max(2, os.cpu_count() or 2))
-    from fullpipe.report.tradeoffs import write_tradeoffs  # draws: seconds to load
+    from fullpipe.report.tradeoffs import write_tradeoffs
 
     title = f"{rate}, {rtt}" + (f", {web} pages" if share else "")
     plots = write_tradeoffs(options, base, title)
@@ -60,41 +62,26 @@ def choose(
     else:
         _print(options, choosing.GOALS[goal], goal)
     if length.cut:
-        say(f"cut: {length.cut}", "yellow")
-    say(f"plot: {plots[0]}")
-    say(f"recordings: {base}; for a page: fullpipe report {base} --light")
-
-
-def _share(text: str) -> float:
-    try:
-        share = units.parse_ratio(text)
-    except units.UnitError as error:
-        raise UserError(f"--web {error}") from None
-    if share > 0.8:
-        raise UserError(f"--web {text!r}: at most 80%; the rest is for flows that always send")
-    return share
+        message(f"cut: {length.cut}", "yellow")
+    message(f"plot: {plots[0]}")
+    message(f"recordings: {base}; for a page: fullpipe report {base} --light")
 
 
 def _print(options: list[Option], exponents: tuple[float, float, float], goal: str) -> None:
-    pages = any(option.page_p95_s is not None for option in options)
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("", justify="right")
-    table.add_column("queue", no_wrap=True)
-    table.add_column("control", no_wrap=True)
-    for title in ("Mbit/s", "ping ms", *(["page s"] if pages else []), "Jain", "score"):
-        table.add_column(title, justify="right")
+    has_pages = any(option.page_p95_s is not None for option in options)
+    pages = ["page s"] if has_pages else []
+    table = text_table("", "queue", "control", right=("Mbit/s", "ping ms", *pages, "Jain", "score"))
     table.add_column("against the best in each", overflow="fold")
     for rank, option in enumerate(options):
-        cells = [
+        times = [number(option.page_p95_s, 1, 2)] if has_pages else []
+        table.add_row(
             str(rank + 1), option.queue, option.cc, number(option.goodput_bps, 1e6, 1),
-            number(option.ping_p95_ms, 1, 1),
-        ]  # fmt: skip
-        if pages:
-            cells.append(number(option.page_p95_s, 1, 2))
-        table.add_row(*cells, number(option.jain, 1, 3), number(option.score, 1, 2), option.why)
+            number(option.ping_p95_ms, 1, 1), *times, number(option.jain, 1, 3),
+            number(option.score, 1, 2), option.why,
+        )  # fmt: skip
     console.print(table)
     a, b, c = exponents
     console.print(
-        f"score for {goal}: utilisation^{a:g} x (base RTT / ping)^{b:g} x Jain^{c:g}; ping, pages: "
-        "95th\npercentile; one run of each pair: scores a few percent apart are equal"
+        f"score for {goal}: utilisation^{a:g} x (base RTT / ping)^{b:g} x Jain^{c:g};\nping and "
+        "pages: 95th percentile; one run of each pair: scores a few percent apart are equal"
     )

@@ -1,4 +1,4 @@
-"""`fullpipe compare`: congestion controls beside one another on one path."""
+"""`fullpipe compare`: congestion controls on one path."""
 
 from __future__ import annotations
 
@@ -7,82 +7,86 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tomli_w
+import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.writing import check_folder
-from fullpipe.cli.bars import progress
-from fullpipe.cli.completion import congestion_controls, engines
-from fullpipe.cli.ending import INTERRUPTED, fail
-from fullpipe.cli.output import comparison_table, console
-from fullpipe.cli.saying import say, warn
+from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.options import Engine, Figures, Json, Light, Recordings, cc_names
+from fullpipe.cli.output import comparison_table, console, fail, message, warn
+from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
-    import typer
-
     from fullpipe.recording.recording import Recording
     from fullpipe.scenario.model import Scenario
-else:
-    from fullpipe.cli.later import typer
 
 
 def compare(
     names: Annotated[
         list[str],
         typer.Argument(
-            help="congestion controls, such as bbr3 cubic ./mine.h",
-            autocompletion=congestion_controls,
+            metavar="NAME...",
+            help="Congestion controls, such as bbr3 cubic ./mine.h.",
+            autocompletion=cc_names,
         ),
     ],
-    rate: Annotated[str, typer.Option(help="rate of the bottleneck")] = "100mbit",
-    rtt: Annotated[str, typer.Option(help="base RTT")] = "40ms",
-    buffer: Annotated[str, typer.Option(help="limit of the queue")] = "1bdp",
-    qdisc: Annotated[str, typer.Option(help="fifo, fq_codel, cake, pie, ...")] = "fifo",
-    flows: Annotated[int, typer.Option(min=1, max=500, help="equal flows in each run")] = 1,
-    duration: Annotated[str, typer.Option(help="of each run")] = "30s",
-    warmup: Annotated[str, typer.Option(help="left out of the metrics")] = "5s",
-    loss: Annotated[str, typer.Option(help="random loss")] = "0%",
-    repeat: Annotated[int, typer.Option(min=1, max=1000, help="runs of each, by seed")] = 5,
-    engine: Annotated[str, typer.Option(help="sim, vm or live", autocompletion=engines)] = "sim",
-    together: Annotated[bool, typer.Option(help="all in one run, against each other")] = False,
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = "100mbit",
+    rtt: Annotated[str, typer.Option(help="Base RTT.")] = "40ms",
+    buffer: Annotated[str, typer.Option(help="Limit of the queue.")] = "1bdp",
+    qdisc: Annotated[
+        str, typer.Option(help="Queue discipline: fifo, fq_codel, cake, pie, ...")
+    ] = "fifo",
+    flows: Annotated[
+        int, typer.Option(min=1, max=500, help="Flows of each congestion control in a run.")
+    ] = 1,
+    duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30s",
+    warmup: Annotated[str, typer.Option(help="Beginning that metrics leave out.")] = "5s",
+    loss: Annotated[str, typer.Option(help="Random loss.")] = "0%",
+    repeat: Annotated[
+        int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
+    ] = 5,
+    engine: Engine = "sim",
+    together: Annotated[
+        bool, typer.Option("--together", help="Run all in one run, against each other.")
+    ] = False,
     harm_to: Annotated[
         str | None,
         typer.Option(
-            metavar="CC",
-            help="each beside as many flows of CC, and what those lose by it",
-            autocompletion=congestion_controls,
+            metavar="NAME",
+            help="Run each against as many flows of this one, and measure what those lose.",
+            autocompletion=cc_names,
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for recordings and report")] = None,
-    light: Annotated[bool, typer.Option(help="a small report with static plots")] = False,
-    figures: Annotated[Path | None, typer.Option(help="write figures into this folder")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="print the metrics as JSON")] = False,
-) -> int:
-    """Compares congestion controls on the same path, each alone or all together.
+    out: Recordings = None,
+    light: Light = False,
+    figures: Figures = None,
+    json_: Json = False,
+) -> None:
+    """Compares congestion controls on one path.
 
-    With --harm-to each stands beside flows of another, whose harm is told (docs/statistics.md).
-    Means over the runs with 95 % intervals (bootstrap); between controls alone Welch's test of
-    each metric. The unit of repetition is the run. Exit status: 0 done, 1 a run failed, 2 bad
-    input, 130 interrupted."""
-    from fullpipe.engines import engine_names, seeds_of
+    Each runs alone, unless --together or --harm-to is given (docs/statistics.md). Prints means
+    over the runs with 95 % intervals (bootstrap) and, for controls that run alone, Welch's test
+    of each metric. A run is one repetition. Exit status: 0 done, 1 a run failed, 2 bad input,
+    130 interrupted."""
+    import tomli_w
+
+    from fullpipe.base.writing import check_folder
+    from fullpipe.engines import seeds_of
     from fullpipe.metrics import summarise
-    from fullpipe.report import write_figures, write_report
     from fullpipe.report.comparison import (
         BOOTSTRAP_SEED,
         compare_harm,
         compare_runs,
         compare_shares,
     )
+    from fullpipe.report.page import write_report
     from fullpipe.scenario.model import make_scenario
 
-    if engine not in engine_names():
-        raise UserError(f"--engine {engine}: unknown; known are {', '.join(engine_names())}")
     check_folder("--figures", figures)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")
     if together and harm_to is not None:
-        raise UserError("--harm-to: each stands beside the others' flows; leave out --together")
+        raise UserError("--harm-to: runs each in a run of its own; leave out --together")
     base = out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
@@ -96,9 +100,7 @@ def compare(
         }  # fmt: skip
         scenario = make_scenario(document, "compare")
         plans[label] = (scenario, tomli_w.dumps(document))
-    results = {
-        label: _run(label, *plan, base, engine, repeat) for label, plan in plans.items()
-    }  # fmt: skip
+    results = {label: _run(label, *plan, base, engine, repeat) for label, plan in plans.items()}
     summaries = {label: [summarise(run) for run in runs] for label, runs in results.items()}
     alone = summaries.get(_alone(harm_to), [])
     compared = {label: runs for label, runs in summaries.items() if runs is not alone}
@@ -121,24 +123,25 @@ def compare(
             for label, runs in results.items()
         }
         console.print(comparison_table(rows, alarms))
-        console.print(_how(seeds, together))
+        console.print(_notes(seeds, together))
         if harm_to is not None:
-            console.print(_how_harm(harm_to, flows))
+            console.print(_harm_note(harm_to, flows))
     for run in recordings:
         warn(str(run.path), run.warnings)
-    say(f"recordings: {base}")
-    say(f"report: {write_report(recordings, base / 'report.html', light=light)}")
+    message(f"recordings: {base}")
+    message(f"report: {write_report(recordings, base / 'report.html', light=light)}")
     if figures is not None:
+        from fullpipe.report.figures import write_figures
+
         for figure in write_figures(recordings, figures):
-            say(f"figure: {figure}")
-    return 0
+            message(f"figure: {figure}")
 
 
 def _groups(
     names: list[str], flows: int, together: bool, harm_to: str | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Label -> the flows of a scenario. Files that show by the same name are told apart by their
-    paths."""
+    """Label -> the flows of a scenario. The label of a file is its path where another has its
+    name."""
     from fullpipe.congestion.registry import choose
     from fullpipe.report.comparison import OTHERS
 
@@ -160,7 +163,7 @@ def _groups(
 
 
 def _alone(harm_to: str | None) -> str:
-    """Label of the runs without whoever is compared."""
+    """Label of the runs of `harm_to` alone."""
     from fullpipe.congestion.registry import choose
 
     return "" if harm_to is None else f"{choose(harm_to, {}).name} alone"
@@ -182,20 +185,24 @@ def _run(
     return outcome.recordings
 
 
-def _how(seeds: list[int], together: bool) -> str:
-    count = f"{len(seeds)} runs of each" if len(seeds) > 1 else "1 run of each"
-    line = f"{count}, seeds {seeds[0]} to {seeds[-1]}; a run is one repetition;\n"
-    line += "intervals: bootstrap (BCa) of the mean"
-    return line if together else f"{line}; p: chance of such means if all controls had the same"
+def _notes(seeds: list[int], together: bool) -> str:
+    runs = "runs" if len(seeds) > 1 else "run"
+    line = (
+        f"{len(seeds)} {runs} of each, seeds {seeds[0]} to {seeds[-1]}; a run is one repetition;\n"
+        "intervals: bootstrap (BCa) of the mean"
+    )
+    if together:
+        return line
+    return f"{line};\np: probability of such a difference if all had the same mean"
 
 
-def _how_harm(harm_to: str, flows: int) -> str:
+def _harm_note(harm_to: str, flows: int) -> str:
     from fullpipe.congestion.registry import choose
 
     label = choose(harm_to, {}).name
-    count = f"{flows} flows" if flows > 1 else "the flow"
+    victims = f"{flows} flows" if flows > 1 else "the flow"
     return (
-        f"harm to {count} of {label}: share of goodput that the others' arrival takes away, share "
-        f"of ping\nor retransmissions that it brings; 0 none, 1 nothing left; against {label} "
-        "alone, seed by seed"
+        f"harm to {victims} of {label}: share of goodput that the others take away, share of\n"
+        f"ping or retransmissions that they add; 0 none, 1 all; compared with {label} alone,\n"
+        "seed by seed"
     )

@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from rich.markup import escape
-from rich.table import Table
+import typer
 
-from fullpipe.base.errors import UserError
-from fullpipe.cli.completion import engines
-from fullpipe.cli.output import console, messages
-
-if TYPE_CHECKING:
-    import typer
-else:
-    from fullpipe.cli.later import typer
+from fullpipe.cli.output import console, message, text_table
+from fullpipe.engines.base import EngineName
 
 
 def doctor(
     mend_: Annotated[
-        bool, typer.Option("--mend", help="install what is missing and download the kernels")
+        bool,
+        typer.Option("--mend", help="Install what is missing and download the kernels."),
     ] = False,
-    for_: Annotated[
-        str | None,
-        typer.Option("--for", help="one engine: sim, vm or live", autocompletion=engines),
-    ] = None,
-) -> int:
-    """Tries what runs need and says what this machine lacks, what is lost, what mends it.
+    for_: Annotated[EngineName | None, typer.Option("--for", help="Check one engine only.")] = None,
+) -> None:
+    """Checks what this machine can run, and how to mend the rest.
 
-    Exit status: 0, or 1 where the engine of --for lacks what every scenario needs."""
+    Exit status 1: the engine of --for lacks what every scenario needs."""
     from fullpipe import __version__
-    from fullpipe.engines import engine_names
     from fullpipe.engines.requirements import checks, mend
 
-    if for_ is not None and for_ not in engine_names():
-        raise UserError(f"--for {for_}: unknown; known are {', '.join(engine_names())}")
     if mend_:
-        mend(lambda what: messages.print(what))
+        mend(message)
     found = checks(for_)
     console.print(f"fullpipe {__version__}")
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("", "what", "found", "lost without it", "what mends it"):
-        table.add_column(title, overflow="fold")
+    table = text_table("", "what", "found")
     for check in found:
-        row = (check.name, check.detail) + (("", "") if check.ok else (check.lost, check.mend))
-        table.add_row("ok" if check.ok else "[bold]no[/bold]", *map(escape, row))
+        table.add_row("ok" if check.ok else "no", check.name, check.detail)
     console.print(table)
-    return int(any(not check.ok and for_ in check.needed for check in found))
+    missing = [check for check in found if not check.ok]
+    if missing:
+        console.print()
+        losses = text_table("missing", "lost without it", "how to mend it")
+        for check in missing:
+            losses.add_row(check.name, check.lost, check.mend)
+        console.print(losses)
+    if any(for_ in check.needed for check in missing):
+        raise typer.Exit(1)

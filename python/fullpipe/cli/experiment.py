@@ -8,38 +8,68 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import parse_time
 from fullpipe.base.writing import write_text
-from fullpipe.cli.bars import duration, progress_of_runs
-from fullpipe.cli.ending import fail
-from fullpipe.cli.output import console, messages
-from fullpipe.cli.saying import say
+from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.options import Jobs, parsed
+from fullpipe.cli.output import console, duration, fail, message, text_table
+from fullpipe.cli.progress import progress_of_runs
+from fullpipe.engines.base import engine_names
 
-if TYPE_CHECKING:  # help waits for none of these
+if TYPE_CHECKING:
     from fullpipe.papers import Entry, EntryVerdicts, Store
     from fullpipe.papers.confirming import Question
     from fullpipe.papers.entry import Size
     from fullpipe.papers.results import Results
 
-app = typer.Typer(no_args_is_help=True, help="The papers as experiments, with verdicts.")
+app = typer.Typer(help="Runs and judges the experiments of papers.", no_args_is_help=True)
 
-Catalogue = Annotated[Path | None, typer.Option(help="folder of entries; the checkout's")]
-StoreFolder = Annotated[Path | None, typer.Option("--store", help="where runs are kept")]
-EngineNames = Annotated[list[str] | None, typer.Option("--engine", help="instead of the entry's")]
-Full = Annotated[bool, typer.Option("--full", help="the paper's durations and repetitions")]
-Observed = Annotated[list[Path] | None, typer.Option(help="CSV of measured points to lay beside")]
-Packets = Annotated[
+
+def entry_names() -> list[str]:
+    """The names of the catalogue's entries."""
+    return [entry.id for entry in _entries(None)]
+
+
+_Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...", help="Entries, papers or PREFIX*.", autocompletion=entry_names
+    ),
+]
+_All = Annotated[bool, typer.Option("--all", help="Take the whole catalogue.")]
+_Catalogue = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of entries; by default fullpipe's own."),
+]
+_StoreFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="DIR", help="Where runs are kept; by default the user's cache."
+    ),
+]
+_EngineNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine", help="Instead of the entry's; repeatable.", autocompletion=engine_names
+    ),
+]
+_Full = Annotated[bool, typer.Option("--full", help="Use the paper's durations and repetitions.")]
+_Observed = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="CSV of measured points to plot as well; repeatable."),
+]
+_Packets = Annotated[
     float,
     typer.Option(
         min=0.0,
-        help="--confirm: of claims that differ or hold in part, only cells of at most so many "
-        "million packets",
+        help="--confirm: of claims that differ or hold in part, take only cells of at most this "
+        "many million packets.",
     ),
 ]
-Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="runs of each cell")]
+_Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="Runs of each cell.")]
 
 _COLOURS = {
     "reproduced": "green", "partly": "yellow", "contradicted": "red", "differs": "magenta",
@@ -49,11 +79,18 @@ _COLOURS = {
 
 @app.command("list")
 def list_(
-    catalogue: Catalogue = None,
-    paper: Annotated[str, typer.Option(help="only of this paper, such as bless2025")] = "",
-    runnable: Annotated[bool, typer.Option("--runnable", help="only what can be run")] = False,
+    catalogue: _Catalogue = None,
+    paper: Annotated[
+        str, typer.Option(metavar="KEY", help="Only of this paper, such as bless2025.")
+    ] = "",
+    runnable: Annotated[
+        bool, typer.Option("--runnable", help="Only entries that can be run.")
+    ] = False,
     grep: Annotated[
-        str, typer.Option(help="only those whose name, title, text or claims hold this")
+        str,
+        typer.Option(
+            metavar="TEXT", help="Only entries whose name, title, text or claims contain this."
+        ),
     ] = "",
 ) -> None:
     """Lists the catalogue."""
@@ -62,38 +99,34 @@ def list_(
         for entry in _entries(catalogue)
         if (not paper or entry.paper == paper)
         and (entry.runnable or not runnable)
-        and grep.lower() in _words(entry)
+        and grep.lower() in _searched(entry)
     ]
     if not entries:
-        raise UserError("experiment list: nothing in the catalogue is like this")
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("name", no_wrap=True)
-    table.add_column("shows", overflow="fold")
-    for title in ("cells", "runs", "claims"):
-        table.add_column(title, justify="right")
+        raise UserError("experiment list: no entry of the catalogue matches")
+    table = text_table("name", "shows", right=("cells", "runs", "claims"))
     for entry in entries:
         cells = len(entry.cells("default"))
         runs = cells * sum(entry.repetitions_of("default", name) for name in entry.engines)
         state = str(cells) if entry.runnable else ("-" if entry.not_yet_runnable else "none")
-        title = entry.heading
-        if entry.not_yet_runnable:
-            title += " (not yet runnable)"
-        table.add_row(entry.id, escape(title), state, str(runs or "-"), str(len(entry.claim)))
+        title = entry.heading + (" (not yet runnable)" if entry.not_yet_runnable else "")
+        table.add_row(entry.id, title, state, str(runs or "-"), str(len(entry.claim)))
     console.print(table)
-    say(f"{len(entries)} listed; `fullpipe experiment show NAME` tells more of one")
+    message(f"{len(entries)} entries; `fullpipe experiment show NAME` shows one")
 
 
-def _words(entry: Entry) -> str:
-    """What --grep looks through."""
+def _searched(entry: Entry) -> str:
+    """The text that --grep searches."""
     claims = [text for claim in entry.claim for text in (claim.id, claim.text)]
     return " ".join([entry.id, entry.figure, entry.title, entry.shows, *claims]).lower()
 
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="name of an entry")],
-    catalogue: Catalogue = None,
-    full: Full = False,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="An entry.", autocompletion=entry_names)
+    ],
+    catalogue: _Catalogue = None,
+    full: _Full = False,
 ) -> None:
     """Shows what an entry runs, measures and claims."""
     from fullpipe.papers.catalogue import pick
@@ -102,13 +135,14 @@ def show(
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
         cells = entry.cells(size)
-        _line(entry.id, ": " + ", ".join(text for text in (entry.paper, entry.heading) if text))
-        _line("", entry.shows)
+        heading = ", ".join(text for text in (entry.paper, entry.heading) if text)
+        console.print(Text.assemble((entry.id, "bold"), f": {heading}"))
+        console.print(entry.shows)
         for label, text in (
             ("differs", entry.differs), ("not yet runnable", entry.not_yet_runnable)
         ):  # fmt: skip
             if text:
-                _line("", f"{label}: {text}")
+                console.print(f"{label}: {text}")
         engines = ", ".join(entry.engines)
         console.print(
             f"{len(cells)} cells x {entry.repetitions_of(size)} runs on {engines}; "
@@ -116,236 +150,223 @@ def show(
         )
         for axis in entry.axes:
             values = dict.fromkeys(str(cell.axes.get(axis, "")) for cell in cells)
-            _line("", f"  axis {axis}: {', '.join(values) if axis != 'engine' else engines}")
+            console.print(f"  axis {axis}: {engines if axis == 'engine' else ', '.join(values)}")
         for metric_name, metric in entry.metric.items():
-            _line("", f"  metric {metric_name}: {metric.value} ({metric.over_runs} of runs)")
+            console.print(f"  metric {metric_name}: {metric.value} ({metric.over_runs} of runs)")
         for claim in entry.claim:
-            _line("", f"  claim {claim.id}: {claim.text}")
-            console.print(
-                f"    {claim.check or 'not testable: ' + claim.needs}", style="dim", markup=False
-            )
+            console.print(f"  claim {claim.id}: {claim.text}")
+            console.print(f"    {claim.check or 'not testable: ' + claim.needs}", style="dim")
 
 
 @app.command()
 def run(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="entries, citation keys, PREFIX*")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
-    full: Full = False,
-    engine: EngineNames = None,
-    repeat: Repeat = None,
-    store: StoreFolder = None,
-    observed: Observed = None,
-    catalogue: Catalogue = None,
+    names: _Names = None,
+    all_: _All = False,
+    full: _Full = False,
+    engine: _EngineNames = None,
+    repeat: _Repeat = None,
+    store: _StoreFolder = None,
+    observed: _Observed = None,
+    catalogue: _Catalogue = None,
     where: Annotated[
-        str, typer.Option(help='only cells for which this holds, such as "rtt == 10"')
+        str,
+        typer.Option(metavar="CONDITION", help='Only cells for which this holds: "rtt == 10".'),
     ] = "",
-    keep_recordings: Annotated[bool, typer.Option(help="keep each run's recording")] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="runs at once; all cores")] = None,
+    keep_recordings: Annotated[
+        bool, typer.Option("--keep-recordings", help="Keep the recording of each run.")
+    ] = False,
+    jobs: Jobs = None,
     once: Annotated[
-        bool, typer.Option("--once", help="no more runs where a verdict stays uncertain")
+        bool, typer.Option("--once", help="Add no runs where a verdict stays uncertain.")
     ] = False,
     confirm_: Annotated[
         bool,
-        typer.Option("--confirm", help="what the simulator contradicts runs on a kernel too (vm)"),
+        typer.Option("--confirm", help="Run what the simulator contradicts on a kernel too (vm)."),
     ] = False,
-    packets: Packets = 1.0,
+    packets: _Packets = 1.0,
     budget: Annotated[
         str | None,
-        typer.Option(help="--confirm: at most about so long, such as 30min; first what tells most"),
+        typer.Option(
+            metavar="TIME",
+            help="--confirm: stop after about this long, such as 30min; the most telling runs "
+            "come first.",
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="the page; recordings/NAME.html")] = None,
-) -> int:
-    """Runs entries; what the store holds already is reused. Prints the verdicts, writes a page.
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The page; by default recordings/NAME.html."),
+    ] = None,
+) -> None:
+    """Runs entries, prints verdicts, and writes a page.
 
-    Where a verdict stays uncertain, its cells are run with more seeds, up to the entry's
-    `most_repetitions`; --repeat and --where leave it at that. --all leaves out what compares
-    engines: a virtual machine takes hours, so that is named. What --confirm would take says
-    `fullpipe experiment report --confirm`."""
+    Runs that the store has are reused. Where a verdict stays uncertain, its cells are run with
+    more seeds, up to the entry's `most_repetitions`, unless --once, --repeat, --where or --engine
+    is given. --all leaves out the entries that compare engines, which take hours: name those.
+    `fullpipe experiment report --confirm` prints what --confirm would run."""
     from fullpipe.papers import judge, run_entries
     from fullpipe.papers.confirming import Confirmed, confirm, questions
     from fullpipe.papers.settle import settle
 
     if budget is not None and not confirm_:
         raise UserError("--budget: bounds --confirm; give both")
-    budget_s = None if budget is None else _seconds(budget)
-
+    budget_s = None if budget is None else parsed("--budget", parse_time, budget) / 1e9
     entries = [
         entry for entry in _chosen(catalogue, names, all_) if names or not entry.compare_engines
     ]
-    asked = {entry.id: _engines(entry, engine) for entry in entries}
     size = _size(full)
-    kept = _store(store)
+    runs = _store(store)
     begin = time.monotonic()
     confirmed = Confirmed()
     with progress_of_runs() as update:
         outcome = run_entries(
-            entries, kept, size, engine or (), repeat, keep_recordings, jobs, update, where
+            entries, runs, size, engine or (), repeat, keep_recordings, jobs, update, where
         )
         if not (outcome.interrupted or once or where or repeat or engine):
-            outcome.add(settle(entries, kept, size, observed or (), jobs, update,
-                                 keep_recordings))  # fmt: skip
+            outcome.add(settle(entries, runs, size, observed or (), jobs, update, keep_recordings))
         if confirm_ and not outcome.interrupted:
-            asked_of_kernel = questions(entries, kept, size, observed or (), packets * 1e6)
-            confirmed = confirm(asked_of_kernel, kept, size, jobs, update, budget_s)
+            to_confirm = questions(entries, runs, size, observed or (), packets * 1e6)
+            confirmed = confirm(to_confirm, runs, size, jobs, update, budget_s)
             outcome.add(confirmed.outcome)
     judged = []
     for entry in entries:
-        for one in asked[entry.id]:
-            found = judge(entry, kept, size, one, repeat, observed or ())
+        for name in _engines(entry, engine):
+            found = judge(entry, runs, size, name, repeat, observed or ())
             judged.append(found)
             _print(found)
             if entry.comparison_file:
-                _compare(found, catalogue)
-    for (entry_id, one), reason in outcome.failures.items():
-        messages.print(f"{entry_id} on {one}: {reason}")
-    messages.print(
+                _write_comparison(found, catalogue)
+    for (entry_id, name), reason in outcome.failures.items():
+        message(f"{entry_id} on {name}: {reason}")
+    message(
         f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} reused; "
-        f"store: {kept.folder}"
+        f"store: {runs.folder}"
     )
     if confirmed.answered or confirmed.left:
-        messages.print(_asked(confirmed.answered, "asked of a kernel", jobs))
+        message(_cost(confirmed.answered, "confirmed on a kernel", jobs))
         if confirmed.left and not outcome.interrupted:
-            messages.print(_asked(confirmed.left, "left", jobs) + "; the same command goes on")
+            message(_cost(confirmed.left, "left", jobs) + "; the same command continues")
     if outcome.interrupted:
-        fail("interrupted; the same command continues where it stopped", 130)
+        fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
-        from fullpipe.papers.page import verdicts_page  # figures take seconds to load
+        from fullpipe.papers.page import verdicts_page
 
-        name = entries[0].id if len(entries) == 1 else "verdicts"
-        _write(out or Path("recordings") / f"{name}.html", verdicts_page(judged, catalogue))
-    return 1 if outcome.failures and not outcome.ran and not outcome.reused else 0
+        stem = entries[0].id if len(entries) == 1 else "verdicts"
+        _write(out or Path("recordings") / f"{stem}.html", verdicts_page(judged, catalogue))
+    if outcome.failures and not outcome.ran and not outcome.reused:
+        raise typer.Exit(1)
 
 
 @app.command()
 def report(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="entries, citation keys, PREFIX*")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="the whole catalogue")] = False,
-    out: Annotated[Path, typer.Option(help="the page to write")] = Path("recordings/verdicts.html"),
+    names: _Names = None,
+    all_: _All = False,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
+        "recordings/verdicts.html"
+    ),
     claims: Annotated[
-        Path | None, typer.Option(help="write the short version here, such as docs/claims.md")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a short version too, such as docs/claims.md."),
     ] = None,
-    full: Full = False,
-    engine: EngineNames = None,
-    repeat: Repeat = None,
-    store: StoreFolder = None,
-    observed: Observed = None,
-    catalogue: Catalogue = None,
+    full: _Full = False,
+    engine: _EngineNames = None,
+    repeat: _Repeat = None,
+    store: _StoreFolder = None,
+    observed: _Observed = None,
+    catalogue: _Catalogue = None,
     note: Annotated[
-        str, typer.Option(help="a line for the head of --claims, such as which build ran")
+        str, typer.Option(help="A line for the head of --claims, such as which build ran.")
     ] = "",
     table: Annotated[
-        bool, typer.Option("--table", help="print all cells instead of writing the page")
+        bool, typer.Option("--table", help="Print all cells instead of writing the page.")
     ] = False,
     csv: Annotated[
-        Path | None, typer.Option(help="write all runs as CSV here instead of the page")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all runs as CSV instead of the page."),
     ] = None,
     parquet: Annotated[
-        Path | None, typer.Option(help="write all runs as Parquet here instead of the page")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all runs as Parquet instead of the page."),
     ] = None,
     confirm_: Annotated[
-        bool,
-        typer.Option("--confirm", help="print instead what `run --confirm` would still take"),
+        bool, typer.Option("--confirm", help="Print what `run --confirm` would still run instead.")
     ] = False,
-    packets: Packets = 1.0,
+    packets: _Packets = 1.0,
 ) -> None:
-    """Writes the page of verdicts, or all cells as a table, from what the store holds; runs
-    nothing."""
-    # Figures and templates take seconds to load: only when they are needed.
+    """Writes the page of verdicts from what the store has; runs nothing."""
     from fullpipe.papers import judge
     from fullpipe.papers.claims import claims_page
     from fullpipe.papers.page import verdicts_page
 
     entries = _chosen(catalogue, names, all_)
-    kept = _store(store)
+    runs = _store(store)
     if confirm_:
         from fullpipe.papers.confirming import questions
 
-        _print_asked(questions(entries, kept, _size(full), observed or (), packets * 1e6))
+        _print_questions(questions(entries, runs, _size(full), observed or (), packets * 1e6))
         return
     judged = []
     for entry in entries:
-        for one in _engines(entry, engine):
-            judged.append(judge(entry, kept, _size(full), one, repeat, observed or ()))
+        for name in _engines(entry, engine):
+            judged.append(judge(entry, runs, _size(full), name, repeat, observed or ()))
             if entry.comparison_file:
-                _compare(judged[-1], catalogue)
+                _write_comparison(judged[-1], catalogue)
     if table or csv or parquet:
-        _tables([one.results for one in judged], table, csv, parquet)
+        _write_cells([one.results for one in judged], table, csv, parquet)
         return
     _write(out, verdicts_page(judged, catalogue))
     if claims is not None:
         _write(claims, claims_page(judged, note))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
-        say(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
+        message(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
 
 
-def _print_asked(asked: Sequence[Question]) -> None:
-    """A line for each verdict that a kernel is to be asked about, in that order."""
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for title in ("entry", "claim", "verdict"):
-        table.add_column(title, overflow="fold")
-    for title in ("cells", "runs", "CPU time"):
-        table.add_column(title, justify="right")
-    for one in asked:
-        status = f"[{_COLOURS[one.status]}]{one.status}[/]"
-        cells = str(len(one.cells)), str(one.runs), duration(one.cost_s)
-        table.add_row(one.entry.id, escape(one.claim), status, *cells)
-    if asked:
+def _print_questions(questions: Sequence[Question]) -> None:
+    """A line for each verdict that is to be confirmed on a kernel, in that order."""
+    table = text_table("entry", "claim", "verdict", right=("cells", "runs", "CPU time"))
+    for one in questions:
+        table.add_row(
+            one.entry.id, one.claim, Text(one.status, style=_COLOURS[one.status]),
+            str(len(one.cells)), str(one.runs), duration(one.cost_s),
+        )  # fmt: skip
+    if questions:
         console.print(table)
-    say(_asked(asked, "to ask of a kernel", None))
+    message(_cost(questions, "to confirm on a kernel", None))
 
 
-def _asked(asked: Sequence[Question], what: str, jobs: int | None) -> str:
-    """How much these questions are."""
+def _cost(questions: Sequence[Question], what: str, jobs: int | None) -> str:
+    """What it costs to confirm these verdicts."""
     from fullpipe.sweep.pool import cores
 
-    width, cost_s = jobs or cores(), sum(one.cost_s for one in asked)
-    runs = sum(one.runs for one in asked)
+    width, cost_s = jobs or cores(), sum(one.cost_s for one in questions)
+    runs = sum(one.runs for one in questions)
     return (
-        f"{what}: {len(asked)} verdicts, {runs} runs of the virtual machine, some "
+        f"{what}: {len(questions)} verdicts, {runs} runs of the virtual machine, about "
         f"{duration(cost_s / width)} on {width} cores"
     )
 
 
-def _seconds(text: str) -> float:
-    """What --budget says."""
-    from fullpipe.base.units import UnitError, parse_time
-
-    try:
-        return parse_time(text) / 1e9
-    except UnitError as error:
-        raise UserError(f"--budget: {error}") from None
-
-
-def _tables(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
+def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
     from fullpipe.papers.cells import cell_table, write_runs
 
-    for path, ending in ((csv, ".csv"), (parquet, ".parquet")):
+    for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
-            if path.suffix != ending:
-                raise UserError(f"--{ending[1:]} {path}: name it *{ending}")
+            if path.suffix != suffix:
+                raise UserError(f"--{suffix[1:]} {path}: name it *{suffix}")
             write_runs(found, path)
-            say(f"wrote {path}")
+            message(f"wrote {path}")
     for results in found if table else []:
         titles, rows = cell_table(results)
-        shown = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-        for index, title in enumerate(titles):
-            shown.add_column(escape(title), justify="left" if index == 0 else "right")
+        cells = text_table(titles[0], right=titles[1:])
         for row in rows:
-            shown.add_row(*(escape(cell) for cell in row))
-        _line(results.entry.id, f" on {results.engine}: {results.entry.heading}")
-        if rows:
-            console.print(shown)
-        else:
-            console.print("nothing was run")
+            cells.add_row(*row)
+        engine = f" on {results.engine}: {results.entry.heading}"
+        console.print(Text.assemble((results.entry.id, "bold"), engine))
+        console.print(cells if rows else "nothing was run")
 
 
-def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
-    """Writes the comparison of engines, once there is something of both to compare."""
+def _write_comparison(found: EntryVerdicts, catalogue: Path | None) -> None:
+    """Writes the comparison of engines, once there are runs on both."""
     from fullpipe.papers.agreement import agreement_page
     from fullpipe.papers.catalogue import default_folder
 
@@ -357,7 +378,7 @@ def _compare(found: EntryVerdicts, catalogue: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     write_text(path, text)
-    say(f"wrote {path}")
+    message(f"wrote {path}")
 
 
 def _store(folder: Path | None) -> Store:
@@ -366,14 +387,14 @@ def _store(folder: Path | None) -> Store:
     return Store(folder or default_store())
 
 
-def _engines(entry: Entry, asked: list[str] | None) -> list[str]:
-    """The engines whose verdicts are wanted, one where they are compared."""
-    from fullpipe.engines import engine_names
-
-    for one in asked or []:
-        if one not in engine_names():
-            raise UserError(f"--engine {one}: unknown; known are {', '.join(engine_names())}")
-    return asked or ([entry.engines[0]] if entry.compare_engines else list(entry.engines))
+def _engines(entry: Entry, wanted: Sequence[str] | None) -> list[str]:
+    """The engines whose verdicts are wanted; one where the entry compares engines."""
+    for name in wanted or []:
+        if name not in engine_names():
+            raise UserError(f"--engine {name}: unknown; known are {', '.join(engine_names())}")
+    if wanted:
+        return list(wanted)
+    return [entry.engines[0]] if entry.compare_engines else list(entry.engines)
 
 
 def _size(full: bool) -> Size:
@@ -396,20 +417,14 @@ def _chosen(catalogue: Path | None, names: list[str] | None, everything: bool) -
     return entries if everything else pick(entries, names or [])
 
 
-def _line(bold: str, text: str) -> None:
-    """Text of an entry is no markup."""
-    console.print(f"[bold]{bold}[/]{escape(text)}" if bold else escape(text))
-
-
 def _print(found: EntryVerdicts) -> None:
     from fullpipe.papers.verdicts import GRADES
 
     entry = found.results.entry
-    _line(entry.id, f" {entry.heading}")
+    console.print(Text.assemble((entry.id, "bold"), f" {entry.heading}"))
     for verdict in found.verdicts:
-        colour = _COLOURS[verdict.status]
-        said = escape(f"{verdict.claim.id}: {verdict.claim.text}")
-        console.print(f"  [{colour}]{verdict.word}[/] {said}")
+        word = (verdict.word, _COLOURS[verdict.status])
+        console.print(Text.assemble("  ", word, f" {verdict.claim.id}: {verdict.claim.text}"))
         details = [text for text in (verdict.reason, verdict.where) if text]
         if verdict.measured:
             low, high = verdict.runs
@@ -421,4 +436,4 @@ def _print(found: EntryVerdicts) -> None:
         if verdict.grade:
             details.append(f"rests on {GRADES[verdict.grade]}")
         if details:
-            console.print(f"    {'; '.join(details)}", style="dim", markup=False)
+            console.print(f"    {'; '.join(details)}", style="dim")

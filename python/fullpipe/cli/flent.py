@@ -1,4 +1,4 @@
-"""`fullpipe flent`: Flent's files into recordings and back, and the papers' ANOVA from them."""
+"""`fullpipe flent`: Flent's files into recordings and back, and analysis of variance."""
 
 from __future__ import annotations
 
@@ -9,42 +9,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.output import console, messages
-from fullpipe.cli.sheet import number
+from fullpipe.cli.options import Json
+from fullpipe.cli.output import console, message, number, text_table
 
 if TYPE_CHECKING:
     from fullpipe.flent import FlentFile
     from fullpipe.flent.comparing import ByBytes
     from fullpipe.statistics import Comparison
 
-app = typer.Typer(
-    help="Flent's .flent.gz files: import, export, and the analysis of variance.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = typer.Typer(help="Reads, writes and analyses Flent's files.", no_args_is_help=True)
 
-_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Flent's .flent.gz files")]
+_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Flent's .flent.gz files.")]
 _Interpolation = Annotated[
     bool,
-    typer.Option("--flent-interpolation", help="use Flent's interpolated series, not bytes"),
+    typer.Option("--flent-interpolation", help="Use Flent's interpolated series, not bytes."),
 ]
 
 
 @app.command("import")
 def import_(
     files: _Files,
-    out: Annotated[Path, typer.Option(help="folder for the recordings, one a file")] = Path(
-        "recordings/flent"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the recordings, one per file.")
+    ] = Path("recordings/flent"),
     flent_interpolation: _Interpolation = False,
 ) -> None:
-    """Turns Flent files into recordings and says what they carried, by bytes.
+    """Turns Flent's files into recordings.
 
-    Files that are damaged are refused; the others are imported all the same."""
+    Prints what they carried, by bytes. Damaged files are refused; the others are imported."""
     from fullpipe.flent import import_flent, read_flent
     from fullpipe.flent.comparing import by_bytes
 
@@ -59,9 +54,9 @@ def import_(
             refused.append(str(error))
     if rows:
         console.print(_import_table(rows, flent_interpolation))
-        console.print(f"{len(rows)} recording(s) in {escape(str(out))}")
+        console.print(f"{len(rows)} recording(s) in {out}", soft_wrap=True)
     for reason in refused[:-1]:
-        messages.print(escape(f"refused: {reason}"), soft_wrap=True)
+        message(f"refused: {reason}")
     if refused:
         more = f" ({len(refused)} of {len(files)} files refused)" if len(files) > 1 else ""
         raise UserError(refused[-1] + more)
@@ -70,28 +65,32 @@ def import_(
 @app.command("export")
 def export(
     recordings: Annotated[
-        list[Path], typer.Argument(metavar="RECORDING...", help="folders of recordings")
+        list[Path], typer.Argument(metavar="RECORDING...", help="Folders of recordings.")
     ],
     out: Annotated[
-        Path, typer.Option(help="folder, or for one recording a name that ends in .flent.gz")
+        Path,
+        typer.Option(
+            metavar="PATH", help="Folder, or for one recording a name that ends in .flent.gz."
+        ),
     ] = Path(),
     test: Annotated[
-        str | None, typer.Option(help="Flent's test, such as tcp_nup; without it the one that fits")
+        str | None,
+        typer.Option(help="Flent's test, such as tcp_nup; by default the one that fits."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="title in Flent's plots")] = None,
+    title: Annotated[str | None, typer.Option(help="Title in Flent's plots.")] = None,
 ) -> None:
-    """Writes recordings as files that Flent opens and plots."""
+    """Writes recordings as files that Flent opens."""
     from fullpipe.flent import export_flent
     from fullpipe.recording.recording import Recording
 
-    named = out.name.endswith(".flent.gz")
-    if named and len(recordings) > 1:
+    is_file = out.name.endswith(".flent.gz")
+    if is_file and len(recordings) > 1:
         raise UserError(f"--out {out}: is one file, but there are {len(recordings)} recordings")
     for path in recordings:
         recording = Recording.open(path)
-        file = out if named else out / f"{path.resolve().name}.flent.gz"
+        file = out if is_file else out / f"{path.resolve().name}.flent.gz"
         shape = export_flent(recording, file, test, title)
-        console.print(escape(f"{file}: {shape.test}, {len(shape.flows)} flow(s)"), soft_wrap=True)
+        console.print(f"{file}: {shape.test}, {len(shape.flows)} flow(s)", soft_wrap=True)
 
 
 @app.command()
@@ -99,18 +98,19 @@ def anova(
     files: _Files,
     flent_interpolation: _Interpolation = False,
     samples: Annotated[
-        int | None, typer.Option(min=2, help="of each file, only the first so many values")
+        int | None, typer.Option(min=2, help="Use only the first so many values of each file.")
     ] = None,
     series: Annotated[
-        str, typer.Option(help="throughput, ping, or a series of the files")
+        str, typer.Option(help="throughput, ping, or a series of the files.")
     ] = "throughput",
-    alpha: Annotated[float, typer.Option(min=1e-6, max=0.5, help="level of significance")] = 0.05,
-    json_: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
+    alpha: Annotated[float, typer.Option(min=1e-6, max=0.5, help="Significance level.")] = 0.05,
+    json_: Json = False,
 ) -> None:
-    """One-way analysis of variance between files, grouped by their titles.
+    """Compares files by a one-way analysis of variance.
 
-    A run (a file) is one number, by bytes. --flent-interpolation takes the values on Flent's grid
-    as independent repetitions, as some papers did; the result is marked as pseudo-replicated."""
+    Groups are the files' titles. A file is one number, by bytes. --flent-interpolation takes the
+    values on Flent's grid as independent repetitions, as some papers did; the result is marked as
+    pseudo-replicated."""
     from fullpipe.flent import read_flent
     from fullpipe.flent.comparing import by_bytes, run_groups, sample_groups
     from fullpipe.statistics import compare_groups
@@ -123,7 +123,7 @@ def anova(
     if flent_interpolation:
         groups, short = sample_groups(read, series, samples)
         for sentence in short:
-            messages.print(escape(f"note: {sentence}"), soft_wrap=True)
+            message(f"note: {sentence}")
     else:
         groups = run_groups(read, series)
     result = compare_groups(groups, alpha)
@@ -139,11 +139,11 @@ def anova(
         return
     unit = {"throughput": "Mbit/s", "ping": "ms"}.get(series, "")
     how = "values on Flent's grid" if flent_interpolation else "one number a run, by bytes"
-    console.print(f"{series} {unit}, {how}".replace(" ,", ","), markup=False)
+    console.print(f"{series} {unit}, {how}".replace(" ,", ","))
     for table in _anova_tables(result):
         console.print(table)
     for sentence in [*_test_lines(result), *(f"note: {note}" for note in result.notes)]:
-        console.print(sentence, markup=False)
+        console.print(sentence)
     console.print("\nBy bytes (netperf's totals):")
     console.print(_bytes_table(totals))
 
@@ -159,7 +159,7 @@ def _warn(file: FlentFile) -> None:
     from fullpipe.flent import warnings_of
 
     for sentence in warnings_of(file):
-        messages.print(escape(f"warning: {file.path.name}: {sentence}"), soft_wrap=True)
+        message(f"warning: {file.path.name}: {sentence}")
 
 
 def _import_table(
@@ -169,9 +169,10 @@ def _import_table(
 
     from fullpipe.flent import interpolated, ping_rtts_ms
 
-    table = _table("recording", "test", "title", "ran", "flows", "Mbit/s", "ping p50 ms")
-    if flent_interpolation:
-        table.add_column("Flent's mean", justify="right")
+    means = ["Flent's\nmean"] if flent_interpolation else []
+    table = text_table(
+        "recording", "test", "title", "ran", right=("flows", "Mbit/s", "ping ms\np50", *means)
+    )
     for file, total, path in rows:
         rtts = ping_rtts_ms(file)
         cells = [
@@ -181,20 +182,22 @@ def _import_table(
         ]  # fmt: skip
         if flent_interpolation:
             cells.append(f"{interpolated(file, 'throughput').mean():.2f}")
-        table.add_row(*map(escape, cells))
+        table.add_row(*cells)
     return table
 
 
 def _anova_tables(result: Comparison) -> list[Table]:
     """SUMMARY and ANOVA as spreadsheets, and so the papers, print them; then Tukey's pairs."""
     anova = result.anova
-    summary = _table("Groups", "Count", "Sum", "Average", "Variance")
+    summary = text_table("Groups", right=("Count", "Sum", "Average", "Variance"))
+    summary.title = "Anova: Single Factor, SUMMARY"
     for group in anova.groups:
         summary.add_row(
-            escape(group.name), str(group.count), _figure(group.sum), _figure(group.mean),
+            group.name, str(group.count), _figure(group.sum), _figure(group.mean),
             _figure(group.variance),
         )  # fmt: skip
-    source = _table("Source of Variation", "SS", "df", "MS", "F", "P-value", "F crit")
+    source = text_table("Source of Variation", right=("SS", "df", "MS", "F", "P-value", "F crit"))
+    source.title = "ANOVA"
     source.add_row(
         "Between Groups", _figure(anova.ss_between), str(anova.df_between),
         _figure(anova.ms_between), f"{anova.f:.6f}", f"{anova.p_value:.5E}",
@@ -206,16 +209,15 @@ def _anova_tables(result: Comparison) -> list[Table]:
     source.add_row("Total", _figure(anova.ss_total), str(anova.df_total))
     tables = [summary, source]
     if result.tukey:
-        pairs = _table("Tukey HSD", "difference", "low", "high", "adjusted p")
+        pairs = text_table("Tukey HSD", right=("difference", "low", "high", "adjusted p"))
         for pair in result.tukey:
             pairs.add_row(
-                escape(f"{pair.first} - {pair.second}"), _figure(pair.difference),
-                _figure(pair.low), _figure(pair.high), f"{pair.p_value:.3G}",
+                f"{pair.first} - {pair.second}", _figure(pair.difference), _figure(pair.low),
+                _figure(pair.high), f"{pair.p_value:.3G}",
             )  # fmt: skip
         tables.append(pairs)
     for table in tables:
         table.title_justify = "left"
-    summary.title, source.title = "Anova: Single Factor, SUMMARY", "ANOVA"
     return tables
 
 
@@ -253,25 +255,13 @@ def _test_lines(result: Comparison) -> list[str]:
 
 
 def _bytes_table(totals: Sequence[ByBytes]) -> Table:
-    table = _table("group", "file", "ran", "flows", "MB", "s", "Mbit/s")
+    table = text_table("group", "file", "ran", right=("flows", "MB", "s", "Mbit/s"))
     for total in totals:
         table.add_row(
-            escape(total.group), escape(total.file), escape(total.ran),
-            f"{total.flows} {total.direction}", number(total.bytes_delivered, 1e6, 1),
-            number(total.elapsed_s, 1, 1), number(total.rate_bps, 1e6, 2),
+            total.group, total.file, total.ran, f"{total.flows} {total.direction}",
+            number(total.bytes_delivered, 1e6, 1), number(total.elapsed_s, 1, 1),
+            number(total.rate_bps, 1e6, 2),
         )  # fmt: skip
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column(first, overflow="fold")
-    left = ("test", "title", "ran", "file")
-    for title in others:
-        if title in left:
-            table.add_column(title, overflow="fold")
-        else:
-            table.add_column(title, justify="right", no_wrap=True)
     return table
 
 

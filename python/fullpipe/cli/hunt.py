@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.output import console
-from fullpipe.cli.saying import say
+from fullpipe.base.units import parse_time
+from fullpipe.cli.options import CcName, Json, parsed
+from fullpipe.cli.output import console, message
+from fullpipe.cli.progress import progress
+from fullpipe.hunt.space import Worst
 
 if TYPE_CHECKING:
     from fullpipe.hunt.hunting import Finding
@@ -24,36 +27,36 @@ _INGREDIENTS = {
 
 
 def hunt(
-    cc: Annotated[str, typer.Argument(metavar="NAME", help="a congestion control, or ./mine.h")],
-    worst: Annotated[str, typer.Option(help="utilisation, starvation, delay or loss")],
+    cc: CcName,
+    worst: Annotated[Worst, typer.Option(help="What to make as bad as possible.")],
     budget: Annotated[
-        str, typer.Option(help="time on two cores; counted in packets, so results repeat")
+        str, typer.Option(help="Time on two cores; counted in packets, so that results repeat.")
     ] = "5min",
-    seed: Annotated[int, typer.Option(min=0, help="of the search")] = 1,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="where the scenarios of what is found go")
-    ] = Path("hunts"),
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="threads; all cores")] = None,
-) -> int:
-    """Searches rates, traces, delays, buffers, loss and jitter for the path on which it does worst,
-    makes it simple, and leaves a scenario for `fullpipe run`.
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the search.")] = 1,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the scenarios.")] = Path(
+        "hunts"
+    ),
+    json_: Json = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default one per core.")
+    ] = None,
+) -> None:
+    """Searches the path on which a congestion control does worst.
 
-    A hunt goes on without the ingredients that it found to matter, and so may find several
-    causes. The same seed and budget find the same."""
-    from fullpipe.cli.bars import progress
+    Varies rates, traces, delays, buffers, loss and jitter, simplifies what it finds, and writes a
+    scenario for `fullpipe run`. It then goes on without the ingredients that mattered, and so may
+    find several causes. The same seed and budget find the same."""
     from fullpipe.congestion.registry import cc_set
     from fullpipe.hunt.hunting import PACKETS_A_SECOND, Hunt
     from fullpipe.hunt.leaving import leave
-    from fullpipe.hunt.space import SHOWN, Worst
+    from fullpipe.hunt.space import SHOWN
 
-    known = get_args(Worst)
-    if worst not in known:
-        raise UserError(f"--worst {worst}: unknown; known are {', '.join(known)}")
-    packets = _seconds(budget) * PACKETS_A_SECOND
+    budget_s = parsed("--budget", parse_time, budget) / 1e9
+    if budget_s <= 0:
+        raise UserError(f"--budget {budget!r}: must be above 0, such as 5min")
     cc_set(cc.partition("[")[0])
     with progress(f"hunt {worst}", 0.0) as update:
-        hunting = Hunt(cc, worst, seed, packets, jobs, update)  # type: ignore[arg-type]
+        hunting = Hunt(cc, worst, seed, budget_s * PACKETS_A_SECOND, jobs, update)
         findings = hunting.run(_OTHERS)
     files = [
         leave(out, _stem(cc, worst, index), cc, hunting.worst, found, _origin(cc, worst, found))
@@ -65,25 +68,12 @@ def hunt(
             "packets": round(hunting.spent),
             "findings": [_document(f, path) for f, path in zip(findings, files, strict=True)],
         }))  # fmt: skip
-        return 0
+        return
     console.print(f"{hunting.count} trials, {hunting.spent / 1e6:.0f} million packets")
     for found, path in zip(findings, files, strict=True):
-        _print(cc, SHOWN[hunting.worst], found, path)
+        _print(SHOWN[hunting.worst], found, path)
     if not findings:
-        console.print(f"nothing notable: {SHOWN[hunting.worst]} is fine wherever it looked")
-    return 0
-
-
-def _seconds(text: str) -> float:
-    from fullpipe.base import units
-
-    try:
-        seconds = units.parse_time(text) / 1e9
-    except units.UnitError as error:
-        raise UserError(f"--budget {error}") from None
-    if seconds <= 0:
-        raise UserError(f"--budget {text!r}: must be above 0, such as 5min")
-    return seconds
+        console.print(f"nothing notable: {SHOWN[hunting.worst]} is fine on all paths that it tried")
 
 
 def _stem(cc: str, worst: str, index: int) -> str:
@@ -107,7 +97,7 @@ def _needs(found: Finding) -> str:
     )
 
 
-def _print(cc: str, shown: str, found: Finding, path: Path) -> None:
+def _print(shown: str, found: Finding, path: Path) -> None:
     from fullpipe.hunt.space import said
 
     numbers = ", ".join(f"{name} {_text(value)}" for name, value in said(found.path).items())
@@ -119,7 +109,7 @@ def _print(cc: str, shown: str, found: Finding, path: Path) -> None:
     if found.others:
         beside = [f"{name} {value:.3g}" for name, value in found.others.items()]
         console.print(f"  others there: {', '.join(beside)}")
-    say(f"  fullpipe run {path}")
+    message(f"  fullpipe run {path}")
 
 
 def _profile(name: str, profile: dict[float, float]) -> list[tuple[float | str, float]]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.units import NS_PER_S, UnitError, parse_buffer, parse_rate, parse_time
-from fullpipe.cli.bars import progress
-from fullpipe.cli.output import console, messages
-from fullpipe.cli.sheet import percent
+from fullpipe.base.units import NS_PER_S, parse_buffer, parse_rate, parse_time
+from fullpipe.cli.options import Changes, Figures, Json, ScenarioFile, parsed
+from fullpipe.cli.output import console, message, percent, text_table
+from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
     from fullpipe.models.domain import Caution, Contest
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from fullpipe.models.fluid import FluidResult
     from fullpipe.models.validate import Validation
 
-app = typer.Typer(help="Theories: predictions without a run.", no_args_is_help=True)
+app = typer.Typer(help="Predicts by theory, without a run.", no_args_is_help=True)
 
 #: Rows of a trace that is printed as JSON.
 TRACE_ROWS = 2000
@@ -31,17 +30,17 @@ TRACE_ROWS = 2000
 
 @app.command()
 def share(
-    cc: Annotated[str, typer.Option(help="bbr1, bbr2 or bbr3")],
-    n: Annotated[int, typer.Option(help="number of BBR flows")],
-    rate: Annotated[str, typer.Option(help="rate of the bottleneck, such as 10mbit")],
-    rtt: Annotated[str, typer.Option(help="base RTT, such as 40ms")],
-    buffer: Annotated[str, typer.Option(help="drop-tail buffer, such as 8bdp or 64KB")],
-    against: Annotated[str, typer.Option(help="cubic or reno")] = "cubic",
-    against_n: Annotated[int, typer.Option(help="number of loss-based flows")] = 1,
-    model: Annotated[str, typer.Option(help="best, steady, extended or fluid")] = "best",
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    cc: Annotated[str, typer.Option(help="bbr1, bbr2 or bbr3.")],
+    n: Annotated[int, typer.Option(help="Number of BBR flows.")],
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck, such as 10mbit.")],
+    rtt: Annotated[str, typer.Option(help="Base RTT, such as 40ms.")],
+    buffer: Annotated[str, typer.Option(help="Drop-tail buffer, such as 8bdp or 64KB.")],
+    against: Annotated[str, typer.Option(help="cubic or reno.")] = "cubic",
+    against_n: Annotated[int, typer.Option(help="Number of loss-based flows.")] = 1,
+    model: Annotated[str, typer.Option(help="best, steady, extended or fluid.")] = "best",
+    json_: Json = False,
 ) -> None:
-    """Predicts the share of capacity that BBR flows get against loss-based ones."""
+    """Predicts the share of BBR flows against loss-based ones."""
     from fullpipe.models.domain import as_json
     from fullpipe.models.share import predict_share
 
@@ -60,7 +59,7 @@ def share(
     console.print(f"{found.share:.4f} of capacity for {n} x {cc}, by the {found.model}")
     for key, value in found.details.items():
         shown = f"{value:.6g}" if isinstance(value, float) else value
-        console.print(f"  {key} = {shown}", markup=False)
+        console.print(f"  {key} = {shown}")
     _warn(found.cautions)
 
 
@@ -69,54 +68,46 @@ def _contest(
 ) -> Contest:
     from fullpipe.models.domain import FRAME_BYTES, Contest
 
-    rate_bps = _read("--rate", parse_rate, rate)
-    rtt_s = _read("--rtt", parse_time, rtt) / NS_PER_S
+    rate_bps = parsed("--rate", parse_rate, rate)
+    rtt_s = parsed("--rtt", parse_time, rtt) / NS_PER_S
     if rtt_s <= 0:
         raise UserError(f"--rtt {rtt}: must be above 0, such as 40ms")
-    limit = _read("--buffer", parse_buffer, buffer)
+    limit = parsed("--buffer", parse_buffer, buffer)
     size = {"bdp": 0.0, "bytes": 1.0, "packets": float(FRAME_BYTES)}[limit.kind]
     bdp = size * limit.value * 8 / (rate_bps * rtt_s) if size else limit.value
     return Contest(cc, n, against, rate_bps, rtt_s, bdp, against_n)
 
 
-def _read(option: str, parse: Callable[[object], Any], text: str) -> Any:
-    try:
-        return parse(text)
-    except UnitError as error:
-        raise UserError(f"{option}: {error}") from None
-
-
 def _warn(cautions: Sequence[Caution]) -> None:
     for caution in cautions:
-        messages.print(f"warning: {caution}", markup=False)
+        message(f"warning: {caution}")
 
 
 @app.command()
 def fluid(
-    scenario: Annotated[Path, typer.Argument(help="scenario file (TOML); see `fullpipe schema`")],
+    scenario: ScenarioFile,
     model: Annotated[
-        str, typer.Option(help="published, extended, or auto: extended where BBRv3 runs")
+        Literal["auto", "published", "extended"],
+        typer.Option(help="auto: extended where BBRv3 runs, else published."),
     ] = "auto",
     step: Annotated[
-        str | None, typer.Option(help="step of the integration, such as 10us (published)")
+        str | None, typer.Option(help="Step of the integration, such as 10us (published).")
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, such as path.rate=10mbit")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON, with a trace")] = False,
+    set_: Changes = None,
+    json_: Json = False,
 ) -> None:
-    """Integrates a fluid model over a scenario: rates, shares, loss, queue."""
+    """Integrates a fluid model over a scenario.
+
+    Prints rates, shares, loss and the queue; with --json also a trace."""
     from fullpipe.models.extended import run_extended
     from fullpipe.models.fluid import run_fluid
     from fullpipe.models.plans import extended_run, fluid_run, read_plan
     from fullpipe.plan.resolve import resolve
     from fullpipe.scenario.model import load_scenario
 
-    if model not in ("auto", "published", "extended"):
-        raise UserError(f"--model {model}: unknown; known are auto, published, extended")
-    parsed = load_scenario(scenario, set_ or [])
-    reading = read_plan(resolve(parsed))
-    warmup_s = parsed.warmup / NS_PER_S
+    loaded = load_scenario(scenario, set_ or [])
+    reading = read_plan(resolve(loaded))
+    warmup_s = loaded.warmup / NS_PER_S
     sample_ms = reading.duration_s * 1000 / TRACE_ROWS if json_ else None
     if model == "extended" or (model == "auto" and "bbr3" in reading.ccs):
         if step is not None:
@@ -130,7 +121,7 @@ def fluid(
     run, order, found = fluid_run(reading, warmup_s)
     run = replace(run, sample_interval_ms=_at_least(sample_ms, 1.0))
     if step is not None:
-        run = replace(run, step_ms=_read("--step", parse_time, step) / 1e6)
+        run = replace(run, step_ms=parsed("--step", parse_time, step) / 1e6)
     with progress("fluid", reading.duration_s) as update:
         published = run_fluid([run], on_progress=update)[0]
     _show(_fluid_document(published, [reading.names[i] for i in order]), found, json_)
@@ -201,9 +192,7 @@ def _show(document: dict[str, Any], cautions: Sequence[Caution], json_: bool) ->
     if json_:
         print(json.dumps({**document, "warnings": as_json(cautions)}))
         return
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("flow", "base RTT ms", "share"):
-        table.add_column(title, justify="left" if title == "flow" else "right")
+    table = text_table("flow", right=("base RTT ms", "share"))
     for flow in document["flows"]:
         table.add_row(flow["cc"], f"{flow['base_rtt_ms']:.1f}", f"{flow['share']:.4f}")
     console.print(table)
@@ -217,11 +206,15 @@ def _show(document: dict[str, Any], cautions: Sequence[Caution], json_: bool) ->
 
 @app.command("validate")
 def validate_(
-    observed: Annotated[Path, typer.Option(help="CSV of observed shares; see docs/models.md")],
-    figures: Annotated[Path | None, typer.Option(help="write a figure of each panel here")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    observed: Annotated[
+        Path, typer.Option(metavar="FILE", help="CSV of observed shares; see docs/models.md.")
+    ],
+    figures: Figures = None,
+    json_: Json = False,
 ) -> None:
-    """Holds the models against observed shares: mean squared error of each panel and overall."""
+    """Compares the models with observed shares.
+
+    Prints the mean squared error of each panel and overall."""
     from fullpipe.models.figure import write_figures
     from fullpipe.models.observed import read_observed
     from fullpipe.models.validate import validate
@@ -233,23 +226,21 @@ def validate_(
     if json_:
         print(json.dumps(_validation_document(validation, [str(path) for path in written])))
         return
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("panel", "BBR", "against", "path", "points", "model", "MSE"):
-        table.add_column(title, justify="right" if title in ("points", "MSE") else "left")
+    table = text_table("panel", "BBR", "against", "path", "model", right=("points", "MSE"))
     for line in validation.lines:
         first = line.panel.points[0].contest
         path = f"{first.rate_bps / 1e6:g} Mbit/s {first.rtt_s * 1000:g} ms"
         table.add_row(
-            line.panel.figure, first.cc, first.against, path, str(len(line.shares)), line.model,
+            line.panel.figure, first.cc, first.against, path, line.model, str(len(line.shares)),
             f"{line.mse:.5f}",
         )  # fmt: skip
     for (model, version), (mse, points) in validation.overall().items():
-        table.add_row("all", version, "", "", str(points), model, f"{mse:.5f}")
+        table.add_row("all", version, "", "", model, str(points), f"{mse:.5f}")
     console.print(table)
     for note in _notes(validation):
-        console.print(note, markup=False)
+        console.print(note)
     for file in written:
-        console.print(f"wrote {file}", markup=False)
+        message(f"wrote {file}")
 
 
 def _notes(validation: Validation) -> list[str]:

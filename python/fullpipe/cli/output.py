@@ -1,33 +1,69 @@
-"""What commands share on the screen: a table of means, and the two consoles. Loads Rich."""
+"""What commands print: results on stdout; messages on stderr, so that stdout can be piped."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
-
-from fullpipe.cli.sheet import WIDTH, number
 
 if TYPE_CHECKING:
     from fullpipe.report.comparison import Cell, Row, Test
 
-console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, emoji=False)
-#: Progress and messages go to stderr, so that stdout can be piped.
-messages = Console(stderr=True, highlight=False, emoji=False)
+console = Console(markup=False, highlight=False, emoji=False)
+messages = Console(markup=False, highlight=False, emoji=False, stderr=True)
+
+
+def message(line: str, style: str | None = None) -> None:
+    """Prints a line on stderr, not wrapped: it may hold a path."""
+    messages.print(line, style=style, soft_wrap=True)
+
+
+def warn(subject: str, reasons: Sequence[str]) -> None:
+    """Prints why a run is not to be trusted, one line a reason."""
+    for reason in reasons:
+        message(f"warning: {subject}: {reason}", "bold red")
+
+
+def fail(reason: str, status: int) -> NoReturn:
+    """Prints why the command failed and ends it with an exit status."""
+    message(f"fullpipe: {reason}")
+    raise typer.Exit(status)
+
+
+def text_table(*left: str, right: Sequence[str] = ()) -> Table:
+    """A table without lines: columns aligned at the left, which fold, then those of numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in left:
+        table.add_column(title, overflow="fold")
+    for title in right:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def number(value: float | None, unit: float, digits: int) -> str:
+    """A value in a unit, or a dash."""
+    return "-" if value is None else f"{value / unit:.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """A ratio as a percentage, or a dash."""
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def duration(seconds: float) -> str:
+    """A time in seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
-    """Means with intervals, a row for each metric and group; `alarms`: group -> why not to trust
-    it, empty where it is."""
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("metric")
-    table.add_column("of", overflow="fold", max_width=28)
-    table.add_column("n", justify="right")
-    table.add_column("mean", justify="right")
+    """Means with intervals: a row for each metric and group. `alarms`: group -> why it is not to be
+    trusted, empty where it is."""
+    table = text_table("metric", "of", right=("n", "mean"))
     table.add_column("95 % interval")
     test = next((row.test.name for row in rows if row.test is not None), None)
     if test is not None:
@@ -35,14 +71,16 @@ def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
     for row in rows:
         name = f"{row.metric} ({row.unit})" if row.unit else row.metric
         for position, (label, cell) in enumerate(row.cells.items()):
-            mark = "  [bold red]UNHEALTHY[/]" if alarms.get(label) else ""
-            cells = [
-                "" if position else name, escape(label) + mark, str(cell.n),
-                number(cell.mean, 1, row.digits), _interval(cell, row.digits),
-            ]  # fmt: skip
-            if row.test is not None:
-                cells.append("" if position else _p_value(row.test))
-            table.add_row(*cells)
+            is_first = position == 0
+            table.add_row(
+                name if is_first else "",
+                f"{label}  UNHEALTHY" if alarms.get(label) else label,
+                str(cell.n),
+                number(cell.mean, 1, row.digits),
+                _interval(cell, row.digits),
+                _p_value(row.test) if is_first and row.test is not None else "",
+                style="bold red" if alarms.get(label) else None,
+            )
     return table
 
 

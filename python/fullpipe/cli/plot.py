@@ -1,5 +1,4 @@
-"""`fullpipe plot` and `fullpipe effects`: the results of a sweep as pictures and as a table of what
-matters."""
+"""`fullpipe plot` and `fullpipe effects`: a sweep's results as plots, and which axes matter."""
 
 from __future__ import annotations
 
@@ -7,27 +6,40 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.output import console
-from fullpipe.cli.saying import say
+from fullpipe.cli.options import StoreFolder
+from fullpipe.cli.output import console, message, text_table
 
-StoreFolder = Annotated[Path, typer.Argument(metavar="DIR", help="a store that a sweep filled")]
+_Where = Annotated[
+    str | None, typer.Option(metavar="SQL", help="Condition, such as \"cc = 'bbr3'\".")
+]
 
 
 def plot(
     store: StoreFolder,
-    y: Annotated[str, typer.Option(help="metric, such as share or queue_delay_p95_rttmin")],
-    x: Annotated[str | None, typer.Option(help="axis to the right; pareto: a metric")] = None,
-    by: Annotated[str | None, typer.Option(help="column of which each value is a line")] = None,
-    facet: Annotated[str | None, typer.Option(help="column of which each value is a plot")] = None,
-    kind: Annotated[str, typer.Option(help="line, heat, box, cdf or pareto")] = "line",
-    where: Annotated[str | None, typer.Option(help="SQL condition, such as cc = 'bbr3'")] = None,
-    out: Annotated[Path | None, typer.Option(help="FILE.png, FILE.svg or FILE.html")] = None,
-) -> int:
-    """Draws a metric of a store: lines with intervals, heat maps, boxes, CDFs, Pareto fronts."""
+    y: Annotated[
+        str, typer.Option(metavar="METRIC", help="Such as share or queue_delay_p95_rttmin.")
+    ],
+    x: Annotated[
+        str | None, typer.Option(metavar="AXIS", help="Horizontal axis; of pareto, a metric.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with a line per value.")
+    ] = None,
+    facet: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with a plot per value.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="line, heat, box, cdf or pareto.")] = "line",
+    where: _Where = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="FILE.png, FILE.svg or FILE.html; by default in STORE."),
+    ] = None,
+) -> None:
+    """Plots a metric of a sweep.
+
+    Lines with intervals, heat maps, boxes, CDFs and Pareto fronts."""
     from fullpipe.sweep.chart import Request, make_chart
     from fullpipe.sweep.store import Store
 
@@ -43,34 +55,30 @@ def plot(
         from fullpipe.plots.matplotlib_renderer import write_file
 
         write_file(chart, path)
-    say(f"wrote {path}")
-    return 0
+    message(f"wrote {path}")
 
 
 def effects(
     store: StoreFolder,
-    y: Annotated[str, typer.Option(help="metric, such as share")],
-    of: Annotated[str, typer.Option(help="axes, separated by commas")],
-    where: Annotated[str | None, typer.Option(help="SQL condition, such as cc = 'bbr3'")] = None,
-) -> int:
-    """Which axes matter for a metric: analysis of variance over runs, with pairs of axes."""
+    y: Annotated[str, typer.Option(metavar="METRIC", help="Such as share.")],
+    of: Annotated[str, typer.Option(metavar="AXES", help="Axes, separated by commas.")],
+    where: _Where = None,
+) -> None:
+    """Tests which axes of a sweep matter for a metric.
+
+    Analysis of variance over runs, with pairs of axes."""
     from fullpipe.statistics.factorial import factorial_anova
     from fullpipe.sweep.chart import run_values
     from fullpipe.sweep.store import Store
 
     names = [name.strip() for name in of.split(",") if name.strip()]
     values, factors = run_values(Store(store), y, names, where)
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("effect")
-    for title in ("sum of squares", "df", "F", "p", "eta2", "partial eta2"):
-        table.add_column(title, justify="right")
+    table = text_table("effect", right=("sum of\nsquares", "df", "F", "p", "eta2", "partial\neta2"))
     for effect in factorial_anova(values, factors):
+        ratios = (effect.f, effect.p_value, effect.eta_squared, effect.partial_eta_squared)
         table.add_row(
-            escape(effect.source), f"{effect.sum_of_squares:.4g}", f"{effect.df:g}",
-            *("" if value is None else f"{value:.3g}"
-              for value in (effect.f, effect.p_value, effect.eta_squared,
-                            effect.partial_eta_squared)),
+            effect.source, f"{effect.sum_of_squares:.4g}", f"{effect.df:g}",
+            *("" if value is None else f"{value:.3g}" for value in ratios),
         )  # fmt: skip
     console.print(f"{y}, {len(values)} values, one a run and group; type II sums of squares")
     console.print(table)
-    return 0

@@ -7,27 +7,26 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rich.markup import escape
+import typer
 from rich.table import Table
 
-from fullpipe.cli.ending import fail
-from fullpipe.cli.output import console
-from fullpipe.cli.saying import say
+from fullpipe.cli.options import Json
+from fullpipe.cli.output import console, fail, message, text_table
 
 if TYPE_CHECKING:
-    import typer
-
     from fullpipe.kernel import Replay
-else:
-    from fullpipe.cli.later import typer
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="what `fullpipe kernel trace` wrote")],
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="What `fullpipe kernel trace` wrote.")
+    ],
+    json_: Json = False,
 ) -> None:
-    """Replays a kernel's calls through the native build and holds every output against the
-    kernel's, bit for bit. Exit status 1: they differ, or no call could be replayed."""
+    """Compares a kernel's calls with the native build.
+
+    Every recorded call runs through the native build, and every output must equal the kernel's
+    bit for bit. Exit status 1: outputs differ, or no call could be replayed."""
     from fullpipe.kernel import replay as replay_trace
 
     found = replay_trace(trace)
@@ -36,11 +35,11 @@ def replay(
     else:
         console.print(_table(found))
         if found.is_cut_off:
-            say(f"{trace}: its last record is cut off")
+            message(f"{trace}: its last record is cut off")
     for item in found.algorithms:
         if item.difference is not None:
             at = item.difference
-            say(
+            message(
                 f"{item.kernel_name}: connection {at.connection}, call {at.sequence} ({at.call}): "
                 f"{at.field} is {at.kernel} in the kernel, {at.native} natively"
             )
@@ -51,13 +50,12 @@ def replay(
 
 
 def _table(found: Replay) -> Table:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("in the kernel", "algorithm", "release", "connections", "calls", "ACKs", "lost",
-                  "skipped", "outputs"):  # fmt: skip
-        table.add_column(title, overflow="fold")
+    table = text_table(
+        "in the kernel", "algorithm", "release", "outputs",
+        right=("connections", "calls", "ACKs", "lost", "skipped"),
+    )  # fmt: skip
     for item in found.algorithms:
         outputs = "identical" if item.difference is None else "differ"
-        row = (item.kernel_name, item.algorithm, item.release, item.connections, item.calls,
-               item.acks, item.lost, item.skipped, outputs)  # fmt: skip
-        table.add_row(*(escape(str(cell)) for cell in row))
+        numbers = (item.connections, item.calls, item.acks, item.lost, item.skipped)
+        table.add_row(item.kernel_name, item.algorithm, item.release, outputs, *map(str, numbers))
     return table

@@ -5,34 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from fullpipe.base.errors import UserError
-from fullpipe.base.writing import check_folder
-from fullpipe.cli.saying import say, warn
+from fullpipe.cli.options import Figures, Light
+from fullpipe.cli.output import message, warn
 
 if TYPE_CHECKING:
-    import typer
-
     from fullpipe.recording.recording import Recording
-else:
-    from fullpipe.cli.later import typer
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="recordings, or folders of recordings")],
-    out: Annotated[Path, typer.Option(help="the page")] = Path("report.html"),
-    figures: Annotated[Path | None, typer.Option(help="write figures into this folder")] = None,
-    light: Annotated[bool, typer.Option(help="static plots, a small page")] = False,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="RECORDING...", help="Recordings, or folders that hold some."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
+    figures: Figures = None,
+    light: Light = False,
     pages: Annotated[
         Path | None,
-        typer.Option(help="folder for a page of each scenario instead, with one plotting library"),
+        typer.Option(metavar="DIR", help="Write a page per scenario into this folder instead."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="heading of the page")] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
 ) -> None:
-    """Writes one self-contained HTML page from recordings, or a folder of pages.
+    """Writes recordings as an HTML page.
 
-    Runs of the same scenario and engine count as repetitions of each other."""
-    # Libraries of plots take seconds to load: only when they are needed.
-    from fullpipe.report import write_figures, write_pages, write_report
+    The page needs no other file. Runs of the same scenario on the same engine are repetitions of
+    each other."""
+    from fullpipe.base.writing import check_folder
+    from fullpipe.report.page import write_pages, write_report
 
     if out.is_dir():
         raise UserError(f"--out {out}: is a folder; name a file, such as {out / 'report.html'}")
@@ -44,10 +46,12 @@ def report(
         page = write_report(recordings, out, title, light)
     for recording in recordings:
         warn(str(recording.path), recording.warnings)
-    say(f"report: {page} ({len(recordings)} run{'s' if len(recordings) > 1 else ''})")
+    message(f"report: {page} ({len(recordings)} run{'s' if len(recordings) > 1 else ''})")
     if figures is not None:
+        from fullpipe.report.figures import write_figures
+
         for path in write_figures(recordings, figures):
-            say(f"figure: {path}")
+            message(f"figure: {path}")
 
 
 def open_all(folder: Path) -> list[Recording]:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-if TYPE_CHECKING:
-    import typer
-else:
-    from fullpipe.cli.later import typer
+import typer
 
 
 def schema(
     markdown_: Annotated[
-        bool, typer.Option("--markdown", help="the reference for people, docs/scenario.md")
+        bool, typer.Option("--markdown", help="Print the reference (docs/scenario.md) instead.")
     ] = False,
 ) -> None:
-    """Prints the JSON schema of scenario files, or the reference for people."""
+    """Prints the JSON schema of scenario files."""
     from fullpipe.scenario.reference import json_schema, markdown
 
     if markdown_:
         print(markdown(), end="")
-        return
-    print(json.dumps(json_schema(), indent=2))
+    else:
+        print(json.dumps(json_schema(), indent=2))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.output import console
-from fullpipe.cli.saying import say
+from fullpipe.cli.options import CcName, Jobs, Json
+from fullpipe.cli.output import console, message, text_table
+from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
     from fullpipe.scorecard.draft import Result
@@ -22,60 +22,66 @@ _DRAFT = "draft"
 
 
 def scorecard(
-    cc: Annotated[str, typer.Argument(metavar="NAME", help="a congestion control, or ./mine.h")],
+    cc: CcName,
     against: Annotated[
-        str, typer.Option(help="what it stands beside, with commas")
+        str, typer.Option(metavar="NAMES", help="Congestion controls to compare with, with commas.")
     ] = "cubic,reno,bbr1,bbr3",
     only: Annotated[
         str | None,
-        typer.Option(metavar="ITEM", help="draft, rfc9743, c4, robustness, or one item's id"),
+        typer.Option(metavar="ITEM", help="draft, rfc9743, c4, robustness, or the id of one item."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="fewer seeds and paths: about a minute on two cores")
+        bool, typer.Option("--quick", help="Use fewer seeds and paths: a minute on two cores.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="sim or vm")] = "sim",
+    engine: Annotated[Literal["sim", "vm"], typer.Option(help="What runs it.")] = "sim",
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="an earlier --out; exit status 1 where it got worse"),
+        typer.Option(metavar="DIR", help="An earlier --out; exit status 1 if anything got worse."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="folder for page and JSON")
+        Path | None, typer.Option(metavar="DIR", help="Folder for the page and the JSON.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    json_: Json = False,
     cell: Annotated[
         int | None,
-        typer.Option(min=0, help="with --only ITEM: print this cell's scenario, run nothing"),
+        typer.Option(
+            min=0,
+            metavar="INDEX",
+            help="With --only ITEM: print this cell's scenario; run nothing.",
+        ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; all cores")] = None,
+    jobs: Jobs = None,
     store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="where runs are kept; the user's cache")
+        Path | None,
+        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
     ] = None,
-) -> int:
-    """Says what a congestion control is worth: RFC 9743's items, scenarios of other makers, 1,000
-    random paths, and for BBR's family the draft's test cases.
+) -> None:
+    """Rates a congestion control over fixed scenarios.
 
-    Exit status: 0 done, 1 a case of the draft does not hold (--only draft) or --baseline got worse,
-    2 bad input."""
+    RFC 9743's items, scenarios of other makers, 1,000 random paths, and for BBR's family the
+    draft's test cases. Exit status: 0 done; 1 a run failed, a case of --only draft failed, or
+    something is worse than in --baseline; 2 bad input."""
     from fullpipe.base.cache import user_cache
     from fullpipe.scorecard.items import items
     from fullpipe.sweep.store import Store
 
-    if engine not in ("sim", "vm"):
-        raise UserError(f"--engine {engine}: sim or vm; a scorecard needs the same conditions")
     chosen = [item for item in items() if _is_chosen(item.id, only)]
     if cell is not None:
         print(_scenario(cc, chosen, cell, quick, engine), end="")
-        return 0
-    place = store or user_cache() / "scorecards"
+        return
+    runs = Store(store or user_cache() / "scorecards", create=True)
     if only is not None and (only == _DRAFT or only.startswith("draft-")):
-        return _draft(cc, only, quick, json_, jobs, Store(place, create=True))
-    if not chosen:
-        known = ", ".join(item.id for item in items())
-        raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
-    earlier = _document(baseline) if baseline else None
-    names = [name.strip() for name in against.split(",") if name.strip()]
-    card = _card(cc, names, chosen, quick, engine, jobs, Store(place, create=True), only is None)
-    return _end(card, earlier, out, json_)
+        has_failed = _draft(cc, only, quick, json_, jobs, runs)
+    else:
+        if not chosen:
+            known = ", ".join(item.id for item in items())
+            raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
+        earlier = _document(baseline) if baseline else None
+        names = [name.strip() for name in against.split(",") if name.strip()]
+        card = _card(cc, names, chosen, quick, engine, jobs, runs, only is None)
+        has_failed = _finish(card, earlier, out, json_)
+    if has_failed:
+        raise typer.Exit(1)
 
 
 def _is_chosen(name: str, only: str | None) -> bool:
@@ -108,7 +114,6 @@ def _card(
     store: Any,
     whole: bool,
 ) -> dict[str, Any]:
-    from fullpipe.cli.bars import progress_of_runs
     from fullpipe.scorecard.card import run_card
     from fullpipe.scorecard.draft import run_draft
     from fullpipe.scorecard.draft_items import draft_items
@@ -122,9 +127,10 @@ def _card(
     return card
 
 
-def _end(
+def _finish(
     card: dict[str, Any], earlier: dict[str, Any] | None, out: Path | None, as_json: bool
-) -> int:
+) -> bool:
+    """Writes and prints a scorecard. Returns whether a run failed or something got worse."""
     from fullpipe.scorecard.page import page
     from fullpipe.scorecard.standing import changes
 
@@ -143,11 +149,11 @@ def _end(
     else:
         _print(card)
     if out is not None:
-        say(f"page: {out / 'scorecard.html'}")
+        message(f"page: {out / 'scorecard.html'}")
     for failure in card["failures"]:
-        say(f"failed: {failure}", "bold red")
+        message(f"failed: {failure}", "bold red")
     worse = any(change["verdict"] == "worse" for change in card.get("changes", []))
-    return 1 if worse or card["failures"] else 0
+    return worse or bool(card["failures"])
 
 
 def _document(folder: Path) -> dict[str, Any]:
@@ -165,11 +171,7 @@ def _print(card: dict[str, Any]) -> None:
     from fullpipe.scorecard.page import shown
     from fullpipe.scorecard.standing import stands
 
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("item", no_wrap=True)
-    table.add_column("measure", overflow="fold", max_width=34)
-    for name in card["subjects"]:
-        table.add_column(name, justify="right")
+    table = text_table("item", "measure", right=list(card["subjects"]))
     table.add_column("")
     for item in card["items"]:
         for index, measure in enumerate(item["measures"]):
@@ -196,8 +198,8 @@ def _print(card: dict[str, Any]) -> None:
         )
 
 
-def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Any) -> int:
-    from fullpipe.cli.bars import progress_of_runs
+def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Any) -> bool:
+    """Runs and prints the draft's test cases. Returns whether one failed."""
     from fullpipe.scorecard.draft import run_draft
     from fullpipe.scorecard.draft_items import draft_items
 
@@ -211,13 +213,11 @@ def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, sto
         print(json.dumps({"items": [found.document(cc) for found in results]}))
     else:
         _print_draft(results)
-    return 1 if any(found.holds is False for found in results) else 0
+    return any(found.holds is False for found in results)
 
 
 def _print_draft(results: list[Result]) -> None:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for title in ("item", "holds", "paths", "case"):
-        table.add_column(title)
+    table = text_table("item", "holds", "paths", "case")
     for found in results:
         word = {True: "yes", False: "no", None: "-"}[found.holds]
         hold = sum(not one.failed for one in found.paths)
@@ -228,4 +228,4 @@ def _print_draft(results: list[Result]) -> None:
     for found in results:
         for one in found.paths:
             for text in one.failed:
-                say(f"{found.item.id}, {one.path}: does not hold: {text}", "yellow")
+                message(f"{found.item.id}, {one.path}: does not hold: {text}", "yellow")

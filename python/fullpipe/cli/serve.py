@@ -10,18 +10,20 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.saying import say
+from fullpipe.cli.output import message
 
 
 def serve(
     store: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="a store that a sweep fills; none")
+        Path | None,
+        typer.Argument(metavar="[STORE]", help="A store that a sweep fills; none: the bench only."),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
-) -> int:
-    """Serves a page on this machine alone: a sweep as it fills, and a bench with sliders.
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 takes a free one.")] = 0,
+) -> None:
+    """Serves a page with a sweep as it fills, and a bench.
 
-    The printed link carries a token; Ctrl-C ends it. Needs fullpipe[serve]."""
+    The page is served to this machine alone, under a link with a token; Ctrl-C ends it. Needs
+    fullpipe[serve]."""
     try:
         import uvicorn
 
@@ -41,9 +43,8 @@ def serve(
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
-        say(f"http://127.0.0.1:{port}/?token={token}")
+        message(f"http://127.0.0.1:{port}/?token={token}")
         config = uvicorn.Config(
             make_app(store, token, hosts), log_level="warning", lifespan="off", access_log=False
         )
         uvicorn.Server(config).run(sockets=[listening])
-    return 0

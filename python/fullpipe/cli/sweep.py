@@ -1,32 +1,212 @@
-"""`fullpipe sweep`: its commands (`sweeping`) as a group."""
+"""`fullpipe sweep`: a scenario over axes, into a store; shards of it, merged."""
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from fullpipe.cli.sweeping import cell, merge, run
+from fullpipe.base.errors import UserError
+from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.options import Changes, Jobs
+from fullpipe.cli.output import console, duration, fail, message
+from fullpipe.cli.progress import progress_of_runs
+
+if TYPE_CHECKING:
+    from fullpipe.sweep.cells import Cell
+    from fullpipe.sweep.file import Sweep
+    from fullpipe.sweep.running import Outcome, Shard
+    from fullpipe.sweep.schedule import Executor
+
+#: Failed runs that are listed one by one.
+_LISTED = 10
 
 
-class _FileFirst(TyperGroup):
+class _RunByDefault(TyperGroup):
     """`fullpipe sweep FILE` is `fullpipe sweep run FILE`."""
 
-    usual = "run"
-    #: The module of its commands.
-    home = "sweeping"
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
-            args = [self.usual, *args]
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["run", *args]
         return list(super().parse_args(ctx, args))
 
 
 app = typer.Typer(
-    cls=_FileFirst,
+    cls=_RunByDefault,
+    help="Runs a scenario over axes: `fullpipe sweep FILE.toml`.",
     no_args_is_help=True,
-    help="A scenario over axes: `fullpipe sweep FILE.toml` runs what is missing of it.",
 )
-for command in (run, cell, merge):
-    app.command()(command)
+
+_SweepFile = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep (TOML).")]
+
+
+@app.command()
+def run(
+    file: _SweepFile,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The store; by default sweeps/NAME.")
+    ] = None,
+    jobs: Jobs = None,
+    set_: Changes = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what it would take; run nothing.")
+    ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Run only part I of N, such as 3/8 (Slurm, CI)."),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ray|ADDRESS",
+            help="Run on Ray: ray (this machine), ray://HOST:PORT, HOST:PORT, or a file with one.",
+        ),
+    ] = None,
+) -> None:
+    """Runs what a store lacks of a sweep.
+
+    Finished runs are kept; after Ctrl-C, a crash or a full disk the same command continues. Exit
+    status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted."""
+    from fullpipe.sweep.file import load_sweep
+    from fullpipe.sweep.running import run_sweep
+    from fullpipe.sweep.store import Store
+
+    sweep = load_sweep(file, set_)
+    part = _shard(shard)
+    folder = out or Path("sweeps") / file.stem
+    if dry_run:
+        _forecast(sweep, folder, jobs)
+        return
+    store = Store(folder, create=True)
+    begin = time.monotonic()
+    with progress_of_runs() as update:
+        outcome = run_sweep(sweep, store, _executor(on, jobs, sweep), part, update)
+    of = f" (shard {shard})" if shard else ""
+    message(
+        f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} were there"
+        f"{of}; {outcome.cells} cells; store: {folder}"
+    )
+    _list_failures(outcome, file, set_ or [])
+    if outcome.interrupted:
+        fail("interrupted; the same command continues where it stopped", INTERRUPTED)
+    message(f'to query it: fullpipe query {folder} "select * from flows limit 10"')
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def cell(
+    file: _SweepFile,
+    index: Annotated[int, typer.Argument(metavar="INDEX", min=0, help="Number of the cell.")],
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the run; by default the scenario's.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the scenario to this file.")
+    ] = None,
+    set_: Changes = None,
+) -> None:
+    """Prints the scenario of one cell for `fullpipe run`."""
+    import tomli_w
+
+    from fullpipe.base.writing import write_text
+    from fullpipe.sweep.cells import cells_of, scenario_of
+    from fullpipe.sweep.file import load_sweep
+
+    sweep = load_sweep(file, set_)
+    cells = cells_of(sweep)
+    if index >= len(cells):
+        raise UserError(f"{file}: has no cell {index}; `--dry-run` says how many there are")
+    document, scenario = scenario_of(sweep, cells[index])
+    text = tomli_w.dumps({**document, "seed": scenario.seed if seed is None else seed})
+    if out is None:
+        print(text, end="")
+    else:
+        write_text(out, text)
+
+
+@app.command()
+def merge(
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="The store that gets all; may be missing.")
+    ],
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="SOURCE...", help="The stores of the shards.")
+    ],
+) -> None:
+    """Merges the stores of shards.
+
+    Prints how many runs are still missing; exit status 1 where there are any."""
+    from fullpipe.sweep.merging import merge as merge_stores
+
+    result = merge_stores(target, sources)
+    message(f"{target}: {result.runs} runs, {result.missing} missing")
+    if result.missing:
+        raise typer.Exit(1)
+
+
+def _shard(text: str | None) -> Shard:
+    from fullpipe.sweep.running import WHOLE, Shard
+
+    if text is None:
+        return WHOLE
+    index, _, count = text.partition("/")
+    if index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count) <= 100_000:
+        return Shard(int(index), int(count))
+    raise UserError(f"--shard {text}: write I/N, such as 3/8: part I of N, I from 1 to N")
+
+
+def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
+    if on is None:
+        from fullpipe.sweep.pool import Pool
+
+        return Pool(jobs)
+    from fullpipe.sweep.cluster import Cluster, address_of
+
+    return Cluster(address_of(on), jobs, sweep.options.engine)
+
+
+def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
+    from fullpipe.base.units import format_size
+    from fullpipe.sweep.estimate import estimate
+    from fullpipe.sweep.pool import cores
+    from fullpipe.sweep.running import missing, work_of
+    from fullpipe.sweep.store import Store
+
+    store = Store(folder) if (folder / "store.json").exists() else None
+    lacking, cells, runs = missing(sweep, store)
+    found = estimate(lacking, work_of(sweep, folder))
+    width = jobs or cores()
+    console.print(f"cells    {cells}")
+    console.print(f"runs     {runs}, of which {len(lacking)} are missing")
+    if sweep.seeds.rule:
+        console.print(f"         up to {cells * (sweep.seeds.most or 0)} where {sweep.seeds.until}")
+    from_trials = f"from {found.trials} trials" if found.trials else "from experience"
+    console.print(
+        f"time     about {duration(found.cpu_s / width)} on {width} cores "
+        f"({duration(found.cpu_s)} of one core, {from_trials})"
+    )
+    console.print(f"disk     about {format_size(found.disk_bytes)}")
+
+
+def _list_failures(outcome: Outcome, file: Path, changes: list[str]) -> None:
+    for failed, seed, reason in outcome.failures[:_LISTED]:
+        message(f"failed: {_label(failed)}, seed {seed}: {reason}", "bold red")
+        words = ["fullpipe", "sweep", "cell", str(file), str(failed.index), "--seed", str(seed)]
+        for change in changes:
+            words += ["--set", change]
+        message(f"  {shlex.join(words)} --out cell.toml && fullpipe run cell.toml")
+    if len(outcome.failures) > _LISTED:
+        message(f"and {len(outcome.failures) - _LISTED} more failed runs")
+
+
+def _label(found: Cell) -> str:
+    from fullpipe.sweep.templates import fields_of
+
+    return f"cell {found.index} " + ", ".join(
+        f"{name} {value}" for name, value in fields_of(found.point).items() if "." not in name
+    )

@@ -6,7 +6,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fullpipe.base.errors import UserError
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
@@ -100,6 +100,7 @@ def refuse_accurate_ecn(plan: Mapping[str, Any], release: str) -> None:
             )
 
 
+EngineName = Literal["sim", "vm", "live"]
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",

@@ -12,9 +12,11 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from fullpipe.base.errors import UserError
 
+Kind = Literal["steps", "sawtooth", "cellular", "leo", "wifi-fade"]
 STEP_MS = 10
 #: Bits on the wire of an opportunity: 1500 bytes and an Ethernet header.
 _PACKET_BITS = 1514 * 8

@@ -1,0 +1,68 @@
+"""All commands and groups of commands. Knows none of their options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fullpipe.cli import (
+    agent,
+    cc,
+    experiment,
+    flent,
+    kernel,
+    model,
+    sweep,
+    trace,
+    traffic,
+)
+from fullpipe.cli.choose import choose
+from fullpipe.cli.compare import compare
+from fullpipe.cli.doctor import doctor
+from fullpipe.cli.hunt import hunt
+from fullpipe.cli.plot import effects, plot
+from fullpipe.cli.query import query
+from fullpipe.cli.replay import replay
+from fullpipe.cli.report import report
+from fullpipe.cli.run import run
+from fullpipe.cli.schema import schema
+from fullpipe.cli.scorecard import scorecard
+from fullpipe.cli.serve import serve
+from fullpipe.cli.test import test
+
+app = typer.Typer(
+    name="fullpipe",
+    help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
+    "deterministic simulator, with recordings, statistics and reports.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (
+    run, compare, test, choose, scorecard, hunt, report, schema, doctor, query, plot, effects,
+    serve, replay,
+):  # fmt: skip
+    app.command()(command)
+for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+
+
+def _print_version(is_given: bool) -> None:
+    if is_given:
+        from fullpipe import __version__
+
+        print(f"fullpipe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global_options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass

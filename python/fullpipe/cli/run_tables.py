@@ -1,0 +1,192 @@
+"""Summaries of runs as tables and lines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from fullpipe.cli.output import number, percent, text_table
+
+Row = Mapping[str, Any]
+#: A column's title, and its cell in a row.
+Column = tuple[str, Callable[[Row], str]]
+
+
+def run_tables(summaries: Sequence[Row], per_flow: bool = False) -> Iterator[Table]:
+    """The tables of these runs: flows (or groups of flows), pages, streams, traffic, links."""
+    from fullpipe.metrics import has_names
+
+    is_grouped = not per_flow and any(len(s["groups"]) < len(s["flows"]) for s in summaries)
+    if is_grouped:
+        yield _table(summaries, lambda run: run["groups"], GROUPS)
+        if any(group["finished"] for run in summaries for group in run["groups"]):
+            yield _table(summaries, lambda run: run["groups"], COMPLETIONS)
+    elif any(run["flows"] for run in summaries):
+        yield _table(summaries, lambda run: run["flows"], FLOWS)
+    for key, columns in (("pages", PAGES), ("streams", STREAMS)):
+        found = [run for run in summaries if key in run]
+        if found:
+            yield _table(found, lambda run, key=key: run[key], columns)  # type: ignore[misc]
+    found = [run for run in summaries if "traffic" in run]
+    if found:
+        yield _table(found, _traffic_rows, TRAFFIC)
+    found = [run for run in summaries if has_names(run["links"])]
+    if found:
+        yield _table(found, lambda run: run["links"], LINKS, texts=2)
+
+
+def _table(
+    summaries: Sequence[Row],
+    rows: Callable[[Row], Sequence[Row]],
+    columns: Sequence[Column],
+    texts: int = 1,
+) -> Table:
+    """A row for each of `rows` of each run. The first `texts` columns are text. The seed is shown
+    where there are several runs; columns without a value are left out."""
+    cells = [[cell(row) for _, cell in columns] for run in summaries for row in rows(run)]
+    kept = [
+        index
+        for index, column in enumerate(zip(*cells, strict=True))
+        if index < texts or any(cell not in ("", "-") for cell in column)
+    ]
+    titles = [columns[index][0] for index in kept]
+    has_seeds = len(summaries) > 1
+    seeds = [
+        "" if position else str(run["seed"])
+        for run in summaries
+        for position, _ in enumerate(rows(run))
+    ]
+    table = text_table(*(["seed"] if has_seeds else []), *titles[:texts], right=titles[texts:])
+    for seed, row in zip(seeds, cells, strict=True):
+        table.add_row(*([seed] if has_seeds else []), *(row[index] for index in kept))
+    return table
+
+
+def _text(key: str) -> Callable[[Row], str]:
+    return lambda row: str(row[key])
+
+
+def _number(key: str, unit: float, digits: int, part: str | None = None) -> Callable[[Row], str]:
+    """The cell of a number in a unit, or of a `part` of its distribution."""
+
+    def cell(row: Row) -> str:
+        value = row[key]
+        return number(value if part is None else value[part], unit, digits)
+
+    return cell
+
+
+def _spread(key: str, unit: float, digits: int, part: str) -> Callable[[Row], str]:
+    """As `_number`, empty for a group of one flow."""
+    cell = _number(key, unit, digits, part)
+    return lambda row: cell(row) if row["flows"] > 1 else ""
+
+
+def _percent(key: str) -> Callable[[Row], str]:
+    return lambda row: percent(row[key])
+
+
+FLOWS: Sequence[Column] = (
+    ("flow", _text("flow")),
+    ("Mbit/s", _number("goodput_bps", 1e6, 2)),
+    ("share", _number("share", 1, 3)),
+    ("retrans", _percent("retransmit_ratio")),
+    ("RTT ms\np50", _number("rtt_us", 1e3, 1, "p50")),
+    ("p95", _number("rtt_us", 1e3, 1, "p95")),
+    ("cwnd\npackets", _number("cwnd_packets", 1, 1, "mean")),
+    ("done\nin s", _number("completion_s", 1, 2)),
+)
+GROUPS: Sequence[Column] = (
+    ("flows", _text("group")),
+    ("n", _text("flows")),
+    ("Mbit/s\nmean", _number("goodput_bps", 1e6, 2, "mean")),
+    ("p5", _spread("goodput_bps", 1e6, 2, "p5")),
+    ("p95", _spread("goodput_bps", 1e6, 2, "p95")),
+    ("share", _number("share", 1, 3)),
+    ("retrans", _percent("retransmit_ratio")),
+    ("RTT ms\np50", _number("rtt_us", 1e3, 1, "p50")),
+    ("p95", _number("rtt_us", 1e3, 1, "p95")),
+)
+COMPLETIONS: Sequence[Column] = (
+    ("flows", _text("group")),
+    ("n", _text("flows")),
+    ("finished", _text("finished")),
+    ("in s\np50", _number("completion_s", 1, 2, "p50")),
+    ("p95", _spread("completion_s", 1, 2, "p95")),
+)
+PAGES: Sequence[Column] = (
+    ("page", _text("page")),
+    ("MB", _number("bytes", 1e6, 2)),
+    ("objects", lambda row: str(len(row["objects"]))),
+    ("loads", _text("loads")),
+    ("done", _text("finished")),
+    ("time ms\nmean", _number("time_s", 1e-3, 0, "mean")),
+    *((part, _number("time_s", 1e-3, 0, part)) for part in ("min", "p50", "p95", "p99", "max")),
+)
+STREAMS: Sequence[Column] = (
+    ("stream", _text("stream")),
+    ("sent", _text("sent")),
+    ("lost", _percent("loss_ratio")),
+    ("delay ms\nmean", _number("delay_s", 1e-3, 2, "mean")),
+    *((part, _number("delay_s", 1e-3, 2, part)) for part in ("p50", "p95", "p99", "max")),
+    ("jitter\nms", _number("jitter_s", 1e-3, 2)),
+    ("frames\nin time", _percent("frames_in_time")),
+)
+TRAFFIC: Sequence[Column] = (
+    ("traffic", _text("name")),
+    ("flows", _text("flows")),
+    ("done", _text("finished")),
+    ("slowdown\nmean", _number("slowdown", 1, 2, "mean")),
+    *((part, _number("slowdown", 1, 2, part)) for part in ("p50", "p95", "p99")),
+    ("SRPT", _number("srpt", 1, 2)),
+    ("PS", _number("ps", 1, 2)),
+    ("retrans", _percent("retransmit_ratio")),
+    ("at once\nmax", _text("at_once")),
+)
+LINKS: Sequence[Column] = (
+    ("link", _text("link")),
+    ("way", _text("way")),
+    ("Mbit/s", _number("rate_bps", 1e6, 2)),
+    ("passed", _number("throughput_bps", 1e6, 2)),
+    ("queue kB\np50", _number("queue_bytes", 1e3, 1, "p50")),
+    ("max", _number("queue_bytes", 1e3, 1, "max")),
+    ("delay ms\np50", _number("queue_delay_ms", 1, 1, "p50")),
+    ("p95", _number("queue_delay_ms", 1, 1, "p95")),
+    ("drops", _text("dropped_packets")),
+    ("marks", lambda row: str(row["marked_packets"] + row["random_marked_packets"])),
+    ("lost", _text("random_lost_packets")),
+)
+
+
+def _traffic_rows(summary: Row) -> list[Row]:
+    """A row for each group of traffic, then one for each class of sizes."""
+    rows: list[Row] = []
+    for group in summary["traffic"]:
+        rows.append({
+            **group, "name": group["group"], **group["yardsticks"],
+            "at_once": group["at_once"]["max"],
+        })  # fmt: skip
+        rows += [
+            {
+                "name": f"  {row['sizes']}", "flows": row["flows"], "finished": "",
+                "slowdown": row["slowdown"], "srpt": None, "ps": None,
+                "retransmit_ratio": None, "at_once": "",
+            }
+            for row in group["classes"]
+        ]  # fmt: skip
+    return rows
+
+
+def path_line(summary: Row) -> str:
+    """The path's metrics in one line."""
+    path, delay = summary["path"], summary["path"]["queue_delay_rttmin"]
+    mark = " UNHEALTHY" if summary["health"]["problems"] else ""
+    some = summary["jain"] is not None and summary["jain_flows"] < len(summary["flows"])
+    of = f" ({summary['jain_flows']} flows of equal demand)" if some else ""
+    return (
+        f"seed {summary['seed']}{mark}: utilisation {percent(path['utilisation'])}, queue delay "
+        f"p50 {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
+        f"loss {percent(path['loss_ratio'])}, Jain {number(summary['jain'], 1, 3)}{of}"
+    )

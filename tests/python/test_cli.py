@@ -1,0 +1,119 @@
+"""Help, completion and exit statuses of the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fullpipe.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
+
+
+def fullpipe(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        capture_output=True, text=True, check=False, env={**os.environ, **variables},
+    )  # fmt: skip
+
+
+def help_of(*words: str) -> str:
+    done = CliRunner().invoke(app, [*words, "--help"], prog_name="fullpipe")
+    assert done.exit_code == 0
+    return done.output
+
+
+def commands(*words: str) -> list[tuple[str, ...]]:
+    """Words that lead to every command below these."""
+    listed = help_of(*words).partition("\nCommands:\n")[2]
+    found = [(*words, name) for name in re.findall(r"^  (\S+)  ", listed, re.MULTILINE)]
+    return [words, *(one for name in found for one in commands(*name))]
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_the_help_of_a_command_fits_80_columns_and_cuts_nothing_off(words: tuple[str, ...]) -> None:
+    text = help_of(*words)
+    assert f"Usage: {' '.join(['fullpipe', *words])} " in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "..." not in text.partition("\nCommands:\n")[2]
+
+
+def test_without_a_command_help_is_printed_and_the_status_is_2() -> None:
+    for words in ((), ("cc",), ("sweep",)):
+        done = fullpipe(*words)
+        assert done.returncode == 2
+        assert f"Usage: {' '.join(['fullpipe', *words])} [" in done.stdout + done.stderr
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    assert fullpipe("--version").stdout == f"fullpipe {version[1]}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"], ["run"], ["run", "a.toml", "b.toml"], ["run", "a.toml", "--repeat", "0"],
+        ["run", "a.toml", "--nonsense"], ["hunt", "bbr3", "--worst", "luck"],
+        ["sweep", "cell", "a.toml", "-1"], ["compare", "reno", "--engine", "ns3"],
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_ends_with_status_2_and_no_traceback(words: list[str]) -> None:
+    done = fullpipe(*words)
+    assert done.returncode == 2
+    assert "Error: " in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_sweep_without_a_command_is_run(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.toml"
+    done, ran = fullpipe("sweep", str(missing)), fullpipe("sweep", "run", str(missing))
+    assert done.returncode == ran.returncode == 2
+    assert str(missing) in done.stderr and done.stderr == ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("fullpipe ru", {"run"}),
+        ("fullpipe run --eng", {"--engine"}),
+        ("fullpipe run --engine ", {"sim", "vm", "live"}),
+        ("fullpipe kernel loa", {"load"}),
+        ("fullpipe compare bbr3-", {"bbr3-linux"}),
+        ("fullpipe test rru", {"rrul"}),
+    ],
+)
+def test_bash_gets_the_words_that_complete_a_line(line: str, words: set[str]) -> None:
+    function = f'fullpipe() {{ "{sys.executable}" -c "{PROGRAM}" "$@"; }}; export -f fullpipe'
+    shown = subprocess.run(
+        ["bash", "--norc", "-c", f"{function}\nfullpipe --show-completion; true"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    script = shown.stdout.replace("$1 )", "bash -c fullpipe )")
+    typed = line.split(" ")
+    completed = subprocess.run(
+        ["bash", "--norc", "-c",
+         f"{function}\n{script}\n"
+         f"COMP_WORDS=({' '.join(repr(word) for word in typed)}); COMP_CWORD={len(typed) - 1}\n"
+         '_fullpipe_completion fullpipe; printf "%s\\n" "${COMPREPLY[@]}"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert words <= set(completed.stdout.split()), completed
+
+
+def test_zsh_and_fish_get_words_with_their_meaning() -> None:
+    zsh = fullpipe(_FULLPIPE_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="fullpipe sch")
+    assert '"schema":"Prints the JSON schema' in zsh.stdout
+    fish = fullpipe(
+        _FULLPIPE_COMPLETE="complete_fish", _TYPER_COMPLETE_ARGS="fullpipe sch",
+        _TYPER_COMPLETE_FISH_ACTION="get-args",
+    )  # fmt: skip
+    assert fish.stdout.startswith("schema\tPrints the JSON schema")
