@@ -49,7 +49,8 @@ def _leaves(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def _argument(argument: Any) -> str:
     name = str(argument.metavar or argument.name)
-    return name if argument.required or name.startswith("[") else f"[{name}]"
+    name += "..." if argument.nargs == -1 else ""
+    return name if argument.required else f"[{name}]"
 
 
 def _first_sentence(command: Any) -> str:

@@ -129,7 +129,7 @@ def test_the_axis_of_a_run_is_flents(tmp_path: Path) -> None:
         (["rrul", "--path", "net.toml", "--length", "1ms"], "at least 1s"),
         (["rrul", "--path", "net.toml", "--cc", "nosuch"], "nosuch"),
         (["rtt_fair", "--path", "net.toml", "--rtts", "1ms"], "--rtts"),
-        (["rrul", "--path", "net.toml", "--engine", "x"], "--engine x"),
+        (["rrul", "--path", "net.toml", "--engine", "x"], "--engine"),
     ],
 )
 def test_bad_input_ends_with_status_2_and_says_what_is_wrong(

@@ -150,7 +150,7 @@ def test_trials_give_the_rows_of_each_scenario_in_order() -> None:
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["cubic", "--worst", "luck"], "utilisation, starvation, delay, loss"),
+        (["cubic", "--worst", "luck"], "'utilisation', 'starvation', 'delay', 'loss'"),
         (["cubic", "--worst", "loss", "--budget", "soon"], "--budget"),
         (["nocc", "--worst", "loss"], "nocc"),
     ],

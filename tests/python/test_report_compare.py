@@ -143,8 +143,6 @@ def test_repetitions_print_means_with_intervals_in_100_columns(
         (["bbr3", "bbr3"], "given twice"),
         (["bbr3", "cubik"], "did you mean cubic"),
         (["bbr3", "--rate", "10ms"], "path.rate: '10ms'"),
-        (["bbr3", "--repeat", "0"], "--repeat"),
-        (["bbr3", "--engine", "ns3"], "sim, vm, live"),
         (["bbr3", "--harm-to", "cubik"], "did you mean cubic"),
         (["bbr3", "cubic", "--together", "--harm-to", "cubic"], "--harm-to"),
     ],

@@ -71,6 +71,7 @@ def _print(options: list[Option], exponents: tuple[float, float, float], goal: s
     has_pages = any(option.page_p95_s is not None for option in options)
     pages = ["page s"] if has_pages else []
     table = text_table("", "queue", "control", right=("Mbit/s", "ping ms", *pages, "Jain", "score"))
+    table.columns[1].no_wrap = table.columns[2].no_wrap = True
     table.add_column("against the best in each", overflow="fold")
     for rank, option in enumerate(options):
         times = [number(option.page_p95_s, 1, 2)] if has_pages else []

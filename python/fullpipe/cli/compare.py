@@ -24,7 +24,7 @@ def compare(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...",
+            metavar="NAME",
             help="Congestion controls, such as bbr3 cubic ./mine.h.",
             autocompletion=cc_names,
         ),

@@ -35,9 +35,7 @@ def entry_names() -> list[str]:
 
 _Names = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[NAME]...", help="Entries, papers or PREFIX*.", autocompletion=entry_names
-    ),
+    typer.Argument(metavar="NAME", help="Entries, papers or PREFIX*.", autocompletion=entry_names),
 ]
 _All = Annotated[bool, typer.Option("--all", help="Take the whole catalogue.")]
 _Catalogue = Annotated[
@@ -104,6 +102,7 @@ def list_(
     if not entries:
         raise UserError("experiment list: no entry of the catalogue matches")
     table = text_table("name", "shows", right=("cells", "runs", "claims"))
+    table.columns[0].no_wrap = True
     for entry in entries:
         cells = len(entry.cells("default"))
         runs = cells * sum(entry.repetitions_of("default", name) for name in entry.engines)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Reads, writes and analyses Flent's files.", no_args_is_help=True)
 
-_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Flent's .flent.gz files.")]
+_Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Flent's .flent.gz files.")]
 _Interpolation = Annotated[
     bool,
     typer.Option("--flent-interpolation", help="Use Flent's interpolated series, not bytes."),
@@ -65,7 +65,7 @@ def import_(
 @app.command("export")
 def export(
     recordings: Annotated[
-        list[Path], typer.Argument(metavar="RECORDING...", help="Folders of recordings.")
+        list[Path], typer.Argument(metavar="RECORDING", help="Folders of recordings.")
     ],
     out: Annotated[
         Path,

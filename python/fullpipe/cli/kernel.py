@@ -98,7 +98,7 @@ def trace(
     name: CcName,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File for the trace.")],
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="`--` and the program to run.")
+        list[str], typer.Argument(metavar="COMMAND", help="`--` and the program to run.")
     ],
     set_: _Constants = None,
     as_: _KernelName = None,

@@ -34,7 +34,7 @@ def fail(reason: str, status: int) -> NoReturn:
 
 
 def text_table(*left: str, right: Sequence[str] = ()) -> Table:
-    """A table without lines: columns aligned at the left, which fold, then those of numbers."""
+    """A table without lines: first columns of text, which fold, then columns of numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in left:
         table.add_column(title, overflow="fold")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="RECORDING...", help="Recordings, or folders that hold some."),
+        typer.Argument(metavar="RECORDING", help="Recordings, or folders that hold some."),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
     figures: Figures = None,

@@ -179,7 +179,7 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         for table in run_tables(summaries, per_flow):
             console.print(table)
     for summary in summaries[:MAX_RUNS_OF_LINES]:
-        console.print(path_line(summary))
+        console.print(path_line(summary), soft_wrap=True)
     if len(summaries) > MAX_RUNS_OF_LINES:
         console.print(f"and {len(summaries) - MAX_RUNS_OF_LINES} more runs, all in the report")
     if len(summaries) > 1:

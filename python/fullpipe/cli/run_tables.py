@@ -43,24 +43,21 @@ def _table(
     columns: Sequence[Column],
     texts: int = 1,
 ) -> Table:
-    """A row for each of `rows` of each run. The first `texts` columns are text. The seed is shown
-    where there are several runs; columns without a value are left out."""
-    cells = [[cell(row) for _, cell in columns] for run in summaries for row in rows(run)]
+    """A row for each of `rows` of each run. The first `texts` columns are text. Several runs are
+    headed by their seeds; columns without a value are left out."""
+    cells = [[[cell(row) for _, cell in columns] for row in rows(run)] for run in summaries]
     kept = [
         index
-        for index, column in enumerate(zip(*cells, strict=True))
+        for index, column in enumerate(zip(*(row for run in cells for row in run), strict=True))
         if index < texts or any(cell not in ("", "-") for cell in column)
     ]
     titles = [columns[index][0] for index in kept]
-    has_seeds = len(summaries) > 1
-    seeds = [
-        "" if position else str(run["seed"])
-        for run in summaries
-        for position, _ in enumerate(rows(run))
-    ]
-    table = text_table(*(["seed"] if has_seeds else []), *titles[:texts], right=titles[texts:])
-    for seed, row in zip(seeds, cells, strict=True):
-        table.add_row(*([seed] if has_seeds else []), *(row[index] for index in kept))
+    table = text_table(*titles[:texts], right=titles[texts:])
+    for summary, run in zip(summaries, cells, strict=True):
+        if len(summaries) > 1:
+            table.add_row(f"seed {summary['seed']}", style="bold")
+        for row in run:
+            table.add_row(*(row[index] for index in kept))
     return table
 
 
@@ -143,15 +140,13 @@ TRAFFIC: Sequence[Column] = (
     ("SRPT", _number("srpt", 1, 2)),
     ("PS", _number("ps", 1, 2)),
     ("retrans", _percent("retransmit_ratio")),
-    ("at once\nmax", _text("at_once")),
 )
 LINKS: Sequence[Column] = (
     ("link", _text("link")),
     ("way", _text("way")),
     ("Mbit/s", _number("rate_bps", 1e6, 2)),
     ("passed", _number("throughput_bps", 1e6, 2)),
-    ("queue kB\np50", _number("queue_bytes", 1e3, 1, "p50")),
-    ("max", _number("queue_bytes", 1e3, 1, "max")),
+    ("queue kB\nmax", _number("queue_bytes", 1e3, 1, "max")),
     ("delay ms\np50", _number("queue_delay_ms", 1, 1, "p50")),
     ("p95", _number("queue_delay_ms", 1, 1, "p95")),
     ("drops", _text("dropped_packets")),
@@ -164,15 +159,11 @@ def _traffic_rows(summary: Row) -> list[Row]:
     """A row for each group of traffic, then one for each class of sizes."""
     rows: list[Row] = []
     for group in summary["traffic"]:
-        rows.append({
-            **group, "name": group["group"], **group["yardsticks"],
-            "at_once": group["at_once"]["max"],
-        })  # fmt: skip
+        rows.append({**group, **group["yardsticks"], "name": group["group"]})
         rows += [
             {
                 "name": f"  {row['sizes']}", "flows": row["flows"], "finished": "",
-                "slowdown": row["slowdown"], "srpt": None, "ps": None,
-                "retransmit_ratio": None, "at_once": "",
+                "slowdown": row["slowdown"], "srpt": None, "ps": None, "retransmit_ratio": None,
             }
             for row in group["classes"]
         ]  # fmt: skip
@@ -183,10 +174,13 @@ def path_line(summary: Row) -> str:
     """The path's metrics in one line."""
     path, delay = summary["path"], summary["path"]["queue_delay_rttmin"]
     mark = " UNHEALTHY" if summary["health"]["problems"] else ""
-    some = summary["jain"] is not None and summary["jain_flows"] < len(summary["flows"])
-    of = f" ({summary['jain_flows']} flows of equal demand)" if some else ""
-    return (
+    line = (
         f"seed {summary['seed']}{mark}: utilisation {percent(path['utilisation'])}, queue delay "
         f"p50 {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
-        f"loss {percent(path['loss_ratio'])}, Jain {number(summary['jain'], 1, 3)}{of}"
+        f"loss {percent(path['loss_ratio'])}"
     )
+    if summary["jain"] is None:
+        return line
+    is_some = summary["jain_flows"] < len(summary["flows"])
+    of = f" ({summary['jain_flows']} flows of equal demand)" if is_some else ""
+    return f"{line}, Jain {summary['jain']:.3f}{of}"

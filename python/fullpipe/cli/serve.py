@@ -16,7 +16,7 @@ from fullpipe.cli.output import message
 def serve(
     store: Annotated[
         Path | None,
-        typer.Argument(metavar="[STORE]", help="A store that a sweep fills; none: the bench only."),
+        typer.Argument(metavar="STORE", help="A store that a sweep fills; none: the bench only."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 takes a free one.")] = 0,
 ) -> None:

@@ -135,7 +135,7 @@ def merge(
         Path, typer.Argument(metavar="TARGET", help="The store that gets all; may be missing.")
     ],
     sources: Annotated[
-        list[Path], typer.Argument(metavar="SOURCE...", help="The stores of the shards.")
+        list[Path], typer.Argument(metavar="SOURCE", help="The stores of the shards.")
     ],
 ) -> None:
     """Merges the stores of shards.
