@@ -21,7 +21,6 @@ from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.report.timeline import time_plots
 from fullpipe.scenario.model import make_scenario
-from test_pcap_report import tool
 
 #: Many flows: legends are long.
 DOCUMENT: dict[str, Any] = {
@@ -60,12 +59,11 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
 def test_on_a_narrow_screen_nothing_covers_or_squeezes_a_plot(
     recordings: list[Recording], tmp_path: Path
 ) -> None:
-    chromium = tool("chromium")
     page = write_report(recordings[:1], tmp_path / "report.html")
     text = page.read_text(encoding="utf-8").replace("</body>", MEASURE + "</body>")
     page.write_text(text, encoding="utf-8")
     command = [
-        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900",
+        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900",
         f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=20000", "--dump-dom",
         page.as_uri(),
     ]  # fmt: skip
