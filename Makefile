@@ -141,6 +141,7 @@ python-format-check: $(STAMP)
 
 types: $(STAMP)
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 
 format: $(STAMP) | $(TEST_SYSTEM)
 	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from fullpipe import choose as choosing
 from fullpipe import cli
-from fullpipe.choose import GOALS, Question
+from fullpipe.choose import ranking
+from fullpipe.choose.ranking import GOALS, Question
 from fullpipe.recording.recording import Recording
 
-FEW = {queue: choosing.QUEUES[queue] for queue in ("fifo 4 BDP", "fq_codel")}
+FEW = {queue: ranking.QUEUES[queue] for queue in ("fifo 4 BDP", "fq_codel")}
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two queues with two controls, for a quarter of the time."""
-    monkeypatch.setattr(choosing, "QUEUES", {"fifo 1 BDP": choosing.QUEUES["fifo 1 BDP"], **FEW})
-    monkeypatch.setattr(choosing, "CONTROLS", ("cubic", "bbr3"))
-    monkeypatch.setattr(choosing, "WANTED_S", 8.0)
+    monkeypatch.setattr(ranking, "QUEUES", {"fifo 1 BDP": ranking.QUEUES["fifo 1 BDP"], **FEW})
+    monkeypatch.setattr(ranking, "CONTROLS", ("cubic", "bbr3"))
+    monkeypatch.setattr(ranking, "WANTED_S", 8.0)
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -37,7 +37,7 @@ def test_a_deep_queue_with_cubic_is_last_and_flow_queueing_first_for_latency(
     tmp_path: Path,
 ) -> None:
     question = Question("10mbit", "20ms", 0.2, "latency")
-    options, length, recordings = choosing.choose(question, tmp_path / "c")
+    options, length, recordings = ranking.choose(question, tmp_path / "c")
     assert len(options) == len(recordings) == 6
     assert options[0].queue == "fq_codel"
     assert (options[-1].queue, options[-1].cc) == ("fifo 4 BDP", "cubic")
@@ -69,14 +69,14 @@ def test_the_command_prints_a_ranking_and_draws_the_tradeoffs(
 
 
 def test_what_a_fast_path_costs_is_cut_and_said() -> None:
-    document = choosing._document(
+    document = ranking._document(
         Question("10gbit", "100ms", 0.0, "balance"), "fifo 1 BDP", "cubic",
-        choosing.Length(1, 0, 0, ""),
+        ranking.Length(1, 0, 0, ""),
     )  # fmt: skip
-    base = choosing.make_scenario(document, "choose")
-    length = choosing._length(base, 0.2, 18)
-    packets = 18 * length.duration_s * 10e9 / choosing._FRAME_BITS
-    assert packets <= 1.05 * choosing.PACKETS
+    base = ranking.make_scenario(document, "choose")
+    length = ranking._length(base, 0.2, 18)
+    packets = 18 * length.duration_s * 10e9 / ranking._FRAME_BITS
+    assert packets <= 1.05 * ranking.PACKETS
     assert "instead of 30 s" in length.cut and "start-up" in length.cut
 
 

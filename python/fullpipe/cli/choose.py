@@ -18,7 +18,7 @@ from fullpipe.cli.output import console, message, number, text_table
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
-    from fullpipe.choose import Option
+    from fullpipe.choose.ranking import Option
 
 
 def choose(
@@ -38,7 +38,7 @@ def choose(
 
     Runs every pair in the simulator: two bulk flows, pages and a ping share the line. Each pair
     has one run, which is advice; `fullpipe compare` with repetitions is evidence."""
-    from fullpipe import choose as choosing
+    from fullpipe.choose import ranking
 
     share = parsed("--web", units.parse_ratio, web)
     if share > 0.8:
@@ -46,21 +46,21 @@ def choose(
     base = out or Path("recordings") / f"choose-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
-    question = choosing.Question(rate, rtt, share, goal)
+    question = ranking.Question(rate, rtt, share, goal)
     with progress("choose", 0.0) as update:
-        options, length, _ = choosing.choose(question, base, update, max(2, os.cpu_count() or 2))
-    from fullpipe.report.tradeoffs import write_tradeoffs
+        options, length, _ = ranking.choose(question, base, update, max(2, os.cpu_count() or 2))
+    from fullpipe.choose.figure import write_tradeoffs
 
     title = f"{rate}, {rtt}" + (f", {web} pages" if share else "")
     plots = write_tradeoffs(options, base, title)
     if json_:
         print(json.dumps({
             "rate": rate, "rtt": rtt, "web": share, "for": goal,
-            "exponents": choosing.GOALS[goal], "duration_s": length.duration_s,
+            "exponents": ranking.GOALS[goal], "duration_s": length.duration_s,
             "cut": length.cut, "options": [asdict(option) for option in options],
         }))  # fmt: skip
     else:
-        _print(options, choosing.GOALS[goal], goal)
+        _print(options, ranking.GOALS[goal], goal)
     if length.cut:
         message(f"cut: {length.cut}", "yellow")
     message(f"plot: {plots[0]}")

@@ -21,7 +21,7 @@ def doctor(
 
     Exit status 1: the engine of --for lacks what every scenario needs."""
     from fullpipe import __version__
-    from fullpipe.engines.requirements import checks, mend
+    from fullpipe.doctor import checks, mend
 
     if mend_:
         mend(message)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fullpipe.choose import Option
+from fullpipe.choose.ranking import Option
 from fullpipe.plots import style
 from fullpipe.plots.matplotlib_renderer import write
 from fullpipe.plots.model import Plot, Trace

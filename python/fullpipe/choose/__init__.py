@@ -1,0 +1,1 @@
+"""Ranks queue disciplines with congestion controls for one path."""
