@@ -26,7 +26,8 @@ from fullpipe.engines.base import RunResult
 from fullpipe.engines.runner import AGENT, record_result
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
-from fullpipe.plan.resolve import resolve, rtt_offset_ns
+from fullpipe.plan.resolve import resolve
+from fullpipe.plan.seeds import rtt_offset_ns
 from fullpipe.scenario.document import load_document
 from fullpipe.scenario.model import Scenario, make_scenario
 

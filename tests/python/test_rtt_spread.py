@@ -10,7 +10,8 @@ import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
-from fullpipe.plan.resolve import resolve, rtt_offset_ns
+from fullpipe.plan.resolve import resolve
+from fullpipe.plan.seeds import rtt_offset_ns
 from fullpipe.recording.recording import Recording
 from fullpipe.report.provenance import facts
 from fullpipe.report.runs import grouped, read_run

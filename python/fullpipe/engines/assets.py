@@ -9,7 +9,7 @@ from typing import Any
 from fullpipe.base import installed
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import external
-from fullpipe.plan.resolve import cc_choices
+from fullpipe.plan.senders import cc_choices
 
 
 def agent() -> Path:

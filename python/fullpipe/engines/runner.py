@@ -19,7 +19,7 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.writing import claimed
 from fullpipe.congestion import external, registry
 from fullpipe.engines.base import RunResult, engine
-from fullpipe.plan.resolve import cc_choices
+from fullpipe.plan.senders import cc_choices
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -13,7 +13,7 @@ from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import external
 from fullpipe.engines.base import Progress, RunResult
-from fullpipe.plan.resolve import cc_choices
+from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario import link_traces
 
 

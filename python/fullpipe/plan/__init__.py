@@ -1,1 +1,1 @@
-"""Scenarios resolved to the integers that engines read."""
+"""Plans: scenarios resolved to the integers that engines read, and questions about them."""

@@ -19,7 +19,7 @@ from fullpipe.base.refusals import explain
 from fullpipe.base.units import UnitError, parse_spread, parse_time
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
 from fullpipe.metrics.view import Floats
-from fullpipe.plan.resolve import without_seed
+from fullpipe.plan.seeds import without_seed
 from fullpipe.recording.recording import Recording, RecordingError
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from fullpipe.congestion import external
-from fullpipe.plan.resolve import cc_choices, resolve
+from fullpipe.plan.resolve import resolve
+from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import find_files
 from fullpipe.scenario.model import Scenario, make_scenario
 from fullpipe.sweep.keys import run_key

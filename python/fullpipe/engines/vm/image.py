@@ -20,7 +20,7 @@ from fullpipe.congestion import registry
 from fullpipe.engines import assets
 from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
-from fullpipe.plan.resolve import cc_choices
+from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 #: What every topology is made of.
