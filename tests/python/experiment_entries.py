@@ -13,7 +13,7 @@ import pytest
 from fullpipe import cli
 from fullpipe.papers import Entry, Store, load_entry
 from fullpipe.papers.catalogue import default_folder
-from fullpipe.papers.store import StoredRun
+from fullpipe.papers.run_store import StoredRun
 from fullpipe.sweep.runs import Run
 
 #: The catalogue's files.

@@ -13,7 +13,7 @@ import pytest
 from experiment_entries import CATALOGUE, SMALL, MadeStore, entry_of, of_catalogue
 from fullpipe.papers import judge
 from fullpipe.papers.figures import figures, lost_series
-from fullpipe.papers.store import StoredRun
+from fullpipe.papers.run_store import StoredRun
 from fullpipe.papers.verdicts import Results, collect
 from fullpipe.sweep.runs import Run
 

@@ -1,4 +1,4 @@
-"""Models beside runs: asked once, by `run`, and only where they have something to say."""
+"""Predictions of models: computed once, by `run`, and only within a model's domain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEXT = """
 paper = "sarpkaya2025"
 figure = "Fig. 0"
 title = "One BBRv1 flow against one CUBIC flow"
-shows = "Half a second of it; the models are asked about the steady state."
+shows = "Half a second of it; the models predict the steady state."
 repetitions = 1
 
 [scenario]
@@ -48,7 +48,7 @@ check = "mae(predicted(occupancy, 'steady state of BBRv1'), occupancy) < 9"
 """  # noqa: E501
 
 
-def test_models_are_asked_once_and_lie_beside_the_runs(tmp_path: Path) -> None:
+def test_predictions_are_computed_once_and_stored_with_the_runs(tmp_path: Path) -> None:
     entry, store = entry_of(tmp_path, TEXT), Store(tmp_path / "store")
     before = judge(entry, store).verdicts[0]
     assert (before.status, before.reason) == (

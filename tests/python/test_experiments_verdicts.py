@@ -12,10 +12,10 @@ import pytest
 from experiment_entries import SMALL, MadeStore, claims, entry_of
 from fullpipe.base.errors import UserError
 from fullpipe.papers import Store, Verdict, judge, run_entries
-from fullpipe.papers.agreement import agreement_page
+from fullpipe.papers.adaptive_runs import run_until_decided
+from fullpipe.papers.engine_comparison import comparison_page
 from fullpipe.papers.results import widening
-from fullpipe.papers.settle import settle
-from fullpipe.papers.store import StoredRun
+from fullpipe.papers.run_store import StoredRun
 from fullpipe.papers.verdict_chart import svg_chart, text_chart
 
 
@@ -230,7 +230,7 @@ def test_engines_are_compared_cell_by_cell(tmp_path: Path) -> None:
     found = judge(entry, TwoEngines(tmp_path, by_hand))
     # sim: the mean of seeds 1 and 2, 0.005 above seed 1, which is all that vm has.
     assert [verdict.status for verdict in found.verdicts] == ["reproduced", "not testable here"]
-    page = agreement_page(found)
+    page = comparison_page(found)
     assert "3 of 4 cells have run on both engines" in page
     assert "| all | 3 | 0.015, 0.015 | 0.020, 0.020 |" in page
     assert "| 2 | 10 | 2 / 1 | 0.215 / 0.230 | 2.000 / 2.020 |  |" in page
@@ -244,7 +244,7 @@ def test_nothing_is_written_before_both_engines_ran(tmp_path: Path) -> None:
             """Runs of the simulator."""
             return super().read(key, expressions) if key.startswith("sim") else None
 
-    assert agreement_page(judge(entry, OnlySim(tmp_path, by_hand))) == ""
+    assert comparison_page(judge(entry, OnlySim(tmp_path, by_hand))) == ""
 
 
 #: SMALL in the regime of docs/fidelity.md at 10 Mbit/s, and beyond it at 400.
@@ -386,7 +386,7 @@ def test_what_a_claim_compares_lies_on_one_axis_with_what_is_measured(tmp_path: 
     assert "&lt;" not in text_chart(drawn)
 
 
-def test_an_uncertain_verdict_gets_more_runs_and_a_settled_one_none(tmp_path: Path) -> None:
+def test_an_uncertain_verdict_gets_more_runs_and_a_decided_one_none(tmp_path: Path) -> None:
     """Real runs: Reno beside CUBIC for a second, whose share lies above 0.01 beyond doubt."""
     certain = claims("all(goodput > 0.01)", "mean(share[rate == 4, rtt == 20]) > 0.5").replace(
         "repetitions = 2", "repetitions = 3\nmost_repetitions = 6"
@@ -396,7 +396,7 @@ def test_an_uncertain_verdict_gets_more_runs_and_a_settled_one_none(tmp_path: Pa
     run_entries([entry], store, jobs=1)
     before = judge(entry, store)
     wanted = {cell for verdict in before.verdicts for cell in verdict.undecided}
-    done = settle([entry], store, "default", (), jobs=1)
+    done = run_until_decided([entry], store, "default", (), jobs=1)
     assert done.ran == 3 * len(wanted)
     after = judge(entry, store).results
     assert [len(runs) for runs in after.runs] == [6 if i in wanted else 3 for i in range(2)]

@@ -21,8 +21,8 @@ from fullpipe.engines.base import engine_names
 
 if TYPE_CHECKING:
     from fullpipe.papers import Entry, EntryVerdicts, Store
-    from fullpipe.papers.confirming import Question
     from fullpipe.papers.entry import Size
+    from fullpipe.papers.kernel_confirmation import Confirmation
     from fullpipe.papers.results import Results
 
 app = typer.Typer(help="Runs and judges the experiments of papers.", no_args_is_help=True)
@@ -203,8 +203,8 @@ def run(
     is given. --all leaves out the entries that compare engines, which take hours: name those.
     `fullpipe experiment report --confirm` prints what --confirm would run."""
     from fullpipe.papers import judge, run_entries
-    from fullpipe.papers.confirming import Confirmed, confirm, questions
-    from fullpipe.papers.settle import settle
+    from fullpipe.papers.adaptive_runs import run_until_decided
+    from fullpipe.papers.kernel_confirmation import Confirmed, confirm, confirmations
 
     if budget is not None and not confirm_:
         raise UserError("--budget: bounds --confirm; give both")
@@ -221,10 +221,14 @@ def run(
             entries, runs, size, engine or (), repeat, keep_recordings, jobs, update, where
         )
         if not (outcome.interrupted or once or where or repeat or engine):
-            outcome.add(settle(entries, runs, size, observed or (), jobs, update, keep_recordings))
+            outcome.add(
+                run_until_decided(
+                    entries, runs, size, observed or (), jobs, update, keep_recordings
+                )
+            )
         if confirm_ and not outcome.interrupted:
-            to_confirm = questions(entries, runs, size, observed or (), packets * 1e6)
-            confirmed = confirm(to_confirm, runs, size, jobs, update, budget_s)
+            wanted = confirmations(entries, runs, size, observed or (), packets * 1e6)
+            confirmed = confirm(wanted, runs, size, jobs, update, budget_s)
             outcome.add(confirmed.outcome)
     judged = []
     for entry in entries:
@@ -240,14 +244,14 @@ def run(
         f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} reused; "
         f"store: {runs.folder}"
     )
-    if confirmed.answered or confirmed.left:
-        message(_cost(confirmed.answered, "confirmed on a kernel", jobs))
+    if confirmed.done or confirmed.left:
+        message(_cost(confirmed.done, "confirmed on a kernel", jobs))
         if confirmed.left and not outcome.interrupted:
             message(_cost(confirmed.left, "left", jobs) + "; the same command continues")
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
-        from fullpipe.papers.page import verdicts_page
+        from fullpipe.papers.verdicts_page import verdicts_page
 
         stem = entries[0].id if len(entries) == 1 else "verdicts"
         _write(out or Path("recordings") / f"{stem}.html", verdicts_page(judged, catalogue))
@@ -293,15 +297,17 @@ def report(
 ) -> None:
     """Writes the page of verdicts from what the store has; runs nothing."""
     from fullpipe.papers import judge
-    from fullpipe.papers.claims import claims_page
-    from fullpipe.papers.page import verdicts_page
+    from fullpipe.papers.claims_page import claims_page
+    from fullpipe.papers.verdicts_page import verdicts_page
 
     entries = _chosen(catalogue, names, all_)
     runs = _store(store)
     if confirm_:
-        from fullpipe.papers.confirming import questions
+        from fullpipe.papers.kernel_confirmation import confirmations
 
-        _print_questions(questions(entries, runs, _size(full), observed or (), packets * 1e6))
+        _print_confirmations(
+            confirmations(entries, runs, _size(full), observed or (), packets * 1e6)
+        )
         return
     judged = []
     for entry in entries:
@@ -320,33 +326,33 @@ def report(
         message(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
 
 
-def _print_questions(questions: Sequence[Question]) -> None:
+def _print_confirmations(wanted: Sequence[Confirmation]) -> None:
     """A line for each verdict that is to be confirmed on a kernel, in that order."""
     table = text_table("entry", "claim", "verdict", right=("cells", "runs", "CPU time"))
-    for one in questions:
+    for one in wanted:
         table.add_row(
             one.entry.id, one.claim, Text(one.status, style=_COLOURS[one.status]),
             str(len(one.cells)), str(one.runs), duration(one.cost_s),
         )  # fmt: skip
-    if questions:
+    if wanted:
         console.print(table)
-    message(_cost(questions, "to confirm on a kernel", None))
+    message(_cost(wanted, "to confirm on a kernel", None))
 
 
-def _cost(questions: Sequence[Question], what: str, jobs: int | None) -> str:
+def _cost(wanted: Sequence[Confirmation], what: str, jobs: int | None) -> str:
     """What it costs to confirm these verdicts."""
     from fullpipe.sweep.pool import cores
 
-    width, cost_s = jobs or cores(), sum(one.cost_s for one in questions)
-    runs = sum(one.runs for one in questions)
+    width, cost_s = jobs or cores(), sum(one.cost_s for one in wanted)
+    runs = sum(one.runs for one in wanted)
     return (
-        f"{what}: {len(questions)} verdicts, {runs} runs of the virtual machine, about "
+        f"{what}: {len(wanted)} verdicts, {runs} runs of the virtual machine, about "
         f"{duration(cost_s / width)} on {width} cores"
     )
 
 
 def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
-    from fullpipe.papers.cells import cell_table, write_runs
+    from fullpipe.papers.export import cell_table, write_runs
 
     for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
@@ -366,10 +372,10 @@ def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: P
 
 def _write_comparison(found: EntryVerdicts, catalogue: Path | None) -> None:
     """Writes the comparison of engines, once there are runs on both."""
-    from fullpipe.papers.agreement import agreement_page
     from fullpipe.papers.catalogue import default_folder
+    from fullpipe.papers.engine_comparison import comparison_page
 
-    text = agreement_page(found)
+    text = comparison_page(found)
     if text:
         folder = (catalogue or default_folder()).resolve().parent
         _write(folder / found.results.entry.comparison_file, text)
@@ -433,6 +439,6 @@ def _print(found: EntryVerdicts) -> None:
         if verdict.published:
             details.append(f"published {verdict.published}")
         if verdict.grade:
-            details.append(f"rests on {GRADES[verdict.grade]}")
+            details.append(f"evidence: {GRADES[verdict.grade]}")
         if details:
             console.print(f"    {'; '.join(details)}", style="dim")

@@ -7,8 +7,8 @@ verdicts -> pages. Nothing here knows how an engine works or what an algorithm d
 from fullpipe.papers.catalogue import load_catalogue, load_entry
 from fullpipe.papers.entry import Entry
 from fullpipe.papers.grid import Cell, cells_of
+from fullpipe.papers.run_store import Store, default_store
 from fullpipe.papers.runner import run_entries
-from fullpipe.papers.store import Store, default_store
 from fullpipe.papers.verdicts import EntryVerdicts, Verdict, judge
 from fullpipe.sweep.schedule import Progress
 

@@ -1,6 +1,7 @@
-"""Expressions of the metric language, such as `share('jitter') / utilisation()`, of one run.
+"""Evaluates expressions of the metric language, such as `share('jitter') / utilisation()`, for one
+run.
 
-What the names in them mean is in `quantities`. Must never know an engine.
+`metric_functions` defines the names in them. This module must not know engines.
 """
 
 from __future__ import annotations
@@ -15,26 +16,27 @@ from fullpipe import metrics
 from fullpipe.expr.evaluator import Scalars
 from fullpipe.expr.language import ExpressionError, literal, parse
 from fullpipe.metrics import View
-from fullpipe.papers.quantities import FUNCTIONS, PHASES, Measure
+from fullpipe.papers.metric_functions import FUNCTIONS, PHASES, Measure
 from fullpipe.recording.recording import Recording
 
 
 def measure(expressions: Mapping[str, str], recording: Recording) -> dict[str, float]:
-    """The value of each expression (keys as given) for this run; NaN where there is nothing to
-    measure. Raises ExpressionError where a group has no flow."""
+    """The value of each expression (keys as given) for this run; NaN if there is nothing to
+    measure. Raises ExpressionError if a group has no flow."""
     view = View(recording)
     return {key: float(_Run(view).value(parse(text))) for key, text in expressions.items()}
 
 
 def check(text: str) -> None:
-    """Raises ExpressionError unless this is an expression of known functions, rightly called."""
+    """Raises ExpressionError unless this is an expression of known functions with valid
+    arguments."""
     _check(parse(text))
 
 
 def distributions(recording: Recording) -> dict[str, list[float]]:
-    """What plots need of a run once its recording is dropped: percentiles 0 to 100 of the
-    queueing delay (RTTmin) and of ping times (ms), and the goodput (Mbit/s) of each flow that was
-    at work."""
+    """The data of a run that plots need, since its recording is deleted: percentiles 0 to 100 of
+    the queueing delay (RTTmin) and of ping times (ms), and the goodput (Mbit/s) of each active
+    flow."""
     view = View(recording)
     grid = np.linspace(0, 1, 101)
     found = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.store import Store, code_version
+from fullpipe.papers.run_store import Store, code_version
 from fullpipe.papers.values import Point
 from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.templates import fill

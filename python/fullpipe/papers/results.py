@@ -19,8 +19,8 @@ from fullpipe.papers.grid import Cell
 from fullpipe.papers.predictions import predicted_cells
 from fullpipe.papers.reference_values import observed_values, points_of, published_values
 from fullpipe.papers.regime import beyond
+from fullpipe.papers.run_store import Store, StoredRun
 from fullpipe.papers.runner import expressions_of, job_of
-from fullpipe.papers.store import Store, StoredRun
 from fullpipe.papers.values import Array, Point, Table
 
 RESAMPLES = 2000

@@ -1,7 +1,7 @@
-"""Runs what a catalogue asks for and the store lacks, and asks the models, over all cores.
+"""Runs the cells and models of entries that the store lacks, over all cores.
 
-Each run is stored as it ends: an interrupted experiment continues where it stopped. Knows entries
-and the store; must never judge.
+Each run is stored when it ends, so an interrupted experiment continues where it stopped. This
+module must not judge.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
 from fullpipe.papers.predictions import lacking, predict
-from fullpipe.papers.store import Measured, Store
+from fullpipe.papers.run_store import Measured, Store
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
-from fullpipe.sweep.cells import Cell as Asked
+from fullpipe.sweep.cells import Cell as SweepCell
 from fullpipe.sweep.pool import Pool, cores
 from fullpipe.sweep.runs import PACKET_S, run_of
 from fullpipe.sweep.schedule import Failure, Item, Progress, run_all
 from fullpipe.sweep.templates import fill
 
-#: Asking the models costs as much for each flow as running so many packets, roughly.
-_FLOW_ASKED_S = 4e5 * PACKET_S
-#: Runs are grouped up to so much work: a run of a hundredth of a second should not wait for a
-#: process, and progress should be seen.
+#: Estimated CPU seconds of the models for each flow: as for so many simulated packets.
+_PREDICTED_FLOW_S = 4e5 * PACKET_S
+#: CPU seconds of a group of runs: short runs share a process, and progress stays visible.
 _GROUP_S = 0.25
 
 
-#: Entry -> number of a cell -> how many runs it should have.
+#: Entry -> index of a cell -> number of its runs.
 Wanted = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one cell. `cost_s`: CPU seconds that it takes, roughly; of a kernel's runs many,
-    so that each is a task of its own and stored when it ends."""
+    """One run of one cell. `cost_s`: estimated CPU seconds. Those of a kernel exceed a group's, so
+    that each is stored when it ends."""
 
     entry_id: str
     document: dict[str, Any]
@@ -54,8 +53,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A scenario that the models are asked about."""
+class PredictionJob:
+    """A scenario for the models."""
 
     entry_id: str
     plan: dict[str, Any]
@@ -66,7 +65,7 @@ class Question:
 
 @dataclass
 class Outcome:
-    """What became of a request: runs reused and run, and why some could not be."""
+    """The result of a request: numbers of runs, and the reasons of failures."""
 
     reused: int = 0
     ran: int = 0
@@ -75,7 +74,7 @@ class Outcome:
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, more: Outcome) -> None:
-        """What became of runs that were asked for besides; what they reused is of this request."""
+        """Adds the outcome of further runs; the runs that they reused belong to this request."""
         self.ran += more.ran
         self.interrupted |= more.interrupted
         self.failures |= more.failures
@@ -93,15 +92,15 @@ def run_entries(
     where: str = "",
     wanted: Wanted | None = None,
 ) -> Outcome:
-    """Runs what is missing, of the cells for which `where` holds (a condition on axes); with
-    `wanted` only those cells, so often.
+    """Runs what the store lacks of the cells for which `where` holds (a condition on axes), or of
+    `wanted` alone.
 
-    Ctrl-C leaves what has ended. What an engine cannot run is a failure of that entry and does not
-    stop the others."""
+    Ctrl-C keeps the runs that have ended. A cell that an engine cannot run is a failure of its
+    entry and does not stop the others."""
     store.prepare()
     outcome = Outcome()
     todo: dict[str, Job] = {}
-    questions: dict[str, Question] = {}
+    predictions: dict[str, PredictionJob] = {}
     for entry in entries:
         for name in engines or entry.engines:
             picked = _picked(entry, name, size, repetitions, where, wanted)
@@ -109,23 +108,23 @@ def run_entries(
             if reason:
                 outcome.failures[entry.id, name] = reason
                 continue
-            asked = [
+            wished = [
                 job_of(entry, store, name, cell, index)
                 for _, cell, count in picked
                 for index in range(count)
             ]
             add = wanted is not None or bool(where)
             scenarios = [cell.document for _, cell, _ in picked]
-            store.ask(f"{entry.id}-{name}", _asked(picked, asked), scenarios, add)
-            for job in asked:
+            store.ask(f"{entry.id}-{name}", _sweep_cells(picked, wished), scenarios, add)
+            for job in wished:
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)
                 else:
                     outcome.reused += 1
         for key, (plan, warmup_s) in lacking(entry, size, store, where).items():
-            cost = len(plan["flows"]) * _FLOW_ASKED_S
-            questions[key] = Question(entry.id, plan, warmup_s, cost)
-    _run_all(list(questions.values()), store, keep_recordings, jobs, None, outcome)
+            cost = len(plan["flows"]) * _PREDICTED_FLOW_S
+            predictions[key] = PredictionJob(entry.id, plan, warmup_s, cost)
+    _run_all(list(predictions.values()), store, keep_recordings, jobs, None, outcome)
     _run_all(list(todo.values()), store, keep_recordings, jobs, on_progress, outcome)
     store.refresh()
     return outcome
@@ -139,7 +138,7 @@ def _picked(
     where: str,
     wanted: Wanted | None,
 ) -> list[tuple[int, Cell, int]]:
-    """(number, cell, runs) of every cell that is asked for."""
+    """(index, cell, runs) of every wanted cell."""
     cells = list(enumerate(entry.cells(size)))
     if wanted is not None:
         counts = wanted.get(entry.id, {})
@@ -152,12 +151,12 @@ def _picked(
     ]
 
 
-def _asked(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list[Asked]:
-    """The cells as sweeps know them, with the keys of their runs. For an axis's fields that are
-    lists or tables its label stands."""
+def _sweep_cells(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -> list[SweepCell]:
+    """The cells for the tables of sweeps, with the keys of their runs. Fields that are lists or
+    tables are left out; their axis has its label."""
     keys = iter(job.key for job in jobs)
     return [
-        Asked(
+        SweepCell(
             number,
             {k: value for k, value in cell.fields.items() if not isinstance(value, list | dict)},
             [next(keys) for _ in range(count)],
@@ -188,7 +187,7 @@ def expressions_of(entry: Entry, cell: Cell) -> dict[str, str]:
 
 
 def _joined(known: Job | None, job: Job) -> Job:
-    """One run for two entries that ask for different metrics of it."""
+    """One run for two entries that need different metrics of it."""
     if known is None:
         return job
     both = {text: text for text in (*known.expressions.values(), *job.expressions.values())}
@@ -196,7 +195,7 @@ def _joined(known: Job | None, job: Job) -> Job:
 
 
 def _unable(entry: Entry, engine_name: str, cells: Sequence[Cell]) -> str:
-    """Why an engine cannot run these cells of an entry; empty where it can."""
+    """Why an engine cannot run these cells of an entry; empty if it can."""
     if not entry.runnable:
         return entry.not_yet_runnable
     try:
@@ -211,30 +210,30 @@ def _unable(entry: Entry, engine_name: str, cells: Sequence[Cell]) -> str:
 
 
 def _run_all(
-    asked: Sequence[Job | Question],
+    wanted: Sequence[Job | PredictionJob],
     store: Store,
     keep: bool,
     jobs: int | None,
     on_progress: Callable[[Progress], None] | None,
     outcome: Outcome,
 ) -> None:
-    """Does what is asked on the scheduler of sweeps."""
-    if not asked or outcome.interrupted:
+    """Runs the jobs on the scheduler of sweeps."""
+    if not wanted or outcome.interrupted:
         return
     work = store.workplace()
     work.mkdir()
     try:
         result = run_all(
-            [Item(one, one.cost_s) for one in asked],
+            [Item(one, one.cost_s) for one in wanted],
             _Work(store.folder, work, keep),
-            Pool(min(len(asked), jobs or cores()), preload="fullpipe.papers.runner"),
+            Pool(min(len(wanted), jobs or cores()), preload="fullpipe.papers.runner"),
             on_progress or (lambda _progress: None),
             _GROUP_S,
         )
     finally:
-        # Whatever a process that was ended left behind.
+        # A killed process leaves files.
         shutil.rmtree(work, ignore_errors=True)
-    outcome.ran += result.done if isinstance(asked[0], Job) else 0
+    outcome.ran += result.done if isinstance(wanted[0], Job) else 0
     outcome.interrupted = result.interrupted
     for one, reason in result.failures:
         outcome.failures.setdefault((one.entry_id, one.engine), reason)
@@ -242,20 +241,20 @@ def _run_all(
 
 @dataclass(frozen=True)
 class _Work:
-    """In a process of its own: runs, measures, stores; or asks the models."""
+    """The work of a process: runs, measures and stores, or computes predictions."""
 
     folder: Path
     work: Path
     keep: bool
 
-    def __call__(self, asked: Sequence[Job | Question]) -> list[Failure]:
+    def __call__(self, group: Sequence[Job | PredictionJob]) -> list[Failure]:
         store = Store(self.folder)
         failures = []
         done: list[Measured] = []
         try:
-            for index, one in enumerate(asked):
+            for index, one in enumerate(group):
                 try:
-                    if isinstance(one, Question):
+                    if isinstance(one, PredictionJob):
                         predict(one.plan, one.warmup_s, store)
                     else:
                         done.append(_run_one(one, self.work, self.keep))
@@ -280,6 +279,6 @@ def _run_one(job: Job, work: Path, keep: bool) -> Measured:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    # What took a kernel minutes is worth its megabyte: a new metric needs no new run.
+    # A kernel's run takes minutes, its recording a megabyte: a new metric needs no new run.
     kept = keep or job.engine != "sim"
     return Measured(job.key, outcome.recordings[0], job.expressions, kept)

@@ -23,7 +23,7 @@ from fullpipe.expr.language import ExpressionError, parse, source
 from fullpipe.papers.check_conditions import Condition, averages, conditions_of, touched
 from fullpipe.papers.entry import Claim, Entry, Size
 from fullpipe.papers.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
-from fullpipe.papers.store import Store
+from fullpipe.papers.run_store import Store
 from fullpipe.papers.values import (
     Array,
     UntestableError,

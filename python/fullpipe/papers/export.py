@@ -1,6 +1,6 @@
-"""All cells of entries as a table: on the terminal, as CSV, as Parquet (one row a run).
+"""The cells of entries as a table for the terminal, and their runs as CSV or Parquet.
 
-Knows results; must never judge.
+This module must not judge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fullpipe.papers.results import Results
 
 
 def run_rows(results: Results) -> list[dict[str, Any]]:
-    """A row for each run: experiment, engine, axes, seed, metrics."""
+    """One row for each run: experiment, engine, axes, seed, metrics."""
     rows = []
     for point, runs, texts in zip(results.points, results.runs, results.expressions, strict=True):
         for run in runs:
@@ -37,8 +37,8 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def cell_table(results: Results) -> tuple[list[str], list[list[str]]]:
-    """Headings and a row for each cell that has run: axes, runs, each metric's value and, of
-    several runs, the least and the largest."""
+    """Headings, and a row for each cell that was run: axes, number of runs, each metric's value
+    and, of several runs, the least and the largest."""
     metrics = results.entry.metric
     values = {name: results.values(name) for name in metrics}
     estimates = {name: results.estimates(name) for name in metrics}
@@ -56,10 +56,10 @@ def cell_table(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def write_runs(found: Sequence[Results], path: Path) -> None:
-    """Writes the runs of entries as CSV or Parquet, by the file's ending; what an entry does not
-    have is left empty.
+    """Writes the runs of entries as CSV or Parquet, by the file's suffix. Columns that an entry
+    does not have are null.
 
-    Raises UserError where nothing was run or the file cannot be written."""
+    Raises UserError if nothing was run or the file cannot be written."""
     rows = [row for results in found for row in run_rows(results)]
     if not rows:
         raise UserError(f"{path}: nothing to write: no run of these is in the store")
@@ -79,7 +79,7 @@ def write_runs(found: Sequence[Results], path: Path) -> None:
 
 
 def _column(values: list[Any]) -> Any:
-    """An axis may hold numbers and texts: then all are texts."""
+    """An Arrow column. The values of an axis with numbers and texts all become texts."""
     kinds = {type(value) for value in values if value is not None}
     if str in kinds and len(kinds) > 1:
         return pa.array([None if value is None else str(value) for value in values])

@@ -17,7 +17,7 @@ from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from fullpipe import __version__
-from fullpipe.papers.claims import KINDS, counts, papers, rests, title
+from fullpipe.papers.claims_page import KINDS, counts, papers, rests, title
 from fullpipe.papers.entry import Entry
 from fullpipe.papers.figures import figures
 from fullpipe.papers.results import RESAMPLES, Results
@@ -38,7 +38,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
     )
     environment.filters["prose"] = _prose
     environment.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
-    source = resources.files("fullpipe.papers").joinpath("page.html")
+    source = resources.files("fullpipe.papers").joinpath("verdicts_page.html")
     template = environment.from_string(source.read_text(encoding="utf-8"))
     return template.render(
         version=__version__,

@@ -1,6 +1,6 @@
-"""More runs where a verdict needs them, until it is settled.
+"""Adds runs while a verdict is uncertain.
 
-Knows verdicts and the runner; decides which cells are run again, never what they mean.
+This module chooses the cells that are run again; it must not judge.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fullpipe.papers.entry import Entry, Size
+from fullpipe.papers.run_store import Store
 from fullpipe.papers.runner import Outcome, run_entries
-from fullpipe.papers.store import Store
 from fullpipe.papers.verdicts import EntryVerdicts, judge
 from fullpipe.sweep.schedule import Progress
 
 _Update = Callable[[Progress], None]
 
 
-def settle(
+def run_until_decided(
     entries: Sequence[Entry], store: Store, size: Size, observed: Sequence[Path],
     jobs: int | None = None, on_progress: _Update = lambda _: None, keep_recordings: bool = False,
 ) -> Outcome:  # fmt: skip
-    """Doubles the runs of the cells on which an uncertain verdict rests until none is left, or the
-    entry's `most_repetitions` are reached. Of entries on the simulator alone."""
+    """Doubles the runs of the cells that decide an uncertain verdict until none is uncertain or the
+    entry's `most_repetitions` are reached; only for entries that run on the simulator alone."""
     total = Outcome()
     left = [entry for entry in entries if entry.engines == ["sim"] and entry.runnable]
     while left:

@@ -1,4 +1,4 @@
-"""What a kernel is asked about claims that fail: which runs, in which order, how much of it."""
+"""Which runs in the virtual machine confirm claims that fail, in which order, how many."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from experiment_entries import MadeStore, claims, command, entry_of
-from fullpipe.papers import Store, confirming, judge, run_entries
-from fullpipe.papers.confirming import KERNEL_RUNS, Question, confirm, questions
+from fullpipe.papers import Store, judge, kernel_confirmation, run_entries
 from fullpipe.papers.entry import Entry
+from fullpipe.papers.kernel_confirmation import KERNEL_RUNS, Confirmation, confirm, confirmations
+from fullpipe.papers.run_store import StoredRun
 from fullpipe.papers.runner import _GROUP_S, Outcome, job_of
-from fullpipe.papers.store import StoredRun
 from fullpipe.sweep.schedule import Item, grouped
 
 #: In the regime in which the simulator was held against kernels, and as many runs as an interval
@@ -31,7 +31,7 @@ def by_hand(plan: Mapping[str, Any], text: str) -> float:
 
 
 class SomeRuns(MadeStore):
-    """Has all runs of the simulator, and those of the machine that were asked for."""
+    """Has all runs of the simulator, and the chosen ones of the machine."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, by_hand)
@@ -55,7 +55,7 @@ def entry_with(folder: Path, *checks: str) -> Entry:
     return entry_of(folder, text)
 
 
-def brief(asked: list[Question]) -> list[tuple[str, str, tuple[int, ...], int]]:
+def brief(asked: list[Confirmation]) -> list[tuple[str, str, tuple[int, ...], int]]:
     return [(one.claim, one.status, one.cells, one.runs) for one in asked]
 
 
@@ -67,27 +67,27 @@ CHECKS = (
 )  # fmt: skip
 
 
-def test_contradictions_come_first_the_cheapest_of_them_and_each_run_is_asked_for_once(
+def test_contradictions_come_first_the_cheapest_of_them_and_each_run_is_wanted_once(
     tmp_path: Path,
 ) -> None:
     entry, store = entry_with(tmp_path, *CHECKS), SomeRuns(tmp_path)
-    asked = questions([entry], store)
+    asked = confirmations([entry], store)
     assert brief(asked) == [("c2", "contradicted", (2,), 3), ("c0", "contradicted", (0, 1, 3), 9)]
     assert asked[0].cost_s == pytest.approx(asked[1].cost_s / 3, rel=0.1)
     # What holds in part shares all its cells with what contradicts; alone it asks for them.
     part = entry_with(tmp_path / "part", *CHECKS[1:2])
-    assert brief(questions([part], store)) == [("c0", "partly", (2, 3), 6)]
-    assert questions([part], store, most_packets=0) == []
+    assert brief(confirmations([part], store)) == [("c0", "partly", (2, 3), 6)]
+    assert confirmations([part], store, most_packets=0) == []
 
 
 def test_who_asks_again_asks_for_what_is_lacking_of_cells_that_were_begun(tmp_path: Path) -> None:
     entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
     store.run(entry, 0, KERNEL_RUNS)
     store.run(entry, 1, 1)
-    assert brief(questions([entry], store)) == [("c0", "contradicted", (1, 2, 3), 8)]
+    assert brief(confirmations([entry], store)) == [("c0", "contradicted", (1, 2, 3), 8)]
     for cell in range(4):
         store.run(entry, cell, KERNEL_RUNS)
-    assert questions([entry], store) == []
+    assert confirmations([entry], store) == []
     (verdict,) = judge(entry, store).verdicts
     assert (verdict.status, verdict.grade) == ("contradicted", "kernel")
 
@@ -104,27 +104,27 @@ def test_a_cell_that_a_kernel_has_begun_waits_for_the_runs_that_an_interval_take
 
 
 class Machine:
-    """In place of one: notes the claims of each batch, and takes so long for a CPU second as it was
-    guessed."""
+    """A fake machine. It records the claims of each batch and takes `pace` seconds for each
+    estimated CPU second."""
 
     def __init__(self, pace: float) -> None:
         self.pace, self.now_s = pace, 0.0
         self.batches: list[list[str]] = []
 
-    def ask(self, batch: list[Question], *_rest: Any) -> Outcome:
+    def run(self, batch: list[Confirmation], *_rest: Any) -> Outcome:
         """Runs a batch."""
         self.batches.append([one.claim for one in batch])
         self.now_s += self.pace * sum(one.cost_s for one in batch)
         return Outcome(ran=sum(one.runs for one in batch))
 
     def clock(self) -> float:
-        """What it took."""
+        """Seconds spent so far."""
         return self.now_s
 
 
-def costing(entry: Entry, *costs_s: float) -> list[Question]:
+def costing(entry: Entry, *costs_s: float) -> list[Confirmation]:
     return [
-        Question(entry, f"c{place}", "contradicted", (place,), 3, cost_s)
+        Confirmation(entry, f"c{place}", "contradicted", (place,), 3, cost_s)
         for place, cost_s in enumerate(costs_s)
     ]
 
@@ -142,7 +142,7 @@ class BusyMachine(SomeRuns):
         return replace(run, metrics=dict.fromkeys(run.metrics, 0.5), problems=list(self.problems))
 
 
-def test_a_kernel_that_could_not_keep_up_overrules_nothing_and_is_not_asked_again(
+def test_a_kernel_that_could_not_keep_up_overrules_nothing_and_is_not_run_again(
     tmp_path: Path,
 ) -> None:
     entry, store = entry_with(tmp_path, CHECKS[0]), BusyMachine(tmp_path)
@@ -153,7 +153,7 @@ def test_a_kernel_that_could_not_keep_up_overrules_nothing_and_is_not_asked_agai
     store.problems = ("the virtual processor was 100 % busy in one second",)
     (verdict,) = judge(entry, store).verdicts
     assert (verdict.status, verdict.grade) == ("contradicted", "simulator")
-    assert questions([entry], store) == []
+    assert confirmations([entry], store) == []
 
 
 def test_a_budget_is_kept_by_the_pace_at_which_runs_go(
@@ -162,7 +162,7 @@ def test_a_budget_is_kept_by_the_pace_at_which_runs_go(
     entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
     asked = costing(entry, 50, 50, 500, 40)
     slow = Machine(pace=2.0)
-    monkeypatch.setattr(confirming, "_ask", slow.ask)
+    monkeypatch.setattr(kernel_confirmation, "_run", slow.run)
     found = confirm(asked, store, jobs=1, budget_s=185, clock=slow.clock)
     # There seems to be room for 50, 50 and 40 s, in batches of a minute; the first takes 100 s.
     assert slow.batches == [["c0"], ["c3"]] and slow.now_s <= 185
@@ -171,25 +171,25 @@ def test_a_budget_is_kept_by_the_pace_at_which_runs_go(
     assert confirm(asked, store, jobs=1, budget_s=0, clock=slow.clock).left == asked
 
 
-def test_without_a_budget_all_is_asked_and_a_batch_is_no_longer_than_it_must_be(
+def test_without_a_budget_all_is_run_and_a_batch_is_no_longer_than_it_must_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
     machine = Machine(pace=1.0)
-    monkeypatch.setattr(confirming, "_ask", machine.ask)
+    monkeypatch.setattr(kernel_confirmation, "_run", machine.run)
     found = confirm(costing(entry, 50, 20, 500, 40), store, jobs=1, clock=machine.clock)
     assert machine.batches == [["c0"], ["c1", "c3"], ["c2"]]
     assert found.left == [] and found.outcome.ran == 12
 
 
-def test_an_interruption_leaves_what_was_under_way_to_be_asked_again(
+def test_an_interruption_leaves_the_unfinished_confirmations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
-    monkeypatch.setattr(confirming, "_ask", lambda *_: Outcome(ran=1, interrupted=True))
+    monkeypatch.setattr(kernel_confirmation, "_run", lambda *_: Outcome(ran=1, interrupted=True))
     asked = costing(entry, 50, 20)
     found = confirm(asked, store, jobs=1)
-    assert found.outcome.interrupted and found.left == asked and not found.answered
+    assert found.outcome.interrupted and found.left == asked and not found.done
 
 
 def test_each_run_of_a_kernel_is_a_task_of_its_own(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_contradictions_run_on_a_kernel_whatever_limit_other_failures_have(
     assert command(report, monkeypatch) == 0
     said = capsys.readouterr()
     assert "c0" in said.out and "1 verdicts, 3 runs" in said.out + said.err
-    done = confirm(questions([entry], store, most_packets=0), store, jobs=1)
+    done = confirm(confirmations([entry], store, most_packets=0), store, jobs=1)
     assert done.outcome.ran == KERNEL_RUNS and not done.left
     contradicted, partly = judge(entry, store).verdicts
     assert (contradicted.status, contradicted.grade) == ("contradicted", "kernel")

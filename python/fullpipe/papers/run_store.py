@@ -24,7 +24,7 @@ from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
-from fullpipe.papers import measure, quantities
+from fullpipe.papers import measure, metric_functions
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
 from fullpipe.sweep.measures import Columns, Rows
@@ -238,5 +238,5 @@ def code_version(engine_name: str) -> str:
 def metrics_version() -> str:
     """A hash of the sources that turn a recording into numbers."""
     folder = Path(metrics.__file__).parent
-    files = [*sorted(folder.glob("*.py")), Path(measure.__file__), Path(quantities.__file__)]
+    files = [*sorted(folder.glob("*.py")), Path(measure.__file__), Path(metric_functions.__file__)]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
