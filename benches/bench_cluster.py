@@ -73,9 +73,9 @@ class Work:
         return time.monotonic() - begin
 
     def tables(self, turn: str) -> dict[str, bytes]:
-        """The settled rows of a turn."""
+        """The compacted rows of a turn."""
         store = Store(self.folder / f"{self.name}-{turn}")
-        store.settle()
+        store.compact()
         (part,) = store.parts()
         return {file.name: file.read_bytes() for file in sorted(part.glob("*.parquet"))}
 

@@ -27,7 +27,7 @@ def test_a_group_run_elsewhere_is_the_group_run_here(tmp_path: Path, keep: str) 
     cells = work_of(found, there.folder)
     for group in (runs[:2], runs[2:]):
         assert accept(cells, execute(cells, group)) == []
-    there.settle()
+    there.compact()
     assert {k: sorted(map(str, v)) for k, v in rows(there).items()} == {
         k: sorted(map(str, v)) for k, v in rows(here).items()
     }

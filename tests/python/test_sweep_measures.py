@@ -20,8 +20,7 @@ from fullpipe.metrics import View, summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import TABLES, Recording, write_recording
 from fullpipe.scenario.model import make_scenario
-from fullpipe.sweep.measures import Rows, facts_of
-from fullpipe.sweep.tables import arrow, measured, recorded
+from fullpipe.sweep.measures import Rows, facts_of, measured, recorded
 from sweep_files import filled, sweep
 
 
@@ -127,7 +126,7 @@ def test_what_is_measured_in_memory_is_what_is_measured_of_the_recording(tmp_pat
         facts = facts_of("key", plan, plan["seed"], "sim", scenario.warmup)
         rows, text = Rows(), json.dumps(plan).encode()
         assert rows.simulate([(facts, text)]) == []
-        in_memory = {name: arrow(columns) for name, columns in rows.take().items()}
+        in_memory = rows.take()
         run_scenario(scenario, tomli_w.dumps(document), [tmp_path / str(index)])
         recording = Recording.open(tmp_path / str(index))
         assert measured([recorded("key", recording)]) == in_memory

@@ -28,7 +28,7 @@ from sweep_files import document, filled, rows, sweep
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """The settled tables of a store."""
+    """The tables of a compacted store."""
     (part,) = Store(folder).parts()
     return {file.name: file.read_bytes() for file in part.glob("*.parquet")}
 

@@ -102,7 +102,8 @@ class Recordings(Sequence[Recording]):
         cwnd_mean_packets, completion_s); "path": a row a run of the bottleneck (utilisation,
         queue_delay_*_ms, loss_ratio, ...); "runs": a row a run (goodput_bps, jain, ping_*_ms).
         Raises UserError for another name."""
-        from fullpipe.sweep.tables import SCHEMAS, measured, recorded
+        from fullpipe.sweep.measures import measured, recorded
+        from fullpipe.sweep.tables import SCHEMAS
 
         if of not in SCHEMAS:
             raise UserError(f"metrics {of!r}: unknown; known are {', '.join(SCHEMAS)}")

@@ -8,7 +8,7 @@ search begins anew, so that one hunt finds several causes. Must never print.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,8 +30,7 @@ from fullpipe.hunt.space import (
     packets_of,
     plain,
 )
-from fullpipe.hunt.trials import run_trials
-from fullpipe.sweep.measures import Columns
+from fullpipe.hunt.trials import Tables, run_trials
 
 #: Packets that a second of budget stands for: about half of what two cores of 2020 simulate.
 PACKETS_A_SECOND = 500_000
@@ -201,14 +200,15 @@ class Hunt:
         return [self.known[key] for key in keys]
 
 
-def _value(worst: Worst, tables: Mapping[str, Columns] | None) -> float:
+def _value(worst: Worst, tables: Tables | None) -> float:
     """What is looked at, from a run's rows; NaN where it failed."""
     if tables is None:
         return math.nan
     if worst == "starvation":
-        shares = [share for share in tables["flows"]["share"][1] if not math.isnan(share)]
+        shares = tables["flows"]["share"].drop_null().to_pylist()
         return min(shares) * len(shares) if shares else math.nan
     column = {
         "utilisation": "utilisation", "delay": "queue_delay_p95_rttmin", "loss": "loss_ratio",
     }[worst]  # fmt: skip
-    return float(tables["path"][column][1][0])
+    value = tables["path"][column][0].as_py()
+    return math.nan if value is None else float(value)

@@ -9,14 +9,16 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+
 from fullpipe.congestion import external
 from fullpipe.scenario.model import make_scenario
-from fullpipe.sweep.measures import Columns, Rows
+from fullpipe.sweep.measures import Rows
 from fullpipe.sweep.pool import cores
 from fullpipe.sweep.runs import Run, run_of
 from fullpipe.sweep.schedule import Failure, Group, Item, LostError, Work, run_all
 
-Tables = dict[str, Columns]
+Tables = dict[str, pa.Table]
 
 
 class Threads:

@@ -27,10 +27,10 @@ from fullpipe.engines.base import engine
 from fullpipe.papers import measure, metric_functions
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
-from fullpipe.sweep.measures import Columns, Rows
+from fullpipe.sweep.measures import Rows, recorded
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.store import Store as Tables
-from fullpipe.sweep.tables import EXTRA, arrow, plain, recorded
+from fullpipe.sweep.tables import EXTRA
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Store:
             rows.add(*recorded(run.key, run.recording))
         extra = _extra({run.key: (run.recording, [*run.expressions.values()]) for run in runs})
         kept = {run.key: run.recording.path for run in runs if run.keep}
-        self._tables.write(rows, kept, _plain(extra))
+        self._tables.write({**rows.take(), **extra}, kept)
 
     def ask(
         self, name: str, cells: Sequence[Cell], scenarios: Sequence[Mapping[str, Any]], add: bool
@@ -97,19 +97,19 @@ class Store:
         """Says which runs belong to which cells of an experiment (`name`), and what each cell's
         scenario is, so that `query` and `plot` know its axes and `serve` what to run; `add`:
         besides those that it has."""
-        tables, rows = self._tables, arrow(asked(list(cells)))
+        tables, rows = self._tables, asked(cells)
         before = tables.sweeps().get(name) if add else None
         if before is not None:
             known = pa.array(rows.column("key").to_pylist(), pa.string())
             others = before.filter(pc.invert(pc.is_in(before.column("key"), known)))
             rows = pa.concat_tables([rows, others], promote_options="permissive")
-        tables.write_sweep(name, plain(rows), None)
+        tables.write_sweep(name, rows, None)
         numbers = (cell.index for cell in cells)
         tables.write_scenarios(name, dict(zip(numbers, scenarios, strict=True)))
 
     def refresh(self) -> None:
         """Looks again at what other processes wrote; puts it together first."""
-        self._tables.settle()
+        self._tables.compact()
         self._index = None
 
     def prepare(self) -> None:
@@ -152,7 +152,7 @@ class Store:
         if not place.is_dir():
             return False
         extra = _extra({key: (Recording.open(place), expressions)})
-        tables.write(Rows(), {}, _plain(extra))
+        tables.write(extra)
         self._known().add(extra)
         return True
 
@@ -212,10 +212,6 @@ def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     schema = EXTRA[name]
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
     return pa.Table.from_pylist(named, schema=schema)
-
-
-def _plain(extra: Mapping[str, pa.Table]) -> dict[str, Columns]:
-    return {name: plain(table) for name, table in extra.items() if table.num_rows}
 
 
 def default_store() -> Path:

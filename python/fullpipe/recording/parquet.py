@@ -24,4 +24,4 @@ def write_parquet(table: pa.Table, file: Path, **options: Any) -> None:
 def opened_parquet(file: Path) -> pq.ParquetFile:
     """A file to read, to be closed. Raises OSError where it cannot be read, ArrowException or
     ValueError where it is damaged."""
-    return pq.ParquetFile(file, filesystem=LocalFileSystem())
+    return pq.ParquetFile(file, filesystem=LocalFileSystem(), page_checksum_verification=True)

@@ -62,7 +62,7 @@ def run_together(
             result = run_all(items, work, Pool(jobs), on_progress)
             ran.interrupted |= result.interrupted
             ran.failures |= {run.facts.key: reason for run, reason in result.failures}
-    store.settle()
+    store.compact()
     return ran
 
 

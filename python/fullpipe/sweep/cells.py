@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import tomli_w
 from pydantic_core import to_json
 
+from fullpipe.base.columns import column
 from fullpipe.engines.base import engine
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.measures import Columns
 from fullpipe.sweep.runs import Run, run_of, scenario_at
 from fullpipe.sweep.templates import fields_of
 
@@ -93,56 +94,36 @@ def sweep_id(sweep: Sweep) -> str:
     return hashlib.sha256(to_json(facts)).hexdigest()[:16]
 
 
-def asked(cells: list[Cell]) -> Columns:
-    """One row for each run that a sweep asks for: cell, axes as written, as numbers in base units
-    (`rtt_s`, `rate_bps`) where their values have units, seed and key."""
-    counts = [len(cell.keys) for cell in cells]
-    columns: dict[str, tuple[str, list[Any]]] = {
-        "cell": ("u64", _repeated([cell.index for cell in cells], counts)),
-        "seed": ("u64", [c.first_seed + place for c in cells for place in range(len(c.keys))]),
-        "key": ("text", [key for cell in cells for key in cell.keys]),
+def asked(cells: Sequence[Cell]) -> pa.Table:
+    """One row for each run that a sweep asks for: cell, seed and key; each axis as written, and, if
+    its values have units, as numbers in base units (`rtt_s`, `rate_bps`)."""
+    runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
+    columns = {
+        "cell": column([cell.index for cell, _ in runs], pa.uint64()),
+        "seed": column([cell.first_seed + place for cell, place in runs], pa.uint64()),
+        "key": column([cell.keys[place] for cell, place in runs], pa.string()),
     }
-    fields: dict[str, tuple[list[Any], list[int]]] = {}
-    of_tables: dict[str, tuple[list[Any], list[int]]] = {}
-    for axis in dict.fromkeys(itertools.chain.from_iterable(cell.point for cell in cells)):
-        # An axis has few values and a sweep many cells: each value is read once.
-        given = [cell.point.get(axis) for cell in cells]
-        values = dict(zip(map(id, given), given, strict=True))
-        places = dict(zip(values, range(len(values)), strict=True))
-        which = _repeated(list(map(places.__getitem__, map(id, given))), counts)
-        found = [fields_of({axis: value}) for value in values.values()]
-        for name in dict.fromkeys(itertools.chain.from_iterable(found)):
-            some = fields if name == axis else of_tables
-            some[name] = [one.get(name) for one in found], which
-    for name, (known, which) in {**fields, **of_tables}.items():
+    fields = [fields for cell in cells for fields in [fields_of(cell.point)] * len(cell.keys)]
+    names = dict.fromkeys(itertools.chain.from_iterable(fields))
+    for name in sorted(names, key=lambda name: "." in name):  # axes before fields of their tables
+        values = [one.get(name) for one in fields]
         written = name.replace(".", "_")
-        columns[written] = _column(known, which)
-        numbers = [quantity(value) for value in known]
-        kinds = {number.kind for number in numbers if number is not None}
-        if len(kinds) == 1 and None not in numbers and kinds <= COLUMN_UNITS.keys():
-            base = [float(number.value) for number in numbers if number]
-            columns.setdefault(
-                f"{written}_{COLUMN_UNITS[kinds.pop()]}", ("f64", [base[place] for place in which])
-            )
-    return columns
+        columns[written] = _column(values)
+        numbers = [number for number in map(quantity, values) if number is not None]
+        kinds = {number.kind for number in numbers}
+        if len(kinds) == 1 and len(numbers) == len(values) and kinds <= COLUMN_UNITS.keys():
+            base = column([number.value for number in numbers], pa.float64())
+            columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base)
+    return pa.table(columns)
 
 
-def _repeated(values: list[Any], counts: list[int]) -> list[Any]:
-    """Each value so many times."""
-    if all(count == 1 for count in counts):
-        return values
-    return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
-
-
-def _column(values: list[Any], which: list[int]) -> tuple[str, list[Any]]:
-    """These of the values, by their places: numbers as numbers where all are, else text."""
-    kind = "text"
-    if all(isinstance(value, bool) for value in values):
-        kind = "bool"
-    elif all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        kind = "i64"
-    elif all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        kind = "f64"
-    else:
-        values = [None if value is None else str(value) for value in values]
-    return kind, [values[place] for place in which]
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Values of one axis: truths, integers or reals if all are of one kind, else text."""
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return column(values, pa.bool_())
+    if kinds == {int}:
+        return column(values, pa.int64())
+    if kinds <= {int, float}:
+        return column(values, pa.float64())
+    return column([None if value is None else str(value) for value in values], pa.string())

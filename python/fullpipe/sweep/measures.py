@@ -8,18 +8,29 @@ one run in Python as long as that. `tests/python/test_sweep_measures.py` holds e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from fullpipe import _native
+from fullpipe.base.columns import as_numpy, column
 from fullpipe.plan.bottleneck import main_queue, of_path_alone
+from fullpipe.recording.recording import QUEUE_COUNTERS, Recording
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-#: Columns as whoever writes tables takes them: a kind (crates/fullpipe-py/src/store.rs) and values.
-Columns = Mapping[str, tuple[str, Sequence[Any]]]
+#: What of a recording's tables the measures read.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "flows": ("flow", "cc", "direction", "start_us", "completion_us"),
+    "flow_samples": (
+        "t_us", "flow_id", "srtt_us", "min_rtt_us", "cwnd_packets", "bytes_delivered",
+        "packets_sent", "packets_retransmitted",
+    ),
+    "queue_samples": ("t_us", "queue", "queue_bytes", *QUEUE_COUNTERS),
+    "ping_samples": ("t_us", "rtt_us"),
+}  # fmt: skip
+_KINDS = {
+    "u64": pa.uint64(), "f64": pa.float64(), "bool": pa.bool_(), "text": pa.string(),
+}  # fmt: skip
 
 
 class Facts(NamedTuple):
@@ -77,9 +88,7 @@ class Rows:
 
     def add(self, facts: Facts, tables: Mapping[str, pa.Table]) -> None:
         """Adds a run by its tables."""
-        from fullpipe.sweep.tables import read_by_measures  # short runs never ask for Arrow
-
-        self._measures.add_recorded(read_by_measures(tables, facts.queue), facts)
+        self._measures.add_recorded(_columns(tables, facts.queue), facts)
 
     def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, without traces of traffic) in the simulator and adds them; returns the
@@ -91,10 +100,44 @@ class Rows:
         """CPU seconds of all `simulate` within the simulator."""
         return self._measures.simulator_s
 
-    def take(self) -> dict[str, Columns]:
-        """The rows of every table of a store for these runs, in their order. None is left."""
-        return self._measures.take()
+    def take(self) -> dict[str, pa.Table]:
+        """The rows of every table of a store for these runs, in their order; removes them here."""
+        return {
+            name: pa.table(
+                {one: column(values, _KINDS[kind]) for one, (kind, values) in of.items()}
+            )
+            for name, of in self._measures.take().items()
+        }
 
-    def write(self, folder: Path) -> None:
-        """Writes what `take` gives as tables of a store. Raises OSError."""
-        self._measures.write(folder)
+
+def measured(runs: Iterable[tuple[Facts, Mapping[str, pa.Table]]]) -> dict[str, pa.Table]:
+    """The rows of every table of SCHEMAS for these runs, in their order."""
+    rows = Rows()
+    for facts, tables in runs:
+        rows.add(facts, tables)
+    return rows.take()
+
+
+def recorded(key: str, recording: Recording) -> tuple[Facts, dict[str, pa.Table]]:
+    """A run as `measured` takes it, from its recording."""
+    about = recording.metadata
+    plan = about["plan"]
+    facts = facts_of(key, plan, plan["seed"], about["engine"], about["warmup_ns"])._replace(
+        problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted"))
+    )
+    return facts, {name: recording.table(name) for name in COLUMNS}
+
+
+def _columns(tables: Mapping[str, pa.Table], queue: str) -> dict[str, dict[str, Any]]:
+    """The columns of COLUMNS as the native module takes them; of the queues only this one's."""
+    found = {}
+    for name, columns in COLUMNS.items():
+        values = {one: as_numpy(tables[name][one].combine_chunks()) for one in columns}
+        if name == "queue_samples":
+            mine = values.pop("queue") == queue
+            values = {one: array[mine] for one, array in values.items()}
+        found[name] = {
+            one: array.tolist() if array.dtype == object else array.tobytes()
+            for one, array in values.items()
+        }
+    return found

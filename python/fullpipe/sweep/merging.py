@@ -1,6 +1,6 @@
-"""Shards put together: the parts of several stores in one, checked.
+"""Merges shards: the parts of several stores in one, checked.
 
-Copying the folders by hand does the same; this says what is damaged, missing or there twice.
+Copying the folders by hand does the same; this also reports what is damaged or missing.
 """
 
 from __future__ import annotations
@@ -12,40 +12,39 @@ from pathlib import Path
 
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.tables import plain, read
+from fullpipe.sweep.tables import read_part
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Runs in the store afterwards, and those that its sweeps ask for and nobody brought."""
+    """Runs in the store afterwards, and those that its sweeps ask for and that are missing."""
 
     runs: int
     missing: int
 
 
 def merge(target: Path, sources: Sequence[Path]) -> Merged:
-    """Adds what the sources hold to the target, which is made where it is missing.
+    """Adds what the sources hold to the target, which is created if it is missing.
 
-    Raises UserError before anything is copied where a source is no store, is damaged, or holds
-    another version."""
+    Raises UserError before anything is copied if a source is no store, is damaged, or has another
+    format."""
     stores = [Store(source) for source in sources]
     for store in stores:
         if store.folder.resolve() == target.resolve():
             raise UserError(f"sweep merge: {target} is a source and the target")
         store.sweeps()
         for part in store.parts():
-            for file in part.glob("*.parquet"):
-                read(file)
+            read_part(part)
     result = Store(target, create=True)
     for store in stores:
         for name, rows in store.sweeps().items():
             known = result.sweeps().get(name)
             if known is None or known.num_rows < rows.num_rows:
-                result.write_sweep(name, plain(rows), store.document(name))
+                result.write_sweep(name, rows, store.document(name))
                 if scenarios := store.scenarios(name):
                     result.write_scenarios(name, {int(key): one for key, one in scenarios.items()})
         for part in store.parts():
-            result.adopt(part)
+            result.write(read_part(part))
         for recording in store.folder.glob("recordings/*/*"):
             place = result.recording(recording.name)
             if not place.exists():
@@ -53,7 +52,7 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
                 shutil.copytree(recording, partial)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 partial.rename(place)
-    result.settle()
+    result.compact()
     known_keys = result.known()
     asked = {key for rows in result.sweeps().values() for key in rows.column("key").to_pylist()}
     return Merged(len(known_keys), len(asked - known_keys))

@@ -1,5 +1,5 @@
 """A sweep from its file to its store: plans what is missing, runs it, adds seeds where the rule
-asks for more, settles.
+asks for more, compacts.
 
 Decides what runs; the scheduler decides where and in what order. Must never judge a result.
 """
@@ -91,7 +91,7 @@ def run_sweep(
         if not todo:
             break
         known = store.known()
-    store.settle()
+    store.compact()
     return outcome
 
 

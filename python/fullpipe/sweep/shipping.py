@@ -55,9 +55,9 @@ def accept(cells: Cells, delivery: Delivery) -> list[Failure]:
         bundle.extractall(place)
     recordings = {one.name: one for one in place.glob("recordings/*/*")}
     for part in place.glob("parts/*"):
-        asked = set(read_part(part)["runs"].column("key").to_pylist())
-        if not asked >= set(recordings):
+        tables = read_part(part)
+        if not set(tables["runs"]["key"].to_pylist()) >= set(recordings):
             raise RunError("a worker sent recordings of runs that it did not do")
-        store.adopt(part, recordings)
+        store.write(tables, recordings)
     shutil.rmtree(place, ignore_errors=True)
     return delivery.failures

@@ -7,14 +7,14 @@ sweeps/ID.toml           the sweep's file
 sweeps/ID.json           of experiments, which have none: their cells' scenarios, by number
 parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once;
                          what experiments measure besides (`values`, `distributions`)
-predictions/KEY.json     what models said of a plan that experiments asked them about
-recordings/KK/KEY/       where they are kept
+predictions/KEY.json     what models predicted for a plan of an experiment
+recordings/KK/KEY/       recordings, if they are kept
 work/                    what is being written
 ```
 
-A part is written aside and renamed, so a run is there whole or not at all, whatever ends the
-program; several programs may write at once. `settle` makes one part of many, in the order of keys:
-the same runs then lie in the same bytes. Never knows what a sweep is for.
+A part is written aside and renamed, so a run is stored completely or not at all, even if the
+program is killed; several programs may write at once. `compact` makes one part of many, in the
+order of keys: the same runs then give the same bytes. Never knows what a sweep is for.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 import fullpipe
-from fullpipe import _native
+from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
-from fullpipe.sweep.measures import Columns, Rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from fullpipe.sweep.tables import EXTRA, SCHEMAS, read, unique_rows, write
 
 FORMAT = 1
-#: The tables of parts, each with the columns of which no two of its rows are the same.
-_UNIQUE = {"runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"]}
-#: Those that a part has where there is something in them: of experiments.
-_OF_VALUES = ["key", "name", "version"]
-_UNIQUE_EXTRA = {"values": _OF_VALUES, "distributions": _OF_VALUES}
+#: The columns that identify a row.
+_IDENTITY = {
+    "runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"],
+    "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
+}  # fmt: skip
 _REPLACES = "replaces.json"
 
 
@@ -80,12 +79,11 @@ class Store:
         """Keys of the runs that are there."""
         keys: set[str] = set()
         for part in self.parts():
-            with _reading():
-                keys.update(_native.store.texts(part / "runs.parquet", "key"))
+            keys.update(read(part / "runs.parquet", "runs", ["key"])["key"].to_pylist())
         return keys
 
     def parts(self) -> list[Path]:
-        """Folders of rows, those left out that a settled one replaces."""
+        """Folders of rows, without those that a compacted one replaces."""
         found = sorted(path for path in (self.folder / "parts").iterdir() if path.is_dir())
         replaced: set[str] = set()
         for part in found:
@@ -95,34 +93,21 @@ class Store:
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
-        import pyarrow as pa  # no sweep without a rule to stop asks for Arrow
-
-        from fullpipe.base.columns import empty
-        from fullpipe.sweep.tables import EXTRA, SCHEMAS, read
-
-        files = [part / f"{name}.parquet" for part in self.parts()]
-        found = [read(file) for file in files if name in SCHEMAS or file.exists()]
-        return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *found])
+        return _rows(name, self.parts())
 
     def write(
-        self, rows: Rows, recordings: Mapping[str, Path], extra: Mapping[str, Columns] | None = None
+        self, tables: Mapping[str, pa.Table], recordings: Mapping[str, Path] | None = None
     ) -> None:
-        """Adds the rows of whole runs; rows of EXTRA, for these or for runs that are there.
+        """Adds rows of SCHEMAS for complete runs, and of EXTRA for these or for stored runs.
 
-        Moves recordings (key -> folder in `workplace()`) first, so that no row stands without what
-        it promises."""
-
-        def fill(part: Path) -> None:
-            rows.write(part)
-            for name, columns in (extra or {}).items():
-                _native.store.write(part / f"{name}.parquet", list(columns.items()), False)
-
+        Moves recordings (key -> folder in `workplace()`) first, so that every row of a run that is
+        kept has its recording."""
         with self._writing():
-            self._keep(recordings)
-            self._add_part(fill)
+            self._keep(recordings or {})
+            self._add_part(tables)
 
     def recording(self, key: str) -> Path:
-        """Where the recording of a run lies, if it was kept."""
+        """The folder of a run's recording, if it was kept."""
         return self.folder / "recordings" / key[:2] / key
 
     def workplace(self) -> Path:
@@ -130,42 +115,39 @@ class Store:
         (self.folder / "work").mkdir(exist_ok=True)
         return self.folder / "work" / f"{os.getpid()}-{os.urandom(6).hex()}"
 
-    def write_sweep(self, name: str, columns: Columns, document: str | None) -> None:
-        """What a sweep asks for, and its file where it has one; replaces an earlier answer of the
-        same sweep."""
+    def write_sweep(self, name: str, rows: pa.Table, document: str | None) -> None:
+        """Stores what a sweep asks for, and its file if it has one; replaces an earlier answer of
+        the same sweep."""
         with self._writing():
             if document is not None:
                 self.write_text(self.folder / "sweeps" / f"{name}.toml", document)
             with _whole(self.folder / "sweeps" / f"{name}.parquet") as partial:
-                _native.store.write(partial, list(columns.items()), True)
+                write(rows, partial)
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
-        from fullpipe.sweep.tables import read  # as `table`
-
         return {name: read(file) for name, file in self.sweep_files().items()}
 
     def sweep_files(self) -> dict[str, Path]:
-        """Where it stands what each sweep asks for."""
+        """The files of `sweeps`."""
         found = sorted((self.folder / "sweeps").glob("[!.]*.parquet"))
         return {file.stem: file for file in found}
 
     def document(self, name: str) -> str | None:
-        """The file of a sweep as TOML; None where it is not there."""
+        """The file of a sweep as TOML; None if it is missing."""
         try:
             return (self.folder / "sweeps" / f"{name}.toml").read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 
     def write_scenarios(self, name: str, scenarios: Mapping[int, Mapping[str, Any]]) -> None:
-        """The scenarios of a sweep's cells (number -> document), where it has no file; besides
-        those that are there."""
+        """Adds the scenarios of cells (number -> document) of a sweep without a file."""
         with self._writing():
             every = {**self.scenarios(name), **{str(cell): one for cell, one in scenarios.items()}}
             self.write_text(self.folder / "sweeps" / f"{name}.json", json.dumps(every) + "\n")
 
     def scenarios(self, name: str) -> dict[str, Any]:
-        """The scenarios of a sweep's cells, by their numbers as text; those that were written."""
+        """The scenarios that `write_scenarios` stored, by their cells' numbers as text."""
         try:
             text = (self.folder / "sweeps" / f"{name}.json").read_text(encoding="utf-8")
             found = json.loads(text)
@@ -173,41 +155,20 @@ class Store:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def settle(self) -> None:
-        """Makes one part of all, in the order of keys, each run once. Waits for nobody: where
-        another program settles, it will do."""
+    def compact(self) -> None:
+        """Makes one part of all, in the order of keys, each run once. Does nothing while another
+        program compacts the store."""
         with self._writing(), self._alone() as mine:
             parts = self.parts() if mine else []
             self._remove_replaced()
-            if len(parts) == 0 or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
+            if not parts or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
                 return
-
-            def fill(whole: Path) -> None:
-                for name, unique in {**_UNIQUE, **_UNIQUE_EXTRA}.items():
-                    files = [part / f"{name}.parquet" for part in parts]
-                    if name in _UNIQUE_EXTRA:
-                        files = [file for file in files if file.exists()]
-                    if files:
-                        _native.store.settle(files, unique, whole / f"{name}.parquet")
-                replaced = json.dumps([part.name for part in parts])
-                (whole / _REPLACES).write_text(replaced, encoding="utf-8")
-
-            with _reading():
-                self._add_part(fill)
+            rows = {name: unique_rows(_rows(name, parts), _IDENTITY[name]) for name in _IDENTITY}
+            self._add_part(rows, replaces=[part.name for part in parts])
             self._remove_replaced()
 
-    def adopt(self, part: Path, recordings: Mapping[str, Path] | None = None) -> None:
-        """Adds a copy of another store's part, and recordings as `write` does."""
-        with self._writing():
-            self._keep(recordings or {})
-            self._add_part(
-                lambda own: shutil.copytree(
-                    part, own, ignore=shutil.ignore_patterns(_REPLACES), dirs_exist_ok=True
-                )
-            )
-
     def write_text(self, path: Path, text: str) -> None:
-        """A small file, whole or not at all."""
+        """Writes a small file, completely or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with _whole(path) as partial:
             partial.write_text(text, encoding="utf-8")
@@ -219,12 +180,18 @@ class Store:
             shutil.rmtree(place, ignore_errors=True)
             recording.rename(place)
 
-    def _add_part(self, fill: Callable[[Path], object]) -> None:
-        """Adds what is written into a folder, whole or not at all."""
+    def _add_part(self, tables: Mapping[str, pa.Table], replaces: Sequence[str] = ()) -> None:
+        """Adds a part, completely or not at all. It has every table of SCHEMAS, and those of EXTRA
+        that have rows."""
         partial = self.workplace()
         try:
             partial.mkdir()
-            fill(partial)
+            for name, schema in {**SCHEMAS, **EXTRA}.items():
+                rows = tables.get(name, empty(schema))
+                if name in SCHEMAS or rows.num_rows:
+                    write(rows, partial / f"{name}.parquet")
+            if replaces:
+                (partial / _REPLACES).write_text(json.dumps(replaces), encoding="utf-8")
             partial.rename(self.folder / "parts" / partial.name)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -237,8 +204,8 @@ class Store:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Whether no other program settles this store now."""
-        with (self.folder / ".settling").open("w") as lock:
+        """Whether no other program compacts this store now."""
+        with (self.folder / ".compacting").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -253,7 +220,7 @@ class Store:
         except OSError as error:
             reason = error.strerror or str(error)
             raise UserError(
-                f"{self.folder}: cannot be written: {reason}; what is there is whole, and the "
+                f"{self.folder}: cannot be written: {reason}; what is stored is complete, and the "
                 "same command continues"
             ) from None
 
@@ -264,29 +231,19 @@ class Store:
             place.rmdir()
 
 
+def _rows(name: str, parts: Sequence[Path]) -> pa.Table:
+    """The rows of a table of SCHEMAS or EXTRA in these parts."""
+    files = [part / f"{name}.parquet" for part in parts]
+    found = [read(file, name) for file in files if name in SCHEMAS or file.exists()]
+    return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *found])
+
+
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A file to write, which takes the place of another when it is whole."""
+    """A file to write, which replaces another when it is complete."""
     partial = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def damaged(file: Path, reason: str) -> UserError:
-    """What is said of a table that cannot be read: which, and what to do."""
-    place = file.parent if file.parent.parent.name == "parts" else file
-    return UserError(
-        f"{file}: damaged: {reason.splitlines()[0]}; move {place} away, and the sweep runs what it "
-        "held again"
-    )
-
-
-@contextlib.contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise damaged(*error.args) from None

@@ -10,7 +10,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.base import engine
@@ -19,9 +20,6 @@ from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Cells:
         failures += [Failure(direct[place], str(error)) for place, error in failed]
         try:
             if rows:
-                store.write(rows, kept)
+                store.write(rows.take(), kept)
         finally:
             for folder in kept.values():
                 shutil.rmtree(folder, ignore_errors=True)
