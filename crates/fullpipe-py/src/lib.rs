@@ -10,7 +10,6 @@ mod measures;
 mod model;
 mod sim;
 mod stepper;
-mod store;
 mod stream;
 mod tables;
 mod traces;
@@ -27,7 +26,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     model::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;
-    store::register(module)?;
     stream::register(module)?;
     traces::register(module)?;
     traffic::register(module)?;

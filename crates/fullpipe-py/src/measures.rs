@@ -1,10 +1,7 @@
 //! `fullpipe._native.Measures`: the rows of a sweep's store (crates/fullpipe-metrics).
 
-use std::path::PathBuf;
-
 use fullpipe_metrics::{Facts, FlowSamples, Flows, Measures, PingSamples, QueueSamples, Samples};
-use fullpipe_plan::{Column as Measured, Table, Text};
-use fullpipe_store::{Column, Columns};
+use fullpipe_plan::Text;
 use nix::time::{clock_gettime, ClockId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,31 +9,17 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::sim::tables_of;
-use crate::store;
+use crate::tables::columns;
 
-/// What is known of a run beside its tables: key, seed, engine, warm-up and duration (ns), the queue of
-/// the bottleneck, its rate (None: not limited), the base RTT and the time between samples (ns), problems,
-/// whether it was interrupted.
-type Known = (
-    String,
-    u64,
-    String,
-    u64,
-    u64,
-    String,
-    Option<f64>,
-    u64,
-    u64,
-    String,
-    bool,
-);
+/// What metrics need of a plan: warm-up and duration (ns), the queue of the bottleneck, its rate (None:
+/// not limited), the base RTT and the time between samples (ns).
+type Known = (u64, u64, String, Option<f64>, u64, u64);
 
 /// Measures runs, one after another.
 #[pyclass(name = "Measures", module = "fullpipe._native")]
 #[derive(Default)]
 pub(crate) struct PyMeasures {
     measures: Measures,
-    known: Vec<Known>,
     /// CPU time of this thread within the simulator.
     #[pyo3(get)]
     simulator_s: f64,
@@ -47,10 +30,6 @@ impl PyMeasures {
     #[new]
     fn new() -> Self {
         Self::default()
-    }
-
-    fn __len__(&self) -> usize {
-        self.known.len()
     }
 
     /// Runs plans (JSON without traces of traffic) and adds them. Returns the places of those that failed,
@@ -71,8 +50,8 @@ impl PyMeasures {
             self.simulator_s += thread_cpu_s() - begin_s;
             match found {
                 Ok(tables) => {
-                    samples.become_of(tables, &known.5);
-                    self.add(&mut samples, known);
+                    samples.become_of(tables, &known.2);
+                    self.add(&mut samples, &known);
                 }
                 Err(error) => failures.push((place, error)),
             }
@@ -85,105 +64,33 @@ impl PyMeasures {
     ///
     /// Raises ValueError where columns of a table differ in length, KeyError where one is missing.
     fn add_recorded(&mut self, tables: &Bound<'_, PyDict>, known: Known) -> PyResult<()> {
-        self.add(&mut samples(tables)?, known);
+        self.add(&mut samples(tables)?, &known);
         Ok(())
     }
 
-    /// Tables `runs`, `flows` and `path`: column -> (kind, values), a row a run in its order, of `flows`
-    /// one a flow. Nothing is left.
+    /// Tables `runs`, `flows` and `path` as `sim.run` returns tables: a row for each run in its order, of
+    /// `flows` one for each flow, whose `run` is the number of its run. Removes the runs.
     fn take<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let [runs, flows, path] = std::mem::take(&mut self.measures).into_tables();
         let result = PyDict::new(py);
-        for (name, columns) in self.tables() {
-            let table = PyDict::new(py);
-            for (column, values) in columns {
-                table.set_item(column, store::values(py, values)?)?;
-            }
-            result.set_item(name, table)?;
+        for (name, table) in [("runs", runs), ("flows", flows), ("path", path)] {
+            result.set_item(name, columns(py, table)?)?;
         }
         Ok(result)
-    }
-
-    /// Writes what `take` gives into a folder, to be settled later. Raises OSError.
-    fn write(&mut self, folder: PathBuf) -> PyResult<()> {
-        for (name, columns) in self.tables() {
-            store::write_briefly(&folder.join(format!("{name}.parquet")), &columns)?;
-        }
-        Ok(())
     }
 }
 
 impl PyMeasures {
-    fn add(&mut self, samples: &mut Samples, known: Known) {
+    fn add(&mut self, samples: &mut Samples, known: &Known) {
         let facts = Facts {
-            warmup_ns: known.3,
-            duration_ns: known.4,
-            rate_bps: known.6.unwrap_or(f64::NAN),
-            rtt_ns: known.7,
-            sample_interval_ns: known.8,
+            warmup_ns: known.0,
+            duration_ns: known.1,
+            rate_bps: known.3.unwrap_or(f64::NAN),
+            rtt_ns: known.4,
+            sample_interval_ns: known.5,
         };
         self.measures.add(samples, &facts);
-        self.known.push(known);
     }
-
-    /// The tables as a store has them. Nothing is left.
-    fn tables(&mut self) -> Vec<(&'static str, Columns)> {
-        let known = std::mem::take(&mut self.known);
-        let [runs, flows, path] = std::mem::take(&mut self.measures).into_tables();
-        let text = |of: fn(&Known) -> &String| {
-            Column::Text(known.iter().map(|one| Some(of(one).clone())).collect())
-        };
-        let key = ("key", text(|one| &one.0));
-        let runs = [
-            key.clone(),
-            ("seed", Column::U64(known.iter().map(|one| one.1).collect())),
-            ("engine", text(|one| &one.2)),
-        ]
-        .into_iter()
-        .chain(measured(runs))
-        .chain([
-            ("problems", text(|one| &one.9)),
-            (
-                "interrupted",
-                Column::Bool(known.iter().map(|one| Some(one.10)).collect()),
-            ),
-        ]);
-        let path_of = [key, ("queue", text(|one| &one.5))]
-            .into_iter()
-            .chain(measured(path));
-        let flows_of = measured(flows).map(|(name, column)| match (name, column) {
-            ("run", Column::U64(runs)) => {
-                let key = |&run: &u64| Some(known[run as usize].0.clone());
-                ("key", Column::Text(runs.iter().map(key).collect()))
-            }
-            other => other,
-        });
-        vec![
-            ("runs", named(runs)),
-            ("flows", named(flows_of)),
-            ("path", named(path_of)),
-        ]
-    }
-}
-
-fn named(columns: impl Iterator<Item = (&'static str, Column)>) -> Columns {
-    columns
-        .map(|(name, column)| (name.to_owned(), column))
-        .collect()
-}
-
-/// Measured columns as a store's.
-fn measured(table: Table) -> impl Iterator<Item = (&'static str, Column)> {
-    table.columns.into_iter().map(|(name, column)| {
-        let column = match column {
-            Measured::U64(values) => Column::U64(values),
-            Measured::F64(values) => Column::F64(values),
-            Measured::Text(values) => {
-                Column::Text(values.into_iter().map(|text| Some(text.into())).collect())
-            }
-            Measured::OptU64(_) => unreachable!("measures have none of these"),
-        };
-        (name, column)
-    })
 }
 
 fn thread_cpu_s() -> f64 {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from fullpipe import _native
@@ -27,9 +28,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "queue_samples": ("t_us", "queue", "queue_bytes", *QUEUE_COUNTERS),
     "ping_samples": ("t_us", "rtt_us"),
-}  # fmt: skip
-_KINDS = {
-    "u64": pa.uint64(), "f64": pa.float64(), "bool": pa.bool_(), "text": pa.string(),
 }  # fmt: skip
 
 
@@ -48,6 +46,11 @@ class Facts(NamedTuple):
     sample_interval_ns: int
     problems: str = ""
     interrupted: bool = False
+
+    @property
+    def of_plan(self) -> tuple[Any, ...]:
+        """What the metrics need, as the native module takes it."""
+        return self[3:9]
 
 
 def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_ns: int) -> Facts:
@@ -82,18 +85,23 @@ class Rows:
 
     def __init__(self) -> None:
         self._measures = _native.Measures()
+        self._facts: list[Facts] = []
 
     def __bool__(self) -> bool:
-        return len(self._measures) > 0
+        return bool(self._facts)
 
     def add(self, facts: Facts, tables: Mapping[str, pa.Table]) -> None:
         """Adds a run by its tables."""
-        self._measures.add_recorded(_columns(tables, facts.queue), facts)
+        self._measures.add_recorded(_columns(tables, facts.queue), facts.of_plan)
+        self._facts.append(facts)
 
     def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, without traces of traffic) in the simulator and adds them; returns the
         places of those that failed, with the errors."""
-        return self._measures.simulate(runs)
+        failures = self._measures.simulate([(facts.of_plan, plan) for facts, plan in runs])
+        failed = {place for place, _ in failures}
+        self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
+        return failures
 
     @property
     def simulator_s(self) -> float:
@@ -102,12 +110,34 @@ class Rows:
 
     def take(self) -> dict[str, pa.Table]:
         """The rows of every table of a store for these runs, in their order; removes them here."""
+        facts, self._facts = self._facts, []
+        taken = self._measures.take()
+        runs, flows, path = (
+            {name: _array(*values) for name, values in taken[table].items()}
+            for table in ("runs", "flows", "path")
+        )
+        key = column([one.key for one in facts], pa.string())
         return {
-            name: pa.table(
-                {one: column(values, _KINDS[kind]) for one, (kind, values) in of.items()}
-            )
-            for name, of in self._measures.take().items()
-        }
+            "runs": pa.table({
+                "key": key, "seed": column([one.seed for one in facts], pa.uint64()),
+                "engine": column([one.engine for one in facts], pa.string()), **runs,
+                "problems": column([one.problems for one in facts], pa.string()),
+                "interrupted": column([one.interrupted for one in facts], pa.bool_()),
+            }),
+            "flows": pa.table({"key": key.take(flows.pop("run")), **flows}),
+            "path": pa.table({
+                "key": key, "queue": column([one.queue for one in facts], pa.string()), **path
+            }),
+        }  # fmt: skip
+
+
+def _array(kind: str, values: Any) -> pa.Array:
+    """A column of the native module (crates/fullpipe-py/src/tables.rs); NaN becomes null."""
+    if kind == "text":
+        return column(values, pa.string())
+    if kind == "f64":
+        return column(np.frombuffer(values, np.float64), pa.float64())
+    return column(np.frombuffer(values, np.uint64), pa.uint64())
 
 
 def measured(runs: Iterable[tuple[Facts, Mapping[str, pa.Table]]]) -> dict[str, pa.Table]:
