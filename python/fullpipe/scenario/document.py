@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion.external import is_file_name
 from fullpipe.scenario.traffic.options import MAWI
 from fullpipe.scenario.traffic.sizes import is_file
 
@@ -44,9 +45,6 @@ def load_document(
 def find_files(document: dict[str, Any], folder: Path) -> None:
     """Replaces the names of files in a scenario's document, which are relative to this folder, by
     absolute paths, unless it is the current folder."""
-    # The registry of congestion controls is compiled, and loads only where it is needed.
-    from fullpipe.congestion.external import is_file_name
-
     folder = folder.resolve()
     if folder == Path.cwd():
         return

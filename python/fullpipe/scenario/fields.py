@@ -23,7 +23,7 @@ class Section(BaseModel):
 
 @dataclass(frozen=True)
 class Quantity:
-    """An annotation: how a key's text becomes its value, and what people are told of it.
+    """An annotation: how a key's text becomes its value, and how people read and write it.
 
     `parse` raises ValueError; `written` gives a value's text; `limits` are the bounds in words."""
 

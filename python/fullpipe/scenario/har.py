@@ -8,7 +8,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 
-#: A larger one holds bodies; read at once it would take several times its size.
+#: Larger files hold bodies; parsing takes several times their size in memory.
 MAX_FILE_BYTES = 32 * 2**20
 MAX_ENTRIES = 10_000
 

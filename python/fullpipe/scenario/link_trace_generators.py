@@ -1,7 +1,7 @@
-"""Rates and delays that change as those of real links do, made from a few numbers and a seed.
+"""Traces of links: rates and delays that change as on real links, from a few numbers and a seed.
 
 Each kind is a rate over time, in steps of 10 ms, which becomes delivery opportunities of 1500-byte
-packets (Mahimahi's files); `leo` has a delay besides. They are models with documented numbers, not
+packets (Mahimahi's files); `leo` also has a delay. They are models with documented numbers, not
 measurements. docs/paths.md describes them. Knows nothing of scenarios.
 """
 
@@ -18,29 +18,30 @@ from fullpipe.base.errors import UserError
 
 Kind = Literal["steps", "sawtooth", "cellular", "leo", "wifi-fade"]
 STEP_MS = 10
-#: Bits on the wire of an opportunity: 1500 bytes and an Ethernet header.
+#: Bits on the wire of a delivery opportunity: 1500 bytes and an Ethernet header.
 _PACKET_BITS = 1514 * 8
-#: As crates/fullpipe-plan/src/traces.rs.
+#: The same as in crates/fullpipe-plan/src/traces.rs.
 _MOST_LINES = 4_000_000
 
-#: Cellular: step of the logarithm of the rate each 100 ms; bounds are a factor 10 apart.
+#: Cellular: deviation of the steps of the rate's logarithm each 100 ms, its pull towards the
+#: middle, and its bounds, a factor of 10 apart.
 _CELLULAR_SIGMA, _CELLULAR_PULL, _CELLULAR_SPREAD = 0.25, 0.05, math.sqrt(10)
-#: LEO: seconds between hand-overs, ms without service at each, one-way delays in ms.
+#: LEO: seconds between handovers, ms without service at each, range of one-way delays in ms.
 _LEO_S, _LEO_GAP_MS, _LEO_DELAY_MS = 15, 60, (18.0, 38.0)
-#: Wi-Fi: mean seconds between fades, how long one lasts, the share of the rate that is left.
+#: Wi-Fi: mean seconds between fades, seconds of a fade, share of the rate at its bottom.
 _FADE_EVERY_S, _FADE_S, _FADE_LEFT = 6.0, 2.0, 0.05
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked for: the rate about which a trace moves, and how long until it repeats."""
+    """Parameters of a trace: the rate about which it moves, its length, and its seed."""
 
     rate_bps: int
     duration_s: float
     seed: int = 1
-    #: Of steps and the sawtooth: between two edges.
+    #: Steps and sawtooth: seconds between two edges.
     period_s: float = 10.0
-    #: Of steps and the sawtooth: the lowest rate over the highest.
+    #: Steps and sawtooth: the lowest rate over the highest.
     low: float = 0.1
 
 
@@ -89,7 +90,7 @@ def generate(kind: str, shape: Shape) -> Made:
 
 
 def _opportunities(rates_bps: Iterable[float]) -> list[int]:
-    """Whole packets as their bits come together, at the ms in which they do."""
+    """The ms at which the rate has carried another whole packet."""
     times = []
     bits = 0.0
     for index, rate in enumerate(rates_bps):
@@ -102,21 +103,21 @@ def _opportunities(rates_bps: Iterable[float]) -> list[int]:
 
 
 def _steps(shape: Shape) -> Iterator[float]:
-    """The rate, and `low` of it, by turns."""
+    """Alternates between the rate and `low` of it."""
     half = shape.period_s / 2
     for at in _seconds():
         yield shape.rate_bps * (1.0 if int(at / half) % 2 == 0 else shape.low)
 
 
 def _sawtooth(shape: Shape) -> Iterator[float]:
-    """From `low` of the rate up to it, and down at once."""
+    """Rises from `low` of the rate to it, and falls at once."""
     for at in _seconds():
         part = at % shape.period_s / shape.period_s
         yield shape.rate_bps * (shape.low + (1 - shape.low) * part)
 
 
 def _cellular(shape: Shape) -> Iterator[float]:
-    """A random walk of the rate's logarithm that is drawn back to the middle."""
+    """A mean-reverting random walk of the rate's logarithm."""
     draws = random.Random(shape.seed)
     place = 0.0
     bound = math.log(_CELLULAR_SPREAD)
@@ -154,7 +155,7 @@ def _leo_delays(shape: Shape, length_ms: int) -> list[tuple[int, float]]:
 
 
 def _wifi_fade(shape: Shape) -> Iterator[float]:
-    """The rate, and now and then a fade: down to a twentieth and up again, as a cosine."""
+    """The rate, with fades at random: down to a twentieth and up again, as a cosine."""
     draws = random.Random(shape.seed)
     next_s = -_FADE_EVERY_S * math.log(1 - draws.random())
     for at in _seconds():

@@ -1,12 +1,13 @@
-"""Files that say how a link changes: rates as Mahimahi writes them, and delays at times.
+"""Trace files of links: delivery opportunities as Mahimahi writes them, and delays over time.
 
 The files are read by the compiled module (crates/fullpipe-plan/src/traces.rs), which checks
-every line; a plan carries a file's name and the hash of its content. `trace_generators` makes some.
+every line; a plan holds a file's name and its SHA-256. `link_trace_generators` makes some.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,11 @@ from fullpipe.base.errors import UserError
 
 @dataclass(frozen=True)
 class Trace:
-    """A file that was read."""
+    """A trace file."""
 
     path: str
     sha256: str
-    #: Mean rate on the wire; of delays: the first one, in ns.
+    #: Mean rate on the wire in bit/s, or first delay in ns.
     value: int
 
     def planned(self) -> dict[str, Any]:
@@ -41,11 +42,11 @@ def delay_trace(path: str) -> Trace:
 
 
 def verify(plan: Mapping[str, Any]) -> None:
-    """Raises UserError where a trace is not the one that the plan was made with."""
+    """Raises UserError where a trace has changed since the plan was made."""
     for link in plan["links"]:
-        for way in ("forward", "reverse"):
+        for direction in ("forward", "reverse"):
             for key, read in (("rate_trace", rate_trace), ("delay_trace", delay_trace)):
-                planned = link["medium"].get(way, {}).get(key)
+                planned = link["medium"].get(direction, {}).get(key)
                 if not planned:
                     continue
                 try:
@@ -81,7 +82,5 @@ def _read(path: str, _stamp: tuple[int, int], kind: str) -> Trace:
             value = _native.traces.delays(str(whole), 1)[0][1]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    import hashlib  # OpenSSL: only where there are traces
-
     with whole.open("rb") as file:
         return Trace(str(whole), hashlib.file_digest(file, "sha256").hexdigest(), value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import (
     ConfigDict,
@@ -22,6 +22,7 @@ from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
 from fullpipe.base.refusals import explain
+from fullpipe.congestion.registry import Table, check_choices
 from fullpipe.scenario.applications import MAX_CONNECTIONS, MAX_DATAGRAMS, Page, Udp
 from fullpipe.scenario.document import load_document
 from fullpipe.scenario.fields import Duration, Section, Spread, Time
@@ -34,9 +35,6 @@ from fullpipe.scenario.queue import wire_bytes
 from fullpipe.scenario.route import Routed
 from fullpipe.scenario.traffic.options import Traffic
 from fullpipe.scenario.wifi import WifiOptions, station_names
-
-if TYPE_CHECKING:
-    from fullpipe.congestion.registry import Table
 
 #: More samples are a slip of the pen, and would exhaust memory.
 MAX_SAMPLES = 20_000_000
@@ -153,10 +151,6 @@ class Scenario(Section):
     @property
     def cc_tables(self) -> dict[str, Table]:
         """The tables of `cc`, as the registry of congestion controls takes them."""
-        if not self.cc:
-            return {}
-        from fullpipe.congestion.registry import Table  # compiled: only when needed
-
         return {name: Table(table.base, table.constants) for name, table in self.cc.items()}
 
     def repeated(self) -> Scenario:
@@ -298,9 +292,6 @@ def make_scenario(
     """The scenario in a dictionary of the TOML file's shape; `source` names it in errors.
 
     Raises UserError naming source, key, value and what is allowed."""
-    # The registry of congestion controls is compiled: only when needed.
-    from fullpipe.congestion.registry import check_choices
-
     wanted = list(changes)
     changed = document if type(document) is dict and not wanted else apply_changes(document, wanted)
     try:

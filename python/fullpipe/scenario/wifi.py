@@ -1,4 +1,4 @@
-"""Wi-Fi links: what a user may write of one, and the channel that engines get.
+"""Wi-Fi channels: `[wifi]` and `[link.wifi]`, and what engines get of them.
 
 A link of `kind = "wifi"` is one channel of 802.11n or 802.11ac with an access point and its
 stations; docs/wifi.md describes the model. Forward ("up") is from a station to the access point.
@@ -22,7 +22,7 @@ CATEGORIES = ("BK", "BE", "VI", "VO")
 Category = Literal["BK", "BE", "VI", "VO"]
 
 
-#: dB; beyond these a ratio is a slip of the pen.
+#: In dB.
 Snr = Annotated[float, Field(ge=-10, le=60, allow_inf_nan=False)]
 
 

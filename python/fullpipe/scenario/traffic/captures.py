@@ -1,6 +1,6 @@
 """Packet captures as traces: unidirectional flows by addresses and ports, cut into chunks where
 nothing was sent for a while (bless2025, section VI). A capture is read once, packet by packet;
-memory grows with its flows and chunks, not with its packets. What it holds is hostile.
+memory grows with its flows and chunks, not with its packets. Captures are untrusted input.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from fullpipe.base.errors import UserError
 from fullpipe.scenario.traffic.traces import MAX_CHUNKS, Integers
 
-#: What the seed takes for silence.
+#: The silence of bless2025, section VI.
 SILENCE_NS = 100 * 10**6
-#: Sizes of a record's and a block's header: a capture may end before one, nowhere else.
+#: Sizes of the headers of a record and a block; a capture may end only before one.
 _HEADERS = (8, 16)
 
 
 class _Whole:
-    """A file that ends where a record does, or raises EOFError."""
+    """A file that raises EOFError where it ends within a record."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -49,7 +49,7 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
     packet.
 
     Raises UserError where it cannot be read, is no capture, is cut off, or holds no payload."""
-    # Of each flow: its number, and when it sent last.
+    # By flow: its number, and when it last sent.
     known: dict[bytes, list[int]] = {}
     columns = {name: array("Q") for name in ("flow", "start_us", "pause_us", "bytes")}
     starts = array("Q")
@@ -106,7 +106,7 @@ def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _flow_of(link: int, frame: bytes) -> tuple[bytes, int] | None:
-    """(addresses and ports, payload) of a packet; None of one that is none of TCP's or UDP's."""
+    """(addresses and ports, payload) of a TCP or UDP packet; None for others."""
     try:
         if link == dpkt.pcap.DLT_EN10MB:
             packet = dpkt.ethernet.Ethernet(frame).data
@@ -123,7 +123,7 @@ def _flow_of(link: int, frame: bytes) -> tuple[bytes, int] | None:
             header = 8
         else:
             return None
-        # By what the headers say: captures may hold no more than these.
+        # The headers' lengths count, since captures may hold headers only.
         if isinstance(packet, dpkt.ip.IP):
             payload = packet.len - packet.hl * 4 - header
         else:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 
-#: Ethernet, IPv4 and TCP with timestamps: 14 + 20 + 32; of the MTU, the last two.
+#: Headers: Ethernet, IPv4 and TCP with timestamps, 14 + 20 + 32; the MTU counts the last two.
 _FRAME_BYTES, _HEADER_BYTES = 66, 52
 MAX_FILE_BYTES, MAX_ROWS = 2**24, 100_000
 MAX_BYTES = 2**42
 
-#: Bytes, and percent of flows that are no larger, by straight lines.
+#: Sizes in bytes and the percentage of flows that are no larger, linear in between.
 SHIPPED: dict[str, list[tuple[int, float]]] = {
     # Web search in a data centre: Alizadeh et al., DCTCP, SIGCOMM 2010, figure 4; the points are
     # those of WebSearch_distribution.txt, alibaba-edu/High-Precision-Congestion-Control, 9cf8b9e.
@@ -35,7 +38,7 @@ PARETO = "pareto"
 
 
 def check_name(text: str) -> None:
-    """Raises ValueError where the text is no size, no distribution that ships and no file name."""
+    """Raises ValueError unless the text is a size, a shipped distribution or a file name."""
     if text in SHIPPED or text == PARETO or is_file(text):
         return
     try:
@@ -72,7 +75,7 @@ def resolve(text: str, shape: float, least: int, largest: int) -> dict[str, Any]
 def read(path: Path) -> dict[str, Any]:
     """The sizes in a CSV file (or one with blanks in place of commas): one column of sizes in
     bytes, or two, sizes and the share of flows that are no larger, which ends at 1 or at 100
-    (percent). A first line of names, and lines that begin with #, are passed over.
+    (percent). A first line of names, and lines that begin with #, are skipped.
 
     Raises UserError naming file, line and what is allowed."""
     rows = list(_rows(path))
@@ -116,8 +119,6 @@ def _points(path: Path, rows: list[tuple[int, list[float]]], sizes: list[int]) -
 
 
 def _rows(path: Path) -> Iterable[tuple[int, list[float]]]:
-    import csv  # few runs read sizes
-
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(MAX_FILE_BYTES + 1)
@@ -159,8 +160,6 @@ def mean_wire_bytes(sizes: dict[str, Any], mtu_bytes: int) -> float:
 
 def _mean_above(sizes: dict[str, Any], unit: float) -> float:
     """Mean of ceil(size / unit), by the sum of P(size > k unit); of the size itself for unit 1."""
-    import numpy as np  # few scenarios draw sizes
-
     kind = sizes["kind"]
     if kind in ("fixed", "list"):
         values = np.atleast_1d(np.asarray(sizes["bytes"], np.float64))

@@ -1,13 +1,15 @@
 """Traces: lists of flows with chunks and the pauses between them, in CSV or Parquet files.
 
-One row a chunk, with the columns `flow` (any number), `start_us` (when the flow began, the same
-in all its rows), `pause_us` (silence before the chunk, 0 for a flow's first) and `bytes` (payload).
-The chunks of a flow stand in their order; flows may be mixed.
+One row for each chunk, with the columns `flow` (any number), `start_us` (when the flow began, the
+same in all its rows), `pause_us` (silence before the chunk, 0 for a flow's first) and `bytes`
+(payload).
+The chunks of a flow are in order; flows may be interleaved.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = ("flow", "start_us", "pause_us", "bytes")
-#: About 2 GB of memory while it runs.
+#: They take about 2 GB of memory in a run.
 MAX_CHUNKS = 50_000_000
-#: A week in us; beyond these a value is damage.
+#: Larger values are errors; times are limited to a week, in us.
 _MOST = {"flow": 2**63, "start_us": 7 * 86_400 * 10**6, "pause_us": 7 * 86_400 * 10**6,
          "bytes": 2**42}  # fmt: skip
 
@@ -37,13 +39,8 @@ def is_trace_file(name: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _digest(path: str, _size: int, _changed_ns: int) -> str:
-    import hashlib  # OpenSSL: most runs have no trace
-
-    digest = hashlib.sha256()
     with Path(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(name: str) -> str:
