@@ -14,8 +14,9 @@ from tempfile import TemporaryDirectory
 import tomli_w
 
 import fullpipe
-from fullpipe.engines import run_scenario
-from fullpipe.report import write_figures, write_report
+from fullpipe.engines.runner import run_scenario
+from fullpipe.report.figures import write_figures
+from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 
 DOCUMENT = {

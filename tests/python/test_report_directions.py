@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.plots.model import Plot
 from fullpipe.recording.recording import Recording

@@ -14,11 +14,12 @@ import pytest
 import tomli_w
 
 from fullpipe import cli
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording, empty_table
-from fullpipe.report import write_figures, write_report
 from fullpipe.report.distributions import box_plots
+from fullpipe.report.figures import write_figures
+from fullpipe.report.page import write_report
 from fullpipe.report.provenance import commands
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.scenario.model import make_scenario

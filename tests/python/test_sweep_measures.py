@@ -15,7 +15,7 @@ import pytest
 import tomli_w
 
 from fullpipe import metrics
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import View, summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import TABLES, Recording, write_recording

@@ -6,9 +6,6 @@ averages of samples. Nothing here knows which engine ran.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from fullpipe.base.deferred import deferred
 from fullpipe.metrics.backlog import Backlog, backlog, cdf, queue_delay_ms
 from fullpipe.metrics.fairness import (
     coefficient_of_variation,
@@ -29,20 +26,18 @@ from fullpipe.metrics.groups import FlowGroup, equal_demand, flow_groups
 from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
 from fullpipe.metrics.links import has_names, summarise_links
 from fullpipe.metrics.loss import loss_ratio, retransmission_ratio, retransmission_ratios
+from fullpipe.metrics.pages import PageLoads, page_loads
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
 from fullpipe.metrics.summary import summarise
+from fullpipe.metrics.traffic import (
+    TrafficFlows,
+    at_once,
+    at_once_together,
+    mean_at_once,
+    summarise_traffic,
+    traffic_flows,
+)
 from fullpipe.metrics.view import View
-
-if TYPE_CHECKING:
-    from fullpipe.metrics.pages import PageLoads, page_loads
-    from fullpipe.metrics.traffic import (
-        TrafficFlows,
-        at_once,
-        at_once_together,
-        mean_at_once,
-        summarise_traffic,
-        traffic_flows,
-    )
 
 __all__ = [
     "Backlog",
@@ -85,10 +80,3 @@ __all__ = [
     "throughput_over_time",
     "traffic_flows",
 ]
-
-# Of what few runs have.
-__getattr__ = deferred(__name__, {
-    "pages": ["PageLoads", "page_loads"],
-    "traffic": ["TrafficFlows", "at_once", "at_once_together", "mean_at_once",
-                "summarise_traffic", "traffic_flows"],
-})  # fmt: skip

@@ -15,7 +15,8 @@ from typing import Any
 import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines import engine, run_scenario
+from fullpipe.engines import engine
+from fullpipe.engines.runner import run_scenario
 from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
