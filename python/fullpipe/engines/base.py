@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fullpipe.base.errors import UserError
-from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +54,8 @@ _L4S, _ALWAYS_ECT = "prague", ("dctcp", "kernel:dctcp")
 def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
     """Raises UserError for ECN that kernels cannot have: they send ECT(0) only, and DualPI2 queues
     every ECT packet of theirs as L4S."""
+    from fullpipe.scenario.qdiscs.registry import DISCIPLINES  # help needs only engines' names
+
     wires = [
         link["medium"][direction] for link in plan["links"] for direction in ("forward", "reverse")
     ]
