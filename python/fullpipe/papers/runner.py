@@ -116,7 +116,7 @@ def run_entries(
             ]
             add = wanted is not None or bool(where)
             scenarios = [cell.document for _, cell, _ in picked]
-            store.ask(f"{entry.id}-{name}", _sweep_cells(picked, wished), scenarios, add)
+            store.write_cells(f"{entry.id}-{name}", _sweep_cells(picked, wished), scenarios, add)
             for job in wished:
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)
