@@ -162,6 +162,7 @@ def _sweep_cells(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -
             {k: value for k, value in cell.fields.items() if not isinstance(value, list | dict)},
             [next(keys) for _ in range(count)],
             cell.scenario.seed,
+            cell.own_flows,
         )
         for number, cell, count in picked
     ]
