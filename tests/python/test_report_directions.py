@@ -88,7 +88,7 @@ def test_downloads_over_a_row_of_links_fill_the_link_that_is_slowest_on_their_wa
 ) -> None:
     recording = run_of(ROW, tmp_path)
     found = summarise(recording)
-    (link,) = [one for one in found["links"] if (one["link"], one["way"]) == ("b", "reverse")]
+    (link,) = [one for one in found["links"] if (one["link"], one["direction"]) == ("b", "reverse")]
     path = found["path"]
     assert path["utilisation"] == pytest.approx(link["throughput_bps"] / 40e6)
     assert 0.9 < path["utilisation"] <= 1.001

@@ -253,7 +253,7 @@ def test_a_damaged_table_is_named_and_costs_only_what_it_held(tmp_path: Path) ->
 def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     filled(tmp_path / "store", sweep())
     (tmp_path / "store" / "store.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(UserError, match="format is 99, this program reads 1"):
+    with pytest.raises(UserError, match="format is 99, this program reads 2"):
         Store(tmp_path / "store")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note.txt").write_text("mine")

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fullpipe import _native, metrics
-from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
@@ -29,6 +28,7 @@ from fullpipe.sweep.cells import Cell, asked
 from fullpipe.sweep.measures import Rows, recorded
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.store import Store as Tables
+from fullpipe.sweep.store import cached_store
 from fullpipe.sweep.tables import EXTRA
 
 
@@ -213,8 +213,8 @@ def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def default_store() -> Path:
-    """`catalogue` in the user's cache."""
-    return user_cache() / "catalogue"
+    """The store of the catalogue's runs in the user's cache."""
+    return cached_store("catalogue")
 
 
 @functools.cache
