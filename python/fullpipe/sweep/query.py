@@ -33,7 +33,7 @@ _ROWS = {"runs": "run", "flows": "flow", "path": "path"}
 
 
 def connect(store: Store) -> duckdb.DuckDBPyConnection:
-    """A connection in memory with the views; nothing that is asked can change a file.
+    """A connection in memory with the views; no statement on it can change a file.
 
     Raises UserError where a file of the store is damaged or it holds no sweep."""
     connection = duckdb.connect()
