@@ -130,19 +130,15 @@ def _finish(
     card: dict[str, Any], earlier: dict[str, Any] | None, out: Path | None, as_json: bool
 ) -> bool:
     """Writes and prints a scorecard. Returns whether a run failed or something got worse."""
+    from fullpipe.base.writing import write_text
     from fullpipe.scorecard.page import page
     from fullpipe.scorecard.standing import changes
 
     if earlier is not None:
         card["changes"] = changes(earlier, card)
     if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(card, allow_nan=False)
-            (out / "scorecard.json").write_text(text + "\n", encoding="utf-8")
-            (out / "scorecard.html").write_text(page(card), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
+        write_text(out / "scorecard.json", json.dumps(card, allow_nan=False) + "\n")
+        write_text(out / "scorecard.html", page(card))
     if as_json:
         print(json.dumps(card, allow_nan=False))
     else:
