@@ -1,14 +1,14 @@
-//! Time of one packet through each path element: a simulator that wants millions of packets a
-//! second can spend a few tens of ns on each.
+//! Time of one packet through each path element. Millions of packets a second leave a few tens of ns for
+//! each.
 #![allow(missing_docs)] // what criterion's macros define
 
 use std::hint::black_box;
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
-use fullpipe_net::{DelayLine, Ecn, JitterSource, LossSource, Packet, Queue, Shaper};
-use fullpipe_plan::{
-    Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Jitter, JitterShape, Loss, Qdisc,
-};
+use fullpipe_net::impair::jitter::{self, JitterSource};
+use fullpipe_net::impair::loss::{self, LossSource};
+use fullpipe_net::queue::{cake, codel, dualpi2, fifo, fq, fq_codel, pie, red, sfq};
+use fullpipe_net::{Aqm, DelayLine, Ecn, Packet, Qdisc, Queue, Shaper};
 
 const FLOWS: u32 = 16;
 const WAITING: u32 = 400;
@@ -16,7 +16,7 @@ const WAITING: u32 = 400;
 const PACKET_NS: u64 = 12_112;
 const MS: u64 = 1_000_000;
 
-/// As large as a simulator's handle of a packet.
+/// About as large as a simulator's packet.
 #[derive(Clone, Copy)]
 struct BenchPacket {
     flow: u32,
@@ -50,47 +50,49 @@ impl Packet for BenchPacket {
 
 fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
     let (target_ns, interval_ns) = (5 * MS, 100 * MS);
-    let fq = Aqm::Fq {
+    let fq = Aqm::Fq(fq::Params {
         quantum_bytes: 3028,
         flow_limit_packets: 10_000,
-    };
-    let fq_codel = Aqm::FqCodel {
+    });
+    let fq_codel = Aqm::FqCodel(fq_codel::Params {
         target_ns,
         interval_ns,
         quantum_bytes: 1514,
         flows: 1024,
         memory_limit_bytes: 32 << 20,
         ecn: true,
-    };
-    let codel = Aqm::Codel {
+    });
+    let codel = Aqm::Codel(codel::Params {
         target_ns,
         interval_ns,
         ecn: true,
-    };
-    let red = Aqm::Red {
+    });
+    let red = Aqm::Red(red::Params {
         min_bytes: 200_000,
         max_bytes: 1_000_000,
         max_probability_ppm: 20_000,
         avpkt_bytes: 1000,
         burst_packets: 500,
         ecn: true,
+    });
+    let cake = |tins, isolation| {
+        Aqm::Cake(cake::Params {
+            rtt_ns: interval_ns,
+            target_ns,
+            shapes: false,
+            tins,
+            isolation,
+            ack_filter: cake::AckFilter::No,
+            overhead_bytes: None,
+            mpu_bytes: 0,
+            framing: cake::Framing::None,
+            ingress: false,
+            autorate_ingress: false,
+            wash: false,
+            split_gso: true,
+        })
     };
-    let cake = |tins, isolation| Aqm::Cake {
-        rtt_ns: interval_ns,
-        target_ns,
-        shapes: false,
-        tins,
-        isolation,
-        ack_filter: CakeAckFilter::No,
-        overhead_bytes: None,
-        mpu_bytes: 0,
-        framing: CakeFraming::None,
-        ingress: false,
-        autorate_ingress: false,
-        wash: false,
-        split_gso: true,
-    };
-    let pie = Aqm::Pie {
+    let pie = Aqm::Pie(pie::Params {
         target_ns: 15 * MS,
         update_ns: 15 * MS,
         alpha: 2,
@@ -98,15 +100,15 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         byte_mode: false,
         rate_estimator: false,
         ecn: true,
-    };
-    let sfq = Aqm::Sfq {
+    });
+    let sfq = Aqm::Sfq(sfq::Params {
         quantum_bytes: 1514,
         flows: 128,
         buckets: 1024,
         depth_packets: 127,
         head_drop: false,
-    };
-    let dualpi2 = Aqm::Dualpi2 {
+    });
+    let dualpi2 = Aqm::Dualpi2(dualpi2::Params {
         target_ns: 15 * MS,
         update_ns: 16 * MS,
         alpha: 41,
@@ -115,22 +117,22 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         coupling: 2,
         classic_percent: 10,
         drop_overload: true,
-    };
+    });
     vec![
         (
             "cake besteffort flows",
-            cake(CakeTins::Besteffort, CakeIsolation::Flows),
+            cake(cake::Tins::Besteffort, cake::Isolation::Flows),
             false,
         ),
         (
             "cake diffserv4 triple-isolate",
-            cake(CakeTins::Diffserv4, CakeIsolation::TripleIsolate),
+            cake(cake::Tins::Diffserv4, cake::Isolation::TripleIsolate),
             false,
         ),
         ("pie", pie, false),
         ("sfq", sfq, false),
         ("dualpi2", dualpi2, false),
-        ("fifo", Aqm::Fifo, false),
+        ("fifo", Aqm::Fifo(fifo::Params {}), false),
         ("fq", fq.clone(), false),
         ("fq, pacing", fq, true),
         ("codel", codel, false),
@@ -149,7 +151,7 @@ fn queues(criterion: &mut Criterion) {
             limit_packets: Some(10_000),
             aqm,
         };
-        let mut queue = Queue::new(&qdisc, 1_000_000_000, 1);
+        let mut queue = Queue::new(&qdisc, 1_000_000_000, 1500, 1);
         let mut dropped = Vec::new();
         let mut now_ns = MS;
         let mut number = 0u32;
@@ -199,7 +201,7 @@ fn others(criterion: &mut Criterion) {
             line.leave();
         });
     });
-    let loss = Loss {
+    let loss = loss::Params {
         probability_ppm: 10_000,
         correlation_ppm: 250_000,
         ecn: false,
@@ -207,9 +209,9 @@ fn others(criterion: &mut Criterion) {
     };
     let mut loss = LossSource::new(&loss, 1);
     group.bench_function("loss", |bencher| bencher.iter(|| black_box(loss.next())));
-    for shape in [JitterShape::PerPacket, JitterShape::Slotted] {
+    for shape in [jitter::Shape::PerPacket, jitter::Shape::Slotted] {
         let max_ns = 10 * MS;
-        let mut jitter = JitterSource::new(&Jitter { shape, max_ns }, 1);
+        let mut jitter = JitterSource::new(&jitter::Params { shape, max_ns }, 1);
         group.bench_function(format!("jitter {shape:?}"), |bencher| {
             bencher.iter(|| {
                 now_ns += PACKET_NS;

@@ -1,9 +1,9 @@
 //! Hashes the sources that decide a run's result, part by part, so that a store of results knows
 //! which of them a new build would leave as they are (`components()` in src/lib.rs).
 //!
-//! A part is what only plans that name it can reach: an algorithm of cc/ with the headers that it
-//! includes, or a queue discipline or kind of link in a file or folder of its own. All the rest is
-//! the core.
+//! A part is what only plans that name it reach: an algorithm of cc/ with the headers that it includes, a
+//! queue discipline with the other disciplines that it names, or Wi-Fi. All the rest is the core. Tests
+//! belong to no part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,13 +12,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Files and folders of fullpipe-net that only plans of that `kind` reach.
-const KINDS: &[&str] = &[
-    "cake", "codel", "dualpi2", "fq", "fq_codel", "fq_pie", "pie", "prio", "red", "sfq", "tbf",
-    "wifi",
-];
-/// Kinds that use another's file.
-const USES: &[(&str, &[&str])] = &[("fq_codel", &["codel"]), ("fq_pie", &["pie"])];
+/// Sources of the path elements.
+const NET: &str = "../fullpipe-net/src";
+/// Registries of fullpipe-net: they name every kind.
+const REGISTRIES: &[&str] = &["lib.rs", "medium.rs", "queue/mod.rs"];
 /// Folders of sources, from this crate's.
 const CORE: &[&str] = &[
     "src",
@@ -37,18 +34,24 @@ fn main() {
         .flat_map(|folder| files(Path::new(folder)))
         .collect();
     core.insert("../../Cargo.lock".into());
-    let mut kinds: BTreeMap<&str, BTreeSet<PathBuf>> = BTreeMap::new();
-    for file in files(Path::new("../fullpipe-net/src")) {
-        match KINDS.iter().find(|kind| is_of(&file, kind)) {
-            Some(kind) => kinds.entry(kind).or_default().insert(file),
-            None => core.insert(file),
-        };
+    let net: BTreeSet<PathBuf> = files(Path::new(NET))
+        .into_iter()
+        .filter(|file| !is_test(file))
+        .collect();
+    let kinds = kinds(&net);
+    for kind in kinds.keys() {
+        let files = reached(kind, &kinds).into_iter().cloned();
+        parts.insert(format!("net:{kind}"), files.collect());
     }
-    for (kind, own) in &kinds {
-        let used = USES.iter().filter(|(name, _)| name == kind);
-        let others = used.flat_map(|(_, uses)| uses.iter().filter_map(|name| kinds.get(name)));
-        let all = own.iter().chain(others.flatten()).cloned().collect();
-        parts.insert(format!("net:{kind}"), all);
+    let is_of_kind = |file: &PathBuf| kinds.values().any(|own| own.contains(file));
+    for file in net.iter().filter(|file| !is_of_kind(file)) {
+        let is_registry = REGISTRIES
+            .iter()
+            .any(|name| *file == Path::new(NET).join(name));
+        if let (Some(kind), false) = (named(file, &kinds).pop_first(), is_registry) {
+            panic!("{file:?}: names {kind}, so that plans without {kind} would reach its code");
+        }
+        core.insert(file.clone());
     }
     let headers = files(Path::new("../../cc"));
     for header in headers.iter().filter(|path| is_algorithm(path)) {
@@ -82,10 +85,7 @@ fn main() {
     text.push(']');
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("components.rs"), text).unwrap();
-    for folder in CORE
-        .iter()
-        .chain(&["../fullpipe-net/src", "../../cc", "../../Cargo.lock"])
-    {
+    for folder in CORE.iter().chain(&[NET, "../../cc", "../../Cargo.lock"]) {
         println!("cargo:rerun-if-changed={folder}");
     }
     println!("cargo:rerun-if-changed=build.rs");
@@ -105,10 +105,68 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Whether a file of fullpipe-net is `kind.rs` or lies in the folder `kind`.
-fn is_of(file: &Path, kind: &str) -> bool {
-    let below = file.strip_prefix("../fullpipe-net/src").unwrap();
-    below == Path::new(&format!("{kind}.rs")) || below.starts_with(kind)
+fn is_test(file: &Path) -> bool {
+    let mut names = file.components().map(|part| part.as_os_str());
+    names.any(|name| name == "tests" || name == "tests.rs" || name == "testing.rs")
+}
+
+/// The kinds of queue disciplines and links, with their files: a discipline is a file or folder of
+/// `queue` that implements `Discipline`.
+fn kinds(net: &BTreeSet<PathBuf>) -> BTreeMap<String, BTreeSet<PathBuf>> {
+    let queue = Path::new(NET).join("queue");
+    let mut kinds = BTreeMap::new();
+    for file in net.iter().filter(|file| file.starts_with(&queue)) {
+        let name = file.strip_prefix(&queue).unwrap().with_extension("");
+        let name = match name.file_name() {
+            Some(last) if last == "mod" => name.parent().unwrap().to_owned(),
+            _ => name,
+        };
+        let is_discipline = code(file).contains(" Discipline<P> for ");
+        if let (true, Some(kind)) = (is_discipline, name.to_str()) {
+            let is_own = |other: &&PathBuf| *other == file || other.starts_with(queue.join(kind));
+            kinds.insert(
+                kind.to_owned(),
+                net.iter().filter(is_own).cloned().collect(),
+            );
+        }
+    }
+    assert!(kinds.len() > 1, "no disciplines in {queue:?}");
+    let wifi = Path::new(NET).join("wifi");
+    let own = net.iter().filter(|file| file.starts_with(&wifi));
+    kinds.insert("wifi".to_owned(), own.cloned().collect());
+    kinds
+}
+
+/// The files of a kind and of all kinds that it names.
+fn reached<'a>(
+    kind: &'a str,
+    kinds: &'a BTreeMap<String, BTreeSet<PathBuf>>,
+) -> BTreeSet<&'a PathBuf> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![kind]);
+    while let Some(kind) = open.pop() {
+        for file in &kinds[kind] {
+            if found.insert(file) {
+                open.extend(named(file, kinds));
+            }
+        }
+    }
+    found
+}
+
+/// The kinds whose module a file names. Any word counts, so that no use is missed.
+fn named<'a>(file: &Path, kinds: &'a BTreeMap<String, BTreeSet<PathBuf>>) -> BTreeSet<&'a str> {
+    let code = code(file);
+    code.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter_map(|word| kinds.get_key_value(word))
+        .map(|(kind, _)| kind.as_str())
+        .collect()
+}
+
+/// A source without its comments.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().map(|line| line.split("//").next().unwrap());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a header defines an algorithm: `NAME_FLAGS`, by the contract.

@@ -1,6 +1,7 @@
 //! What of a plan this agent cannot do, said before anything is built.
 
-use fullpipe_plan::{AckPolicy, Aqm, Link, Medium, Plan, ProbeKind};
+use fullpipe_net::{Aqm, Medium};
+use fullpipe_plan::{AckPolicy, Link, Plan, ProbeKind};
 
 /// `sk_pacing_shift` of every socket; only drivers can change it (sk_pacing_shift_update()).
 const KERNEL_PACING_SHIFT: u8 = 10;
@@ -71,10 +72,10 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
             )),
             false => Ok(()),
         };
-        let damage = direction.damage.clone().unwrap_or_default();
-        let held = damage.hold.as_ref();
-        refuse("policer", damage.policer.is_some())?;
-        refuse("wifi_jitter", damage.wifi_jitter_ns.is_some())?;
+        let impairments = direction.impairments.clone().unwrap_or_default();
+        let held = impairments.hold.as_ref();
+        refuse("policer", impairments.policer.is_some())?;
+        refuse("wifi_jitter", impairments.wifi_jitter_ns.is_some())?;
         refuse(
             "hold.packets",
             held.is_some_and(|hold| hold.packets.is_some()),
@@ -84,7 +85,7 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
         let marks = direction.loss.as_ref().is_some_and(|loss| loss.ecn);
         refuse("loss_marks", marks && link.name != "path")?;
         if direction.qdisc.shapes() && !direction.rate_steps.is_empty() {
-            return Err("rate_steps: a qdisc that keeps the rate itself keeps one rate".into());
+            return Err("rate_steps: a qdisc that shapes itself has a constant rate".into());
         }
         let mut steps = direction
             .rate_steps
@@ -123,7 +124,7 @@ pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     has("path.jitter", ends.jitter.is_some())?;
     has("link", plan.links.len() > 1 || plan.links[0].name != "path")?;
     if let Medium::Wire { forward, .. } = &plan.links[0].medium {
-        has("path.qdisc", forward.qdisc.aqm != Aqm::Fifo)?;
+        has("path.qdisc", !matches!(forward.qdisc.aqm, Aqm::Fifo(_)))?;
     }
     for flow in &plan.flows {
         let is_own = flow.forward_delay_ns.is_some() || flow.reverse_delay_ns.is_some();

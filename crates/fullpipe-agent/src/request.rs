@@ -1,4 +1,4 @@
-//! The request of the front end. This module must not know how it is carried out.
+//! What the front end asks for. It knows nothing of how it is done.
 
 use fullpipe_plan::Plan;
 use serde::Deserialize;
@@ -9,34 +9,35 @@ use serde::Deserialize;
 pub(crate) struct Request {
     /// What to run.
     pub(crate) plan: Plan,
-    /// The clock that the run is measured in.
+    /// Whose time the run is measured in.
     pub(crate) clock: Clock,
     /// Folder of the eBPF objects, one `ALGORITHM.bpf.o` each.
     pub(crate) objects: String,
-    /// File for the log of every call of every algorithm; `None`: no log.
+    /// Where every call of every algorithm is logged for replay; `None`: nowhere.
     pub(crate) cc_trace: Option<String>,
-    /// Count the instructions of the congestion controls' programs. The kernel's own CUBIC is then
-    /// called from a program too (bpf/kernel_cubic.c).
+    /// Count what each program of the congestion controls takes; the kernel's own CUBIC is then called
+    /// from programs too (bpf/kernel_cubic.c).
     #[serde(default)]
     pub(crate) cc_cost: bool,
-    /// Short processes started every 110 ms, like those of a script that reads queues with tc.
+    /// Short processes that something else on the measured host starts every 110 ms, as a script does
+    /// that reads its queues with tc.
     pub(crate) background_processes: u32,
-    /// Programs that load the pages; `None`: the agent loads them.
+    /// Programs that load the pages; `None`: the agent does.
     pub(crate) web: Option<Web>,
     /// The far end of a real network; `None`: the path is built of namespaces.
     pub(crate) peer: Option<Peer>,
 }
 
-/// Command lines of a web server and its client. `{address}`, `{page}`, `{last}` (object) and
-/// `{connections}` are replaced.
+/// A web server and its client as command lines, in which `{address}`, `{page}`, `{last}` (object) and
+/// `{connections}` stand for themselves.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Web {
     /// Serves the folder `/run/web`.
     pub(crate) server: Vec<String>,
-    /// Loads a page's objects and reports as curl does.
+    /// Loads a page's objects, and tells of it as curl does.
     pub(crate) client: Vec<String>,
-    /// Bytes of the server's header before each object.
+    /// What the server puts before an object.
     pub(crate) header_bytes: u64,
 }
 
@@ -48,16 +49,16 @@ pub(crate) struct Peer {
     pub(crate) host: String,
     /// Where it listens.
     pub(crate) port: u16,
-    /// The shared secret, which is never sent.
+    /// What both sides know; never sent.
     pub(crate) token: String,
 }
 
-/// The clock that a run is measured in.
+/// Whose time a run is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Clock {
-    /// The guest's, which counts instructions: work outside the guest takes no time.
+    /// Instructions: nothing outside the guest takes time.
     Virtual,
-    /// The host's wall clock.
+    /// The wall's.
     Wall,
 }

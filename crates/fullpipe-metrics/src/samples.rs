@@ -2,8 +2,6 @@
 
 use fullpipe_plan::{Tables, Text};
 
-use crate::QueueFacts;
-
 /// The table `flows`.
 #[derive(Clone, Debug, Default)]
 pub struct Flows {
@@ -63,17 +61,15 @@ pub struct PingSamples {
 pub struct Samples {
     pub flows: Flows,
     pub flow_samples: FlowSamples,
-    /// One for each queue that is measured.
-    pub queues: Vec<QueueSamples>,
+    pub queue_samples: QueueSamples,
     pub ping_samples: PingSamples,
 }
 
 impl Samples {
-    /// Becomes those of a run in memory, with the samples of these queues. Many runs one after another
+    /// Becomes those of a run in memory, with the samples of this queue. Many runs one after another
     /// use the same memory.
-    pub fn become_of(&mut self, tables: Tables, queues: &[QueueFacts]) {
+    pub fn become_of(&mut self, tables: Tables, queue: &str) {
         self.clear();
-        self.queues.resize_with(queues.len(), QueueSamples::default);
         for row in tables.flows {
             let flows = &mut self.flows;
             flows.flow.push(row.flow);
@@ -95,11 +91,9 @@ impl Samples {
                 row.packets_retransmitted as f64,
             ]);
         }
-        for row in &tables.queue_samples {
-            let Some(place) = queues.iter().position(|queue| queue.name == row.queue) else {
-                continue;
-            };
-            let samples = &mut self.queues[place];
+        let rows = tables.queue_samples.iter();
+        for row in rows.filter(|row| row.queue == queue) {
+            let samples = &mut self.queue_samples;
             samples.t_us.push(row.t_us as f64);
             samples.queue_bytes.push(row.queue_bytes as f64);
             samples.counters.push([
@@ -121,7 +115,7 @@ impl Samples {
         let Self {
             flows,
             flow_samples,
-            queues,
+            queue_samples,
             ping_samples,
         } = self;
         for texts in [&mut flows.flow, &mut flows.cc, &mut flows.direction] {
@@ -134,6 +128,8 @@ impl Samples {
             &mut flow_samples.srtt_us,
             &mut flow_samples.min_rtt_us,
             &mut flow_samples.cwnd_packets,
+            &mut queue_samples.t_us,
+            &mut queue_samples.queue_bytes,
             &mut ping_samples.t_us,
             &mut ping_samples.rtt_us,
         ] {
@@ -141,11 +137,7 @@ impl Samples {
         }
         flow_samples.flow_id.clear();
         flow_samples.counters.clear();
-        for queue in queues {
-            queue.t_us.clear();
-            queue.queue_bytes.clear();
-            queue.counters.clear();
-        }
+        queue_samples.counters.clear();
     }
 }
 

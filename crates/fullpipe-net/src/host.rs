@@ -43,3 +43,6 @@ impl Host {
         self.free_ns
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! What elements need to know of a packet. Never what it carries.
+//! What path elements need to know of a packet. Never what it carries.
 
 /// The two ECN bits of the IP header (RFC 3168, RFC 8311).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,31 +14,34 @@ pub enum Ecn {
     Ce,
 }
 
-/// The hosts that a packet travels between: equal numbers, equal addresses. Numbers of the two
-/// sides of a network are apart.
+/// The hosts at the ends of a packet's path: equal numbers, equal addresses. The two sides of a network
+/// have no number in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostPair {
-    /// Where it comes from.
+    /// The sender of the packet.
     pub source: u32,
-    /// Where it goes.
+    /// Its receiver.
     pub destination: u32,
 }
 
-/// What a filter of ACKs sees of one without payload (sch_cake.c, cake_ack_filter()). Numbers are
+/// What an ACK filter sees of an ACK without payload (sch_cake.c, cake_ack_filter()). Numbers are
 /// packet numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PureAck {
     /// Next packet expected.
     pub next: u32,
-    /// SACK blocks, the newest first; `count` of them are meant.
+    /// SACK blocks, the newest first; the first `count` are valid.
     pub blocks: [(u32, u32); 3],
-    /// How many blocks there are.
+    /// Number of blocks.
     pub count: u8,
-    /// The flags that report marks: ACKs that differ in them say different things.
+    /// The flags that report marks: ACKs that differ in them are not redundant.
     pub ecn_flags: u8,
 }
 
-/// What elements need to know of a packet.
+/// What path elements need to know of a packet.
+///
+/// A burst is consecutive packets that were sent at once and differ only in their numbers. One packet
+/// represents it: the first of them, with the flags that only the last of them carries.
 pub trait Packet: Copy {
     /// Bytes on the wire, link header included.
     fn wire_bytes(&self) -> u32;
@@ -47,7 +50,7 @@ pub trait Packet: Copy {
     fn flow_key(&self) -> u32;
     /// Its ECN bits.
     fn ecn(&self) -> Ecn;
-    /// Marks it: congestion experienced.
+    /// Sets them to CE.
     fn mark_ce(&mut self);
 
     /// Whether it may be marked instead of dropped.
@@ -58,7 +61,7 @@ pub trait Packet: Copy {
     fn owner(&self) -> u32 {
         self.flow_key()
     }
-    /// The hosts that it travels between.
+    /// The hosts at the ends of its path.
     fn hosts(&self) -> HostPair {
         HostPair::default()
     }
@@ -72,31 +75,29 @@ pub trait Packet: Copy {
     fn pure_ack(&self) -> Option<PureAck> {
         None
     }
-    /// It was handed down in one burst with the packet before it (a GSO packet's later segments).
+    /// Whether it was sent in one burst with the packet before it (a later segment of a GSO packet).
     fn follows_in_burst(&self) -> bool {
         false
     }
-    /// Of a run of packets, which were handed down in one burst and differ in nothing but their
-    /// numbers, this stands for all and becomes the first, behind which others follow: what the last
-    /// one has, it has not.
-    fn end_follows(&mut self) {}
-    /// The same becomes what is left of the run without its first packet.
-    fn drop_first(&mut self) {}
-    /// The first of a run, where others follow it or none do.
+    /// Removes the flags that only the last packet of a burst carries.
+    fn clear_last_flags(&mut self) {}
+    /// The packet that represents a burst becomes the one that represents it without its first packet.
+    fn skip_first_of_burst(&mut self) {}
+    /// The first packet of the burst that this one represents.
     #[inline]
-    fn first(&self, is_followed: bool) -> Self {
+    fn first_of_burst(&self, is_followed: bool) -> Self {
         let mut first = *self;
         if is_followed {
-            first.end_follows();
+            first.clear_last_flags();
         }
         first
     }
-    /// The first of a run, of which so many others are left in `self`.
+    /// Splits the first packet off the burst that this one represents; `others` packets remain in it.
     #[inline]
     fn split_first(&mut self, others: u32) -> Self {
-        let first = self.first(others > 0);
+        let first = self.first_of_burst(others > 0);
         if others > 0 {
-            self.drop_first();
+            self.skip_first_of_burst();
         }
         first
     }
@@ -104,7 +105,7 @@ pub trait Packet: Copy {
     fn pacing_time_ns(&self) -> u64 {
         0
     }
-    /// Memory that it takes in a kernel (an skb's truesize), for fq_codel's memory limit.
+    /// Kernel memory that it takes (an skb's truesize), for fq_codel's memory limit.
     fn memory_bytes(&self) -> u32 {
         self.wire_bytes()
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::flow::{CcChoice, OnOff};
 use crate::route::{FlowDirection, Hosts, Route};
 
-/// A web page that is loaded repeatedly: an entry of the scenario's `[[page]]`. The near host is the client.
+/// A page and how it is loaded: an entry of the scenario's `[[page]]`. The near host is the client.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -14,33 +14,33 @@ pub struct Page {
     pub name: String,
     /// Congestion control of both ends.
     pub cc: CcChoice,
-    /// The links its packets pass.
+    /// Which links its packets pass.
     pub route: Route,
     /// Client and server.
     pub hosts: Hosts,
     /// Differentiated services codepoint of its packets.
     pub dscp: u8,
-    /// Whether it negotiates ECN.
+    /// Negotiate ECN.
     pub ecn: bool,
     /// When the first load begins.
     pub start_ns: u64,
-    /// From when on no load begins. `None`: the end of the run.
+    /// From when on none begins. `None`: the end of the run.
     pub stop_ns: Option<u64>,
     /// How objects share connections.
     pub protocol: Protocol,
     /// Connections at most.
     pub connections: u32,
-    /// Which connections look up the server's name.
+    /// Who looks the server's name up.
     pub lookup: Lookup,
     /// A request, header included.
     pub request_bytes: u32,
-    /// Time that the server takes to begin a response.
+    /// What the server takes to begin an answer.
     pub think_ns: u64,
-    /// Objects in order; their levels never decrease.
+    /// What is loaded, in order; levels do not fall.
     pub objects: Vec<PageObject>,
-    /// Interval between the starts of loads, unless a load takes longer.
+    /// From one load's start to the next one's, if it has ended by then.
     pub interval_ns: u64,
-    /// Least time between the end of a load and the start of the next one.
+    /// From one load's end to the next one's start at least.
     pub pause_ns: u64,
     /// Loads at most. `None`: as many as there is time for.
     pub loads: Option<u32>,
@@ -48,13 +48,13 @@ pub struct Page {
     pub keeps_connections: bool,
 }
 
-/// One response of the server.
+/// One answer of the server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct PageObject {
     /// Header included.
     pub bytes: u64,
-    /// It is requested when all objects of lower levels have arrived.
+    /// It is asked for when all of lower levels have come.
     pub level: u32,
 }
 
@@ -64,15 +64,15 @@ pub struct PageObject {
 pub enum Protocol {
     /// HTTP/1.1 with keep-alive: one object a connection at a time.
     Http1,
-    /// HTTP/2: one connection, with interleaved frames.
+    /// As HTTP/2: one connection, whose frames take turns.
     Http2,
 }
 
-/// Which connections look up a name.
+/// Who looks a name up.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Lookup {
-    /// None.
+    /// Nobody.
     None,
     /// The first connection of a load, for all.
     Once,
@@ -86,11 +86,11 @@ pub enum Lookup {
 pub struct Datagrams {
     /// Unique name.
     pub name: String,
-    /// Its direction.
+    /// Which way it goes.
     pub direction: FlowDirection,
-    /// The links it passes.
+    /// Which links it passes.
     pub route: Route,
-    /// The hosts at its ends.
+    /// Its ends.
     pub hosts: Hosts,
     /// Differentiated services codepoint of its packets.
     pub dscp: u8,
@@ -102,9 +102,9 @@ pub struct Datagrams {
     pub payload_bytes: u32,
     /// From one datagram, or one frame, to the next.
     pub interval_ns: u64,
-    /// Size of video frames, whose datagrams are sent at once. `None`: there are no frames.
+    /// A video's frame, cut into datagrams that leave at once. `None`: each datagram for itself.
     pub frame_bytes: Option<u32>,
-    /// A frame that is incomplete by then is late; only metrics use it.
+    /// A frame that is not whole by then is late: metrics read it, engines do not.
     pub deadline_ns: Option<u64>,
     /// On and off periods. `None`: always on.
     pub on_off: Option<OnOff>,

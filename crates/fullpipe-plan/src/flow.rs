@@ -1,8 +1,8 @@
 //! A flow of a plan: one transport connection, its congestion control, and when its application writes.
 
+use fullpipe_net::impair::jitter;
 use serde::{Deserialize, Serialize};
 
-use crate::damage::Jitter;
 use crate::route::{FlowDirection, Hosts, Route};
 
 /// One transport connection.
@@ -37,7 +37,7 @@ pub struct Flow {
     /// Own delay behind the first link, on the way back; `None`: as in [`crate::Ends`].
     pub reverse_delay_ns: Option<u64>,
     /// Own jitter; `None`: as in [`crate::Ends`].
-    pub jitter: Option<Jitter>,
+    pub jitter: Option<jitter::Params>,
     /// Fixed receive window in bytes. `None`: autotuned up to `HostOptions::rmem_max_bytes`.
     pub receive_window_bytes: Option<u64>,
     /// Whether it negotiates ECN.

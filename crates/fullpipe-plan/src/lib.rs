@@ -7,38 +7,25 @@
 
 mod applications;
 mod cc_row;
-mod damage;
 mod flow;
 mod host;
 mod links;
 mod plan;
 mod probe;
-mod qdisc;
 mod route;
 pub mod stream;
 mod tables;
-pub mod traces;
 mod traffic;
-mod wifi;
 
 pub use applications::{Datagrams, Lookup, Page, PageObject, Protocol};
-pub use damage::{
-    Chance, Damage, GilbertElliott, Hold, Jitter, JitterShape, Loss, Policer, Reorder,
-};
 pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern};
 pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Kernel, Pacing, ReaderPauses};
-pub use links::{Ends, Link, Medium, Newcomer, Wire};
+pub use links::{Ends, Link, Newcomer};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};
-pub use qdisc::{Aqm, CakeAckFilter, CakeFraming, CakeIsolation, CakeTins, Qdisc};
 pub use route::{FlowDirection, Hosts, Route};
 pub use tables::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
     PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,
 };
-pub use traces::TraceFile;
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};
-pub use wifi::{
-    Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
-    WifiStation,
-};

@@ -1,12 +1,10 @@
 //! The network of a plan: a row of links, and what lies between it and the hosts.
 
+use fullpipe_net::impair::{jitter, loss};
+use fullpipe_net::Medium;
 use serde::{Deserialize, Serialize};
 
-use crate::damage::{Damage, Jitter, Loss};
-use crate::qdisc::Qdisc;
 use crate::tables::Text;
-use crate::traces::TraceFile;
-use crate::wifi::Wifi;
 
 /// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
 const PATH: &str = "path";
@@ -62,30 +60,6 @@ impl Link {
     }
 }
 
-/// Kinds of links.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Medium {
-    /// A full-duplex wire: its two ways know nothing of one another.
-    Wire {
-        /// From the senders of "up" flows.
-        forward: Box<Wire>,
-        /// Back to them.
-        reverse: Box<Wire>,
-    },
-    /// A Wi-Fi channel: forward is from its stations to its access point.
-    Wifi {
-        /// The channel.
-        channel: Box<Wifi>,
-        /// At which of its stations each flow is, and then each probe, page and stream of
-        /// datagrams: positions in the channel's list. Whoever has none is at the first.
-        stations: Vec<u16>,
-        /// The same of each group of traffic.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        traffic: Vec<u16>,
-    },
-}
-
 /// Whose connection it is that opens while a plan runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Newcomer {
@@ -93,35 +67,6 @@ pub enum Newcomer {
     Page(usize),
     /// A group of traffic's, by its position.
     Traffic(usize),
-}
-
-/// One way of a wire.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Wire {
-    /// Rate at which packets go in. `None`: not limited (and no queue).
-    pub rate_bps: Option<u64>,
-    /// One-way delay after that.
-    pub delay_ns: u64,
-    /// What waits for the rate.
-    pub qdisc: Qdisc,
-    /// Random loss before the queue.
-    pub loss: Option<Loss>,
-    /// The rate from a time on (ns, bit/s), in the order of time; 0: nothing passes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rate_steps: Vec<(u64, u64)>,
-    /// The delay from a time on (ns, ns), in the order of time. Packets keep their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub delay_steps: Vec<(u64, u64)>,
-    /// Delivery opportunities in place of a rate; `rate_bps` is then their mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_trace: Option<TraceFile>,
-    /// Delays from times on, repeated, in place of `delay_ns`, which is then the first of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay_trace: Option<TraceFile>,
-    /// What else happens to packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub damage: Option<Damage>,
 }
 
 /// What lies between the row of links and the hosts: the same for all flows that do not say
@@ -136,9 +81,9 @@ pub struct Ends {
     /// One-way delay of the way back, behind the first link.
     pub reverse_delay_ns: u64,
     /// Random extra delay of the way back.
-    pub jitter: Option<Jitter>,
+    pub jitter: Option<jitter::Params>,
     /// Random loss of what flows send forward (netem at the senders' egress).
-    pub loss: Option<Loss>,
+    pub loss: Option<loss::Params>,
     /// Random loss of what flows send back (ACKs of "up" flows).
-    pub reverse_loss: Option<Loss>,
+    pub reverse_loss: Option<loss::Params>,
 }

@@ -1,4 +1,5 @@
-//! Traffic groups of a plan: many flows that arrive and leave. Times are in ns, volumes in bytes of payload.
+//! Traffic of many flows that come and go, as a plan describes it. Times are in ns, volumes in bytes
+//! of payload.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,21 +14,21 @@ pub struct Traffic {
     pub name: String,
     /// Congestion control of its flows.
     pub cc: CcChoice,
-    /// Direction of their data.
+    /// Which way their data goes.
     pub direction: FlowDirection,
-    /// The links they pass.
+    /// Which links they pass.
     pub route: Route,
     /// Differentiated services codepoint of their packets.
     pub dscp: u8,
-    /// Whether they negotiate ECN.
+    /// Negotiate ECN.
     pub ecn: bool,
     /// When arrivals begin; a trace's times count from here.
     pub start_ns: u64,
-    /// When arrivals end; flows that have started go on. `None`: at the end of the run.
+    /// When they end; flows that have begun go on. `None`: at the end of the run.
     pub stop_ns: Option<u64>,
-    /// The hosts that send, one flow each in turn.
+    /// Who sends, in turns.
     pub senders: Vec<TrafficSender>,
-    /// When flows arrive, and what they send.
+    /// When flows come, and what they send.
     pub source: TrafficSource,
     /// Numbers of its flows that are sampled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -35,7 +36,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// A flow of the sender at this position, without its amount. Panics if there is no such sender.
+    /// A flow of a sender, by its position; its amount is open. Panics where there is no such sender.
     pub fn member(&self, sender: usize) -> Flow {
         let of = &self.senders[sender];
         Flow {
@@ -64,11 +65,11 @@ impl Traffic {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSender {
-    /// The sender and its peer.
+    /// It and its peer.
     pub hosts: Hosts,
-    /// Own delay behind the last link; `None`: as in [`crate::Ends`].
+    /// Own delay of its ends; `None`: that of all.
     pub forward_delay_ns: Option<u64>,
-    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Ends`].
+    /// See `forward_delay_ns`.
     pub reverse_delay_ns: Option<u64>,
 }
 
@@ -85,28 +86,28 @@ pub enum TrafficSource {
         /// How much a flow sends.
         sizes: Sizes,
     },
-    /// Flows that were drawn before the run.
+    /// Flows that were drawn before: when each comes, since the group began, and its payload.
     Listed {
-        /// Arrival times since the start of the group and payloads, in the order of arrival.
+        /// In the order of their coming.
         flows: Vec<(u64, u64)>,
-        /// For flows that pause, the chunks of each: the pause before a chunk, and its payload.
+        /// The chunks of each, where flows pause: the pause before it, and its payload.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         chunks: Vec<Vec<(u64, u64)>>,
     },
-    /// Flows of a file, which are given to the engine with the plan.
+    /// Flows of a file, which whoever runs the plan brings along.
     File {
-        /// Its path.
+        /// Where it was found.
         file: String,
         /// SHA-256 of its bytes.
         sha256: String,
         /// What is made of them.
         configuration: Configuration,
     },
-    /// Generated flows that match published facts about a backbone link.
+    /// Flows like those of a backbone, made to meet published facts.
     Backbone {
-        /// Seed of the generator, independent of the seed of a run.
+        /// Of its random numbers: the same flows for all seeds of a run.
         seed: u64,
-        /// How long flows arrive.
+        /// How long flows come.
         duration_ns: u64,
         /// Payload over that time.
         rate_bps: u64,
@@ -137,18 +138,17 @@ pub enum Sizes {
         /// Payload.
         bytes: u64,
     },
-    /// Points of a cumulative distribution, with linear interpolation.
+    /// Points of a cumulative distribution, straight lines between them.
     Cdf {
-        /// Sizes and the probability in 10^-9 that a size is no larger; both never decrease, and the last
-        /// probability is 10^9.
+        /// Size, and the probability in 10^-9 of no larger one; neither falls, the last is 10^9.
         points: Vec<(u64, u64)>,
     },
-    /// A random one of a list.
+    /// One of a list, each as likely.
     List {
         /// Payloads.
         bytes: Vec<u64>,
     },
-    /// Bounded Pareto.
+    /// Pareto, cut off at both ends.
     Pareto {
         /// Shape, in thousandths.
         shape_milli: u32,
@@ -159,13 +159,13 @@ pub enum Sizes {
     },
 }
 
-/// How the flows of a trace are used (bless2025, section VI).
+/// What is made of the flows of a trace (bless2025, section VI).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Configuration {
-    /// Chunks with the pauses before them.
+    /// Chunks and the pauses before them, as they are.
     Replay,
-    /// Flows without pauses, each as one chunk.
+    /// Each flow's chunks in one, without pauses.
     Collapsed,
     /// Intervals and sizes of collapsed flows, drawn independently.
     Synthetic,

@@ -1,6 +1,6 @@
 //! `fullpipe._native.traces`: files of rates and delays, checked and summed up.
 
-use fullpipe_plan::traces::{DelayTrace, RateTrace};
+use fullpipe_net::trace::{DelayTrace, RateTrace};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

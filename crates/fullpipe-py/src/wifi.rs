@@ -1,12 +1,11 @@
 //! `fullpipe._native.wifi`: a Wi-Fi channel with its background traffic alone.
 
-use fullpipe_net::wifi::saturation as saturate;
-use fullpipe_plan::Wifi;
+use fullpipe_net::wifi::{saturation as saturate, Wifi};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Runs a channel (JSON of fullpipe-plan's Wifi) from 0 to `to_ns` and returns what each of its
+/// Runs a channel (JSON of fullpipe-net's `Wifi`) from 0 to `to_ns` and returns what each of its
 /// background sources sent after `from_ns`: a list of dicts `station`, `up`, `category`,
 /// `delivered_packets`, `delivered_bytes`, `lost_packets`, `ppdus`, `unanswered_ppdus`, `mpdus`,
 /// `retried_mpdus`, `airtime_ns`.

@@ -3,7 +3,9 @@
 
 mod parts;
 
-use fullpipe_plan::{Ends, Flow, FlowDirection, Link, Loss, Medium, Plan, Wire};
+use fullpipe_net::impair::loss;
+use fullpipe_net::{Medium, WireDirection};
+use fullpipe_plan::{Ends, Flow, FlowDirection, Link, Plan};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 
@@ -18,7 +20,7 @@ const REPEATS_NS: u64 = 64 * MS + 1024 * MS;
 
 /// One link of 10 Mbit/s with this buffer, without limit on the way back, and 20 ms each way.
 fn plan(flows: Vec<Flow>, buffer_packets: u64) -> Plan {
-    let direction = |rate_bps| Wire {
+    let direction = |rate_bps| WireDirection {
         delay_ns: HALF_NS,
         ..wire(rate_bps, buffer_packets)
     };
@@ -73,8 +75,8 @@ fn when(done: &Outcome, flow: u64, event: &str) -> Option<u64> {
     row.map(|row| row.t_us * 1000)
 }
 
-fn loses(probability: f64) -> Option<Loss> {
-    Some(Loss {
+fn loses(probability: f64) -> Option<loss::Params> {
+    Some(loss::Params {
         probability_ppm: (probability * 1e6) as u32,
         correlation_ppm: 0,
         ecn: false,

@@ -3,15 +3,14 @@
 
 mod parts;
 
-use fullpipe_plan::{
-    Chance, Damage, Ends, GilbertElliott, Hold, HostOptions, Hosts, Jitter, JitterShape, Link,
-    Loss, Medium, Pacing, Plan, Policer, Probe, ProbeKind, Reorder, Route, Wire,
-};
+use fullpipe_net::impair::{self, crandom, gilbert, hold, jitter, loss, policer, reorder};
+use fullpipe_net::{Medium, WireDirection};
+use fullpipe_plan::{Ends, HostOptions, Hosts, Link, Pacing, Plan, Probe, ProbeKind, Route};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 use proptest::prelude::*;
 
-fn forward(plan: &Plan) -> &Wire {
+fn forward(plan: &Plan) -> &WireDirection {
     match &plan.links[0].medium {
         Medium::Wire { forward, .. } => forward,
         Medium::Wifi { .. } => panic!("these plans have wires"),
@@ -19,24 +18,24 @@ fn forward(plan: &Plan) -> &Wire {
 }
 
 prop_compose! {
-    fn damages()(
+    fn impairments()(
         elements in prop::collection::vec(any::<bool>(), 5),
         often_ppm in 1u32..200_000,
         packets in 2u32..20,
-    ) -> Damage {
-        let chance = || Chance { probability_ppm: often_ppm, correlation_ppm: 0 };
-        Damage {
-            gemodel: elements[0].then_some(GilbertElliott {
+    ) -> impair::Params {
+        let chance = || crandom::Params { probability_ppm: often_ppm, correlation_ppm: 0 };
+        impair::Params {
+            gemodel: elements[0].then_some(gilbert::Params {
                 to_bad_ppm: often_ppm / 4,
                 to_good_ppm: 300_000,
                 loss_bad_ppm: 1_000_000,
                 loss_good_ppm: 0,
             }),
             duplicate: elements[1].then(chance),
-            policer: elements[2].then_some(Policer { rate_bps: 5_000_000, burst_bytes: 20_000 }),
-            hold: elements[3].then_some(Hold { time_ns: 20_000_000, packets: Some(packets) }),
+            policer: elements[2].then_some(policer::Params { rate_bps: 5_000_000, burst_bytes: 20_000 }),
+            hold: elements[3].then_some(hold::Params { time_ns: 20_000_000, packets: Some(packets) }),
             wifi_jitter_ns: None,
-            reorder: elements[4].then(|| Reorder { chance: chance(), gap: packets }),
+            reorder: elements[4].then(|| reorder::Params { chance: chance(), gap: packets }),
         }
     }
 }
@@ -58,7 +57,7 @@ prop_compose! {
             1..5,
         ),
     ) -> Plan {
-        let shape = if slotted { JitterShape::Slotted } else { JitterShape::PerPacket };
+        let shape = if slotted { jitter::Shape::Slotted } else { jitter::Shape::PerPacket };
         Plan {
             name: "property".to_owned(),
             seed,
@@ -75,8 +74,8 @@ prop_compose! {
                 mtu_bytes: 1500,
                 forward_delay_ns: 0,
                 reverse_delay_ns: rtt_ms * 1_000_000,
-                jitter: (jitter_ms > 0).then_some(Jitter { shape, max_ns: jitter_ms * 1_000_000 }),
-                loss: (loss_ppm > 0).then_some(Loss {
+                jitter: (jitter_ms > 0).then_some(jitter::Params { shape, max_ns: jitter_ms * 1_000_000 }),
+                loss: (loss_ppm > 0).then_some(loss::Params {
                     probability_ppm: loss_ppm,
                     correlation_ppm: 0,
                     ecn: false,
@@ -144,16 +143,16 @@ proptest! {
     }
 
     #[test]
-    fn packets_are_conserved_on_a_way_that_copies_drops_holds_and_reorders(
+    fn packets_are_conserved_in_a_direction_that_copies_drops_holds_and_reorders(
         plan in plans(),
-        damage in damages(),
+        impairments in impairments(),
         steps in any::<bool>(),
     ) {
         let mut plan = plan;
-        let copies = damage.duplicate.is_some();
+        let copies = impairments.duplicate.is_some();
         if let Medium::Wire { forward, .. } = &mut plan.links[0].medium {
             forward.delay_ns = 20_000_000;
-            forward.damage = Some(damage);
+            forward.impairments = Some(impairments);
             if steps {
                 forward.rate_steps = vec![(1_000_000_000, 0), (1_500_000_000, 3_000_000)];
                 forward.delay_steps = vec![(1_200_000_000, 1_000_000), (2_000_000_000, 90_000_000)];
@@ -163,7 +162,7 @@ proptest! {
         let sent: u64 = done.tables.flows.iter().map(|flow| flow.packets_sent).sum();
         let found = done.packets_delivered + done.packets_lost + done.packets_in_flight;
         prop_assert!(found == sent || copies && found > sent, "{found} of {sent}");
-        // On their way are no more than windows: a difference below zero would be 2^64.
+        // No more packets are in flight than were sent: a difference below zero would be 2^64.
         prop_assert!(done.packets_in_flight <= sent);
     }
 

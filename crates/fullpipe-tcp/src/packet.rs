@@ -35,14 +35,14 @@ pub struct Data {
 impl Data {
     /// Of the packet that represents a burst, makes its first packet, which others follow.
     #[inline]
-    pub fn end_follows(&mut self) {
+    pub fn clear_last_flags(&mut self) {
         self.push = false;
         self.fin = false;
     }
 
     /// Of the packet that represents a burst, makes the one that represents it without its first packet.
     #[inline]
-    pub fn drop_first(&mut self) {
+    pub fn skip_first_of_burst(&mut self) {
         self.number += 1;
         self.leads_burst = false;
         self.cwr = false;
@@ -67,8 +67,8 @@ impl Burst {
         (0..self.count).rev().map(move |others| {
             let mut first = left;
             if others > 0 {
-                first.end_follows();
-                left.drop_first();
+                first.clear_last_flags();
+                left.skip_first_of_burst();
             }
             first
         })

@@ -1,4 +1,4 @@
-//! Arrivals of flows: one generator per traffic group.
+//! When flows come: one generator a group, which gives them one after the other.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,37 +10,38 @@ use crate::draw::{exponential, lognormal};
 use crate::sizes;
 use crate::trace::Trace;
 
-/// A flow that arrives.
+/// A flow that comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFlow {
-    /// When, since the start of the group.
+    /// When, since the group began.
     pub at_ns: u64,
-    /// Payload that it sends.
+    /// What it sends in all.
     pub bytes: u64,
-    /// Its chunks in the trace, if it pauses between them.
+    /// Its chunks in the trace, where it pauses between them.
     pub chunks: Option<Range<usize>>,
 }
 
-/// The flows of a group, in the order of arrival.
+/// The flows of a group, in the order of their coming.
 pub struct Flows {
     rng: Rng,
-    /// Time of the last arrival, in ps so that rounding errors of small intervals do not add up.
+    /// Time of the last arrival, in ps, so that small intervals add up.
     at_ps: u128,
     kind: Kind,
 }
 
 enum Kind {
-    /// A list of arrival times and sizes.
+    /// The next flow of a list.
     Listed(std::vec::IntoIter<(u64, u64)>),
     Drawn(Intervals, f64, Sizes),
-    /// A trace, its next flow, and whether flows pause between chunks.
+    /// The next flow of a trace, as it is or collapsed.
     Trace(Arc<Trace>, usize, bool),
-    /// A trace to draw from, and how many flows are left.
+    /// So many flows of a trace are left to draw.
     Synthetic(Arc<Trace>, usize),
 }
 
 impl Flows {
-    /// The flows of a source. `trace` holds the flows of its file, its generator, or its list with pauses.
+    /// The flows of a source; `trace` is what its file, its generator or its list with pauses holds. The
+    /// seed is the group's own.
     pub fn new(
         source: &TrafficSource,
         trace: Option<Arc<Trace>>,
@@ -123,7 +124,7 @@ impl Iterator for Flows {
             Kind::Synthetic(trace, left) => {
                 *left = left.checked_sub(1)?;
                 let last = trace.len() as u64 - 1;
-                // The interval before the first flow counts as one too.
+                // An interval before the first flow has as good a claim as any between two.
                 let flow = rng.up_to(last) as usize;
                 let before_ns = if flow == 0 {
                     0

@@ -1,4 +1,4 @@
-"""The user's cache: files that fullpipe can make again. Knows none of them."""
+"""Where fullpipe keeps what it can make again. It must never know what is kept."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DECIDING = ("kernel", "modules", "background_processes", "peer", "web")
 
 
-#: The algorithm of flows that are decided about from outside (crates/fullpipe-sim, stepper.rs).
+#: The algorithm of flows that are decided about from outside (crates/fullpipe-sim, stepping.rs).
 AGENT = "agent"
 
 

@@ -1,7 +1,7 @@
 """What a link does to packets beside plain loss and delay, and what engines get of it.
 
 docs/paths.md describes the elements. The result of `resolve_impairments` is the JSON of
-crates/fullpipe-plan/src/damage.rs.
+crates/fullpipe-net/src/impair/mod.rs.
 """
 
 from __future__ import annotations

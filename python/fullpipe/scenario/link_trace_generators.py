@@ -20,7 +20,7 @@ Kind = Literal["steps", "sawtooth", "cellular", "leo", "wifi-fade"]
 STEP_MS = 10
 #: Bits on the wire of a delivery opportunity: 1500 bytes and an Ethernet header.
 _PACKET_BITS = 1514 * 8
-#: The same as in crates/fullpipe-plan/src/traces.rs.
+#: The same as in crates/fullpipe-net/src/trace/files.rs.
 _MOST_LINES = 4_000_000
 
 #: Cellular: deviation of the steps of the rate's logarithm each 100 ms, its pull towards the

@@ -1,6 +1,6 @@
 """Trace files of links: delivery opportunities as Mahimahi writes them, and delays over time.
 
-The files are read by the compiled module (crates/fullpipe-plan/src/traces.rs), which checks
+The files are read by the compiled module (crates/fullpipe-net/src/trace/files.rs), which checks
 every line; a plan holds a file's name and its SHA-256. `link_trace_generators` makes some.
 """
 
@@ -27,7 +27,7 @@ class Trace:
     value: int
 
     def planned(self) -> dict[str, Any]:
-        """What a plan holds of it (TraceFile in crates/fullpipe-plan/src/traces.rs)."""
+        """What a plan holds of it (TraceFile in crates/fullpipe-net/src/trace/files.rs)."""
         return {"path": self.path, "sha256": self.sha256}
 
 

@@ -100,8 +100,8 @@ def resolve_queue(
     mtu_bytes: int,
     ecn: bool,
 ) -> dict[str, Any]:
-    """The queue that engines get (`Qdisc` of crates/fullpipe-plan/src/qdisc.rs), at a link of this
-    rate; a buffer in BDP is one of `rtt_ns`."""
+    """The queue that engines get (`Qdisc` of crates/fullpipe-net/src/queue/mod.rs) at a link of
+    this rate; a buffer in BDP is one of `rtt_ns`."""
     packet_bytes = wire_bytes(mtu_bytes)
     limit_bytes, limit_packets = _limits(name, buffer, rate_bps, rtt_ns, packet_bytes)
     port = Port(rate_bps, packet_bytes, ecn, limit_bytes, limit_packets)

@@ -2,7 +2,7 @@
 
 A link of `kind = "wifi"` is one channel of 802.11n or 802.11ac with an access point and its
 stations; docs/wifi.md describes the model. Forward ("up") is from a station to the access point.
-The result of `resolve_wifi` is the JSON of crates/fullpipe-plan/src/wifi.rs.
+The result of `resolve_wifi` is the JSON of crates/fullpipe-net/src/wifi/params.rs.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ class WifiOptions(Section):
     error_rate: Ratio = Field(
         0.0, description="probability that an MPDU is lost, beside losses to noise"
     )
+    station: list[WifiStation] = Field(
+        [], max_length=MAX_STATIONS, description="the stations; default: one, called station"
+    )
     queue: WifiQueue = Field(
         default_factory=WifiQueue, description="where the stations' packets wait"
     )
     ap_queue: WifiQueue | None = Field(
         None, description="where the access point's packets wait; default: as the stations'"
-    )
-    station: list[WifiStation] = Field(
-        [], max_length=MAX_STATIONS, description="the stations; default: one, called station"
     )
     ampdu: dict[Category, Annotated[int, Field(ge=0, le=1048575)]] = Field(
         {}, description="largest A-MPDU in bytes by access category, 0 for no aggregation; "

@@ -69,7 +69,7 @@ pub(crate) struct PageFlow {
 }
 
 /// What a page needs of the session for a while.
-pub(crate) struct Context<'a> {
+pub(crate) struct Means<'a> {
     pub(crate) poller: &'a Poller,
     pub(crate) payload: &'a Payload,
     pub(crate) nodes: &'a [Node],
@@ -141,15 +141,12 @@ impl PageFlow {
     }
 
     /// A time for which the page asked may have come.
-    pub(crate) fn on_timer(&mut self, context: &Context) -> io::Result<()> {
-        if self
-            .armed_ns
-            .is_some_and(|armed_ns| armed_ns <= context.t_ns)
-        {
+    pub(crate) fn on_timer(&mut self, means: &Means) -> io::Result<()> {
+        if self.armed_ns.is_some_and(|armed_ns| armed_ns <= means.t_ns) {
             self.armed_ns = None;
         }
-        self.loader.on_timer(context.t_ns, &mut self.steps);
-        self.do_steps(context)
+        self.loader.on_timer(means.t_ns, &mut self.steps);
+        self.do_steps(means)
     }
 
     /// A socket is ready; `below` is what the token has below the page's.
@@ -157,18 +154,18 @@ impl PageFlow {
         &mut self,
         below: u64,
         flags: EpollFlags,
-        context: &Context,
+        means: &Means,
     ) -> io::Result<()> {
         let number = (below >> 3) as usize;
         match below & 7 {
-            LISTENER => self.accept(context)?,
+            LISTENER => self.accept(means)?,
             NAME_CLIENT => self.answers()?,
             NAME_SERVER => self.answer()?,
-            CLIENT => self.client(number, flags, context)?,
-            SERVER => self.server(number, context)?,
+            CLIENT => self.client(number, flags, means)?,
+            SERVER => self.server(number, means)?,
             _ => {}
         }
-        self.do_steps(context)
+        self.do_steps(means)
     }
 
     /// Rows of loads that have ended; at the end, of all.
@@ -178,7 +175,7 @@ impl PageFlow {
         objects.into_iter().map(Frame::Object).for_each(&mut put);
     }
 
-    fn accept(&mut self, context: &Context) -> io::Result<()> {
+    fn accept(&mut self, means: &Means) -> io::Result<()> {
         loop {
             let server = match socket::accept(&self.listener) {
                 Ok(server) => server,
@@ -194,7 +191,7 @@ impl PageFlow {
             let Some(number) = found else { continue };
             setsockopt(&server, sockopt::TcpNoDelay, &true)?;
             let token = self.token | (number as u64) << 3 | SERVER;
-            context.poller.watch(&server, both_flags(), token)?;
+            means.poller.watch(&server, both_flags(), token)?;
             self.slots[number].server = Some(server);
         }
     }
@@ -220,7 +217,7 @@ impl PageFlow {
         Ok(())
     }
 
-    fn client(&mut self, number: usize, flags: EpollFlags, context: &Context) -> io::Result<()> {
+    fn client(&mut self, number: usize, flags: EpollFlags, means: &Means) -> io::Result<()> {
         let Some(slot) = self.slots.get_mut(number) else {
             return Ok(());
         };
@@ -233,29 +230,29 @@ impl PageFlow {
         if !slot.is_open && flags.contains(EpollFlags::EPOLLOUT) {
             slot.is_open = true;
             self.loader
-                .on_open(number as u32, context.t_ns, &mut self.steps);
+                .on_open(number as u32, means.t_ns, &mut self.steps);
         }
         while let Some(bytes) = socket::discard(client)?.filter(|&bytes| bytes > 0) {
             self.loader
-                .on_response_bytes(number as u32, bytes, context.t_ns, &mut self.steps);
+                .on_response_bytes(number as u32, bytes, means.t_ns, &mut self.steps);
         }
         Ok(())
     }
 
-    fn server(&mut self, number: usize, context: &Context) -> io::Result<()> {
+    fn server(&mut self, number: usize, means: &Means) -> io::Result<()> {
         let server = self.slots.get(number).and_then(|slot| slot.server.as_ref());
         let Some(server) = server else {
             return Ok(());
         };
         while let Some(bytes) = socket::discard(server)?.filter(|&bytes| bytes > 0) {
             self.loader
-                .on_request_bytes(number as u32, bytes, context.t_ns, &mut self.steps);
+                .on_request_bytes(number as u32, bytes, means.t_ns, &mut self.steps);
         }
-        self.serve(number, context)
+        self.serve(number, means)
     }
 
     /// Writes what the server has, until TCP takes no more.
-    fn serve(&mut self, number: usize, context: &Context) -> io::Result<()> {
+    fn serve(&mut self, number: usize, means: &Means) -> io::Result<()> {
         let slot = &mut self.slots[number];
         let Some(server) = &slot.server else {
             return Ok(());
@@ -267,14 +264,14 @@ impl PageFlow {
             if slot.backlog_bytes == 0 {
                 return Ok(());
             }
-            match context.payload.send(server, slot.backlog_bytes)? {
+            match means.payload.send(server, slot.backlog_bytes)? {
                 Some(sent) => slot.backlog_bytes -= sent,
                 None => return Ok(()),
             }
         }
     }
 
-    fn do_steps(&mut self, context: &Context) -> io::Result<()> {
+    fn do_steps(&mut self, means: &Means) -> io::Result<()> {
         while !self.steps.is_empty() {
             for step in std::mem::take(&mut self.steps) {
                 match step {
@@ -284,14 +281,14 @@ impl PageFlow {
                         let to = SockaddrIn::from(self.name_to);
                         send_datagram(&self.name_client, &query, &to)?;
                     }
-                    Step::Open(number) => self.connect(number as usize, context)?,
+                    Step::Open(number) => self.connect(number as usize, means)?,
                     Step::Request(number, bytes) => {
                         if let Some(client) = &self.slots[number as usize].client {
                             // A request is smaller than any send buffer.
-                            context.payload.send(client, u64::from(bytes))?;
+                            means.payload.send(client, u64::from(bytes))?;
                         }
                     }
-                    Step::Respond(number) => self.serve(number as usize, context)?,
+                    Step::Respond(number) => self.serve(number as usize, means)?,
                     Step::Close(number) => self.slots[number as usize] = Slot::default(),
                 }
             }
@@ -299,10 +296,10 @@ impl PageFlow {
         Ok(())
     }
 
-    fn connect(&mut self, number: usize, context: &Context) -> io::Result<()> {
+    fn connect(&mut self, number: usize, means: &Means) -> io::Result<()> {
         let port = CLIENT_PORT + self.opened % CLIENT_PORTS;
         self.opened = self.opened.wrapping_add(1) % CLIENT_PORTS;
-        context.nodes[self.ends[0].0]
+        means.nodes[self.ends[0].0]
             .enter()
             .map_err(io::Error::other)?;
         let client = socket::tcp(socket::at(self.ends[0].1, port))?;
@@ -310,7 +307,7 @@ impl PageFlow {
         socket::set_dscp(&client, self.dscp)?;
         setsockopt(&client, sockopt::TcpNoDelay, &true)?;
         let token = self.token | (number as u64) << 3 | CLIENT;
-        context.poller.watch(&client, both_flags(), token)?;
+        means.poller.watch(&client, both_flags(), token)?;
         socket::connect(&client, self.to)?;
         let slot = &mut self.slots[number];
         *slot = Slot::default();

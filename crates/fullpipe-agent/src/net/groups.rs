@@ -1,6 +1,7 @@
 //! The hosts of a plan, with what their users need of them. The plan says who shares one.
 
-use fullpipe_plan::{EcnKind, Flow, Hosts, Jitter, Plan, Route};
+use fullpipe_net::impair::jitter;
+use fullpipe_plan::{EcnKind, Flow, Hosts, Plan, Route};
 
 /// A host on the senders' side.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +9,7 @@ pub(crate) struct SenderSide {
     /// The link before which it stands.
     pub(crate) enter: u16,
     pub(crate) reverse_delay_ns: u64,
-    pub(crate) jitter: Option<Jitter>,
+    pub(crate) jitter: Option<jitter::Params>,
     /// What its connections ask for; `None`: no ECN.
     pub(crate) ecn: Option<EcnKind>,
 }

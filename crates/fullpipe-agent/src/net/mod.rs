@@ -1,12 +1,10 @@
 //! The path of a plan out of namespaces, links and queue disciplines of this kernel.
 
-mod disciplines;
 mod groups;
 mod link;
 mod namespace;
 pub(crate) mod netlink;
 pub(crate) mod qdisc;
-mod red;
 mod row;
 mod topology;
 

@@ -13,8 +13,8 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::{derive_seed, purpose};
-use fullpipe_plan::{Link, Medium, Plan, Wire};
+use fullpipe_net::{derive_seed, purpose, Medium, WireDirection};
+use fullpipe_plan::{Link, Plan};
 
 use super::groups::Groups;
 use super::link::{self, Metrics, Port};
@@ -155,14 +155,14 @@ impl Topology {
         &mut self,
         plan: &Plan,
         direction: usize,
-        wire: &Wire,
+        wire: &WireDirection,
         hop: &Hop,
     ) -> Result<(), String> {
         let (node, port) = hop.queues[direction % 2];
         let seed = |purpose| derive_seed(plan.seed, purpose, direction as u32);
-        let damage = wire.damage.as_ref();
-        let gemodel = damage.and_then(|damage| damage.gemodel.clone());
-        let duplicate = damage.and_then(|damage| damage.duplicate.clone());
+        let impairments = wire.impairments.as_ref();
+        let gemodel = impairments.and_then(|impairments| impairments.gemodel.clone());
+        let duplicate = impairments.and_then(|impairments| impairments.duplicate.clone());
         let loses = wire.loss.is_some() || gemodel.is_some() || duplicate.is_some();
         let loss = loses.then(|| {
             qdisc::netem(&Netem {
@@ -174,7 +174,7 @@ impl Topology {
             })
         });
         let rate = wire.rate_bps.map(|rate_bps| (rate_bps, &wire.qdisc));
-        self.damaged_bottleneck((node, port, direction), loss, rate)?;
+        self.impaired_bottleneck((node, port, direction), loss, rate)?;
         for (index, &(at_ns, rate_bps)) in wire.rate_steps.iter().enumerate() {
             let next_ns = wire.rate_steps.get(index + 1).map(|step| step.0);
             let until_ns = next_ns.unwrap_or(plan.duration_ns).max(at_ns + 1);
@@ -193,10 +193,16 @@ impl Topology {
         }
     }
 
-    fn delay(&mut self, wire: &Wire, node: usize, port: Port, seed: u64) -> Result<(), String> {
-        let damage = wire.damage.as_ref();
+    fn delay(
+        &mut self,
+        wire: &WireDirection,
+        node: usize,
+        port: Port,
+        seed: u64,
+    ) -> Result<(), String> {
+        let impairments = wire.impairments.as_ref();
         let mut parent = ROOT;
-        if let Some(hold) = damage.and_then(|damage| damage.hold.as_ref()) {
+        if let Some(hold) = impairments.and_then(|impairments| impairments.hold.as_ref()) {
             let slots = qdisc::netem(&Netem {
                 slot_ns: Some((hold.time_ns, hold.time_ns)),
                 seed,
@@ -210,7 +216,7 @@ impl Topology {
             qdisc::netem(&Netem {
                 delay_ns,
                 keeps_order: !wire.delay_steps.is_empty(),
-                reorder: damage.and_then(|damage| damage.reorder.clone()),
+                reorder: impairments.and_then(|impairments| impairments.reorder.clone()),
                 seed,
                 ..Netem::default()
             })
@@ -241,15 +247,15 @@ fn carried(rate_bps: u64, length_ns: u64) -> u64 {
 }
 
 /// Whether a way needs a node that delays.
-fn delays(wire: &Wire) -> bool {
+fn delays(wire: &WireDirection) -> bool {
     let holds = wire
-        .damage
+        .impairments
         .as_ref()
-        .is_some_and(|damage| damage.hold.is_some());
+        .is_some_and(|impairments| impairments.hold.is_some());
     wire.delay_ns > 0 || !wire.delay_steps.is_empty() || holds
 }
 
-fn wires(link: &Link) -> Result<[&Wire; 2], String> {
+fn wires(link: &Link) -> Result<[&WireDirection; 2], String> {
     match &link.medium {
         Medium::Wire { forward, reverse } => Ok([forward, reverse]),
         Medium::Wifi { .. } => Err("links: a kernel's links are wires".into()),

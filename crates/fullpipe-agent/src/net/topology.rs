@@ -17,11 +17,9 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::{derive_seed, purpose};
-use fullpipe_plan::{
-    AckPolicy, EcnKind, Flow, FlowDirection, JitterShape, Link, Loss, Medium, Pacing, Plan, Qdisc,
-    Text, Wire,
-};
+use fullpipe_net::impair::{jitter, loss};
+use fullpipe_net::{derive_seed, purpose, Medium, Qdisc, WireDirection};
+use fullpipe_plan::{AckPolicy, EcnKind, Flow, FlowDirection, Link, Pacing, Plan, Text};
 
 use super::groups::{Groups, ReceiverSide, SenderSide};
 use super::link::{self, End, Metrics, Port};
@@ -115,7 +113,7 @@ impl Topology {
         if let Some(port) = far.map(|(_, port)| port).or(hub_port) {
             topology.forward_bottleneck(plan, port)?;
             let next = far.map_or(first_receiver, |(node, _)| node);
-            let marks = |loss: &Loss| loss.ecn && !loss.per_burst;
+            let marks = |loss: &loss::Params| loss.ecn && !loss.per_burst;
             if plan.ends.loss.as_ref().is_some_and(marks) {
                 topology.directions[0].marks_seen_at = Some((next, true));
             }
@@ -269,8 +267,8 @@ impl Topology {
         let mut parent = ROOT;
         if let Some(jitter) = &side.jitter {
             match jitter.shape {
-                JitterShape::PerPacket => delay.jitter_ns = jitter.max_ns,
-                JitterShape::Slotted => {
+                jitter::Shape::PerPacket => delay.jitter_ns = jitter.max_ns,
+                jitter::Shape::Slotted => {
                     let slots = Netem {
                         slot_ns: Some((0, jitter.max_ns)),
                         seed: delay.seed,
@@ -346,7 +344,7 @@ impl Topology {
         &mut self,
         plan: &Plan,
         (at, port, index): (usize, Port, usize),
-        loss: Option<(&Loss, u64)>,
+        loss: Option<(&loss::Params, u64)>,
         direction: FlowDirection,
     ) -> Result<(), String> {
         let flows = plan.flows.iter().map(|flow| flow.direction);
@@ -365,7 +363,7 @@ impl Topology {
         }
         let mut child = None;
         if sends && plan.host.access_rate_bps > 0 {
-            let link = qdisc::tbf(plan.host.access_rate_bps, plan.ends.mtu_bytes);
+            let link = qdisc::link_rate(plan.host.access_rate_bps, plan.ends.mtu_bytes);
             let place = self.attach(at, port, parent, major::ACCESS, &link)?;
             child = Some(place);
             parent = inside(place.handle);
@@ -383,15 +381,15 @@ impl Topology {
     fn bottleneck(
         &mut self,
         place: (usize, Port, usize),
-        loss: Option<(&Loss, u64)>,
+        loss: Option<(&loss::Params, u64)>,
         rate: Option<(u64, &Qdisc)>,
     ) -> Result<(), String> {
         let loss = loss.map(|(loss, seed)| loss_spec(loss, seed));
-        self.damaged_bottleneck(place, loss, rate)
+        self.impaired_bottleneck(place, loss, rate)
     }
 
     /// The same with what stands for loss ready to be attached.
-    pub(super) fn damaged_bottleneck(
+    pub(super) fn impaired_bottleneck(
         &mut self,
         (at, port, index): (usize, Port, usize),
         loss: Option<Spec>,
@@ -491,18 +489,18 @@ impl Topology {
 
 /// Whether the network is one wire, and all else lies between it and the hosts.
 fn is_dumbbell(plan: &Plan) -> bool {
-    let is_plain = |direction: &Wire| {
+    let is_plain = |direction: &WireDirection| {
         direction.delay_ns == 0
             && direction.loss.is_none()
             && direction.rate_steps.is_empty()
             && direction.delay_steps.is_empty()
-            && direction.damage.is_none()
+            && direction.impairments.is_none()
     };
     only_link(plan).is_ok_and(|(forward, reverse)| is_plain(forward) && is_plain(reverse))
 }
 
 /// The two ways of a row of one wire.
-fn only_link(plan: &Plan) -> Result<(&Wire, &Wire), String> {
+fn only_link(plan: &Plan) -> Result<(&WireDirection, &WireDirection), String> {
     match plan.links.as_slice() {
         [Link {
             medium: Medium::Wire { forward, reverse },
@@ -512,7 +510,7 @@ fn only_link(plan: &Plan) -> Result<(&Wire, &Wire), String> {
     }
 }
 
-fn loss_spec(loss: &Loss, seed: u64) -> Spec {
+fn loss_spec(loss: &loss::Params, seed: u64) -> Spec {
     qdisc::netem(&Netem {
         loss: Some(loss.clone()),
         seed,

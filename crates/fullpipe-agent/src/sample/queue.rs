@@ -1,5 +1,5 @@
-//! Queues, drops and marks, by netlink. A qdisc is asked for by its handle: a dump of all of them
-//! would cost more than the traffic.
+//! Queues, drops and marks, by netlink. Each request names a qdisc's handle: dumping all of them would cost
+//! more than the traffic.
 
 use std::fs::File;
 use std::io;
@@ -8,17 +8,13 @@ use fullpipe_plan::QueueRow;
 
 use super::proc_file::read_proc;
 use crate::net::netlink::{attribute, u32_at, Message, ECHO};
-use crate::net::qdisc::tcmsg;
+use crate::net::qdisc::{marks, tcmsg};
 use crate::net::{DirectionQueue, Node, Place, Topology};
 
-/// linux/gen_stats.h
+/// TCA_STATS_* of linux/gen_stats.h
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
 const STATS_APP: u16 = 4;
-/// linux/pkt_sched.h: CAKE's tins and a tin's marks.
-const CAKE_TIN_STATS: u16 = 10;
-const CAKE_TIN_MARKS: u16 = 8;
-const CAKE_TINS: u16 = 8;
 
 /// Counters of one qdisc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,29 +118,6 @@ fn parse(body: &[u8]) -> Option<Counters> {
         dropped_packets: word(2)?,
         marked_packets: app.map_or(0, |app| marks(kind, app)),
     })
-}
-
-/// Marks by a qdisc's own statistics: struct tc_red_xstats, tc_codel_xstats, tc_fq_codel_xstats,
-/// tc_pie_xstats, tc_fq_pie_xstats, tc_dualpi2_xstats.
-fn marks(kind: &[u8], app: &[u8]) -> u64 {
-    let word = |index| u64::from(u32_at(app, index).unwrap_or(0));
-    match kind {
-        b"red\0" => word(3),
-        b"codel\0" => word(6),
-        b"fq_codel\0" => word(3),
-        b"pie\0" => word(9),
-        b"fq_pie\0" => word(4),
-        b"dualpi2\0" => word(6),
-        b"cake\0" => {
-            let tins = attribute(app, CAKE_TIN_STATS).unwrap_or(&[]);
-            (1..=CAKE_TINS)
-                .filter_map(|tin| attribute(attribute(tins, tin)?, CAKE_TIN_MARKS))
-                .filter_map(|raw| u32_at(raw, 0))
-                .map(u64::from)
-                .sum()
-        }
-        _ => 0,
-    }
 }
 
 /// InCEPkts of the IpExt lines: a line of names and a line of values.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Packet;
+use crate::packet::Packet;
 
 /// What a frame adds to an IP packet: LLC and SNAP, QoS header, FCS.
 const MPDU_OVERHEAD_BYTES: u32 = 8 + 26 + 4;

@@ -1,8 +1,7 @@
 //! Enhanced distributed channel access: who may send when (IEEE 802.11-2020, 10.23.2). One `Edcaf`
 //! is the contention of one access category at one node; it knows nothing of frames.
 
-use fullpipe_plan::WifiAccess;
-
+use super::params::WifiAccess;
 use crate::rng::Rng;
 
 /// Access category of a packet by its DSCP: RFC 8325 section 4 as Linux's cfg80211_classify8021d()

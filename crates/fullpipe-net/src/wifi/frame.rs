@@ -1,7 +1,7 @@
 //! What travels on the channel: packets of the scenario, and those of stations that exist only
 //! here.
 
-use crate::{Ecn, HostPair, Packet, PureAck};
+use crate::packet::{Ecn, HostPair, Packet, PureAck};
 
 /// A packet, or one of background traffic.
 #[derive(Clone, Copy, Debug)]

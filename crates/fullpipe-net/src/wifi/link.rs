@@ -1,11 +1,10 @@
 //! A channel as a link of a network: forward is from the stations to the access point.
 
-use fullpipe_plan::Wifi;
-
-use super::channel::{Channel, Delivered};
 use super::edca::category_of_dscp;
+use super::params::Wifi;
+use super::state::{Channel, Delivered};
 use crate::link::{Direction, DirectionState, Exit, Link, Passed};
-use crate::Packet;
+use crate::packet::Packet;
 
 /// Both ways share the medium, and so its timer.
 const TIMER: usize = 0;

@@ -10,17 +10,24 @@ mod exchange;
 mod frame;
 mod link;
 mod minstrel;
+mod params;
 mod phy;
 mod queues;
 mod radio;
 mod saturation;
 mod sources;
+mod state;
 mod station;
 #[cfg(test)]
 mod tests;
+mod transmission;
 
-pub use channel::{Channel, Delivered};
 pub use edca::category_of_dscp;
 pub use link::WifiLink;
+pub use params::{
+    Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
+    WifiStation,
+};
 pub use saturation::{saturation, Share};
+pub use state::{Channel, Delivered};
 pub use station::Totals;

@@ -1,7 +1,7 @@
 //! What a frame takes of the air: durations of PPDUs and control frames of 802.11n (HT) and
 //! 802.11ac (VHT), IEEE 802.11-2020 clauses 17, 19 and 21. It knows nothing of contention.
 
-use fullpipe_plan::{Wifi, WifiBand, WifiStandard};
+use super::params::{Wifi, WifiBand, WifiStandard};
 
 const US: u64 = 1000;
 /// Non-HT OFDM (clause 17): preamble 16 us and SIGNAL 4 us, then symbols of 4 us.

@@ -4,23 +4,24 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_plan::WifiQueues;
-
 use super::ampdu::{mpdu_bytes, Handed, Supply};
 use super::frame::{Addressed, Frame};
-use crate::store::{List, Store};
-use crate::{Packet, Queue};
+use super::params::WifiQueues;
+use crate::packet::Packet;
+use crate::queue::slab::{List, Slab};
+use crate::queue::Queue;
 
 /// Airtime that an aggregated packet costs besides its bits, for the limits: preamble, contention
 /// and BlockAck shared by sixteen (ieee80211_calc_expected_tx_airtime() shifts by at most 4).
 const SHARED_OVERHEAD_NS: u64 = 100_000 / 16;
-/// What a discipline is told of the rate below it; only RED asks.
+/// The rate and MTU that disciplines take for the channel's; only RED uses the rate.
 const NOMINAL_RATE_BPS: u64 = 100_000_000;
+const MTU_BYTES: u32 = 1500;
 
 /// The hardware's queues.
 #[derive(Debug)]
 struct Hardware<P> {
-    store: Store<Handed<Frame<P>>>,
+    slab: Slab<Handed<Frame<P>>>,
     lists: Vec<List>,
     /// Packets here and in the air.
     held: usize,
@@ -39,7 +40,7 @@ impl<P: Packet> Hardware<P> {
             order,
             airtime_ns,
         };
-        self.store.push_back(&mut self.lists[peer], handed);
+        self.slab.push_back(&mut self.lists[peer], handed);
     }
 }
 
@@ -94,7 +95,7 @@ impl<P: Packet> CategoryQueue<P> {
                 limit: *limit_packets as usize,
                 qdisc: qdisc
                     .as_ref()
-                    .map(|qdisc| Queue::new(qdisc, NOMINAL_RATE_BPS, seed)),
+                    .map(|qdisc| Queue::new(qdisc, NOMINAL_RATE_BPS, MTU_BYTES, seed)),
                 refused: Vec::new(),
             },
             WifiQueues::Mac80211 {
@@ -106,7 +107,7 @@ impl<P: Packet> CategoryQueue<P> {
             } => Feed::Mac80211(Mac80211 {
                 stations: (0..peers)
                     .map(|_| StationQueue {
-                        queue: Queue::new(qdisc, NOMINAL_RATE_BPS, seed),
+                        queue: Queue::new(qdisc, NOMINAL_RATE_BPS, MTU_BYTES, seed),
                         pending_ns: 0,
                         deficit_ns: 0,
                         rate: (26, 4_000),
@@ -123,7 +124,7 @@ impl<P: Packet> CategoryQueue<P> {
         };
         Self {
             hardware: Hardware {
-                store: Store::default(),
+                slab: Slab::default(),
                 lists: vec![List::default(); peers],
                 held: 0,
                 held_bytes: 0,
@@ -203,7 +204,7 @@ impl<P: Packet> CategoryQueue<P> {
     /// What lies in the hardware for one peer.
     pub(crate) fn supply(&mut self, peer: usize) -> PeerSupply<'_, P> {
         PeerSupply {
-            store: &mut self.hardware.store,
+            slab: &mut self.hardware.slab,
             list: &mut self.hardware.lists[peer],
         }
     }
@@ -211,7 +212,7 @@ impl<P: Packet> CategoryQueue<P> {
     /// The order of the oldest packet that the hardware has for a peer and has not yet sent.
     pub(crate) fn order(&self, peer: usize) -> Option<u64> {
         let list = &self.hardware.lists[peer];
-        self.hardware.store.front(list).map(|handed| handed.order)
+        self.hardware.slab.front(list).map(|handed| handed.order)
     }
 
     /// A packet left the hardware, received or given up.
@@ -297,16 +298,16 @@ impl<P: Packet> Mac80211<P> {
 
 /// The hardware's packets for one peer.
 pub(crate) struct PeerSupply<'a, P> {
-    store: &'a mut Store<Handed<Frame<P>>>,
+    slab: &'a mut Slab<Handed<Frame<P>>>,
     list: &'a mut List,
 }
 
 impl<P: Packet> Supply<Frame<P>> for PeerSupply<'_, P> {
     fn front(&self) -> Option<&Frame<P>> {
-        self.store.front(self.list).map(|handed| &handed.packet)
+        self.slab.front(self.list).map(|handed| &handed.packet)
     }
 
     fn take(&mut self) -> Option<Handed<Frame<P>>> {
-        self.store.pop_front(self.list)
+        self.slab.pop_front(self.list)
     }
 }

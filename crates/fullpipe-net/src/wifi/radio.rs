@@ -1,8 +1,7 @@
 //! What one station's frames are up against: its rates, its signal, its errors.
 
-use fullpipe_plan::WifiStation;
-
 use super::minstrel::RateControl;
+use super::params::WifiStation;
 
 #[derive(Debug)]
 pub(super) struct Radio {

@@ -1,10 +1,9 @@
 //! A channel with its background traffic alone, for a time: what saturated stations get.
 
-use fullpipe_plan::Wifi;
-
-use super::channel::Channel;
+use super::params::Wifi;
+use super::state::Channel;
 use super::station::Totals;
-use crate::{Ecn, Packet};
+use crate::packet::{Ecn, Packet};
 
 /// What one station sent or was sent in one category while it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

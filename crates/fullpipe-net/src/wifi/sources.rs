@@ -1,7 +1,7 @@
 //! Background traffic: stations' own flows that exist only on the channel, always ready or at a
 //! rate.
 
-use fullpipe_plan::WifiBackground;
+use super::params::WifiBackground;
 
 /// Frames that an always ready source keeps queued: more than an A-MPDU holds.
 const READY_FRAMES: u32 = 200;

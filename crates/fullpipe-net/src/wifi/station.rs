@@ -1,15 +1,15 @@
 //! A node of the channel, access point or station: for each access category its contention, its
 //! queues and its block-ack windows.
 
-use fullpipe_plan::{Wifi, WifiQueues};
-
 use super::ampdu::{mpdu_bytes, Limits, Psdu, Supply, Window};
 use super::edca::Edcaf;
 use super::frame::Frame;
+use super::params::{Wifi, WifiQueues};
 use super::phy::Phy;
 use super::queues::CategoryQueue;
+use crate::packet::Packet;
 use crate::rng::derive_seed;
-use crate::{purpose, Packet};
+use crate::rng::purpose;
 
 /// What went from one node to another in one category since the channel was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! The channel as a whole against closed formulas, and what must hold of any channel.
 
-use fullpipe_plan::{
+use super::params::{
     Wifi, WifiAccess, WifiBackground, WifiBand, WifiQueues, WifiRate, WifiRules, WifiStandard,
     WifiStation,
 };
 
 use super::*;
-use crate::{Ecn, Packet};
+use crate::packet::{Ecn, Packet};
+use crate::queue::fq_codel;
 
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;
@@ -251,17 +252,17 @@ fn mac80211_shares_airtime_and_a_drivers_fifo_does_not() {
 
 fn mac80211() -> WifiQueues {
     WifiQueues::Mac80211 {
-        qdisc: fullpipe_plan::Qdisc {
+        qdisc: crate::queue::Qdisc {
             limit_bytes: None,
             limit_packets: Some(8192),
-            aqm: fullpipe_plan::Aqm::FqCodel {
+            aqm: crate::queue::Aqm::FqCodel(fq_codel::Params {
                 target_ns: 20 * MS,
                 interval_ns: 100 * MS,
                 quantum_bytes: 300,
                 flows: 1024,
                 memory_limit_bytes: 16 << 20,
                 ecn: true,
-            },
+            }),
         },
         aql_low_ns: 5 * MS,
         aql_high_ns: 12 * MS,

@@ -1,9 +1,10 @@
 //! What plans of tests are made of.
 
 use fullpipe_cc::sets;
+use fullpipe_net::queue::fifo;
+use fullpipe_net::{Aqm, Qdisc, WireDirection};
 use fullpipe_plan::{
-    AckPolicy, Aqm, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Pacing,
-    Qdisc, Route, Wire,
+    AckPolicy, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Pacing, Route,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -36,22 +37,22 @@ pub(crate) fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>)
     }
 }
 
-/// A way with a FIFO, or without a limit.
-pub(crate) fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> Wire {
-    Wire {
+/// A direction with a FIFO, or without a rate.
+pub(crate) fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> WireDirection {
+    WireDirection {
         rate_bps,
         delay_ns: 0,
         qdisc: Qdisc {
             limit_bytes: Some(buffer_packets * WIRE_BYTES),
             limit_packets: None,
-            aqm: Aqm::Fifo,
+            aqm: Aqm::Fifo(fifo::Params {}),
         },
         loss: None,
         rate_steps: Vec::new(),
         delay_steps: Vec::new(),
         rate_trace: None,
         delay_trace: None,
-        damage: None,
+        impairments: None,
     }
 }
 

@@ -35,5 +35,5 @@ class Options(Section):
         return port.limit_bytes
 
     def parameters(self, port: Port) -> dict[str, Any]:
-        """The parameters that engines get (`Aqm` of crates/fullpipe-plan/src/qdisc.rs)."""
+        """The parameters that engines get (`Aqm` of crates/fullpipe-net/src/queue/mod.rs)."""
         return {}

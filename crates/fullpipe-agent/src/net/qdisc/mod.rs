@@ -1,0 +1,16 @@
+//! Queue disciplines of this kernel, by netlink (linux/pkt_sched.h). Must not know where in a path one is
+//! attached.
+
+mod attach;
+mod cake;
+mod disciplines;
+mod netem;
+mod red;
+mod shaper;
+mod spec;
+
+pub(crate) use attach::{attach, change, handle, inside, tcmsg, ROOT};
+pub(crate) use disciplines::{fq, marks, queue};
+pub(crate) use netem::{netem, Netem};
+pub(crate) use shaper::{attach_htb_class, change_htb_class, htb, link_rate, HTB_CLASS};
+pub(crate) use spec::Spec;

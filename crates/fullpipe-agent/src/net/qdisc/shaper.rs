@@ -1,0 +1,104 @@
+//! Shapers of a link's rate: htb with one class, and tbf.
+
+use super::attach::{handle, put, CHANGE};
+use super::spec::{rate_spec, ticks, Spec};
+use crate::net::namespace::Node;
+use crate::net::netlink::{Message, CREATE};
+
+/// The class that gets all packets.
+pub(crate) const HTB_CLASS: u32 = 0x1_0010;
+/// Credit that testbeds give htb: a packet and a bit (bytes).
+const BURST_BYTES: u32 = 1600;
+/// Ethernet.
+const LINK_HEADER_BYTES: u32 = 14;
+// linux/pkt_sched.h
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_RATE64: u16 = 6;
+const TCA_HTB_CEIL64: u16 = 7;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+/// TC_HTB_PROTOVER
+const HTB_VERSION: u32 = 3;
+/// What tc gives r2q and the class's quantum.
+const HTB_RATE_TO_QUANTUM: u32 = 10;
+const HTB_QUANTUM_BYTES: u32 = 1514;
+
+/// htb that sends all packets to [`HTB_CLASS`].
+pub(crate) fn htb() -> Spec {
+    // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts
+    let glob = [HTB_VERSION, HTB_RATE_TO_QUANTUM, HTB_CLASS & 0xffff, 0, 0];
+    let mut options = Message::attributes();
+    options.attribute(TCA_HTB_INIT, &glob.map(u32::to_ne_bytes).concat());
+    Spec::of("htb", &options, "htb default 10".to_owned())
+}
+
+fn htb_class(rate_bps: u64) -> Spec {
+    let bytes_per_s = rate_bps / 8;
+    let rate = rate_spec(bytes_per_s);
+    let credit = ticks(u64::from(BURST_BYTES), bytes_per_s).to_ne_bytes();
+    // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio
+    let mut opt = [rate, rate].concat();
+    opt.extend_from_slice(&credit);
+    opt.extend_from_slice(&credit);
+    opt.extend_from_slice(&HTB_QUANTUM_BYTES.to_ne_bytes());
+    opt.extend_from_slice(&[0; 8]);
+    let mut options = Message::attributes();
+    options.attribute(TCA_HTB_PARMS, &opt);
+    options.attribute_u64(TCA_HTB_RATE64, bytes_per_s);
+    options.attribute_u64(TCA_HTB_CEIL64, bytes_per_s);
+    let line = format!("htb rate {rate_bps}bit burst {BURST_BYTES} cburst {BURST_BYTES}");
+    Spec::of("htb", &options, line)
+}
+
+/// Adds htb's class, with this rate.
+pub(crate) fn attach_htb_class(
+    node: &mut Node,
+    port_index: u32,
+    rate_bps: u64,
+) -> Result<(), String> {
+    put_htb_class(node, port_index, rate_bps, CREATE)
+}
+
+/// Changes its rate. What is owed stays owed (htb_change_class()).
+pub(crate) fn change_htb_class(
+    node: &mut Node,
+    port_index: u32,
+    rate_bps: u64,
+) -> Result<(), String> {
+    put_htb_class(node, port_index, rate_bps, CHANGE)
+}
+
+fn put_htb_class(
+    node: &mut Node,
+    port_index: u32,
+    rate_bps: u64,
+    flags: u16,
+) -> Result<(), String> {
+    let place = (port_index, handle(1), HTB_CLASS);
+    let class = htb_class(rate_bps);
+    put(node, libc::RTM_NEWTCLASS, flags, place, &class)
+}
+
+/// The rate of a link that sends packets one by one (tbf segments bursts larger than its credit).
+pub(crate) fn link_rate(rate_bps: u64, mtu_bytes: u32) -> Spec {
+    let burst_bytes = BURST_BYTES.max(mtu_bytes + LINK_HEADER_BYTES);
+    tbf(rate_bps, burst_bytes, u32::MAX / 2)
+}
+
+pub(super) fn tbf(rate_bps: u64, burst_bytes: u32, limit_bytes: u32) -> Spec {
+    let bytes_per_s = rate_bps / 8;
+    // struct tc_tbf_qopt: rate, peakrate, limit, buffer, mtu
+    let mut qopt = rate_spec(bytes_per_s).to_vec();
+    qopt.extend_from_slice(&[0; 12]);
+    qopt.extend_from_slice(&limit_bytes.to_ne_bytes());
+    qopt.extend_from_slice(&ticks(u64::from(burst_bytes), bytes_per_s).to_ne_bytes());
+    qopt.extend_from_slice(&0u32.to_ne_bytes());
+    let mut options = Message::attributes();
+    options.attribute(TCA_TBF_PARMS, &qopt);
+    options.attribute_u64(TCA_TBF_RATE64, bytes_per_s);
+    options.attribute_u32(TCA_TBF_BURST, burst_bytes);
+    let line = format!("tbf rate {rate_bps}bit burst {burst_bytes} limit {limit_bytes}");
+    Spec::of("tbf", &options, line)
+}

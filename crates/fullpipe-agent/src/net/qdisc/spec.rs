@@ -1,0 +1,99 @@
+//! A queue discipline as netlink options, with a line for people in tc's words; and the numbers in which
+//! tc gives a kernel its times and rates. Knows no discipline.
+
+use crate::net::netlink::Message;
+
+/// The limit of a queue that nothing limits.
+pub(super) const UNLIMITED_PACKETS: u32 = 1_000_000;
+/// enum tc_link_layer of linux/pkt_sched.h
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+/// Psched ticks are 64 ns (PSCHED_SHIFT 6).
+const NS_PER_TICK: u64 = 64;
+
+/// A queue discipline, ready to be attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) kind: &'static str,
+    pub(super) options: Vec<u8>,
+    /// The kernel insists on NLA_F_NESTED, as younger disciplines do (nla_parse_nested()).
+    pub(super) is_nested: bool,
+    /// As tc takes it.
+    pub(crate) line: String,
+    /// The disciplines in its bands (prio), and which packets go to which.
+    pub(super) bands: Vec<Self>,
+    pub(super) filters: Vec<Filter>,
+}
+
+/// Packets of a DSCP go to a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) dscp: u8,
+    pub(super) band: u8,
+}
+
+impl Spec {
+    /// A discipline whose options are a struct.
+    pub(super) fn new(kind: &'static str, options: Vec<u8>, line: String) -> Self {
+        Self {
+            kind,
+            options,
+            is_nested: false,
+            line,
+            bands: Vec::new(),
+            filters: Vec::new(),
+        }
+    }
+
+    /// A discipline whose options are attributes.
+    pub(super) fn of(kind: &'static str, attributes: &Message, line: String) -> Self {
+        Self::new(kind, attributes.bytes().to_vec(), line)
+    }
+
+    /// Says that they are.
+    pub(super) fn nested(self) -> Self {
+        Self {
+            is_nested: true,
+            ..self
+        }
+    }
+}
+
+/// Attributes of 32 bits.
+pub(super) fn words<const N: usize>(pairs: [(u16, u32); N]) -> Message {
+    let mut message = Message::attributes();
+    for (attribute, value) in pairs {
+        message.attribute_u32(attribute, value);
+    }
+    message
+}
+
+/// struct tc_ratespec. If it names a link layer, the kernel needs no rate table.
+pub(super) fn rate_spec(bytes_per_s: u64) -> [u8; 12] {
+    let mut spec = [0; 12];
+    spec[1] = TC_LINKLAYER_ETHERNET;
+    spec[8..].copy_from_slice(&u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
+    spec
+}
+
+/// Time that `bytes` take, in ticks (iproute2 tc_core.c, tc_calc_xmittime()).
+pub(super) fn ticks(bytes: u64, bytes_per_s: u64) -> u32 {
+    let ns = bytes * 1_000_000_000 / bytes_per_s.max(1);
+    u32::try_from(ns.div_ceil(NS_PER_TICK)).unwrap_or(u32::MAX)
+}
+
+pub(super) fn us(ns: u64) -> u32 {
+    u32::try_from(ns / 1000).unwrap_or(u32::MAX)
+}
+
+/// `option` if it is set, after a space.
+pub(super) fn flag(is_set: bool, option: &str) -> String {
+    match is_set {
+        true => format!(" {option}"),
+        false => String::new(),
+    }
+}
+
+pub(super) fn bytes_u32(key: &str, bytes: u64) -> Result<u32, String> {
+    u32::try_from(bytes)
+        .map_err(|_| format!("{key}: {bytes} is above 4294967295, the kernel's most"))
+}

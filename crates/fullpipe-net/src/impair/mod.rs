@@ -1,0 +1,106 @@
+//! Impairments: what one direction of a wire does to packets besides queueing and delaying them.
+//! Duplication and policing come before its queue, holding, extra delay and reordering behind it.
+//! Random loss is the direction's own.
+
+pub mod crandom;
+pub mod gilbert;
+pub mod hold;
+pub mod jitter;
+pub mod loss;
+pub mod policer;
+pub mod reorder;
+#[cfg(test)]
+mod tests;
+pub mod wifi_jitter;
+
+use serde::{Deserialize, Serialize};
+
+use self::crandom::Chance;
+use self::hold::Hold;
+use self::policer::Policer;
+use self::reorder::Reorder;
+use self::wifi_jitter::WifiJitter;
+use crate::rng::{derive_seed, purpose};
+
+/// Impairments of one direction of a wire; `None`: none of that kind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Loss in bursts, before the queue.
+    pub gemodel: Option<gilbert::Params>,
+    /// Duplication of packets, before the queue.
+    pub duplicate: Option<crandom::Params>,
+    /// A rate limit without a queue, before the queue.
+    pub policer: Option<policer::Params>,
+    /// Packets that leave in groups, behind the queue.
+    pub hold: Option<hold::Params>,
+    /// picoquic's model of Wi-Fi: the approximate mean of its extra delay.
+    pub wifi_jitter_ns: Option<u64>,
+    /// Packets that are not delayed, and so overtake others.
+    pub reorder: Option<reorder::Params>,
+}
+
+impl Params {
+    fn check(&self) -> Result<(), String> {
+        if let Some(policer) = &self.policer {
+            policer.check()?;
+        }
+        match &self.gemodel {
+            Some(chain) => chain.check(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The impairments that a plan asks for, but for loss.
+#[derive(Debug)]
+pub(crate) struct Impairments<P> {
+    duplicate: Option<Chance>,
+    pub(crate) policer: Option<Policer>,
+    pub(crate) hold: Option<Hold<P>>,
+    jitter: Option<WifiJitter>,
+    reorder: Option<Reorder>,
+    /// When the last packet that did not overtake others reaches the far end.
+    last_exit_ns: u64,
+}
+
+impl<P> Impairments<P> {
+    /// Those of the direction with this index; `None`: the plan asks for none.
+    pub(crate) fn new(params: &Params, seed: u64, index: u32) -> Result<Option<Self>, String> {
+        params.check()?;
+        let seed = |purpose| derive_seed(seed, purpose, index);
+        let impairments = Self {
+            duplicate: (params.duplicate.as_ref())
+                .map(|params| Chance::new(params, seed(purpose::DUPLICATE))),
+            policer: params.policer.as_ref().map(Policer::new),
+            hold: params.hold.as_ref().map(Hold::new),
+            jitter: (params.wifi_jitter_ns)
+                .map(|mean_ns| WifiJitter::new(mean_ns, seed(purpose::WIFI_JITTER))),
+            reorder: (params.reorder.as_ref())
+                .map(|params| Reorder::new(params, seed(purpose::REORDER))),
+            last_exit_ns: 0,
+        };
+        let is_any = impairments.duplicate.is_some()
+            || impairments.policer.is_some()
+            || impairments.hold.is_some()
+            || impairments.jitter.is_some()
+            || impairments.reorder.is_some();
+        Ok(is_any.then_some(impairments))
+    }
+
+    /// Whether the next packet is duplicated.
+    pub(crate) fn duplicates(&mut self) -> bool {
+        self.duplicate.as_mut().is_some_and(Chance::happens)
+    }
+
+    /// When a packet that would reach the far end at `at_ns` does: later by its extra delay and not
+    /// before the packets ahead of it, or now if it overtakes them.
+    pub(crate) fn exit_ns(&mut self, now_ns: u64, at_ns: u64) -> u64 {
+        if self.reorder.as_mut().is_some_and(Reorder::skips_delay) {
+            return now_ns;
+        }
+        let extra_ns = self.jitter.as_mut().map_or(0, WifiJitter::next_ns);
+        self.last_exit_ns = self.last_exit_ns.max(at_ns + extra_ns);
+        self.last_exit_ns
+    }
+}

@@ -1,0 +1,124 @@
+//! The contract of a link: one hop of a network, both directions.
+//!
+//! The caller passes a packet and a time. The link adds to a list of the caller's which packets leave it
+//! and when, and which it dropped. A link has no clock and no agenda: it says when it must be called
+//! next. So a full-duplex wire, a half-duplex medium with many stations and a link that follows a trace
+//! look alike to the caller. A link must not know other links, or what a packet carries.
+
+use crate::packet::Packet;
+use crate::queue::Counters;
+
+/// A direction through the row of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// As the data of "up" flows.
+    Forward,
+    /// Back.
+    Reverse,
+}
+
+impl Direction {
+    /// Both, in the order of their indices.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
+
+    /// Of an index that counts directions of links or of owners: odd ones are reverse.
+    #[inline]
+    pub fn of_index(index: usize) -> Self {
+        match index % 2 {
+            0 => Self::Forward,
+            _ => Self::Reverse,
+        }
+    }
+
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The other one.
+    pub fn back(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+
+    /// `forward` or `reverse`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
+}
+
+/// A packet that comes out of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit<P> {
+    /// When: not before the call that added it. Times of one direction never decrease, unless the
+    /// link reorders.
+    pub at_ns: u64,
+    /// Its direction.
+    pub direction: Direction,
+    /// The packet.
+    pub packet: P,
+}
+
+/// Lists to which calls of a link add; the caller empties them.
+#[derive(Clone, Debug)]
+pub struct Passed<P> {
+    /// Packets that came out.
+    pub out: Vec<Exit<P>>,
+    /// Packets that were lost or dropped.
+    pub dropped: Vec<P>,
+    /// Copies that the link made, which also leave it or are dropped.
+    pub duplicated: Vec<P>,
+}
+
+impl<P> Default for Passed<P> {
+    fn default() -> Self {
+        Self {
+            out: Vec::with_capacity(64),
+            dropped: Vec::with_capacity(64),
+            duplicated: Vec::with_capacity(64),
+        }
+    }
+}
+
+/// A sample of one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectionState {
+    /// Bytes waiting.
+    pub queue_bytes: u64,
+    /// Packets waiting.
+    pub queue_packets: u64,
+    /// Totals of the queue.
+    pub counters: Counters,
+    /// Packets randomly lost so far.
+    pub lost_packets: u64,
+    /// Packets randomly marked so far.
+    pub marked_packets: u64,
+}
+
+/// One hop.
+///
+/// A link has at most two timers, 0 and 1. Independent directions have one each; a medium that both
+/// directions share has one. After every call the caller reads the time of the timer that the call
+/// concerned, and calls [`Link::advance`] at that time. An earlier call has no effect.
+pub trait Link<P: Packet> {
+    /// The timer that [`Link::offer`] in this direction may set.
+    fn timer(&self, direction: Direction) -> usize;
+    /// A packet arrives at the link.
+    fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>);
+    /// Does what is due.
+    fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>);
+    /// When a timer is due; `None`: not before another packet arrives.
+    fn due_ns(&self, timer: usize) -> Option<u64>;
+    /// The delay of a direction that only delays: packets need not be offered to it. `None`: they
+    /// must be.
+    fn constant_delay_ns(&self, _way: Direction) -> Option<u64> {
+        None
+    }
+    /// A sample of one direction; `None`: it has no queue.
+    fn state(&self, direction: Direction) -> Option<DirectionState>;
+}

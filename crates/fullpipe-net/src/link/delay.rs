@@ -1,0 +1,90 @@
+//! A line of packets that leave at their times: in order of arrival, unless one is due before those
+//! ahead of it.
+
+use std::collections::VecDeque;
+
+/// No packet.
+const NEVER_NS: u64 = u64::MAX;
+
+/// Packets on their way, in the order in which they are due; only the head is ever due.
+#[derive(Debug)]
+pub struct DelayLine<P> {
+    packets: VecDeque<(u64, P)>,
+    /// When the head is due, and when the last one: at hand, for they are asked for more often than
+    /// packets come and leave.
+    head_ns: u64,
+    last_ns: u64,
+}
+
+impl<P> Default for DelayLine<P> {
+    fn default() -> Self {
+        Self {
+            packets: VecDeque::new(),
+            head_ns: NEVER_NS,
+            last_ns: 0,
+        }
+    }
+}
+
+impl<P: Copy> DelayLine<P> {
+    /// Puts a packet in, behind all that are due no later. Returns the time at which the head is due
+    /// if the packet is the head.
+    #[inline]
+    pub fn push(&mut self, due_ns: u64, packet: &P) -> Option<u64> {
+        let is_alone = self.head_ns == NEVER_NS;
+        if due_ns < self.last_ns && !is_alone {
+            return self.push_before(due_ns, packet);
+        }
+        self.packets.push_back((due_ns, *packet));
+        self.last_ns = due_ns;
+        if is_alone {
+            self.head_ns = due_ns;
+        }
+        is_alone.then_some(due_ns)
+    }
+
+    /// It overtakes the last one.
+    #[inline(never)]
+    fn push_before(&mut self, due_ns: u64, packet: &P) -> Option<u64> {
+        let place = self.packets.partition_point(|&(at_ns, _)| at_ns <= due_ns);
+        self.packets.insert(place, (due_ns, *packet));
+        self.head_ns = self.head_ns.min(due_ns);
+        (place == 0).then_some(due_ns)
+    }
+
+    /// The head, if it is due: a caller copies it, for a copy that is returned is copied again.
+    #[inline]
+    pub fn ready(&self, now_ns: u64) -> Option<&P> {
+        if self.head_ns > now_ns {
+            return None;
+        }
+        self.packets.front().map(|(_, packet)| packet)
+    }
+
+    /// The head leaves.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.packets.pop_front();
+        self.head_ns = self.packets.front().map_or(NEVER_NS, |&(due_ns, _)| due_ns);
+    }
+
+    /// When the head is due.
+    #[inline]
+    pub fn due_ns(&self) -> Option<u64> {
+        (self.head_ns != NEVER_NS).then_some(self.head_ns)
+    }
+
+    /// Packets on their way.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether none is.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head_ns == NEVER_NS
+    }
+}
+
+#[cfg(test)]
+mod tests;

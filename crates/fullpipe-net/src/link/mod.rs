@@ -1,0 +1,14 @@
+//! Links: the contract that every kind follows, and the wire, whose directions are independent.
+
+mod contract;
+pub(crate) mod delay;
+mod general;
+pub(crate) mod params;
+mod queued;
+mod shaped;
+pub(crate) mod shaper;
+pub(crate) mod wire;
+
+pub use self::contract::{Direction, DirectionState, Exit, Link, Passed};
+pub use self::params::WireDirection;
+pub use self::queued::QueuedDirection;

@@ -1,0 +1,78 @@
+//! The contract between a queue and its discipline.
+
+use crate::packet::Packet;
+
+/// What a discipline is told besides its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// Limit in bytes on the wire; `None`: not limited in bytes.
+    pub(crate) limit_bytes: Option<u64>,
+    /// Limit in packets; `None`: not limited in packets.
+    pub(crate) limit_packets: Option<u32>,
+    /// The link's rate.
+    pub(crate) rate_bps: u64,
+    /// A full packet on the wire, Ethernet header included (psched_mtu()).
+    pub(crate) frame_bytes: u32,
+    /// Of random decisions.
+    pub(crate) seed: u64,
+}
+
+impl Environment {
+    /// The limit in packets as a number.
+    pub(crate) fn most_packets(&self) -> usize {
+        self.limit_packets
+            .map_or(usize::MAX, |limit| limit as usize)
+    }
+}
+
+/// The parameters of a discipline.
+pub trait Parameters {
+    /// Whether the discipline shapes to the link's rate itself. Otherwise a shaper above it does.
+    fn shapes(&self) -> bool {
+        false
+    }
+}
+
+/// A queue discipline. It keeps its limits, drops and marks itself, and reports every packet that it
+/// drops or marks to the outcome.
+pub(crate) trait Discipline<P> {
+    type Params: Parameters;
+
+    fn new(params: &Self::Params, environment: &Environment) -> Self;
+    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>);
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P>;
+    fn bytes(&self) -> u64;
+    fn packets(&self) -> usize;
+
+    fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
+        (self.packets() > 0).then_some(now_ns)
+    }
+}
+
+/// What one call dropped and marked.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a, P> {
+    dropped: &'a mut Vec<P>,
+    pub(crate) drops: u64,
+    pub(crate) marks: u64,
+}
+
+impl<'a, P: Packet> Outcome<'a, P> {
+    pub(crate) fn new(dropped: &'a mut Vec<P>) -> Self {
+        Self {
+            dropped,
+            drops: 0,
+            marks: 0,
+        }
+    }
+
+    pub(crate) fn drop(&mut self, packet: P) {
+        self.drops += 1;
+        self.dropped.push(packet);
+    }
+
+    pub(crate) fn mark(&mut self, packet: &mut P) {
+        self.marks += 1;
+        packet.mark_ce();
+    }
+}

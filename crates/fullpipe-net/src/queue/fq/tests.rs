@@ -1,0 +1,247 @@
+//! fq: fairness, pacing and limits as sch_fq.c keeps them.
+
+use proptest::prelude::*;
+
+use super::Params;
+use crate::queue::Aqm;
+use crate::queue::Queue;
+use crate::testing::{queue, TestPacket, FRAME_BYTES, MS};
+
+/// Parameters of all kinds.
+pub(crate) fn any_params() -> impl Strategy<Value = Params> {
+    (1..6000u32, 1..20u32).prop_map(|(quantum_bytes, flow_limit_packets)| Params {
+        quantum_bytes,
+        flow_limit_packets,
+    })
+}
+
+/// The most bytes and packets that may wait, for limits of so many: the fast path holds up to 8 beside
+/// (sch_fq.c, fq_fastpath_check()).
+pub(crate) fn most_waiting(_: &Params, _: u64, packets: u64) -> (u64, u64) {
+    (u64::MAX, packets.saturating_add(8))
+}
+
+const S: u64 = 1000 * MS;
+
+fn fq(limit_packets: u32, flow_limit_packets: u32) -> Queue<TestPacket> {
+    let aqm = Aqm::Fq(Params {
+        quantum_bytes: 2 * FRAME_BYTES,
+        flow_limit_packets,
+    });
+    queue(aqm, None, Some(limit_packets))
+}
+
+#[test]
+fn backlogged_flows_share_the_bytes_whatever_their_packets_sizes() {
+    let mut queue = fq(1_000_000, 1_000_000);
+    let mut dropped = Vec::new();
+    let sizes = [1514, 700, 90];
+    for id in 0..60_000 {
+        for (flow, &bytes) in sizes.iter().enumerate() {
+            queue.enqueue(0, TestPacket::new(id, flow as u32, bytes), &mut dropped);
+        }
+    }
+    let mut sent = [0i64; 3];
+    for index in 0..30_000 {
+        let packet = queue.dequeue(MS, &mut dropped).expect("backlogged");
+        sent[packet.flow as usize] += i64::from(packet.bytes);
+        // The initial credit is 10 full packets for each; afterwards a quantum and a packet.
+        if index > 400 {
+            let most = sent.iter().max().expect("three");
+            let least = sent.iter().min().expect("three");
+            assert!(
+                most - least <= 3 * i64::from(FRAME_BYTES) + 8 * 1514,
+                "{sent:?}"
+            );
+        }
+    }
+    let share = sent[2] as f64 / sent.iter().sum::<i64>() as f64;
+    assert!((share - 1.0 / 3.0).abs() < 0.002, "{share}");
+}
+
+#[test]
+fn a_new_flow_sends_ten_full_packets_before_the_old_ones_get_their_turn() {
+    let mut queue = fq(10_000, 1000);
+    let mut dropped = Vec::new();
+    for id in 0..200 {
+        queue.enqueue(0, TestPacket::new(id, 1, FRAME_BYTES), &mut dropped);
+    }
+    for _ in 0..51 {
+        queue.dequeue(0, &mut dropped);
+    }
+    for id in 0..30 {
+        queue.enqueue(0, TestPacket::new(id, 2, FRAME_BYTES), &mut dropped);
+    }
+    let order: Vec<_> = (0..16)
+        .filter_map(|_| queue.dequeue(0, &mut dropped))
+        .map(|packet| packet.flow)
+        .collect();
+    // initial_quantum = 10 full packets, then what flow 1 had left, then a quantum of two each.
+    assert_eq!(order, [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 1, 1, 2]);
+}
+
+#[test]
+fn a_flow_that_paused_for_40_ms_gets_a_full_quantum_again() {
+    let packets_in_a_row_after = |pause_ns: u64| {
+        let mut queue = fq(10_000, 1000);
+        let mut dropped = Vec::new();
+        for id in 0..500 {
+            queue.enqueue(0, TestPacket::new(id, 1, FRAME_BYTES), &mut dropped);
+        }
+        // Flow 2 uses all but 100 bytes of its initial credit, and is found empty.
+        for id in 0..9 {
+            queue.enqueue(0, TestPacket::new(id, 2, FRAME_BYTES), &mut dropped);
+        }
+        let last = TestPacket::new(9, 2, FRAME_BYTES - 100);
+        queue.enqueue(0, last, &mut dropped);
+        for _ in 0..101 {
+            queue.dequeue(0, &mut dropped);
+        }
+        for id in 0..10 {
+            let packet = TestPacket::new(id, 2, FRAME_BYTES);
+            queue.enqueue(pause_ns, packet, &mut dropped);
+        }
+        (0..10)
+            .map_while(|_| queue.dequeue(pause_ns, &mut dropped))
+            .take_while(|packet| packet.flow == 2)
+            .count()
+    };
+    assert_eq!(packets_in_a_row_after(39 * MS), 1);
+    assert_eq!(packets_in_a_row_after(41 * MS), 2);
+}
+
+#[test]
+fn eight_packets_of_an_idle_queue_bypass_the_flows() {
+    // fq_fastpath_check() since Linux 6.7.
+    let mut queue = fq(10_000, 1000);
+    let mut dropped = Vec::new();
+    for id in 0..40 {
+        queue.enqueue(0, TestPacket::new(id, 1, FRAME_BYTES), &mut dropped);
+    }
+    queue.enqueue(0, TestPacket::new(0, 2, FRAME_BYTES), &mut dropped);
+    let before = (0..40)
+        .map_while(|_| queue.dequeue(0, &mut dropped))
+        .take_while(|packet| packet.flow == 1)
+        .count();
+    assert_eq!(before, 8 + 10);
+}
+
+#[test]
+fn a_flow_beyond_its_limit_loses_only_its_own_packets() {
+    let mut queue = fq(10_000, 100);
+    let mut dropped = Vec::new();
+    for id in 0..150 {
+        let packet = TestPacket::new(id, 1, FRAME_BYTES).send_at(S);
+        queue.enqueue(MS, packet, &mut dropped);
+    }
+    queue.enqueue(
+        MS,
+        TestPacket::new(0, 2, FRAME_BYTES).send_at(S),
+        &mut dropped,
+    );
+    let ids: Vec<_> = dropped
+        .iter()
+        .map(|packet| (packet.flow, packet.id))
+        .collect();
+    assert_eq!(ids, (100..150).map(|id| (1, id)).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_limit_of_all_refuses_the_newcomer() {
+    let mut queue = fq(20, 100);
+    let mut dropped = Vec::new();
+    for id in 0..30 {
+        let packet = TestPacket::new(id, id as u32, FRAME_BYTES).send_at(S);
+        queue.enqueue(MS, packet, &mut dropped);
+    }
+    assert_eq!(dropped.len(), 10);
+    assert_eq!(queue.packets(), 20);
+}
+
+#[test]
+fn a_packet_stamped_beyond_the_horizon_is_dropped() {
+    let mut queue = fq(100, 100);
+    let mut dropped = Vec::new();
+    queue.enqueue(
+        MS,
+        TestPacket::new(0, 1, 100).send_at(MS + 10 * S),
+        &mut dropped,
+    );
+    queue.enqueue(
+        MS,
+        TestPacket::new(1, 1, 100).send_at(MS + 10 * S + 1),
+        &mut dropped,
+    );
+    assert_eq!(
+        dropped.iter().map(|packet| packet.id).collect::<Vec<_>>(),
+        [1]
+    );
+}
+
+#[test]
+fn a_paced_flow_does_not_hold_up_the_others() {
+    let mut queue = fq(100, 100);
+    let mut dropped = Vec::new();
+    for id in 0..10 {
+        queue.enqueue(
+            MS,
+            TestPacket::new(id, 1, 1514).send_at(S + id * MS),
+            &mut dropped,
+        );
+        queue.enqueue(MS, TestPacket::new(id, 2, 1514), &mut dropped);
+    }
+    for _ in 0..10 {
+        let packet = queue.dequeue(2 * MS, &mut dropped).expect("flow 2 may go");
+        assert_eq!(packet.flow, 2);
+    }
+    assert_eq!(queue.dequeue(2 * MS, &mut dropped), None);
+    assert_eq!(queue.next_ready_ns(2 * MS), Some(S));
+}
+
+proptest! {
+    #[test]
+    fn no_packet_leaves_before_its_time_and_the_next_time_is_told_exactly(
+        stamps in prop::collection::vec((0..5u32, 0..2 * MS), 1..200),
+        gap_ns in 1..MS
+    ) {
+        let mut queue = fq(10_000, 10_000);
+        let mut dropped = Vec::new();
+        let mut latest = [1u64; 5];
+        let mut waiting = Vec::new();
+        let (mut now_ns, mut sent) = (1, 0);
+        for (id, (flow, ahead_ns)) in stamps.iter().enumerate() {
+            let latest = &mut latest[*flow as usize];
+            *latest = now_ns.max(*latest) + ahead_ns;
+            let packet = TestPacket::new(id as u64, *flow, 500).send_at(*latest);
+            waiting.push(packet);
+            queue.enqueue(now_ns, packet, &mut dropped);
+            now_ns += gap_ns;
+            while let Some(packet) = queue.dequeue(now_ns, &mut dropped) {
+                prop_assert!(packet.send_at_ns <= now_ns, "early");
+                let ahead = waiting.iter().position(|other| other.flow == packet.flow);
+                let oldest = ahead.map(|index| waiting.remove(index));
+                prop_assert_eq!(oldest, Some(packet), "out of order");
+                sent += 1;
+            }
+            let earliest_ns = waiting.iter().map(|packet| packet.send_at_ns).min();
+            prop_assert_eq!(queue.next_ready_ns(now_ns), earliest_ns);
+        }
+        prop_assert_eq!(sent + waiting.len(), stamps.len());
+        prop_assert!(dropped.is_empty());
+    }
+}
+
+#[test]
+fn within_a_flow_the_earlier_stamp_leaves_first() {
+    let mut queue = fq(100, 100);
+    let mut dropped = Vec::new();
+    for (id, at_ms) in [(0, 30), (1, 50), (2, 10), (3, 40), (4, 30)] {
+        let packet = TestPacket::new(id, 1, 100).send_at(at_ms * MS);
+        queue.enqueue(MS, packet, &mut dropped);
+    }
+    let order: Vec<_> = (0..5)
+        .filter_map(|_| queue.dequeue(S, &mut dropped))
+        .map(|packet| packet.id)
+        .collect();
+    assert_eq!(order, [2, 0, 4, 3, 1]);
+}

@@ -1,0 +1,215 @@
+//! Fair queueing with CoDel in each queue: RFC 8290 as in sch_fq_codel.c.
+//!
+//! Linux hashes addresses and ports with a key drawn at boot, so which connections share a queue
+//! there is chance. Here the hash is fixed and keeps neighbouring keys apart, so connections share
+//! a queue only where there are more of them than queues.
+
+use serde::{Deserialize, Serialize};
+
+use super::codel::{self, Law, Source, State};
+use super::discipline::{Discipline, Environment, Outcome, Parameters};
+use super::drr::Drr;
+use super::slab::{List, Slab};
+use crate::packet::Packet;
+
+/// Packets dropped at once from the fattest queue when a limit is exceeded (drop_batch_size).
+const DROP_BATCH: u32 = 64;
+/// Least quantum that fq_codel_change() takes.
+const MIN_QUANTUM_BYTES: u32 = 256;
+
+/// Parameters of sch_fq_codel.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Acceptable standing delay (tc: 5 ms).
+    pub target_ns: u64,
+    /// How long the delay must exceed the target before packets are dropped (tc: 100 ms).
+    pub interval_ns: u64,
+    /// Bytes that a flow may send per round (tc: one full packet).
+    pub quantum_bytes: u32,
+    /// Number of queues (tc: 1024).
+    pub flows: u32,
+    /// Bytes that all queues may hold (tc: 32 MiB).
+    pub memory_limit_bytes: u64,
+    /// Marks packets that can carry a mark instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Parameters for Params {}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    list: List,
+    codel: State,
+    deficit: i64,
+    /// Whether it is in the list of new or of old flows.
+    listed: bool,
+}
+
+/// The packets of all queues and their sums.
+#[derive(Debug)]
+struct Held<P> {
+    slab: Slab<(u32, P)>,
+    /// Bytes of each queue, apart from `Flow` so that the search for the fattest stays in cache.
+    flow_bytes: Vec<u64>,
+    bytes: u64,
+    packets: usize,
+    memory_bytes: u64,
+}
+
+/// The queues and their two lists.
+#[derive(Debug)]
+pub(crate) struct FqCodel<P> {
+    flows: Vec<Flow>,
+    held: Held<P>,
+    drr: Drr,
+    law: Law,
+    limit_packets: usize,
+    memory_limit: u64,
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// reciprocal_scale() of a multiplicative hash.
+    fn classify(&self, packet: &P) -> u32 {
+        let hash = packet.flow_key().wrapping_mul(0x9e37_79b1);
+        ((u64::from(hash) * self.flows.len() as u64) >> 32) as u32
+    }
+
+    /// Drops half of the fattest queue's bytes, a batch at most, from its head (fq_codel_drop()).
+    fn drop_from_fattest(&mut self, outcome: &mut Outcome<P>) {
+        let (mut fattest, mut most) = (0, 0);
+        for (index, &bytes) in self.held.flow_bytes.iter().enumerate() {
+            if bytes > most {
+                (fattest, most) = (index, bytes);
+            }
+        }
+        let flow = &mut self.flows[fattest];
+        let mut dropped = 0;
+        while dropped < DROP_BATCH {
+            let Some((_, packet)) = self.held.pop(&mut flow.list, fattest) else {
+                break;
+            };
+            dropped += 1;
+            outcome.drop(packet);
+            if most - self.held.flow_bytes[fattest] >= most / 2 {
+                break;
+            }
+        }
+        // CoDel shall press harder on the queue that caused it.
+        flow.codel.count = flow.codel.count.wrapping_add(dropped);
+    }
+}
+
+impl<P: Packet> Discipline<P> for FqCodel<P> {
+    type Params = Params;
+
+    fn new(params: &Params, environment: &Environment) -> Self {
+        let flows = params.flows.max(1) as usize;
+        let frame_bytes = environment.frame_bytes;
+        let empty = Flow {
+            list: List::default(),
+            codel: State::default(),
+            deficit: 0,
+            listed: false,
+        };
+        Self {
+            flows: vec![empty; flows],
+            held: Held {
+                slab: Slab::default(),
+                flow_bytes: vec![0; flows],
+                bytes: 0,
+                packets: 0,
+                memory_bytes: 0,
+            },
+            law: Law::new(
+                params.target_ns,
+                params.interval_ns,
+                frame_bytes,
+                params.ecn,
+            ),
+            drr: Drr::new(params.quantum_bytes.max(MIN_QUANTUM_BYTES)),
+            limit_packets: environment.most_packets(),
+            memory_limit: params.memory_limit_bytes,
+        }
+    }
+
+    fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
+        let index = self.classify(&packet);
+        let flow = &mut self.flows[index as usize];
+        let bytes = u64::from(packet.wire_bytes());
+        let item = (codel::time(now_ns), packet);
+        self.held.slab.push_back(&mut flow.list, item);
+        self.held.flow_bytes[index as usize] += bytes;
+        self.held.bytes += bytes;
+        self.held.packets += 1;
+        self.held.memory_bytes += u64::from(packet.memory_bytes());
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = self.drr.quantum();
+            self.drr.join(index);
+        }
+        if self.held.packets > self.limit_packets || self.held.memory_bytes > self.memory_limit {
+            self.drop_from_fattest(outcome);
+        }
+    }
+
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+        loop {
+            let turn = self.drr.next(&mut self.flows, |flow| &mut flow.deficit)?;
+            let flow = &mut self.flows[turn.flow as usize];
+            let mut queue = OneQueue {
+                held: &mut self.held,
+                list: &mut flow.list,
+                index: turn.flow as usize,
+            };
+            let taken = flow.codel.dequeue(&mut queue, &self.law, now_ns, outcome);
+            if let Some(packet) = taken {
+                flow.deficit -= i64::from(packet.wire_bytes());
+                return Some(packet);
+            }
+            if self.drr.retire(&turn) {
+                flow.listed = false;
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.held.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.held.packets
+    }
+}
+
+impl<P: Packet> Held<P> {
+    fn pop(&mut self, list: &mut List, index: usize) -> Option<(u32, P)> {
+        let (arrived, packet) = self.slab.pop_front(list)?;
+        let bytes = u64::from(packet.wire_bytes());
+        self.flow_bytes[index] -= bytes;
+        self.bytes -= bytes;
+        self.packets -= 1;
+        self.memory_bytes -= u64::from(packet.memory_bytes());
+        Some((arrived, packet))
+    }
+}
+
+/// One of the queues, as CoDel sees it.
+struct OneQueue<'a, P> {
+    held: &'a mut Held<P>,
+    list: &'a mut List,
+    index: usize,
+}
+
+impl<P: Packet> Source<P> for OneQueue<'_, P> {
+    fn pop(&mut self) -> Option<(u32, P)> {
+        self.held.pop(self.list, self.index)
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        self.held.bytes
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,335 @@
+//! Queue disciplines, and a queue of any of them with its counters.
+//!
+//! A new discipline is a file here, its `mod` and its line in the registry below.
+
+pub mod cake;
+pub mod codel;
+mod discipline;
+mod drr;
+pub mod dualpi2;
+pub mod fifo;
+pub mod fq;
+pub mod fq_codel;
+pub mod fq_pie;
+pub mod pie;
+pub mod prio;
+pub mod red;
+pub mod sfq;
+pub(crate) mod slab;
+pub mod tbf;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::discipline::Parameters;
+use self::discipline::{Discipline, Environment, Outcome};
+use crate::packet::Packet;
+
+/// Bytes of the header that Linux counts with a packet in a qdisc (Ethernet; psched_mtu()).
+const LINK_HEADER_BYTES: u32 = 14;
+
+/// From a line for each discipline: the parameters in a plan, `AnyDiscipline` and its calls.
+macro_rules! registry {
+    ($($(#[$doc:meta])* $Name:ident in $module:ident,)+) => {
+        /// A queue discipline with its parameters: `kind` is its name, the others are those of its file.
+        #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum Aqm {
+            $($(#[$doc])* $Name($module::Params),)+
+        }
+
+        impl Aqm {
+            fn parameters(&self) -> &dyn Parameters {
+                match self {
+                    $(Self::$Name(params) => params,)+
+                }
+            }
+
+            /// Any discipline, with any parameters that its tests allow.
+            #[cfg(test)]
+            pub(crate) fn any() -> impl proptest::strategy::Strategy<Value = Self> {
+                use proptest::strategy::{Strategy, Union};
+                Union::new([$($module::tests::any_params().prop_map(Self::$Name).boxed(),)+])
+            }
+
+            /// The most bytes and packets that may wait, for limits of so many.
+            #[cfg(test)]
+            pub(crate) fn most_waiting(&self, bytes: u64, packets: u64) -> (u64, u64) {
+                match self {
+                    $(Self::$Name(params) => $module::tests::most_waiting(params, bytes, packets),)+
+                }
+            }
+        }
+
+        /// An enum, not a trait object: calls are direct and can be inlined.
+        #[derive(Debug)]
+        enum AnyDiscipline<P> {
+            $($Name(Box<$module::$Name<P>>),)+
+        }
+
+        impl<P: Packet> AnyDiscipline<P> {
+            fn new(aqm: &Aqm, environment: &Environment) -> Self {
+                match aqm {
+                    $(Aqm::$Name(params) => {
+                        Self::$Name(Box::new($module::$Name::new(params, environment)))
+                    })+
+                }
+            }
+
+            #[inline(never)] // a FIFO needs no other's code
+            fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
+                match self {
+                    $(Self::$Name(queue) => queue.enqueue(now_ns, packet, outcome),)+
+                }
+            }
+
+            #[inline(never)]
+            fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+                match self {
+                    $(Self::$Name(queue) => queue.dequeue(now_ns, outcome),)+
+                }
+            }
+
+            fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
+                match self {
+                    $(Self::$Name(queue) => queue.next_ready_ns(now_ns),)+
+                }
+            }
+
+            fn bytes(&self) -> u64 {
+                match self {
+                    $(Self::$Name(queue) => queue.bytes(),)+
+                }
+            }
+
+            fn packets(&self) -> usize {
+                match self {
+                    $(Self::$Name(queue) => queue.packets(),)+
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    /// First in, first out, tail drop (bfifo, pfifo).
+    Fifo in fifo,
+    /// Per-flow fair queueing (sch_fq).
+    Fq in fq,
+    /// Controlled delay (sch_codel, RFC 8289).
+    Codel in codel,
+    /// Fair queueing with CoDel in each queue (sch_fq_codel, RFC 8290).
+    FqCodel in fq_codel,
+    /// Random early detection (sch_red).
+    Red in red,
+    /// Common Applications Kept Enhanced (sch_cake).
+    Cake in cake,
+    /// Proportional integral controller enhanced (sch_pie, RFC 8033).
+    Pie in pie,
+    /// Fair queueing with PIE in each queue (sch_fq_pie).
+    FqPie in fq_pie,
+    /// Stochastic fairness queueing (sch_sfq).
+    Sfq in sfq,
+    /// Token bucket filter over a FIFO (sch_tbf).
+    Tbf in tbf,
+    /// FIFOs in strict priority (sch_prio).
+    Prio in prio,
+    /// Coupled dual queue for L4S (sch_dualpi2, RFC 9332).
+    Dualpi2 in dualpi2,
+}
+
+/// A queue at a bottleneck, as a plan describes it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Qdisc {
+    /// Limit in bytes on the wire, link header included (bfifo). `None`: not limited in bytes.
+    pub limit_bytes: Option<u64>,
+    /// Limit in packets (pfifo, fq, codel, fq_codel). `None`: not limited in packets.
+    pub limit_packets: Option<u32>,
+    /// The discipline.
+    pub aqm: Aqm,
+}
+
+impl Qdisc {
+    /// Whether the discipline shapes to the link's rate itself, so that no shaper is above it.
+    pub fn shapes(&self) -> bool {
+        self.aqm.parameters().shapes()
+    }
+}
+
+/// Totals since the queue was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets offered.
+    pub offered_packets: u64,
+    /// Packets handed out.
+    pub sent_packets: u64,
+    /// Bytes handed out.
+    pub sent_bytes: u64,
+    /// Packets dropped.
+    pub dropped_packets: u64,
+    /// Packets marked CE.
+    pub marked_packets: u64,
+}
+
+impl Counters {
+    fn count<P>(&mut self, outcome: &Outcome<P>) {
+        self.dropped_packets += outcome.drops;
+        self.marked_packets += outcome.marks;
+    }
+}
+
+/// A queue at a bottleneck.
+#[derive(Debug)]
+pub struct Queue<P> {
+    discipline: AnyDiscipline<P>,
+    counters: Counters,
+    /// The packet that leaves next, of a discipline that hands it out before [`Queue::leave`].
+    chosen: Option<P>,
+}
+
+impl<P: Packet> Queue<P> {
+    /// A queue for IP packets of at most `mtu_bytes` at a link of `rate_bps`. `seed` is that of its
+    /// random decisions.
+    pub fn new(qdisc: &Qdisc, rate_bps: u64, mtu_bytes: u32, seed: u64) -> Self {
+        let environment = Environment {
+            limit_bytes: qdisc.limit_bytes,
+            limit_packets: qdisc.limit_packets,
+            rate_bps,
+            frame_bytes: mtu_bytes + LINK_HEADER_BYTES,
+            seed,
+        };
+        Self {
+            discipline: AnyDiscipline::new(&qdisc.aqm, &environment),
+            counters: Counters::default(),
+            chosen: None,
+        }
+    }
+
+    /// Offers a packet. Packets that are dropped for it, itself or others, are added to `dropped`.
+    #[inline]
+    pub fn enqueue(&mut self, now_ns: u64, packet: P, dropped: &mut Vec<P>) {
+        self.counters.offered_packets += 1;
+        let mut outcome = Outcome::new(dropped);
+        match &mut self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.enqueue(now_ns, packet, &mut outcome),
+            other => other.enqueue(now_ns, packet, &mut outcome),
+        }
+        self.counters.count(&outcome);
+    }
+
+    /// Offers a burst of `count` packets ([`Packet::first_of_burst`]).
+    #[inline]
+    pub(crate) fn enqueue_burst(
+        &mut self,
+        now_ns: u64,
+        burst: &P,
+        count: u32,
+        dropped: &mut Vec<P>,
+    ) {
+        self.counters.offered_packets += u64::from(count);
+        let mut outcome = Outcome::new(dropped);
+        match &mut self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.enqueue_burst(burst, count, &mut outcome),
+            AnyDiscipline::Cake(queue) => queue.enqueue_burst(now_ns, burst, count, &mut outcome),
+            other => {
+                let mut burst = *burst;
+                for others in (0..count).rev() {
+                    other.enqueue(now_ns, burst.split_first(others), &mut outcome);
+                }
+            }
+        }
+        self.counters.count(&outcome);
+    }
+
+    /// Takes the next packet. Packets that are dropped before it are added to `dropped`. `None`:
+    /// nothing may leave now; see [`Queue::next_ready_ns`].
+    pub fn dequeue(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> Option<P> {
+        if !self.choose(now_ns, dropped) {
+            return None;
+        }
+        let (burst, is_followed) = self.front()?;
+        let packet = burst.first_of_burst(is_followed);
+        self.leave();
+        Some(packet)
+    }
+
+    /// The first of three steps that take a packet without copying it: chooses the packet that leaves
+    /// now. False: none does.
+    #[inline(always)] // the compiler then joins the matches of the three steps
+    pub(crate) fn choose(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        match &self.discipline {
+            AnyDiscipline::Fifo(queue) => !queue.is_empty(),
+            _ => self.choose_by_discipline(now_ns, dropped),
+        }
+    }
+
+    #[inline(never)]
+    fn choose_by_discipline(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        let mut outcome = Outcome::new(dropped);
+        let is_any = match &mut self.discipline {
+            AnyDiscipline::Cake(queue) => queue.choose(now_ns, &mut outcome),
+            other => {
+                self.chosen = other.dequeue(now_ns, &mut outcome);
+                self.chosen.is_some()
+            }
+        };
+        self.counters.count(&outcome);
+        is_any
+    }
+
+    /// The second step: the burst whose first packet was chosen, and whether more of its packets follow.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> Option<(&P, bool)> {
+        match &self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.front(),
+            AnyDiscipline::Cake(queue) => queue.front(),
+            _ => self.chosen.as_ref().map(|packet| (packet, false)),
+        }
+    }
+
+    /// The third step: the chosen packet leaves. Returns its bytes on the wire.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self) -> u32 {
+        let wire_bytes = match &mut self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.leave(),
+            AnyDiscipline::Cake(queue) => queue.leave(),
+            _ => self.chosen.take().map_or(0, |packet| packet.wire_bytes()),
+        };
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(wire_bytes);
+        wire_bytes
+    }
+
+    /// When to call [`Queue::dequeue`] next. `None`: the queue is empty. Later than `now_ns` where all
+    /// packets are paced (fq) or the discipline shapes (CAKE, TBF), and after a call of
+    /// [`Queue::dequeue`] that returned nothing.
+    pub fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
+        self.discipline.next_ready_ns(now_ns)
+    }
+
+    /// Whether no packet waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        match &self.discipline {
+            AnyDiscipline::Fifo(queue) => queue.is_empty(),
+            other => other.packets() == 0,
+        }
+    }
+
+    /// Bytes waiting.
+    pub fn bytes(&self) -> u64 {
+        self.discipline.bytes()
+    }
+
+    /// Packets waiting.
+    pub fn packets(&self) -> usize {
+        self.discipline.packets()
+    }
+
+    /// Totals so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+}

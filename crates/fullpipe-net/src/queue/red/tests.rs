@@ -1,0 +1,243 @@
+//! RED against the closed formulas of Floyd and Jacobson (1993) and the kernel's tables.
+
+use proptest::prelude::*;
+
+use super::Params;
+use crate::queue::{Aqm, Qdisc, Queue};
+use crate::testing::{TestPacket, MS, MTU_BYTES};
+
+/// Parameters of all kinds.
+pub(crate) fn any_params() -> impl Strategy<Value = Params> {
+    let thresholds = (1000..20_000u64, 1..60_000u64);
+    (thresholds, 0..=1_000_000u32, 1..60u32, any::<bool>()).prop_map(
+        |((min_bytes, above), max_probability_ppm, burst_packets, ecn)| Params {
+            min_bytes,
+            max_bytes: min_bytes + above,
+            max_probability_ppm,
+            avpkt_bytes: AVPKT_BYTES,
+            burst_packets,
+            ecn,
+        },
+    )
+}
+
+/// The most bytes and packets that may wait, for limits of so many.
+pub(crate) fn most_waiting(_: &Params, bytes: u64, _: u64) -> (u64, u64) {
+    (bytes, u64::MAX)
+}
+
+const RATE_BPS: u64 = 100_000_000;
+const AVPKT_BYTES: u32 = 1000;
+
+struct Red {
+    min_bytes: u64,
+    max_bytes: u64,
+    max_probability_ppm: u32,
+    burst_packets: u32,
+}
+
+impl Red {
+    fn queue(&self, ecn: bool, seed: u64) -> Queue<TestPacket> {
+        let qdisc = Qdisc {
+            limit_bytes: None,
+            limit_packets: None,
+            aqm: Aqm::Red(Params {
+                min_bytes: self.min_bytes,
+                max_bytes: self.max_bytes,
+                max_probability_ppm: self.max_probability_ppm,
+                avpkt_bytes: AVPKT_BYTES,
+                burst_packets: self.burst_packets,
+                ecn,
+            }),
+        };
+        Queue::new(&qdisc, RATE_BPS, MTU_BYTES, seed)
+    }
+}
+
+fn packet(id: u64) -> TestPacket {
+    TestPacket::new(id, 0, AVPKT_BYTES).with_ecn()
+}
+
+/// Weight and the burst that it is too light for, from the table in include/net/red.h for
+/// th_min/S = 32 (whose bounds are rounded up).
+const BURST_OF_WEIGHT: [(u32, u32); 9] = [
+    (1, 33),
+    (2, 35),
+    (3, 39),
+    (4, 46),
+    (5, 57),
+    (6, 75),
+    (7, 101),
+    (8, 135),
+    (9, 190),
+];
+
+#[test]
+fn the_average_follows_the_ewma_with_the_weight_of_the_kernels_burst_table() {
+    for (wlog, bound) in BURST_OF_WEIGHT {
+        let red = Red {
+            min_bytes: 32_000,
+            max_bytes: 96_000,
+            max_probability_ppm: 0,
+            burst_packets: bound - 1,
+        };
+        let mut queue = red.queue(true, 1);
+        let mut dropped = Vec::new();
+        let first_marked = (0u64..).find(|&id| {
+            queue.enqueue(MS, packet(id), &mut dropped);
+            queue.counters().marked_packets > 0
+        });
+        // avg += W (backlog - avg), in double precision; the first packet finds an idle queue.
+        let (mut average, weight) = (0.0, 1.0 / f64::from(1u32 << wlog));
+        let expected = (0u64..).find(|&id| {
+            if id > 0 {
+                average += weight * (id as f64 * 1000.0 - average);
+            }
+            average >= 96_000.0
+        });
+        let (first_marked, expected) = (first_marked.expect("ends"), expected.expect("ends"));
+        assert!(
+            first_marked.abs_diff(expected) <= 1,
+            "2^-{wlog}: {first_marked}, not {expected}"
+        );
+    }
+}
+
+/// Numbers of packets from one early mark to the next while the queue, and so the average, stays
+/// at `backlog_packets`.
+fn spacings(red: &Red, backlog_packets: u64, marks: usize) -> Vec<u64> {
+    let mut queue = red.queue(true, 11);
+    let mut dropped = Vec::new();
+    for id in 0..backlog_packets {
+        queue.enqueue(MS, packet(id), &mut dropped);
+    }
+    let mut spacings = Vec::new();
+    let (mut id, mut last) = (backlog_packets, None);
+    while spacings.len() < marks {
+        let before = queue.counters().marked_packets;
+        queue.enqueue(MS, packet(id), &mut dropped);
+        queue.dequeue(MS, &mut dropped);
+        id += 1;
+        // The average needs some time to settle.
+        if queue.counters().marked_packets > before && id > 100_000 {
+            if let Some(last) = last {
+                spacings.push(id - last);
+            }
+            last = Some(id);
+        }
+    }
+    spacings
+}
+
+#[test]
+fn marks_are_spread_uniformly_over_one_to_the_inverse_of_the_probability() {
+    // Floyd and Jacobson, section 7, method 2: with pb = maxp (avg - min) / (max - min) the number
+    // of packets between marks is uniform over 1..1/pb, so its mean is (1/pb + 1) / 2.
+    let red = Red {
+        min_bytes: 30_000,
+        max_bytes: 90_000,
+        max_probability_ppm: 20_000,
+        burst_packets: 50,
+    };
+    for backlog_packets in [45, 60, 80] {
+        let probability = 0.02 * (backlog_packets as f64 * 1000.0 - 30_000.0) / 60_000.0;
+        let spacings = spacings(&red, backlog_packets, 20_000);
+        let mean = spacings.iter().sum::<u64>() as f64 / spacings.len() as f64;
+        let expected = (1.0 / probability + 1.0) / 2.0;
+        // Standard error of a uniform's mean: 0.58 / sqrt(n) of it.
+        let tolerance = 4.0 * 0.58 / (spacings.len() as f64).sqrt();
+        assert!(
+            (mean / expected - 1.0).abs() < tolerance,
+            "{mean}, not {expected}"
+        );
+        let longest = *spacings.iter().max().expect("some") as f64;
+        assert!(longest <= 1.0 / probability + 2.0 && longest > 0.99 / probability);
+    }
+}
+
+#[test]
+fn below_the_minimum_nothing_is_marked_and_above_the_maximum_everything_is() {
+    let red = Red {
+        min_bytes: 30_000,
+        max_bytes: 90_000,
+        max_probability_ppm: 1_000_000,
+        burst_packets: 50,
+    };
+    for (backlog_packets, all) in [(29, false), (91, true)] {
+        let mut queue = red.queue(true, 2);
+        let mut dropped = Vec::new();
+        for id in 0..backlog_packets {
+            queue.enqueue(MS, packet(id), &mut dropped);
+        }
+        let step = |queue: &mut Queue<TestPacket>, dropped: &mut Vec<_>| {
+            queue.enqueue(MS, packet(0), dropped);
+            queue.dequeue(MS, dropped)
+        };
+        for _ in 0..1000 {
+            step(&mut queue, &mut dropped);
+        }
+        let before = queue.counters().marked_packets;
+        for _ in 0..1000 {
+            step(&mut queue, &mut dropped);
+        }
+        let marked = queue.counters().marked_packets - before;
+        assert_eq!(marked, if all { 1000 } else { 0 });
+    }
+}
+
+#[test]
+fn what_cannot_be_marked_is_dropped() {
+    let red = Red {
+        min_bytes: 10_000,
+        max_bytes: 20_000,
+        max_probability_ppm: 100_000,
+        burst_packets: 12,
+    };
+    for (ecn, capable) in [(true, false), (false, true), (false, false)] {
+        let mut queue = red.queue(ecn, 3);
+        let mut dropped = Vec::new();
+        for id in 0..500 {
+            let mut packet = packet(id);
+            packet.ecn = capable;
+            queue.enqueue(MS, packet, &mut dropped);
+        }
+        assert_eq!(queue.counters().marked_packets, 0);
+        // Not every arrival: the average must not stay above the maximum while all is dropped.
+        assert!(dropped.len() > 400, "{}", dropped.len());
+    }
+}
+
+#[test]
+fn an_idle_queues_average_decays_as_tcs_table_says() {
+    // tc_red_eval_idle_damping(): after t the average is halved floor(t * -ln(1 - W) / T) times,
+    // T being an average packet's time in ticks of 64 ns, and t in us (see src/red.rs).
+    let red = Red {
+        min_bytes: 32_000,
+        max_bytes: 64_000,
+        max_probability_ppm: 0,
+        burst_packets: 75, // W = 2^-6
+    };
+    let packet_ticks = (1000.0 * 8.0 / 100e6 * 1e6 * 15.625_f64).ceil();
+    let per_us = -(1.0 - 1.0 / 64.0_f64).ln() / packet_ticks;
+    let still_above_maximum = |idle_us: f64| {
+        let mut queue = red.queue(true, 4);
+        let mut dropped = Vec::new();
+        // The average settles at 250 000 bytes, so it takes two halvings to get below 64 000.
+        for id in 0..250 {
+            queue.enqueue(MS, packet(id), &mut dropped);
+        }
+        for id in 0..5000 {
+            queue.enqueue(MS, packet(id), &mut dropped);
+            queue.dequeue(MS, &mut dropped);
+        }
+        while queue.dequeue(MS, &mut dropped).is_some() {}
+        let before = queue.counters().marked_packets;
+        let now_ns = MS + (idle_us * 1000.0) as u64;
+        queue.enqueue(now_ns, packet(0), &mut dropped);
+        queue.counters().marked_packets > before
+    };
+    // A cell of the table is up to 31/256 of a halving.
+    let two_halvings_us = 2.0 / per_us;
+    assert!(still_above_maximum(0.9 * two_halvings_us));
+    assert!(!still_above_maximum(1.1 * two_halvings_us));
+}

@@ -1,0 +1,302 @@
+//! A capture of what leaves and reaches the senders' hosts: classic pcap with ns timestamps.
+//!
+//! Headers are complete, TCP options and ECN bits included; payload is left out (a captured
+//! length below the original length, as with a small snap length). Checksums of IP are computed;
+//! TCP's is left 0, which analysers take for checksum offload.
+
+use std::io::{self, Write};
+
+use fullpipe_tcp::{Ack, Data, HandshakePacket, MAX_BLOCKS};
+
+/// Nanosecond magic (pcap-savefile(5)) and link type Ethernet.
+const MAGIC: u32 = 0xa1b2_3c4d;
+const SNAPLEN: u32 = 128;
+const ETHERNET: u32 = 1;
+/// Window scale that both ends announce; large enough for 64 MiB.
+const WINDOW_SHIFT: u8 = 14;
+/// Initial sequence numbers; a constant, so that captures repeat.
+const ISN: u32 = 1_000_000;
+/// What a sender offers, which receives nothing.
+const FIRST_WINDOW_BYTES: u64 = 65_536;
+const FIN: u16 = 1;
+const SYN: u16 = 2;
+const PSH: u16 = 8;
+const ACK: u16 = 16;
+const ECE: u16 = 64;
+const CWR: u16 = 128;
+/// Accurate ECN's, beside the data offset; with ECE and CWR it makes the ACE field (RFC 9768).
+const AE: u16 = 256;
+/// What ACE counts from.
+const ACE_FIRST: u8 = 5;
+
+/// Writes one capture.
+pub struct PcapWriter {
+    out: Box<dyn Write + Send>,
+    buffer: Vec<u8>,
+}
+
+struct Segment<'a> {
+    at_ns: u64,
+    flow: u32,
+    from_sender: bool,
+    seq: u32,
+    ack: u32,
+    flags: u16,
+    window: u16,
+    ecn: u8,
+    timestamps: (u32, u32),
+    options: &'a [u8],
+    payload_bytes: u32,
+}
+
+impl PcapWriter {
+    /// Starts a capture with its file header.
+    pub fn new(mut out: Box<dyn Write + Send>) -> io::Result<Self> {
+        let mut header = Vec::with_capacity(24);
+        header.extend(MAGIC.to_le_bytes());
+        header.extend(2u16.to_le_bytes());
+        header.extend(4u16.to_le_bytes());
+        header.extend([0; 8]);
+        header.extend(SNAPLEN.to_le_bytes());
+        header.extend(ETHERNET.to_le_bytes());
+        out.write_all(&header)?;
+        Ok(Self {
+            out,
+            buffer: Vec::with_capacity(SNAPLEN as usize + 16),
+        })
+    }
+
+    /// A packet of a handshake leaves or comes.
+    pub(crate) fn opening(
+        &mut self,
+        at_ns: u64,
+        flow: u32,
+        from_sender: bool,
+        mss: u32,
+        opening: &HandshakePacket,
+    ) -> io::Result<()> {
+        // The MSS option knows nothing of timestamps (RFC 6691).
+        let mss = (mss + 12).to_be_bytes();
+        let options = [2, 4, mss[2], mss[3], 4, 2, 3, 3, WINDOW_SHIFT, 1, 1, 1];
+        let ecn_flags = |agrees: bool, flags| if agrees { flags } else { 0 };
+        let (flags, sent_ns, echo_ns, window, options) = match *opening {
+            HandshakePacket::Syn { sent_ns, ecn } => {
+                let flags = SYN | ecn_flags(ecn, ECE | CWR);
+                (flags, sent_ns, 0, 64_240, &options[..])
+            }
+            HandshakePacket::SynAck {
+                sent_ns,
+                echo_ns,
+                ecn,
+                window_bytes,
+            } => {
+                let flags = SYN | ACK | ecn_flags(ecn, ECE);
+                (flags, sent_ns, echo_ns, window_bytes as u16, &options[..])
+            }
+            HandshakePacket::Ack {
+                sent_ns,
+                echo_ns,
+                window_bytes,
+            } => (ACK, sent_ns, echo_ns, scaled(window_bytes), &[][..]),
+        };
+        self.segment(&Segment {
+            at_ns,
+            flow,
+            from_sender,
+            seq: if flags & SYN != 0 { ISN } else { ISN + 1 },
+            ack: if flags & ACK != 0 { ISN + 1 } else { 0 },
+            flags,
+            window,
+            ecn: 0,
+            timestamps: (clock(sent_ns), clock(echo_ns)),
+            options,
+            payload_bytes: 0,
+        })
+    }
+
+    /// A data packet leaves; `begin` bytes of the sequence space lie before it.
+    pub(crate) fn data(&mut self, flow: u32, begin: u64, data: &Data) -> io::Result<()> {
+        let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
+        self.segment(&Segment {
+            at_ns: data.departs_ns,
+            flow,
+            from_sender: true,
+            seq: sequence(begin),
+            ack: ISN + 1,
+            flags: ACK | flag(data.push, PSH) | flag(data.cwr, CWR) | flag(data.fin, FIN),
+            window: scaled(FIRST_WINDOW_BYTES),
+            ecn: u8::from(data.ect) << u8::from(!data.l4s),
+            timestamps: (clock(data.departs_ns), clock(data.echo_ns)),
+            options: &[],
+            payload_bytes: data.payload_bytes,
+        })
+    }
+
+    /// An ACK arrives.
+    pub(crate) fn ack(
+        &mut self,
+        at_ns: u64,
+        flow: u32,
+        edges: &AckEdges,
+        ack: &Ack,
+        is_accurate: bool,
+    ) -> io::Result<()> {
+        let mut options = [0u8; 28];
+        let mut used = 0;
+        if ack.count > 0 {
+            options[..4].copy_from_slice(&[1, 1, 5, 2 + 8 * ack.count]);
+            used = 4;
+            for edge in edges.blocks[..usize::from(ack.count)].iter().flatten() {
+                options[used..used + 4].copy_from_slice(&sequence(*edge).to_be_bytes());
+                used += 4;
+            }
+        }
+        self.segment(&Segment {
+            at_ns,
+            flow,
+            from_sender: false,
+            seq: ISN + 1,
+            ack: sequence(edges.next),
+            flags: ACK | mark_flags(ack.marks, is_accurate) | if ack.fin { FIN } else { 0 },
+            window: scaled(ack.window_bytes),
+            ecn: 0,
+            timestamps: (clock(ack.sent_ns), clock(ack.echo_ns)),
+            options: &options[..used],
+            payload_bytes: 0,
+        })
+    }
+
+    /// The sender acknowledges the receiver's FIN; `end` bytes of the sequence space lie before it.
+    pub(crate) fn last_ack(&mut self, at_ns: u64, flow: u32, end: u64) -> io::Result<()> {
+        self.segment(&Segment {
+            at_ns,
+            flow,
+            from_sender: true,
+            seq: sequence(end),
+            ack: ISN + 2,
+            flags: ACK,
+            window: scaled(FIRST_WINDOW_BYTES),
+            ecn: 0,
+            timestamps: (clock(at_ns), clock(at_ns)),
+            options: &[],
+            payload_bytes: 0,
+        })
+    }
+
+    /// Writes out what is buffered.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>) -> io::Result<()> {
+        let tcp_bytes = 20 + 12 + segment.options.len();
+        let ip_bytes = 20 + tcp_bytes as u32 + segment.payload_bytes;
+        let captured = 14 + 20 + tcp_bytes as u32;
+        let buffer = &mut self.buffer;
+        buffer.clear();
+        buffer.extend(((segment.at_ns / 1_000_000_000) as u32).to_le_bytes());
+        buffer.extend(((segment.at_ns % 1_000_000_000) as u32).to_le_bytes());
+        buffer.extend(captured.to_le_bytes());
+        buffer.extend((ip_bytes + 14).to_le_bytes());
+
+        let (near, far) = (address(10, segment.flow), address(11, segment.flow));
+        let (source, target) = if segment.from_sender {
+            (near, far)
+        } else {
+            (far, near)
+        };
+        for end in [target, source] {
+            buffer.extend([2, 0]);
+            buffer.extend(end);
+        }
+        buffer.extend([8, 0]);
+
+        let ip = buffer.len();
+        buffer.extend([0x45, segment.ecn]);
+        buffer.extend((ip_bytes as u16).to_be_bytes());
+        buffer.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+        buffer.extend(source);
+        buffer.extend(target);
+        let sum = internet_checksum(&buffer[ip..]);
+        buffer[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+
+        let port = 40_000 + (segment.flow % 20_000) as u16;
+        let ports = if segment.from_sender {
+            [port, 5201]
+        } else {
+            [5201, port]
+        };
+        buffer.extend(ports[0].to_be_bytes());
+        buffer.extend(ports[1].to_be_bytes());
+        buffer.extend(segment.seq.to_be_bytes());
+        buffer.extend(segment.ack.to_be_bytes());
+        buffer.push(((tcp_bytes / 4) as u8) << 4 | (segment.flags >> 8) as u8);
+        buffer.push(segment.flags as u8);
+        buffer.extend(segment.window.to_be_bytes());
+        buffer.extend([0; 4]);
+        buffer.extend([1, 1, 8, 10]);
+        buffer.extend(segment.timestamps.0.to_be_bytes());
+        buffer.extend(segment.timestamps.1.to_be_bytes());
+        buffer.extend(segment.options);
+        self.out.write_all(buffer)
+    }
+}
+
+/// The numbers of an ACK in bytes of the sequence space.
+pub(crate) struct AckEdges {
+    next: u64,
+    blocks: [[u64; 2]; MAX_BLOCKS],
+}
+
+impl AckEdges {
+    pub(crate) fn new(ack: &Ack, bytes: impl Fn(u32) -> u64) -> Self {
+        Self {
+            next: bytes(ack.next),
+            blocks: ack
+                .blocks
+                .map(|block| [bytes(block.start), bytes(block.end)]),
+        }
+    }
+}
+
+fn sequence(bytes: u64) -> u32 {
+    (ISN + 1).wrapping_add(bytes as u32)
+}
+
+fn scaled(window_bytes: u64) -> u16 {
+    (window_bytes >> WINDOW_SHIFT).clamp(1, u64::from(u16::MAX)) as u16
+}
+
+/// TCP's timestamp clock: 1 ms, as Linux's.
+fn clock(at_ns: u64) -> u32 {
+    (at_ns / 1_000_000) as u32
+}
+
+fn address(net: u8, flow: u32) -> [u8; 4] {
+    [10, net, (flow >> 8) as u8, (flow as u8).wrapping_add(1)]
+}
+
+fn internet_checksum(header: &[u8]) -> u16 {
+    let words = header
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// What an ACK says of marks: ECE, or the ACE field.
+fn mark_flags(marks: u8, is_accurate: bool) -> u16 {
+    let ace = match is_accurate {
+        true => marks.wrapping_add(ACE_FIRST),
+        false => u8::from(marks > 0),
+    };
+    [ECE, CWR, AE]
+        .iter()
+        .zip(0..)
+        .filter(|(_, bit)| ace >> bit & 1 == 1)
+        .map(|(flag, _)| flag)
+        .sum()
+}

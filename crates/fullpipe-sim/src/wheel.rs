@@ -1,0 +1,169 @@
+//! What is due later: a ring of slots of time, each a list that is put in order when its time comes. An
+//! event costs the same however many there are. Never what an event is.
+
+use std::collections::BinaryHeap;
+
+use crate::events::Pending;
+
+/// A slot lasts 2^15 ns, so that the ring reaches an eighth of a second ahead: what is due later than
+/// that are a few timers of each flow.
+const SLOT_SHIFT: u32 = 15;
+const SLOTS: usize = 1 << 12;
+/// So many are put in order one by one.
+const FEW: usize = 64;
+const WORD: usize = u64::BITS as usize;
+/// No event.
+const NIL: u32 = u32::MAX;
+
+/// An event in the list of its slot.
+#[derive(Debug)]
+struct Node {
+    pending: Pending,
+    next: u32,
+}
+
+/// Events in no order but that of their slots.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    /// One slot's, and few that came for those before it, the next one last: no others come before it,
+    /// unless so many did that they have their slots.
+    open: Vec<Pending>,
+    open_slot: u64,
+    is_behind: bool,
+    /// The first event of each slot of the ring, and a bit for each that has one.
+    heads: Vec<u32>,
+    occupied: [u64; SLOTS / WORD],
+    nodes: Vec<Node>,
+    free: u32,
+    /// What the ring does not reach.
+    far: BinaryHeap<Pending>,
+}
+
+impl Default for Wheel {
+    fn default() -> Self {
+        Self {
+            open: Vec::new(),
+            open_slot: 0,
+            is_behind: false,
+            heads: vec![NIL; SLOTS],
+            occupied: [0; SLOTS / WORD],
+            nodes: Vec::new(),
+            free: NIL,
+            far: BinaryHeap::new(),
+        }
+    }
+}
+
+fn slot(pending: &Pending) -> u64 {
+    pending.at_ns >> SLOT_SHIFT
+}
+
+impl Wheel {
+    /// `now_ns`: nothing in it is due before, nor is what comes.
+    pub(crate) fn push(&mut self, now_ns: u64, pending: Pending) {
+        let slot = slot(&pending);
+        let comes_before = slot < self.open_slot && !self.is_behind && self.open.len() < FEW;
+        if !self.open.is_empty() && (comes_before || slot == self.open_slot) {
+            // The greatest is due first.
+            let place = self.open.partition_point(|other| *other < pending);
+            self.open.insert(place, pending);
+            return;
+        }
+        self.is_behind |= slot < self.open_slot;
+        self.put(now_ns, slot, pending);
+    }
+
+    fn put(&mut self, now_ns: u64, slot: u64, pending: Pending) {
+        if slot - (now_ns >> SLOT_SHIFT) < SLOTS as u64 {
+            self.link(slot as usize % SLOTS, pending);
+        } else {
+            self.far.push(pending);
+        }
+    }
+
+    fn link(&mut self, place: usize, pending: Pending) {
+        let node = Node {
+            pending,
+            next: self.heads[place],
+        };
+        self.occupied[place / WORD] |= 1 << (place % WORD);
+        match self.nodes.get_mut(self.free as usize) {
+            Some(unused) => {
+                self.heads[place] = self.free;
+                self.free = std::mem::replace(unused, node).next;
+            }
+            None => {
+                self.heads[place] = self.nodes.len() as u32;
+                self.nodes.push(node);
+            }
+        }
+    }
+
+    /// No event is due before this time; `u64::MAX`: there is none.
+    pub(crate) fn none_before_ns(&self, now_ns: u64) -> u64 {
+        match self.open.last() {
+            Some(first) if !self.is_behind => first.at_ns,
+            _ => self
+                .first_slot(now_ns)
+                .map_or(u64::MAX, |slot| slot << SLOT_SHIFT),
+        }
+    }
+
+    /// What is due first.
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Pending> {
+        if self.open.is_empty() || self.is_behind {
+            while let Some(pending) = self.open.pop() {
+                // Its slot has to wait for the one that is first.
+                self.put(now_ns, slot(&pending), pending);
+            }
+            let slot = self.first_slot(now_ns)?;
+            self.open_slot(now_ns, slot);
+        }
+        self.open.pop()
+    }
+
+    /// The first slot with events, where none is open.
+    fn first_slot(&self, now_ns: u64) -> Option<u64> {
+        let far = self.far.peek().map(slot);
+        let near = self.first_of_ring(now_ns >> SLOT_SHIFT);
+        near.into_iter().chain(far).min()
+    }
+
+    fn first_of_ring(&self, now_slot: u64) -> Option<u64> {
+        let begin = now_slot as usize % SLOTS;
+        let words = self.occupied.len();
+        // The word of the first place is looked at twice: from that place on, and up to it.
+        for step in 0..=words {
+            let word = (begin / WORD + step) % words;
+            let mut bits = self.occupied[word];
+            if step == 0 {
+                bits &= u64::MAX << (begin % WORD);
+            }
+            if bits != 0 {
+                let place = word * WORD + bits.trailing_zeros() as usize;
+                let ahead = (place + SLOTS - begin) % SLOTS;
+                return Some(now_slot + ahead as u64);
+            }
+        }
+        None
+    }
+
+    fn open_slot(&mut self, now_ns: u64, first: u64) {
+        let place = first as usize % SLOTS;
+        if first - (now_ns >> SLOT_SHIFT) < SLOTS as u64 {
+            let mut at = std::mem::replace(&mut self.heads[place], NIL);
+            self.occupied[place / WORD] &= !(1 << (place % WORD));
+            while let Some(node) = self.nodes.get_mut(at as usize) {
+                self.open.push(node.pending);
+                let next = std::mem::replace(&mut node.next, self.free);
+                self.free = std::mem::replace(&mut at, next);
+            }
+        }
+        while self.far.peek().is_some_and(|event| slot(event) == first) {
+            self.open.extend(self.far.pop());
+        }
+        self.open.sort_unstable();
+        self.open_slot = first;
+        self.is_behind = false;
+    }
+}
