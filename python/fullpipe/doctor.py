@@ -139,7 +139,7 @@ def _qdisc(kind: str, lost: str) -> Check:
 
 
 def _refused(command: str) -> str:
-    """Why a command fails in a network namespace of its own; empty where it works."""
+    """Why a command fails in a network namespace of its own; empty if it works."""
     try:
         done = subprocess.run(
             ["unshare", "--net", "sh", "-c", command], capture_output=True, text=True, timeout=60

@@ -56,13 +56,13 @@ def test_a_confined_process_stays_on_its_core_as_a_batch_job() -> None:
 _A_SESSION_THAT_IS_NICE = """
 import subprocess
 from pathlib import Path
-from fullpipe.engines.child import be_as_nice_as_the_parent
+from fullpipe.engines.child import inherit_autogroup_nice
 
 own = Path("/proc/self/autogroup")
 if own.exists() and own.read_text():
     own.write_text("7")
     subprocess.run(
-        ["cat", own], start_new_session=True, check=True, preexec_fn=be_as_nice_as_the_parent
+        ["cat", own], start_new_session=True, check=True, preexec_fn=inherit_autogroup_nice
     )
 """
 

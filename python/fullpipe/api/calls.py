@@ -44,7 +44,7 @@ def run(
     called with the share done, 0 to 1. `out`: a folder that keeps the recordings; else they go with
     the object that is returned.
 
-    Raises UserError for bad input (also what a Controller raises, with its line), RunError where a
+    Raises UserError for bad input (also what a Controller raises, with its line), RunError if a
     run failed, KeyboardInterrupt where it was interrupted."""
     from fullpipe.engines import engine_names, run_scenario
     from fullpipe.engines.runner import seeds_of
@@ -73,7 +73,7 @@ def run(
 def load(*paths: str | Path) -> Recordings:
     """The recordings in these folders: each is one, or has some below it.
 
-    Raises RecordingError where a folder has none, or one is damaged."""
+    Raises RecordingError if a folder has none, or one is damaged."""
     found: list[Recording] = []
     for path in map(Path, paths):
         inner = sorted(one.parent for one in path.glob("**/metadata.json"))
@@ -91,7 +91,7 @@ def run_sweep(
     """Runs what a store lacks of a sweep (docs/sweeps.md), and gives the store.
 
     `file`: a TOML file, or a dictionary of its shape (`scenario`, `axis`, `sweep`). `out`: the
-    store's folder; what is there is not run again. Raises UserError for bad input, RunError where
+    store's folder; what is there is not run again. Raises UserError for bad input, RunError if
     runs failed, KeyboardInterrupt where it was interrupted."""
     from fullpipe.api.stores import Swept
     from fullpipe.base.overrides import apply_changes

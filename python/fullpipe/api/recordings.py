@@ -36,7 +36,7 @@ class Drawing:
         self.figure = figure
 
     def save(self, path: str | Path) -> Path:
-        """Writes it by the file's ending (.svg, .png, .pdf). Raises UserError where it cannot."""
+        """Writes it by the file's ending (.svg, .png, .pdf). Raises UserError if it cannot."""
         try:
             self.figure.savefig(path, dpi=150)
         except (OSError, ValueError) as error:
@@ -78,12 +78,12 @@ class Recordings(Sequence[Recording]):
 
     @property
     def seeds(self) -> list[int | None]:
-        """The seed of each run; None where an imported recording has none."""
+        """The seed of each run; None if an imported recording has none."""
         return [recording.metadata.get("seed") for recording in self]
 
     @property
     def warnings(self) -> list[str]:
-        """Why a run is not to be trusted as it stands, one sentence each; empty where all are."""
+        """Why a run is not to be trusted as it stands, one sentence each; empty if all are."""
         return [f"run {run}: {text}" for run, one in enumerate(self) for text in one.warnings]
 
     def table(self, name: str) -> pa.Table:
@@ -136,7 +136,7 @@ class Recordings(Sequence[Recording]):
 
     def plot(self, name: str = "throughput", run: int = 0) -> Drawing:
         """A run over time: throughput, cwnd, rtt, queue, rates, phases or ping. Raises UserError
-        where the run has no such data, with what it has."""
+        if the run has no such data, with what it has."""
         from fullpipe.plots.matplotlib_renderer import figure_of
         from fullpipe.report.runs import read_run
         from fullpipe.report.timeline import time_plots
@@ -155,7 +155,7 @@ class Recordings(Sequence[Recording]):
 
     def save(self, folder: str | Path) -> Recordings:
         """Copies the recordings into a folder, where `fullpipe.load` finds them: itself for one,
-        `run-000` and so on for several. Raises UserError where it exists."""
+        `run-000` and so on for several. Raises UserError if it exists."""
         folder = Path(folder)
         if folder.exists():
             raise UserError(f"{folder}: exists already; name another folder")

@@ -23,7 +23,7 @@ class Swept:
     has the sweep's axes as columns."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Raises UserError where the folder is no store."""
+        """Raises UserError if the folder is no store."""
         from fullpipe.sweep.store import Store
 
         self.folder = Path(folder)

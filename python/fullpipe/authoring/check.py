@@ -89,7 +89,7 @@ def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
 
 
 def machine_for(release: str) -> None:
-    """Raises UserError where there is no virtual machine for a kernel, with what brings it."""
+    """Raises UserError if there is no virtual machine for a kernel, with what brings it."""
     find_kernel(release, None)
     if hardware.version() is None:
         raise UserError(

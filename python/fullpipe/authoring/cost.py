@@ -39,7 +39,7 @@ Programs = Mapping[str, tuple[int, float]]
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one congestion control, in instructions; `glue` is None where there is none."""
+    """Of one congestion control, in instructions; `glue` is None if there is none."""
 
     name: str
     #: Of the whole guest (sender, router and receiver) for each packet.

@@ -22,7 +22,7 @@ _SMALLEST = Path(__file__).with_name("smallest.h")
 
 def write_new(name: str, like: Like | None, folder: Path) -> Path:
     """Writes NAME.h into a folder: the smallest algorithm, or one like a built-in one. Raises
-    UserError where the name is none in C, or the file exists or cannot be written."""
+    UserError if the name is none in C, or the file exists or cannot be written."""
     name = name.removesuffix(".h")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > MAX_NAME:
         raise UserError(f"{name}: a name is 1 to {MAX_NAME} letters, digits and _, a letter first")

@@ -94,7 +94,7 @@ def choose(
     workers: int = 2,
 ) -> tuple[list[Option], Length, list[Recording]]:
     """Runs every pair and returns them best first, how long each ran, and the recordings in the
-    same order. Raises UserError for a path that is none, RunError where a run fails."""
+    same order. Raises UserError for a path that is none, RunError if a run fails."""
     if path.goal not in GOALS:
         raise UserError(f"--for {path.goal}: unknown; known are {', '.join(GOALS)}")
     probe = Length(1, 0, 0, "")

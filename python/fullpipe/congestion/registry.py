@@ -133,10 +133,10 @@ def cc_set(name: str) -> CcSet:
 
 
 def _find(name: str) -> CcSet | None:
-    return file_set(name) if is_outside_name(name) else cc_sets().get(name)
+    return file_set(name) if is_external_name(name) else cc_sets().get(name)
 
 
-def is_outside_name(name: str) -> bool:
+def is_external_name(name: str) -> bool:
     """Whether a flow's `cc` names a file, a class of one, or one that a program handed over."""
     written = name.partition("[")[0]
     return external.is_file_name(written) or external.is_class(written)
@@ -144,7 +144,7 @@ def is_outside_name(name: str) -> bool:
 
 def file_set(path: str) -> CcSet:
     """The one set that a file defines: the defaults of its constants, under the file's name without
-    its ending (with it, where a set of the registry is called so). Raises UserError where the file
+    its ending (with it, where a set of the registry is called so). Raises UserError if the file
     cannot be used."""
     source = _source(path)
     if not _VARIANT.fullmatch(source.stem):
@@ -161,7 +161,7 @@ def _source(name: str) -> external.Source:
 
 
 def sets_of(algorithm: str) -> list[CcSet]:
-    """The sets of a plan's algorithm: those of the registry, or the one of its file. Empty where
+    """The sets of a plan's algorithm: those of the registry, or the one of its file. Empty if
     this host does not know it."""
     if not external.is_external(algorithm):
         return [item for item in cc_sets().values() if item.algorithm == algorithm]
@@ -231,13 +231,13 @@ def choose(name: str, tables: Mapping[str, Table]) -> Choice:
 
 @cache
 def _plain(name: str) -> Choice | None:
-    """A set of the registry as it is; None where the name says more or is another's."""
+    """A set of the registry as it is; None if the name says more or is another's."""
     known = cc_sets().get(name)
     return None if known is None else Choice(name, known, known.values)
 
 
 def base_of(name: str, tables: Mapping[str, Table]) -> CcSet | None:
-    """The set of the registry that a name of a recording comes from; None where it is none of this
+    """The set of the registry that a name of a recording comes from; None if it is none of this
     program's."""
     table = tables.get(name)
     if table is not None and table.base is not None:
@@ -287,12 +287,12 @@ def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
 
 
 def _files(names: Iterable[str]) -> dict[str, CcSet]:
-    """The sets of the files that flows name, by what they are called. Raises UserError where two
+    """The sets of the files that flows name, by what they are called. Raises UserError if two
     files are called the same."""
     found: dict[str, CcSet] = {}
     for index, name in enumerate(names):
         written = name.partition("[")[0]
-        if is_outside_name(written):
+        if is_external_name(written):
             try:
                 item = file_set(written)
             except UserError as error:

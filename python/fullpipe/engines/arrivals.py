@@ -1,5 +1,5 @@
-"""Traffic for engines that run a kernel: what they cannot run is refused, and the flows of every
-group are drawn here, once, so that they see the very flows that the simulator sees.
+"""Traffic for engines that run a kernel: refuses what they cannot run, and draws the flows of every
+group here, so that they run the same flows as the simulator.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.scenario.traffic.traces import traces_of
 
-#: Of one group. Each costs a kernel two sockets; more belong in the simulator.
+#: The most flows of one group. Each costs a kernel two sockets; the simulator takes more.
 MAX_FLOWS = 200_000
-#: Of one group, where its flows pause.
+#: The most chunks of one group whose flows pause.
 MAX_CHUNKS = 1_000_000
 
 
 def with_arrivals(plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The plan with lists of flows in the place of what they are drawn from.
+    """The plan with every traffic group replaced by its list of flows.
 
-    Raises UserError where a trace cannot be read or flows are too many."""
+    Raises UserError if a trace cannot be read or there are too many flows."""
     if not plan.get("traffic"):
         return plan
     traces, text = traces_of(plan), json.dumps(plan)

@@ -1,4 +1,4 @@
-"""What is built beside the package: the static agent, the eBPF objects, QEMU's turnstile."""
+"""Files built with the package: the static agent, the eBPF objects, QEMU's turnstile."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from fullpipe.plan.senders import cc_choices
 
 
 def agent() -> Path:
-    """The static agent. Raises UserError where it was not built."""
+    """Path of the static agent. Raises UserError if it was not built."""
     return _built("fullpipe-agent")
 
 
 def bpf_object(algorithm: str) -> Path:
-    """The eBPF object of an algorithm. Raises UserError where it was not built, or cannot be
-    compiled of its file."""
+    """Path of an algorithm's eBPF object. Raises UserError if it was not built, or its file does
+    not compile."""
     if external.is_external(algorithm):
         return external.bpf_object(algorithm)
     return _built(f"{algorithm}.bpf.o")
 
 
 def kernel_cubic() -> Path:
-    """The object that calls the kernel's own CUBIC. Raises UserError where it was not built."""
+    """The object that calls the kernel's own CUBIC. Raises UserError if it was not built."""
     return _built("kernel-cubic.o")
 
 
 def turnstile() -> Path:
-    """The library that QEMU preloads. Raises UserError where it was not built."""
+    """The library that QEMU preloads. Raises UserError if it was not built."""
     return _built("turnstile.so")
 
 
 def put_objects(plan: Mapping[str, Any], folder: Path) -> None:
-    """Puts the eBPF objects that a plan's flows need into a folder, for an agent of this host."""
+    """Copies the eBPF objects that a plan's flows need into a folder, for this host's agent."""
     for algorithm in algorithms(plan):
         (folder / f"{algorithm}.bpf.o").symlink_to(bpf_object(algorithm))
 
 
 def refuse_classes(plan: Mapping[str, Any]) -> None:
-    """Raises UserError where a flow runs a class of Python, which no kernel does."""
+    """Raises UserError if a flow runs a Python class, which no kernel can."""
     for algorithm in algorithms(plan):
         if external.is_class(algorithm):
             external.bpf_object(algorithm)
 
 
 def algorithms(plan: Mapping[str, Any]) -> list[str]:
-    """The algorithms of ours that a plan's flows run."""
+    """The fullpipe algorithms that a plan's flows run (not the kernel's own)."""
     return sorted({choice["algorithm"] for _, choice in cc_choices(plan)} - {None})
 
 
 def objects_folder() -> Path:
-    """Where the eBPF objects of the built-in algorithms lie."""
+    """The folder of the built-in algorithms' eBPF objects."""
     return installed.BUILT
 
 

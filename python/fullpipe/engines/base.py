@@ -20,16 +20,16 @@ Progress = Callable[[int], bool]
 
 @dataclass
 class RunResult:
-    """What an engine leaves: every table of `recording.TABLES`, and what it says of itself."""
+    """The result of a run: every table of `recording.TABLES`, and facts about the engine."""
 
     tables: Mapping[str, pa.Table]
     #: Engine-specific facts (kernel, versions). The same plan gives the same facts.
     metadata: dict[str, Any] = field(default_factory=dict)
     #: `problems`: list of sentences, empty for a healthy run; other keys are figures.
     health: dict[str, Any] = field(default_factory=dict)
-    #: The run ended before its duration because it was asked to.
+    #: The run was stopped on request before its duration.
     interrupted: bool = False
-    #: Why the run ended early by itself; the tables hold what there was.
+    #: Why the run ended early by itself; None otherwise. The tables hold the rows up to then.
     failure: str | None = None
 
 
@@ -39,12 +39,12 @@ class Engine(Protocol):
     name: str
 
     def check(self, plan: Mapping[str, Any]) -> None:
-        """Raises UserError where this engine cannot run the plan, with the reason."""
+        """Raises UserError if this engine cannot run the plan, with the reason."""
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
-        """Runs the plan. Raises RunError where the engine itself fails with nothing recorded."""
+        """Runs the plan. Raises RunError if the engine itself fails with nothing recorded."""
 
 
 #: An algorithm that answers early marks in proportion, and the echo of each packet that it needs is
@@ -109,7 +109,7 @@ _ENGINES = {
 
 
 def engine_names() -> list[str]:
-    """Names that `engine` takes."""
+    """The names of the engines, as `engine()` accepts them."""
     return list(_ENGINES)
 
 

@@ -1,5 +1,5 @@
-"""Engine `live`: the agent on this host's kernel, on the wall's clock: a path of namespaces that it
-builds, or a real network towards the agent of another host (`--peer`).
+"""Engine `live`: the agent on this host's kernel, in real time. The path is made of network
+namespaces, or is a real network to the agent of another host (`--peer`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fullpipe.engines.unfinished import with_totals
 from fullpipe.scenario.wifi import refuse_wifi
 
 _POLL_S = 0.1
-#: What an agent may take beyond the run to build, sum up and clean.
+#: Seconds beyond the run's duration that the agent may take for set-up and clean-up.
 _GRACE_S = 60.0
 DEFAULT_PORT = 7717
 
@@ -38,7 +38,7 @@ class LiveEngine:
     name = "live"
 
     def check(self, plan: Mapping[str, Any]) -> None:
-        """Raises UserError where the rights or the agent are missing."""
+        """Raises UserError if the rights or the agent are missing."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
@@ -96,7 +96,7 @@ class LiveEngine:
 def _run_agent(
     request: Mapping[str, Any], folder: Path, plan: Mapping[str, Any], progress: Progress
 ) -> tuple[bytes, bool, str]:
-    """The agent's stream, whether it was asked to end, and its words on standard error."""
+    """The agent's output stream, whether the run was stopped on request, and its stderr."""
     output = folder / "stream"
     output.touch()
     (folder / "request").write_text(json.dumps(request))
@@ -137,7 +137,7 @@ def _run_agent(
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """Two hosts' rows by time, then flow; one host's are so already."""
+    """Rows of two hosts sorted by time, then flow. Rows of one host are sorted already."""
     keys = [name for name in ("t_us", "flow_id") if name in table.column_names]
     return table.sort_by([(name, "ascending") for name in keys])
 

@@ -1,5 +1,5 @@
-"""Rows of links for engines that run a kernel: what those lack is refused, and traces become the
-steps that htb and netem can follow.
+"""Links for engines that run a kernel: refuses unsupported features, and turns traces into steps
+of rate and delay that htb and netem can follow.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.scenario import link_traces
 
-#: Within it a rate is what a trace passes on the mean. A change costs the guest about 50 us of its
-#: processor; below this, opportunities are single packets anyway.
+#: A step's rate is the trace's mean over this interval. Each change costs the guest about 50 us of
+#: CPU time; at a shorter interval an opportunity is a single packet anyway.
 RATE_BIN_MS = 20
 
 
 def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
-    """Raises UserError for links that kernels cannot be made to behave as."""
-    for index, link, way, wire in _ways(plan):
+    """Raises UserError for links that htb and netem cannot emulate."""
+    for index, link, way, wire in _directions(plan):
         damage = wire.get("damage") or {}
         refused = {
             "policer": damage.get("policer"),
@@ -36,15 +36,15 @@ def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
 
 
 def refuse_rows(plan: Mapping[str, Any]) -> None:
-    """Raises UserError where a plan says what lies between two real hosts."""
+    """Raises UserError if a plan has links although the network between two hosts is real."""
     if len(plan["links"]) > 1 or plan["links"][0]["name"] != "path":
         raise UserError("link: a real network has its own; leave it out, or run without --peer")
 
 
 def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The plan with traces as steps of rates and delays. Raises UserError where a trace has changed
-    since."""
-    if not any(wire.keys() & {"rate_trace", "delay_trace"} for *_, wire in _ways(plan)):
+    """The plan with traces as steps of rates and delays. Raises UserError if a trace file changed
+    after the plan was made."""
+    if not any(wire.keys() & {"rate_trace", "delay_trace"} for *_, wire in _directions(plan)):
         return plan
     link_traces.verify(plan)
     end_ns = plan["duration_ns"]
@@ -65,10 +65,10 @@ def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def qdiscs(plan: Mapping[str, Any]) -> list[str]:
     """Kinds of the queue disciplines of all links."""
-    return [wire["qdisc"]["aqm"]["kind"] for *_, wire in _ways(plan)]
+    return [wire["qdisc"]["aqm"]["kind"] for *_, wire in _directions(plan)]
 
 
-def _ways(plan: Mapping[str, Any]) -> Iterator[tuple[int, Any, str, Any]]:
+def _directions(plan: Mapping[str, Any]) -> Iterator[tuple[int, Any, str, Any]]:
     for index, link in enumerate(plan["links"]):
         for way in ("forward", "reverse"):
             if way in link["medium"]:

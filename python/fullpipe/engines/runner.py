@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from fullpipe.recording.recording import Recording
     from fullpipe.scenario.model import Scenario
 
-#: Options of an engine that decide what is recorded; a repetition needs them as much as the plan.
+#: Engine options that affect the recording; to repeat a run needs them as well as the plan.
 _DECIDING = ("kernel", "modules", "background_processes", "peer", "web")
 
 
-#: The algorithm of flows that are decided about from outside (crates/fullpipe-sim, stepping.rs).
+#: The algorithm of flows that an external agent controls (crates/fullpipe-sim, stepping.rs).
 AGENT = "agent"
 
 
 @dataclass
 class Outcome:
-    """What became of a request to run: recordings in the order of their seeds."""
+    """The outcome of a request to run: recordings in the order of their seeds."""
 
     recordings: list[Recording] = field(default_factory=list)
     interrupted: bool = False
@@ -45,8 +45,8 @@ class Outcome:
 
 
 def seeds_of(scenario: Scenario, repeat: int) -> list[int]:
-    """The seeds of `repeat` runs: the scenario's and those after it. Every random number in a run
-    is drawn from a hash of its seed, so neighbours have nothing in common."""
+    """The seeds of `repeat` runs: the scenario's and those after it. Every random number of a run
+    is drawn from a hash of its seed, so consecutive seeds give independent runs."""
     return [scenario.seed + index for index in range(repeat)]
 
 
@@ -61,13 +61,13 @@ def run_scenario(
     seeds: Sequence[int] | None = None,
 ) -> Outcome:
     """Runs the scenario once for every folder of `out`, with these seeds (by default the scenario's
-    and those after it); with several, with a spread of starts (`Scenario.repeated()`), and each
-    recording's scenario says so. Classes that this program handed over run here, one after another.
+    and those after it). Several runs have a spread of starts (`Scenario.repeated()`), which each
+    recording's scenario records. Classes that this program passed run sequentially in this process.
 
-    `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM where it has the same
-    handler, keep what was recorded: a run that was under way ends early and its recording says so.
-    Raises UserError before anything runs where the engine cannot run it, a folder exists or
-    another process is about to write it."""
+    `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM if it has the same
+    handler, keep what was recorded: the current run ends early and is marked as interrupted.
+    Raises UserError before anything runs if the engine cannot run the scenario, a folder exists,
+    or another process has claimed it."""
     from fullpipe.plan.resolve import resolve
 
     if len(out) > 1 and scenario.start_spread is None:
@@ -77,7 +77,7 @@ def run_scenario(
     plans = [resolve(scenario, seed) for seed in seeds]
     engine(engine_name).check(plans[0])
     options = dict(options or {})
-    # Several runs lie in a folder of theirs, which is claimed for all of them.
+    # Several runs share a parent folder, which is claimed for all of them.
     with claimed(out if len(out) == 1 else {folder.parent for folder in out}):
         for folder in out:
             if folder.exists():
@@ -90,7 +90,7 @@ def run_scenario(
 
 
 def warmup_ns(scenario_toml: str) -> int:
-    """The warm-up of a recorded scenario; 0 where it has none."""
+    """The warm-up of a recorded scenario in ns; 0 if it has none."""
     import tomllib
 
     from fullpipe.base.units import parse_time
@@ -151,7 +151,7 @@ def _run_pool(
     on_progress: Callable[[float], None],
     jobs: int | None,
 ) -> Outcome:
-    import multiprocessing  # what one run has no time for
+    import multiprocessing  # slow to import, and a single run does not need it
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
     from fullpipe.engines.child import die_with_parent
@@ -199,8 +199,8 @@ def _failures(future: Future[str | None], out: Path) -> list[str]:
 
 @contextmanager
 def _interrupts_noted() -> Iterator[Callable[[], bool]]:
-    """The first signal that would raise KeyboardInterrupt is noted, wherever it comes, and a run
-    can end by itself; the second raises. Gives a function that says whether one came."""
+    """Records the first signal that would raise KeyboardInterrupt, so that a run can end in order;
+    the second one raises. Yields a function that returns whether a signal arrived."""
     noted = False
 
     def note(_number: int, _frame: Any) -> None:
@@ -241,7 +241,7 @@ def _work(
     plan: Mapping[str, Any],
     out: Path,
 ) -> str | None:
-    """Runs and records one plan; nothing where `stop` exists before it begins."""
+    """Runs and records one plan. Does nothing if the file `stop` exists already."""
     if stop.exists():
         return None
     result = engine(engine_name).run(plan, lambda _done: not stop.exists(), options)
@@ -257,7 +257,7 @@ def record_result(
     options: Mapping[str, Any],
     result: RunResult,
 ) -> Recording:
-    """Writes what an engine left as a recording, with all that a repetition needs."""
+    """Writes an engine's result as a recording, with everything needed to repeat the run."""
     from fullpipe.recording.recording import write_recording
 
     metadata = {
@@ -280,7 +280,7 @@ def record_result(
 
 
 def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Every constant that every algorithm of the plan ran with, in its own unit."""
+    """Constants of every algorithm of the plan, by name, each in its own unit."""
     found: dict[str, dict[str, float]] = {}
     for _, choice in cc_choices(plan):
         if choice["algorithm"] not in (None, AGENT) and choice["name"] not in found:
@@ -293,7 +293,7 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The algorithms of the plan that came from files, whole: who has the recording has them."""
+    """Source text of the plan's external algorithms, so that the recording can be repeated."""
     found = {}
     for name in sorted({choice["algorithm"] or "" for _, choice in cc_choices(plan)}):
         if external.is_external(name):

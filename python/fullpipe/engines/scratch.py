@@ -1,4 +1,4 @@
-"""Temporary folders of runs. One that a killed program left is removed by the next of its kind."""
+"""Temporary folders of runs. The next run removes those that a killed program left."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LOCK = "owner.lock"
 
 @contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """A new folder among the temporary files, removed at the end; before, those of this prefix
-    are removed whose owner has died."""
+    """A new temporary folder, removed at the end. Folders of this prefix whose owner has died are
+    removed first."""
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         _remove_if_left(folder)
     with tempfile.TemporaryDirectory(prefix=prefix) as text:
@@ -38,5 +38,5 @@ def _remove_if_left(folder: Path) -> None:
         with (folder / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
-    except OSError:  # somebody runs in it, or it has just gone
+    except OSError:  # locked by a running process, or already removed
         return

@@ -1,6 +1,6 @@
 """Engine `sim`: the packet-level simulator (crates/fullpipe-sim), in this process.
 
-It needs nothing and its clock is virtual; the same plan gives the same tables.
+Its clock is virtual, and the same plan gives the same tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SimEngine:
     name = "sim"
 
     def check(self, plan: Mapping[str, Any]) -> None:
-        """Raises UserError for what only a kernel has."""
+        """Raises UserError for features that only a kernel has."""
         for whose, choice in cc_choices(plan):
             if choice["algorithm"] is None:
                 raise UserError(

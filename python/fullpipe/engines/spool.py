@@ -1,4 +1,4 @@
-"""Rows that come while a run goes on: kept in a file, so that memory does not grow with them."""
+"""Rows that arrive during a run, spooled to a file so that memory use stays constant."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from fullpipe.engines.tables import arrow_table
 
 
 class SpooledRows:
-    """Takes columns of one table, some rows at a time; its file has no name and goes with it."""
+    """Collects rows of one table in an unnamed temporary file, which is deleted with the object."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        import tempfile  # most runs have no rows to keep
+        import tempfile  # most runs spool no rows
 
-        # Open as long as this is; the table that maps it needs it no more.
+        # Stays open as long as this object; a table that maps the file does not need it open.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def __call__(self, columns: Mapping[str, Any]) -> None:
-        """Adds rows, as the native module hands columns over. Raises OSError where the disk is
-        full."""
+        """Adds rows, in the native module's column format. Raises OSError if the disk is full."""
         if self._writer is None:
             self._writer = pa.ipc.new_stream(self._file, self._schema)
         self._writer.write_table(arrow_table(columns, self._schema))
 
     def with_last(self, last: pa.Table) -> pa.Table:
-        """All rows, those of `last` behind the others; read from the file when they are used."""
+        """All rows, with those of `last` at the end. They are memory-mapped, not loaded."""
         if self._writer is None:
             return last
         self._writer.close()

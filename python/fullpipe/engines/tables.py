@@ -1,6 +1,6 @@
-"""Columns as the native module hands them over, as Arrow tables.
+"""Arrow tables from the columns of the native module.
 
-Made from buffers: `pa.array()` would load pandas first, which takes longer than many runs.
+Arrays are made from buffers: `pa.array()` imports pandas, which takes longer than many runs.
 """
 
 from __future__ import annotations

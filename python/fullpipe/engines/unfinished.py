@@ -1,5 +1,5 @@
-"""What a kernel engine's run is worth that nobody ended in order: an interrupted or a dead machine
-wrote samples and events until then, but not the totals of its flows. It knows no engine."""
+"""Totals for a kernel engine's run that did not finish: it has samples and events up to the end,
+but no totals of its flows. It knows no engine."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _COUNTED = {"recoveries": "recovery", "timeouts": "rto"}
 
 
 def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict[str, pa.Table]:
-    """The tables, where `flows` has a row for every flow of the plan that has samples: what is
-    missing is its last sample's. Kernels do not tell `undos`: 0."""
+    """The tables, with a row in `flows` for every flow of the plan that has samples; missing rows
+    are made from its last sample. `undos` is 0, because kernels do not report it."""
     if plan.get("traffic") and "traffic" not in tables:
         tables = {**tables, "traffic": OPTIONAL_TABLES["traffic"].empty_table()}
     known = set(tables["flows"]["flow_id"].to_pylist())
@@ -53,7 +53,7 @@ def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict
 
 
 def _of_flow(samples: pa.Table, index: int) -> pa.Table:
-    import pyarrow.compute as pc  # takes a while to load, and few runs are unfinished
+    import pyarrow.compute as pc  # slow to import, and few runs are unfinished
 
     return samples.filter(pc.equal(samples["flow_id"], index))
 

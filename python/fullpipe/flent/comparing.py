@@ -33,7 +33,7 @@ def run_groups(files: Sequence[FlentFile], series: str) -> Groups:
     """Groups by label, one number a file: Mbit/s by bytes, or with series `ping` the mean of the
     raw round-trip times in ms.
 
-    Raises UserError where a group has a single file: nothing then says how runs vary."""
+    Raises UserError if a group has a single file: nothing then says how runs vary."""
     if series not in ("throughput", "ping"):
         raise UserError(f"--series {series}: by bytes there are throughput and ping; any series of "
                         "the file needs --flent-interpolation")  # fmt: skip
@@ -69,7 +69,7 @@ def sample_groups(
 def by_bytes(file: FlentFile) -> ByBytes:
     """The uploads of a file by bytes, or its downloads where it has no upload.
 
-    Raises FlentError where it has neither."""
+    Raises FlentError if it has neither."""
     totals = flow_totals(file)
     for direction in ("up", "down"):
         flows = [total for total in totals if total.direction == direction]

@@ -43,7 +43,7 @@ class Raw:
         return Raw(self.where, tuple(e for e in self.entries if e.get(key) is not None))
 
     def column(self, key: str) -> Floats:
-        """One key of every entry; NaN where it is absent or null. Raises FlentError where it is
+        """One key of every entry; NaN where it is absent or null. Raises FlentError if it is
         no number."""
         values = [entry.get(key) for entry in self.entries]
         if not all(type(value) is float or value is None for value in values):
@@ -87,7 +87,7 @@ class FlentFile:
 
     @property
     def title(self) -> str:
-        """The title; empty where there is none."""
+        """The title; empty if there is none."""
         return self.text("TITLE")
 
     @property
@@ -96,12 +96,12 @@ class FlentFile:
         return self.title or self.path.name.removesuffix(".gz").removesuffix(".flent")
 
     def text(self, key: str) -> str:
-        """A text of the metadata; empty where it is absent or no text."""
+        """A text of the metadata; empty if it is absent or no text."""
         value = self.metadata.get(key)
         return clean(value) if isinstance(value, str) else ""
 
     def seconds(self, key: str) -> float | None:
-        """A duration of the metadata; None where it is absent."""
+        """A duration of the metadata; None if it is absent."""
         value = self.metadata.get(key)
         if value is None:
             return None
@@ -112,12 +112,12 @@ class FlentFile:
         return found
 
     def series_meta(self, series: str) -> dict[str, Any]:
-        """What the metadata says of a series; empty where it says nothing."""
+        """What the metadata says of a series; empty if it says nothing."""
         found: dict[str, Any] = self.metadata["SERIES_META"].get(series, {})
         return found
 
     def meta_number(self, series: str, key: str) -> float | None:
-        """A number of a series' metadata; None where it is absent, null or empty."""
+        """A number of a series' metadata; None if it is absent, null or empty."""
         value = self.series_meta(series).get(key)
         if value is None or value == "":
             return None
@@ -164,7 +164,7 @@ class FlentFile:
         return when
 
     def since_t0(self, raw: Raw) -> Floats:
-        """Times of raw values in seconds since T0. Raises FlentError where they are not near."""
+        """Times of raw values in seconds since T0. Raises FlentError if they are not near."""
         times = raw.column("t") - self.t0
         if times.size and not (np.abs(times) <= MAX_SECONDS).all():
             raise FlentError(f"{raw.where}: times are not those of this test (T0 is elsewhere)")

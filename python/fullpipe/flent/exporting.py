@@ -36,7 +36,7 @@ def export_flent(
     recording: Recording, out: Path, test: str | None = None, title: str | None = None
 ) -> Shape:
     """Writes the recording to the file `out`, whole or not at all, and returns the shape that it
-    was given. Raises UserError where it fits no test or `out` exists or cannot be written."""
+    was given. Raises UserError if it fits no test or `out` exists or cannot be written."""
     if out.exists():
         raise UserError(f"{out}: exists already; name another file with --out")
     document, found = flent_document(recording, test, title)

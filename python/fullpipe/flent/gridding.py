@@ -41,8 +41,8 @@ _GAP_STEPS = 5
 
 @dataclass(frozen=True)
 class SeriesData:
-    """One series: values on the grid (NaN for a gap; None where it has no grid), raw values (None
-    where it has none of its own), and its SERIES_META."""
+    """One series: values on the grid (NaN for a gap; None if it has no grid), raw values (None
+    if it has none of its own), and its SERIES_META."""
 
     grid: Floats | None
     raw: list[dict[str, float]] | None

@@ -44,8 +44,8 @@ _CLAIM = re.compile(
 
 @dataclass(frozen=True)
 class Identity:
-    """What ran in one flow: the kernel's name (empty where netperf could not read it), the
-    algorithm that its gains betray (None where they betray none), and the gains seen."""
+    """What ran in one flow: the kernel's name (empty if netperf could not read it), the
+    algorithm that its gains betray (None if they betray none), and the gains seen."""
 
     series: str
     cong_control: str
@@ -81,7 +81,7 @@ def identify(file: FlentFile) -> list[Identity]:
 
 def mislabelled(file: FlentFile, identities: Iterable[Identity]) -> list[str]:
     """Sentences on what the title and the file names say that did not run, and on flows that ran
-    something that they do not say; empty where all agree or cannot be checked."""
+    something that they do not say; empty if all agree or cannot be checked."""
     identities = list(identities)
     warnings: dict[str, str] = {}
     for source, text in (

@@ -28,7 +28,7 @@ _MAX_U64 = float(2**63)
 
 def import_flent(file: FlentFile, out: Path | str) -> Recording:
     """Writes the recording of a Flent file into the folder `out`. Raises FlentError for values
-    that no recording can hold, UserError where `out` exists or cannot be written."""
+    that no recording can hold, UserError if `out` exists or cannot be written."""
     totals, identities = flow_totals(file), identify(file)
     tables = {
         "flows": _flows(file, totals, identities),

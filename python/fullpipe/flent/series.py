@@ -59,7 +59,7 @@ def total_bps(file: FlentFile, direction: str) -> float:
 
 
 def interim(file: FlentFile, series: str) -> Interim:
-    """Netperf's interim results of a flow, in the order of time; empty where there are none."""
+    """Netperf's interim results of a flow, in the order of time; empty if there are none."""
     raw = file.raw.get(series)
     if raw is None:
         return Interim(np.empty(0), np.empty(0), np.empty(0))
@@ -78,7 +78,7 @@ def interpolated(file: FlentFile, series: str) -> Floats:
     """A series as Flent interpolated it, gaps left out. `series` is its name, or `throughput` (the
     sum of uploads, else the single upload, else the same of downloads), or `ping`.
 
-    Raises FlentError where the file has no such series."""
+    Raises FlentError if the file has no such series."""
     known = file.results
     for name in _candidates(series):
         if name in known:
@@ -90,7 +90,7 @@ def interpolated(file: FlentFile, series: str) -> Floats:
 
 def ping_rtts_ms(file: FlentFile) -> Floats:
     """Raw round-trip times: of the ICMP probe, or of all probes where it goes by no such name;
-    empty where there is none."""
+    empty if there is none."""
     names = [n for n in _candidates("ping") if n in file.pings] or file.pings
     found = [file.raw[name].with_key("val").column("val") for name in names]
     return np.concatenate(found) if found else np.empty(0)

@@ -66,7 +66,7 @@ def shape(test: str | None, flows: Sequence[End], probes: Sequence[str]) -> Shap
 
 
 def fitting_test(flows: Sequence[End]) -> str:
-    """The test whose shape these flows have. Raises UserError where none has."""
+    """The test whose shape these flows have. Raises UserError if none has."""
     ways = [flow.direction for flow in flows]
     rtts = {flow.base_rtt_us for flow in flows if flow.base_rtt_us is not None}
     if max(ways.count("up"), ways.count("down")) <= 4:

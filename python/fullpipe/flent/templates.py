@@ -56,7 +56,7 @@ def names() -> list[str]:
 
 
 def template(name: str) -> Template:
-    """The test of this name. Raises UserError where there is none."""
+    """The test of this name. Raises UserError if there is none."""
     if name not in names():
         raise UserError(f"test {name}: unknown; known are {', '.join(names())}")
     text = (shipped("flent_tests") / f"{name}.toml").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def scenario_of(
     how long streams last, `streams` their number where the test has N, `rtts` those to its hosts,
     `levels` sizes of its page.
 
-    Raises UserError where `path` has no network or a length or number is impossible."""
+    Raises UserError if `path` has no network or a length or number is impossible."""
     if "path" not in path and "link" not in path:
         raise UserError(f"{source}: has no [path] and no [[link]]; a test needs a network")
     for key in path:
@@ -129,7 +129,7 @@ def shape_of(
     streams: Sequence[str] = (),
 ) -> Shape | None:
     """The shape of a run of the test with these flows, probes, pages and streams of datagrams, by
-    name, in their order; None where they are not those of the test."""
+    name, in their order; None if they are not those of the test."""
     known = {kind: _series_by_name(test, kind) for kind in _KINDS}
     hosts = _hosts(test, flows)
     series = [_series_of(known["flow"], name, end, hosts) for name, end in flows.items()]

@@ -49,9 +49,9 @@ class Threads:
 
 
 def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list[Tables | None]:
-    """The rows of each scenario's one run (sweep.tables.SCHEMAS); None where it failed.
+    """The rows of each scenario's one run (sweep.tables.SCHEMAS); None if it failed.
 
-    Raises UserError where one is no scenario."""
+    Raises UserError if one is no scenario."""
     items: list[Item] = []
     for index, document in enumerate(documents):
         scenario = make_scenario(document, f"trial {index}")

@@ -84,7 +84,7 @@ def request(
 
 def load(wanted: Request) -> None:
     """Registers it in the running kernel, where it stays when this process ends. Raises UserError
-    where the kernel or the rights do not allow it, or the name is taken."""
+    if the kernel or the rights do not allow it, or the name is taken."""
     ask("load", wanted.document())
 
 
@@ -109,7 +109,7 @@ def list_loaded() -> list[Loaded]:
 
 def unload(name: str) -> tuple[str, int]:
     """Takes a congestion control away, by its kernel name or the registry's; returns the kernel
-    name and how many sockets go on with it until they close. Raises UserError where it is not
+    name and how many sockets go on with it until they close. Raises UserError if it is not
     loaded."""
     known = cc_set(name) if is_file_name(name) else cc_sets().get(name)
     kernel_name = known.kernel_name if known else name

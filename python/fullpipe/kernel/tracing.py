@@ -58,7 +58,7 @@ class Replay:
 def trace(wanted: Request, out: Path, command: Sequence[str]) -> None:
     """Registers a congestion control while `command` runs and writes every call of it to `out`.
 
-    Raises UserError where it cannot be registered or `out` exists, RunError where the command
+    Raises UserError if it cannot be registered or `out` exists, RunError if the command
     fails; the trace is then kept."""
     if out.exists():
         raise UserError(f"{out}: exists already; name another file")
@@ -73,7 +73,7 @@ def trace(wanted: Request, out: Path, command: Sequence[str]) -> None:
 
 
 def replay(path: Path) -> Replay:
-    """Runs every call of a trace through the native build. Raises UserError where the file cannot
+    """Runs every call of a trace through the native build. Raises UserError if the file cannot
     be read or is no trace."""
     try:
         for name in _introduced(path):

@@ -41,7 +41,7 @@ def watch(
     """The rows of each look, one a socket, until it is closed or `looks` were given; None stands
     where an algorithm has no such value. With `record` a recording of all is left there.
 
-    Raises UserError where the kernel or the rights do not allow it, or `record` exists."""
+    Raises UserError if the kernel or the rights do not allow it, or `record` exists."""
     if record is not None and record.exists():
         raise UserError(f"{record}: exists already; name another folder")
     with scratch("fullpipe-watch-") as folder:

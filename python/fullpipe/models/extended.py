@@ -55,7 +55,7 @@ class ExtendedRun:
         return self.duration_s / min(self.rtts_s) * self.steps_per_rtt * len(self.ccs)
 
     def spec(self) -> native.Spec:
-        """The run as the compiled core reads it. Raises UserError where it would take too long."""
+        """The run as the compiled core reads it. Raises UserError if it would take too long."""
         for cc in self.ccs:
             if cc not in KNOWN:
                 raise UserError(

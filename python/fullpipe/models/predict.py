@@ -30,7 +30,7 @@ class Prediction:
     """What one model predicts for a scenario.
 
     `shares`: congestion control as the scenario names it -> share of capacity of its flows
-    together, as goodput. `queue_bytes`, `loss`, `jain_index`: means over the window, None where
+    together, as goodput. `queue_bytes`, `loss`, `jain_index`: means over the window, None if
     the model does not say."""
 
     model: str

@@ -57,7 +57,7 @@ def predict_share(
     """The share of capacity of the contest's BBR flows.
 
     `model`: steady, fluid, extended, or best (the one that fits measurements best). Raises
-    UserError where the model does not know the congestion control or the numbers are too large
+    UserError if the model does not know the congestion control or the numbers are too large
     for it."""
     version = version_of(contest.cc)
     chosen = BEST[version] if model == "best" else model

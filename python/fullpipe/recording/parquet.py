@@ -16,12 +16,12 @@ from pyarrow.fs import LocalFileSystem
 def write_parquet(table: pa.Table, file: Path, **options: Any) -> None:
     """Writes the table, compressed by zstd unless the options of `write_table` differ.
 
-    Raises OSError where the file cannot be written."""
+    Raises OSError if the file cannot be written."""
     options = {"compression": "zstd", **options}
     pq.write_table(table, file, filesystem=LocalFileSystem(), **options)
 
 
 def opened_parquet(file: Path) -> pq.ParquetFile:
-    """A file to read, to be closed. Raises OSError where it cannot be read, ArrowException or
+    """A file to read, to be closed. Raises OSError if it cannot be read, ArrowException or
     ValueError where it is damaged."""
     return pq.ParquetFile(file, filesystem=LocalFileSystem(), page_checksum_verification=True)

@@ -121,7 +121,7 @@ class Recording:
     def open(cls, path: Path | str) -> Recording:
         """The recording in this folder.
 
-        Raises RecordingError where it is not one, is of a later format, or lacks a table."""
+        Raises RecordingError if it is not one, is of a later format, or lacks a table."""
         path = Path(path)
         if not path.is_dir():
             what = "is a file" if path.exists() else "no such folder"
@@ -146,7 +146,7 @@ class Recording:
     def table(self, name: str) -> pa.Table:
         """One table of TABLES or OPTIONAL_TABLES, with exactly its columns.
 
-        Raises RecordingError where the file is damaged or has other columns."""
+        Raises RecordingError if the file is damaged or has other columns."""
         schema = {**TABLES, **OPTIONAL_TABLES}[name]
         file = self.path / f"{name}.parquet"
         try:
@@ -164,7 +164,7 @@ class Recording:
 
     @cached_property
     def scenario_toml(self) -> str:
-        """The scenario's text; empty where the recording was imported without one."""
+        """The scenario's text; empty if the recording was imported without one."""
         try:
             return (self.path / "scenario.toml").read_text(encoding="utf-8")
         except OSError:
@@ -172,7 +172,7 @@ class Recording:
 
     @property
     def problems(self) -> list[str]:
-        """Why the instrument itself says that its figures are not to be trusted; empty where they
+        """Why the instrument itself says that its figures are not to be trusted; empty if they
         are."""
         health = self.metadata.get("health")
         found = health.get("problems", []) if isinstance(health, dict) else []
@@ -199,7 +199,7 @@ def write_recording(
     """Writes a recording whole or not at all: into a folder beside, which is then renamed.
 
     `tables` holds every table of TABLES, and any of OPTIONAL_TABLES; metadata gains
-    `format_version`. The bytes written depend on the arguments alone. Raises UserError where
+    `format_version`. The bytes written depend on the arguments alone. Raises UserError if
     `path` exists or cannot be written."""
     path = Path(path)
     if path.exists():

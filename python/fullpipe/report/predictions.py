@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.registry import is_outside_name
+from fullpipe.congestion.registry import is_external_name
 from fullpipe.plan.resolve import resolve
 from fullpipe.plots import style
 from fullpipe.plots.model import Plot, Trace
@@ -68,7 +68,7 @@ def _names_files(document: dict[str, Any]) -> bool:
     items = [(item, "cc") for item in flows] if isinstance(flows, list) else []
     items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
     names = [item.get(key) for item, key in items if isinstance(item, dict)]
-    return any(isinstance(name, str) and is_outside_name(name) for name in names)
+    return any(isinstance(name, str) and is_external_name(name) for name in names)
 
 
 def _measured(group: Group) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class OnPath:
 
 @dataclass(frozen=True)
 class Result:
-    """A case. `holds` is None where it was not run, and `why` says why."""
+    """A case. `holds` is None if it was not run, and `why` says why."""
 
     item: Item
     holds: bool | None
@@ -120,7 +120,7 @@ def _trajectories(
     jobs: int | None,
     on_progress: Callable[[Progress], None],
 ) -> dict[str, dict[str, Trajectory | None]]:
-    """Case -> path -> what its run did; None where the run failed."""
+    """Case -> path -> what its run did; None if the run failed."""
     if not work:
         return {}
     sweeps = [

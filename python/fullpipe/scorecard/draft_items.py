@@ -69,7 +69,7 @@ class Item(_Part):
     def sweep(self, cc: str, paths: Sequence[Mapping[str, Any]], changed: bool) -> Sweep:
         """Its runs on these paths (fields of `path_fields`), with what happens or without.
 
-        Raises UserError where they are no scenarios."""
+        Raises UserError if they are no scenarios."""
         scenario = {
             "name": f"{self.id} {{path}}", "start_spread": "0ms",
             "sample_interval": "{path.sample_ms}ms", "flow": [{}], **self.scenario,

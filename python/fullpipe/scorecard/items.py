@@ -78,7 +78,7 @@ class Item(_Part):
     def runs(self, subject: str, quick: bool, engine: str) -> Sweep:
         """The sweep of one subject, or of nobody (ALONE): the same cells in the same order for all.
 
-        Raises UserError where it is none."""
+        Raises UserError if it is none."""
         nobody = subject == ALONE
         name = {"label": subject, "name": "cubic" if nobody else subject, "n": int(not nobody)}
         options = {"seeds": 3, **self.sweep, "name": self.id, "engine": engine}

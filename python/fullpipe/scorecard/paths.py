@@ -29,7 +29,7 @@ def path_fields(text: str, where: str) -> dict[str, Any]:
     `bdp` in packets; `deep`, `short`: queues in packets, one in which nothing is lost and a fifth
     of a BDP; `startup_s`: when Startup and Drain are over; `long_s`: two cycles of ProbeBW later;
     `down_s`: four, at a tenth of the rate behind its queue; `probe_rtt_s`: after the first
-    ProbeRTT; `seldom`: percent of packets, one in 40 rounds or rarer. Raises UserError where it is
+    ProbeRTT; `seldom`: percent of packets, one in 40 rounds or rarer. Raises UserError if it is
     no such pair."""
     rate, _, rtt = text.partition(" ")
     try:

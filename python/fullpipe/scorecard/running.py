@@ -40,7 +40,7 @@ def run_together(
 ) -> Ran:
     """Runs what the store lacks of these sweeps; all are of one engine.
 
-    Raises UserError where a cell is no scenario or the engine cannot run it."""
+    Raises UserError if a cell is no scenario or the engine cannot run it."""
     ran = Ran()
     known = store.known()
     todo: dict[bool, dict[str, Run]] = {False: {}, True: {}}

@@ -43,7 +43,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str,
     """What got better or worse since an earlier scorecard of the same subject: measures whose
     difference, run by run of the same cell and seed, is beyond Student's 95 % interval.
 
-    Raises UserError where the two do not compare."""
+    Raises UserError if the two do not compare."""
     for key in ("format", "scorecard", "engine", "quick"):
         if before.get(key) != now[key]:
             raise UserError(
@@ -68,7 +68,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str,
 
 
 def _change(before: Mapping[str, Any], now: Mapping[str, Any], subject: str) -> dict[str, Any]:
-    """Empty where nothing changed beyond the interval."""
+    """Empty if nothing changed beyond the interval."""
     old, new = (_runs(measure["subjects"][subject]["values"]) for measure in (before, now))
     if old.shape != new.shape or not now["better"]:
         return {}

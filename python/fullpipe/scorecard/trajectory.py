@@ -99,7 +99,7 @@ class Trajectory:
         ]
 
     def visit(self, phase: str, number: int = 1) -> Visit | None:
-        """The `number`-th stay in a phase; None where there was none."""
+        """The `number`-th stay in a phase; None if there was none."""
         found = [visit for visit in self.visits if visit.phase == phase]
         return found[number - 1] if len(found) >= number else None
 

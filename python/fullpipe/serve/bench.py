@@ -100,7 +100,7 @@ def read_bench(given: Any) -> Bench:
 
 
 def draw(document: dict[str, Any]) -> Drawn:
-    """Runs a scenario in the simulator and draws it. Raises UserError where it is none."""
+    """Runs a scenario in the simulator and draws it. Raises UserError if it is none."""
     scenario = make_scenario(document, "bench")
     toml = tomli_w.dumps(document)
     with scratch("fullpipe-bench-") as folder:

@@ -54,7 +54,7 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
     """A chart as `data` and `layout` for Plotly's script. `wanted`: y, x, by, facet, kind, and
     filters `is.AXIS` = value.
 
-    Raises UserError where a name is no column."""
+    Raises UserError if a name is no column."""
     store = Store(folder)
     filters = {
         name.removeprefix("is."): value
@@ -72,7 +72,7 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
 def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
     """The cell at a point (axis -> value as it is shown): its scenario, and its runs' rows.
 
-    Raises UserError where there is no such cell."""
+    Raises UserError if there is no such cell."""
     store = Store(folder)
     where = " and ".join(_fits(store, wanted)) or "true"
     found = ask(store, f"select sweep, cell from cells where {where} order by all limit 1")
@@ -90,7 +90,7 @@ def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
 def _fits(store: Store, wanted: Mapping[str, Any]) -> list[str]:
     """Conditions that axes have these values, as written or as numbers in base units.
 
-    Raises UserError where a name is no axis."""
+    Raises UserError if a name is no axis."""
     columns = {
         name
         for rows in store.sweeps().values()
@@ -111,7 +111,7 @@ def _fits(store: Store, wanted: Mapping[str, Any]) -> list[str]:
 
 
 def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
-    """The scenario of a cell; None where the store does not say (an older one)."""
+    """The scenario of a cell; None if the store does not say (an older one)."""
     text = store.document(sweep)
     if text is None:
         one = store.scenarios(sweep).get(str(cell))

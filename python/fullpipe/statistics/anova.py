@@ -139,7 +139,7 @@ def one_way_anova(groups: Groups, alpha: float = 0.05) -> OneWayAnova:
 
 
 def welch_anova(groups: Groups) -> WelchAnova | None:
-    """Welch's test; None where a group does not vary, which it cannot weigh."""
+    """Welch's test; None if a group does not vary, which it cannot weigh."""
     values = groups.values
     if any(np.ptp(numbers) == 0 for numbers in values):
         return None
@@ -153,7 +153,7 @@ def welch_anova(groups: Groups) -> WelchAnova | None:
 
 
 def kruskal_wallis(groups: Groups) -> KruskalWallis | None:
-    """The Kruskal-Wallis test; None where all numbers are equal, which leaves nothing to rank."""
+    """The Kruskal-Wallis test; None if all numbers are equal, which leaves nothing to rank."""
     values = groups.values
     together = np.concatenate(values)
     if np.ptp(together) == 0:

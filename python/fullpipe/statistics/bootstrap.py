@@ -49,7 +49,7 @@ def bootstrap_difference(
     resamples: int = 9999,
 ) -> Interval | None:
     """The interval of the difference (first minus second) of a statistic of two independent sets
-    of runs; None where one has fewer than 3."""
+    of runs; None if one has fewer than 3."""
 
     def difference(one: Floats, other: Floats, axis: int = -1) -> Any:
         return statistic(one, axis=axis) - statistic(other, axis=axis)

@@ -38,7 +38,7 @@ class Comparison:
         return self.anova.pseudo_replicated
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole as JSON values; None where a number does not exist or is infinite."""
+        """The whole as JSON values; None if a number does not exist or is infinite."""
         return {"pseudo_replicated": self.pseudo_replicated, **_plain(dataclasses.asdict(self))}
 
 

@@ -25,7 +25,7 @@ class Pair:
 
 
 def tukey_hsd(groups: Groups, confidence: float = 0.95) -> tuple[Pair, ...]:
-    """All pairs, for unequal counts by Tukey and Kramer; empty where nothing varies within any
+    """All pairs, for unequal counts by Tukey and Kramer; empty if nothing varies within any
     group."""
     values = groups.values
     if all(np.ptp(numbers) == 0 for numbers in values):

@@ -22,7 +22,7 @@ _SIGNED_DIVISION = re.compile(
 
 
 def bpf_object(identity: str) -> Path:
-    """The eBPF object of an algorithm of a plan that came from a file. Raises UserError where it
+    """The eBPF object of an algorithm of a plan that came from a file. Raises UserError if it
     cannot be compiled, with the user's line."""
     if is_class(identity):
         raise UserError(

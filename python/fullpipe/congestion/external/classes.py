@@ -54,7 +54,7 @@ def is_class_name(name: str) -> bool:
 
 
 def read(name: str) -> Source:
-    """The class that `mine.py:Mine` names, kept in the cache. Raises UserError where the file
+    """The class that `mine.py:Mine` names, kept in the cache. Raises UserError if the file
     cannot be read or run, or has no such class."""
     match = _NAMED.fullmatch(name)
     assert match is not None
@@ -78,7 +78,7 @@ def read(name: str) -> Source:
 
 def hand_over(controller: type[Controller]) -> str:
     """Makes a class usable by this process's runs; returns what a flow's `cc` then says. Raises
-    UserError where it cannot run."""
+    UserError if it cannot run."""
     _check(controller, controller.__name__)
     files, folder, main = _text_of(controller)
     contract = f"{_contract()} {_code_of(controller)}"
@@ -90,7 +90,7 @@ def hand_over(controller: type[Controller]) -> str:
 
 def describe(source: Source) -> dict[str, Any]:
     """Makes it known to the simulator; returns what `_native.cc.algorithms` says of one. Raises
-    UserError where the class cannot run."""
+    UserError if the class cannot run."""
     controller = _current.get(source.id)
     if controller is None:
         controller = renew(source.id)

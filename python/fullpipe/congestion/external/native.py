@@ -51,7 +51,7 @@ _LINK = re.compile(r"^(?:.*?ld: )?(.*?:\d+|.*?): undefined reference to [`'](\w+
 @cache
 def load(identity: str) -> dict[str, Any]:
     """Makes the algorithm of a file known to this process (sim, replay, reading of states); returns
-    what `_native.cc.algorithms` says of one. Raises UserError where it cannot be compiled."""
+    what `_native.cc.algorithms` says of one. Raises UserError if it cannot be compiled."""
     return describe(source_of(identity))
 
 
@@ -158,7 +158,7 @@ def _compile(source: Source, compiler: str, arguments: list[str]) -> None:
 
 
 def explain_errors(source: Source, words: str) -> str | None:
-    """The first error of a compiler, and how many more there are; None where it said none."""
+    """The first error of a compiler, and how many more there are; None if it said none."""
     errors = _ERROR.findall(words)
     if not errors:
         return None

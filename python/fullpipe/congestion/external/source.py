@@ -107,7 +107,7 @@ def is_handed(identity: str | None) -> bool:
 def read(path: Path | str) -> Source:
     """The source in a file, with the files beside it that it includes.
 
-    Raises UserError where it cannot be read, defines no congestion control or more than one, was
+    Raises UserError if it cannot be read, defines no congestion control or more than one, was
     written for another version of the contract, or breaks a rule that can be seen without a
     compiler; the message names file and line."""
     path = Path(path)
@@ -137,7 +137,7 @@ def read(path: Path | str) -> Source:
 
 
 def source_of(identity: str) -> Source:
-    """The source that is kept in the cache under an id of a plan. Raises UserError where it is not
+    """The source that is kept in the cache under an id of a plan. Raises UserError if it is not
     there."""
     folder = folder_of(identity)
     try:
@@ -156,7 +156,7 @@ def source_of(identity: str) -> Source:
 
 def keep(source: Source) -> Path:
     """Puts the files into the cache, where compilers read them; returns the folder. Raises
-    UserError where the cache cannot be written."""
+    UserError if the cache cannot be written."""
     folder = folder_of(source.id)
     if (folder / "about.json").is_file():
         return folder

@@ -1,5 +1,5 @@
 """Engine `vm`: a stock Linux kernel in QEMU with instruction counting. Its clock is virtual: idle
-time is skipped, the host's noise does not exist, and the same plan gives the same tables.
+time is skipped, the host's load has no effect, and the same plan gives the same tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fullpipe.scenario.wifi import refuse_wifi
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
 _ROW_BYTES = 160
 _STREAM_SPARE_MIB = 4
-#: How often the agent looks at its machine, and at how many hosts' ports
+#: How often the agent samples its machine, and the ports of how many hosts
 #: (crates/fullpipe-agent/src/sample/host.rs).
 _HOST_INTERVAL_NS = 100_000_000
 _HOSTS_LOOKED_AT = 64
@@ -38,10 +38,10 @@ _TRACE_CALL_BYTES = 320
 _TRACE_CALLS_PER_PACKET = 4
 _MEMORY_MIB = 512
 _MEMORY_PER_FLOW_MIB = 24
-#: For the send buffers of flows that come and go, however many there are at once.
+#: Memory for the send buffers of short flows, independent of how many run at once.
 _MEMORY_OF_TRAFFIC_MIB = 256
-#: Bytes of the guest's memory for one under way: 2304 for a packet of 1448, and half of the memory
-#: is TCP's (crates/fullpipe-agent/src/vm.rs).
+#: Bytes of the guest's memory for each byte in flight: 2304 for a packet of 1448, and half of the
+#: memory is TCP's (crates/fullpipe-agent/src/vm.rs).
 _MEMORY_PER_FLIGHT = 4
 
 
@@ -51,7 +51,7 @@ class VmEngine:
     name = "vm"
 
     def check(self, plan: Mapping[str, Any]) -> None:
-        """Raises UserError where QEMU or what the plan needs is missing."""
+        """Raises UserError if QEMU or something that the plan needs is missing."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
@@ -66,10 +66,10 @@ class VmEngine:
     ) -> RunResult:
         """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
-        `cc_cost` (the kernel counts what our programs take, and its own CUBIC is called from such:
-        `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the measured host
-        every 110 ms), `from_snapshot` (False: boot, as where no snapshot can be kept), `web` (True:
-        pages are loaded by this host's curl from its lighttpd)."""
+        `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
+        result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
+        measured host every 110 ms), `from_snapshot` (False: always boot), `web` (True: this host's
+        curl loads pages from its lighttpd)."""
         self.check(plan)
         stock = {}
         if options.get("web"):
@@ -126,22 +126,22 @@ def _unfinished(ended: machine.Ended, complete: bool) -> str | None:
         return None
     what = "hung" if ended.silent else "died"
     words = " | ".join(line.strip() for line in ended.console if line.strip())
-    return f"the virtual machine {what}; its last words: {words or 'none'}"
+    return f"the virtual machine {what}; its last messages: {words or 'none'}"
 
 
 def memory_needed_mib(plan: Mapping[str, Any]) -> int:
-    """Of the guest: so much that it is never for want of memory that a window stays small."""
+    """MiB of guest memory, enough that memory never limits a window."""
     flows = plan["flows"]
     flight = _MEMORY_PER_FLIGHT * _flight_bytes(plan)
-    # Pages send as flows do, and a machine of another size would be another one to boot and keep.
+    # Pages send like flows. Another memory size would need a snapshot of its own.
     flows_mib = _MEMORY_PER_FLOW_MIB * max(len(flows), 1)
     crowd = _MEMORY_OF_TRAFFIC_MIB if plan.get("traffic") else 0
     return _MEMORY_MIB + flows_mib + crowd + int(flight // 2**20)
 
 
 def _flight_bytes(plan: Mapping[str, Any]) -> int:
-    """Most that can be under way at once: what the links hold both ways, and no more than the
-    flows' send buffers."""
+    """The most bytes in flight at once: what the links hold in both directions, but no more than
+    the flows' send buffers."""
     ends = (plan["ends"], *plan["flows"])
     ways = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
     delay_ns = sum(_most(way, "delay") for way in ways) + max(
@@ -161,7 +161,7 @@ def _flight_bytes(plan: Mapping[str, Any]) -> int:
 
 
 def _most(way: Mapping[str, Any], what: str) -> int:
-    """A link's rate or delay, the largest of those that it takes on; 0: not limited."""
+    """The largest rate or delay of a link over the run; 0 if it is not limited."""
     begins = way["rate_bps" if what == "rate" else "delay_ns"] or 0
     most: int = max(begins, *(value for _, value in way.get(f"{what}_steps") or [(0, 0)]))
     return most
@@ -193,7 +193,7 @@ def _hosts(plan: Mapping[str, Any]) -> int:
 
 
 def _states_bytes(plan: Mapping[str, Any]) -> int:
-    """The states of our algorithms, which the agent sends as they are."""
+    """Bytes of our algorithms' states, which the agent sends unencoded."""
     algorithms = [flow["cc"]["algorithm"] for flow in plan["flows"]]
     return sum(state_bytes_of(name) for name in algorithms if name is not None)
 

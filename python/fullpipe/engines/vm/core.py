@@ -1,6 +1,6 @@
-"""A core for a machine. QEMU's processor and its main loop take turns at every idle moment of the
-guest, some 40,000 times a simulated second at 100 Mbit/s: across two cores each turn costs an
-interrupt, on one core a function call, and half of the CPU time with it. It knows nothing of QEMU.
+"""Reserves a core for a machine. QEMU's vCPU thread and its main loop alternate whenever the guest
+idles, some 40,000 times a simulated second at 100 Mbit/s. Across two cores each switch costs an
+interrupt, on one core a function call: one core halves the CPU time. It knows nothing of QEMU.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LOOK_S = 0.1
 
 @contextmanager
 def reserved(folder: Path) -> Iterator[int | None]:
-    """The idlest core that no other machine of this user has, as a number; None where each has
-    one. `folder` keeps a lock for every core, which the kernel lets go when this process ends."""
+    """The number of the idlest core that no other machine of this user has; None if all are taken.
+    `folder` keeps a lock for every core, which the kernel releases when this process ends."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
     for core in _idlest_first():
@@ -33,8 +33,8 @@ def reserved(folder: Path) -> Iterator[int | None]:
 
 
 def confine(core: int | None) -> None:
-    """Keeps the calling process on a core, and lets none of its threads displace another that
-    has not finished its turn (sched(7), SCHED_BATCH)."""
+    """Pins the calling process to a core, and stops its threads from preempting one another
+    (sched(7), SCHED_BATCH)."""
     if core is not None:
         os.sched_setaffinity(0, {core})
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
@@ -62,7 +62,7 @@ def _idlest_first() -> list[int]:
 
 
 def _idle_ticks() -> dict[int, int]:
-    """Idle time of each core so far (proc(5), /proc/stat, fourth figure)."""
+    """Idle ticks of each core so far (proc(5), /proc/stat, fourth column)."""
     ticks = {}
     for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
         name, *figures = line.split()

@@ -1,5 +1,5 @@
-"""Debian's archive, through apt: which packages there are, and their files, in a folder and never
-installed. apt checks every signature and hash. It knows nothing of kernels.
+"""Debian's archive, through apt: lists packages and unpacks their files into a folder, without
+installing them. apt checks every signature and hash. It knows nothing of kernels.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _APT_SECONDS = 600
 
 
 class Archive:
-    """The packages that this host's apt knows; or those of another suite of Debian, whose lists are
-    kept in `folder` and leave those of the host alone."""
+    """The packages that this host's apt knows, or those of another Debian suite. The lists of such
+    a suite are kept in `folder`, separate from the host's."""
 
     def __init__(self, folder: Path, suite: str | None = None) -> None:
         self._folder = folder
@@ -28,18 +28,18 @@ class Archive:
             self._options = self._apart(suite)
 
     def names(self, prefix: str) -> list[str]:
-        """Of the packages that begin so, by the lists that are here."""
+        """Names of the packages with this prefix, from the lists at hand."""
         return self._run("apt-cache", "pkgnames", prefix).split()
 
     def refresh(self) -> bool:
-        """Fetches the lists anew, where the user may; returns whether it did."""
+        """Fetches the lists again if the user has the rights; returns whether it did."""
         if self._suite is None and os.geteuid() != 0:
             return False
         self._run("apt-get", "-qq", "update")
         return True
 
     def unpack(self, packages: Sequence[str], into: Path) -> None:
-        """Downloads packages and unpacks their files. Raises RunError with apt's words."""
+        """Downloads packages and unpacks their files. Raises RunError with apt's message."""
         for package in packages:
             self._run("apt-get", "-q", "download", package)
         archives = list(self._folder.glob("*.deb"))
@@ -49,7 +49,7 @@ class Archive:
             self._call(["dpkg-deb", "-x", str(archive), str(into)])
 
     def _apart(self, suite: str) -> tuple[str, ...]:
-        """Options that keep apt in the folder."""
+        """Options that confine apt to the folder."""
         mirrors = self._run("apt-get", "indextargets", "--format", "$(REPO_URI)").split()
         mirror = next((uri for uri in mirrors if uri.rstrip("/").endswith("/debian")), _ARCHIVE)
         sources, lists, cache = (self._folder / name for name in ("sources", "lists", "cache"))
@@ -62,7 +62,7 @@ class Archive:
             "Dir::State::lists": lists,
             "Dir::State::status": "/dev/null",
             "Dir::Cache": cache,
-            # The folder is this user's alone.
+            # Only this user can read the folder.
             "APT::Sandbox::User": "",
         }
         return tuple(part for key, value in settings.items() for part in ("-o", f"{key}={value}"))

@@ -1,6 +1,6 @@
-"""The machine's whole user space as an initramfs: the agent and the modules that any plan may need,
-so that one machine that has booted serves all. The same content gives the same bytes, which the
-user's cache keeps.
+"""The machine's user space as an initramfs: the agent and the modules that any plan may need, so
+that one booted machine serves all plans. The same content gives the same bytes, which the user's
+cache keeps.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SIGNATURE_MARK = b"~Module signature appended~\n"
 _SIGNATURE_FIELDS_BYTES = 12
 
 
-#: Where kernels keep their congestion controls, by the names of files; and what is none.
+#: File names of a kernel's congestion control modules; and those that match but are not one.
 _CC_PREFIX, _NO_CC = "tcp_", ("tcp_diag",)
 _MOST_KEPT = 8
 
 
 def build(kernel: Kernel, found: Mapping[str, Path], folder: Path) -> Path:
-    """The initramfs (cpio, newc) for a kernel with these modules, kept in `folder` under a name of
-    its content."""
+    """Path of the initramfs (cpio, newc) for a kernel with these modules, cached in `folder` under
+    a hash of its content."""
     name = _name_of_sources(found)
     for kept in folder.glob(f"{name}-*"):
         digest = kept.name.removeprefix(f"{name}-")
@@ -57,7 +57,7 @@ def build(kernel: Kernel, found: Mapping[str, Path], folder: Path) -> Path:
 
 def modules(plan: Mapping[str, Any], kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
     """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
-    where it lacks one."""
+    if the kernel lacks one."""
     builtin = _builtin(kernel)
     wanted = [name for name in _wanted(plan) if name not in builtin]
     for name in wanted:
@@ -80,14 +80,14 @@ def objects(plan: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def counted(plan: Mapping[str, Any]) -> dict[str, bytes]:
-    """The object that counting what the kernel's own CUBIC takes needs (bpf/kernel_cubic.c)."""
+    """The eBPF object that measures the cost of the kernel's own CUBIC (bpf/kernel_cubic.c)."""
     if "cubic" not in kernel_ccs(plan):
         return {}
     return {assets.kernel_cubic().name: assets.kernel_cubic().read_bytes()}
 
 
 def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
-    """Of all that a guest runs beside its kernel."""
+    """A hash of everything that a guest runs apart from its kernel."""
     whole = hashlib.sha256(initramfs.name.partition("-")[2].encode())
     for name, content in sorted(objects.items()):
         whole.update(name.encode() + hashlib.sha256(content).digest())
@@ -137,7 +137,7 @@ def module_files(kernel: Kernel) -> dict[str, Path]:
 
 
 def _name_of_sources(found: Mapping[str, Path]) -> str:
-    """Differs where any file that goes in was written."""
+    """A name that changes when any source file changes."""
     facts: list[object] = [_sets()]
     for path in (assets.agent(), *_ready_objects(), *found.values()):
         status = path.stat()
@@ -164,7 +164,7 @@ def _wanted(plan: Mapping[str, Any]) -> list[str]:
 def _load_order(
     wanted: Sequence[str], kernel: Kernel, found: Mapping[str, Path]
 ) -> Iterable[tuple[str, bytes]]:
-    """Modules with what they depend on before them; what is built in, or missing, is left out."""
+    """Modules in load order, dependencies first, without those that are built in or missing."""
     builtin = _builtin(kernel)
     loaded: set[str] = set()
 
@@ -193,8 +193,8 @@ def _read(path: Path) -> bytes:
 
 
 def _unsigned(module: bytes) -> bytes:
-    """Without its signature (kernel/module_signature.h), whose check costs the guest 60 million
-    instructions a module."""
+    """The module without its signature (kernel/module_signature.h). To check one costs the guest
+    60 million instructions."""
     if not module.endswith(_SIGNATURE_MARK):
         return module
     end = len(module) - len(_SIGNATURE_MARK)

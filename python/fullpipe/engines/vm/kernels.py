@@ -1,6 +1,6 @@
-"""Kernels for the virtual machine: Debian's packages, unpacked into a cache and never installed,
-those that scripts/build_kernel.py made and kept there, or any other image that the user names. It
-knows nothing of plans.
+"""Kernels for the virtual machine: Debian's packages, unpacked into a cache and never installed;
+those that scripts/build_kernel.py built; or any image that the user names. It knows nothing of
+plans.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fullpipe.engines.vm.debian import Archive
 
 @dataclass(frozen=True)
 class Source:
-    """Where Debian has a version of the kernel."""
+    """The Debian packages of a kernel version."""
 
     #: The package of the image; the group is the release.
     image: str
@@ -40,7 +40,7 @@ VERSIONS = {
     ),
 }
 DEFAULT = next(iter(VERSIONS))
-#: Bytes in which an x86 kernel image says what it is (Documentation/arch/x86/boot.rst).
+#: Magic bytes of an x86 kernel image (Documentation/arch/x86/boot.rst).
 _BOOT_MAGIC = (0x202, b"HdrS")
 #: Folder of the kernels that were built here, beside Debian's.
 _OWN = "own"
@@ -58,7 +58,7 @@ class Kernel:
 
 def find(name: str | None, modules: str | None) -> Kernel:
     """The kernel that `--kernel` and `--modules` name; the default without them. Raises UserError
-    where it is not there, with the command that brings it."""
+    if it is missing, with the command that downloads it."""
     if name is None or name in VERSIONS:
         if modules is not None:
             raise UserError("--modules: only with --kernel PATH")
@@ -95,7 +95,7 @@ def own() -> list[str]:
 
 
 def own_name(name: str) -> str:
-    """The name, if a kernel may be kept under it; raises UserError else."""
+    """The name, unchanged. Raises UserError if it is not valid for a kernel built here."""
     if name in VERSIONS or not _OWN_NAME.fullmatch(name):
         raise UserError(
             f"--name {name}: must be letters, digits, `.`, `_`, `-`, and none of Debian's versions "
@@ -105,9 +105,9 @@ def own_name(name: str) -> str:
 
 
 def keep(name: str, image: Path, modules: Sequence[Path]) -> Kernel:
-    """Keeps a kernel that was built here for `find`, in place of one of that name. `modules`: files
-    and folders, where a file takes the place of one of its name in a folder. Raises RunError where
-    the image is none."""
+    """Stores a kernel that was built here for `find`, and replaces one of that name. `modules` are
+    files and folders; a file replaces one of its name in a folder. Raises RunError if the image is
+    no kernel."""
     if not _is_image(image):
         raise RunError(f"{image}: is no x86 kernel image (bzImage)")
     target = _cache() / _OWN / own_name(name)
@@ -126,7 +126,7 @@ def keep(name: str, image: Path, modules: Sequence[Path]) -> Kernel:
 
 
 def cached(version: str) -> Kernel | None:
-    """The newest downloaded kernel of that version; None where there is none."""
+    """The newest downloaded kernel of that version; None if there is none."""
     found = [
         folder
         for folder in _cache().glob("*")
@@ -140,7 +140,7 @@ def cached(version: str) -> Kernel | None:
 
 def fetch(version: str) -> Kernel:
     """Downloads Debian's newest packages of that version and unpacks them into the cache. Raises
-    RunError with apt's words where that fails."""
+    RunError with apt's message if that fails."""
     source = VERSIONS[version]
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
@@ -196,7 +196,7 @@ def _is_image(path: Path) -> bool:
 
 
 def _release(image: Path) -> str:
-    """The release that an image carries (boot.rst, kernel_version)."""
+    """The release string of an image (boot.rst, kernel_version)."""
     with image.open("rb") as file:
         head = file.read(0x210)
         offset = int.from_bytes(head[0x20E:0x210], "little")

@@ -20,7 +20,7 @@ from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError
 from fullpipe.engines import assets
-from fullpipe.engines.child import be_as_nice_as_the_parent, die_with_parent, stop
+from fullpipe.engines.child import die_with_parent, inherit_autogroup_nice, stop
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.vm import shared, snapshot
 from fullpipe.engines.vm.core import confine, reserved
@@ -29,10 +29,11 @@ from fullpipe.engines.vm.qmp import Monitor
 from fullpipe.engines.vm.shared import Errand
 from fullpipe.engines.vm.snapshot import Launch, Snapshot
 
-#: A second of the guest is at most 10^9 instructions, some 10 s of a slow core, and the guest
-#: speaks every tenth of a second: who is silent for so much of a core's time hangs.
+#: CPU seconds without a frame after which a guest counts as hung. A second of the guest is at most
+#: 10^9 instructions, some 10 s of a slow core, and the guest writes a frame every tenth of one.
 _SILENCE_CPU_S = 120.0
-#: So does who is silent for so long and wants no core; who waits for one on a busy host does not.
+#: Wall-clock seconds without a frame after which a guest that is not runnable counts as hung. One
+#: that waits for a core on a busy host does not.
 _SILENCE_S = 180.0
 _POLL_S = 0.1
 _LAST_WORDS = 12
@@ -43,15 +44,15 @@ _EMPTY = "memory-backend-ram"
 
 @dataclass(frozen=True)
 class Ended:
-    """What a machine left: the agent's stream, and the last lines of its console."""
+    """The result of a machine: the agent's stream, and the last lines of its console."""
 
-    #: Of QEMU; None: it was not switched on.
+    #: QEMU's version; None if it was not started.
     version: str | None
     stream: bytes
     console: list[str]
-    #: Asked to end before it was done.
+    #: Stopped on request.
     interrupted: bool
-    #: Fell silent and was stopped.
+    #: Hung and was stopped.
     silent: bool
 
 
@@ -61,10 +62,9 @@ def run(
     progress: Callable[[int], bool],
     from_snapshot: bool = True,
 ) -> Ended:
-    """Switches a machine on, or goes on from one of that hardware that has booted; they differ in
-    nothing but the time that it takes. Waits for the end and returns what was written.
-    `progress(ns)` may return False to stop the machine. No process is left behind, whatever
-    happens. Raises RunError where QEMU itself fails."""
+    """Boots a machine, or resumes a snapshot of that hardware, which gives the same result faster.
+    Waits for the end and returns the agent's output. `progress(ns)` may return False to stop the
+    machine. Leaves no process behind. Raises RunError if QEMU itself fails."""
     with reserved(user_cache() / "cores") as core:
         launch = partial(_launch, core)
         if from_snapshot:
@@ -82,7 +82,7 @@ def run(
 
 
 class _NotStartedError(RunError):
-    """QEMU ended before the guest said a word."""
+    """QEMU ended before the guest wrote anything."""
 
 
 def _run(
@@ -111,7 +111,7 @@ def _run(
 def _running(
     hardware: Hardware, launch: Launch, kept: Snapshot | None, folder: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
-    """QEMU at work and its version, ended at the end."""
+    """Yields a running QEMU and its version, and stops it at the end."""
     if kept is None:
         process = launch(hardware.arguments(_EMPTY), folder)
         try:
@@ -140,8 +140,7 @@ def _launch(
     inherited: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts QEMU in a folder, where the memory that it shares lies and its complaints go to a
-    file."""
+    """Starts QEMU in a folder that has the shared memory; stderr goes to a file there."""
     turnstile = {"LD_PRELOAD": str(assets.turnstile()), "FULLPIPE_SHARED": SHARED}
     with (folder / "errors").open("wb") as errors:
         return subprocess.Popen(
@@ -159,12 +158,13 @@ def _launch(
 
 def _prepare(core: int | None) -> None:
     die_with_parent()
-    be_as_nice_as_the_parent()
+    inherit_autogroup_nice()
     confine(core)
 
 
 def _last_words(console: list[str]) -> list[str]:
-    """From the kernel's own verdict on, where it gave one: a call trace behind it says less."""
+    """The console from the kernel's panic line on, if there is one: it says more than the call
+    trace after it."""
     verdicts = [i for i, line in enumerate(console) if "Kernel panic" in line or "BUG:" in line]
     start = verdicts[0] if verdicts else max(len(console) - _LAST_WORDS, 0)
     return console[start : start + _LAST_WORDS]
@@ -196,7 +196,7 @@ def _wait(
 
 
 def _effort(pid: int) -> tuple[float, bool]:
-    """CPU seconds of a process so far, and whether any of its threads runs or waits to
+    """CPU seconds of a process so far, and whether any of its threads is runnable
     (proc(5), /proc/PID/task/TID/stat)."""
     ticks, wants_more = 0, False
     for task in Path(f"/proc/{pid}/task").glob("*/stat"):
@@ -210,8 +210,8 @@ def _effort(pid: int) -> tuple[float, bool]:
 
 
 def _follow(view: mmap.mmap, offset: int) -> tuple[int | None, int]:
-    """The newest progress and where to look next; frames are read in windows, so that a long
-    stream is not copied at every look."""
+    """The newest progress and the next offset to read. Frames are read in windows, so that a long
+    stream is not copied at every poll."""
     newest = None
     while True:
         window = view[offset : offset + 2**21]

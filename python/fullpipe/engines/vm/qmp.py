@@ -1,4 +1,4 @@
-"""A few words with QEMU over its monitor (docs/interop/qmp-spec of QEMU): a question, an answer."""
+"""A client of QEMU's machine protocol (docs/interop/qmp-spec of QEMU)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PATIENCE_S = 120.0
 
 
 class Monitor:
-    """This end of the monitor of one QEMU, which inherits the other."""
+    """The client's end of a socket pair; QEMU inherits the other end."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair()
@@ -20,13 +20,13 @@ class Monitor:
         self._answers = self._ours.makefile("rb")
 
     def arguments(self) -> list[str]:
-        """Of QEMU's command; the process must inherit `theirs`."""
+        """Arguments of QEMU's command; the process must inherit `theirs`."""
         chardev = f"socket,id=monitor,fd={self.theirs.fileno()}"
         return ["-chardev", chardev, "-mon", "chardev=monitor,mode=control"]
 
     def greet(self) -> str:
-        """Once QEMU has been started, before anything else; returns QEMU's version, which it says
-        first. Raises RunError where it is gone."""
+        """Reads the greeting and returns QEMU's version. Must be the first call after QEMU starts.
+        Raises RunError if QEMU has exited."""
         self.theirs.close()
         try:
             version = json.loads(self._answers.readline())["QMP"]["version"]["qemu"]
@@ -37,7 +37,7 @@ class Monitor:
         return words
 
     def ask(self, command: str, **arguments: Any) -> Any:
-        """The answer to a command. Raises RunError where QEMU refuses, or is gone."""
+        """The answer to a command. Raises RunError if QEMU returns an error or has exited."""
         line = json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n"
         try:
             self._ours.sendall(line)
@@ -54,7 +54,7 @@ class Monitor:
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        """QEMU goes on."""
+        """Closes the socket; QEMU keeps running."""
         self._answers.close()
         self._ours.close()
         self.theirs.close()

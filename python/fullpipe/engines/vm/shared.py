@@ -1,5 +1,5 @@
-"""The memory that host and guest share (crates/fullpipe-agent/src/vm.rs has its other side): a
-head, the errand with its files, and behind them the stream of frames. It knows nothing of plans.
+"""The memory that host and guest share (guest side: crates/fullpipe-agent/src/vm.rs): a header, the
+errand with its files, then the stream of frames. It knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Magic, bytes of the errand, offset of the stream. The guest's word lies behind them.
+#: Magic, bytes of the errand, offset of the stream. The guest's word follows them.
 _HEAD = struct.Struct("<8sQQ")
 _MAGIC = b"fullpipe"
 _PAGE = 4096
-#: What is touched counts, not what is there; so most runs have the same hardware.
+#: Only touched pages cost memory. A generous size gives most runs the same hardware.
 _LEAST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
 class Errand:
-    """What a machine is to do."""
+    """The work for a machine: modules, files and the agent's request."""
 
     request: Mapping[str, Any]
-    #: Modules without which it cannot.
+    #: Modules that it needs.
     modules: Sequence[str]
     #: Files for the request's folder of objects.
     objects: Mapping[str, bytes]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """As it lies in memory: the text, and the files."""
+        """The memory layout: the text, and the files."""
         text = {
             "request": self.request,
             "modules": list(self.modules),
@@ -42,13 +42,13 @@ class Errand:
 
 
 def size_bytes(errand: Errand, stream_mib: int) -> int:
-    """Of a memory for the errand and a stream: a power of two."""
+    """Bytes of shared memory for the errand and a stream: a power of two."""
     needed = _stream_offset(errand.parts()) + stream_mib * 2**20
     return 1 << (max(needed, _LEAST_BYTES) - 1).bit_length()
 
 
 def create(path: Path, size: int, errand: Errand | None) -> int:
-    """Makes the file; returns where the stream begins. Without an errand all is zero."""
+    """Makes the file; returns the offset of the stream. Without an errand it is all zeros."""
     with path.open("wb") as file:
         file.truncate(size)
         if errand is None:
@@ -62,12 +62,12 @@ def create(path: Path, size: int, errand: Errand | None) -> int:
 
 
 def stream_offset(head: bytes) -> int:
-    """Where the stream begins, by the first bytes of the memory."""
+    """The offset of the stream, from the first bytes of the memory."""
     return int(_HEAD.unpack_from(head)[2])
 
 
 def view(path: Path) -> mmap.mmap:
-    """The memory, to be read while the guest writes."""
+    """A read-only mapping of the memory, valid while the guest writes."""
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=mmap.ACCESS_READ)
 

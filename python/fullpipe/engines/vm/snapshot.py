@@ -1,7 +1,7 @@
-"""Machines that have booted, kept in the user's cache: the guest's memory as a file, which every
-later machine maps as a copy of its own, and the rest of QEMU's state. The guest sleeps in them
-until it reads its errand (crates/fullpipe-agent/src/vm.rs), so all errands can begin there. It
-knows nothing of plans.
+"""Snapshots of booted machines, kept in the user's cache: the guest's memory as a file, which later
+machines map copy-on-write, and the rest of QEMU's state. In a snapshot the guest waits for its
+errand (crates/fullpipe-agent/src/vm.rs), so one snapshot serves all errands. It knows nothing of
+plans.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fullpipe.engines.vm import shared
 from fullpipe.engines.vm.hardware import CONSOLE, PROGRAM, SHARED, Hardware
 from fullpipe.engines.vm.qmp import Monitor
 
-#: Counts up when the same files would make another machine.
+#: Format version: increase it when the same files would give another machine.
 _FORMAT = 1
 _SEAL = "seal.json"
 _FILES = ("ram", "state")
@@ -37,9 +37,9 @@ _LOCK = "making.lock"
 #: Each takes 100 to 200 MB.
 _MOST_KEPT = 8
 _POLL_S = 0.02
-#: Of a file, when its content is looked at.
+#: Block size for hashing a file.
 _BLOCK_BYTES = 1 << 16
-#: As a state names the shared memory: the device's place and its own name.
+#: The name of the shared memory in a state: the device's address and its id.
 _SHARED_BLOCK = b"/shared"
 _SHARED_RAM = "memory-backend-file,mem-path=ram,share=on"
 #: Booting takes some 6 s of a core.
@@ -47,7 +47,7 @@ _PATIENCE_S = 300.0
 
 
 class Launch(Protocol):
-    """Starts QEMU in a folder, with descriptors that it inherits and variables of its own."""
+    """Starts QEMU in a folder, with inherited descriptors and extra environment variables."""
 
     def __call__(
         self,
@@ -65,35 +65,35 @@ class Snapshot:
     folder: Path
 
     def memory(self) -> str:
-        """The backend of a guest's memory that begins as this one's and is written to nowhere."""
+        """The memory backend of a guest that maps this snapshot copy-on-write."""
         return f"memory-backend-file,mem-path={self.folder / 'ram'},share=off"
 
     def arguments(self) -> list[str]:
-        """Of QEMU's command, beside the hardware."""
+        """Arguments of QEMU's command in addition to the hardware's."""
         return ["-incoming", "defer"]
 
     def state(self) -> BinaryIO:
-        """All but the memory, for QEMU to inherit."""
+        """The state without the memory, as a file for QEMU to inherit."""
         return (self.folder / "state").open("rb")
 
     def resume(self, monitor: Monitor, state: BinaryIO) -> None:
-        """Has that QEMU go on from here."""
+        """Makes that QEMU resume from this snapshot."""
         _ignore_memory(monitor)
-        # A timer of the host's clock that is due stops the processor until the main loop, which
-        # has its turn when the processor waits, has seen to it; and there is no network to tell.
+        # An expired host-clock timer stops the vCPU until the main loop, which runs when the vCPU
+        # waits, has handled it. There is no network to announce the machine to.
         monitor.ask("migrate-set-parameters", **{"announce-rounds": 1})
         monitor.ask("migrate-incoming", uri=f"fd:{state.fileno()}")
 
 
 class StoppedError(Exception):
-    """Asked to end before it was done."""
+    """Raised when the caller stops the boot."""
 
 
 def find_or_make(
     hardware: Hardware, folder: Path, launch: Launch, goes_on: Callable[[], bool]
 ) -> Snapshot | None:
-    """The machine of that hardware, booted now if none is kept; None where this host or this QEMU
-    cannot. Raises StoppedError where `goes_on()` is false meanwhile."""
+    """The snapshot of that hardware; boots one if there is none. None if this host or QEMU does not
+    support snapshots. Raises StoppedError if `goes_on()` becomes false meanwhile."""
     place = folder / _key(hardware)
     try:
         if not _is_whole(place):
@@ -110,20 +110,20 @@ def find_or_make(
 
 
 def forget(snapshot: Snapshot) -> None:
-    """Removes one that did not start."""
+    """Removes a snapshot that did not start."""
     shutil.rmtree(snapshot.folder, ignore_errors=True)
 
 
 def _key(hardware: Hardware) -> str:
-    """Of everything that the guest could see, and of who makes it visible."""
+    """A hash of everything that the guest can see, and of QEMU's version and files."""
     arguments = hardware.arguments("")
     paths = {str(hardware.kernel): "kernel", str(hardware.initramfs): "initramfs"}
     program = Path(shutil.which(PROGRAM) or PROGRAM)
     facts = (
         _FORMAT,
         [paths.get(argument, argument) for argument in arguments],
-        # Its name ends with its content's digest; before that, with whose files it was made of: a
-        # checkout's and an installed program's, and those of the next build, may be the same bytes.
+        # Use only the content's digest at the end of its name. The part before it names the files
+        # that it was made of, and different builds may give the same bytes.
         hardware.initramfs.name.rpartition("-")[2],
         [_name(path) for path in (hardware.kernel, program)],
         _digest(assets.turnstile()),
@@ -132,14 +132,14 @@ def _key(hardware: Hardware) -> str:
 
 
 def _name(path: Path) -> tuple[str, int, int]:
-    """Of a file that is written rarely."""
+    """Name, size and time of change: enough to identify a file that is rarely written."""
     status = path.stat()
     return path.name, status.st_size, status.st_mtime_ns
 
 
 def _digest(path: Path) -> str:
-    """Of the content, zeros left out: seven eighths of a guest's memory are, and holes of the file
-    where nobody filled them."""
+    """A hash of the content without zero blocks. Seven eighths of a guest's memory are zeros, which
+    are holes of the file unless they were written."""
     whole = hashlib.sha256()
     zeros = bytes(_BLOCK_BYTES)
     with path.open("rb", buffering=0) as file:
@@ -152,12 +152,12 @@ def _digest(path: Path) -> str:
 
 
 def _blocks(file: io.FileIO) -> Iterator[int]:
-    """Where blocks begin that are not all hole."""
+    """Offsets of the blocks that are not entirely a hole."""
     end = 0
     while True:
         try:
             data = os.lseek(file.fileno(), end, os.SEEK_DATA)
-        except OSError:  # no data any more
+        except OSError:  # no data after this offset
             return
         start = max(data - data % _BLOCK_BYTES, end)
         end = os.lseek(file.fileno(), data, os.SEEK_HOLE)
@@ -192,19 +192,19 @@ def _make(hardware: Hardware, place: Path, launch: Launch, goes_on: Callable[[],
 
 
 def _ignore_memory(monitor: Monitor) -> None:
-    """Memory that is a shared file already is not written into the state."""
+    """Leaves memory that is a shared file already out of the state."""
     capability = {"capability": "x-ignore-shared", "state": True}
     monitor.ask("migrate-set-capabilities", capabilities=[capability])
 
 
 def _clear_address(state: Path, shared_bytes: int) -> None:
-    """A QEMU that goes on compares where blocks lie that are not in the state, before it knows
-    where the guest has put a device's memory: there it lies at 0 still (ram_load_precopy() of
-    migration/ram.c; name, size, address)."""
+    """Sets the address of the shared memory to 0 in the state. A resuming QEMU compares addresses
+    of ignored blocks before it restores the guest's mapping, when the address is still 0
+    (ram_load_precopy() of migration/ram.c; name, size, address)."""
     content = state.read_bytes()
     entry = _SHARED_BLOCK + struct.pack(">Q", shared_bytes)
     if content.count(entry) != 1:
-        raise RunError("QEMU: the machine's state is laid out in another way")
+        raise RunError("QEMU: the machine's state has an unknown layout")
     address = content.index(entry) + len(entry)
     state.write_bytes(content[:address] + bytes(8) + content[address + 8 :])
 
@@ -216,7 +216,7 @@ def _is_paused(monitor: Monitor) -> bool:
 def _is_written(monitor: Monitor) -> bool:
     status = monitor.ask("query-migrate").get("status")
     if status in ("failed", "cancelled"):
-        raise RunError("QEMU: the machine's state cannot be written")
+        raise RunError("QEMU: cannot write the machine's state")
     return bool(status == "completed")
 
 
@@ -226,12 +226,12 @@ def _await(is_so: Callable[[], bool], goes_on: Callable[[], bool]) -> None:
         if not goes_on():
             raise StoppedError
         if time.monotonic() > deadline:
-            raise RunError("QEMU: the machine does not get ready")
+            raise RunError("QEMU: the machine did not become ready in time")
         time.sleep(_POLL_S)
 
 
 def seal(folder: Path) -> None:
-    """Says what the files are, once they are on the disk."""
+    """Writes the digests of the files, after the files are on the disk."""
     for name in _FILES:
         with (folder / name).open("rb") as file:
             os.fsync(file.fileno())
@@ -249,8 +249,8 @@ def _write_seal(folder: Path, digests: dict[str, str]) -> None:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether the files are those that were sealed: by size and time of change, which every write
-    moves; where these differ (a copied cache) by content, and sealed again."""
+    """Whether the files are those that were sealed, by size and time of change. If these differ (a
+    copied cache), compares the content and seals the files again."""
     try:
         said: dict[str, list[Any]] = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
         if all(said[name][1:] == _stamp(folder / name) for name in _FILES):
@@ -270,7 +270,7 @@ def _stamp(path: Path) -> list[int]:
 
 
 def _forget_oldest(folder: Path) -> None:
-    """A machine that runs from one keeps the files open."""
+    """Removes the oldest snapshots. Running machines keep their files open."""
     kept = sorted(folder.glob(f"*/{_SEAL}"), key=lambda path: -path.stat().st_mtime_ns)
     for path in kept[_MOST_KEPT:]:
         shutil.rmtree(path.parent, ignore_errors=True)
@@ -280,7 +280,7 @@ def _forget_oldest(folder: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One process at a time; the kernel lets go when it ends."""
+    """Holds an exclusive lock on the file, which the kernel releases when the process ends."""
     with path.open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

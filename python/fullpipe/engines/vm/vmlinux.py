@@ -1,5 +1,5 @@
-"""A kernel image unpacked on the host. A guest that unpacks itself spends a fifth of its boot on
-it; QEMU enters an unpacked kernel directly where that says how (the PVH boot protocol). It knows
+"""Unpacks a kernel image on the host. A guest that unpacks itself spends a fifth of its boot on it.
+QEMU enters an unpacked kernel directly if it has a PVH entry (the PVH boot protocol). It knows
 nothing of versions and packages.
 """
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 #: the compressed kernel begins behind them, and its length.
 _SETUP_SECTORS, _PAYLOAD = 0x1F1, 0x248
 _SECTOR = 512
-#: A kernel is 60 MB; what claims to be more than this is damaged.
+#: A kernel is 60 MB; an image that claims to be larger than this is corrupt.
 _MOST_BYTES = 512 * 2**20
 _PT_NOTE = 4
 #: XEN_ELFNOTE_PHYS32_ENTRY (include/xen/interface/elfnote.h): the entry of the PVH protocol.
@@ -28,8 +28,8 @@ _PVH_NOTE = (b"Xen\0", 18)
 
 
 def unpacked(image: Path, folder: Path) -> Path:
-    """The image's kernel as an ELF file in `folder`, which keeps it for the next run; the image
-    itself where it is packed in another way, or has no direct entry."""
+    """The image's kernel as an ELF file, cached in `folder`. The image itself if its compression is
+    unknown or it has no direct entry."""
     content = image.read_bytes()
     kept = folder / hashlib.sha256(content).hexdigest()
     if kept.is_file():

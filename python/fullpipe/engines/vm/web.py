@@ -1,5 +1,5 @@
-"""curl and lighttpd of this host for pages in the virtual machine, in the place of the agent's own
-client and server: two programs with the libraries they need, handed over with the errand.
+"""This host's curl and lighttpd for pages in the virtual machine, in place of the agent's own
+client and server. Both programs and their libraries are copied in with the errand.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 
-#: Where the guest has the errand's files; the root of what is served is the agent's
+#: The guest's folder of the errand's files. The agent sets the document root
 #: (crates/fullpipe-agent/src/flows/web.rs).
 _FOLDER, _ROOT = "/bpf", "/run/web"
 _PORT = 8080
 _CONFIGURATION = "lighttpd.conf"
-#: What lighttpd 1.4.69 puts before a file of 10 to 99 kB (a byte more for each digit of its size),
-#: and what a request of curl 7.88 has: for plans that are to be alike.
+#: Bytes of lighttpd 1.4.69's response header for a file of 10 to 99 kB (a byte more for each digit
+#: of its size), and of a request of curl 7.88: for plans that compare with other engines.
 HEADER_BYTES, REQUEST_BYTES = 167, 82
 
 
 def programs() -> dict[str, bytes]:
-    """Files of both programs by name. Raises UserError where one is not installed."""
+    """Files of both programs by name. Raises UserError if one is not installed."""
     found = {_CONFIGURATION: _configuration().encode()}
     for name in ("curl", "lighttpd"):
         path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin")
@@ -36,7 +36,7 @@ def programs() -> dict[str, bytes]:
 
 
 def request(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What the agent is asked for (crates/fullpipe-agent/src/request.rs, Web)."""
+    """The agent's request (crates/fullpipe-agent/src/request.rs, Web)."""
     loader = next(name for name in files if name.startswith("ld-linux"))
     run = [f"{_FOLDER}/{loader}", "--library-path", _FOLDER]
     fetch = (
@@ -52,7 +52,7 @@ def request(files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def refuse_pages(plan: Mapping[str, Any]) -> None:
-    """Raises UserError for pages that these programs cannot load as the plan says."""
+    """Raises UserError for pages that these programs cannot load as planned."""
     pages = plan.get("pages", [])
     if not pages:
         raise UserError("option web: the scenario has no page")
