@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.fullpipe-requirements
 LOADED := $(VENV)/.fullpipe-loaded
-# Cargo must not see make's job server, which it cannot use here.
+# Recipes have no access to make's job server, so cargo must not look for it.
 ALONE := env -u MAKEFLAGS -u MFLAGS
 # Python keeps the bytecode that it compiles, also where the shell's environment forbids it.
 export PYTHONDONTWRITEBYTECODE :=

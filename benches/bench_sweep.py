@@ -57,7 +57,8 @@ PAGES = 10
 KINDS = ("light", "chart", "cell", "bench")
 METRICS = ("share", "goodput_bps", "rtt_p50_us", "utilisation")
 QUERY = (
-    "select cc, rtt_s, buffer, avg(share), avg(goodput_bps) from flows group by all order by all"
+    "select axis_cc, rtt_s, buffer, avg(share), avg(goodput_bps) from flows where own_cc "
+    "group by all order by all"
 )
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 

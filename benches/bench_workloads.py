@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.vm import web
 from fullpipe.flent.templates import scenario_of, template
 from fullpipe.metrics import View, goodput_bps, traffic_flows

@@ -1,5 +1,6 @@
-"""Loads what the program loads of its libraries, whereupon Python keeps it compiled: `make build`.
-pip would compile all 12,000 of their files, of which a run, its page and its figures load a sixth.
+"""Imports the library modules that fullpipe uses, so that Python compiles them (`make build`).
+
+pip would compile all 12,000 files of the libraries; a run, its page and its figures load a sixth.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from tempfile import TemporaryDirectory
 import tomli_w
 
 import fullpipe
-from fullpipe.engines import run_scenario
-from fullpipe.report import write_figures, write_report
+from fullpipe.engines.runner import run_scenario
+from fullpipe.report.figures import write_figures
+from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 
 DOCUMENT = {
@@ -28,7 +30,7 @@ DOCUMENT = {
 
 
 def imported(file: Path) -> Iterator[str]:
-    """Names of the libraries' modules that a file imports, wherever in it."""
+    """The modules that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -37,7 +39,7 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """All that some file of the package imports; and what plots load when they are drawn."""
+    """Imports what any file of the package imports, and what drawing a report loads besides."""
     files = Path(fullpipe.__file__).parent.rglob("*.py")
     for name in sorted({name for file in files for name in imported(file)}):
         with suppress(ImportError):  # what is optional

@@ -11,10 +11,10 @@ recordings with Flent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from fullpipe._native import __version__
-from fullpipe.base.deferred import deferred
 
 if TYPE_CHECKING:
     from fullpipe._native import Ack, Conn, Ctl, Event, Info
@@ -49,8 +49,8 @@ __all__ = [
     "run_sweep",
 ]
 
-# Loaded when asked for: help has no time for them.
-__getattr__ = deferred(__name__, {
+#: Module -> the public names that it has, loaded at their first use (PEP 562).
+_LAZY = {
     "_native": ["Ack", "Conn", "Ctl", "Event", "Info"],
     "api.calls": ["load", "predict", "run", "run_sweep"],
     "api.recordings": ["Drawing", "Recordings"],
@@ -58,7 +58,14 @@ __getattr__ = deferred(__name__, {
     "base.errors": ["RunError", "UserError"],
     "congestion.controller": ["CaState", "Constant", "Controller", "EventKind", "Phase"],
     "recording.recording": ["Recording"],
-})  # fmt: skip
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(importlib.import_module(f"fullpipe.{module}"), name)
+    raise AttributeError(f"module 'fullpipe' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

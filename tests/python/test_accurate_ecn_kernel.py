@@ -102,7 +102,7 @@ def test_a_flow_that_got_another_ecn_than_it_asked_for_is_a_problem_of_the_run()
     path = {"rate": "10mbit", "rtt": "20ms", "loss": "60%"}
     done = run(VmEngine(), path, NEWEST, duration="12s", flow=[{"cc": "reno", "count": 12}])
     has_it = set(marks_of_receiver(done))
-    problems = [text for text in done.health["problems"] if "accurate ECN was asked for" in text]
+    problems = [text for text in done.health["problems"] if "accurate ECN was requested" in text]
     without = {text.split(":")[0].removeprefix("flow ") for text in problems}
     assert has_it and without and not has_it & without
     assert all("sender no ECN" in text for text in problems)

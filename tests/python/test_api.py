@@ -14,7 +14,7 @@ import pytest
 import fullpipe
 from controller_files import RENO
 from fullpipe import Recordings, RunError, UserError
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.scenario.model import load_scenario
 

@@ -15,7 +15,7 @@ from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import View
 from fullpipe.metrics.datagrams import Stream, streams
 from fullpipe.metrics.pages import page_loads
-from fullpipe.report import write_report
+from fullpipe.report.page import write_report
 from fullpipe.report.pages import page_plots
 from fullpipe.scenario.har import levels_of_har
 from fullpipe.scenario.model import load_scenario, make_scenario

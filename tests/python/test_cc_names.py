@@ -45,7 +45,7 @@ def test_a_sweep_names_a_file_relative_to_its_own(folder: Path) -> None:
         '[axis]\nrtt = ["10ms"]\ncc = ["./mine.h", "./mine.h[beta=0.85]", "reno"]\n'
     )
     store = fullpipe.run_sweep("../files/sweep.toml", out="store")
-    rows = store.query("select cc, goodput_bps from flows").to_pydict()
+    rows = store.query("select flow_cc as cc, goodput_bps from flows").to_pydict()
     found = dict(zip(rows["cc"], rows["goodput_bps"], strict=True))
     assert set(found) == {"mine", "mine[beta=0.85]", "reno"}
     assert found["mine"] == found["reno"]

@@ -11,12 +11,12 @@ import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_sets, changed_name
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.vm import VmEngine
 from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
-from fullpipe.report import write_report
+from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 
 SIDE_BY_SIDE = """

@@ -1,18 +1,20 @@
-"""The page of commands names what the command line has."""
+"""Generated pages are up to date."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_of_commands_is_what_the_command_line_says() -> None:
-    script = ROOT / "scripts" / "commands.py"
-    spec = importlib.util.spec_from_file_location("commands", script)
+@pytest.mark.parametrize("name", ["commands", "metrics"])
+def test_a_generated_page_is_what_its_script_writes(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    commands = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(commands)
-    written = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert written == commands.page(), "python scripts/commands.py writes it anew"
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    written = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert written == script.page(), f"python scripts/{name}.py writes it anew"

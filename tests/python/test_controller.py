@@ -13,7 +13,8 @@ from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.external import classes
 from fullpipe.congestion.registry import cc_set
-from fullpipe.engines import engine, run_scenario
+from fullpipe.engines import engine
+from fullpipe.engines.runner import run_scenario
 from fullpipe.recording.recording import TABLES, Recording
 from fullpipe.scenario.model import load_scenario, make_scenario
 

@@ -49,7 +49,8 @@ def test_copa_keeps_the_queue_that_its_paper_states(flows: int, folder: Path) ->
     assert queue.mean() == pytest.approx(1.25 * together, rel=0.25)
     assert queue.min() <= 1 and queue.max() <= 2.5 * together + 3
     assert runs.metrics("path")["utilisation"].to_pylist()[0] > 0.98
-    assert runs.metrics("runs")["jain"].to_pylist()[0] > 0.98
+    (jain,) = runs.metrics("runs")["jain"].to_pylist()
+    assert jain is None if flows == 1 else jain > 0.98
 
 
 @pytest.mark.parametrize("rtt_ms", [40, 100])

@@ -17,7 +17,7 @@ from fullpipe.base.installed import shipped
 from fullpipe.congestion import external
 from fullpipe.congestion.controller import Controller, EventKind
 from fullpipe.congestion.registry import cc_set
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.scenario.model import load_scenario
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import View
 from fullpipe.metrics.hosts import machine_loads, port_rates, tcp_memory
 from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES, empty_table, write_recording

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fullpipe.base.errors import UserError
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario

@@ -12,7 +12,7 @@ import pytest
 from fullpipe import kernel
 from fullpipe.base.errors import UserError
 from fullpipe.recording.recording import Recording
-from fullpipe.report import write_report
+from fullpipe.report.page import write_report
 from kernel_host import fullpipe, loaded, program, why_not
 
 if reason := why_not():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fullpipe.base.errors import UserError
-from fullpipe.engines.base import refuse_accurate_ecn
+from fullpipe.engines.ecn import refuse_accurate_ecn
 from fullpipe.engines.vm import VmEngine
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario

@@ -244,17 +244,19 @@ def test_each_link_is_summarised_by_its_name_in_json_table_and_report(
     assert ended.value.code == 0
     printed = capsys.readouterr().out
     summary = summarise(Recording.open(folder))
-    links = {(link["link"], link["way"]): link for link in summary["links"]}
+    links = {(link["link"], link["direction"]): link for link in summary["links"]}
     ways = [("core", "forward"), ("access", "forward"), ("home", "forward"), ("home", "reverse")]
     assert list(links) == ways
     access, view = links["access", "forward"], View(Recording.open(folder))
-    assert access["dropped_packets"] == summary["path"]["drops"] > 0
+    assert access["drops"] == summary["path"]["drops"] > 0
     waited = view.queue("access.forward")["queue_bytes"] * 8 / 10e6 * 1e3
     assert access["queue_delay_ms"]["p50"] == pytest.approx(np.median(waited))
     assert access["throughput_bps"] == pytest.approx(10e6, rel=0.02)
-    assert links["core", "forward"]["queue_delay_ms"]["p50"] is None
-    assert links["home", "reverse"]["rate_bps"] is None
-    assert links["home", "reverse"]["sent_packets"] > 0, "acknowledgements"
+    # 1 s at 20 Mbit/s and 3 s at 30.
+    assert links["core", "forward"]["utilisation"] == pytest.approx(10 / 27.5, rel=0.02)
+    assert links["home", "reverse"]["rate_bps"] is links["home", "reverse"]["utilisation"] is None
+    assert links["home", "reverse"]["queue_delay_ms"]["p50"] is None
+    assert links["home", "reverse"]["throughput_bps"] > 0, "acknowledgements"
     page = (folder / "report.html").read_text(encoding="utf-8")
     for name in ("core", "access", "home"):
         assert any(name in line and "forward" in line for line in printed.splitlines()), name

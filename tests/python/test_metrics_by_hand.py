@@ -19,10 +19,7 @@ from fullpipe.metrics import (
     idle_latency_ms,
     jain_over_time,
     latency_under_load_ms,
-    loss_ratio,
     queue_delay_ms,
-    retransmission_ratio,
-    retransmission_ratios,
     slowdown,
 )
 from fullpipe.recording.recording import TABLES, empty_table, write_recording
@@ -99,7 +96,7 @@ def test_loss_counts_drops_and_random_loss_over_what_was_offered(tmp_path: Path)
                             dropped_packets=[7, 10, 17], random_lost_packets=[3, 40, 103]),
     )  # fmt: skip
     # After the first second: 890 sent on, 10 dropped, 100 lost; 110 of 1000.
-    assert loss_ratio(view) == pytest.approx(0.11)
+    assert view.path_metrics["loss_ratio"] == pytest.approx(0.11)
 
 
 def test_retransmissions_are_a_share_of_what_each_flow_sent(tmp_path: Path) -> None:
@@ -108,10 +105,11 @@ def test_retransmissions_are_a_share_of_what_each_flow_sent(tmp_path: Path) -> N
         flow_samples=samples(0, [0, 0], packets_sent=[50, 150], packets_retransmitted=[5, 10])
         + samples(1, [0, 0], packets_sent=[10, 310], packets_retransmitted=[0, 15]),
     )  # fmt: skip
-    assert retransmission_ratios(view) == pytest.approx([0.05, 0.05])
-    assert retransmission_ratio(view) == pytest.approx(20 / 400)
+    ratios = [flow["retransmit_ratio"] for flow in view.flow_metrics]
+    assert ratios == pytest.approx([0.05, 0.05])
+    assert view.run_metrics["retransmit_ratio"] == pytest.approx(20 / 400)
     silent = recorded(tmp_path / "silent", flows=[flow(0)])
-    assert np.isnan(retransmission_ratio(silent))
+    assert np.isnan(silent.run_metrics["retransmit_ratio"])
 
 
 def test_latency_under_load_counts_probes_while_flows_were_at_work(tmp_path: Path) -> None:

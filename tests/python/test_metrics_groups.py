@@ -15,10 +15,10 @@ import tomli_w
 from rich.console import Console
 
 from fullpipe.cli.run_tables import run_tables
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import View, goodput_bps, summarise
 from fullpipe.recording.recording import Recording
-from fullpipe.report import write_report
+from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 
 #: Two that always send, and forty pages, of which some are over before the warm-up is.

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fullpipe import cli
+from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import TABLES, Recording
@@ -130,7 +131,7 @@ def test_a_store_of_a_later_program_is_refused_and_left_as_it_is(
 ) -> None:
     axes = {"rtt": ["20ms"], "buffer": [1], "cc": ["bbr3"]}
     store, _ = filled(tmp_path / "store", sweep(axis=axes))
-    (store.folder / "store.json").write_text('{"format": 2}')
+    (store.folder / "store.json").write_text('{"format": 3}')
     before = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*")}
     file = tmp_path / "sweep.toml"
     file.write_text(
@@ -140,18 +141,14 @@ def test_a_store_of_a_later_program_is_refused_and_left_as_it_is(
     places = {"STORE": store.folder, "FILE": file, "OTHER": tmp_path / "other"}
     assert run([str(places.get(word, word)) for word in words], monkeypatch) == 2
     message = capsys.readouterr().err
-    assert "store.json" in message and "format is 2, this program reads 1" in message
+    assert "store.json" in message and "format is 3, this program reads 2" in message
     assert {path: path.stat().st_mtime_ns for path in store.folder.rglob("*")} == before
     assert not (tmp_path / "other").exists()
 
 
-def test_a_store_of_the_first_builds_is_taken_over(tmp_path: Path) -> None:
-    """They wrote the same tables, and of sweeps without a file no scenarios."""
+def test_a_store_whose_runs_have_other_metrics_is_refused(tmp_path: Path) -> None:
     axes = {"rtt": ["20ms"], "buffer": [1], "cc": ["bbr3"]}
     store, _ = filled(tmp_path / "store", sweep(axis=axes))
     (store.folder / "store.json").write_text('{"format": 1, "fullpipe_version": "0.1.0"}')
-    for path in (store.folder / "sweeps").glob("*.toml"):
-        path.unlink()
-    _, outcome = filled(tmp_path / "store", sweep(axis=axes))
-    assert (outcome.ran, outcome.reused) == (0, 2)
-    assert Store(tmp_path / "store").table("runs").num_rows == 2
+    with pytest.raises(UserError, match="format is 1, this program reads 2; an older fullpipe"):
+        Store(store.folder)

@@ -10,10 +10,11 @@ from pathlib import Path
 import tomli_w
 
 from fullpipe import _native
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
-from fullpipe.report import write_figures, write_report
+from fullpipe.report.figures import write_figures
+from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 from helpers import column
 

@@ -11,7 +11,6 @@ import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.metrics import View, convergence_time_s, jain, jain_over_time, link_share, summarise
-from fullpipe.metrics.flows import median, quantile
 from fullpipe.recording.recording import (
     TABLES,
     Recording,
@@ -133,12 +132,3 @@ def test_a_damaged_recording_is_refused_with_the_file_named(tmp_path: Path, dama
         (path / "metadata.json").write_text('{"format_version": 99}', encoding="utf-8")
     with pytest.raises(RecordingError, match=str(path)):
         summarise(Recording.open(path))
-
-
-def test_quantiles_are_numpys_to_the_bit() -> None:
-    random = np.random.default_rng(7)
-    for size in (1, 2, 3, 10, 101, 5000):
-        values = np.round(random.lognormal(3, 2, size), 3)
-        which = [0.0, 0.05, 0.25, 0.5, 0.95, 0.99, 1.0, *random.random(20)]
-        assert np.array_equal(quantile(values, which), np.quantile(values, which))
-        assert median(values) == np.median(values)

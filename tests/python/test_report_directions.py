@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.plots.model import Plot
 from fullpipe.recording.recording import Recording
@@ -88,7 +88,7 @@ def test_downloads_over_a_row_of_links_fill_the_link_that_is_slowest_on_their_wa
 ) -> None:
     recording = run_of(ROW, tmp_path)
     found = summarise(recording)
-    (link,) = [one for one in found["links"] if (one["link"], one["way"]) == ("b", "reverse")]
+    (link,) = [one for one in found["links"] if (one["link"], one["direction"]) == ("b", "reverse")]
     path = found["path"]
     assert path["utilisation"] == pytest.approx(link["throughput_bps"] / 40e6)
     assert 0.9 < path["utilisation"] <= 1.001

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording
-from fullpipe.report import write_figures, write_report
+from fullpipe.report.figures import write_figures
+from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
 
 #: Hours of simulated time: nobody waits for its end.

@@ -13,11 +13,11 @@ import pytest
 import tomli_w
 
 from fullpipe import cli
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.plots.plotly_renderer import figure_of
 from fullpipe.recording.recording import Recording
-from fullpipe.report import write_pages, write_report
 from fullpipe.report.distributions import box_plots, cdf_plots
+from fullpipe.report.page import write_pages, write_report
 from fullpipe.report.runs import grouped, read_run
 from fullpipe.report.timeline import time_plots
 from fullpipe.scenario.model import make_scenario

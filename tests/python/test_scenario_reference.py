@@ -64,20 +64,18 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
     if section.startswith("link") or name in ("enter", "leave"):
         del document["path"]
         document["link"] = [{"name": "wire", "rate": "10mbit", "delay": "1ms", "loss": "1%"}]
-        document["link"][0]["reverse"] = {"rate": "1mbit", "delay": "1ms", "loss": "1%"}
-        way = document["link"][0]
-        way = way["reverse"] if section.startswith("link.reverse") else way
-        way |= {"duplicate": "1%", "reorder": "1%"} if name.endswith("correlation") else {}
+        link = document["link"][0]
+        link |= {"duplicate": "1%", "reorder": "1%"} if name.endswith("correlation") else {}
         if section.endswith("gemodel"):
-            del way["loss"]
-            way["gemodel"] = {"p": "1%", "r": "10%"}
+            del link["loss"]
+            link["gemodel"] = {"p": "1%", "r": "10%"}
         elif section.endswith("policer"):
-            way["policer"] = {"rate": "10mbit", "burst": "30KB"}
+            link["policer"] = {"rate": "10mbit", "burst": "30KB"}
         elif section.endswith("hold"):
-            way["hold"] = {"time": "1ms"}
+            link["hold"] = {"time": "1ms"}
         elif name.endswith("_trace"):
             monkeypatch.chdir(ROOT / "scenarios")
-            del way[name.removesuffix("_trace")]
+            del link[name.removesuffix("_trace")]
     if section in ("page", "udp"):
         document["page"] = [{"cc": "cubic", "levels": [["20KB"]]}]
         document["udp"] = [{"rate": "64kbit", "on": "1s", "off": "1s", "frames": 30.0}]

@@ -14,7 +14,7 @@ import tomli_w
 
 from fullpipe import _native
 from fullpipe.congestion.registry import cc_sets
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES

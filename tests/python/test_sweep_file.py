@@ -79,7 +79,7 @@ def test_samples_fill_the_space_and_are_the_same_for_a_seed(kind: str) -> None:
         ({"axis": {"rtt": {"from": "0ms", "to": "5ms", "count": 3, "scale": "log"}}}, "above 0"),
         ({"axis": {"rtt": {"from": "1ms", "to": "2ms", "step": "300us"}}}, "evenly"),
         ({"axis": {"rtt": "10ms"}}, "neither a list nor a range"),
-        ({"axis": {"rtt": ["1ms", "1ms"]}}, "stands there twice"),
+        ({"axis": {"rtt": ["1ms", "1ms"]}}, "is listed twice"),
         ({"axis": {"seed": [1]}}, "is a column's name"),
         ({"axis": {"Bad-Name": [1]}}, "lower-case letters"),
         ({"sweep": {"where": "rtt <"}}, "sweep.where"),

@@ -16,7 +16,6 @@ from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import cells_of, plan_runs, scenario_of
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.keys import run_key
-from fullpipe.sweep.measures import version_of
 
 PATH = {"rate": "10mbit", "rtt": "{rtt}", "buffer": "{buffer}bdp"}
 GRID = {"rtt": ["20ms", "40ms"], "buffer": [0.5, 1, 1.0001], "cc": ["bbr3", "reno"]}
@@ -49,7 +48,7 @@ def test_a_cell_runs_the_scenario_that_its_values_spell_out(tmp_path: Path) -> N
         "path": {"rate": "10mbit", "rtt": "90ms", "buffer": "3bdp", "loss": 0.25}, "flow": flows,
     })  # fmt: skip
     assert json.loads(run.plan) == json.loads(json.dumps(resolve(by_hand, by_hand.seed)))
-    assert (run.facts.seed, run.facts.warmup_ns) == (by_hand.seed, 500_000_000)
+    assert (run.facts.seed, run.facts.plan.start_s) == (by_hand.seed, 0.5)
     second = [run for one, run in planned if one is cell][1]
     assert json.loads(second.plan) == json.loads(json.dumps(resolve(by_hand, by_hand.seed + 1)))
     assert cell.keys == [run.facts.key, second.facts.key]
@@ -82,34 +81,6 @@ def test_a_cell_that_is_no_scenario_is_named(
     found = read_sweep(document, "sweep.toml", tmp_path)
     with pytest.raises(UserError, match=reason):
         plan_runs(found, cells_of(found), 1)
-
-
-def test_keys_are_those_of_older_builds_but_where_a_stored_column_means_something_else() -> None:
-    """Of runs without flows goodput was stored as 0 and is null now; of a row of links and of pages
-    alone the path was that of a queue without data, and of downloads over a row the bottleneck
-    that uploads would have. All other keys are as they were."""
-    flow = {"cc": "reno"}
-    path = {"rate": "10mbit", "rtt": "20ms"}
-    row = [{"name": "a", "rate": "10mbit", "delay": "5ms"}]
-    versions = {}
-    for name, part in {
-        "flows": {"path": path, "flow": [flow]},
-        "downloads": {"path": path, "flow": [{**flow, "direction": "down"}]},
-        "datagrams": {"path": path, "udp": [{"rate": "1mbit"}]},
-        "links": {"link": row, "flow": [flow]},
-        "downloads over links": {"link": row, "flow": [{**flow, "direction": "down"}]},
-        "downloads over another way back": {
-            "link": [{**row[0], "reverse": {"rate": "5mbit"}}],
-            "flow": [{**flow, "direction": "down"}],
-        },
-        "pages": {"path": path, "page": [{**flow, "levels": [["10kB"]]}]},
-    }.items():
-        alone = resolve(make_scenario({"duration": "2s", **part}))
-        versions[name] = version_of(alone)
-    assert versions == {
-        "flows": 1, "downloads": 1, "datagrams": 2, "links": 3, "downloads over links": 3,
-        "downloads over another way back": 4, "pages": 3,
-    }  # fmt: skip
 
 
 def test_a_key_is_a_hash_of_plan_code_engine_warm_up_and_version() -> None:

@@ -31,12 +31,41 @@ def test_a_point_is_the_mean_over_runs_with_students_interval(store: Store) -> N
     assert panel.x_title == "rtt (s)"
     line = next(one for one in panel.traces if one.name == "bbr3")
     assert line.x.tolist() == [0.01, 0.04]
-    found = run_values(store, "share", [], "cc = 'bbr3' and buffer = 0.5 and rtt = '10ms'")[0]
+    found = run_values(store, "share", [], "own_cc and buffer = 0.5 and rtt = '10ms'")[0]
     runs = np.array(found)
     assert runs.size == 3
     low, high = stats.t.interval(0.95, 2, runs.mean(), stats.sem(runs))
     assert line.y[0] == pytest.approx(runs.mean()) and line.band is not None
     assert (line.band[0][0], line.band[1][0]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_by_an_axis_of_flows_only_the_flows_with_its_value_count(tmp_path: Path) -> None:
+    """The competitor is CUBIC too, begins late and sends 20 KB: it is no part of any line."""
+    axes = {"rtt": ["10ms", "40ms"], "buffer": [1], "cc": ["bbr3", "cubic"]}
+    store, _ = filled(tmp_path / "store", sweep(axis=axes))
+    (asked,) = store.sweeps().values()
+    cells = {row["key"]: (row["cc"], row["rtt_s"]) for row in asked.to_pylist()}
+    wanted: dict[tuple[str, float], list[float]] = {}
+    for row in store.table("flows").to_pylist():
+        if row["flow_id"] == 0:
+            wanted.setdefault(cells[row["key"]], []).append(row["share"])
+    chart = make_chart(store, Request("share", "rtt", "cc"))
+    assert chart.note.endswith("; only flows whose cc is the cell's")
+    found = {
+        (line.name, x): y
+        for line in chart.panels[0].traces
+        for x, y in zip(line.x, line.y, strict=True)
+    }
+    assert found == pytest.approx({place: np.mean(values) for place, values in wanted.items()})
+    values, factors = run_values(store, "share", ["cc"])
+    assert sorted(values) == pytest.approx(sorted(one for some in wanted.values() for one in some))
+    assert set(factors["cc"]) == {"bbr3", "cubic"}
+    # Of metrics of the path and of runs there is one value a run, and one meaning.
+    of_path = make_chart(store, Request("utilisation", "rtt", "cc"))
+    assert {line.name for line in of_path.panels[0].traces} == {"bbr3", "cubic"}
+    every = make_chart(store, Request("share", "rtt", "flow_cc"))
+    assert {line.name for line in every.panels[0].traces} == {"bbr3", "cubic"}
+    assert "only flows" not in every.note
 
 
 def test_a_heat_map_has_an_axis_in_the_order_of_its_quantities(store: Store) -> None:
@@ -60,7 +89,7 @@ def test_no_cell_of_a_front_is_beaten_in_both(store: Store) -> None:
 
 
 def test_a_distribution_counts_every_run(store: Store) -> None:
-    line = make_chart(store, Request("jain", kind="cdf")).panels[0].traces[0]
+    line = make_chart(store, Request("goodput_bps", kind="cdf")).panels[0].traces[0]
     assert line.x.size == 18 + 1, "and the point from which it rises"
     assert (np.diff(line.x) >= 0).all() and line.y[0] == 0 and line.y[-1] == 1
 
@@ -92,7 +121,8 @@ def test_every_kind_is_drawn_as_a_file_that_needs_nothing_else(
         (Request("share"), "needs --x"),
         (Request("share", "rtt", kind="pie"), "is not one of line"),
         (Request("share", "rtt", where="drop table"), "plot: "),
-        (Request("share", "rtt", where="cc = 'nobody'"), "no run fits"),
+        (Request("share", "rtt", where="flow_cc = 'nobody'"), "no run fits"),
+        (Request("share", "rtt", where="cc = 'bbr3'"), "axis_cc for the cell's value or flow_cc"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(store: Store, request_: Request, message: str) -> None:

@@ -46,8 +46,38 @@ def test_axes_are_columns_as_written_and_in_base_units(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", sweep())
     found = ask(store, "select distinct rtt, rtt_s, buffer from flows order by rtt_s, buffer")
     assert found.to_pylist()[0] == {"rtt": "10ms", "rtt_s": 0.01, "buffer": 0.5}
-    columns = ask(store, "select * from flows where cc = 'cubic' and axis_cc = 'bbr3'").column_names
-    assert {"goodput_bps", "share", "retransmit_ratio", "cc", "seed"} <= set(columns)
+    columns = ask(store, "select * from flows").column_names
+    assert {"goodput_bps", "share", "retransmit_ratio", "seed"} <= set(columns)
+
+
+def test_a_name_that_is_an_axis_and_a_column_is_refused_with_both_named(tmp_path: Path) -> None:
+    axes = {"rtt": ["10ms"], "buffer": [1], "cc": ["bbr3", "cubic"]}
+    store, _ = filled(tmp_path / "store", sweep(axis=axes))
+    for question in (
+        "select cc, avg(share) from flows group by cc",
+        "select count(*) from flows where CC = 'cubic'",
+        "select f.cc from flows f",
+    ):
+        with pytest.raises(UserError, match="write axis_cc for the cell's value or flow_cc for"):
+            ask(store, question)
+    # In the tables of runs and cells only the axis has the name.
+    assert set(ask(store, "select cc from runs")["cc"].to_pylist()) == {"bbr3", "cubic"}
+    assert ask(store, "select cc from cells order by cc")["cc"].to_pylist() == ["bbr3", "cubic"]
+    rows = ask(
+        store, "select axis_cc, flow_id, flow_cc, own_cc from flows where seed = 1 order by all"
+    )
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        ("bbr3", 0, "bbr3", True), ("bbr3", 1, "cubic", False),
+        ("cubic", 0, "cubic", True), ("cubic", 1, "cubic", False),
+    ]  # fmt: skip
+
+
+def test_without_such_an_axis_a_flow_has_its_column(tmp_path: Path) -> None:
+    scenario = document()["scenario"]
+    scenario["flow"][0]["cc"] = "bbr3"
+    axes = {"rtt": ["10ms"], "buffer": [1]}
+    store, _ = filled(tmp_path / "store", sweep(scenario=scenario, axis=axes))
+    assert set(ask(store, "select cc from flows")["cc"].to_pylist()) == {"bbr3", "cubic"}
 
 
 def test_another_seed_count_runs_only_the_further_seeds(tmp_path: Path) -> None:
@@ -223,7 +253,7 @@ def test_a_damaged_table_is_named_and_costs_only_what_it_held(tmp_path: Path) ->
 def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     filled(tmp_path / "store", sweep())
     (tmp_path / "store" / "store.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(UserError, match="format is 99, this program reads 1"):
+    with pytest.raises(UserError, match="format is 99, this program reads 2"):
         Store(tmp_path / "store")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note.txt").write_text("mine")

@@ -11,7 +11,7 @@ import pytest
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import View, at_once, summarise, traffic_flows
 from fullpipe.plan.resolve import resolve
 from fullpipe.report.page import write_report

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fullpipe.base.errors import UserError
-from fullpipe.engines import run_scenario
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import RunResult
+from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.vm import VmEngine, web
 from fullpipe.plan.resolve import resolve

@@ -61,7 +61,7 @@ impl Poller {
 
     /// From now on a request to end (SIGTERM, SIGINT) is an event with that token, as long as what is
     /// returned lives.
-    pub(crate) fn watch_requests_to_end(&self, token: u64) -> io::Result<SignalFd> {
+    pub(crate) fn watch_end_signals(&self, token: u64) -> io::Result<SignalFd> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGTERM);
         signals.add(Signal::SIGINT);

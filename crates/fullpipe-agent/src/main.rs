@@ -1,6 +1,6 @@
-//! The agent: what runs on the kernel that is measured. As PID 1 it is the whole user space of the
-//! virtual machine; else it does one thing that the Python front end asks for, with JSON on
-//! standard input. It must never parse a unit or choose a default: a plan says everything.
+//! The agent runs on the kernel that is measured. As PID 1 it is the whole user space of the virtual
+//! machine; otherwise it carries out one command of the Python front end, with JSON on standard input.
+//! It must not parse a unit or choose a default: the plan states everything.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
-            // Nothing is left to do where standard error is closed.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "fullpipe-agent: {sentence}");
             ExitCode::FAILURE
         }
@@ -68,8 +68,7 @@ fn run(output: &str) -> Result<(), String> {
     sink.finish().map_err(|error| format!("{output}: {error}"))
 }
 
-/// Serves near ends; the token is the first line of standard input, so that no list of processes
-/// shows it.
+/// Serves near ends. The token is the first line of standard input, so that no process list shows it.
 fn serve(address: &str, objects: &str) -> Result<(), String> {
     let mut line = String::new();
     std::io::stdin()

@@ -1,4 +1,4 @@
-//! What the front end asks for. It knows nothing of how it is done.
+//! The request of the front end. This module must not know how it is carried out.
 
 use fullpipe_plan::Plan;
 use serde::Deserialize;
@@ -9,35 +9,34 @@ use serde::Deserialize;
 pub(crate) struct Request {
     /// What to run.
     pub(crate) plan: Plan,
-    /// Whose time the run is measured in.
+    /// The clock that the run is measured in.
     pub(crate) clock: Clock,
     /// Folder of the eBPF objects, one `ALGORITHM.bpf.o` each.
     pub(crate) objects: String,
-    /// Where every call of every algorithm is logged for replay; `None`: nowhere.
+    /// File for the log of every call of every algorithm; `None`: no log.
     pub(crate) cc_trace: Option<String>,
-    /// Count what each program of the congestion controls takes; the kernel's own CUBIC is then called
-    /// from programs too (bpf/kernel_cubic.c).
+    /// Count the instructions of the congestion controls' programs. The kernel's own CUBIC is then
+    /// called from a program too (bpf/kernel_cubic.c).
     #[serde(default)]
     pub(crate) cc_cost: bool,
-    /// Short processes that something else on the measured host starts every 110 ms, as a script does
-    /// that reads its queues with tc.
+    /// Short processes started every 110 ms, like those of a script that reads queues with tc.
     pub(crate) background_processes: u32,
-    /// Programs that load the pages; `None`: the agent does.
+    /// Programs that load the pages; `None`: the agent loads them.
     pub(crate) web: Option<Web>,
     /// The far end of a real network; `None`: the path is built of namespaces.
     pub(crate) peer: Option<Peer>,
 }
 
-/// A web server and its client as command lines, in which `{address}`, `{page}`, `{last}` (object) and
-/// `{connections}` stand for themselves.
+/// Command lines of a web server and its client. `{address}`, `{page}`, `{last}` (object) and
+/// `{connections}` are replaced.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Web {
     /// Serves the folder `/run/web`.
     pub(crate) server: Vec<String>,
-    /// Loads a page's objects, and tells of it as curl does.
+    /// Loads a page's objects and reports as curl does.
     pub(crate) client: Vec<String>,
-    /// What the server puts before an object.
+    /// Bytes of the server's header before each object.
     pub(crate) header_bytes: u64,
 }
 
@@ -49,16 +48,16 @@ pub(crate) struct Peer {
     pub(crate) host: String,
     /// Where it listens.
     pub(crate) port: u16,
-    /// What both sides know; never sent.
+    /// The shared secret, which is never sent.
     pub(crate) token: String,
 }
 
-/// Whose time a run is measured in.
+/// The clock that a run is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Clock {
-    /// Instructions: nothing outside the guest takes time.
+    /// The guest's, which counts instructions: work outside the guest takes no time.
     Virtual,
-    /// The wall's.
+    /// The host's wall clock.
     Wall,
 }

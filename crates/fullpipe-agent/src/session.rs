@@ -1,5 +1,5 @@
-//! One run, from the plan to the last frame: load, build, start, sample, stop, sum up. It knows
-//! the order of things; how each is done is known in the modules that it calls.
+//! One run, from the plan to the last frame: load, build, start, sample, stop, sum up. This module has
+//! the order; the modules that it calls know how each step is done.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,25 +16,25 @@ use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
 use crate::flows::{
-    AnyPage, Connection, Control, Crowd, Happening, Means, PageFlow, Payload, ProbeFlow,
+    AnyPage, Connection, ConnectionEvent, Context, Control, FlowPool, PageFlow, Payload, ProbeFlow,
     StreamFlow, WebFlow,
 };
 use crate::health::Health;
 use crate::kernel_cc::{kernel_release, Loaded};
 use crate::net::{Home, Topology};
-use crate::peer::{self, Meeting};
+use crate::peer::{self, PeerLink};
 use crate::request::Request;
 use crate::sample::{
     counters, EcnMode, FlowMeter, HostMeter, Processors, QueueMeter, HOST_INTERVAL_NS,
 };
 use crate::sink::Sink;
 
-/// The run begins at a whole multiple of this, so that what came before does not shift it against
-/// the kernel's own clock tick.
+/// The run begins at a multiple of this, so that its phase against the kernel's tick is always the
+/// same.
 const START_GRID_NS: u64 = 100_000_000;
 const PROGRESS_NS: u64 = 100_000_000;
-/// As a script has it that sleeps 100 ms between two looks: no multiple of the kernel's tick, so that
-/// its processes meet each of the tick's phases.
+/// The period of a script that sleeps 100 ms between two reads. It is no multiple of the kernel's tick,
+/// so that the processes meet every phase of the tick.
 const BACKGROUND_NS: u64 = 110_300_000;
 /// Tokens of probes begin here; those below are connections'.
 const PROBE_TOKENS: u64 = 1 << 32;
@@ -43,15 +43,15 @@ const PAGE_TOKENS: u64 = 1 << 33;
 const PAGE_SHIFT: u32 = 16;
 /// Tokens of streams of datagrams.
 const STREAM_TOKENS: u64 = 1 << 34;
-/// Of the event that connections have come.
+/// Token of the event that connections have arrived.
 const ARRIVAL_TOKEN: u64 = u64::MAX - 1;
-/// Of the event that asks for the end.
+/// Token of a request to end.
 const END_TOKEN: u64 = u64::MAX;
 /// Bytes of IPv4 and TCP headers with timestamps.
 const HEADER_BYTES: u32 = 52;
 
-/// Runs the request on a machine of these processors, where congestion controls may have been loaded
-/// already, and puts everything worth knowing into `sink`; an error is a frame too.
+/// Runs the request and puts all results into `sink`; an error is a frame too. `ready` has the
+/// congestion controls that are loaded already.
 pub(crate) fn run(
     request: &Request,
     processors: Processors,
@@ -90,7 +90,7 @@ fn run_here(
     session.finish(sink)
 }
 
-/// Which kernel this is.
+/// The release of this kernel.
 pub(crate) fn kernel_fact() -> Frame {
     Frame::Fact("kernel".into(), kernel_release())
 }
@@ -107,14 +107,14 @@ pub(crate) struct Session<'a> {
     request: &'a Request,
     plan: &'a Plan,
     topology: Topology,
-    /// The other end, where flows have one end here and one there.
-    meeting: Option<Meeting>,
+    /// The connection to the other host, in a run between two hosts.
+    peer_link: Option<PeerLink>,
     congestion: Congestion,
     flows: Vec<FlowState>,
     probes: Vec<ProbeFlow>,
     pages: Vec<AnyPage>,
     streams: Vec<StreamFlow>,
-    crowd: Crowd,
+    flow_pool: FlowPool,
     writers: Vec<Option<Writer>>,
     queues: QueueMeter,
     host: HostMeter,
@@ -124,53 +124,53 @@ pub(crate) struct Session<'a> {
     health: Health,
     start_ns: u64,
     _requests_to_end: SignalFd,
-    is_asked_to_end: bool,
+    end_requested: bool,
 }
 
 impl<'a> Session<'a> {
     /// This end's part of a run between two hosts.
-    pub(crate) fn with_peer(request: &'a Request, meeting: Meeting) -> Result<Self, String> {
-        let congestion = Congestion::load(request, &mut Vec::new(), |flow| meeting.sends(flow))?;
-        let topology = Topology::beyond_our_control(meeting.address(), request.plan.probes.len());
+    pub(crate) fn with_peer(request: &'a Request, peer_link: PeerLink) -> Result<Self, String> {
+        let congestion = Congestion::load(request, &mut Vec::new(), |flow| peer_link.sends(flow))?;
+        let topology = Topology::beyond_our_control(peer_link.address(), request.plan.probes.len());
         let processors = Processors::default();
-        Self::open(request, topology, congestion, processors, Some(meeting))
+        Self::open(request, topology, congestion, processors, Some(peer_link))
     }
 
-    /// Everything made, nothing started.
+    /// Creates everything and starts nothing.
     fn open(
         request: &'a Request,
         topology: Topology,
         congestion: Congestion,
         processors: Processors,
-        meeting: Option<Meeting>,
+        peer_link: Option<PeerLink>,
     ) -> Result<Self, String> {
         let plan = &request.plan;
         let poller = Poller::new().map_err(|error| format!("epoll: {error}"))?;
         let payload = Payload::new().map_err(|error| format!("memory for payload: {error}"))?;
-        let requests_to_end = poller
-            .watch_requests_to_end(END_TOKEN)
+        let end_signals = poller
+            .watch_end_signals(END_TOKEN)
             .map_err(|error| format!("signals: {error}"))?;
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
             let unsent_most_bytes = plan.notsent_lowat_bytes(flow);
             let low_water_bytes = plan.receive_low_water_bytes(flow);
-            // Where the receiver counts marks there is nothing for DCTCP's echo to tell.
-            let echoes_alike =
+            // With accurate ECN the receiver counts marks, which replaces DCTCP's echo.
+            let echoes_marks =
                 congestion.is_at_both_ends(index) && flow.ecn_kind != EcnKind::Accecn;
-            let connection = match &meeting {
+            let connection = match &peer_link {
                 None => Connection::open(
                     flow,
                     index,
-                    (congestion.name(index), echoes_alike),
+                    (congestion.name(index), echoes_marks),
                     &topology.nodes,
                     topology.flow_ends[index],
                     low_water_bytes,
                     unsent_most_bytes,
                 )?,
-                Some(meeting) => Connection::with_peer(
+                Some(peer_link) => Connection::with_peer(
                     flow,
                     index,
-                    meeting.is_near(),
+                    peer_link.is_near(),
                     low_water_bytes,
                     unsent_most_bytes,
                 ),
@@ -220,13 +220,17 @@ impl<'a> Session<'a> {
                 stream, index, seed, nodes, ends, &poller, token,
             )?);
         }
-        if let Some(meeting) = &meeting {
+        if let Some(peer_link) = &peer_link {
             poller
-                .watch(meeting.arrivals.bell(), EpollFlags::EPOLLIN, ARRIVAL_TOKEN)
+                .watch(
+                    peer_link.arrivals.ready(),
+                    EpollFlags::EPOLLIN,
+                    ARRIVAL_TOKEN,
+                )
                 .map_err(|error| format!("arrivals: {error}"))?;
         }
         let before = plan.flows.len() + plan.pages.len();
-        let crowd = Crowd::new(plan, &topology.traffic_ends, |group| {
+        let flow_pool = FlowPool::new(plan, &topology.traffic_ends, |group| {
             let group = before + group;
             Control {
                 name: congestion.name(group).to_owned(),
@@ -235,9 +239,9 @@ impl<'a> Session<'a> {
             }
         })?;
         let queues = QueueMeter::new(&topology)?;
-        let machine = match &meeting {
+        let machine = match &peer_link {
             None => "local",
-            Some(meeting) if meeting.is_near() => "near",
+            Some(peer_link) if peer_link.is_near() => "near",
             Some(_) => "far",
         };
         let host = HostMeter::new(machine, processors, &topology)?;
@@ -245,13 +249,13 @@ impl<'a> Session<'a> {
             request,
             plan,
             topology,
-            meeting,
+            peer_link,
             congestion,
             flows,
             probes,
             pages,
             streams,
-            crowd,
+            flow_pool,
             writers: plan.flows.iter().map(|_| None).collect(),
             queues,
             host,
@@ -260,12 +264,12 @@ impl<'a> Session<'a> {
             agenda: Agenda::default(),
             health: Health::start(processors, now_ns(), plan.sample_interval_ns),
             start_ns: 0,
-            _requests_to_end: requests_to_end,
-            is_asked_to_end: false,
+            _requests_to_end: end_signals,
+            end_requested: false,
         })
     }
 
-    /// Something to read from `descriptor` asks for the end.
+    /// Ends the run when `descriptor` becomes readable.
     pub(crate) fn end_with(&self, descriptor: &impl AsFd) -> io::Result<()> {
         self.poller
             .watch(descriptor.as_fd(), EpollFlags::EPOLLIN, END_TOKEN)
@@ -296,8 +300,8 @@ impl<'a> Session<'a> {
                 add(at_ns, Task::Datagram(index));
             }
         }
-        for group in 0..self.crowd.groups() {
-            if let Some(at_ns) = self.crowd.next_ns(group) {
+        for group in 0..self.flow_pool.groups() {
+            if let Some(at_ns) = self.flow_pool.next_ns(group) {
                 add(at_ns, Task::Arrive(group));
             }
         }
@@ -311,7 +315,7 @@ impl<'a> Session<'a> {
         add(plan.duration_ns, Task::End);
     }
 
-    /// Until the end of the plan's duration, or until somebody asks for an earlier one.
+    /// Runs until the end of the plan's duration or a request to end.
     pub(crate) fn run_from(&mut self, start_ns: u64, sink: &mut dyn Sink) -> Result<(), String> {
         for flow in 0..self.flows.len() {
             if let Some(introduction) = self.congestion.introduction(flow) {
@@ -329,7 +333,7 @@ impl<'a> Session<'a> {
             for index in 0..count {
                 self.handle(index, sink);
             }
-            if self.is_asked_to_end {
+            if self.end_requested {
                 return Ok(());
             }
             while let Some((due_ns, task)) = self.agenda.take(now_ns()) {
@@ -345,7 +349,7 @@ impl<'a> Session<'a> {
     fn handle(&mut self, index: usize, sink: &mut dyn Sink) {
         let (token, flags) = self.poller.event(index);
         if token == END_TOKEN {
-            self.is_asked_to_end = true;
+            self.end_requested = true;
             return;
         }
         if token == ARRIVAL_TOKEN {
@@ -362,8 +366,8 @@ impl<'a> Session<'a> {
         }
         if let Some(token) = token.checked_sub(PAGE_TOKENS) {
             let below = token & ((1 << PAGE_SHIFT) - 1);
-            self.with_page((token >> PAGE_SHIFT) as usize, |page, means| {
-                page.handle(below, flags, means)
+            self.with_page((token >> PAGE_SHIFT) as usize, |page, context| {
+                page.handle(below, flags, context)
             });
             return;
         }
@@ -382,32 +386,32 @@ impl<'a> Session<'a> {
         }
         let (flow, role) = Connection::of_token(token);
         if flow >= self.flows.len() {
-            let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
-            if let Some(row) = self.crowd.handle(flow, role, flags, &means) {
+            let context = context_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+            if let Some(row) = self.flow_pool.handle(flow, role, flags, &context) {
                 sink.put(&Frame::Traffic(row));
             }
-            for (at_ns, place, came) in self.crowd.take_due() {
+            for (at_ns, place, came) in self.flow_pool.take_due() {
                 self.agenda
                     .add(self.start_ns + at_ns, Task::Chunk(place, came));
             }
             return;
         }
         let connection = &mut self.flows[flow].connection;
-        let happening = connection.handle(role, flags, &self.poller, &self.payload);
-        if let Some(happening) = happening {
-            self.note(flow, happening, sink);
+        let event = connection.handle(role, flags, &self.poller, &self.payload);
+        if let Some(event) = event {
+            self.note(flow, event, sink);
         }
     }
 
-    /// Lets a page work with what the session has, and puts its next time on the agenda.
+    /// Runs `work` on a page and puts the page's next deadline on the agenda.
     fn with_page(
         &mut self,
         index: usize,
-        work: impl FnOnce(&mut AnyPage, &Means) -> io::Result<()>,
+        work: impl FnOnce(&mut AnyPage, &Context) -> io::Result<()>,
     ) {
-        let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+        let context = context_of((&self.poller, &self.payload), &self.topology, self.start_ns);
         let page = &mut self.pages[index];
-        if let Err(error) = work(page, &means) {
+        if let Err(error) = work(page, &context) {
             let name = &self.plan.pages[index].name;
             self.health.add_problem(format!("page {name}: {error}"));
         }
@@ -416,11 +420,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Gives connections that have come to their flows.
+    /// Hands connections that have arrived to their flows.
     fn adopt(&mut self, sink: &mut dyn Sink) {
-        let arrived = self.meeting.as_ref().map(|meeting| meeting.arrivals.take());
+        let arrived = self
+            .peer_link
+            .as_ref()
+            .map(|peer_link| peer_link.arrivals.take());
         for (flow, socket) in arrived.unwrap_or_default() {
-            // What comes from the other end may be about a flow that nobody knows.
+            // The other end may name a flow that does not exist.
             let Some(state) = self.flows.get_mut(flow) else {
                 continue;
             };
@@ -431,7 +438,7 @@ impl<'a> Session<'a> {
                     .adopt(socket, name, &self.poller, &self.payload)
             });
             match adopted {
-                Ok(Some(happening)) => self.note(flow, happening, sink),
+                Ok(Some(event)) => self.note(flow, event, sink),
                 Ok(None) => {}
                 Err(error) => self.broken(flow, Err(error)),
             }
@@ -441,21 +448,21 @@ impl<'a> Session<'a> {
     /// Whether this end measures the flow.
     fn measures(&self, flow: usize) -> bool {
         let flow = &self.plan.flows[flow];
-        self.meeting
+        self.peer_link
             .as_ref()
-            .is_none_or(|meeting| meeting.sends(flow))
+            .is_none_or(|peer_link| peer_link.sends(flow))
     }
 
-    fn note(&mut self, flow: usize, happening: Happening, sink: &mut dyn Sink) {
+    fn note(&mut self, flow: usize, event: ConnectionEvent, sink: &mut dyn Sink) {
         let t_us = self.t_us(now_ns());
-        if let Happening::Broken(error) = &happening {
+        if let ConnectionEvent::Broken(error) = &event {
             self.add_flow_problem(flow, error);
         }
         if !self.measures(flow) {
             return;
         }
         let planned = &self.plan.flows[flow];
-        let first_write = matches!(happening, Happening::Established)
+        let first_write = matches!(event, ConnectionEvent::Established)
             && (planned.app_rate_bps.is_some() || planned.pattern.is_some());
         if let (true, Some(pattern)) = (first_write, planned.pattern) {
             let seed = derive_seed(self.plan.seed, purpose::PATTERN, flow as u32);
@@ -466,18 +473,20 @@ impl<'a> Session<'a> {
         }
         self.look(flow, t_us, sink);
         let state = &mut self.flows[flow];
-        let (event, value) = match happening {
-            Happening::Established => ("established", u64::from(state.meter.sender().snd_cwnd)),
-            Happening::Finished => {
+        let (event, value) = match event {
+            ConnectionEvent::Established => {
+                ("established", u64::from(state.meter.sender().snd_cwnd))
+            }
+            ConnectionEvent::Finished => {
                 state.completion_us = Some(t_us);
                 ("finish", state.meter.acked_bytes(&state.connection))
             }
-            Happening::Broken(_) | Happening::Drained => return,
+            ConnectionEvent::Broken(_) | ConnectionEvent::Drained => return,
         };
         put_event(sink, t_us, flow, event, value);
     }
 
-    /// Makes a change of the network, and plans the next one.
+    /// Applies a change of the network and schedules the next one.
     fn change(&mut self, index: usize) -> Result<(), String> {
         self.topology.changes[index].apply(&mut self.topology.nodes)?;
         if let Some(next) = self.topology.changes.get(index + 1) {
@@ -523,7 +532,7 @@ impl<'a> Session<'a> {
                 let next_ns = due_ns + self.plan.probes[probe].interval_ns;
                 self.agenda.add(next_ns, Task::Probe(probe));
             }
-            Task::Page(page) => self.with_page(page, |page, means| page.on_timer(means)),
+            Task::Page(page) => self.with_page(page, |page, context| page.on_timer(context)),
             Task::Datagram(index) => {
                 let t_ns = now - self.start_ns;
                 if let Err(error) = self.streams[index].send(t_ns) {
@@ -536,15 +545,17 @@ impl<'a> Session<'a> {
                 }
             }
             Task::Arrive(group) => {
-                let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
-                self.crowd.arrive(group, &means)?;
-                if let Some(at_ns) = self.crowd.next_ns(group) {
+                let context =
+                    context_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+                self.flow_pool.arrive(group, &context)?;
+                if let Some(at_ns) = self.flow_pool.next_ns(group) {
                     self.agenda.add(self.start_ns + at_ns, Task::Arrive(group));
                 }
             }
             Task::Chunk(place, came) => {
-                let means = means_of((&self.poller, &self.payload), &self.topology, self.start_ns);
-                self.crowd.write_chunk(place, came, &means);
+                let context =
+                    context_of((&self.poller, &self.payload), &self.topology, self.start_ns);
+                self.flow_pool.write_chunk(place, came, &context);
             }
             Task::Host => {
                 if due_ns == self.start_ns {
@@ -561,12 +572,12 @@ impl<'a> Session<'a> {
 
     fn start(&mut self, flow: usize, sink: &mut dyn Sink) {
         let connection = &mut self.flows[flow].connection;
-        let started = match &self.meeting {
+        let started = match &self.peer_link {
             None => connection.start(&self.poller),
-            Some(meeting) => {
+            Some(peer_link) => {
                 connection.is_started = true;
                 let name = self.congestion.name(flow);
-                meeting.start(flow, &self.plan.flows[flow], name)
+                peer_link.start(flow, &self.plan.flows[flow], name)
             }
         };
         if self.measures(flow) {
@@ -575,7 +586,7 @@ impl<'a> Session<'a> {
         self.broken(flow, started);
     }
 
-    /// The application of a flow with a rate writes one full packet.
+    /// Lets the application of a flow write: by its pattern, or one full packet by its rate.
     fn write(&mut self, flow: usize, due_ns: u64) {
         if let Some(writer) = &mut self.writers[flow] {
             let (writing, at_ns) = writer.step();
@@ -616,13 +627,13 @@ impl<'a> Session<'a> {
             let state = &mut self.flows[flow];
             let socket = state.connection.sender();
             if let (Some(socket), true) = (socket, state.connection.is_established) {
-                let told = self.congestion.ask(flow, socket, &state.meter, t_us)?;
-                sink.put(&told);
+                let row = self.congestion.ask(flow, socket, &state.meter, t_us)?;
+                sink.put(&row);
             }
             let row = state.meter.sample(&state.connection, t_us);
             sink.put(&Frame::FlowSample(row));
         }
-        self.crowd.sample(t_us);
+        self.flow_pool.sample(t_us);
         self.put_traffic_samples(sink);
         self.queues.rows(&mut self.topology.nodes, t_us, |row| {
             sink.put(&Frame::Queue(row));
@@ -631,7 +642,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Reads a flow; what changed becomes events.
+    /// Reads a flow's counters and emits events for what changed.
     fn look(&mut self, flow: usize, t_us: u64, sink: &mut dyn Sink) {
         let state = &mut self.flows[flow];
         let looked = state
@@ -641,7 +652,7 @@ impl<'a> Session<'a> {
     }
 
     fn put_traffic_samples(&mut self, sink: &mut dyn Sink) {
-        for row in self.crowd.take_samples() {
+        for row in self.flow_pool.take_samples() {
             sink.put(&Frame::TrafficSample(row));
         }
     }
@@ -662,7 +673,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The totals, and what to think of them.
+    /// Emits the totals and the problems of the run.
     pub(crate) fn finish(mut self, sink: &mut dyn Sink) -> Result<(), String> {
         let now = now_ns();
         let t_us = self.t_us(now);
@@ -687,10 +698,10 @@ impl<'a> Session<'a> {
             }
         }
         self.put_traffic_samples(sink);
-        for row in self.crowd.end() {
+        for row in self.flow_pool.end() {
             sink.put(&Frame::Traffic(row));
         }
-        for problem in self.crowd.problems() {
+        for problem in self.flow_pool.problems() {
             self.health.add_problem(problem);
         }
         self.put_negotiated(sink);
@@ -705,8 +716,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Which flows that asked for accurate ECN have it; those that do not are a problem. Where ECT(1)
-    /// was asked for, kernels that have no accurate ECN do without.
+    /// Reports which flows negotiated accurate ECN. A flow that requested it and lacks it is a problem,
+    /// except with L4S on kernels without accurate ECN.
     fn put_negotiated(&mut self, sink: &mut dyn Sink) {
         let mut lines = Vec::new();
         for (index, flow) in self.plan.flows.iter().enumerate() {
@@ -714,7 +725,7 @@ impl<'a> Session<'a> {
             let meter = &self.flows[index].meter;
             let (modes, marks) = (meter.ecn_modes(), meter.received_ce());
             let known: Vec<EcnMode> = modes.into_iter().flatten().collect();
-            // One that was never seen connected says nothing.
+            // A flow that never connected negotiated nothing.
             if !is_asked || known.is_empty() {
                 continue;
             }
@@ -726,14 +737,14 @@ impl<'a> Session<'a> {
                 self.add_flow_problem(
                     index,
                     &format!(
-                        "accurate ECN was asked for, and its ends have: sender {sender}, receiver \
+                        "accurate ECN was requested, and its ends have: sender {sender}, receiver \
                          {receiver}"
                     ),
                 );
             }
         }
         if !lines.is_empty() {
-            // Of each flow the marked packets that its receiver has counted.
+            // Each line has a flow and the marked packets that its receiver counted.
             sink.put(&Frame::Fact("accurate_ecn".into(), lines.join("\n")));
         }
     }
@@ -750,18 +761,18 @@ impl<'a> Session<'a> {
     }
 
     fn t_us(&self, at_ns: u64) -> u64 {
-        // A connection of the other end may come before this end's first moment.
+        // A connection of the other end may arrive before this end starts.
         at_ns.saturating_sub(self.start_ns) / 1000
     }
 }
 
-/// What those who work over sockets need.
-fn means_of<'a>(
+/// The context for work on sockets.
+fn context_of<'a>(
     (poller, payload): (&'a Poller, &'a Payload),
     topology: &'a Topology,
     start_ns: u64,
-) -> Means<'a> {
-    Means {
+) -> Context<'a> {
+    Context {
         poller,
         payload,
         nodes: &topology.nodes,
@@ -769,14 +780,14 @@ fn means_of<'a>(
     }
 }
 
-/// Each of them does next to nothing: that it is made, loaded and taken away is what costs.
+/// Starts processes that exit at once. Creating, loading and reaping them is the load.
 fn start_processes(count: u32) {
     use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
     use std::process::{Command, Stdio};
-    // Those of the last time are over; one that is not is waited for the next time.
+    // Reaps those of the last period.
     while let Ok(WaitStatus::Exited(..)) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {}
     for _ in 0..count {
-        // One that cannot be started disturbs nobody.
+        // Failing to start one is no error of the run.
         let _ = Command::new("/proc/self/exe")
             .arg("version")
             .stdout(Stdio::null())
@@ -793,7 +804,7 @@ fn put_event(sink: &mut dyn Sink, t_us: u64, flow: usize, event: &'static str, v
     }));
 }
 
-/// What a flow's row holds besides counters.
+/// The part of a flow's row that the plan decides.
 fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
     let flow: &Flow = &plan.flows[index];
     let direction = match flow.direction {

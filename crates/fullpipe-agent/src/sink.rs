@@ -1,5 +1,5 @@
-//! Where frames go: a file, or memory that the host of a virtual machine sees. A frame that has
-//! been put is safe, whatever happens afterwards.
+//! Destinations of frames: a file, or memory shared with the virtual machine's host. A frame that has
+//! been put survives whatever happens afterwards.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,9 +9,9 @@ use fullpipe_plan::stream::{encode, Frame};
 
 /// Takes frames.
 pub(crate) trait Sink {
-    /// Puts one frame. Frames that do not fit are left out, and [`Sink::is_full`] says so.
+    /// Puts one frame. A frame that does not fit is dropped, and [`Sink::is_full`] becomes true.
     fn put(&mut self, frame: &Frame);
-    /// Some frame did not fit.
+    /// Whether a frame was dropped.
     fn is_full(&self) -> bool;
 }
 
@@ -31,7 +31,7 @@ impl FileSink {
         })
     }
 
-    /// The first error of writing, if there was one.
+    /// Returns the first write error, if any.
     pub(crate) fn finish(self) -> io::Result<()> {
         self.error.map_or(Ok(()), Err)
     }
@@ -53,10 +53,10 @@ impl Sink for FileSink {
 }
 
 /// Bytes at the end of the memory that only [`Frame::Failure`], [`Frame::Problem`] and
-/// [`Frame::End`] may use, so that a run that recorded too much can still say so.
+/// [`Frame::End`] may use, so that a run that recorded too much can still report it.
 const RESERVE_BYTES: usize = 16 * 1024;
 
-/// Frames in zeroed memory. A frame's length is written last: the other side sees whole frames.
+/// Frames in zeroed memory. A frame's length is written last, so the reader sees whole frames only.
 pub(crate) struct MemorySink {
     memory: &'static mut [u8],
     used: usize,

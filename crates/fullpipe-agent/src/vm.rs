@@ -4,7 +4,7 @@
 //! the same for all runs. Until [`READY_GRID_NS`] is over it then sleeps: the host may keep the
 //! machine as it is in that moment, and start every later one there. Only behind it the errand is
 //! read that lies in the memory; a machine that was kept and one that was not cannot differ. When the
-//! request has been run it turns the machine off. It must never know what a request means.
+//! request has been run it turns the machine off. It must never know what a request context.
 //!
 //! The memory: [`Header`]; at [`ERRAND_OFFSET`] the errand (JSON), behind it the files that it
 //! names; where the header says, frames.

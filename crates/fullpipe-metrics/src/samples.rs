@@ -2,6 +2,8 @@
 
 use fullpipe_plan::{Tables, Text};
 
+use crate::QueueFacts;
+
 /// The table `flows`.
 #[derive(Clone, Debug, Default)]
 pub struct Flows {
@@ -61,15 +63,17 @@ pub struct PingSamples {
 pub struct Samples {
     pub flows: Flows,
     pub flow_samples: FlowSamples,
-    pub queue_samples: QueueSamples,
+    /// One for each queue that is measured.
+    pub queues: Vec<QueueSamples>,
     pub ping_samples: PingSamples,
 }
 
 impl Samples {
-    /// Becomes those of a run in memory, with the samples of this queue. Many runs one after another
+    /// Becomes those of a run in memory, with the samples of these queues. Many runs one after another
     /// use the same memory.
-    pub fn become_of(&mut self, tables: Tables, queue: &str) {
+    pub fn become_of(&mut self, tables: Tables, queues: &[QueueFacts]) {
         self.clear();
+        self.queues.resize_with(queues.len(), QueueSamples::default);
         for row in tables.flows {
             let flows = &mut self.flows;
             flows.flow.push(row.flow);
@@ -91,9 +95,11 @@ impl Samples {
                 row.packets_retransmitted as f64,
             ]);
         }
-        let rows = tables.queue_samples.iter();
-        for row in rows.filter(|row| row.queue == queue) {
-            let samples = &mut self.queue_samples;
+        for row in &tables.queue_samples {
+            let Some(place) = queues.iter().position(|queue| queue.name == row.queue) else {
+                continue;
+            };
+            let samples = &mut self.queues[place];
             samples.t_us.push(row.t_us as f64);
             samples.queue_bytes.push(row.queue_bytes as f64);
             samples.counters.push([
@@ -115,7 +121,7 @@ impl Samples {
         let Self {
             flows,
             flow_samples,
-            queue_samples,
+            queues,
             ping_samples,
         } = self;
         for texts in [&mut flows.flow, &mut flows.cc, &mut flows.direction] {
@@ -128,8 +134,6 @@ impl Samples {
             &mut flow_samples.srtt_us,
             &mut flow_samples.min_rtt_us,
             &mut flow_samples.cwnd_packets,
-            &mut queue_samples.t_us,
-            &mut queue_samples.queue_bytes,
             &mut ping_samples.t_us,
             &mut ping_samples.rtt_us,
         ] {
@@ -137,7 +141,11 @@ impl Samples {
         }
         flow_samples.flow_id.clear();
         flow_samples.counters.clear();
-        queue_samples.counters.clear();
+        for queue in queues {
+            queue.t_us.clear();
+            queue.queue_bytes.clear();
+            queue.counters.clear();
+        }
     }
 }
 

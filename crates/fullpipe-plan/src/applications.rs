@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::flow::{CcChoice, OnOff};
 use crate::route::{FlowDirection, Hosts, Route};
 
-/// A page and how it is loaded: an entry of the scenario's `[[page]]`. The near host is the client.
+/// A web page that is loaded repeatedly: an entry of the scenario's `[[page]]`. The near host is the client.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -14,33 +14,33 @@ pub struct Page {
     pub name: String,
     /// Congestion control of both ends.
     pub cc: CcChoice,
-    /// Which links its packets pass.
+    /// The links its packets pass.
     pub route: Route,
     /// Client and server.
     pub hosts: Hosts,
     /// Differentiated services codepoint of its packets.
     pub dscp: u8,
-    /// Negotiate ECN.
+    /// Whether it negotiates ECN.
     pub ecn: bool,
     /// When the first load begins.
     pub start_ns: u64,
-    /// From when on none begins. `None`: the end of the run.
+    /// From when on no load begins. `None`: the end of the run.
     pub stop_ns: Option<u64>,
     /// How objects share connections.
     pub protocol: Protocol,
     /// Connections at most.
     pub connections: u32,
-    /// Who looks the server's name up.
+    /// Which connections look up the server's name.
     pub lookup: Lookup,
     /// A request, header included.
     pub request_bytes: u32,
-    /// What the server takes to begin an answer.
+    /// Time that the server takes to begin a response.
     pub think_ns: u64,
-    /// What is loaded, in order; levels do not fall.
+    /// Objects in order; their levels never decrease.
     pub objects: Vec<PageObject>,
-    /// From one load's start to the next one's, if it has ended by then.
+    /// Interval between the starts of loads, unless a load takes longer.
     pub interval_ns: u64,
-    /// From one load's end to the next one's start at least.
+    /// Least time between the end of a load and the start of the next one.
     pub pause_ns: u64,
     /// Loads at most. `None`: as many as there is time for.
     pub loads: Option<u32>,
@@ -48,13 +48,13 @@ pub struct Page {
     pub keeps_connections: bool,
 }
 
-/// One answer of the server.
+/// One response of the server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct PageObject {
     /// Header included.
     pub bytes: u64,
-    /// It is asked for when all of lower levels have come.
+    /// It is requested when all objects of lower levels have arrived.
     pub level: u32,
 }
 
@@ -64,15 +64,15 @@ pub struct PageObject {
 pub enum Protocol {
     /// HTTP/1.1 with keep-alive: one object a connection at a time.
     Http1,
-    /// As HTTP/2: one connection, whose frames take turns.
+    /// HTTP/2: one connection, with interleaved frames.
     Http2,
 }
 
-/// Who looks a name up.
+/// Which connections look up a name.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Lookup {
-    /// Nobody.
+    /// None.
     None,
     /// The first connection of a load, for all.
     Once,
@@ -86,11 +86,11 @@ pub enum Lookup {
 pub struct Datagrams {
     /// Unique name.
     pub name: String,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: FlowDirection,
-    /// Which links it passes.
+    /// The links it passes.
     pub route: Route,
-    /// Its ends.
+    /// The hosts at its ends.
     pub hosts: Hosts,
     /// Differentiated services codepoint of its packets.
     pub dscp: u8,
@@ -102,9 +102,9 @@ pub struct Datagrams {
     pub payload_bytes: u32,
     /// From one datagram, or one frame, to the next.
     pub interval_ns: u64,
-    /// A video's frame, cut into datagrams that leave at once. `None`: each datagram for itself.
+    /// Size of video frames, whose datagrams are sent at once. `None`: there are no frames.
     pub frame_bytes: Option<u32>,
-    /// A frame that is not whole by then is late: metrics read it, engines do not.
+    /// A frame that is incomplete by then is late; only metrics use it.
     pub deadline_ns: Option<u64>,
     /// On and off periods. `None`: always on.
     pub on_off: Option<OnOff>,

@@ -1,5 +1,4 @@
-//! Traffic of many flows that come and go, as a plan describes it. Times are in ns, volumes in bytes
-//! of payload.
+//! Traffic groups of a plan: many flows that arrive and leave. Times are in ns, volumes in bytes of payload.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,21 +13,21 @@ pub struct Traffic {
     pub name: String,
     /// Congestion control of its flows.
     pub cc: CcChoice,
-    /// Which way their data goes.
+    /// Direction of their data.
     pub direction: FlowDirection,
-    /// Which links they pass.
+    /// The links they pass.
     pub route: Route,
     /// Differentiated services codepoint of their packets.
     pub dscp: u8,
-    /// Negotiate ECN.
+    /// Whether they negotiate ECN.
     pub ecn: bool,
     /// When arrivals begin; a trace's times count from here.
     pub start_ns: u64,
-    /// When they end; flows that have begun go on. `None`: at the end of the run.
+    /// When arrivals end; flows that have started go on. `None`: at the end of the run.
     pub stop_ns: Option<u64>,
-    /// Who sends, in turns.
+    /// The hosts that send, one flow each in turn.
     pub senders: Vec<TrafficSender>,
-    /// When flows come, and what they send.
+    /// When flows arrive, and what they send.
     pub source: TrafficSource,
     /// Numbers of its flows that are sampled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,7 +35,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// A flow of a sender, by its position; its amount is open. Panics where there is no such sender.
+    /// A flow of the sender at this position, without its amount. Panics if there is no such sender.
     pub fn member(&self, sender: usize) -> Flow {
         let of = &self.senders[sender];
         Flow {
@@ -65,11 +64,11 @@ impl Traffic {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSender {
-    /// It and its peer.
+    /// The sender and its peer.
     pub hosts: Hosts,
-    /// Own delay of its ends; `None`: that of all.
+    /// Own delay behind the last link; `None`: as in [`crate::Ends`].
     pub forward_delay_ns: Option<u64>,
-    /// See `forward_delay_ns`.
+    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Ends`].
     pub reverse_delay_ns: Option<u64>,
 }
 
@@ -86,28 +85,28 @@ pub enum TrafficSource {
         /// How much a flow sends.
         sizes: Sizes,
     },
-    /// Flows that were drawn before: when each comes, since the group began, and its payload.
+    /// Flows that were drawn before the run.
     Listed {
-        /// In the order of their coming.
+        /// Arrival times since the start of the group and payloads, in the order of arrival.
         flows: Vec<(u64, u64)>,
-        /// The chunks of each, where flows pause: the pause before it, and its payload.
+        /// For flows that pause, the chunks of each: the pause before a chunk, and its payload.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         chunks: Vec<Vec<(u64, u64)>>,
     },
-    /// Flows of a file, which whoever runs the plan brings along.
+    /// Flows of a file, which are given to the engine with the plan.
     File {
-        /// Where it was found.
+        /// Its path.
         file: String,
         /// SHA-256 of its bytes.
         sha256: String,
         /// What is made of them.
         configuration: Configuration,
     },
-    /// Flows like those of a backbone, made to meet published facts.
+    /// Generated flows that match published facts about a backbone link.
     Backbone {
-        /// Of its random numbers: the same flows for all seeds of a run.
+        /// Seed of the generator, independent of the seed of a run.
         seed: u64,
-        /// How long flows come.
+        /// How long flows arrive.
         duration_ns: u64,
         /// Payload over that time.
         rate_bps: u64,
@@ -138,17 +137,18 @@ pub enum Sizes {
         /// Payload.
         bytes: u64,
     },
-    /// Points of a cumulative distribution, straight lines between them.
+    /// Points of a cumulative distribution, with linear interpolation.
     Cdf {
-        /// Size, and the probability in 10^-9 of no larger one; neither falls, the last is 10^9.
+        /// Sizes and the probability in 10^-9 that a size is no larger; both never decrease, and the last
+        /// probability is 10^9.
         points: Vec<(u64, u64)>,
     },
-    /// One of a list, each as likely.
+    /// A random one of a list.
     List {
         /// Payloads.
         bytes: Vec<u64>,
     },
-    /// Pareto, cut off at both ends.
+    /// Bounded Pareto.
     Pareto {
         /// Shape, in thousandths.
         shape_milli: u32,
@@ -159,13 +159,13 @@ pub enum Sizes {
     },
 }
 
-/// What is made of the flows of a trace (bless2025, section VI).
+/// How the flows of a trace are used (bless2025, section VI).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Configuration {
-    /// Chunks and the pauses before them, as they are.
+    /// Chunks with the pauses before them.
     Replay,
-    /// Each flow's chunks in one, without pauses.
+    /// Flows without pauses, each as one chunk.
     Collapsed,
     /// Intervals and sizes of collapsed flows, drawn independently.
     Synthetic,

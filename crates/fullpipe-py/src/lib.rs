@@ -7,6 +7,7 @@ mod cc;
 mod controller;
 mod kernels;
 mod measures;
+mod metrics;
 mod model;
 mod sim;
 mod stepper;
@@ -23,6 +24,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     controller::register(module)?;
     kernels::register(module)?;
     module.add_class::<measures::PyMeasures>()?;
+    metrics::register(module)?;
     model::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;

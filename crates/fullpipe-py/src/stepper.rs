@@ -1,4 +1,4 @@
-//! `fullpipe._native.Stepper`: a simulation that waits for decisions (fullpipe-sim's stepping.rs).
+//! `fullpipe._native.Stepper`: a simulation that waits for decisions (fullpipe-sim's stepper.rs).
 
 use fullpipe_sim::{read_plan, Stepper};
 use pyo3::exceptions::{PyIndexError, PyValueError};

@@ -3,42 +3,35 @@
 //! Time is virtual, in integer ns; the same plan gives the same tables, on any machine and in any
 //! build. Nothing grows with simulated time except the rows that the plan asks for.
 
-mod applications;
-mod arriving;
-mod connection;
-mod ends;
-mod events;
+mod agenda;
+mod check;
 mod hosts;
 mod network;
-mod opening;
 mod packet;
-mod pcap;
-mod recorder;
-mod run;
-mod sending;
-mod stepping;
-mod traffic;
-mod wheel;
-mod work;
+mod record;
+mod sim;
+mod stepper;
+mod workloads;
 
-pub use pcap::PcapWriter;
-pub use run::{run, BadPlan, Counts, Inputs, Outcome};
-pub use stepping::{Seen, Stepper, AGENT};
-pub use traffic::Traces;
+pub use check::BadPlan;
+pub use hosts::PcapWriter;
+pub use record::Counts;
+pub use sim::{run, Inputs, Outcome};
+pub use stepper::{Seen, Stepper, AGENT};
+pub use workloads::Traces;
 
 pub use fullpipe_plan::{Plan, Tables};
 
-/// A plan as Python wrote it. Whoever reads plans asks here: what serde makes of so many structures
-/// takes seconds to compile, once.
+/// Reads a plan as Python writes it. Here, so that serde's code for it is compiled once.
 ///
 /// # Errors
-/// When it is no JSON, or lacks something.
+/// If it is not JSON, or not a plan.
 pub fn read_plan(json: &str) -> Result<Plan, serde_json::Error> {
     serde_json::from_str(json)
 }
 
-/// What each part of the simulator was compiled from: (`core`, `cc:NAME` or `net:KIND`, SHA-256 of
-/// its sources). Two builds whose parts are equal give equal tables for plans that use only these.
+/// The parts of the simulator and the SHA-256 of their sources: `core`, `cc:NAME`, `net:KIND`. Two builds
+/// give equal tables for plans that use only parts which are equal in both.
 #[must_use]
 pub fn components() -> &'static [(&'static str, &'static str)] {
     include!(concat!(env!("OUT_DIR"), "/components.rs"))

@@ -1,23 +1,24 @@
-//! The network: a row of links. Carries each packet from the link where it enters the row to the one where
-//! it leaves it. Must not know who sent a packet, or why.
+//! The network: a row of links. Each packet passes the links of its flow's route one after the other;
+//! `sim/forward.rs` moves it from link to link. Must never know what sends or receives.
 
-use fullpipe_net::{AnyLink, DelayLine, Direction, Link, Packet, Passed};
+use fullpipe_net::{AnyLink, DelayLine, Direction, Exit, Link, Passed};
 use fullpipe_plan::{Newcomer, Plan, Route};
 use fullpipe_tcp::Data;
 
-use crate::applications::Applications;
-use crate::ends::NEVER_NS;
-use crate::events::{Agenda, Event};
-use crate::packet::{Body, InFlight, Label};
-use crate::run::{BadPlan, Simulation};
+use crate::agenda::{Agenda, Alarm, Event, NEVER_NS};
+use crate::check::BadPlan;
+use crate::packet::{Body, InFlight, IpHeader};
 
 /// How packets pass one direction of a link.
 #[derive(Clone, Copy)]
-enum Treatment {
-    /// By the steps of [`fullpipe_net::QueuedDirection`], which need no lists. Bursts stay whole.
+pub(crate) enum Treatment {
+    /// By [`fullpipe_net::QueuedDirection`]: whole bursts, without lists of passed packets.
     Queued,
-    /// By the calls of [`Link`]. A direction that only delays need not be called.
-    General { constant_delay_ns: Option<u64> },
+    /// By [`Link`].
+    General {
+        /// Set if all that the link does is to delay packets: it need not be called.
+        constant_delay_ns: Option<u64>,
+    },
 }
 
 impl Treatment {
@@ -34,400 +35,333 @@ impl Treatment {
 /// One direction of a link.
 struct LinkDirection {
     treatment: Treatment,
-    /// When the event of the link's timer with this index is due; [`NEVER_NS`]: it has none.
-    timer_ns: u64,
+    /// The link's timer with this direction's index.
+    timer: Alarm,
+    /// Packets on their way to the next link, and the event for the first of them.
+    onward: DelayLine<InFlight>,
+    arrival: Alarm,
 }
 
-/// Packets between two links.
-struct Gap {
-    packets: DelayLine<InFlight>,
-    /// When the event of the first of them is due; [`NEVER_NS`]: it has none.
-    event_ns: u64,
+/// What leaves a queue ([`Treatment::Queued`]).
+pub(crate) enum Departure {
+    /// Nothing may leave now.
+    Nothing {
+        /// When the queue has to be called next.
+        due_ns: u64,
+    },
+    /// Data, without the rest of a packet, which is mostly not needed.
+    Data {
+        flow_id: u32,
+        header: IpHeader,
+        data: Data,
+        /// When they reach the far end.
+        at_ns: u64,
+        /// When the queue has to be called next.
+        due_ns: u64,
+    },
+    /// Another packet.
+    Packet {
+        packet: InFlight,
+        /// When it reaches the far end.
+        at_ns: u64,
+    },
 }
 
-/// The row.
+/// Packets that a call of a link passed: entries of [`Network::exit`] from `begin` on.
+pub(crate) struct Batch {
+    pub(crate) link: usize,
+    timer: usize,
+    begin: usize,
+}
+
+/// The row of links. The directions of links are numbered link * 2 + direction.
 pub(crate) struct Network {
-    pub(crate) links: Vec<AnyLink<InFlight>>,
-    /// By position of the link * 2 + direction.
+    links: Vec<AnyLink<InFlight>>,
     directions: Vec<LinkDirection>,
-    /// Behind each direction of each link, likewise.
-    gaps: Vec<Gap>,
-    /// By owner.
+    /// By flow id.
     routes: Vec<Route>,
+    /// What links passed, dropped and duplicated. Batches are nested: what a passed packet causes adds to
+    /// the lists and removes it again.
     passed: Passed<InFlight>,
 }
 
 impl Network {
-    pub(crate) fn new(plan: &Plan) -> Result<Self, BadPlan> {
-        let mtu_bytes = plan.ends.mtu_bytes;
+    /// The network of a plan, with the routes of its flow ids.
+    pub(crate) fn new(plan: &Plan, routes: Vec<Route>) -> Result<Self, BadPlan> {
         let mut links: Vec<_> = (0..)
             .zip(&plan.links)
             .map(|(index, link)| {
-                AnyLink::new(&link.medium, index, plan.seed, mtu_bytes)
+                AnyLink::new(&link.medium, index, plan.seed, plan.ends.mtu_bytes)
                     .map_err(|error| BadPlan(format!("link {}: {error}", link.name)))
             })
             .collect::<Result<_, _>>()?;
-        let flows = plan.flows.iter().map(|flow| flow.route);
-        let probes = plan.probes.iter().map(|probe| probe.route);
-        let others = probes.chain(Applications::routes(plan));
         let directions = links.iter_mut().flat_map(|link| {
             Direction::BOTH.map(|direction| LinkDirection {
                 treatment: Treatment::of(link, direction),
-                timer_ns: NEVER_NS,
+                timer: Alarm::default(),
+                onward: DelayLine::default(),
+                arrival: Alarm::default(),
             })
         });
-        let gap = |_| Gap {
-            packets: DelayLine::default(),
-            event_ns: NEVER_NS,
-        };
         Ok(Self {
             directions: directions.collect(),
-            gaps: (0..2 * links.len()).map(gap).collect(),
             links,
-            routes: flows.chain(others).collect(),
+            routes,
             passed: Passed::default(),
         })
     }
 
-    /// Sets the route of a new owner, or of one that has taken another's place.
-    pub(crate) fn take_in(&mut self, plan: &Plan, owner: usize, route: Route, new: Newcomer) {
-        match self.routes.get_mut(owner) {
+    /// All links, for samples of their queues.
+    pub(crate) fn links(&self) -> &[AnyLink<InFlight>] {
+        &self.links
+    }
+
+    /// Sets the route of a flow id, which is the next unused one or was used before.
+    pub(crate) fn set_route(&mut self, plan: &Plan, flow_id: usize, route: Route, new: Newcomer) {
+        match self.routes.get_mut(flow_id) {
             Some(known) => *known = route,
             None => self.routes.push(route),
         }
         for (link, planned) in self.links.iter_mut().zip(&plan.links) {
             if let Some(station) = planned.station_of(new) {
-                link.set_station(owner as u32, station);
+                link.set_station(flow_id as u32, station);
             }
         }
     }
 
-    /// Schedules a link's timer. One event is enough: it finds a timer that has been set later.
-    #[inline(always)] // usually there is one
-    fn arm_at(&mut self, agenda: &mut Agenda, index: usize, due_ns: u64) {
-        let timer_ns = &mut self.directions[index].timer_ns;
-        if due_ns < *timer_ns {
-            *timer_ns = due_ns;
-            agenda.schedule(due_ns, Event::Link(index as u32));
-        }
-    }
-
-    fn arm(&mut self, agenda: &mut Agenda, link: usize, timer: usize) {
-        if let Some(due_ns) = self.links[link].due_ns(timer) {
-            self.arm_at(agenda, link * 2 + timer, due_ns);
-        }
-    }
-
-    /// Schedules the first packet between two links.
-    fn arm_gap(&mut self, agenda: &mut Agenda, index: usize) {
-        let gap = &mut self.gaps[index];
-        let due_ns = gap.packets.due_ns().unwrap_or(NEVER_NS);
-        if due_ns < gap.event_ns {
-            gap.event_ns = due_ns;
-            agenda.schedule(due_ns, Event::Between(index as u32));
-        }
-    }
-
-    /// The link where an owner's packets of this direction enter the row.
-    pub(crate) fn first_link(&self, owner: u32, direction: Direction) -> usize {
-        let route = self.routes[owner as usize];
+    /// The first link of a flow's route.
+    pub(crate) fn first_link(&self, flow_id: u32, direction: Direction) -> usize {
+        let route = self.routes[flow_id as usize];
         usize::from(match direction {
             Direction::Forward => route.enter,
             Direction::Reverse => route.leave,
         })
     }
 
-    /// The link after this one; `None`: the packet leaves the row.
-    #[inline(always)] // as `leave_row`
-    fn next_link(&self, owner: u32, link: usize, direction: Direction) -> Option<usize> {
-        let route = self.routes[owner as usize];
+    /// The link after this one; `None` at the end of the route.
+    #[inline(always)] // for every packet that leaves a link
+    pub(crate) fn next_link(
+        &self,
+        flow_id: u32,
+        link: usize,
+        direction: Direction,
+    ) -> Option<usize> {
+        let route = self.routes[flow_id as usize];
         match direction {
             Direction::Forward => (link < usize::from(route.leave)).then(|| link + 1),
             Direction::Reverse => (link > usize::from(route.enter)).then(|| link - 1),
         }
     }
-}
 
-impl Simulation<'_> {
-    /// A packet enters the row.
-    #[inline(always)] // as `offer`
-    pub(crate) fn enter_row(&mut self, direction: Direction, packet: &InFlight) {
-        let link = self.network.first_link(packet.owner, direction);
-        self.offer(link, direction, packet);
+    #[inline(always)] // for every packet that enters a link
+    pub(crate) fn treatment(&self, index: usize) -> Treatment {
+        self.directions[index].treatment
     }
 
-    /// A packet arrives at a link.
-    #[inline(always)] // most ACKs are only delayed: once around `forward`
-    fn offer(&mut self, link: usize, direction: Direction, packet: &InFlight) {
-        let index = link * 2 + direction.index();
-        match self.network.directions[index].treatment {
-            Treatment::General {
-                constant_delay_ns: Some(delay_ns),
-            } => self.forward(link, self.now_ns + delay_ns, direction, packet),
-            Treatment::Queued => self.offer_queued(index, packet, 1),
-            Treatment::General { .. } => self.offer_general(link, direction, packet),
+    /// Whether a timer's event is the one that is meant.
+    #[inline(always)] // once an event
+    pub(crate) fn timer_rings(&mut self, index: usize, now_ns: u64) -> bool {
+        self.directions[index].timer.rings(now_ns)
+    }
+
+    #[inline(always)] // once an event
+    pub(crate) fn is_timer_set(&self, index: usize) -> bool {
+        self.directions[index].timer.is_set()
+    }
+
+    #[inline(always)] // once an event
+    pub(crate) fn set_timer(&mut self, agenda: &mut Agenda, index: usize, due_ns: u64) {
+        let event = Event::Link(index as u32);
+        self.directions[index].timer.set(agenda, due_ns, event);
+    }
+
+    fn set_due_timer(&mut self, agenda: &mut Agenda, link: usize, timer: usize) {
+        if let Some(due_ns) = self.links[link].due_ns(timer) {
+            self.set_timer(agenda, link * 2 + timer, due_ns);
         }
     }
 
-    /// A burst of `count` data packets arrives at a link ([`Packet::first_of_burst`]).
-    pub(crate) fn offer_burst(
+    /// Queues a burst, represented by its first packet. False if the queue is idle: packets then enter it
+    /// one by one ([`Self::enqueue_one`]).
+    #[inline(always)] // once a burst
+    pub(crate) fn enqueue(
         &mut self,
-        link: usize,
-        direction: Direction,
+        agenda: &mut Agenda,
+        index: usize,
         burst: &InFlight,
         count: u32,
-    ) {
-        let index = link * 2 + direction.index();
-        if let Treatment::Queued = self.network.directions[index].treatment {
-            return self.offer_queued(index, burst, count);
-        }
-        let mut burst = *burst;
-        for others in (0..count).rev() {
-            let packet = burst.split_first(others);
-            self.offer(link, direction, &packet);
-        }
-    }
-
-    #[inline(never)] // once a burst
-    fn offer_queued(&mut self, index: usize, burst: &InFlight, count: u32) {
-        let network = &mut self.network;
-        let Some(queued) = network.links[index / 2].queued(index % 2) else {
-            return;
+    ) -> bool {
+        let Some(queue) = self.links[index / 2].queued(index % 2) else {
+            return true;
         };
-        let due_ns = queued.due_ns();
+        let due_ns = queue.due_ns();
         if due_ns == NEVER_NS {
-            return self.offer_idle(index, *burst, count);
+            return false;
         }
-        queued.enqueue(self.now_ns, burst, count, &mut network.passed.dropped);
-        self.lose_dropped();
-        self.network.arm_at(&mut self.agenda, index, due_ns);
+        queue.enqueue(agenda.now_ns(), burst, count, &mut self.passed.dropped);
+        self.set_timer(agenda, index, due_ns);
+        true
     }
 
-    /// A burst arrives at a direction where nothing waits: its packets are sent one by one until one has
-    /// to wait.
-    #[inline(never)]
-    fn offer_idle(&mut self, index: usize, mut burst: InFlight, count: u32) {
-        for others in (0..count).rev() {
-            let network = &mut self.network;
-            let Some(queued) = network.links[index / 2].queued(index % 2) else {
-                return;
-            };
-            if queued.due_ns() != NEVER_NS {
-                return self.offer_queued(index, &burst, others + 1);
-            }
-            let packet = burst.split_first(others);
-            if !queued.enqueue(self.now_ns, &packet, 1, &mut network.passed.dropped) {
-                self.lose_dropped();
-                continue;
-            }
-            let due_ns = self.send_one(index);
-            self.network.arm_at(&mut self.agenda, index, due_ns);
-        }
+    /// Whether a queue has nothing to do before a packet arrives.
+    #[inline(always)] // as `enqueue_one`
+    pub(crate) fn is_idle(&mut self, index: usize) -> bool {
+        let queue = self.links[index / 2].queued(index % 2);
+        queue.is_some_and(|queue| queue.due_ns() == NEVER_NS)
     }
 
-    /// The event of a link's timer.
-    pub(crate) fn link_timer(&mut self, index: usize) {
-        if self.network.directions[index].timer_ns != self.now_ns {
-            return; // an earlier event replaced this one
-        }
-        self.network.directions[index].timer_ns = NEVER_NS;
-        match self.network.directions[index].treatment {
-            Treatment::Queued => self.send_in_turn(index),
-            Treatment::General { .. } => self.advance_general(index),
-        }
+    /// Queues a packet in an idle queue; false if it was dropped.
+    #[inline(always)] // into the loop over a burst
+    pub(crate) fn enqueue_one(&mut self, now_ns: u64, index: usize, packet: &InFlight) -> bool {
+        let queue = self.links[index / 2].queued(index % 2);
+        queue.is_some_and(|queue| queue.enqueue(now_ns, packet, 1, &mut self.passed.dropped))
     }
 
-    /// Sends packets one after the other while no other event is due in between.
-    #[inline(always)] // at nearly every link's timer
-    fn send_in_turn(&mut self, index: usize) {
-        loop {
-            let due_ns = self.send_one(index);
-            let is_armed = self.network.directions[index].timer_ns != NEVER_NS;
-            if is_armed || !self.goes_on(due_ns) {
-                return self.network.arm_at(&mut self.agenda, index, due_ns);
-            }
-        }
-    }
-
-    /// Sends the packet of a queued direction that may leave now. Returns when the caller has to arm the
-    /// timer; [`NEVER_NS`]: not at all. Sending may offer further packets to the same direction: if it is
-    /// busy they do not change its time, if it is idle they arm its timer.
-    #[inline(always)] // into its two callers
-    fn send_one(&mut self, index: usize) -> u64 {
-        let (link, direction) = (index / 2, Direction::of_index(index));
-        let now_ns = self.now_ns;
-        let network = &mut self.network;
-        let Some(queued) = network.links[link].queued(index % 2) else {
-            return NEVER_NS;
+    /// The packet that leaves a queue now.
+    #[inline(always)] // keeps the packet out of memory
+    pub(crate) fn depart(&mut self, now_ns: u64, index: usize) -> Departure {
+        let Some(queue) = self.links[index / 2].queued(index % 2) else {
+            return Departure::Nothing { due_ns: NEVER_NS };
         };
-        let Some((burst, is_followed)) = queued.choose(now_ns, &mut network.passed.dropped) else {
-            let due_ns = queued.due_ns();
-            self.lose_dropped();
-            return due_ns;
+        let Some((first, is_followed)) = queue.choose(now_ns, &mut self.passed.dropped) else {
+            let due_ns = queue.due_ns();
+            return Departure::Nothing { due_ns };
         };
-        let Body::Data(data) = &burst.body else {
-            let packet = *burst;
-            let at_ns = queued.send(now_ns);
-            return self.forward_sent(index, at_ns, &packet);
+        let Body::Data(data) = &first.body else {
+            let packet = *first;
+            let at_ns = queue.send(now_ns);
+            return Departure::Packet { packet, at_ns };
         };
-        // Most packets are data, the smallest part of what a packet may be: only that is copied.
-        let (owner, label) = (burst.owner, burst.label);
-        let mut data = *data;
+        let (flow_id, header, mut data) = (first.flow_id, first.header, *data);
         if is_followed {
             data.clear_last_flags();
         }
-        let at_ns = queued.send(now_ns);
-        let due_ns = queued.due_ns();
-        if at_ns <= now_ns && due_ns > now_ns && self.is_at_host(owner, direction, link) {
-            self.lose_dropped();
-            self.deliver_data(owner, &data);
-            return due_ns;
+        let at_ns = queue.send(now_ns);
+        let due_ns = queue.due_ns();
+        Departure::Data {
+            flow_id,
+            header,
+            data,
+            at_ns,
+            due_ns,
         }
-        self.forward_data(index, at_ns, owner, label, &data)
     }
 
-    /// Forwards data that do not reach their host at once.
-    #[inline(never)] // or every packet is written twice
-    fn forward_data(
+    /// When a queue has to be called next.
+    pub(crate) fn due_ns(&mut self, index: usize) -> u64 {
+        let queue = self.links[index / 2].queued(index % 2);
+        queue.map_or(NEVER_NS, |queue| queue.due_ns())
+    }
+
+    /// All further packets that leave a queue now.
+    pub(crate) fn depart_all(&mut self, now_ns: u64, index: usize) -> Batch {
+        let begin = self.passed.out.len();
+        if let Some(queue) = self.links[index / 2].queued(index % 2) {
+            queue.send_all(now_ns, &mut self.passed);
+        }
+        Batch {
+            link: index / 2,
+            timer: index % 2,
+            begin,
+        }
+    }
+
+    /// A packet enters a link with [`Treatment::General`]. `None`: it waits, and nothing else happens.
+    pub(crate) fn offer(
         &mut self,
-        index: usize,
-        at_ns: u64,
-        owner: u32,
-        label: Label,
-        data: &Data,
-    ) -> u64 {
-        let body = Body::Data(*data);
-        self.forward_sent(index, at_ns, &InFlight { owner, label, body })
-    }
-
-    /// Forwards a packet that a queued direction has sent, and the others that may leave now. Returns as
-    /// `send_one`.
-    #[inline(never)]
-    fn forward_sent(&mut self, index: usize, at_ns: u64, packet: &InFlight) -> u64 {
-        let queued = self.network.links[index / 2].queued(index % 2);
-        let due_ns = queued.map_or(NEVER_NS, |queued| queued.due_ns());
-        if due_ns <= self.now_ns {
-            self.send_rest(index, at_ns, packet);
-            return NEVER_NS;
-        }
-        self.lose_dropped();
-        self.forward(index / 2, at_ns, Direction::of_index(index), packet);
-        due_ns
-    }
-
-    /// Sends all packets that may leave now, behind one that was sent already.
-    #[inline(never)]
-    fn send_rest(&mut self, index: usize, first_at_ns: u64, first: &InFlight) {
-        let (link, direction) = (index / 2, Direction::of_index(index));
-        let network = &mut self.network;
-        let begin = network.passed.out.len();
-        if let Some(queued) = network.links[link].queued(index % 2) {
-            queued.send_all(self.now_ns, &mut network.passed);
-        }
-        self.lose_dropped();
-        self.forward(link, first_at_ns, direction, first);
-        self.take_passed(link, index % 2, begin);
-    }
-
-    #[inline(never)]
-    fn offer_general(&mut self, link: usize, direction: Direction, packet: &InFlight) {
-        let network = &mut self.network;
-        let begin = network.passed.out.len();
-        network.links[link].offer(self.now_ns, direction, *packet, &mut network.passed);
-        let timer = network.links[link].timer(direction);
-        let passed = &network.passed;
-        if passed.out.len() == begin && passed.dropped.is_empty() && passed.duplicated.is_empty() {
-            network.arm(&mut self.agenda, link, timer); // usually it waits
-        } else {
-            self.take_passed(link, timer, begin);
-        }
-    }
-
-    #[inline(never)]
-    fn advance_general(&mut self, index: usize) {
-        let (link, timer) = (index / 2, index % 2);
-        let begin = self.network.passed.out.len();
-        self.network.links[link].advance(self.now_ns, timer, &mut self.network.passed);
-        self.take_passed(link, timer, begin);
-    }
-
-    /// Counts the packets that a call of a link dropped and copied, forwards those that left it, and arms
-    /// the link's timer. Forwarding may call links again: those calls add to the same list behind `begin`
-    /// and take what they added.
-    fn take_passed(&mut self, link: usize, timer: usize, begin: usize) {
-        while let Some(packet) = self.network.passed.duplicated.pop() {
-            self.sent += u64::from(packet.body.is_data());
-            self.control.sent += u64::from(packet.body.is_control());
-            self.is_copied(&packet);
-        }
-        self.lose_dropped();
-        let end = self.network.passed.out.len();
-        for index in begin..end {
-            let exit = self.network.passed.out[index];
-            self.forward(link, exit.at_ns, exit.direction, &exit.packet);
-        }
-        self.network.passed.out.truncate(begin);
-        self.network.arm(&mut self.agenda, link, timer);
-    }
-
-    /// Counts the packets that links have dropped.
-    #[inline(always)] // usually there are none
-    fn lose_dropped(&mut self) {
-        if !self.network.passed.dropped.is_empty() {
-            self.lose_all();
-        }
-    }
-
-    #[inline(never)]
-    fn lose_all(&mut self) {
-        while let Some(packet) = self.network.passed.dropped.pop() {
-            self.lost += u64::from(packet.body.is_data());
-            self.control.lost += u64::from(packet.body.is_control());
-            self.is_gone(&packet);
-        }
-    }
-
-    /// A packet that reaches the end of a link at `at_ns` goes on to the next link, or leaves the row.
-    #[inline(always)] // as `leave_row`, where most go
-    fn forward(&mut self, link: usize, at_ns: u64, direction: Direction, packet: &InFlight) {
-        match self.network.next_link(packet.owner, link, direction) {
-            None => self.leave_row(at_ns, direction, packet),
-            Some(next) => self.forward_to(next, link, at_ns, direction, packet),
-        }
-    }
-
-    #[inline(never)]
-    fn forward_to(
-        &mut self,
-        next: usize,
+        agenda: &mut Agenda,
         link: usize,
-        at_ns: u64,
         direction: Direction,
         packet: &InFlight,
-    ) {
-        let index = link * 2 + direction.index();
-        let packets = &mut self.network.gaps[index].packets;
-        if at_ns <= self.now_ns && packets.is_empty() {
-            self.offer(next, direction, packet);
-        } else if packets.push(at_ns, packet).is_some() {
-            self.network.arm_gap(&mut self.agenda, index);
+    ) -> Option<Batch> {
+        let begin = self.passed.out.len();
+        self.links[link].offer(agenda.now_ns(), direction, *packet, &mut self.passed);
+        let timer = self.links[link].timer(direction);
+        let passed = &self.passed;
+        if passed.out.len() == begin && passed.dropped.is_empty() && passed.duplicated.is_empty() {
+            self.set_due_timer(agenda, link, timer);
+            return None;
         }
+        Some(Batch { link, timer, begin })
     }
 
-    /// Packets between two links reach the second one.
-    pub(crate) fn between_links(&mut self, index: usize) {
-        if self.network.gaps[index].event_ns != self.now_ns {
-            return; // the event of a packet that overtook the first one replaced this one
+    /// The timer of a link with [`Treatment::General`] expired.
+    pub(crate) fn advance(&mut self, now_ns: u64, index: usize) -> Batch {
+        let (link, timer) = (index / 2, index % 2);
+        let begin = self.passed.out.len();
+        self.links[link].advance(now_ns, timer, &mut self.passed);
+        Batch { link, timer, begin }
+    }
+
+    /// Positions of a batch's packets, each for [`Self::exit`].
+    pub(crate) fn exits(&self, batch: &Batch) -> std::ops::Range<usize> {
+        batch.begin..self.passed.out.len()
+    }
+
+    /// A packet that a link passed.
+    pub(crate) fn exit(&self, position: usize) -> Exit<InFlight> {
+        self.passed.out[position]
+    }
+
+    /// All packets of a batch were moved on: removes them and sets the link's timer.
+    pub(crate) fn end_batch(&mut self, agenda: &mut Agenda, batch: &Batch) {
+        self.passed.out.truncate(batch.begin);
+        self.set_due_timer(agenda, batch.link, batch.timer);
+    }
+
+    #[inline(always)] // mostly there are none
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.passed.dropped.is_empty()
+    }
+
+    /// A packet that a link dropped or lost.
+    pub(crate) fn pop_dropped(&mut self) -> Option<InFlight> {
+        self.passed.dropped.pop()
+    }
+
+    /// A copy of a packet that a link made.
+    pub(crate) fn pop_duplicated(&mut self) -> Option<InFlight> {
+        self.passed.duplicated.pop()
+    }
+
+    /// A packet left a link for the next one, which it reaches at `at_ns`. True if that is now and no
+    /// other packet is ahead of it.
+    pub(crate) fn carries_now(
+        &mut self,
+        agenda: &mut Agenda,
+        index: usize,
+        at_ns: u64,
+        packet: &InFlight,
+    ) -> bool {
+        let onward = &mut self.directions[index].onward;
+        if at_ns <= agenda.now_ns() && onward.is_empty() {
+            return true;
         }
-        self.network.gaps[index].event_ns = NEVER_NS;
-        let direction = Direction::of_index(index);
-        while let Some(&packet) = self.network.gaps[index].packets.ready(self.now_ns) {
-            self.network.gaps[index].packets.leave();
-            match self.network.next_link(packet.owner, index / 2, direction) {
-                Some(next) => self.offer(next, direction, &packet),
-                None => debug_assert!(false, "packets that leave the row are not in a gap"),
-            }
+        if onward.push(at_ns, packet).is_some() {
+            self.await_arrival(agenda, index);
         }
-        self.network.arm_gap(&mut self.agenda, index);
+        false
+    }
+
+    /// Whether the event of [`Self::arrived`] is the one that is meant.
+    pub(crate) fn arrival_rings(&mut self, index: usize, now_ns: u64) -> bool {
+        self.directions[index].arrival.rings(now_ns)
+    }
+
+    /// A packet that has reached the next link.
+    pub(crate) fn arrived(&mut self, index: usize, now_ns: u64) -> Option<InFlight> {
+        let onward = &mut self.directions[index].onward;
+        let packet = *onward.ready(now_ns)?;
+        onward.leave();
+        Some(packet)
+    }
+
+    /// Schedules the arrival of the next packet at the next link.
+    pub(crate) fn await_arrival(&mut self, agenda: &mut Agenda, index: usize) {
+        let line = &mut self.directions[index];
+        if let Some(due_ns) = line.onward.due_ns() {
+            let event = Event::NextLink(index as u32);
+            line.arrival.set(agenda, due_ns, event);
+        }
     }
 }

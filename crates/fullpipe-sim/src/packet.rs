@@ -1,4 +1,4 @@
-//! A packet on its way: who it belongs to and what it carries.
+//! Packets in flight: which flow they belong to, their IP header, and what they carry.
 
 use fullpipe_net::{Direction, Ecn, HostPair, Packet, PureAck};
 use fullpipe_plan::Hosts;
@@ -6,39 +6,37 @@ use fullpipe_tcp::{Ack, Data, HandshakePacket};
 
 /// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.
 pub(crate) const HEADER_BYTES: u32 = 66;
-/// ICMP echo with 56 bytes of payload, as ping sends it; the UDP probe is as large.
-pub(crate) const PROBE_BYTES: u32 = 98;
-
-/// SYN and SYN-ACK carry MSS, SACK-permitted and window scale beside timestamps, padded: 20 bytes of
-/// options where data have 12 (tcp_syn_options()).
+/// An ICMP echo with 56 bytes of payload, as ping sends it; UDP probes have the same size.
+const PROBE_BYTES: u32 = 98;
+/// SYN and SYN-ACK have 20 bytes of options where data have 12: MSS, SACK-permitted and window scale
+/// beside timestamps (tcp_syn_options()).
 const SYN_BYTES: u32 = HEADER_BYTES + 8;
+/// Ethernet, IPv4 and UDP headers: 14 + 20 + 8.
+const UDP_HEADER_BYTES: u32 = 42;
 
-/// Ethernet, IPv4 and UDP: 14 + 20 + 8.
-pub(crate) const UDP_HEADER_BYTES: u32 = 42;
-
-/// What a packet carries. Its kind is asked for several times on every packet's way: in a place of its
-/// own it is read at once, where Rust would hide it in the values that a flag cannot have. A word of
-/// its own, so that what is copied behind it begins where words do.
+/// What a packet carries.
+///
+/// `repr(u64)` keeps the kind in a word of its own: it is read several times for every packet, and what
+/// follows is copied word by word.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 pub(crate) enum Body {
     Data(Data),
     Ack(Ack),
-    /// A packet of a handshake.
     Handshake(HandshakePacket),
-    /// The acknowledgement of the receiver's FIN.
+    /// The ACK of the receiver's FIN.
     LastAck,
-    /// A probe's request or answer, by its row in the recording.
+    /// A probe's request or reply; `row` is its row in the recording.
     Probe {
         row: u32,
     },
-    /// A query for a name, or its answer, of a connection of a page.
-    Name {
+    /// A DNS query for a connection of a page, or its reply.
+    Dns {
         page: u32,
         number: u32,
         bytes: u32,
     },
-    /// A datagram, by its row in the recording.
+    /// A datagram of a stream; `row` is its row in the recording.
     Datagram {
         row: u32,
         bytes: u32,
@@ -46,25 +44,25 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// It carries payload.
+    /// Whether it carries payload of TCP.
     pub(crate) fn is_data(&self) -> bool {
         matches!(self, Self::Data(data) if data.payload_bytes > 0)
     }
 
-    /// It opens or ends a connection and carries nothing else.
+    /// Whether it opens or closes a connection and carries no data.
     pub(crate) fn is_control(&self) -> bool {
         match self {
             Self::Data(data) => data.payload_bytes == 0,
             Self::Handshake(_) | Self::LastAck => true,
-            Self::Ack(_) | Self::Probe { .. } | Self::Name { .. } | Self::Datagram { .. } => false,
+            Self::Ack(_) | Self::Probe { .. } | Self::Dns { .. } | Self::Datagram { .. } => false,
         }
     }
 
-    /// Its owner is a connection.
+    /// Whether it belongs to a connection.
     pub(crate) fn is_of_connection(&self) -> bool {
         !matches!(
             self,
-            Self::Probe { .. } | Self::Name { .. } | Self::Datagram { .. }
+            Self::Probe { .. } | Self::Dns { .. } | Self::Datagram { .. }
         )
     }
 }
@@ -72,26 +70,27 @@ impl Body {
 /// Most hosts on either side.
 pub(crate) const MAX_HOSTS: u16 = 1 << 12;
 
-/// The fields of the IP header that are not the owner's number: the hosts at its ends (12 bits
-/// each), its direction and its DSCP. In one word, for every packet carries it.
+/// A packet's IP header: the numbers of both hosts (12 bits each), the DSCP (6 bits), the direction, and
+/// whether the packet shares the addresses and ports of the flow before its own. Packed into one word, as
+/// every packet has one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Label(u32);
+pub(crate) struct IpHeader(u32);
 
-impl Label {
-    /// Of what goes forward.
+impl IpHeader {
+    /// The header of forward packets.
     pub(crate) fn new(hosts: Hosts, dscp: u8) -> Self {
         let limit = MAX_HOSTS - 1;
         let (near, far) = (hosts.near & limit, hosts.far & limit);
         Self(u32::from(near) | u32::from(far) << 12 | u32::from(dscp & 63) << 24)
     }
 
-    /// The same hosts and DSCP in this direction.
-    pub(crate) fn towards(self, direction: Direction) -> Self {
+    /// The header of packets in this direction.
+    pub(crate) fn with_direction(self, direction: Direction) -> Self {
         Self(self.0 & !(1 << 30) | (direction as u32) << 30)
     }
 
-    /// Number of the host at the end of this way, among all hosts.
-    pub(crate) fn end(self, direction: Direction) -> usize {
+    /// Number among all hosts of the host that packets in this direction reach.
+    pub(crate) fn host_at_end(self, direction: Direction) -> usize {
         let shift = match direction {
             Direction::Forward => 12,
             Direction::Reverse => 0,
@@ -100,12 +99,12 @@ impl Label {
         host as usize * 2 + direction.index()
     }
 
-    /// Of an owner whose packets are those of the connection before it.
-    pub(crate) fn second(self) -> Self {
+    /// The same for a flow that shares the addresses and ports of the flow before it.
+    pub(crate) fn sharing_flow_key(self) -> Self {
         Self(self.0 | 1 << 31)
     }
 
-    fn is_second(self) -> u32 {
+    fn shares_flow_key(self) -> u32 {
         self.0 >> 31
     }
 
@@ -132,11 +131,12 @@ impl Label {
     }
 }
 
-/// A packet of flow `owner` (or probe `owner - flows`).
+/// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
-    pub(crate) owner: u32,
-    pub(crate) label: Label,
+    /// Identifies its flow to the network ([`crate::hosts::FlowIds`]).
+    pub(crate) flow_id: u32,
+    pub(crate) header: IpHeader,
     pub(crate) body: Body,
 }
 
@@ -150,12 +150,12 @@ impl Packet for InFlight {
             }
             Body::Handshake(HandshakePacket::Ack { .. }) | Body::LastAck => HEADER_BYTES,
             Body::Probe { .. } => PROBE_BYTES,
-            Body::Name { bytes, .. } | Body::Datagram { bytes, .. } => UDP_HEADER_BYTES + bytes,
+            Body::Dns { bytes, .. } | Body::Datagram { bytes, .. } => UDP_HEADER_BYTES + bytes,
         }
     }
 
     fn flow_key(&self) -> u32 {
-        self.owner - self.label.is_second()
+        self.flow_id - self.header.shares_flow_key()
     }
 
     fn ecn(&self) -> Ecn {
@@ -178,15 +178,15 @@ impl Packet for InFlight {
     }
 
     fn hosts(&self) -> HostPair {
-        self.label.hosts()
+        self.header.hosts()
     }
 
     fn dscp(&self) -> u8 {
-        self.label.dscp()
+        self.header.dscp()
     }
 
     fn clear_dscp(&mut self) {
-        self.label = self.label.without_dscp();
+        self.header = self.header.without_dscp();
     }
 
     fn pure_ack(&self) -> Option<PureAck> {
@@ -223,8 +223,8 @@ impl Packet for InFlight {
     }
 }
 
-/// SACK option: two bytes of padding, two of header, eight a block (RFC 2018 section 3).
-pub(crate) fn ack_option_bytes(ack: &Ack) -> u32 {
+/// Size of the SACK option: two bytes of padding, two of header, eight per block (RFC 2018 section 3).
+fn ack_option_bytes(ack: &Ack) -> u32 {
     if ack.count == 0 {
         0
     } else {

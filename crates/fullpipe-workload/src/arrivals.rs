@@ -1,4 +1,4 @@
-//! When flows come: one generator a group, which gives them one after the other.
+//! Arrivals of flows: one generator per traffic group.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,38 +10,37 @@ use crate::draw::{exponential, lognormal};
 use crate::sizes;
 use crate::trace::Trace;
 
-/// A flow that comes.
+/// A flow that arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFlow {
-    /// When, since the group began.
+    /// When, since the start of the group.
     pub at_ns: u64,
-    /// What it sends in all.
+    /// Payload that it sends.
     pub bytes: u64,
-    /// Its chunks in the trace, where it pauses between them.
+    /// Its chunks in the trace, if it pauses between them.
     pub chunks: Option<Range<usize>>,
 }
 
-/// The flows of a group, in the order of their coming.
+/// The flows of a group, in the order of arrival.
 pub struct Flows {
     rng: Rng,
-    /// Time of the last arrival, in ps, so that small intervals add up.
+    /// Time of the last arrival, in ps so that rounding errors of small intervals do not add up.
     at_ps: u128,
     kind: Kind,
 }
 
 enum Kind {
-    /// The next flow of a list.
+    /// A list of arrival times and sizes.
     Listed(std::vec::IntoIter<(u64, u64)>),
     Drawn(Intervals, f64, Sizes),
-    /// The next flow of a trace, as it is or collapsed.
+    /// A trace, its next flow, and whether flows pause between chunks.
     Trace(Arc<Trace>, usize, bool),
-    /// So many flows of a trace are left to draw.
+    /// A trace to draw from, and how many flows are left.
     Synthetic(Arc<Trace>, usize),
 }
 
 impl Flows {
-    /// The flows of a source; `trace` is what its file, its generator or its list with pauses holds. The
-    /// seed is the group's own.
+    /// The flows of a source. `trace` holds the flows of its file, its generator, or its list with pauses.
     pub fn new(
         source: &TrafficSource,
         trace: Option<Arc<Trace>>,
@@ -124,7 +123,7 @@ impl Iterator for Flows {
             Kind::Synthetic(trace, left) => {
                 *left = left.checked_sub(1)?;
                 let last = trace.len() as u64 - 1;
-                // An interval before the first flow has as good a claim as any between two.
+                // The interval before the first flow counts as one too.
                 let flow = rng.up_to(last) as usize;
                 let before_ns = if flow == 0 {
                     0

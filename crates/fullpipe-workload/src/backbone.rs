@@ -1,8 +1,7 @@
-//! Flows like those of a backbone link, made to meet what bless2025 (section VI) publishes of MAWI's
-//! capture of 10 June 2020: 10 % of the flows are above 18.2 kB, 90 % of the bytes lie in flows above
-//! 6.4 MB and half of them in flows above 280.7 MB. All else is assumed and said so in
-//! docs/traffic.md: the shape of the distribution between these points, that flows come in bursts,
-//! and where they pause.
+//! Flows like those of a backbone link: they match what bless2025 (section VI) publishes about MAWI's
+//! capture of 10 June 2020. 10 % of the flows are above 18.2 kB, 90 % of the bytes are in flows above
+//! 6.4 MB and half of them in flows above 280.7 MB. The rest is assumed (docs/traffic.md): the shape of
+//! the distribution between these points, arrivals in bursts, and pauses.
 
 use std::collections::BinaryHeap;
 
@@ -14,27 +13,26 @@ use crate::trace::{Chunk, Trace, TraceFlow};
 /// The published 90th percentile of sizes. Below it sizes are log-uniform from `LEAST_BYTES`.
 const P90_BYTES: f64 = 18_200.0;
 const LEAST_BYTES: f64 = 40.0;
-/// Above it a Pareto distribution, cut off: with these two constants, the solution of two equations,
-/// the shares of bytes above 6.4 and 280.7 MB are 0.9 and 0.5, and the mean is `MEAN_BYTES`.
+/// Above it sizes follow a bounded Pareto distribution. Its two constants solve two equations: the shares of
+/// bytes above 6.4 and 280.7 MB are 0.9 and 0.5. The mean is `MEAN_BYTES`.
 const TAIL_SHAPE: f64 = 0.572_733_549_4;
 const LARGEST_BYTES: f64 = 1.424_155_248_6e9;
 const MEAN_BYTES: f64 = 301_411.204_6;
-/// Flows come in bursts of so many on average, and so far apart within one.
+/// Mean number of flows in a burst, and their mean distance.
 const BURST_FLOWS: f64 = 5.0;
 const WITHIN_BURST_NS: f64 = 100e6;
-/// A flow has about (size / P90_BYTES)^0.4 chunks, at most so many.
+/// A flow has about (size / P90_BYTES)^0.4 chunks, and at most this many.
 const CHUNK_EXPONENT: f64 = 0.4;
 const MAX_CHUNKS: f64 = 200.0;
-/// The seed's threshold of silence, what pauses are longer by on average, and at most.
+/// bless2025's threshold of a pause, by how much pauses exceed it on average, and their maximum.
 const LEAST_PAUSE_NS: f64 = 100e6;
 const PAUSE_NS: f64 = 400e6;
 const PAUSE_SIGMA: f64 = 1.0;
 const LONGEST_PAUSE_NS: f64 = 10e9;
-/// No flow was faster than this in the capture, so none begins too late to end within it.
+/// The fastest flow of the capture: none starts too late to end within it at this rate.
 const FLOW_BPS: f64 = 1e9;
 
-/// Integral of the sizes from quantile 0 to this one, in bytes: what the smaller flows bring along,
-/// for each flow that there is.
+/// Integral of the sizes from quantile 0 to this one, in bytes per flow.
 fn bytes_up_to(quantile: f64) -> f64 {
     // LEAST_BYTES * ratio^(q / 0.9) up to 0.9.
     let ratio = P90_BYTES / LEAST_BYTES;
@@ -50,17 +48,16 @@ fn bytes_up_to(quantile: f64) -> f64 {
     body + 0.1 * P90_BYTES / cut * (1.0 - libm::pow(rest, power)) / power
 }
 
-/// Mean size of the flows of one of `count` strata of equal probability, so that their sum is that of
-/// the distribution however few there are: midpoints miss the largest.
+/// Mean size in one of `count` strata of equal probability. Unlike midpoints, the means of all strata add up
+/// to the distribution's mean.
 fn stratum_bytes(rank: usize, count: usize) -> f64 {
     let at = |rank: usize| bytes_up_to(rank as f64 / count as f64);
     (at(rank + 1) - at(rank)) * count as f64
 }
 
 /// Flows over `duration_ns` with a mean of `rate_bps` of payload. Sizes are the means of as
-/// many strata of the distribution, in a random order, so that rate and published shares hold in
-/// every trace. Fails where that
-/// is no flow, or more than 16 million.
+/// many strata of the distribution, in a random order, so that rate and published shares hold in every
+/// trace. An error if there are no flows, or more than 16 million.
 pub fn backbone(seed: u64, duration_ns: u64, rate_bps: u64) -> Result<Trace, String> {
     let wanted_bytes = rate_bps as f64 / 8e9 * duration_ns as f64;
     let count = libm::round(wanted_bytes / MEAN_BYTES);
@@ -83,7 +80,7 @@ pub fn backbone(seed: u64, duration_ns: u64, rate_bps: u64) -> Result<Trace, Str
         let chunks = chunks(&mut rng, bytes);
         let pauses: u64 = chunks.iter().map(|chunk| chunk.pause_ns).sum();
         let least_ns = pauses as f64 + bytes as f64 * 8e9 / FLOW_BPS;
-        // Who would end too late begins at any time that lets it end.
+        // A flow that would end too late starts at a random time before.
         let latest = duration_ns as f64 - least_ns;
         let start = if start > latest {
             uniform(&mut rng) * latest.max(0.0)
@@ -105,7 +102,7 @@ pub fn backbone(seed: u64, duration_ns: u64, rate_bps: u64) -> Result<Trace, Str
     Trace::new(made, all)
 }
 
-/// Beginnings of so many flows: bursts begin at any time, and the flows of one follow each other.
+/// Start times of `count` flows: bursts start at random times, and the flows of a burst follow one another.
 fn starts_ns(rng: &mut Rng, count: usize, duration_ns: f64) -> Vec<f64> {
     let mut starts = Vec::with_capacity(count);
     while starts.len() < count {
@@ -125,7 +122,7 @@ fn starts_ns(rng: &mut Rng, count: usize, duration_ns: f64) -> Vec<f64> {
 fn chunks(rng: &mut Rng, bytes: u64) -> Vec<Chunk> {
     let most = libm::pow(bytes as f64 / P90_BYTES, CHUNK_EXPONENT).min(MAX_CHUNKS);
     let count = 1 + (2.0 * uniform(rng) * (most - 1.0).max(0.0)) as u64;
-    // Cut at random places: lengths are about exponential.
+    // Cut at random positions, so lengths are about exponential.
     let mut cuts: BinaryHeap<u64> = (1..count).map(|_| rng.up_to(bytes)).collect();
     cuts.push(bytes);
     let mut cuts = cuts.into_sorted_vec();

@@ -1,5 +1,4 @@
-//! Random reals. Their logarithms and powers are libm's own, so that the same seed gives the same
-//! numbers on every machine.
+//! Random reals. They use the crate libm, so that the same seed gives the same numbers on every machine.
 
 use fullpipe_net::Rng;
 
@@ -15,13 +14,13 @@ pub(crate) fn exponential(rng: &mut Rng) -> f64 {
     -libm::log(uniform(rng))
 }
 
-/// Normal with mean 0 and deviation 1 (Box and Muller).
+/// Normal with mean 0 and standard deviation 1 (Box and Muller).
 pub(crate) fn normal(rng: &mut Rng) -> f64 {
     let radius = libm::sqrt(2.0 * exponential(rng));
     radius * libm::cos(2.0 * std::f64::consts::PI * uniform(rng))
 }
 
-/// Log-normal with mean 1; `sigma` is the deviation of its logarithm.
+/// Log-normal with mean 1; `sigma` is the standard deviation of its logarithm.
 pub(crate) fn lognormal(rng: &mut Rng, sigma: f64) -> f64 {
     libm::exp(sigma * normal(rng) - sigma * sigma / 2.0)
 }

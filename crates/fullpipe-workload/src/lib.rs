@@ -1,7 +1,6 @@
-//! What opens connections and writes into them: when flows come, how much they send, where they
-//! pause. State machines without I/O, which the simulator runs over simulated TCP and the agent
-//! over sockets; they draw from random streams of their own, so both see the same. Must never know
-//! what carries the bytes.
+//! Workloads: when flows arrive, how much they send, and when they pause. They are state machines without
+//! I/O, which the simulator runs over simulated TCP and the agent over sockets. Each draws from a random
+//! stream of its own, so both engines see the same. Must never know what carries the bytes.
 
 mod arrivals;
 mod backbone;

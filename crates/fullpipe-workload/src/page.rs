@@ -1,6 +1,6 @@
-//! A page as a browser, curl or http-getter loads it, and the server that answers: what is looked up,
-//! opened, asked for and written, and when all has come. Both ends are one state machine, for a
-//! request on its way says nothing but its place in the order. Must never know what carries it.
+//! Loading a web page as a browser, curl or http-getter does, and the server that responds. Both ends are one
+//! state machine, so requests need no content: they are known by their order. Must never know what carries
+//! them.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,29 @@ use fullpipe_plan::{Lookup, ObjectRow, Page, PageRow, Protocol};
 
 /// A frame of HTTP/2 (RFC 9113 section 4.2, SETTINGS_MAX_FRAME_SIZE's initial value).
 const FRAME_BYTES: u64 = 16_384;
-/// A resolver asks again after this (resolv.conf(5), RES_TIMEOUT).
+/// Timeout of a DNS query (resolv.conf(5), RES_TIMEOUT).
 const LOOKUP_TIMEOUT_NS: u64 = 5_000_000_000;
 
-/// What an engine must do. A connection is a number below `Page::connections`; it is another one
-/// each time it is opened.
+/// What an engine must do. Connections are numbered below `Page::connections`; opening a number again makes a
+/// new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send a query to the server and call [`PageLoader::on_answer`] when it is answered.
+    /// Send a DNS query to the server; [`PageLoader::on_answer`] takes the reply.
     Lookup(u32),
     /// Connect from the near host.
     Open(u32),
-    /// The near end writes so much.
+    /// The near end writes this many bytes.
     Request(u32, u32),
-    /// The far end has something to write: [`PageLoader::next_write`] says how much.
+    /// The far end has data to write, as [`PageLoader::next_write`] returns.
     Respond(u32),
-    /// Both ends close; nothing of this connection counts any more.
+    /// Both ends close; later data of this connection are ignored.
     Close(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Closed,
-    /// It waits for a name; the query of its own was sent then.
+    /// Waits for the name; if it sent a query of its own, then at this time.
     Looking(Option<u64>),
     Opening,
     Open,
@@ -39,16 +39,16 @@ enum State {
 #[derive(Debug)]
 struct Connection {
     state: State,
-    /// What it asks for when it is open (HTTP/1.1: or is receiving).
+    /// The object to request once it is open; with HTTP/1.1 also the one it is receiving.
     current: Option<usize>,
-    /// Objects asked for, whose requests have not arrived whole.
+    /// Requested objects whose requests have not arrived completely.
     asked: VecDeque<usize>,
     request_bytes: u64,
-    /// What the server thinks about, and until when.
+    /// Objects that the server is preparing, and until when.
     thinking: VecDeque<(u64, usize)>,
-    /// What it has not written, and how much of it.
+    /// Objects that the server has not written completely, and what is left of each.
     sending: VecDeque<(usize, u64)>,
-    /// What it has written and the client has not read.
+    /// Objects that the client has not read completely.
     written: VecDeque<(usize, u64)>,
 }
 
@@ -66,27 +66,27 @@ impl Connection {
     }
 }
 
-/// One page of a plan, loaded again and again.
+/// One page of a plan, which is loaded repeatedly.
 #[derive(Debug)]
 pub struct PageLoader {
     page: Page,
     page_id: u64,
     connections: Vec<Connection>,
     is_name_known: bool,
-    /// Objects of this load that nobody has asked for, of the levels that may be.
+    /// Objects of the current levels that are not requested yet.
     queue: VecDeque<usize>,
-    /// The first object of a level that may not be asked for yet.
+    /// The first object of the next level.
     next_level_from: usize,
-    /// Objects of the levels that may be asked for, which have not come.
+    /// Number of objects of the current levels that have not arrived.
     left: usize,
     objects: Vec<ObjectRow>,
     left_bytes: Vec<u64>,
     load: u32,
     load_start_ns: u64,
-    /// When the next load begins; `None`: one is under way, or no more will.
+    /// When the next load starts; `None` during a load, and after the last.
     next_ns: Option<u64>,
     pages: Vec<PageRow>,
-    /// Objects of loads that have ended.
+    /// Objects of finished loads.
     finished: Vec<ObjectRow>,
 }
 
@@ -115,7 +115,7 @@ impl PageLoader {
         }
     }
 
-    /// When [`Self::on_timer`] wants to be called.
+    /// When to call [`Self::on_timer`].
     pub fn due_ns(&self) -> Option<u64> {
         let of_connections = self.connections.iter().flat_map(|connection| {
             let looking_ns = match connection.state {
@@ -128,7 +128,7 @@ impl PageLoader {
         of_connections.chain([self.next_ns]).flatten().min()
     }
 
-    /// Does what is due; too early a call does nothing.
+    /// Does what is due; a call that is too early does nothing.
     pub fn on_timer(&mut self, now_ns: u64, steps: &mut Vec<Step>) {
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
@@ -145,7 +145,7 @@ impl PageLoader {
         }
     }
 
-    /// A query was answered.
+    /// The reply to a DNS query arrived.
     pub fn on_answer(&mut self, connection: u32, steps: &mut Vec<Step>) {
         let is_once = self.page.lookup == Lookup::Once;
         self.is_name_known |= is_once;
@@ -158,7 +158,7 @@ impl PageLoader {
         }
     }
 
-    /// The near end is connected.
+    /// The near end is established.
     pub fn on_open(&mut self, connection: u32, now_ns: u64, steps: &mut Vec<Step>) {
         let Some(opened) = self.connections.get_mut(connection as usize) else {
             return;
@@ -173,7 +173,7 @@ impl PageLoader {
         self.dispatch(now_ns, steps);
     }
 
-    /// The far end received so much more.
+    /// The far end received `bytes` more.
     pub fn on_request_bytes(
         &mut self,
         connection: u32,
@@ -199,7 +199,7 @@ impl PageLoader {
         self.answer(index, now_ns, steps);
     }
 
-    /// What the far end writes next, now that all before is with TCP; 0: nothing.
+    /// How much the far end writes next; 0: nothing.
     pub fn next_write(&mut self, connection: u32) -> u64 {
         let Some(connection) = self.connections.get_mut(connection as usize) else {
             return 0;
@@ -218,7 +218,7 @@ impl PageLoader {
         bytes
     }
 
-    /// The near end received so much more, in order.
+    /// The near end received `bytes` more in order.
     pub fn on_response_bytes(
         &mut self,
         connection: u32,
@@ -251,7 +251,7 @@ impl PageLoader {
         }
     }
 
-    /// Rows of loads that have ended; at the end of the run, of the one under way too.
+    /// Rows of finished loads; at the end of the run, of the current one too.
     pub fn take_rows(&mut self, is_end: bool) -> (Vec<PageRow>, Vec<ObjectRow>) {
         if is_end && !self.objects.is_empty() {
             self.pages.push(self.page_row(None));
@@ -286,7 +286,7 @@ impl PageLoader {
         self.dispatch(now_ns, steps);
     }
 
-    /// Objects of the next level may be asked for; false: there is none.
+    /// Moves on to the next level; false if there is none.
     fn next_level(&mut self) -> bool {
         let objects = &self.page.objects[self.next_level_from..];
         let Some(level) = objects.first().map(|object| object.level) else {
@@ -303,7 +303,7 @@ impl PageLoader {
         true
     }
 
-    /// Gives objects to connections that are free.
+    /// Assigns objects to idle connections.
     fn dispatch(&mut self, now_ns: u64, steps: &mut Vec<Step>) {
         for index in 0..self.connections.len() {
             loop {
@@ -353,7 +353,7 @@ impl PageLoader {
         steps.push(Step::Request(index as u32, self.page.request_bytes.max(1)));
     }
 
-    /// What the server has thought about long enough is to be written.
+    /// Objects that the server has prepared are written.
     fn answer(&mut self, index: usize, now_ns: u64, steps: &mut Vec<Step>) {
         let connection = &mut self.connections[index];
         let mut has_more = false;
@@ -372,7 +372,7 @@ impl PageLoader {
         }
     }
 
-    /// An object has come whole on this connection.
+    /// An object has arrived completely on this connection.
     fn come(&mut self, index: usize, now_ns: u64, steps: &mut Vec<Step>) {
         self.connections[index].current = None;
         self.left -= 1;

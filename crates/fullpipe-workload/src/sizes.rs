@@ -1,4 +1,4 @@
-//! How much a flow sends.
+//! Sizes of flows.
 
 use fullpipe_net::Rng;
 use fullpipe_plan::Sizes;
@@ -28,7 +28,7 @@ pub(crate) fn draw(sizes: &Sizes, rng: &mut Rng) -> u64 {
     bytes.max(1)
 }
 
-/// The size that a CDF reaches at a probability (in 10^-9), by straight lines.
+/// The size at a probability (in 10^-9) of a CDF, by linear interpolation.
 fn at_probability(points: &[(u64, u64)], probability: f64) -> u64 {
     let above = points.partition_point(|&(_, p)| (p as f64) < probability);
     let (high, high_p) = points[above.min(points.len() - 1)];

@@ -1,13 +1,13 @@
-//! Flows of a trace: when each began, the chunks that it sent, and the pauses before them.
+//! Flows of a trace: when each starts, the chunks that it sends, and the pauses before them.
 
 use std::ops::Range;
 
 use fullpipe_plan::TrafficSource;
 
-/// What was sent without a pause, and the pause before it.
+/// Payload that is sent without a pause, and the pause before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Silence of the application before it; 0 for a flow's first one.
+    /// Pause of the application before it; 0 for the first chunk of a flow.
     pub pause_ns: u64,
     /// Payload.
     pub bytes: u64,
@@ -16,13 +16,13 @@ pub struct Chunk {
 /// One flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceFlow {
-    /// When it began, since the trace did.
+    /// When it starts, since the start of the trace.
     pub start_ns: u64,
-    /// Position of its first chunk; they end where the next flow's begin.
+    /// Position of its first chunk; its chunks end where the next flow's begin.
     pub first_chunk: u32,
 }
 
-/// Flows in the order of their beginnings.
+/// Flows in the order of their starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     flows: Vec<TraceFlow>,
@@ -30,7 +30,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace, checked: flows in order, each with at least one chunk, and no empty chunk.
+    /// A trace; an error if flows are out of order or without chunks, or chunks are empty.
     pub fn new(flows: Vec<TraceFlow>, chunks: Vec<Chunk>) -> Result<Self, String> {
         let trace = Self { flows, chunks };
         if trace.flows.first().is_none_or(|flow| flow.first_chunk != 0) {
@@ -50,7 +50,7 @@ impl Trace {
         }
     }
 
-    /// The trace that a list of flows with pauses is; `None`: they have none.
+    /// The trace of a list of flows; `None` if they have no pauses.
     pub fn of_list(source: &TrafficSource) -> Result<Option<Self>, String> {
         let TrafficSource::Listed { flows, chunks } = source else {
             return Ok(None);
@@ -78,17 +78,17 @@ impl Trace {
         Self::new(starts, chunks.collect()).map(Some)
     }
 
-    /// How many flows there are.
+    /// Number of flows.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
 
-    /// When a flow began.
+    /// When a flow starts.
     pub fn start_ns(&self, flow: usize) -> u64 {
         self.flows[flow].start_ns
     }
@@ -107,7 +107,7 @@ impl Trace {
         self.chunks[position]
     }
 
-    /// What a flow sends in all.
+    /// Payload of a flow.
     pub fn bytes(&self, flow: usize) -> u64 {
         let chunks = &self.chunks[self.chunks(flow)];
         chunks.iter().map(|chunk| chunk.bytes).sum()

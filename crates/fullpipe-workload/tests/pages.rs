@@ -1,4 +1,4 @@
-//! Pages over a wire whose times are plain: what is asked for when, and how long a page takes.
+//! Pages over a link with simple timing: when objects are requested, and how long a page takes.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use fullpipe_plan::{
 use fullpipe_workload::{PageLoader, Step};
 
 const MS: u64 = 1_000_000;
-/// One way.
+/// One-way delay.
 const DELAY_NS: u64 = 10 * MS;
-/// Each connection has a rate of its own.
+/// Time per byte on each connection.
 const NS_A_BYTE: u64 = 1000;
 
 fn page(protocol: Protocol, connections: u32, lookup: Lookup, objects: &[(u64, u32)]) -> Page {
@@ -41,7 +41,7 @@ fn page(protocol: Protocol, connections: u32, lookup: Lookup, objects: &[(u64, u
     }
 }
 
-/// What arrives where.
+/// What arrives at which end.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
     Answer(u32),
@@ -50,7 +50,7 @@ enum Arrival {
     Response(u32, u64),
 }
 
-/// Runs until nothing is under way; returns the rows and how often connections were opened.
+/// Runs until nothing is in flight; returns the rows and the number of opened connections.
 fn run(page: &Page) -> (Vec<PageRow>, Vec<ObjectRow>, usize) {
     let mut loader = PageLoader::new(page, 0);
     let mut wire: BTreeMap<(u64, u64), Arrival> = BTreeMap::new();

@@ -46,8 +46,8 @@ def run(
 
     Raises UserError for bad input (also what a Controller raises, with its line), RunError if a
     run failed, KeyboardInterrupt where it was interrupted."""
-    from fullpipe.engines import engine_names, run_scenario
-    from fullpipe.engines.runner import seeds_of
+    from fullpipe.engines import engine_names
+    from fullpipe.engines.runner import run_scenario, seeds_of
 
     if engine not in engine_names():
         raise UserError(f"engine {engine!r}: unknown; known are {', '.join(engine_names())}")

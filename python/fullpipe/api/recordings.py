@@ -148,7 +148,7 @@ class Recordings(Sequence[Recording]):
 
     def report(self, path: str | Path, light: bool = False) -> Path:
         """Writes the HTML page of `fullpipe run`; `light`: without scripts. Returns its path."""
-        from fullpipe.report import write_report
+        from fullpipe.report.page import write_report
 
         written: Path = write_report(list(self), Path(path), light=light)
         return written

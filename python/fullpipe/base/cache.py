@@ -1,4 +1,4 @@
-"""Where fullpipe keeps what it can make again. It must never know what is kept."""
+"""The user's cache: files that fullpipe can make again. Knows none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and folders that belong to one run."""
+"""Files written atomically, and folders that one process claims."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fullpipe.base.errors import UserError
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """A file beside `path`, with its ending, that takes its place when the block ends well: what
-    was there is whole until then, also on a full disk. Makes the folder.
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yields a temporary file that replaces `path` when the block ends without an exception; until
+    then the old file stays whole, also on a full disk. Makes the folder.
 
     Raises UserError where it cannot be written."""
     partial = path.with_name(f".{path.stem}.{os.getpid()}.{os.urandom(4).hex()}{path.suffix}")
@@ -30,14 +30,14 @@ def aside(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all. Raises UserError where it cannot be written."""
-    with aside(path) as partial:
+    """Writes a file atomically. Raises UserError where it cannot be written."""
+    with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def check_folder(option: str, folder: Path | None) -> None:
-    """Raises UserError where files cannot be written into a folder that an option names: before
-    the work, not after it."""
+    """Raises UserError where files cannot be written into a folder that an option names. Call it
+    before a long run."""
     if folder is None:
         return
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
@@ -49,10 +49,10 @@ def check_folder(option: str, folder: Path | None) -> None:
 
 @contextmanager
 def claimed(folders: Iterable[Path]) -> Iterator[None]:
-    """Keeps folders that do not exist yet for this process, as long as the block runs.
+    """Claims folders for this process while the block runs.
 
-    Raises UserError where one exists or another process has claimed it. A process that dies lets
-    go: the claim is a lock, not the file that holds it."""
+    Raises UserError where another process has claimed one. The claim is a lock on a file, so a
+    process that dies gives it up."""
     with ExitStack() as held:
         for folder in folders:
             held.enter_context(_claim(folder))

@@ -18,7 +18,7 @@ from typing import Any
 import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines import run_scenario
+from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import Scenario, make_scenario

@@ -70,7 +70,7 @@ def compare(
     import tomli_w
 
     from fullpipe.base.writing import check_folder
-    from fullpipe.engines import seeds_of
+    from fullpipe.engines.runner import seeds_of
     from fullpipe.metrics import summarise
     from fullpipe.report.comparison import (
         BOOTSTRAP_SEED,
@@ -172,7 +172,7 @@ def _alone(harm_to: str | None) -> str:
 def _run(
     label: str, scenario: Scenario, toml: str, base: Path, engine: str, repeat: int
 ) -> list[Recording]:
-    from fullpipe.engines import run_scenario
+    from fullpipe.engines.runner import run_scenario
 
     folder = base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
     folders = [folder / f"run-{index:03d}" for index in range(repeat)]

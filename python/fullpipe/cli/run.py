@@ -144,7 +144,7 @@ def record(
 ) -> None:
     """Runs, prints and reports. Ends the command with status 1 where a run failed and 130 where
     it was interrupted."""
-    from fullpipe.engines import run_scenario
+    from fullpipe.engines.runner import run_scenario
     from fullpipe.metrics import summarise
 
     folders = [base] if repeat == 1 else [base / f"run-{index:03d}" for index in range(repeat)]

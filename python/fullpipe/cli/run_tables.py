@@ -34,25 +34,22 @@ def run_tables(summaries: Sequence[Row], per_flow: bool = False) -> Iterator[Tab
         yield _table(found, _traffic_rows, TRAFFIC)
     found = [run for run in summaries if has_names(run["links"])]
     if found:
-        yield _table(found, lambda run: run["links"], LINKS, texts=2)
+        yield _table(found, lambda run: run["links"], LINKS)
 
 
 def _table(
-    summaries: Sequence[Row],
-    rows: Callable[[Row], Sequence[Row]],
-    columns: Sequence[Column],
-    texts: int = 1,
+    summaries: Sequence[Row], rows: Callable[[Row], Sequence[Row]], columns: Sequence[Column]
 ) -> Table:
-    """A row for each of `rows` of each run. The first `texts` columns are text. Several runs are
+    """A row for each of `rows` of each run. The first column is text. Several runs are
     headed by their seeds; columns without a value are left out."""
     cells = [[[cell(row) for _, cell in columns] for row in rows(run)] for run in summaries]
     kept = [
         index
         for index, column in enumerate(zip(*(row for run in cells for row in run), strict=True))
-        if index < texts or any(cell not in ("", "-") for cell in column)
+        if index == 0 or any(cell not in ("", "-") for cell in column)
     ]
     titles = [columns[index][0] for index in kept]
-    table = text_table(*titles[:texts], right=titles[texts:])
+    table = text_table(*titles[:1], right=titles[1:])
     for summary, run in zip(summaries, cells, strict=True):
         if len(summaries) > 1:
             table.add_row(f"seed {summary['seed']}", style="bold")
@@ -142,16 +139,16 @@ TRAFFIC: Sequence[Column] = (
     ("retrans", _percent("retransmit_ratio")),
 )
 LINKS: Sequence[Column] = (
-    ("link", _text("link")),
-    ("way", _text("way")),
+    ("link", lambda row: f"{row['link']} {row['direction']}"),
     ("Mbit/s", _number("rate_bps", 1e6, 2)),
     ("passed", _number("throughput_bps", 1e6, 2)),
-    ("queue kB\nmax", _number("queue_bytes", 1e3, 1, "max")),
-    ("delay ms\np50", _number("queue_delay_ms", 1, 1, "p50")),
+    ("used", _percent("utilisation")),
+    ("queue\nkB max", _number("queue_bytes", 1e3, 1, "max")),
+    ("delay\nms p50", _number("queue_delay_ms", 1, 1, "p50")),
     ("p95", _number("queue_delay_ms", 1, 1, "p95")),
-    ("drops", _text("dropped_packets")),
-    ("marks", lambda row: str(row["marked_packets"] + row["random_marked_packets"])),
-    ("lost", _text("random_lost_packets")),
+    ("drops", lambda row: str(row["drops"] or "-")),
+    ("marks", lambda row: str(row["marks"] or "-")),
+    ("lost", lambda row: str(row["random_losses"] or "-")),
 )
 
 

@@ -61,15 +61,14 @@ def scorecard(
     RFC 9743's items, scenarios of other makers, 1,000 random paths, and for BBR's family the
     draft's test cases. Exit status: 0 done; 1 a run failed, a case of --only draft failed, or
     something is worse than in --baseline; 2 bad input."""
-    from fullpipe.base.cache import user_cache
     from fullpipe.scorecard.items import items
-    from fullpipe.sweep.store import Store
+    from fullpipe.sweep.store import Store, cached_store
 
     chosen = [item for item in items() if _is_chosen(item.id, only)]
     if cell is not None:
         print(_scenario(cc, chosen, cell, quick, engine), end="")
         return
-    runs = Store(store or user_cache() / "scorecards", create=True)
+    runs = Store(store or cached_store("scorecards"), create=True)
     if only is not None and (only == _DRAFT or only.startswith("draft-")):
         has_failed = _draft(cc, only, quick, json_, jobs, runs)
     else:
@@ -131,19 +130,15 @@ def _finish(
     card: dict[str, Any], earlier: dict[str, Any] | None, out: Path | None, as_json: bool
 ) -> bool:
     """Writes and prints a scorecard. Returns whether a run failed or something got worse."""
+    from fullpipe.base.writing import write_text
     from fullpipe.scorecard.page import page
     from fullpipe.scorecard.standing import changes
 
     if earlier is not None:
         card["changes"] = changes(earlier, card)
     if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(card, allow_nan=False)
-            (out / "scorecard.json").write_text(text + "\n", encoding="utf-8")
-            (out / "scorecard.html").write_text(page(card), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
+        write_text(out / "scorecard.json", json.dumps(card, allow_nan=False) + "\n")
+        write_text(out / "scorecard.html", page(card))
     if as_json:
         print(json.dumps(card, allow_nan=False))
     else:

@@ -18,8 +18,9 @@ from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult, refuse_accurate_ecn, refuse_ecn
+from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
+from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.scratch import scratch
 from fullpipe.engines.tables import arrow_tables

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DECIDING = ("kernel", "modules", "background_processes", "peer", "web")
 
 
-#: The algorithm of flows that an external agent controls (crates/fullpipe-sim, stepping.rs).
+#: The algorithm of flows that an external agent controls (crates/fullpipe-sim, stepper.rs).
 AGENT = "agent"
 
 

@@ -34,7 +34,7 @@ def backlog(view: View) -> Backlog:
 
 
 def queue_delay_ms(view: View) -> Floats:
-    """Queueing delay at each sample in ms: backlog over the bottleneck's rate."""
+    """Queueing delay of the bottleneck at each sample, in ms."""
     return np.asarray(queue_delay_s(view) * 1e3)
 
 

@@ -12,42 +12,27 @@ from fullpipe.metrics.view import Floats, View
 _QUANTILES = {"min": 0.0, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
+def goodput_bps(view: View) -> Floats:
+    """Payload bit/s of each flow over the time that it was active within the window; NaN for a flow
+    that was not."""
+    return np.array([metrics["goodput_bps"] for metrics in view.flow_metrics])
+
+
 def delivered_bytes(view: View) -> Floats:
     """Payload bytes that reached the receiver within the window, one a flow."""
-    return np.array([
-        view.counter(flow, "bytes_delivered", view.end_s)
-        - view.counter(flow, "bytes_delivered", view.start_s)
-        for flow in range(view.flows["flow_id"].size)
-    ])  # fmt: skip
-
-
-def goodput_bps(view: View) -> Floats:
-    """Payload bit/s of each flow over the time that it was at work within the window; NaN for a
-    flow that was not."""
-    rates = []
-    for flow, volume in enumerate(delivered_bytes(view)):
-        start, end = view.active_s(flow)
-        rates.append(8 * volume / (end - start) if end > start else math.nan)
-    return np.array(rates)
-
-
-def group_goodput_bps(view: View) -> dict[str, float]:
-    """Payload bit/s of all flows of a congestion control together, over the whole window."""
-    seconds = view.end_s - view.start_s
-    groups: dict[str, float] = {}
-    for name, volume in zip(view.flows["cc"], delivered_bytes(view), strict=True):
-        groups[name] = groups.get(name, 0.0) + (8 * volume / seconds if seconds > 0 else 0.0)
-    return groups
+    return np.array([metrics["delivered_bytes"] for metrics in view.flow_metrics])
 
 
 def link_share(view: View, cc: str) -> float:
-    """Goodput of all flows of a congestion control over the nominal capacity (sarpkaya2025)."""
-    return group_goodput_bps(view).get(cc, 0.0) / view.rate_bps
+    """Goodput of all flows of a congestion control over what the bottleneck could carry
+    (sarpkaya2025)."""
+    flows = np.flatnonzero(view.flows["cc"] == cc).tolist()
+    return view.group_metrics(flows)["goodput_all_bps"] / view.mean_rate_bps
 
 
 def completion_s(view: View) -> Floats:
     """Seconds from start to the last acknowledged byte; NaN for a flow that did not finish."""
-    return (view.flows["completion_us"] - view.flows["start_us"]) / 1e6
+    return np.array([metrics["completion_s"] for metrics in view.flow_metrics])
 
 
 def slowdown(view: View) -> Floats:
@@ -73,32 +58,6 @@ def phase_shares(view: View, flow_id: int) -> dict[str, float]:
     }
 
 
-def quantile(known: Floats, which: Sequence[float]) -> Floats:
-    """What `np.quantile` gives for finite values, to the bit; that loads NumPy's masked arrays."""
-    places = (known.size - 1) * np.asarray(which, dtype=np.float64)
-    below = np.floor(places).astype(np.intp)
-    above = np.minimum(below + 1, known.size - 1)
-    ordered = np.partition(known, sorted({*below.tolist(), *above.tolist()}))
-    low, high, share = ordered[below], ordered[above], places - below
-    step = high - low
-    return np.where(share >= 0.5, high - step * (1 - share), low + step * share)
-
-
-def median(known: Floats) -> float:
-    """What `np.median` gives for values without NaN; that loads NumPy's masked arrays."""
-    middle, first = known.size // 2, (known.size - 1) // 2
-    return float(np.partition(known, [first, middle])[first : middle + 1].mean())
-
-
-def quantiles(values: Floats, which: tuple[float, ...]) -> list[float | None]:
-    """Quantiles (linear interpolation, NumPy's default) of the values that are not NaN; None
-    where there are none."""
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return [None for _ in which]
-    return [float(value) for value in quantile(known, which)]
-
-
 def spread(values: Floats, keys: Sequence[str]) -> dict[str, float | None]:
     """What the keys name ("mean", "min", "p5", "p50", "p95", "p99", "max") of the values that are
     not NaN; None where there are none."""
@@ -106,15 +65,9 @@ def spread(values: Floats, keys: Sequence[str]) -> dict[str, float | None]:
     if not known.size:
         return dict.fromkeys(keys)
     points = [key for key in keys if key != "mean"]
-    found = quantile(known, [_QUANTILES[key] for key in points])
-    figures = {"mean": float(known.mean()), **dict(zip(points, map(float, found), strict=True))}
+    found = np.quantile(known, [_QUANTILES[key] for key in points]).tolist()
+    figures = {"mean": float(known.mean()), **dict(zip(points, found, strict=True))}
     return {key: figures[key] for key in keys}
-
-
-def mean(values: Floats) -> float | None:
-    """Mean of the values that are not NaN; None where there are none."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else None
 
 
 def finite(value: float) -> float | None:

@@ -13,8 +13,13 @@ def queue_bytes(view: View) -> Floats:
 
 
 def queue_delay_s(view: View) -> Floats:
-    """Queueing delay at each sample: backlog over bottleneck rate (bless2025, section III)."""
-    return queue_bytes(view) * 8 / view.rate_bps
+    """Queueing delay at each sample: the time that the bottleneck takes for its backlog at the
+    rates that its plan has from then on (at one rate: backlog over rate, as in bless2025, section
+    III). NaN where those are not known, or the backlog never drains."""
+    samples = view.queue(view.main_queue)
+    times, backlog = (np.ascontiguousarray(samples[name]) for name in ("t_us", "queue_bytes"))
+    delays = np.frombuffer(view.capacity.drain_s(times.tobytes(), backlog.tobytes()))
+    return np.where(np.isfinite(delays), delays, np.nan)
 
 
 def queue_delay_rttmin(view: View) -> Floats:

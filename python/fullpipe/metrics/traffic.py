@@ -12,7 +12,7 @@ import numpy as np
 
 from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
-from fullpipe.plan.bottleneck import Way, bottleneck_of
+from fullpipe.plan.bottleneck import Direction, bottleneck_of
 
 #: Upper bounds of size classes in bytes, and what they are called.
 SIZE_CLASSES = (
@@ -92,8 +92,8 @@ def traffic_flows(view: View) -> list[TrafficFlows]:
         )
         mine = mine[np.argsort(columns["number"][mine], kind="stable")]
         cut = {name: values[mine] for name, values in columns.items()}
-        way: Way = "reverse" if group["direction"] == "down" else "forward"
-        rate = bottleneck_of(plan, way).rate_bps or np.nan
+        direction: Direction = "reverse" if group["direction"] == "down" else "forward"
+        rate = bottleneck_of(plan, direction).rate_bps or np.nan
         mss = plan["path"]["mtu_bytes"] - 52
         found.append(
             TrafficFlows(

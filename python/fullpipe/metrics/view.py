@@ -1,59 +1,123 @@
-"""A recording as metrics read it: NumPy columns, cut to a time window."""
+"""A recording as metrics read it: NumPy columns, cut to a time window, and the metrics that
+crates/fullpipe-metrics defines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from fullpipe import _native
 from fullpipe.base.columns import as_numpy
-from fullpipe.plan.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_ways
+from fullpipe.metrics.samples import samples_of
+from fullpipe.plan.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_directions
+from fullpipe.plan.facts import Facts, LinkQueue, facts_of, link_queues
 from fullpipe.recording.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Columns = dict[str, npt.NDArray[Any]]
-#: A kernel's samples are taken a little after the time that they are of: 6 us, or 0.2 ms where
-#: many flows are asked in turn; of a machine whose processor is two thirds busy now and then 1 to
-#: 2 ms. One that is later than a tenth of the interval the agent calls late (its health.rs).
-MOST_LATE_S, MOST_LATE = 1e-3, 0.1
+#: Metrics by their names (`_native.metrics.TABLES`); NaN where there is nothing to measure.
+Row = dict[str, float]
 
 
 class View:
     """The part of a recording from `start_s` to `end_s`; by default from the warm-up to the end.
 
-    Columns are float64 with NaN for null, or object for text."""
+    It begins and ends at sampling times, where counters are known: at the first one that is not
+    before what was asked for, and the last one not after it. Columns are float64 with NaN for null,
+    or object for text."""
 
     def __init__(
         self, recording: Recording, start_s: float | None = None, end_s: float | None = None
     ) -> None:
         self.recording = recording
         self.plan: dict[str, Any] = recording.metadata.get("plan", {})
-        warmup_s = recording.metadata.get("warmup_ns", 0) / 1e9
-        interval_s = self.plan.get("sample_interval_ns", 0) / 1e9
-        #: How much later than a time its samples may be.
-        self.late_s = max(1e-6, min(MOST_LATE_S, interval_s / 2), MOST_LATE * interval_s)
-        self.start_s = warmup_s if start_s is None else start_s
-        self.end_s = self._last_s() if end_s is None else min(end_s, self._last_s())
+        self._wanted_s = start_s, end_s
+        self._tables: dict[str, Columns] = {}
 
-    def _last_s(self) -> float:
-        samples = self._all("flow_samples")["t_us"]
-        planned = self.plan.get("duration_ns", 0) / 1e9
-        last = float(samples.max()) / 1e6 if samples.size else planned
-        return min(last, planned) if planned else last
+    def between(self, start_s: float, end_s: float) -> View:
+        """Another part of the same recording."""
+        other = View(self.recording, start_s, end_s)
+        other._tables = self._tables
+        return other
+
+    @cached_property
+    def run_metrics(self) -> Row:
+        """Metrics of the run."""
+        return _row("run", self._measured.run())
+
+    @cached_property
+    def flow_metrics(self) -> list[Row]:
+        """Metrics of each flow."""
+        return [_row("flow", values) for values in self._measured.flows()]
+
+    def group_metrics(self, members: Sequence[int]) -> Row:
+        """Metrics of some flows together."""
+        return _row("group", self._measured.group(list(members)))
+
+    @cached_property
+    def path_metrics(self) -> Row:
+        """Metrics of the queue that the data goes through."""
+        return self._queue_metrics[0]
+
+    @cached_property
+    def link_metrics(self) -> list[tuple[LinkQueue, Row]]:
+        """Metrics of each queue that has a rate, and of both of a Wi-Fi channel."""
+        return list(zip(link_queues(self.plan), self._queue_metrics[1:], strict=True))
+
+    @property
+    def equal_demand(self) -> tuple[int, ...]:
+        """The flows whose goodputs can be compared, over which the run's Jain's index is."""
+        return self._facts.equal_demand
+
+    @cached_property
+    def start_s(self) -> float:
+        """When the window begins."""
+        return self._measured.window[0]
+
+    @cached_property
+    def end_s(self) -> float:
+        """When it ends."""
+        return self._measured.window[1]
+
+    @cached_property
+    def late_s(self) -> float:
+        """How much later than its time a sample may be."""
+        return self._measured.window[2]
+
+    @cached_property
+    def _facts(self) -> Facts:
+        directions = [str(direction) for direction in self.flows["direction"]]
+        facts = facts_of(self.plan, directions, self.recording.metadata.get("warmup_ns", 0))
+        start_s, end_s = self._wanted_s
+        return facts._replace(
+            start_s=facts.start_s if start_s is None else start_s,
+            end_s=facts.end_s if end_s is None else min(end_s, facts.end_s),
+            queues=(*facts.queues, *[one.queue for one in link_queues(self.plan)]),
+        )
+
+    @cached_property
+    def _measured(self) -> _native.MeasuredRun:
+        queues = [queue.name for queue in self._facts.queues]
+        samples = samples_of(lambda table, column: self._all(table)[column], queues)
+        return _native.metrics.Run(self._facts, samples)
+
+    @cached_property
+    def _queue_metrics(self) -> list[Row]:
+        return [_row("queue", values) for values in self._measured.queues()]
 
     def _all(self, table: str) -> Columns:
-        cache = self.__dict__.setdefault("_tables", {})
-        if table not in cache:
+        if table not in self._tables:
             arrow = self.recording.table(table)
-            cache[table] = {
+            self._tables[table] = {
                 name: as_numpy(column.combine_chunks())
                 for name, column in zip(arrow.column_names, arrow.columns, strict=True)
             }
-        found: Columns = cache[table]
-        return found
+        return self._tables[table]
 
     @cached_property
     def flows(self) -> Columns:
@@ -84,37 +148,18 @@ class View:
         """Every flow's samples, in their order: cut once, however many flows there are."""
         columns = self._all("flow_samples")
         order = np.argsort(columns["flow_id"], kind="stable")
-        owners = columns["flow_id"][order]
-        # As np.unique(owners, return_index=True), which would load masked arrays.
-        firsts = np.flatnonzero(np.append(owners.size > 0, owners[1:] != owners[:-1]))
-        lasts = np.append(firsts, order.size)[1:]
+        flows, firsts = np.unique(columns["flow_id"][order], return_index=True)
+        parts = np.split(order, firsts[1:]) if flows.size else []
         return {
-            float(flow): {name: values[order[first:last]] for name, values in columns.items()}
-            for flow, first, last in zip(owners[firsts], firsts, lasts, strict=True)
+            float(flow): {name: values[part] for name, values in columns.items()}
+            for flow, part in zip(flows, parts, strict=True)
         }
-
-    def counter(self, flow_id: int, name: str, at_s: float) -> float:
-        """A flow's counter at a time: its last sample not after it; 0 before the first. Between
-        samples no value is made up, except at the very end of a run, which the flows' own totals
-        cover."""
-        columns = self._by_flow.get(float(flow_id), {})
-        if not columns:
-            return 0.0
-        values = columns[name][columns["t_us"] / 1e6 <= at_s + self.late_s]
-        return float(values[-1]) if values.size else 0.0
 
     def queue(self, name: str = "forward") -> Columns:
         """One queue's samples within the window."""
         samples = self.samples("queue_samples")
         keep = samples["queue"] == name
         return {column: values[keep] for column, values in samples.items()}
-
-    def queue_counter(self, queue: str, name: str, at_s: float) -> float:
-        """A queue's counter at a time, as `counter`."""
-        columns = self._all("queue_samples")
-        keep = (columns["queue"] == queue) & (columns["t_us"] / 1e6 <= at_s + self.late_s)
-        values = columns[name][keep]
-        return float(values[-1]) if values.size else 0.0
 
     @property
     def main_queue(self) -> str:
@@ -133,29 +178,46 @@ class View:
     @cached_property
     def bottlenecks(self) -> dict[Literal["up", "down"], Bottleneck]:
         """The queues that the data goes through, by their directions."""
-        ways = data_ways(self.plan, [str(way) for way in self.flows["direction"]])
-        return {"up" if way == "forward" else "down": bottleneck_of(self.plan, way) for way in ways}
+        flows = [str(direction) for direction in self.flows["direction"]]
+        return {
+            "up" if direction == "forward" else "down": bottleneck_of(self.plan, direction)
+            for direction in data_directions(self.plan, flows)
+        }
 
     @property
     def bottleneck(self) -> str:
         """Name of the link that `path` is about: the slowest of the row, of equals the first."""
         return bottleneck(self.plan)
 
+    @cached_property
+    def capacity(self) -> _native.Capacity:
+        """What the link behind that queue can carry."""
+        return _native.metrics.Capacity(self._main_queue.capacity)
+
     @property
     def rate_bps(self) -> float:
-        """Rate of the bottleneck that the data goes through; NaN where the plan is not known."""
-        return self._main_queue.rate_bps or float("nan")
+        """Rate of the bottleneck at the start, the mean of a trace; NaN where it has none."""
+        return self._main_queue.rate_bps or math.nan
+
+    @property
+    def mean_rate_bps(self) -> float:
+        """What that link could carry within the window, over its length; NaN where it is not
+        known."""
+        return float(self.rates_bps(np.array([self.start_s, self.end_s]))[0])
+
+    def rates_bps(self, edges_s: Floats) -> Floats:
+        """What that link could carry between each time and the next, over the time between."""
+        bits = np.frombuffer(self.capacity.bits(np.ascontiguousarray(edges_s).tobytes()))
+        seconds = np.diff(edges_s)
+        return np.where(seconds > 0, bits / np.where(seconds > 0, seconds, 1.0), np.nan)
 
     @property
     def rtt_min_s(self) -> float:
         """Base RTT of the path (RTTmin: no queue, no serialization); NaN where it is not known."""
-        path = self.plan.get("path")
-        if not path:
-            return float("nan")
-        return float(path["forward_delay_ns"] + path["reverse_delay_ns"]) / 1e9
+        return self._facts.rtt_s
 
     def active_s(self, flow_id: int) -> tuple[float, float]:
-        """From when to when a flow was at work within the window."""
+        """From when to when a flow was active within the window."""
         flows = self.flows
         start = max(self.start_s, float(flows["start_us"][flow_id]) / 1e6)
         end = self.end_s
@@ -163,3 +225,8 @@ class View:
         if not np.isnan(completion):
             end = min(end, completion)
         return start, max(start, end)
+
+
+def _row(table: str, values: Sequence[float]) -> Row:
+    columns = _native.metrics.TABLES[table]
+    return {name: value for (name, _, _), value in zip(columns, values, strict=True)}

@@ -13,6 +13,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.scenario.model import Scenario, make_scenario
+from fullpipe.sweep.cells import own_flows
 from fullpipe.sweep.runs import scenario_at
 from fullpipe.sweep.templates import fields_of
 
@@ -24,12 +25,13 @@ Axes = Mapping[str, Sequence[Any]]
 @dataclass(frozen=True)
 class Cell:
     """One point of the grid. `axes`: name -> value, or the `label` of a table; `fields`: every name
-    that templates and filters may use -> its value."""
+    that templates and filters may use -> its value; `own_flows`: as of a sweep's cell."""
 
     axes: dict[str, Any]
     fields: dict[str, Any]
     document: dict[str, Any]
     scenario: Scenario
+    own_flows: dict[str, list[int]]
 
     @property
     def label(self) -> str:
@@ -77,4 +79,5 @@ def _cell(
     source: str,
     folder: Path,
 ) -> Cell:
-    return Cell(axes, fields, *scenario_at(template, fields, source, folder))
+    document, scenario = scenario_at(template, fields, source, folder)
+    return Cell(axes, fields, document, scenario, own_flows(template, fields))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fullpipe import metrics
+from fullpipe import _native, metrics
 from fullpipe.expr.language import ExpressionError
 from fullpipe.metrics import View
 from fullpipe.metrics.view import Floats
@@ -60,34 +60,18 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below > 0 else math.nan
 
 
-def _flow_total(view: View, group: str, name: str) -> float:
-    return sum(
-        view.counter(flow, name, view.end_s) - view.counter(flow, name, view.start_s)
-        for flow in _flows(view, group)
-    )
-
-
-def _queue_total(view: View, name: str) -> float:
-    queue = view.main_queue
-    return view.queue_counter(queue, name, view.end_s) - view.queue_counter(
-        queue, name, view.start_s
-    )
+def _group(view: View, group: str) -> metrics.Row:
+    return view.group_metrics(_flows(view, group))
 
 
 def goodput_mbps(view: View, group: str = "") -> float:
     """Payload of a group's flows over the whole window."""
-    seconds = view.end_s - view.start_s
-    return _ratio(8 * _flow_total(view, group, "bytes_delivered") / 1e6, seconds)
+    return _group(view, group)["goodput_all_bps"] / 1e6
 
 
 def goodput_between_mbps(view: View, group: str, start_s: float, end_s: float) -> float:
     """Payload of a group's flows from one time of the run to another."""
-    delivered = sum(
-        view.counter(flow, "bytes_delivered", end_s)
-        - view.counter(flow, "bytes_delivered", start_s)
-        for flow in _flows(view, group)
-    )
-    return _ratio(8 * delivered / 1e6, end_s - start_s)
+    return goodput_mbps(view.between(start_s, end_s), group)
 
 
 def flow_goodput_mbps(view: View, group: str = "", at: str | float = "mean") -> float:
@@ -96,21 +80,8 @@ def flow_goodput_mbps(view: View, group: str = "", at: str | float = "mean") -> 
 
 
 def link_share(view: View, group: str = "") -> float:
-    """Goodput of a group over the nominal capacity (sarpkaya2025)."""
-    return goodput_mbps(view, group) * 1e6 / view.rate_bps
-
-
-def share(view: View, group: str) -> float:
-    """Bytes of a group over the bytes of all flows."""
-    return _ratio(
-        _flow_total(view, group, "bytes_delivered"), _flow_total(view, "", "bytes_delivered")
-    )
-
-
-def utilisation(view: View) -> float:
-    """Bytes on the wire over capacity."""
-    seconds = view.end_s - view.start_s
-    return _ratio(8 * _queue_total(view, "sent_bytes"), view.rate_bps * seconds)
+    """Goodput of a group over what the bottleneck could carry (sarpkaya2025)."""
+    return goodput_mbps(view, group) * 1e6 / view.mean_rate_bps
 
 
 def queue_delay_rttmin(view: View, at: str | float = "median") -> float:
@@ -198,20 +169,17 @@ def occupancy(view: View) -> float:
 
 def loss(view: View) -> float:
     """Packets dropped by the queue or by random loss, over packets offered."""
-    drops = _queue_total(view, "dropped_packets") + _queue_total(view, "random_lost_packets")
-    return _ratio(drops, drops + _queue_total(view, "sent_packets"))
+    return view.path_metrics["loss_ratio"]
 
 
 def marks(view: View) -> float:
     """Packets marked CE, by the queue or at random, over packets sent."""
-    marked = _queue_total(view, "marked_packets") + _queue_total(view, "random_marked_packets")
-    return _ratio(marked, _queue_total(view, "sent_packets"))
+    return view.path_metrics["mark_ratio"]
 
 
 def retransmits(view: View, group: str = "") -> float:
     """Packets of a group sent again over packets sent."""
-    again = _flow_total(view, group, "packets_retransmitted")
-    return _ratio(again, _flow_total(view, group, "packets_sent"))
+    return _group(view, group)["retransmit_ratio"]
 
 
 def jain(view: View, group: str = "") -> float:
@@ -360,7 +328,8 @@ def estimates_over_rate(
     samples = view.samples("cc_samples")
     times, position = np.unique(samples["t_us"], return_inverse=True)
     known = np.nan_to_num(samples["max_bw_bps"])
-    sums = np.bincount(position, known, times.size) / view.rate_bps
+    rates = view.rates_bps(np.append(view.start_s, times / 1e6))
+    sums = np.bincount(position, known, times.size) / rates
     return _spread(sums[(times > start_s * 1e6) & (times <= end_s * 1e6)], at)
 
 
@@ -438,17 +407,38 @@ def traffic_bytes_above(view: View, size_bytes: float, group: str = "") -> float
     return _ratio(float(sizes[sizes > size_bytes].sum()), float(sizes.sum()))
 
 
+def _of_run(name: str) -> Measure:
+    return lambda view: view.run_metrics[name]
+
+
+def _of_path(name: str) -> Measure:
+    return lambda view: view.path_metrics[name]
+
+
+def _of_group(name: str) -> Measure:
+    return lambda view, group="": _group(view, group)[name]
+
+
+def _defined() -> dict[str, Measure]:
+    """A function for each metric of crates/fullpipe-metrics (docs/metrics.md)."""
+    kinds = {"run": _of_run, "queue": _of_path, "group": _of_group}
+    return {
+        name: make(name)
+        for table, make in kinds.items()
+        for name, _, _ in _native.metrics.TABLES[table]
+    }
+
+
 #: Name in the metric language -> function; the docstrings are the reference (docs/experiments.md).
-FUNCTIONS: dict[str, Measure] = {
+FUNCTIONS: dict[str, Measure] = _defined() | {
     function.__name__: function
     for function in (
-        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, link_share, share, utilisation,
-        queue_delay_rttmin, queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin,
-        queue_delay_peaks_rttmin, queue_delay_between_rttmin, queue_delay_in_phase_rttmin,
-        backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
-        jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
-        completion_s, slowdown, phase_share, phase_interval_s, phase_stay_s,
-        phase_followed, phase_together, estimates_over_rate,
+        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, link_share, queue_delay_rttmin,
+        queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin, queue_delay_peaks_rttmin,
+        queue_delay_between_rttmin, queue_delay_in_phase_rttmin, backlog_bytes, backlog_nonzero,
+        occupancy, loss, marks, retransmits, jain, jain_between, jain_windows, convergence_s, cov,
+        rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets, completion_s, slowdown, phase_share,
+        phase_interval_s, phase_stay_s, phase_followed, phase_together, estimates_over_rate,
         bbr_jitter_ms, page_s, page_loads, traffic_slowdown, traffic_slowdown_connected,
         traffic_slowdown_under, traffic_at_once, traffic_offered_mbps, traffic_flows_above,
         traffic_bytes_above,

@@ -1,8 +1,7 @@
-"""Where runs of experiments are kept: the store of sweeps, and in it what entries measure of a run.
+"""The store of experiments: a store of sweeps with the values that entries measure in each run.
 
-A run's key is that of sweeps: an experiment and a sweep that ask for the same run share it, and a
-new build runs again only what its changes reach. Recordings are kept where that is asked for.
-Never knows an entry.
+Runs have the keys of sweeps, so an experiment and a sweep share equal runs, and a new build repeats
+only the runs that its changes affect. This module must not know entries.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fullpipe import _native, metrics
-from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
@@ -30,12 +28,13 @@ from fullpipe.sweep.cells import Cell, asked
 from fullpipe.sweep.measures import Rows, recorded
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.store import Store as Tables
+from fullpipe.sweep.store import cached_store
 from fullpipe.sweep.tables import EXTRA
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What is known of a run. `metrics`: expression -> value."""
+    """A run in the store. `metrics`: expression -> value."""
 
     seed: int
     metrics: dict[str, float]
@@ -45,8 +44,8 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that has ended: its key, its recording, the expressions that are asked
-    of it, and whether the recording stays."""
+    """A run that has ended. `expressions`: those to measure; `keep`: whether its recording
+    stays."""
 
     key: str
     recording: Recording
@@ -55,7 +54,7 @@ class Measured:
 
 
 class Store:
-    """Runs in a folder, which is made when something is to be written."""
+    """Runs in a folder, which is created by the first write."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,10 +65,10 @@ class Store:
         return run.facts.key
 
     def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
-        """The run with these expressions, measured again from a kept recording where the stored
-        numbers lack one; None where the run is not there.
+        """The run with the values of these expressions; None if the store lacks it. Values that are
+        missing are measured from its recording, if that was kept.
 
-        Raises UserError where a file of the store is damaged."""
+        Raises UserError if a file of the store is damaged."""
         index = self._known()
         run = index.runs.get(key)
         values = index.values.get(key, {})
@@ -83,7 +82,7 @@ class Store:
         return StoredRun(run[0], values, index.distributions_of(key), [run[1]] if run[1] else [])
 
     def write(self, runs: Sequence[Measured]) -> None:
-        """Measures what has ended and adds it, all at once."""
+        """Measures these runs and adds them in one write."""
         rows = Rows()
         for run in runs:
             rows.add(*recorded(run.key, run.recording))
@@ -91,12 +90,11 @@ class Store:
         kept = {run.key: run.recording.path for run in runs if run.keep}
         self._tables.write({**rows.take(), **extra}, kept)
 
-    def ask(
+    def write_cells(
         self, name: str, cells: Sequence[Cell], scenarios: Sequence[Mapping[str, Any]], add: bool
     ) -> None:
-        """Says which runs belong to which cells of an experiment (`name`), and what each cell's
-        scenario is, so that `query` and `plot` know its axes and `serve` what to run; `add`:
-        besides those that it has."""
+        """Stores the axes, run keys and scenario of each cell of an experiment (`name`), for
+        `query`, `plot` and `serve`. `add`: keep its other cells."""
         tables, rows = self._tables, asked(cells)
         before = tables.sweeps().get(name) if add else None
         if before is not None:
@@ -108,30 +106,30 @@ class Store:
         tables.write_scenarios(name, dict(zip(numbers, scenarios, strict=True)))
 
     def refresh(self) -> None:
-        """Looks again at what other processes wrote; puts it together first."""
+        """Compacts the store and rereads what other processes wrote."""
         self._tables.compact()
         self._index = None
 
     def prepare(self) -> None:
-        """Makes the folder where it is missing. Raises UserError where it cannot be written."""
+        """Creates the folder if it is missing. Raises UserError if it cannot be written."""
         try:
             _ = self._tables
         except UserError as error:
             raise UserError(f"--store {error}") from None
 
     def workplace(self) -> Path:
-        """A folder that does not exist yet, for what is being recorded."""
+        """The path of a new folder for recordings in progress."""
         return self._tables.workplace()
 
     def read_fact(self, kind: str, key: str) -> Any:
-        """A stored document that is no run (a model's prediction); None where it is not there."""
+        """A stored document, such as a model's prediction; None if it is missing."""
         try:
             return json.loads((self.folder / kind / f"{key}.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     def write_fact(self, kind: str, key: str, document: Any) -> None:
-        """Stores such a document."""
+        """Stores a document."""
         text = json.dumps(document, allow_nan=False)
         self._tables.write_text(self.folder / kind / f"{key}.json", text)
 
@@ -141,12 +139,12 @@ class Store:
 
     def _known(self) -> _Index:
         if self._index is None:
-            there = (self.folder / "store.json").exists()
-            self._index = _Index(Tables(self.folder) if there else None)
+            exists = (self.folder / "store.json").exists()
+            self._index = _Index(Tables(self.folder) if exists else None)
         return self._index
 
     def _measure_again(self, key: str, expressions: Sequence[str]) -> bool:
-        """Whether a recording was kept that could be measured for these."""
+        """Measures these expressions from the kept recording; False if there is none."""
         tables = self._tables
         place = tables.recording(key)
         if not place.is_dir():
@@ -158,12 +156,12 @@ class Store:
 
 
 class _Index:
-    """What a store holds, by key."""
+    """The runs and values of a store, by key."""
 
     def __init__(self, tables: Tables | None) -> None:
         #: Key -> seed, problems.
         self.runs: dict[str, tuple[int, str]] = {}
-        #: Key -> expression -> value, as today's metrics measure it.
+        #: Key -> expression -> value, of the current version of the metrics.
         self.values: dict[str, dict[str, float]] = {}
         self._spread: dict[str, dict[str, pa.ListScalar]] = {}
         if tables is not None:
@@ -215,15 +213,15 @@ def _table(name: str, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def default_store() -> Path:
-    """`catalogue` in the user's cache."""
-    return user_cache() / "catalogue"
+    """The store of the catalogue's runs in the user's cache."""
+    return cached_store("catalogue")
 
 
 @functools.cache
 def code_version(engine_name: str) -> str:
     """A hash of the code that decides an engine's results: of the compiled module for the
-    simulator; of the agent and the eBPF objects for those that run a kernel; and of what the
-    engine says in its own `code_version()` where it has one."""
+    simulator, of the agent and the eBPF objects for the kernel engines, and of the engine's own
+    `code_version()` if it has one."""
     files = [Path(_native.__file__)] if engine_name == "sim" else sorted(objects_folder().glob("*"))
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]
     own = getattr(engine(engine_name), "code_version", None)

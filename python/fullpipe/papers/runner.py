@@ -15,7 +15,8 @@ from typing import Any
 import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines import engine, run_scenario
+from fullpipe.engines import engine
+from fullpipe.engines.runner import run_scenario
 from fullpipe.expr.conditions import Condition
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
@@ -115,7 +116,7 @@ def run_entries(
             ]
             add = wanted is not None or bool(where)
             scenarios = [cell.document for _, cell, _ in picked]
-            store.ask(f"{entry.id}-{name}", _sweep_cells(picked, wished), scenarios, add)
+            store.write_cells(f"{entry.id}-{name}", _sweep_cells(picked, wished), scenarios, add)
             for job in wished:
                 if store.read(job.key, job.expressions) is None:
                     todo[job.key] = _joined(todo.get(job.key), job)
@@ -161,6 +162,7 @@ def _sweep_cells(picked: Sequence[tuple[int, Cell, int]], jobs: Sequence[Job]) -
             {k: value for k, value in cell.fields.items() if not isinstance(value, list | dict)},
             [next(keys) for _ in range(count)],
             cell.scenario.seed,
+            cell.own_flows,
         )
         for number, cell, count in picked
     ]

@@ -266,7 +266,7 @@ class Cells(Evaluator[Value]):
 
     def monotone(self, node: ast.Call) -> tuple[Array, list[tuple[int, ...]]]:
         """monotone(metric, "axis", "up" or "down"[, slack]): whether no step along the axis, all
-        others equal, goes the other way by more than the slack: [resample, group], the groups."""
+        others equal, goes against it by more than the slack: [resample, group], the groups."""
         if len(node.args) not in (3, 4):
             raise ExpressionError(f"{source(node)!r}: takes a value, an axis, up or down, a slack")
         inner = self.operand(node.args[0])

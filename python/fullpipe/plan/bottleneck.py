@@ -1,4 +1,5 @@
-"""Which queues of a plan the data goes through, and their rates. Knows plans, and no recording."""
+"""Which queues of a plan the data goes through, and what their links can carry. Knows plans, and no
+recording."""
 
 from __future__ import annotations
 
@@ -6,29 +7,51 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-Way = Literal["forward", "reverse"]
+from fullpipe.scenario import link_traces
+
+Direction = Literal["forward", "reverse"]
+DIRECTIONS: tuple[Direction, Direction] = ("forward", "reverse")
+
+
+class Capacity(NamedTuple):
+    """What one direction of a link can carry: rates from times on as (s, bit/s), or the path of a
+    trace of delivery opportunities. Neither: no limit, or none that the plan tells."""
+
+    rates: tuple[tuple[float, float], ...] = ()
+    trace: str | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one rate."""
+        return len(self.rates) == 1
 
 
 class Bottleneck(NamedTuple):
-    """The queue that data of one direction goes through. `rate_bps`: None where it is not limited,
-    or not known; `qdisc`: as the plan has it."""
+    """The queue that data of one direction goes through. `rate_bps`: at the start, the mean of a
+    trace; None where it is not limited, or not known; `qdisc`: as the plan has it."""
 
     queue: str
     rate_bps: float | None
     qdisc: Mapping[str, Any]
+    capacity: Capacity
 
 
-def queue_name(link: str, way: str) -> str:
-    """What a link's queue of one way is called in `queue_samples`
+def queue_name(link: str, direction: str) -> str:
+    """What a link's queue of one direction is called in `queue_samples`
     (crates/fullpipe-plan/src/links.rs)."""
-    return way if link == "path" else f"{link}.{way}"
+    return direction if link == "path" else f"{link}.{direction}"
 
 
 def link_rates_bps(link: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Rates of a plan's link, forward and reverse, at the start; None: not limited."""
-    medium = link["medium"]
-    forward, reverse = medium.get("forward") or {}, medium.get("reverse") or {}
-    return forward.get("rate_bps"), reverse.get("rate_bps")
+    forward, reverse = (_wire(link, direction).get("rate_bps") for direction in DIRECTIONS)
+    return forward, reverse
+
+
+def link_capacity(link: Mapping[str, Any], direction: Direction) -> Capacity:
+    """What a plan's link can carry in one direction. It is not known of Wi-Fi, of CAKE that sets
+    its rate by what arrives, and of a trace whose file is no longer the one of the plan."""
+    return _capacity(_wire(link, direction))
 
 
 def bottleneck(plan: Mapping[str, Any]) -> str:
@@ -37,25 +60,22 @@ def bottleneck(plan: Mapping[str, Any]) -> str:
     return str(slowest["name"]) if slowest else "path"
 
 
-def bottleneck_of(plan: Mapping[str, Any], way: Way) -> Bottleneck:
-    """The slowest queue of a plan in one direction, of equals the first."""
-    slowest, of_path = _slowest(plan, way), of_path_alone(plan, way)
-    if way == "forward" or slowest is None or slowest["name"] == "path":
-        return of_path
-    wire = slowest["medium"]["reverse"]
-    return Bottleneck(queue_name(slowest["name"], way), float(wire["rate_bps"]), wire["qdisc"])
+def bottleneck_of(plan: Mapping[str, Any], direction: Direction) -> Bottleneck:
+    """The slowest queue of a plan in one direction, of equals the first; what the plan's `path`
+    says where no link has a rate."""
+    slowest = _slowest(plan, direction)
+    if slowest is None:
+        path, prefix = plan.get("path") or {}, "reverse_" if direction == "reverse" else ""
+        keys: dict[str, Any] = {"rate_bps": None, "qdisc": {}}
+        wire: Mapping[str, Any] = {k: path.get(f"{prefix}{k}", one) for k, one in keys.items()}
+        name = bottleneck(plan)
+    else:
+        wire, name = _wire(slowest, direction), str(slowest["name"])
+    rate_bps = float(wire["rate_bps"]) if wire["rate_bps"] else None
+    return Bottleneck(queue_name(name, direction), rate_bps, wire["qdisc"], _capacity(wire))
 
 
-def of_path_alone(plan: Mapping[str, Any], way: Way) -> Bottleneck:
-    """What a plan's `path` says, which of a row is the link that is slowest forward."""
-    path, before = plan.get("path") or {}, "reverse_" if way == "reverse" else ""
-    rate_bps, qdisc = path.get(f"{before}rate_bps"), path.get(f"{before}qdisc", {})
-    return Bottleneck(
-        queue_name(bottleneck(plan), way), float(rate_bps) if rate_bps else None, qdisc
-    )
-
-
-def data_ways(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> list[Way]:
+def data_directions(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> list[Direction]:
     """In which directions a plan's data goes, with flows of these directions; datagrams count where
     there is nothing else."""
     found = {*flow_directions, *[str(group["direction"]) for group in plan.get("traffic", ())]}
@@ -63,18 +83,37 @@ def data_ways(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> list[W
         found.add("down")
     if not found:
         found = {str(one["direction"]) for one in plan.get("datagrams", ())}
-    ways: list[Way] = ["forward"] if "up" in found or "down" not in found else []
-    return [*ways, "reverse"] if "down" in found else ways
+    directions: list[Direction] = ["forward"] if "up" in found or "down" not in found else []
+    return [*directions, "reverse"] if "down" in found else directions
 
 
 def main_queue(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> Bottleneck:
     """The queue that metrics are about: the reverse one where everything is a download."""
-    return bottleneck_of(plan, data_ways(plan, flow_directions)[0])
+    return bottleneck_of(plan, data_directions(plan, flow_directions)[0])
 
 
-def _slowest(plan: Mapping[str, Any], way: Way) -> Mapping[str, Any] | None:
+def _wire(link: Mapping[str, Any], direction: Direction) -> Mapping[str, Any]:
+    """One direction of a link; empty where it is none of a wire."""
+    return link["medium"].get(direction) or {}
+
+
+def _capacity(wire: Mapping[str, Any]) -> Capacity:
+    rate_bps, trace = wire.get("rate_bps"), wire.get("rate_trace")
+    if not rate_bps or (wire.get("qdisc") or {}).get("aqm", {}).get("autorate_ingress"):
+        return Capacity()
+    if trace:
+        try:
+            found = link_traces.rate_trace(trace["path"])
+        except ValueError:
+            return Capacity()
+        return Capacity(trace=found.path) if found.sha256 == trace["sha256"] else Capacity()
+    steps = [(at_ns / 1e9, float(bps)) for at_ns, bps in wire.get("rate_steps", ())]
+    return Capacity(((0.0, float(rate_bps)), *steps))
+
+
+def _slowest(plan: Mapping[str, Any], direction: Direction) -> Mapping[str, Any] | None:
     """The slowest link of a plan's row in one direction, of equals the first."""
-    place, slowest, least_bps = ("forward", "reverse").index(way), None, math.inf
+    place, slowest, least_bps = DIRECTIONS.index(direction), None, math.inf
     for link in plan.get("links", []):
         rate_bps = link_rates_bps(link)[place]
         if rate_bps and rate_bps < least_bps:

@@ -22,7 +22,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fullpipe.base.writing import aside
+from fullpipe.base.writing import atomic_file
 from fullpipe.plots import style
 from fullpipe.plots.model import Grid, Plot, Trace, thin
 
@@ -67,7 +67,7 @@ def write(plot: Plot | Grid, stem: Path, alarm: str = "") -> list[Path]:
 def write_file(plot: Plot | Grid, path: Path, alarm: str = "") -> None:
     """Writes one file, whole or not at all, in the format of its suffix. Raises UserError if it
     cannot be written."""
-    with mpl.rc_context(_SETTINGS), aside(path) as partial:
+    with mpl.rc_context(_SETTINGS), atomic_file(path) as partial:
         figure_of(plot, alarm).savefig(
             partial, format=path.suffix[1:], dpi=150, metadata=_undated(path.suffix)
         )

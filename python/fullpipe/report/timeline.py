@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from fullpipe.metrics import View, throughput_over_time
-from fullpipe.metrics.flows import median
 from fullpipe.metrics.view import Columns, Floats
 from fullpipe.plots import style
 from fullpipe.plots.model import MAX_POINTS, Plot, Spans, Trace, thin
@@ -94,7 +93,7 @@ def _window_s(run: Run, view: View) -> float:
     sample_s = run.metadata.plan.sample_interval_ns / 1e9
     if not sample_s:
         steps = np.diff(np.unique(view.samples("flow_samples")["t_us"]))
-        sample_s = median(steps) / 1e6 if steps.size else 0.1
+        sample_s = float(np.median(steps)) / 1e6 if steps.size else 0.1
     rtt_s = 0.0 if math.isnan(view.rtt_min_s) else view.rtt_min_s
     least = max((view.end_s - view.start_s) / 200, 2 * rtt_s, sample_s, 1e-6)
     decade = 10.0 ** math.floor(math.log10(least))
@@ -289,7 +288,7 @@ def _stretches(times: Floats, names: Floats) -> tuple[Floats, Floats, Floats]:
     """(starts, ends, names) of equal phases in a row; a sample stands for the time since the one
     before. Where there are too many to draw, the phase that holds longest in each of equal
     pieces of the time stands for the piece."""
-    step = median(np.diff(times)) if times.size > 1 else 0.1
+    step = float(np.median(np.diff(times))) if times.size > 1 else 0.1
     starts = np.concatenate(([times[0] - step], times[:-1]))
     first = np.flatnonzero(np.concatenate(([True], names[1:] != names[:-1])))
     if first.size > MAX_POINTS // 3:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel
@@ -29,15 +29,11 @@ ENGINES: dict[str, str] = {
     "path.loss": "all but two hosts",
     "path.reverse_loss": "all but two hosts",
     "path.jitter": "all but two hosts",
-    **{
-        f"{link}.{key}": "sim"
-        for link in ("link", "link.reverse")
-        for key in ("wifi_jitter", "policer.rate", "policer.burst", "hold.packets", "loss_marks")
-    },
-    **{
-        f"{link}.rate_trace": "all but two hosts; vm, live: as steps of 20ms"
-        for link in ("link", "link.reverse")
-    },
+    **dict.fromkeys(
+        ("link.wifi_jitter", "link.policer.rate", "link.policer.burst", "link.hold.packets",
+         "link.loss_marks"), "sim",
+    ),
+    "link.rate_trace": "all but two hosts; vm, live: as steps of 20ms",
     "link.kind": "all but two hosts; wifi: sim",
     "flow.cc": "all; kernel:NAME: vm, live",
     "flow.rtt": "all but two hosts",
@@ -48,58 +44,42 @@ ENGINES: dict[str, str] = {
     "host.ack_policy": "all; every_second: sim",
     "host.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
     "host.cc_facts": "sim; vm, live: stock",
-    "host.receive_aggregation": "sim; vm, live: 0",
-    "host.packet_cost": "sim; vm, live: 0",
-    "host.ack_cost": "sim; vm, live: 0",
-    "host.send_cost": "sim; vm, live: 0",
-    "host.handshake_cost": "sim; vm, live: 0",
-    "host.reader_pause": "sim; vm, live: 0",
+    **dict.fromkeys(
+        ("host.receive_aggregation", "host.packet_cost", "host.ack_cost", "host.send_cost",
+         "host.handshake_cost", "host.reader_pause"), "sim; vm, live: 0",
+    ),
     "host.reader_pause_spread": "sim",
     "host.reader_pause_every": "sim",
-}
-#: Examples that are more telling than the default or the type.
+}  # fmt: skip
+#: Examples that are more telling than the default or the type; those with a leading dot are for all
+#: keys of that name.
 EXAMPLES: dict[str, Any] = {
     "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
-    "flent_test": "rrul",
+    "flent_test": "rrul", ".start": "1s", ".stop": "50s", ".station": "sta", ".enter": "wire",
+    ".leave": "wire", ".cc": "bbr3", ".jitter_shape": "slotted", ".loss_correlation": "25%",
     "path.buffer": "2bdp", "path.qdisc": "fq_codel", "path.mtu": 9000, "path.forward_delay": "5ms",
-    "path.loss_correlation": "25%", "path.jitter": "10ms", "path.jitter_shape": "slotted",
-    "path.reverse_buffer": "64KB",
-    "flow.cc": "bbr3", "flow.count": 4, "flow.name": "backup", "flow.start": "2s",
-    "flow.start_step": "100ms", "flow.stop": "30s", "flow.amount": "10MB", "flow.app_rate": "5mbit",
-    "flow.direction": "down", "flow.rtt": "80ms", "flow.jitter_shape": "slotted", "flow.ecn": False,
-    **{f"{kind}.station": "sta" for kind in ("flow", "probe", "page", "udp", "traffic")},
-    "wifi.ampdu": {"VO": 0},
-    "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000, "wifi.station.name": "laptop",
-    "flow.enter": "wire", "flow.leave": "wire", "probe.enter": "wire", "probe.leave": "wire",
-    "link.name": "wire", "link.kind": "wire", **{
-        f"{link}.{key}": value
-        for link in ("link", "link.reverse")
-        for key, value in {
-            "rate": "50mbit", "delay": "10ms", "buffer": "64KB", "loss_correlation": "25%",
-            "rate_steps": [["10s", "5mbit"], ["20s", "50mbit"]],
-            "delay_steps": [["10s", "30ms"]], "outage": [["30s", "2s"]],
-            "rate_trace": "traces/cellular.trace", "delay_trace": "traces/leo.delay",
-            "duplicate_correlation": "25%", "reorder_correlation": "25%", "wifi_jitter": "7ms",
-            "gemodel.p": "0.5%", "gemodel.r": "25%", "hold.time": "5ms", "hold.packets": 16,
-            "policer.rate": "10mbit", "policer.burst": "30KB",
-        }.items()
-    },
-    "flow.pattern.on": "2s", "flow.pattern.off": "1s", "flow.pattern.write": "64KB",
-    "flow.pattern.every": "100ms",
-    "page.cc": "bbr3", "page.name": "news", "page.start": "1s", "page.stop": "50s",
-    "page.enter": "wire", "page.leave": "wire", "page.protocol": "http2", "page.loads": 10,
-    "page.levels": [["60KB"], ["20KB", "200KB"]], "page.think": "5ms", "page.pause": "1s",
-    "page.lookup": "each",
-    "udp.name": "call", "udp.start": "1s", "udp.stop": "50s", "udp.enter": "wire",
-    "udp.leave": "wire", "udp.rate": "64kbit", "udp.frames": 30.0, "udp.deadline": "100ms",
+    "path.jitter": "10ms", "path.reverse_buffer": "64KB",
+    "wifi.ampdu": {"VO": 0}, "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000,
+    "wifi.station.name": "laptop",
+    "link.name": "wire", "link.kind": "wire", "link.rate": "50mbit", "link.delay": "10ms",
+    "link.buffer": "64KB", "link.rate_steps": [["10s", "5mbit"], ["20s", "50mbit"]],
+    "link.delay_steps": [["10s", "30ms"]], "link.outage": [["30s", "2s"]],
+    "link.rate_trace": "traces/cellular.trace", "link.delay_trace": "traces/leo.delay",
+    "link.duplicate_correlation": "25%", "link.reorder_correlation": "25%",
+    "link.wifi_jitter": "7ms", "link.gemodel.p": "0.5%", "link.gemodel.r": "25%",
+    "link.hold.time": "5ms", "link.hold.packets": 16, "link.policer.rate": "10mbit",
+    "link.policer.burst": "30KB",
+    "flow.count": 4, "flow.name": "backup", "flow.start_step": "100ms", "flow.amount": "10MB",
+    "flow.app_rate": "5mbit", "flow.direction": "down", "flow.rtt": "80ms", "flow.ecn": False,
+    "flow.pattern.on": "2s", "flow.pattern.off": "1s", "flow.pattern.every": "100ms",
+    "page.name": "news", "page.protocol": "http2", "page.loads": 10, "page.think": "5ms",
+    "page.levels": [["60KB"], ["20KB", "200KB"]], "page.pause": "1s", "page.lookup": "each",
+    "udp.name": "call", "udp.rate": "64kbit", "udp.frames": 30.0, "udp.deadline": "100ms",
     "udp.on": "1s", "udp.off": "2s",
-    "traffic.cc": "bbr3", "traffic.name": "search", "traffic.load": 0.5,
-    "traffic.flows_per_s": 300.0, "traffic.sizes": "websearch", "traffic.trace": "mawi",
-    "traffic.senders": 2, "traffic.rtts": ["10ms", "30ms"], "traffic.start": "1s",
-    "traffic.stop": "50s", "traffic.enter": "wire", "traffic.leave": "wire",
-    "probe.name": "ping", "probe.start": "1s", "cc.NAME.base": "cubic",
+    "traffic.name": "search", "traffic.load": 0.5, "traffic.flows_per_s": 300.0,
+    "traffic.sizes": "websearch", "traffic.trace": "mawi", "traffic.senders": 2,
+    "traffic.rtts": ["10ms", "30ms"], "probe.name": "ping", "cc.NAME.base": "cubic",
 }  # fmt: skip
-
 
 _HEAD = """# Scenario reference
 
@@ -131,43 +111,67 @@ are those of tc and Linux.
 """
 
 
+class _Section(NamedTuple):
+    """A table of a scenario; `same`: an earlier one that has all its keys."""
+
+    title: str
+    model: type[BaseModel]
+    prefix: str
+    same: _Section | None = None
+
+    def text(self, level: str = "##") -> Iterator[str]:
+        """Its Markdown, in parts."""
+        yield f"{level} {self.title}\n"
+        yield " ".join((self.model.__doc__ or "").split()) + "\n"
+        if self.same:
+            more = self.same.model.model_fields.keys() - self.model.model_fields.keys()
+            but = f", without {', '.join(f'`{key}`' for key in sorted(more))}" if more else ""
+            yield f"Keys as in {self.same.title}{but}.\n"
+        elif self.model.model_fields:
+            yield _table(self.model, self.prefix)
+
+
 def markdown() -> str:
     """The reference as Markdown."""
-    parts = [_HEAD]
-    for title, model, prefix in _sections():
-        parts += [f"## {title}\n", *_section(model, prefix)]
-    parts.append(_QDISC_OPTIONS)
-    for name, discipline in DISCIPLINES.items():
-        parts += [f"### `{name}`\n", *_section(discipline.options, f"qdisc_options.{name}.")]
-    return "\n".join(parts)
+    parts = [_HEAD, *(text for section in _sections() for text in section.text())]
+    return "\n".join([*parts, _QDISC_OPTIONS, *(
+        text for section in _qdisc_sections() for text in section.text("###")
+    )])  # fmt: skip
 
 
 def examples() -> Iterator[tuple[str, Any]]:
-    """(key, example value) of every key of every section; the section of a discipline's options is
-    `qdisc_options.NAME`."""
-    options = ((row.options, f"qdisc_options.{name}.") for name, row in DISCIPLINES.items())
-    for model, prefix in (*((model, prefix) for _, model, prefix in _sections()), *options):
-        for name, field in _keys(model):
-            yield prefix + name, _example(prefix + name, field)
+    """(key, example value) of every key that the reference lists."""
+    for section in (*_sections(), *_qdisc_sections()):
+        for name, field in _keys(section.model) if section.same is None else ():
+            yield section.prefix + name, _example(section.prefix + name, field)
 
 
-def _sections() -> Iterator[tuple[str, type[BaseModel], str]]:
-    yield "The file itself", Scenario, ""
-    yield from _below(Scenario, "")
+def _sections() -> list[_Section]:
+    found = [_Section("The file itself", Scenario, "")]
+    _add_below(found, Scenario, "")
+    return found
 
 
-def _below(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[BaseModel], str]]:
+def _qdisc_sections() -> list[_Section]:
+    return [
+        _Section(f"`{name}`", row.options, f"qdisc_options.{name}.")
+        for name, row in DISCIPLINES.items()
+    ]
+
+
+def _add_below(found: list[_Section], model: type[BaseModel], prefix: str) -> None:
+    """Adds the tables within one, but for options of disciplines."""
     for name, field in model.model_fields.items():
         inner = _model_of(field.annotation)
-        if inner is None:
+        if inner is None or issubclass(inner, Options):
             continue
-        if f"{prefix}{name}" == "link.wifi" or issubclass(inner, Options):
-            continue  # as [wifi]; and as `qdisc_options`, which has a section of its own
         kind = get_origin(field.annotation)
         key = f"{prefix}{name}" + (".NAME" if kind is dict else "")
-        title = f"[[{key}]]" if kind is list else f"[{key}]"
-        yield f"`{title}`", inner, f"{key}."
-        yield from _below(inner, f"{key}.")
+        title = f"`[[{key}]]`" if kind is list else f"`[{key}]`"
+        same = (known for known in found if issubclass(known.model, inner))
+        found.append(_Section(title, inner, f"{key}.", next(same, None)))
+        if found[-1].same is None:
+            _add_below(found, inner, f"{key}.")
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:
@@ -182,12 +186,6 @@ def _keys(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
     """The plain keys of a section, those that must be given first."""
     plain = [item for item in model.model_fields.items() if _model_of(item[1].annotation) is None]
     return sorted(plain, key=lambda item: not item[1].is_required())
-
-
-def _section(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    yield " ".join((model.__doc__ or "").split()) + "\n"
-    if model.model_fields:
-        yield _table(model, prefix)
 
 
 def _table(model: type[BaseModel], prefix: str) -> str:
@@ -311,8 +309,9 @@ def _default(field: FieldInfo) -> str:
 
 
 def _example(key: str, field: FieldInfo) -> Any:
-    if key in EXAMPLES:
-        return EXAMPLES[key]
+    for listed in (key, f".{key.rpartition('.')[2]}"):
+        if listed in EXAMPLES:
+            return EXAMPLES[listed]
     quantity, value = _quantity(field), field.default
     known = value is not PydanticUndefined and value is not None
     if quantity is not None:

@@ -120,14 +120,14 @@ class WifiOptions(Section):
     error_rate: Ratio = Field(
         0.0, description="probability that an MPDU is lost, beside losses to noise"
     )
-    station: list[WifiStation] = Field(
-        [], max_length=MAX_STATIONS, description="the stations; default: one, called station"
-    )
     queue: WifiQueue = Field(
         default_factory=WifiQueue, description="where the stations' packets wait"
     )
     ap_queue: WifiQueue | None = Field(
         None, description="where the access point's packets wait; default: as the stations'"
+    )
+    station: list[WifiStation] = Field(
+        [], max_length=MAX_STATIONS, description="the stations; default: one, called station"
     )
     ampdu: dict[Category, Annotated[int, Field(ge=0, le=1048575)]] = Field(
         {}, description="largest A-MPDU in bytes by access category, 0 for no aggregation; "

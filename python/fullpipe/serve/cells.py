@@ -14,9 +14,9 @@ from fullpipe.base.errors import UserError
 from fullpipe.expr.quantities import COLUMN_UNITS
 from fullpipe.plots.plotly_renderer import grid_figure_of
 from fullpipe.sweep.cells import cells_of, scenario_of
-from fullpipe.sweep.chart import KINDS, Request, make_chart
+from fullpipe.sweep.chart import KINDS, Request, make_chart, view_of
 from fullpipe.sweep.file import read_sweep
-from fullpipe.sweep.query import ask
+from fullpipe.sweep.query import ask, axis_column, axis_columns
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
 
@@ -28,8 +28,8 @@ def state(folder: Path) -> dict[str, Any]:
     keys = {key for rows in asked.values() for key in rows.column("key").to_pylist()}
     columns: dict[str, int] = {}
     for rows in asked.values():
-        for name in rows.column_names:
-            if name not in ("cell", "seed", "key") and not _is_companion(name, rows.column_names):
+        for name in axis_columns(rows.column_names):
+            if not _is_companion(name, rows.column_names):
                 values = rows.column(name).unique()
                 columns[name] = max(columns.get(name, 0), len(values))
     metrics = sorted({
@@ -61,10 +61,11 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
         for name, value in wanted.items()
         if name.startswith("is.") and value
     }
-    where = " and ".join(_fits(store, filters))
+    y, kind = wanted.get("y", "goodput_bps"), wanted.get("kind", "line")
+    where = " and ".join(_fits(store, filters, view_of(y, kind == "pareto")))
     request = Request(
-        wanted.get("y", "goodput_bps"), wanted.get("x") or None, wanted.get("by") or None,
-        wanted.get("facet") or None, wanted.get("kind", "line"), where or None,
+        y, wanted.get("x") or None, wanted.get("by") or None,
+        wanted.get("facet") or None, kind, where or None,
     )  # fmt: skip
     return grid_figure_of(make_chart(store, request))
 
@@ -74,38 +75,36 @@ def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
 
     Raises UserError if there is no such cell."""
     store = Store(folder)
-    where = " and ".join(_fits(store, wanted)) or "true"
+    where = " and ".join(_fits(store, wanted, "cells")) or "true"
     found = ask(store, f"select sweep, cell from cells where {where} order by all limit 1")
     if not found.num_rows:
         raise UserError("no cell there")
     row = found.to_pylist()[0]
     rows = ask(
         store,
-        f"select seed, flow, goodput_bps, share, retransmit_ratio, rtt_p50_us from flows where "
-        f"sweep = '{row['sweep']}' and cell = {row['cell']} order by seed, flow_id limit 200",
+        "select asked.seed, r.flow, r.goodput_bps, r.share, r.retransmit_ratio, r.rtt_p50_us "
+        "from asked join flows_rows r using (key) "
+        f"where sweep = '{row['sweep']}' and cell = {row['cell']} "
+        "order by asked.seed, r.flow_id limit 200",
     )
     return {"cell": row["cell"], "rows": rows.to_pylist(), "document": document(store, **row)}
 
 
-def _fits(store: Store, wanted: Mapping[str, Any]) -> list[str]:
-    """Conditions that axes have these values, as written or as numbers in base units.
+def _fits(store: Store, wanted: Mapping[str, Any], view: str) -> list[str]:
+    """Conditions on a view that axes have these values, as written or as numbers in base units.
 
     Raises UserError if a name is no axis."""
-    columns = {
-        name
-        for rows in store.sweeps().values()
-        for name in rows.column_names
-        if name not in ("cell", "seed", "key")
-    }
+    columns = {name for rows in store.sweeps().values() for name in axis_columns(rows.column_names)}
     conditions = []
     for axis, value in wanted.items():
         if axis not in columns:
             raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(columns))}")
         text = "'" + str(value).replace("'", "''") + "'"
-        same = [f'cast("{axis}" as varchar) = {text}']
+        same = [f'cast("{axis_column(axis, view)}" as varchar) = {text}']
         for column in (axis, *(f"{axis}_{unit}" for unit in COLUMN_UNITS.values())):
             if column in columns:
-                same.append(f'try_cast("{column}" as double) = try_cast({text} as double)')
+                named = axis_column(column, view)
+                same.append(f'try_cast("{named}" as double) = try_cast({text} as double)')
         conditions.append(f"({' or '.join(same)})")
     return conditions
 

@@ -21,9 +21,8 @@ MAX_VALUES = 100_000
 
 @dataclass(frozen=True)
 class Axis:
-    """A name and its values, as scenarios write them; a table's stands for it by its `label`.
-
-    `ends` are those of a range, between which samples are drawn."""
+    """A name and its values, as scenarios write them; a value that is a table is shown by its
+    `label`. `ends`: of a range, between which samples are drawn."""
 
     name: str
     values: tuple[Any, ...]
@@ -33,12 +32,12 @@ class Axis:
 
     @property
     def kind(self) -> str:
-        """The kind of quantity that all values are; empty where they are none."""
+        """The kind of quantity of all values; empty if they have none in common."""
         kinds = {found.kind if (found := quantity(v)) else "" for v in self.values}
         return kinds.pop() if len(kinds) == 1 else ""
 
     def at(self, share: float) -> Any:
-        """The value at a share, 0 to 1, of the axis: of a range any, of a list one of its own."""
+        """The value at a position from 0 to 1 on the axis: any of a range, an element of a list."""
         if self.ends is None:
             return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
         return _between(self.ends, share, self.logarithmic, self.whole)
@@ -63,7 +62,7 @@ def read_axis(name: str, given: Any, where: str) -> Axis:
 
 
 def grid(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> Iterator[Point]:
-    """Every point of the grid; zipped axes step together."""
+    """Every point of the grid; zipped axes advance together."""
     by_name = {axis.name: axis for axis in axes}
     member = {name: tuple(names) for names in zipped for name in names}
     groups = dict.fromkeys(member.get(axis.name, (axis.name,)) for axis in axes)
@@ -76,7 +75,7 @@ def grid(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> Iterator[Poin
 
 
 def size_of_grid(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> int:
-    """How many points `grid` has, without making them."""
+    """The number of points of `grid`, without creating them."""
     late = {name for names in zipped for name in names[1:]}
     return math.prod(len(axis.values) for axis in axes if axis.name not in late)
 
@@ -84,7 +83,7 @@ def size_of_grid(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> int:
 def samples(
     axes: Sequence[Axis], kind: Literal["sobol", "latin-hypercube"], count: int, seed: int
 ) -> Iterator[Point]:
-    """So many points that fill the space evenly (SciPy's `qmc`), the same for the same seed."""
+    """`count` points that fill the space evenly (SciPy's `qmc`), the same for the same seed."""
     from scipy.stats import qmc  # takes a second to load
 
     if kind == "sobol":
@@ -98,7 +97,7 @@ def samples(
 
 
 def read_condition(text: str, names: Sequence[str], where: str) -> Condition:
-    """The condition. Raises UserError where it is none, or asks for what is no axis."""
+    """The condition. Raises UserError where it is invalid or names what is no axis."""
     try:
         condition = Condition(text)
     except ExpressionError as error:
@@ -125,7 +124,7 @@ def _listed(name: str, values: list[Any], where: str) -> Axis:
     labels = [str(v["label"]) if isinstance(v, Mapping) else str(v) for v in values]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
-        raise UserError(f"{where}: {twice!r} stands there twice")
+        raise UserError(f"{where}: {twice!r} is listed twice")
     return Axis(name, tuple(values))
 
 

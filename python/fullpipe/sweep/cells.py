@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,17 +20,20 @@ from fullpipe.scenario.model import Scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.runs import Run, run_of, scenario_at
-from fullpipe.sweep.templates import fields_of
+from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS
+from fullpipe.sweep.templates import fields_of, flows_with
 
 
 @dataclass(slots=True)
 class Cell:
-    """A point of a sweep. `keys`: of its runs, whose seeds count up from `first_seed`."""
+    """A point of a sweep. `keys`: of its runs, whose seeds count up from `first_seed`. `own_flows`:
+    axis -> numbers of the flows with its value, for axes named as a column of `flows`."""
 
     index: int
     point: Point
     keys: list[str] = field(default_factory=list)
     first_seed: int = 0
+    own_flows: dict[str, list[int]] = field(default_factory=dict)
 
 
 class Planned(NamedTuple):
@@ -64,6 +67,7 @@ def plan_runs(sweep: Sweep, cells: Sequence[Cell], count: int) -> list[Planned]:
     for cell in cells:
         document, scenario = scenario_of(sweep, cell)
         cell.first_seed = scenario.seed
+        cell.own_flows = own_flows(sweep.template, fields_of(cell.point))
         begin = scenario.seed + len(cell.keys)
         for seed in range(begin, begin + count):
             run = run_of(scenario, seed, sweep.options.engine, options)
@@ -72,6 +76,12 @@ def plan_runs(sweep: Sweep, cells: Sequence[Cell], count: int) -> list[Planned]:
             cell.keys.append(run.facts.key)
             planned.append(Planned(cell, run))
     return planned
+
+
+def own_flows(template: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, list[int]]:
+    """`Cell.own_flows` of a point (`templates.fields_of`) of a template."""
+    axes = [name for name in fields if name in SCHEMAS["flows"].names]
+    return {axis: flows_with(template, fields, axis) for axis in axes}
 
 
 def check_engine(sweep: Sweep) -> None:
@@ -96,7 +106,7 @@ def sweep_id(sweep: Sweep) -> str:
 
 def asked(cells: Sequence[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, seed and key; each axis as written, and, if
-    its values have units, as numbers in base units (`rtt_s`, `rate_bps`)."""
+    its values have units, as numbers in base units (`rtt_s`, `rate_bps`); `own_flows`."""
     runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
     columns = {
         "cell": column([cell.index for cell, _ in runs], pa.uint64()),
@@ -114,6 +124,9 @@ def asked(cells: Sequence[Cell]) -> pa.Table:
         if len(kinds) == 1 and len(numbers) == len(values) and kinds <= COLUMN_UNITS.keys():
             base = column([number.value for number in numbers], pa.float64())
             columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base)
+    for axis in dict.fromkeys(itertools.chain.from_iterable(cell.own_flows for cell in cells)):
+        numbers_of = [cell.own_flows.get(axis, []) for cell, _ in runs]
+        columns[f"{OWN_FLOWS}{axis}"] = pa.array(numbers_of, pa.list_(pa.uint64()))
     return pa.table(columns)
 
 

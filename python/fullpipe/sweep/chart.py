@@ -17,7 +17,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
-from fullpipe.sweep.query import VIEWS, connect, quoted
+from fullpipe.sweep.query import choices, columns_of, connect, metric_column, quoted, reason
 from fullpipe.sweep.stopping import half_width
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
@@ -52,7 +52,7 @@ def make_chart(store: Store, request: Request) -> Grid:
         raise UserError(f"--kind {request.kind} needs --x")
     if request.kind == "heat" and request.by is None:
         raise UserError("--kind heat needs --by, the axis upwards")
-    rows, x_column = _rows(store, request)
+    rows, x_column, own = _rows(store, request)
     if not rows:
         raise UserError("plot: no run fits; `fullpipe query` shows what there is")
     facets = _ordered([row[0] for row in rows])
@@ -67,7 +67,8 @@ def make_chart(store: Store, request: Request) -> Grid:
         title = "" if request.facet is None else f"{request.facet} {_shown(facet)}"
         panels.append(draw.panel(title, [row for row in rows if row[0] == facet]))
     title = request.y + (f" by {request.by}" if request.by else "")
-    return Grid(title, panels, draw.note())
+    note = "".join(f"; only flows whose {name} is the cell's" for name in own)
+    return Grid(title, panels, draw.note() + note)
 
 
 class _Drawer:
@@ -201,102 +202,108 @@ def run_values(
     that run. Raises UserError as `make_chart`."""
     connection = connect(store)
     try:
-        columns = [row[0] for row in connection.execute("describe runs").fetchall()]
-        flows = [row[0] for row in connection.execute("describe flows").fetchall()]
-        view = _view(metric, {"flows": flows, "path": list(SCHEMAS["path"].names), "runs": columns})
-        known = flows if view == "flows" else columns
-        for name in axes:
-            if name not in known:
-                raise UserError(f"--of {name}: is no column; there are {', '.join(known)}")
-        names = [quoted(name) for name in axes]
-        condition = f"where {where}" if where else ""
+        view = view_of(metric)
+        names = _Names(view, columns_of(connection, view))
+        y = quoted(metric_column(metric, view, names.columns))
+        factors = [quoted(names.column(name)) for name in axes]
         rows = connection.execute(
-            f"select avg({quoted(metric)}), {', '.join(names)} from {view} {condition} "
-            f"group by key, {', '.join(names)} having avg({quoted(metric)}) is not null"
+            f"select avg({y}), {', '.join(factors)} from {view} {names.where(where)} "
+            f"group by {', '.join(['key', *factors])} having avg({y}) is not null"
         ).fetchall()
     except duckdb.Error as error:
-        raise UserError(f"effects: {error}") from None
+        raise UserError(f"effects: {reason(error, connection)}") from None
     finally:
         connection.close()
     if not rows:
         raise UserError("effects: no run fits")
-    factors = {name: [str(row[index + 1]) for row in rows] for index, name in enumerate(axes)}
-    return [row[0] for row in rows], factors
+    found = {name: [str(row[index + 1]) for row in rows] for index, name in enumerate(axes)}
+    return [row[0] for row in rows], found
 
 
-def _rows(store: Store, request: Request) -> tuple[list[tuple[Any, Any, Any, str, float]], str]:
-    """(facet, by, x, run, y) of every run that has a value, and what the x axis shows."""
+class _Names:
+    """The columns of a view by the names that users give. `own`: the names that are an axis and a
+    column of `flows`: they mean the axis, and only the flows that take their value from it."""
+
+    def __init__(self, view: str, columns: Sequence[str]) -> None:
+        self.view = view
+        self.columns = columns
+        self.own: dict[str, None] = {}
+
+    def column(self, name: str) -> str:
+        """The column that a name means. Raises UserError for an unknown or ambiguous one."""
+        if name in self.columns:
+            return name
+        if f"own_{name}" in self.columns:
+            self.own[name] = None
+            return f"axis_{name}"
+        if found := choices(name, self.view, self.columns):
+            raise UserError(found)
+        raise UserError(f"{name!r} is no column; there are {', '.join(self.columns)}")
+
+    def scaled(self, name: str) -> str:
+        """As `column`; of an axis with a unit the column with numbers."""
+        units = COLUMN_UNITS.values()
+        found = (f"{prefix}{name}_{unit}" for prefix in ("axis_", "") for unit in units)
+        return next((column for column in found if column in self.columns), "") or self.column(name)
+
+    def where(self, condition: str | None) -> str:
+        """The rows that a user's condition and `own` leave, in SQL."""
+        conditions = [f"({condition})"] if condition else []
+        conditions += [quoted(f"own_{name}") for name in self.own]
+        return f"where {' and '.join(conditions)}" if conditions else ""
+
+
+def _rows(
+    store: Store, request: Request
+) -> tuple[list[tuple[Any, Any, Any, str, float]], str, list[str]]:
+    """(facet, by, x, run, y) of every run that has a value, what the x axis shows, and the axes of
+    which only flows with their value count (`_Names.own`)."""
     connection = connect(store)
     try:
-        columns = {
-            view: [row[0] for row in connection.execute(f"describe {view}").fetchall()]
-            for view in VIEWS
-        }
-        view = _view(request.y, columns, request.kind == "pareto")
-        x = "null"
-        joined = ""
+        view = view_of(request.y, request.kind == "pareto")
+        names = _Names(view, columns_of(connection, view))
+        y = quoted(metric_column(request.y, view, names.columns))
+        by, facet = (
+            quoted(names.column(name)) if name else "''" for name in (request.by, request.facet)
+        )
+        x, joined, shown = "null", "", request.y
         if request.kind == "pareto":
-            other = _view(request.x or "", columns, True)
+            shown = request.x or ""
+            other = view_of(shown, True)
+            column = metric_column(shown, other, columns_of(connection, other))
             joined = (
-                f" join (select key, avg({quoted(request.x or '')}) as x_value from {other}"
-                " group by key) using (key)"
+                f" join (select key, avg({quoted(column)}) as x_value from {other}"
+                f" {names.where(None) if other == view else ''} group by key) using (key)"
             )
             x = "avg(x_value)"
         elif request.x is not None and request.kind != "cdf":
-            x = _name(request.x, columns[view], request.kind == "line")
-        by, facet = (
-            _name(name, columns[view], False) if name else "''"
-            for name in (request.by, request.facet)
-        )
+            shown = names.scaled(request.x) if request.kind == "line" else names.column(request.x)
+            x = quoted(shown)
         group = [name for name in (facet, by) if name != "''"]
         group += [x] if x not in ("null", "avg(x_value)") else []
-        where = f"where {request.where}" if request.where else ""
-        sql = (
-            f"select {facet}, {by}, {x}, key, avg({quoted(request.y)}) from {view}{joined} {where}"
-            f" group by {', '.join([*dict.fromkeys(group), 'key'])}"
-            f" having avg({quoted(request.y)}) is not null order by all"
-        )
-        if request.kind == "pareto":
-            # One point a cell: its runs are repetitions of it.
-            sql = (
-                f"select {facet}, {by}, avg(x_value), cast(cell as varchar), "
-                f"avg({quoted(request.y)}) from {view}{joined} {where} group by "
-                f"{', '.join([*dict.fromkeys(group), 'cell'])} order by all"
-            )
-        shown = request.y if request.kind == "cdf" else request.x or ""
-        if request.kind == "line":
-            shown = _scaled(shown, columns[view])
-        return connection.execute(sql).fetchall(), shown
+        # Of pareto one point a cell: its runs are repetitions of it.
+        unit = "cell" if request.kind == "pareto" else "key"
+        rows = connection.execute(
+            f"select {facet}, {by}, {x}, cast({unit} as varchar), avg({y}) "
+            f"from {view}{joined} {names.where(request.where)} "
+            f"group by {', '.join([*dict.fromkeys(group), unit])} "
+            f"having avg({y}) is not null order by all"
+        ).fetchall()
+        return rows, shown.removeprefix("axis_"), list(names.own)
     except duckdb.Error as error:
-        raise UserError(f"plot: {error}") from None
+        raise UserError(f"plot: {reason(error, connection)}") from None
     finally:
         connection.close()
 
 
-def _view(metric: str, columns: dict[str, list[str]], of_runs: bool = False) -> str:
+def view_of(metric: str, of_runs: bool = False) -> str:
     """The view that has a metric: of flows before that of runs, unless runs are what is shown."""
     order = ("runs", "path", "flows") if of_runs else ("flows", "path", "runs")
     for view in order:
-        if metric in SCHEMAS[view].names and metric in columns[view]:
+        if metric in SCHEMAS[view].names:
             return view
     known = sorted({name for schema in SCHEMAS.values() for name in schema.names})
     raise UserError(f"{metric!r} is no metric; known are {', '.join(known)}")
-
-
-def _name(name: str, columns: Sequence[str], scaled: bool) -> str:
-    """A column, quoted; where plots need a scale, of an axis with a unit the one with numbers."""
-    return quoted(_scaled(name, columns) if scaled else _checked(name, columns))
-
-
-def _scaled(name: str, columns: Sequence[str]) -> str:
-    found = (f"{name}_{unit}" for unit in COLUMN_UNITS.values())
-    return next((column for column in found if column in columns), _checked(name, columns))
-
-
-def _checked(name: str, columns: Sequence[str]) -> str:
-    if name not in columns:
-        raise UserError(f"{name!r} is no column; there are {', '.join(columns)}")
-    return name
 
 
 def _front(points: Floats, less_x: bool, less_y: bool) -> Floats:

@@ -1,7 +1,7 @@
 """The executor of a cluster: Ray, on this machine alone or on one that runs elsewhere.
 
-Nobody but `--on ray` imports this, and Ray is not part of the package (`fullpipe[cluster]`). Tasks
-are groups of at least a second; results come back as they end, so no node sees the store.
+Only `--on ray` imports this; Ray is an extra (`fullpipe[cluster]`). Tasks are groups of up to four
+seconds of work; each result is sent back as it ends, so no node needs the store.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from fullpipe.sweep.schedule import Failure, Group, LostError, Work
 from fullpipe.sweep.shipping import Delivery, accept, execute
 from fullpipe.sweep.worker import Cells
 
-#: Groups that wait at the cluster for each core, so that none idles.
+#: Groups queued at the cluster for each core, so that none idles.
 _AHEAD = 2
-#: Ray does a task again whose process or node died, so often.
+#: How often Ray repeats a task whose process or node died.
 _RETRIES = 5
 _TICK_S = 0.5
-#: Between two tasks a node waits for four processes of Ray in turn and packs what it sends: 5 ms,
-#: or 0.2 s where the machine does other things.
+#: Between two tasks a node waits for four processes of Ray and packs its result: 5 ms, or 0.2 s on
+#: a busy machine.
 _GROUP_S = 4.0
-#: What a node must offer to run virtual machines: `ray start --resources '{"qemu": 4}'`.
+#: The resource of nodes that run virtual machines: `ray start --resources '{"qemu": 4}'`.
 QEMU = "qemu"
 
 
 class Cluster:
-    """A Ray cluster. `address` is None for one that this program starts and stops itself, else
-    `HOST:PORT` of a head or `ray://HOST:PORT` of its client server."""
+    """A Ray cluster. `address`: None for one that this program starts and stops, else `HOST:PORT`
+    of a head or `ray://HOST:PORT` of its client server."""
 
     group_s = _GROUP_S
 
     def __init__(self, address: str | None, jobs: int | None, engine: str) -> None:
         """Raises UserError where Ray is missing or the cluster cannot be reached."""
-        # Ray says a lot, and asks its makers' server how it is used; and where it starts here, its
-        # workers would be nice (15) to all other programs, unlike the pool's.
+        # No usage statistics; and workers with the priority of the pool's, which Ray would start
+        # at nice 15.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_worker_niceness", "0")
         try:
@@ -92,7 +92,7 @@ class Cluster:
                 yield next(iter(pending.values())), None
 
     def close(self) -> None:
-        """Leaves the cluster; one of our own ends."""
+        """Leaves the cluster; stops one that this program started."""
         self._ray.shutdown()
 
     def _outcome(self, work: Cells, reference: Any) -> list[Failure] | LostError:
@@ -106,8 +106,8 @@ class Cluster:
 
 
 def address_of(text: str) -> str | None:
-    """What `--on` names: None for `ray` alone, `ray://HOST:PORT`, `HOST:PORT`, or the path of a
-    file that holds one of these (a batch job writes it). Raises UserError otherwise."""
+    """The address that `--on` names: None for `ray`; else `ray://HOST:PORT`, `HOST:PORT`, or what a
+    file contains (a batch job writes it). Raises UserError for anything else."""
     if text == "ray":
         return None
     path = Path(text)
@@ -126,8 +126,7 @@ def address_of(text: str) -> str | None:
 
 
 def _environment() -> dict[str, Any]:
-    """How nodes get this program: the wheel that it was installed from is built with the same
-    interpreter's version; a checkout sends its package folder, assets included."""
+    """How nodes get this program: its package folder, assets included."""
     package = Path(__file__).resolve().parents[1]
     return {
         "py_modules": [str(package)],

@@ -32,7 +32,7 @@ def run_key(
     plan: bytes, engine_name: str, warmup_ns: int, version: int, options: Mapping[str, str]
 ) -> str:
     """The key of the run of a plan (compact JSON, its name empty), measured as `version` says
-    (measures.version_of)."""
+    (measures.VERSION)."""
     named = _PARTS.findall(plan)
     if engine_name == "sim":
         prefix = {b"algorithm": "cc", b"kind": "net"}

@@ -1,9 +1,7 @@
-"""What a sweep's store keeps of runs: the measures of many runs at once.
+"""What a sweep's store keeps of runs: the metrics of many runs at once.
 
-The measures are those that `fullpipe.metrics` defines, computed where the simulator is
-(crates/fullpipe-metrics): a run of two simulated seconds takes a millisecond, and one metric of
-one run in Python as long as that. `tests/python/test_sweep_measures.py` holds every column against
-`fullpipe.metrics`. Must never know an engine.
+They are computed where the simulator is (crates/fullpipe-metrics), so that a run of two simulated
+seconds takes a millisecond. Must never know an engine.
 """
 
 from __future__ import annotations
@@ -16,68 +14,30 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.base.columns import as_numpy, column
-from fullpipe.plan.bottleneck import main_queue, of_path_alone
-from fullpipe.recording.recording import QUEUE_COUNTERS, Recording
+from fullpipe.metrics.samples import COLUMNS, samples_of
+from fullpipe.plan.facts import Facts as PlanFacts
+from fullpipe.plan.facts import facts_of as plan_facts
+from fullpipe.recording.recording import Recording
 
-#: What of a recording's tables the measures read.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "flows": ("flow", "cc", "direction", "start_us", "completion_us"),
-    "flow_samples": (
-        "t_us", "flow_id", "srtt_us", "min_rtt_us", "cwnd_packets", "bytes_delivered",
-        "packets_sent", "packets_retransmitted",
-    ),
-    "queue_samples": ("t_us", "queue", "queue_bytes", *QUEUE_COUNTERS),
-    "ping_samples": ("t_us", "rtt_us"),
-}  # fmt: skip
+#: Of what the stored metrics mean; part of the keys of runs.
+VERSION = _native.metrics.VERSION
 
 
 class Facts(NamedTuple):
-    """What is known of a run beside its tables. `queue`: the one that the data goes through, of
-    this rate (None: not limited)."""
+    """What is known of a run beside its tables. `plan`: what its metrics need of its plan."""
 
     key: str
     seed: int
     engine: str
-    warmup_ns: int
-    duration_ns: int
-    queue: str
-    rate_bps: float | None
-    rtt_ns: int
-    sample_interval_ns: int
+    plan: PlanFacts
     problems: str = ""
     interrupted: bool = False
-
-    @property
-    def of_plan(self) -> tuple[Any, ...]:
-        """What the metrics need, as the native module takes it."""
-        return self[3:9]
 
 
 def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_ns: int) -> Facts:
     """The facts of a plan with this seed."""
-    path = plan["path"]
-    queue, rate_bps, _ = main_queue(plan, [flow["direction"] for flow in plan["flows"]])
-    rtt_ns = path["forward_delay_ns"] + path["reverse_delay_ns"]
-    return Facts(
-        key, seed, engine, warmup_ns, plan["duration_ns"], queue, rate_bps, rtt_ns,
-        plan["sample_interval_ns"],
-    )  # fmt: skip
-
-
-def version_of(plan: Mapping[str, Any]) -> int:
-    """Of what the stored columns mean for runs of this plan; part of their keys.
-
-    1 but for runs without flows, whose goodput an early build stored as 0 and which is null (2),
-    and for those whose data goes through another queue than builds took then: that of a row of
-    links, or of pages and traffic alone (3), and of a row whose downloads have their bottleneck
-    elsewhere than uploads would (4)."""
-    ways = [flow["direction"] for flow in plan["flows"]]
-    early = "reverse" if ways and set(ways) == {"down"} else "forward"
-    main = main_queue(plan, ways)
-    if main.queue == early:
-        return 1 if ways else 2
-    is_known = main in (of_path_alone(plan, "forward"), of_path_alone(plan, "reverse"))
-    return 3 if is_known else 4
+    directions = [flow["direction"] for flow in plan["flows"]]
+    return Facts(key, seed, engine, plan_facts(plan, directions, warmup_ns))
 
 
 class Rows:
@@ -92,13 +52,18 @@ class Rows:
 
     def add(self, facts: Facts, tables: Mapping[str, pa.Table]) -> None:
         """Adds a run by its tables."""
-        self._measures.add_recorded(_columns(tables, facts.queue), facts.of_plan)
+
+        def read(table: str, column: str) -> Any:
+            return as_numpy(tables[table][column].combine_chunks())
+
+        samples = samples_of(read, [queue.name for queue in facts.plan.queues])
+        self._measures.add_recorded(samples, facts.plan)
         self._facts.append(facts)
 
     def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, without traces of traffic) in the simulator and adds them; returns the
         places of those that failed, with the errors."""
-        failures = self._measures.simulate([(facts.of_plan, plan) for facts, plan in runs])
+        failures = self._measures.simulate([(facts.plan, plan) for facts, plan in runs])
         failed = {place for place, _ in failures}
         self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
         return failures
@@ -126,7 +91,8 @@ class Rows:
             }),
             "flows": pa.table({"key": key.take(flows.pop("run")), **flows}),
             "path": pa.table({
-                "key": key, "queue": column([one.queue for one in facts], pa.string()), **path
+                "key": key,
+                "queue": column([one.plan.queues[0].name for one in facts], pa.string()), **path,
             }),
         }  # fmt: skip
 
@@ -156,18 +122,3 @@ def recorded(key: str, recording: Recording) -> tuple[Facts, dict[str, pa.Table]
         problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted"))
     )
     return facts, {name: recording.table(name) for name in COLUMNS}
-
-
-def _columns(tables: Mapping[str, pa.Table], queue: str) -> dict[str, dict[str, Any]]:
-    """The columns of COLUMNS as the native module takes them; of the queues only this one's."""
-    found = {}
-    for name, columns in COLUMNS.items():
-        values = {one: as_numpy(tables[name][one].combine_chunks()) for one in columns}
-        if name == "queue_samples":
-            mine = values.pop("queue") == queue
-            values = {one: array[mine] for one, array in values.items()}
-        found[name] = {
-            one: array.tolist() if array.dtype == object else array.tobytes()
-            for one, array in values.items()
-        }
-    return found

@@ -1,8 +1,8 @@
-"""The executor of one machine: processes that outlive neither work nor parent.
+"""The executor of one machine: processes that end with their work or with their parent.
 
-Workers are forks of this process, which has loaded what they need. Forks of one with several
-threads, as a notebook is, may hang: there they come from a fork server, which loads it again. Never
-imports Ray.
+Workers are forks of this process, which has loaded what they need. A fork of a process with several
+threads, such as a notebook, may hang: there they come from a fork server, which loads it again.
+Never imports Ray.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fullpipe.sweep.schedule import GROUP_S, Failure, Group, LostError, Work
 
-#: Groups that wait in a worker's queue, so that it never waits for the parent.
+#: Groups queued for each worker, so that it never waits for the parent.
 _AHEAD = 2
 _TICK_S = 0.5
 
@@ -34,7 +34,7 @@ def cores() -> int:
 
 
 class Pool:
-    """So many processes; `width` of them work at once."""
+    """A pool of `width` processes."""
 
     group_s = GROUP_S
 
@@ -47,7 +47,7 @@ class Pool:
     def run(
         self, work: Work, groups: Iterator[Group]
     ) -> Iterator[tuple[Group, list[Failure] | LostError | None]]:
-        """See `schedule.Executor`. A pool that broke is made anew with the next call."""
+        """See `schedule.Executor`. A broken pool is replaced at the next call."""
         pool = self._pool = self._pool or self._made()
         pending: dict[Future[list[Failure]], Group] = {}
         lost: LostError | None = None
@@ -82,7 +82,7 @@ class Pool:
             self._ended = True
 
     def close(self) -> None:
-        """Lets workers end; those that still work, after an interruption, are ended."""
+        """Stops the workers; terminates those that are still busy after an interruption."""
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -99,7 +99,7 @@ class Pool:
 
 
 class Here:
-    """The executor of this process, for one item and for tests."""
+    """Runs everything in this process: for a single item and for tests."""
 
     width = 1
     group_s = GROUP_S
@@ -112,7 +112,7 @@ class Here:
             yield group, work([item.payload for item in group.items])
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """Does nothing."""
 
 
 def _context(preload: str) -> BaseContext:
@@ -126,9 +126,8 @@ def _context(preload: str) -> BaseContext:
 
 @contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """No worker that starts meanwhile runs the main program again, as it would to find what is
-    defined there: all work is the package's own. It would cost each a command line's start, and a
-    user's script without `if __name__ == "__main__"` would run in a circle."""
+    """Keeps workers that start meanwhile from importing the main program, which defines none of
+    their work. A user's script without `if __name__ == "__main__"` would start itself for ever."""
     main = vars(sys.modules["__main__"])
     hidden: dict[str, object] = {
         name: main.pop(name) for name in ("__file__", "__spec__") if name in main
@@ -141,12 +140,9 @@ def _without_main() -> Iterator[None]:
 
 
 def _begin(environment: dict[str, str]) -> None:
-    """In a worker: the environment is the parent's of now, which says where caches are; the fork
-    server has that of its first use. Ctrl-C is the parent's to answer, SIGTERM ends a worker
-    whatever it means to the parent, and nobody runs on for a parent that died.
-
-    The fork server would live as long as its workers do, so its end says nothing of the parent's;
-    the sentinel is a pipe that only the parent holds open."""
+    """Prepares a worker. It takes the parent's current environment, which says where caches are
+    (the fork server has an older one), leaves Ctrl-C to the parent, ends at SIGTERM, and ends when
+    the parent dies: the sentinel is a pipe that only the parent holds open."""
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

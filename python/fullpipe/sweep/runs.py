@@ -17,7 +17,7 @@ from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import find_files
 from fullpipe.scenario.model import Scenario, make_scenario
 from fullpipe.sweep.keys import run_key
-from fullpipe.sweep.measures import Facts, facts_of, version_of
+from fullpipe.sweep.measures import VERSION, Facts, facts_of
 from fullpipe.sweep.templates import fill_scenario
 
 #: Rough cost in the simulator: CPU s a packet on the bottleneck, a run, a flow. It orders work and
@@ -64,8 +64,7 @@ def run_of(
     Raises UserError where two keys of the scenario contradict each other."""
     plan = resolve(scenario, seed)
     nameless = to_json({**plan, "name": ""})  # the name changes no result
-    version = version_of(plan)
-    key = run_key(nameless, engine_name, scenario.warmup, version, options or {})
+    key = run_key(nameless, engine_name, scenario.warmup, VERSION, options or {})
     facts = facts_of(key, plan, seed, engine_name, scenario.warmup)
     algorithms = (choice["algorithm"] for _, choice in cc_choices(plan))
     from_files = tuple(filter(external.is_external, algorithms))

@@ -1,7 +1,8 @@
-"""Work on an executor: the longest first, grouped so that a task is worth its delivery, failures
-kept apart, a process that dies survived. The one scheduler of sweeps and experiments.
+"""The scheduler of sweeps and experiments: runs work on an executor, the longest items first, in
+groups large enough to be worth their delivery. It collects failures and survives processes that
+die.
 
-Knows nothing of what work means: payloads go to a function, in another process or machine.
+Must not know what the work is: payloads go to a function in another process or machine.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-#: Work is grouped up to this much on one machine, so that storing costs little and a loss no more.
+#: Work in a group on one machine (CPU s): enough to make storing cheap, little enough to lose.
 GROUP_S = 1.0
 #: Groups become smaller towards the end, but not below this share of it where there is much work:
-#: storing costs a group some milliseconds.
+#: storing a group takes some milliseconds.
 _LEAST = 0.1
-#: A payload whose process dies so often while nothing else runs is given up.
+#: A payload is given up when its process died this often while nothing else ran.
 _ATTEMPTS = 2
 
 
@@ -30,13 +31,13 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Failure:
-    """What could not be done: the index of the payload within its group, and why."""
+    """A payload that failed: its index within the group, and why."""
 
     index: int
     reason: str
 
 
-#: Does a group of payloads; gives those that failed.
+#: Does a group of payloads; returns those that failed.
 Work = Callable[[Sequence[Any]], list[Failure]]
 
 
@@ -54,11 +55,11 @@ class Group:
 
 
 class LostError(Exception):
-    """The process or machine that did a group died; the group may be done again."""
+    """The process or machine that did a group died; the group may be repeated."""
 
 
 class Executor(Protocol):
-    """Where groups are done."""
+    """Runs groups."""
 
     #: Groups that run at once.
     width: int
@@ -68,9 +69,8 @@ class Executor(Protocol):
     def run(
         self, work: Work, groups: Iterator[Group]
     ) -> Iterator[tuple[Group, list[Failure] | LostError | None]]:
-        """Does groups as they come, a few ahead; gives each with its failures, LostError where
-        its process died; now and then None beside an arbitrary group, so that time is seen to
-        pass."""
+        """Runs the groups, a few ahead; yields each with its failures, or LostError if its process
+        died. Now and then yields an unfinished group with None, so that progress can be shown."""
 
     def close(self) -> None:
         """Ends what runs."""
@@ -78,7 +78,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far work is. `left_s` is None before anything can be said."""
+    """How far the work is. `left_s`: None before the first result."""
 
     done: int
     total: int
@@ -90,7 +90,7 @@ class Progress:
 
 @dataclass
 class Result:
-    """What became of the work."""
+    """The result of `run_all`."""
 
     done: int = 0
     failures: list[tuple[Any, str]] = field(default_factory=list)
@@ -104,8 +104,8 @@ def run_all(
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     group_s: float | None = None,
 ) -> Result:
-    """Does all items, in groups of the executor's size or this. Ctrl-C ends it; what was done stays
-    done."""
+    """Does all items, in groups of `group_s` or the executor's size. Ctrl-C ends it; finished work
+    stays done."""
     result = Result()
     if not items:
         return result
@@ -114,7 +114,7 @@ def run_all(
     total, done_s, begin = sum(item.cost_s for item in items), 0.0, time.monotonic()
     try:
         while todo or suspects:
-            # Who of several ended their process is not known: alone it is.
+            # Which of several groups killed its process is unknown; alone, it is known.
             alone = bool(suspects)
             groups = iter([suspects.popleft()]) if alone else _taken(todo)
             for group, outcome in executor.run(work, groups):
@@ -157,8 +157,8 @@ def _taken(todo: deque[Group]) -> Iterator[Group]:
 
 
 def _again(group: Group, alone: bool, reason: str, result: Result) -> list[Group]:
-    """What becomes of a group whose process died: it is done again alone; where it was, its items
-    one by one; and one that was alone so often is given up."""
+    """What to repeat of a group whose process died: the group alone; if it was alone, its items one
+    by one. An item that was alone `_ATTEMPTS` times is given up."""
     if not alone:
         return [group]
     if len(group.items) > 1:

@@ -1,6 +1,6 @@
-"""When a cell has seeds enough: a metric's 95 % interval over its runs is narrow enough.
+"""Whether a cell has enough seeds: a metric's 95 % interval over its runs is narrow enough.
 
-Knows tables of results; must never run anything.
+Must never run anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fullpipe.sweep.tables import SCHEMAS
 
 
 def check_metric(name: str, where: str) -> None:
-    """Raises UserError unless this is a number that every run has."""
+    """Raises UserError unless this is a metric of every run."""
     if _table_of(name) is None:
         known = sorted({
             field.name
@@ -31,9 +31,9 @@ def check_metric(name: str, where: str) -> None:
 def widths(
     metric: str, cells: Mapping[int, Sequence[str]], tables: Mapping[str, pa.Table]
 ) -> dict[int, float]:
-    """Of each cell (index -> keys of its runs), the width of the metric's 95 % interval (Student's
-    t over runs); of flows, the widest of the groups with one congestion control. Infinite below
-    two runs."""
+    """For each cell (index -> keys of its runs), the width of the metric's 95 % interval (Student's
+    t over runs); for metrics of flows, the widest of the groups with one congestion control.
+    Infinite below two runs."""
     table = _table_of(metric)
     assert table is not None
     columns = tables[table]
@@ -57,7 +57,8 @@ def widths(
 
 
 def half_width(values: npt.ArrayLike) -> float:
-    """Half of the 95 % interval of the mean of these runs (Student's t); infinite below two."""
+    """Half the width of the 95 % interval of the mean of these runs (Student's t); infinite below
+    two."""
     runs = np.asarray(values, dtype=np.float64)
     if runs.size < 2:
         return math.inf

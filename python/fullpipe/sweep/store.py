@@ -31,17 +31,24 @@ from typing import Any
 import pyarrow as pa
 
 import fullpipe
+from fullpipe.base.cache import user_cache
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, read, unique_rows, write
 
-FORMAT = 1
+#: 2: other metrics of runs whose flows come late or end and of links whose rate changes.
+FORMAT = 2
 #: The columns that identify a row.
 _IDENTITY = {
     "runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"],
     "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
 }  # fmt: skip
 _REPLACES = "replaces.json"
+
+
+def cached_store(name: str) -> Path:
+    """The folder of a store in the user's cache."""
+    return user_cache() / f"{name}-{FORMAT}"
 
 
 class Store:
@@ -69,8 +76,8 @@ class Store:
             raise UserError(f"{about}: cannot be read: {error}") from None
         if version != FORMAT:
             raise UserError(
-                f"{about}: format is {version!r}, this program reads {FORMAT}; "
-                "a newer fullpipe may have written it"
+                f"{about}: format is {version!r}, this program reads {FORMAT}; an older fullpipe "
+                "(run its sweeps into another folder) or a newer one wrote it"
             )
         if create:
             self._check_writable()

@@ -17,6 +17,8 @@ from fullpipe.sweep.measures import Rows
 
 #: What a store has of every run; `key` names the run.
 SCHEMAS: dict[str, pa.Schema] = {name: rows.schema for name, rows in Rows().take().items()}
+#: Columns of what a sweep asks for that list the flows with the value of an axis begin so.
+OWN_FLOWS = "flows_with_"
 #: What experiments measure besides: the values of expressions, and the distributions that plots
 #: need. `version` is that of the metrics.
 EXTRA: dict[str, pa.Schema] = {

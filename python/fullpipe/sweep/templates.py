@@ -67,6 +67,21 @@ def fill_scenario(
     return document
 
 
+def flows_with(template: Mapping[str, Any], fields: Mapping[str, Any], axis: str) -> list[int]:
+    """The numbers of the flows whose `[[flow]]` takes its key of that name (of the axis `flow`: its
+    name) from an axis, in a scenario that was read."""
+    key = "name" if axis == "flow" else axis
+    found: list[int] = []
+    begin = 0
+    entries = template.get("flow")
+    for entry in entries if isinstance(entries, list) else []:
+        end = begin + int(fill(entry.get("count", 1), fields, "flow"))
+        if axis in {name.partition(".")[0] for name in holes(entry.get(key))}:
+            found += range(begin, end)
+        begin = end
+    return found
+
+
 def _is_absent(flow: Any) -> bool:
     return isinstance(flow, Mapping) and flow.get("count") == 0
 

@@ -69,7 +69,7 @@ pub(crate) struct PageFlow {
 }
 
 /// What a page needs of the session for a while.
-pub(crate) struct Means<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) poller: &'a Poller,
     pub(crate) payload: &'a Payload,
     pub(crate) nodes: &'a [Node],
@@ -141,12 +141,15 @@ impl PageFlow {
     }
 
     /// A time for which the page asked may have come.
-    pub(crate) fn on_timer(&mut self, means: &Means) -> io::Result<()> {
-        if self.armed_ns.is_some_and(|armed_ns| armed_ns <= means.t_ns) {
+    pub(crate) fn on_timer(&mut self, context: &Context) -> io::Result<()> {
+        if self
+            .armed_ns
+            .is_some_and(|armed_ns| armed_ns <= context.t_ns)
+        {
             self.armed_ns = None;
         }
-        self.loader.on_timer(means.t_ns, &mut self.steps);
-        self.do_steps(means)
+        self.loader.on_timer(context.t_ns, &mut self.steps);
+        self.do_steps(context)
     }
 
     /// A socket is ready; `below` is what the token has below the page's.
@@ -154,18 +157,18 @@ impl PageFlow {
         &mut self,
         below: u64,
         flags: EpollFlags,
-        means: &Means,
+        context: &Context,
     ) -> io::Result<()> {
         let number = (below >> 3) as usize;
         match below & 7 {
-            LISTENER => self.accept(means)?,
+            LISTENER => self.accept(context)?,
             NAME_CLIENT => self.answers()?,
             NAME_SERVER => self.answer()?,
-            CLIENT => self.client(number, flags, means)?,
-            SERVER => self.server(number, means)?,
+            CLIENT => self.client(number, flags, context)?,
+            SERVER => self.server(number, context)?,
             _ => {}
         }
-        self.do_steps(means)
+        self.do_steps(context)
     }
 
     /// Rows of loads that have ended; at the end, of all.
@@ -175,7 +178,7 @@ impl PageFlow {
         objects.into_iter().map(Frame::Object).for_each(&mut put);
     }
 
-    fn accept(&mut self, means: &Means) -> io::Result<()> {
+    fn accept(&mut self, context: &Context) -> io::Result<()> {
         loop {
             let server = match socket::accept(&self.listener) {
                 Ok(server) => server,
@@ -191,7 +194,7 @@ impl PageFlow {
             let Some(number) = found else { continue };
             setsockopt(&server, sockopt::TcpNoDelay, &true)?;
             let token = self.token | (number as u64) << 3 | SERVER;
-            means.poller.watch(&server, both_flags(), token)?;
+            context.poller.watch(&server, both_flags(), token)?;
             self.slots[number].server = Some(server);
         }
     }
@@ -217,7 +220,7 @@ impl PageFlow {
         Ok(())
     }
 
-    fn client(&mut self, number: usize, flags: EpollFlags, means: &Means) -> io::Result<()> {
+    fn client(&mut self, number: usize, flags: EpollFlags, context: &Context) -> io::Result<()> {
         let Some(slot) = self.slots.get_mut(number) else {
             return Ok(());
         };
@@ -230,29 +233,29 @@ impl PageFlow {
         if !slot.is_open && flags.contains(EpollFlags::EPOLLOUT) {
             slot.is_open = true;
             self.loader
-                .on_open(number as u32, means.t_ns, &mut self.steps);
+                .on_open(number as u32, context.t_ns, &mut self.steps);
         }
         while let Some(bytes) = socket::discard(client)?.filter(|&bytes| bytes > 0) {
             self.loader
-                .on_response_bytes(number as u32, bytes, means.t_ns, &mut self.steps);
+                .on_response_bytes(number as u32, bytes, context.t_ns, &mut self.steps);
         }
         Ok(())
     }
 
-    fn server(&mut self, number: usize, means: &Means) -> io::Result<()> {
+    fn server(&mut self, number: usize, context: &Context) -> io::Result<()> {
         let server = self.slots.get(number).and_then(|slot| slot.server.as_ref());
         let Some(server) = server else {
             return Ok(());
         };
         while let Some(bytes) = socket::discard(server)?.filter(|&bytes| bytes > 0) {
             self.loader
-                .on_request_bytes(number as u32, bytes, means.t_ns, &mut self.steps);
+                .on_request_bytes(number as u32, bytes, context.t_ns, &mut self.steps);
         }
-        self.serve(number, means)
+        self.serve(number, context)
     }
 
     /// Writes what the server has, until TCP takes no more.
-    fn serve(&mut self, number: usize, means: &Means) -> io::Result<()> {
+    fn serve(&mut self, number: usize, context: &Context) -> io::Result<()> {
         let slot = &mut self.slots[number];
         let Some(server) = &slot.server else {
             return Ok(());
@@ -264,14 +267,14 @@ impl PageFlow {
             if slot.backlog_bytes == 0 {
                 return Ok(());
             }
-            match means.payload.send(server, slot.backlog_bytes)? {
+            match context.payload.send(server, slot.backlog_bytes)? {
                 Some(sent) => slot.backlog_bytes -= sent,
                 None => return Ok(()),
             }
         }
     }
 
-    fn do_steps(&mut self, means: &Means) -> io::Result<()> {
+    fn do_steps(&mut self, context: &Context) -> io::Result<()> {
         while !self.steps.is_empty() {
             for step in std::mem::take(&mut self.steps) {
                 match step {
@@ -281,14 +284,14 @@ impl PageFlow {
                         let to = SockaddrIn::from(self.name_to);
                         send_datagram(&self.name_client, &query, &to)?;
                     }
-                    Step::Open(number) => self.connect(number as usize, means)?,
+                    Step::Open(number) => self.connect(number as usize, context)?,
                     Step::Request(number, bytes) => {
                         if let Some(client) = &self.slots[number as usize].client {
                             // A request is smaller than any send buffer.
-                            means.payload.send(client, u64::from(bytes))?;
+                            context.payload.send(client, u64::from(bytes))?;
                         }
                     }
-                    Step::Respond(number) => self.serve(number as usize, means)?,
+                    Step::Respond(number) => self.serve(number as usize, context)?,
                     Step::Close(number) => self.slots[number as usize] = Slot::default(),
                 }
             }
@@ -296,10 +299,10 @@ impl PageFlow {
         Ok(())
     }
 
-    fn connect(&mut self, number: usize, means: &Means) -> io::Result<()> {
+    fn connect(&mut self, number: usize, context: &Context) -> io::Result<()> {
         let port = CLIENT_PORT + self.opened % CLIENT_PORTS;
         self.opened = self.opened.wrapping_add(1) % CLIENT_PORTS;
-        means.nodes[self.ends[0].0]
+        context.nodes[self.ends[0].0]
             .enter()
             .map_err(io::Error::other)?;
         let client = socket::tcp(socket::at(self.ends[0].1, port))?;
@@ -307,7 +310,7 @@ impl PageFlow {
         socket::set_dscp(&client, self.dscp)?;
         setsockopt(&client, sockopt::TcpNoDelay, &true)?;
         let token = self.token | (number as u64) << 3 | CLIENT;
-        means.poller.watch(&client, both_flags(), token)?;
+        context.poller.watch(&client, both_flags(), token)?;
         socket::connect(&client, self.to)?;
         let slot = &mut self.slots[number];
         *slot = Slot::default();

@@ -38,7 +38,7 @@ pub(crate) enum Role {
 
 /// What an event meant.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum ConnectionEvent {
     Established,
     /// All that was written is acknowledged, and more will be ([`Connection::write_in_chunks`]).
     Drained,
@@ -209,14 +209,14 @@ impl Connection {
     }
 
     /// Takes a connection that was made and identified elsewhere. The end that connected has its
-    /// congestion control and its window already ([`crate::peer::Meeting::start`]).
+    /// congestion control and its window already ([`crate::peer::PeerLink::start`]).
     pub(crate) fn adopt(
         &mut self,
         socket: OwnedFd,
         congestion_control: &str,
         poller: &Poller,
         payload: &Payload,
-    ) -> io::Result<Option<Happening>> {
+    ) -> io::Result<Option<ConnectionEvent>> {
         if self.is_established {
             return Err(io::Error::other("a second connection came for this flow"));
         }
@@ -248,7 +248,7 @@ impl Connection {
         poller.watch(socket, flags, token(self.index, role))?;
         self.is_established = true;
         self.pump(payload)?;
-        Ok(sends.then_some(Happening::Established))
+        Ok(sends.then_some(ConnectionEvent::Established))
     }
 
     /// Flow and role of a token.
@@ -302,7 +302,7 @@ impl Connection {
         flags: EpollFlags,
         poller: &Poller,
         payload: &Payload,
-    ) -> Option<Happening> {
+    ) -> Option<ConnectionEvent> {
         if self.is_over {
             return None;
         }
@@ -314,11 +314,15 @@ impl Connection {
         };
         done.unwrap_or_else(|error| {
             self.is_over = true;
-            Some(Happening::Broken(error.to_string()))
+            Some(ConnectionEvent::Broken(error.to_string()))
         })
     }
 
-    fn accept(&mut self, poller: &Poller, payload: &Payload) -> io::Result<Option<Happening>> {
+    fn accept(
+        &mut self,
+        poller: &Poller,
+        payload: &Payload,
+    ) -> io::Result<Option<ConnectionEvent>> {
         let Ends::Both(listener, _) = &self.ends else {
             return Ok(None);
         };
@@ -334,10 +338,14 @@ impl Connection {
         }
         self.is_established = true;
         self.pump(payload)?;
-        Ok(Some(Happening::Established))
+        Ok(Some(ConnectionEvent::Established))
     }
 
-    fn sending(&mut self, flags: EpollFlags, payload: &Payload) -> io::Result<Option<Happening>> {
+    fn sending(
+        &mut self,
+        flags: EpollFlags,
+        payload: &Payload,
+    ) -> io::Result<Option<ConnectionEvent>> {
         if let Some(error) = self.sender().and_then(socket::pending_error) {
             return Err(error);
         }
@@ -350,20 +358,20 @@ impl Connection {
             self.is_over = flags.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP);
             let is_finished = self.is_over || told && self.is_drained()?;
             let is_new = is_finished && !std::mem::replace(&mut self.has_finished, is_finished);
-            return Ok(is_new.then_some(Happening::Finished));
+            return Ok(is_new.then_some(ConnectionEvent::Finished));
         }
         if self.has_chunks && told && self.is_drained()? {
-            return Ok(Some(Happening::Drained));
+            return Ok(Some(ConnectionEvent::Drained));
         }
-        let mut happening = None;
+        let mut event = None;
         if !self.is_established && flags.contains(EpollFlags::EPOLLOUT) {
             self.is_established = true;
-            happening = Some(Happening::Established);
+            event = Some(ConnectionEvent::Established);
         }
         if self.is_established {
             self.pump(payload)?;
         }
-        Ok(happening)
+        Ok(event)
     }
 
     /// Every byte that the application of a flow with an amount may write has been acknowledged.

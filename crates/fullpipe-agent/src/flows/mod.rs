@@ -2,14 +2,14 @@
 
 mod application;
 mod connection;
-mod crowd;
+mod flow_pool;
 mod probe;
 pub(crate) mod socket;
 mod web;
 
-pub(crate) use application::{Means, PageFlow, StreamFlow};
-pub(crate) use connection::{Connection, Happening};
-pub(crate) use crowd::{Control, Crowd};
+pub(crate) use application::{Context, PageFlow, StreamFlow};
+pub(crate) use connection::{Connection, ConnectionEvent};
+pub(crate) use flow_pool::{Control, FlowPool};
 pub(crate) use probe::ProbeFlow;
 pub(crate) use socket::Payload;
 pub(crate) use web::{AnyPage, WebFlow};

@@ -12,7 +12,7 @@ use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{Page, PageRow};
 use nix::sys::epoll::EpollFlags;
 
-use super::application::{Means, PageFlow};
+use super::application::{Context, PageFlow};
 use crate::clock::Poller;
 use crate::net::Node;
 use crate::request::Web;
@@ -40,10 +40,10 @@ impl AnyPage {
     }
 
     /// A time for which the page asked may have come.
-    pub(crate) fn on_timer(&mut self, means: &Means) -> io::Result<()> {
+    pub(crate) fn on_timer(&mut self, context: &Context) -> io::Result<()> {
         match self {
-            Self::Own(page) => page.on_timer(means),
-            Self::Programs(page) => page.load(means),
+            Self::Own(page) => page.on_timer(context),
+            Self::Programs(page) => page.load(context),
         }
     }
 
@@ -52,11 +52,11 @@ impl AnyPage {
         &mut self,
         below: u64,
         flags: EpollFlags,
-        means: &Means,
+        context: &Context,
     ) -> io::Result<()> {
         match self {
-            Self::Own(page) => page.handle(below, flags, means),
-            Self::Programs(page) => page.loaded(means),
+            Self::Own(page) => page.handle(below, flags, context),
+            Self::Programs(page) => page.loaded(context),
         }
     }
 
@@ -154,14 +154,14 @@ impl WebFlow {
         })
     }
 
-    fn load(&mut self, means: &Means) -> io::Result<()> {
-        means.nodes[self.client_node]
+    fn load(&mut self, context: &Context) -> io::Result<()> {
+        context.nodes[self.client_node]
             .enter()
             .map_err(io::Error::other)?;
         let process = start(&self.client_line, &self.told())?;
         let end = end_of(&process)?;
-        watch(means.poller, &end, self.token)?;
-        self.row.start_us = means.t_ns / 1000;
+        watch(context.poller, &end, self.token)?;
+        self.row.start_us = context.t_ns / 1000;
         self.client = Some(Load {
             process,
             _end: end,
@@ -172,13 +172,13 @@ impl WebFlow {
     }
 
     /// The client has ended: when its load began and ended is in what it told.
-    fn loaded(&mut self, means: &Means) -> io::Result<()> {
+    fn loaded(&mut self, context: &Context) -> io::Result<()> {
         let Some(mut load) = self.client.take() else {
             return Ok(());
         };
         let status = load.process.wait()?;
         let by_interval_ns = load.row.start_us * 1000 + self.page.interval_ns;
-        let at_ns = by_interval_ns.max(means.t_ns + self.page.pause_ns);
+        let at_ns = by_interval_ns.max(context.t_ns + self.page.pause_ns);
         let has_time = self.page.stop_ns.is_none_or(|stop_ns| at_ns < stop_ns);
         let most = self.page.loads.map_or(u64::MAX, u64::from);
         self.next_ns = Some(at_ns).filter(|_| has_time && self.row.load < most);

@@ -1,5 +1,5 @@
-//! Connections that other threads made, handed to the thread that measures: it waits for descriptors
-//! only, so an eventfd tells it that something has come.
+//! Connections that other threads made, handed over to the thread that measures. That thread waits in
+//! epoll, so an eventfd announces them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -16,80 +16,80 @@ use std::os::fd::AsRawFd;
 use super::handshake::{self, Purpose};
 use crate::flows::socket;
 
-/// How long a connection and its handshake may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a connection's handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A flow's connection, ready for its data, or why there is none.
+/// A flow and its connection, ready for data, or the error.
 pub(crate) type Arrival = (usize, io::Result<OwnedFd>);
 
-/// Where connections come in.
+/// The receiving end of the hand-over.
 pub(crate) struct Arrivals {
     waiting: Receiver<Arrival>,
-    bell: Arc<EventFd>,
+    ready: Arc<EventFd>,
 }
 
-/// Where they are handed over.
+/// The sending end of the hand-over.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct ArrivalSender {
     hand_over: Sender<Arrival>,
-    bell: Arc<EventFd>,
+    ready: Arc<EventFd>,
 }
 
-/// What a session needs of its peer.
-pub(crate) struct Meeting {
+/// A session's side of the connection to its peer.
+pub(crate) struct PeerLink {
     pub(crate) arrivals: Arrivals,
-    /// The near end connects; the far end waits.
+    /// How to connect; `None` at the far end, which waits.
     pub(super) dial: Option<Dial>,
 }
 
-/// How the near end reaches the far end.
+/// How the near end connects to the far end.
 pub(super) struct Dial {
     pub(super) to: SocketAddrV4,
     pub(super) token: String,
-    pub(super) door: Door,
+    pub(super) arrivals: ArrivalSender,
 }
 
 impl Arrivals {
-    pub(super) fn new() -> io::Result<(Self, Door)> {
+    pub(super) fn new() -> io::Result<(Self, ArrivalSender)> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let bell = Arc::new(EventFd::from_flags(flags)?);
+        let ready = Arc::new(EventFd::from_flags(flags)?);
         let (hand_over, waiting) = mpsc::channel();
-        let door = Door {
+        let sender = ArrivalSender {
             hand_over,
-            bell: Arc::clone(&bell),
+            ready: Arc::clone(&ready),
         };
-        Ok((Self { waiting, bell }, door))
+        Ok((Self { waiting, ready }, sender))
     }
 
-    /// Readable when something has come.
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    /// Readable when there are arrivals.
+    pub(crate) fn ready(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
     }
 
-    /// All that has come.
+    /// All arrivals since the last call.
     pub(crate) fn take(&self) -> Vec<Arrival> {
-        // Nothing to read: another look took it already.
-        let _ = self.bell.read();
+        // An earlier call may have read the counter already.
+        let _ = self.ready.read();
         self.waiting.try_iter().collect()
     }
 }
 
-impl Door {
-    /// Nobody behind the door: the run is over, and the connection closes.
+impl ArrivalSender {
+    /// Hands a connection over, or closes it if the run is over.
     pub(super) fn hand_over(&self, arrival: Arrival) {
         if self.hand_over.send(arrival).is_ok() {
-            let _ = self.bell.write(1);
+            let _ = self.ready.write(1);
         }
     }
 }
 
-impl Meeting {
-    /// Whether this end has the scenario.
+impl PeerLink {
+    /// Whether this is the near end, which has the scenario.
     pub(crate) fn is_near(&self) -> bool {
         self.dial.is_some()
     }
 
-    /// Whether this end sends the flow's data, and so measures it.
+    /// Whether this end sends the flow's data and therefore measures it.
     pub(crate) fn sends(&self, flow: &Flow) -> bool {
         (flow.direction == FlowDirection::Up) == self.is_near()
     }
@@ -99,7 +99,7 @@ impl Meeting {
         self.dial.as_ref().map(|dial| *dial.to.ip())
     }
 
-    /// The near end begins to connect; the far end has nothing to do.
+    /// Starts to connect a flow at the near end; does nothing at the far end.
     pub(crate) fn start(
         &self,
         index: usize,
@@ -118,19 +118,19 @@ impl Meeting {
                 }
             }
         }
-        let (to, token, door) = (dial.to, dial.token.clone(), dial.door.clone());
+        let (to, token, arrivals) = (dial.to, dial.token.clone(), dial.arrivals.clone());
         std::thread::Builder::new()
             .name("dial".to_owned())
             .spawn(move || {
-                let done = reach(socket, to, &token, Purpose::Data(index as u32));
-                door.hand_over((index, done.map(OwnedFd::from)));
+                let done = connect_peer(socket, to, &token, Purpose::Data(index as u32));
+                arrivals.hand_over((index, done.map(OwnedFd::from)));
             })?;
         Ok(())
     }
 }
 
-/// Connects a socket and proves who it is.
-pub(super) fn reach(
+/// Connects a socket and authenticates it.
+pub(super) fn connect_peer(
     socket: OwnedFd,
     to: SocketAddrV4,
     token: &str,
@@ -138,17 +138,17 @@ pub(super) fn reach(
 ) -> io::Result<TcpStream> {
     let mut stream = TcpStream::from(socket);
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+    stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
     connect(stream.as_raw_fd(), &SockaddrIn::from(to))?;
     handshake::near(&mut stream, token, purpose)?;
     Ok(stream)
 }
 
-/// The far end's part on a connection that somebody made.
-pub(super) fn receive(mut stream: TcpStream, token: &str) -> io::Result<(Purpose, TcpStream)> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Authenticates a connection that was accepted at the far end.
+pub(super) fn accept_peer(mut stream: TcpStream, token: &str) -> io::Result<(Purpose, TcpStream)> {
+    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+    stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
     let purpose = handshake::far(&mut stream, token)?;
     Ok((purpose, stream))
 }

@@ -1,4 +1,4 @@
-//! The far end: listens on one address, lets in who knows the token, and does one run at a time.
+//! The far end: listens on one address, authenticates peers by the token, and does one run at a time.
 
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,9 +10,9 @@ use std::time::Duration;
 use fullpipe_plan::stream::{encode, Frame};
 use fullpipe_plan::Plan;
 
-use super::arrivals::{receive, Arrivals, Door, Meeting};
+use super::arrivals::{accept_peer, ArrivalSender, Arrivals, PeerLink};
 use super::handshake::Purpose;
-use super::messages::{hear, say, send_frames, Answer, Ask};
+use super::messages::{recv, send, send_frames, Command, Reply};
 use super::near::LEAD_NS;
 use crate::check::check_for_peers;
 use crate::clock::now_ns;
@@ -20,20 +20,20 @@ use crate::request::{Clock, Request};
 use crate::session::{self, Session};
 use crate::sink::Sink;
 
-/// Connections that have not yet proved who they are.
-const STRANGERS_MAX: usize = 64;
-/// How long the near end may be silent between two messages before a run begins.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Most connections at once that are not yet authenticated.
+const UNAUTHENTICATED_MAX: usize = 64;
+/// Read timeout of the control connection before a run begins.
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Server {
     token: String,
     objects: String,
-    strangers: AtomicUsize,
-    /// Where data connections of the run go, while there is one.
-    door: Mutex<Option<Door>>,
+    unauthenticated: AtomicUsize,
+    /// Receives the data connections of the run in progress.
+    arrivals: Mutex<Option<ArrivalSender>>,
 }
 
-/// Listens on `address` until the process is told to end.
+/// Listens on `address` until the process ends.
 pub(crate) fn serve(address: &str, token: String, objects: String) -> Result<(), String> {
     let place = |error: io::Error| format!("{address}: {error}");
     let listener = TcpListener::bind(address).map_err(place)?;
@@ -42,73 +42,73 @@ pub(crate) fn serve(address: &str, token: String, objects: String) -> Result<(),
     let server = Arc::new(Server {
         token,
         objects,
-        strangers: AtomicUsize::new(0),
-        door: Mutex::new(None),
+        unauthenticated: AtomicUsize::new(0),
+        arrivals: Mutex::new(None),
     });
     for stream in listener.incoming() {
-        // A connection that was reset while it waited is no reason to end.
+        // A connection may be reset while it waits in the backlog.
         let Ok(stream) = stream else { continue };
-        if server.strangers.fetch_add(1, Ordering::Relaxed) >= STRANGERS_MAX {
-            server.strangers.fetch_sub(1, Ordering::Relaxed);
+        if server.unauthenticated.fetch_add(1, Ordering::Relaxed) >= UNAUTHENTICATED_MAX {
+            server.unauthenticated.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
         let server = Arc::clone(&server);
-        std::thread::spawn(move || server.meet(stream));
+        std::thread::spawn(move || server.accept(stream));
     }
     Ok(())
 }
 
 impl Server {
-    fn meet(&self, stream: TcpStream) {
+    fn accept(&self, stream: TcpStream) {
         let from = stream.peer_addr();
-        let met = receive(stream, &self.token);
-        self.strangers.fetch_sub(1, Ordering::Relaxed);
-        let outcome = met.and_then(|(purpose, stream)| match purpose {
+        let accepted = accept_peer(stream, &self.token);
+        self.unauthenticated.fetch_sub(1, Ordering::Relaxed);
+        let outcome = accepted.and_then(|(purpose, stream)| match purpose {
             Purpose::Control => self.control(stream),
             Purpose::Data(flow) => {
-                if let Some(door) = &*self.door() {
-                    door.hand_over((flow as usize, Ok(OwnedFd::from(stream))));
+                if let Some(sender) = &*self.arrivals() {
+                    sender.hand_over((flow as usize, Ok(OwnedFd::from(stream))));
                 }
                 Ok(())
             }
         });
         if let Err(error) = outcome {
-            let from = from.map_or_else(|_| "somebody".to_owned(), |from| from.to_string());
-            // Nobody may be reading what this process says.
+            let from = from.map_or_else(|_| "unknown address".to_owned(), |from| from.to_string());
+            // Standard error may be closed.
             let _ = writeln!(io::stderr(), "{from}: {error}");
         }
     }
 
-    fn door(&self) -> MutexGuard<'_, Option<Door>> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn arrivals(&self) -> MutexGuard<'_, Option<ArrivalSender>> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One run, as long as nobody else has one.
+    /// Does one run, unless another is in progress.
     fn control(&self, mut control: TcpStream) -> io::Result<()> {
         control.set_nodelay(true)?;
-        control.set_read_timeout(Some(PATIENCE))?;
-        let Ask::Prepare(plan) = hear(&mut control)? else {
-            return Err(io::Error::other("no plan came"));
+        control.set_read_timeout(Some(CONTROL_TIMEOUT))?;
+        let Command::Prepare(plan) = recv(&mut control)? else {
+            return Err(io::Error::other("the first command is not a plan"));
         };
-        let (arrivals, door) = Arrivals::new()?;
+        let (arrivals, sender) = Arrivals::new()?;
         {
-            let mut place = self.door();
-            if place.is_some() {
-                let busy = Answer::Refused("another run is going on".to_owned());
-                return say(&mut control, &busy);
+            let mut current = self.arrivals();
+            if current.is_some() {
+                let busy = Reply::Refused("another run is in progress".to_owned());
+                return send(&mut control, &busy);
             }
-            *place = Some(door);
+            *current = Some(sender);
         }
-        let meeting = Meeting {
+        let peer_link = PeerLink {
             arrivals,
             dial: None,
         };
-        let outcome = self.run(control, *plan, meeting);
-        *self.door() = None;
+        let outcome = self.run(control, *plan, peer_link);
+        *self.arrivals() = None;
         outcome
     }
 
-    fn run(&self, mut control: TcpStream, plan: Plan, meeting: Meeting) -> io::Result<()> {
+    fn run(&self, mut control: TcpStream, plan: Plan, peer_link: PeerLink) -> io::Result<()> {
         let request = Request {
             web: None,
             plan,
@@ -120,17 +120,17 @@ impl Server {
             peer: None,
         };
         let session =
-            check_for_peers(&request.plan).and_then(|()| Session::with_peer(&request, meeting));
+            check_for_peers(&request.plan).and_then(|()| Session::with_peer(&request, peer_link));
         let mut session = match session {
             Ok(session) => session,
-            Err(sentence) => return say(&mut control, &Answer::Refused(sentence)),
+            Err(sentence) => return send(&mut control, &Reply::Refused(sentence)),
         };
-        say(&mut control, &Answer::Done)?;
+        send(&mut control, &Reply::Done)?;
         loop {
-            match hear(&mut control)? {
-                Ask::Echo => say(&mut control, &Answer::Done)?,
-                Ask::Go => break,
-                Ask::Prepare(_) | Ask::End => return Ok(()),
+            match recv(&mut control)? {
+                Command::Echo => send(&mut control, &Reply::Done)?,
+                Command::Go => break,
+                Command::Prepare(_) | Command::End => return Ok(()),
             }
         }
         let start_ns = now_ns() + LEAD_NS;
@@ -140,16 +140,16 @@ impl Server {
         let done = session.run_from(start_ns, &mut frames);
         let done = done.and_then(|()| session.finish(&mut frames));
         frames.put(&done.map_or_else(Frame::Failure, |()| Frame::End));
-        let Ask::End = hear(&mut control)? else {
+        let Command::End = recv(&mut control)? else {
             return Err(io::Error::other(
-                "the near end asks for something else than the end",
+                "the near end sent another command instead of End",
             ));
         };
         send_frames(&mut control, &frames.0)
     }
 }
 
-/// Frames in memory: nothing of a measurement may travel over the network that is measured.
+/// Frames in memory: no result may be sent over the network while it is measured.
 struct Frames(Vec<u8>);
 
 impl Sink for Frames {

@@ -1,5 +1,5 @@
-//! What the two ends say to each other on the control connection: JSON behind a length (u32, little
-//! endian), then, at the end of a run, the far end's stream of frames behind a length of 64 bits.
+//! Messages of the two ends on the control connection: a length (u32, little endian) and JSON. After
+//! a run, the far end sends its stream of frames with a length of 64 bits.
 
 use std::io::{self, Read, Write};
 
@@ -7,18 +7,18 @@ use fullpipe_plan::Plan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A plan of 10,000 flows is far shorter.
+/// Far longer than a plan of 10,000 flows.
 const MESSAGE_BYTES_MAX: u32 = 64 << 20;
-/// 600 s of 100 flows, sampled 100 times a second, are a tenth of it.
+/// Ten times the stream of 100 flows sampled 100 times a second for 600 s.
 const STREAM_BYTES_MAX: u64 = 4 << 30;
 
 /// From the near end.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ask {
+pub(super) enum Command {
     /// Prepare this run.
     Prepare(Box<Plan>),
-    /// Answer at once, so that the way there and back can be timed.
+    /// Reply at once: the near end measures the round-trip time.
     Echo,
     /// Begin [`super::near::LEAD_NS`] after this arrives.
     Go,
@@ -29,22 +29,22 @@ pub(super) enum Ask {
 /// From the far end.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
-    /// As asked.
+pub(super) enum Reply {
+    /// The command succeeded.
     Done,
-    /// Not possible, and why.
+    /// The command is not possible; the reason.
     Refused(String),
 }
 
 /// Writes one message.
-pub(super) fn say(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+pub(super) fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
     let length = u32::try_from(text.len()).map_err(|_| bad("a message is too long"))?;
     stream.write_all(&[&length.to_le_bytes(), text.as_slice()].concat())
 }
 
-/// Reads one message; longer ones than any real one are refused unread.
-pub(super) fn hear<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
+/// Reads one message. A message longer than any real one is refused before it is read.
+pub(super) fn recv<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length);
@@ -84,19 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn a_message_that_is_sent_is_received() {
         let mut wire = Vec::new();
-        say(&mut wire, &Answer::Refused("no".to_owned())).expect("written");
-        match hear(&mut wire.as_slice()).expect("read") {
-            Answer::Refused(sentence) => assert_eq!(sentence, "no"),
-            Answer::Done => panic!("another answer"),
+        send(&mut wire, &Reply::Refused("no".to_owned())).expect("written");
+        match recv(&mut wire.as_slice()).expect("read") {
+            Reply::Refused(sentence) => assert_eq!(sentence, "no"),
+            Reply::Done => panic!("another reply"),
         }
     }
 
     #[test]
-    fn a_length_that_nobody_means_costs_no_memory_and_is_refused() {
-        assert!(hear::<Answer>(&mut [0xff; 64].as_slice()).is_err());
+    fn an_absurd_length_is_refused_and_allocates_nothing() {
+        assert!(recv::<Reply>(&mut [0xff; 64].as_slice()).is_err());
         assert!(receive_frames(&mut [0xff; 64].as_slice()).is_err());
-        assert!(hear::<Answer>(&mut [8, 0, 0, 0, b'"'].as_slice()).is_err());
+        assert!(recv::<Reply>(&mut [8, 0, 0, 0, b'"'].as_slice()).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! The near end: asks the far end to prepare, says when to begin, measures what it sends, and puts
-//! what the far end measured behind its own.
+//! The near end: lets the far end prepare, starts the run, measures what it sends, and appends the far
+//! end's recording to its own.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream, ToSocketAddrs};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use fullpipe_plan::stream::{self, Frame};
 
-use super::arrivals::{reach, Arrivals, Dial, Meeting};
+use super::arrivals::{connect_peer, Arrivals, Dial, PeerLink};
 use super::handshake::Purpose;
-use super::messages::{hear, receive_frames, say, Answer, Ask};
+use super::messages::{receive_frames, recv, send, Command, Reply};
 use crate::check::check_for_peers;
 use crate::clock::now_ns;
 use crate::flows::socket;
@@ -17,10 +17,10 @@ use crate::request::{Peer, Request};
 use crate::session;
 use crate::sink::Sink;
 
-/// Both ends begin this long after the word to go: longer than any wake-up takes.
+/// Both ends begin this long after [`Command::Go`], which is longer than any wake-up takes.
 pub(super) const LEAD_NS: u64 = 200_000_000;
 /// How long the far end may take to load and prepare.
-const PREPARATION: Duration = Duration::from_secs(60);
+const PREPARATION_TIMEOUT: Duration = Duration::from_secs(60);
 const ECHOES: usize = 5;
 
 /// Runs the request over the network between this host and `peer`.
@@ -29,24 +29,30 @@ pub(crate) fn run(request: &Request, peer: &Peer, sink: &mut dyn Sink) -> Result
     let to = resolve(peer)?;
     let place = |error: io::Error| format!("--peer {}: {error}", peer.host);
     let mut control = call(to, &peer.token).map_err(place)?;
-    control.set_read_timeout(Some(PREPARATION)).map_err(place)?;
-    ask(&mut control, &Ask::Prepare(Box::new(request.plan.clone()))).map_err(place)?;
-    let way_ns = half_of_the_way_and_back(&mut control).map_err(place)?;
-    let (arrivals, door) = Arrivals::new().map_err(place)?;
-    let meeting = Meeting {
+    control
+        .set_read_timeout(Some(PREPARATION_TIMEOUT))
+        .map_err(place)?;
+    ask(
+        &mut control,
+        &Command::Prepare(Box::new(request.plan.clone())),
+    )
+    .map_err(place)?;
+    let one_way_ns = half_rtt_ns(&mut control).map_err(place)?;
+    let (arrivals, sender) = Arrivals::new().map_err(place)?;
+    let peer_link = PeerLink {
         arrivals,
         dial: Some(Dial {
             to,
             token: peer.token.clone(),
-            door,
+            arrivals: sender,
         }),
     };
-    let mut session = session::Session::with_peer(request, meeting)?;
-    say(&mut control, &Ask::Go).map_err(place)?;
-    let done = session.run_from(now_ns() + way_ns + LEAD_NS, sink);
+    let mut session = session::Session::with_peer(request, peer_link)?;
+    send(&mut control, &Command::Go).map_err(place)?;
+    let done = session.run_from(now_ns() + one_way_ns + LEAD_NS, sink);
     let done = done.and_then(|()| session.finish(sink));
-    // The far end's part is wanted whatever became of this end's.
-    let theirs = say(&mut control, &Ask::End).and_then(|()| receive_frames(&mut control));
+    // The far end's recording is kept even if this end failed.
+    let theirs = send(&mut control, &Command::End).and_then(|()| receive_frames(&mut control));
     let theirs = theirs.map_err(place)?;
     done.and_then(|()| add(&theirs, sink))
 }
@@ -67,30 +73,30 @@ fn resolve(peer: &Peer) -> Result<SocketAddrV4, String> {
 
 fn call(to: SocketAddrV4, token: &str) -> io::Result<TcpStream> {
     let socket = socket::tcp(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))?;
-    let control = reach(socket, to, token, Purpose::Control)?;
+    let control = connect_peer(socket, to, token, Purpose::Control)?;
     control.set_nodelay(true)?;
     Ok(control)
 }
 
-fn ask(control: &mut TcpStream, message: &Ask) -> io::Result<()> {
-    say(control, message)?;
-    match hear(control)? {
-        Answer::Done => Ok(()),
-        Answer::Refused(sentence) => Err(io::Error::other(format!("the far end: {sentence}"))),
+fn ask(control: &mut TcpStream, message: &Command) -> io::Result<()> {
+    send(control, message)?;
+    match recv(control)? {
+        Reply::Done => Ok(()),
+        Reply::Refused(sentence) => Err(io::Error::other(format!("the far end: {sentence}"))),
     }
 }
 
-fn half_of_the_way_and_back(control: &mut TcpStream) -> io::Result<u64> {
+fn half_rtt_ns(control: &mut TcpStream) -> io::Result<u64> {
     let mut shortest_ns = u64::MAX;
     for _ in 0..ECHOES {
         let before_ns = now_ns();
-        ask(control, &Ask::Echo)?;
+        ask(control, &Command::Echo)?;
         shortest_ns = shortest_ns.min(now_ns() - before_ns);
     }
     Ok(shortest_ns / 2)
 }
 
-/// Puts what the far end measured; what it says of itself gets its name.
+/// Appends the far end's frames. Its facts and figures get the prefix `far_`.
 fn add(frames: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
     let mut rest = frames;
     let mut is_whole = false;
@@ -110,6 +116,6 @@ fn add(frames: &[u8], sink: &mut dyn Sink) -> Result<(), String> {
     }
     match is_whole {
         true => Ok(()),
-        false => Err("the far end's recording is not whole".to_owned()),
+        false => Err("the far end's recording is incomplete".to_owned()),
     }
 }

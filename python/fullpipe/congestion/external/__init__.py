@@ -8,9 +8,9 @@ or engines.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from fullpipe.base.deferred import deferred
+from fullpipe.congestion.external.bpf import bpf_object, compile_bpf
+from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
+from fullpipe.congestion.external.native import describe, explain, load, warnings
 from fullpipe.congestion.external.source import (
     CONTRACT_VERSION,
     Source,
@@ -21,11 +21,6 @@ from fullpipe.congestion.external.source import (
     read,
     source_of,
 )
-
-if TYPE_CHECKING:
-    from fullpipe.congestion.external.bpf import bpf_object, compile_bpf
-    from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
-    from fullpipe.congestion.external.native import describe, explain, load, warnings
 
 __all__ = [
     "CONTRACT_VERSION",
@@ -45,10 +40,3 @@ __all__ = [
     "source_of",
     "warnings",
 ]
-
-# What compiles: most programs have nothing to compile.
-__getattr__ = deferred(__name__, {
-    "bpf": ["bpf_object", "compile_bpf"],
-    "fuzzing": ["NoSanitizersError", "fuzz"],
-    "native": ["describe", "explain", "load", "warnings"],
-})  # fmt: skip

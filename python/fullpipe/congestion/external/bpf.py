@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.base.writing import aside
+from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external.native import _run, explain_errors
 from fullpipe.congestion.external.source import Source, folder_of, is_class, keep, source_of
 
@@ -44,7 +44,7 @@ def compile_bpf(source: Source) -> Path:
         )
     folder = keep(source)
     out = folder / f"{source.id}.bpf.o"
-    with aside(out) as partial:
+    with atomic_file(out) as partial:
         answer = _run([
             clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
             f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",

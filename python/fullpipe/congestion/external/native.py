@@ -19,7 +19,7 @@ from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.base.writing import aside
+from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external.source import Source, folder_of, keep, source_of
 
 #: Beyond this a socket's state is no state (the kernel's socket storage holds at most 64 KB).
@@ -108,7 +108,7 @@ def _shared_object(source: Source) -> Path:
         return out
     keep(source)
     include = shipped("cc")
-    with aside(out) as partial, tempfile.TemporaryDirectory(prefix="fullpipe-cc-") as place:
+    with atomic_file(out) as partial, tempfile.TemporaryDirectory(prefix="fullpipe-cc-") as place:
         compiled = Path(place) / "outside.o"
         _compile(source, compiler, [
             *_COMMON, *_GUARDED, f"-DCC_NAME={source.name}", f'-DCC_TITLE="{_plain(source.title)}"',
@@ -131,7 +131,7 @@ def _guard() -> Path:
     name = f"guard-{_identity(compiler)}-{hashlib.sha256(text).hexdigest()[:12]}.so"
     out = user_cache() / "cc" / name
     if not out.is_file():
-        with aside(out) as partial:
+        with atomic_file(out) as partial:
             answer = _run([
                 compiler, *_COMMON, "-fno-tree-loop-distribute-patterns", "-shared", "-nostdlib",
                 "-Wl,-z,defs", f"-Wl,-soname,{name}", f"-I{include}",

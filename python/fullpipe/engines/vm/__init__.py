@@ -14,7 +14,8 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion.registry import state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult, refuse_accurate_ecn, refuse_ecn
+from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals

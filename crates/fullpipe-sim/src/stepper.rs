@@ -1,5 +1,5 @@
-//! A simulation that waits for decisions: flows whose congestion control is [`AGENT`] only take notes,
-//! and whoever steps the simulation says what their windows are. Never who decides, or why.
+//! A simulation in steps: flows whose congestion control is [`AGENT`] only take notes, and the caller decides
+//! their windows between steps. Must never know how it decides.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,53 +9,54 @@ use fullpipe_cc::DynAlgorithm;
 use fullpipe_cc::{flags, Ack, Conn, Ctl, Event, EventKind, Info};
 use fullpipe_plan::Plan;
 
-use crate::run::{BadPlan, Inputs, Outcome, Simulation};
+use crate::check::BadPlan;
+use crate::sim::{Inputs, Outcome, Simulation};
 
-/// The algorithm of flows that are decided about from outside.
+/// The algorithm of flows whose windows the caller decides.
 pub const AGENT: &str = "agent";
 
-/// What became of a flow since it was last looked at, and how it stands.
+/// What a flow saw since the last [`Stepper::look`], and its state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// ACKs that came.
+    /// ACKs.
     pub acks: u64,
     /// Packets delivered.
     pub delivered: u64,
-    /// Of those, marked CE.
+    /// Those of them that were marked CE.
     pub marked: u64,
     /// Packets marked lost.
     pub lost: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// RTT samples, and their sum in us.
+    /// RTT samples.
     pub rtt_samples: u64,
-    /// See `rtt_samples`.
+    /// Sum of RTT samples in us.
     pub rtt_sum_us: u64,
-    /// Congestion window in packets, now.
+    /// Congestion window in packets.
     pub cwnd: u32,
-    /// Packets in the network, now.
+    /// Packets in flight.
     pub inflight: u32,
     /// Smoothed RTT in us; 0 before the first sample.
     pub srtt_us: u32,
-    /// The connection's least RTT in us; 0 before the first sample.
+    /// The connection's minimum RTT in us; 0 before the first sample.
     pub min_rtt_us: u32,
     /// The handshake is done.
     pub is_established: bool,
-    /// Everything was sent and acknowledged.
+    /// The application is done and everything was acknowledged.
     pub is_finished: bool,
 }
 
-/// What an agent's flow noted, shared with the stepper.
+/// Notes of a flow, shared with the stepper.
 #[derive(Default)]
 struct Notes {
     seen: Cell<Seen>,
-    /// Of the connection at the last call: delivered, delivered_ce, lost.
+    /// `delivered`, `delivered_ce` and `lost` of the connection at the last call.
     before: Cell<[u32; 3]>,
     has_ack: Cell<bool>,
 }
 
 thread_local! {
-    /// Notes of the agents that were made since the last question.
+    /// Notes of agents made since the list was taken.
     static MADE: RefCell<Vec<Rc<Notes>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -105,15 +106,15 @@ impl DynAlgorithm for Agent {
 pub struct Stepper {
     /// Borrows `plan`, and is dropped before it.
     simulation: Simulation<'static>,
-    /// (flow, its notes) of every agent, in the plan's order.
+    /// Flow and notes of every agent, in the plan's order.
     agents: Vec<(usize, Rc<Notes>)>,
     plan: Arc<Plan>,
 }
 
 impl Stepper {
-    /// The beginning of a run; flows of which algorithm is [`AGENT`] wait for decisions.
+    /// The beginning of a run, in which the caller decides for flows with the algorithm [`AGENT`].
     pub fn new(plan: Plan) -> Result<Self, BadPlan> {
-        let title = "decided about from outside";
+        let title = "decided by the caller";
         let make = |_: &[u32]| {
             let notes = Rc::new(Notes::default());
             MADE.with_borrow_mut(|made| made.push(Rc::clone(&notes)));
@@ -121,8 +122,8 @@ impl Stepper {
         };
         fullpipe_cc::register(AGENT, title, flags::OWNS_CWND, Vec::new(), Box::new(make));
         let plan = Arc::new(plan);
-        // SAFETY: the plan lies on the heap, is never changed, and `simulation`, which alone borrows
-        // it, is dropped or consumed before `plan`.
+        // SAFETY: the plan is on the heap and never changes, and `simulation`, its only borrower, is
+        // dropped or consumed before `plan`.
         let borrowed: &'static Plan = unsafe { &*Arc::as_ptr(&plan) };
         MADE.with_borrow_mut(Vec::clear);
         let simulation = Simulation::new(borrowed, Inputs::default())?;
@@ -139,23 +140,22 @@ impl Stepper {
         })
     }
 
-    /// How many flows wait for decisions.
+    /// Number of flows that the caller decides for.
     pub fn agents(&self) -> usize {
         self.agents.len()
     }
 
     /// Simulated time in ns.
     pub fn now_ns(&self) -> u64 {
-        self.simulation.now_ns
+        self.simulation.now_ns()
     }
 
-    /// Goes on until this time or, where `stops_at_acks`, until an agent's flow has handled an ACK.
-    /// Returns that agent; none at the time, and none at the run's end.
+    /// Runs until this time or, if `stops_at_acks`, until an agent's flow has processed an ACK. Returns that
+    /// agent; `None` if the time or the run's end came first.
     pub fn advance(&mut self, until_ns: u64, stops_at_acks: bool) -> Option<usize> {
         let limit_ns = until_ns.min(self.plan.duration_ns);
-        while let Some((at_ns, event)) = self.simulation.agenda.next_until(limit_ns) {
-            self.simulation.now_ns = at_ns;
-            self.simulation.handle(event);
+        while let Some((_, event)) = self.simulation.agenda.next_until(limit_ns) {
+            self.simulation.step(event);
             if stops_at_acks {
                 let with_ack = |(_, notes): &(usize, Rc<Notes>)| notes.has_ack.replace(false);
                 if let Some(agent) = self.agents.iter().position(with_ack) {
@@ -163,7 +163,6 @@ impl Stepper {
                 }
             }
         }
-        self.simulation.now_ns = limit_ns.max(self.simulation.now_ns);
         None
     }
 
@@ -172,10 +171,10 @@ impl Stepper {
         self.now_ns() >= self.plan.duration_ns
     }
 
-    /// What an agent's flow saw since the last look.
+    /// What an agent's flow saw since the last call.
     pub fn look(&self, agent: usize) -> Seen {
         let (flow, notes) = &self.agents[agent];
-        let sender = &self.simulation.connections[*flow].sender;
+        let sender = &self.simulation.hosts.connections[*flow].sender;
         let seen = notes.seen.take();
         Seen {
             cwnd: sender.cwnd(),
@@ -192,11 +191,11 @@ impl Stepper {
         }
     }
 
-    /// An agent decides: window in packets, pacing rate in bytes/s (0: it follows the window). It
-    /// holds from now on; what it allows is sent now.
+    /// Sets an agent's window in packets and pacing rate in bytes/s (0: from the window), and sends what
+    /// they allow.
     pub fn decide(&mut self, agent: usize, cwnd: u32, pacing_rate_bytes_per_s: u64) {
         let flow = self.agents[agent].0;
-        let sender = &mut self.simulation.connections[flow].sender;
+        let sender = &mut self.simulation.hosts.connections[flow].sender;
         if !sender.is_established() {
             return;
         }

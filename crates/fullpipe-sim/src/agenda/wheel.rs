@@ -1,15 +1,14 @@
-//! What is due later: a ring of slots of time, each a list that is put in order when its time comes. An
-//! event costs the same however many there are. Never what an event is.
+//! A timer wheel for later events: a ring of time slots, each an unsorted list that is sorted when its time
+//! comes. The cost of an event does not depend on their number. Must never know what an event is.
 
 use std::collections::BinaryHeap;
 
-use crate::events::Pending;
+use super::event::Pending;
 
-/// A slot lasts 2^15 ns, so that the ring reaches an eighth of a second ahead: what is due later than
-/// that are a few timers of each flow.
+/// A slot lasts 2^15 ns, so the ring spans 0.13 s. Only a few timers of each flow are due later.
 const SLOT_SHIFT: u32 = 15;
 const SLOTS: usize = 1 << 12;
-/// So many are put in order one by one.
+/// Up to this many events are inserted into the open slot in order.
 const FEW: usize = 64;
 const WORD: usize = u64::BITS as usize;
 /// No event.
@@ -22,20 +21,20 @@ struct Node {
     next: u32,
 }
 
-/// Events in no order but that of their slots.
+/// Events, ordered by slot.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// One slot's, and few that came for those before it, the next one last: no others come before it,
-    /// unless so many did that they have their slots.
+    /// Sorted events of the open slot and a few of slots before it; the next one is last.
     open: Vec<Pending>,
     open_slot: u64,
+    /// There are events in slots before the open one.
     is_behind: bool,
-    /// The first event of each slot of the ring, and a bit for each that has one.
+    /// The first event of each slot of the ring, and a bit for each slot that has one.
     heads: Vec<u32>,
     occupied: [u64; SLOTS / WORD],
     nodes: Vec<Node>,
     free: u32,
-    /// What the ring does not reach.
+    /// Events beyond the ring.
     far: BinaryHeap<Pending>,
 }
 
@@ -59,12 +58,12 @@ fn slot(pending: &Pending) -> u64 {
 }
 
 impl Wheel {
-    /// `now_ns`: nothing in it is due before, nor is what comes.
+    /// Adds an event. `now_ns` is a lower bound for all events, this one included.
     pub(crate) fn push(&mut self, now_ns: u64, pending: Pending) {
         let slot = slot(&pending);
         let comes_before = slot < self.open_slot && !self.is_behind && self.open.len() < FEW;
         if !self.open.is_empty() && (comes_before || slot == self.open_slot) {
-            // The greatest is due first.
+            // The greatest event is due first.
             let place = self.open.partition_point(|other| *other < pending);
             self.open.insert(place, pending);
             return;
@@ -99,7 +98,7 @@ impl Wheel {
         }
     }
 
-    /// No event is due before this time; `u64::MAX`: there is none.
+    /// A lower bound for all events; `u64::MAX`: there are none.
     pub(crate) fn none_before_ns(&self, now_ns: u64) -> u64 {
         match self.open.last() {
             Some(first) if !self.is_behind => first.at_ns,
@@ -109,11 +108,11 @@ impl Wheel {
         }
     }
 
-    /// What is due first.
+    /// Takes the event that is due first.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Pending> {
         if self.open.is_empty() || self.is_behind {
             while let Some(pending) = self.open.pop() {
-                // Its slot has to wait for the one that is first.
+                // An earlier slot comes first.
                 self.put(now_ns, slot(&pending), pending);
             }
             let slot = self.first_slot(now_ns)?;
@@ -122,7 +121,7 @@ impl Wheel {
         self.open.pop()
     }
 
-    /// The first slot with events, where none is open.
+    /// The first slot with events while none is open.
     fn first_slot(&self, now_ns: u64) -> Option<u64> {
         let far = self.far.peek().map(slot);
         let near = self.first_of_ring(now_ns >> SLOT_SHIFT);
@@ -132,7 +131,7 @@ impl Wheel {
     fn first_of_ring(&self, now_slot: u64) -> Option<u64> {
         let begin = now_slot as usize % SLOTS;
         let words = self.occupied.len();
-        // The word of the first place is looked at twice: from that place on, and up to it.
+        // The first word is examined twice: from the first place on, and up to it.
         for step in 0..=words {
             let word = (begin / WORD + step) % words;
             let mut bits = self.occupied[word];

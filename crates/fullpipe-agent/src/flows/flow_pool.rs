@@ -1,6 +1,6 @@
-//! Flows of traffic that come and go over sockets: each has a connection of its own while it lives.
-//! When a flow comes and what it sends was made before; here it is done. A connection's place, and
-//! with it its ports, is free again when both ends are closed.
+//! The pool of short traffic flows over sockets. fullpipe-workload decides when a flow arrives and what
+//! it sends; the pool opens its connection. A slot and its ports are free again when both ends are
+//! closed.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -14,38 +14,38 @@ use fullpipe_workload::{Flows, NewFlow, Trace};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::resource::{setrlimit, Resource};
 
-use super::application::Means;
-use super::connection::{Connection, Happening, Role, MAX_FLOWS};
+use super::application::Context;
+use super::connection::{Connection, ConnectionEvent, Role, MAX_FLOWS};
 use crate::sample::FlowMeter;
 
-/// Files that may be open: three a connection, and some.
+/// Limit of open files: three for each connection, and a reserve.
 const DESCRIPTORS: u64 = 4 * MAX_FLOWS as u64;
 
 /// All groups of a plan.
-pub(crate) struct Crowd {
+pub(crate) struct FlowPool {
     groups: Vec<Group>,
-    /// Connections of the plan's own flows stand before those of the crowd.
+    /// Index of the first slot's connection: the plan's own flows come before.
     first: usize,
-    visits: Vec<Option<Visit>>,
-    /// Places of `visits` that are free, the one that has been so for longest first.
+    slots: Vec<Option<Slot>>,
+    /// Free slots, the one that was freed first in front.
     free: VecDeque<usize>,
-    /// Flows that came, of all groups.
-    came: u64,
-    /// When the flow at a place that came as this one writes its next chunk, since the run's start.
+    /// Flows of all groups that have arrived.
+    arrived: u64,
+    /// (time since the start in ns, slot, arrival number) of the next chunks to write.
     due: Vec<(u64, usize, u64)>,
-    /// Flows that are sampled and not over.
-    watched: usize,
-    /// Rows of theirs that nobody has taken.
+    /// Sampled flows that are not over.
+    sampled: usize,
+    /// Their rows that were not taken yet.
     samples: Vec<TrafficSampleRow>,
 }
 
 struct Group {
     name: String,
     flows: Flows,
-    /// Where its flows pause.
+    /// The trace that its flows follow, if any.
     trace: Option<Arc<Trace>>,
     next: Option<NewFlow>,
-    came: u64,
+    arrived: u64,
     start_ns: u64,
     stop_ns: u64,
     members: Vec<Member>,
@@ -53,52 +53,52 @@ struct Group {
     control: Control,
     /// Numbers of flows that are sampled.
     samples: HashSet<u64>,
-    /// Why its first connection broke that did.
+    /// The error of its first connection that failed.
     problem: Option<String>,
 }
 
 /// The congestion control of a group.
 pub(crate) struct Control {
-    /// As the kernel calls it.
+    /// Its name in the kernel.
     pub(crate) name: String,
-    /// Receivers have it too.
+    /// Whether receivers run it too.
     pub(crate) is_at_both_ends: bool,
-    /// It paces, or its host does.
+    /// Whether it or its host paces.
     pub(crate) is_paced: bool,
 }
 
 /// A sender.
 struct Member {
-    /// A flow of it.
+    /// The plan of its flows.
     flow: Flow,
     base_rtt_us: u64,
     ends: [(usize, Ipv4Addr); 2],
 }
 
-/// A flow's stay.
-struct Visit {
+/// A flow in the pool.
+struct Slot {
     connection: Connection,
     meter: FlowMeter,
     row: TrafficRow,
-    /// As which one it came.
-    came: u64,
-    /// Chunks of its group's trace that it has not written.
+    /// Its arrival number.
+    number: u64,
+    /// Chunks of its group's trace still to write.
     chunks: Range<usize>,
-    /// It is sampled.
-    is_watched: bool,
-    /// Its row has been given out.
+    /// Whether it is sampled.
+    is_sampled: bool,
+    /// Whether its row was returned.
     is_over: bool,
 }
 
-impl Crowd {
-    /// Groups that wait; `ends` holds those of the senders of all groups.
+impl FlowPool {
+    /// An empty pool. `ends` has the ends of the senders of all groups.
     pub(crate) fn new(
         plan: &Plan,
         ends: &[[(usize, Ipv4Addr); 2]],
         control: impl Fn(usize) -> Control,
     ) -> Result<Self, String> {
         if !plan.traffic.is_empty() {
-            // Who may not raise it has what it has: a connection that finds none left says so.
+            // Without the right to raise it the limit stays; a connection reports when it is reached.
             let _ = setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS);
         }
         let mut ends = ends.iter();
@@ -127,7 +127,7 @@ impl Crowd {
                 next: flows.next(),
                 flows,
                 trace,
-                came: 0,
+                arrived: 0,
                 start_ns: traffic.start_ns,
                 stop_ns: traffic.stop_ns.unwrap_or(u64::MAX),
                 low_water_bytes: plan.receive_low_water_bytes(&first.flow),
@@ -140,11 +140,11 @@ impl Crowd {
         Ok(Self {
             groups,
             first: plan.flows.len(),
-            visits: Vec::new(),
+            slots: Vec::new(),
             free: VecDeque::new(),
-            came: 0,
+            arrived: 0,
             due: Vec::new(),
-            watched: 0,
+            sampled: 0,
             samples: Vec::new(),
         })
     }
@@ -162,18 +162,18 @@ impl Crowd {
     }
 
     /// The next flow of a group comes. The error ends the run.
-    pub(crate) fn arrive(&mut self, index: usize, means: &Means) -> Result<(), String> {
+    pub(crate) fn arrive(&mut self, index: usize, context: &Context) -> Result<(), String> {
         let group = &mut self.groups[index];
         let Some(new) = group.next.take() else {
             return Ok(());
         };
         group.next = group.flows.next();
-        let number = group.came;
-        group.came += 1;
+        let number = group.arrived;
+        group.arrived += 1;
         let sender = (number % group.members.len() as u64) as usize;
         let member = &mut group.members[sender];
         member.flow.amount_bytes = Some(new.bytes);
-        let place = self.free.pop_front().unwrap_or(self.visits.len());
+        let place = self.free.pop_front().unwrap_or(self.slots.len());
         let slot = self.first + place;
         if slot >= MAX_FLOWS {
             return Err(format!(
@@ -186,7 +186,7 @@ impl Crowd {
             &member.flow,
             slot,
             (&group.control.name, group.control.is_at_both_ends),
-            means.nodes,
+            context.nodes,
             member.ends,
             group.low_water_bytes,
             None,
@@ -197,7 +197,7 @@ impl Crowd {
             number,
             sender: sender as u64,
             base_rtt_us: member.base_rtt_us,
-            start_us: means.t_ns / 1000,
+            start_us: context.t_ns / 1000,
             size_bytes: new.bytes,
             chunks: new.chunks.as_ref().map_or(1, |chunks| chunks.len() as u64),
             ..TrafficRow::default()
@@ -206,76 +206,76 @@ impl Crowd {
             connection.write_in_chunks();
         }
         connection
-            .start(means.poller)
+            .start(context.poller)
             .map_err(|error| format!("traffic {}, flow {number}: {error}", group.name))?;
-        let is_watched = group.samples.contains(&number);
-        self.watched += usize::from(is_watched);
-        let visit = Visit {
+        let is_sampled = group.samples.contains(&number);
+        self.sampled += usize::from(is_sampled);
+        let slot = Slot {
             connection,
             meter: FlowMeter::new(slot as u64, group.control.is_paced),
             row,
-            came: self.came,
+            number: self.arrived,
             chunks: new.chunks.unwrap_or(0..0),
-            is_watched,
+            is_sampled,
             is_over: false,
         };
-        self.came += 1;
-        if place == self.visits.len() {
-            self.visits.push(Some(visit));
+        self.arrived += 1;
+        if place == self.slots.len() {
+            self.slots.push(Some(slot));
         } else {
-            self.visits[place] = Some(visit);
+            self.slots[place] = Some(slot);
         }
         Ok(())
     }
 
-    /// A descriptor of the connection `slot` is ready; the row of a flow that is over by this.
+    /// Handles a ready descriptor of a connection. Returns the flow's row if the flow is over.
     pub(crate) fn handle(
         &mut self,
         slot: usize,
         role: Role,
         flags: EpollFlags,
-        means: &Means,
+        context: &Context,
     ) -> Option<TrafficRow> {
         let place = slot - self.first;
-        let visit = self.visits.get_mut(place)?.as_mut()?;
-        let happening = visit
+        let slot = self.slots.get_mut(place)?.as_mut()?;
+        let event = slot
             .connection
-            .handle(role, flags, means.poller, means.payload);
-        if visit.is_over {
-            if visit.connection.is_gone() {
+            .handle(role, flags, context.poller, context.payload);
+        if slot.is_over {
+            if slot.connection.is_gone() {
                 self.leave(place);
             }
             return None;
         }
-        match happening {
-            Some(Happening::Finished) => {
-                visit.is_over = true;
-                visit.row.completion_us = Some(means.t_ns / 1000);
-                let row = visit.row();
-                if visit.is_watched {
-                    self.watched -= 1;
-                    self.samples.push(visit.sample(means.t_ns / 1000));
+        match event {
+            Some(ConnectionEvent::Finished) => {
+                slot.is_over = true;
+                slot.row.completion_us = Some(context.t_ns / 1000);
+                let row = slot.row();
+                if slot.is_sampled {
+                    self.sampled -= 1;
+                    self.samples.push(slot.sample(context.t_ns / 1000));
                 }
-                if visit.connection.is_gone() {
+                if slot.connection.is_gone() {
                     self.leave(place);
                 }
                 Some(row)
             }
-            Some(Happening::Broken(error)) => {
-                let row = visit.row();
-                self.watched -= usize::from(visit.is_watched);
+            Some(ConnectionEvent::Broken(error)) => {
+                let row = slot.row();
+                self.sampled -= usize::from(slot.is_sampled);
                 let group = &mut self.groups[row.group_id as usize];
                 let sentence = format!("traffic {}, flow {}: {error}", group.name, row.number);
                 group.problem.get_or_insert(sentence);
                 self.leave(place);
                 Some(row)
             }
-            Some(Happening::Established | Happening::Drained) => {
-                let trace = &self.groups[visit.row.group_id as usize].trace;
-                if let (Some(trace), false) = (trace, visit.chunks.is_empty()) {
-                    let pause_ns = trace.chunk(visit.chunks.start).pause_ns;
-                    visit.row.pause_us += pause_ns / 1000;
-                    self.due.push((means.t_ns + pause_ns, place, visit.came));
+            Some(ConnectionEvent::Established | ConnectionEvent::Drained) => {
+                let trace = &self.groups[slot.row.group_id as usize].trace;
+                if let (Some(trace), false) = (trace, slot.chunks.is_empty()) {
+                    let pause_ns = trace.chunk(slot.chunks.start).pause_ns;
+                    slot.row.pause_us += pause_ns / 1000;
+                    self.due.push((context.t_ns + pause_ns, place, slot.number));
                 }
                 None
             }
@@ -283,78 +283,78 @@ impl Crowd {
         }
     }
 
-    /// Flows that will write a chunk, which nobody has been told of yet: when, where, which one.
+    /// The chunks that became due since the last call: time in ns, slot, arrival number.
     pub(crate) fn take_due(&mut self) -> std::vec::Drain<'_, (u64, usize, u64)> {
         self.due.drain(..)
     }
 
-    /// The flow that came as this one writes its next chunk if it is still there.
-    pub(crate) fn write_chunk(&mut self, place: usize, came: u64, means: &Means) {
-        let visit = self.visits.get_mut(place).and_then(Option::as_mut);
-        let Some(visit) = visit.filter(|visit| visit.came == came) else {
+    /// Writes the next chunk of the flow with this arrival number, if it is still in its slot.
+    pub(crate) fn write_chunk(&mut self, place: usize, number: u64, context: &Context) {
+        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
+        let Some(slot) = slot.filter(|slot| slot.number == number) else {
             return;
         };
-        let group = &mut self.groups[visit.row.group_id as usize];
-        let (Some(trace), Some(position)) = (&group.trace, visit.chunks.next()) else {
+        let group = &mut self.groups[slot.row.group_id as usize];
+        let (Some(trace), Some(position)) = (&group.trace, slot.chunks.next()) else {
             return;
         };
         let bytes = trace.chunk(position).bytes;
-        if let Err(error) = visit.connection.add_credit(bytes, means.payload) {
-            let sentence = format!("traffic {}, flow {}: {error}", group.name, visit.row.number);
+        if let Err(error) = slot.connection.add_credit(bytes, context.payload) {
+            let sentence = format!("traffic {}, flow {}: {error}", group.name, slot.row.number);
             group.problem.get_or_insert(sentence);
         }
     }
 
-    /// Samples the flows of which that was asked for.
+    /// Samples the flows that the plan names.
     pub(crate) fn sample(&mut self, t_us: u64) {
-        let visits = self.visits.iter_mut().flatten();
-        let watched = visits.filter(|visit| visit.is_watched && !visit.is_over);
-        for visit in watched.take(self.watched) {
-            visit.look();
-            self.samples.push(visit.sample(t_us));
+        let slots = self.slots.iter_mut().flatten();
+        let sampled = slots.filter(|slot| slot.is_sampled && !slot.is_over);
+        for slot in sampled.take(self.sampled) {
+            slot.look();
+            self.samples.push(slot.sample(t_us));
         }
     }
 
-    /// Their rows since this was last asked.
+    /// The rows of samples since the last call.
     pub(crate) fn take_samples(&mut self) -> std::vec::Drain<'_, TrafficSampleRow> {
         self.samples.drain(..)
     }
 
-    /// The place is free.
+    /// Frees a slot.
     fn leave(&mut self, place: usize) {
-        self.visits[place] = None;
+        self.slots[place] = None;
         self.free.push_back(place);
     }
 
-    /// Why connections broke: a sentence of each group where one did.
+    /// The first connection error of each group that had one.
     pub(crate) fn problems(&mut self) -> impl Iterator<Item = String> + '_ {
         let groups = self.groups.iter_mut();
         groups.filter_map(|group| group.problem.take())
     }
 
-    /// The run ends: rows of flows that are not over.
+    /// Ends the run. Returns the rows of flows that are not over.
     pub(crate) fn end(&mut self) -> Vec<TrafficRow> {
-        let visits = std::mem::take(&mut self.visits);
-        let left = visits.into_iter().flatten();
-        left.filter(|visit| !visit.is_over)
-            .map(|mut visit| visit.row())
+        let slots = std::mem::take(&mut self.slots);
+        let left = slots.into_iter().flatten();
+        left.filter(|slot| !slot.is_over)
+            .map(|mut slot| slot.row())
             .collect()
     }
 }
 
-impl Visit {
+impl Slot {
     fn look(&mut self) {
-        // A sender that the kernel has nothing to say of has sent nothing that counts.
+        // A socket that the kernel cannot describe has sent nothing.
         let _: io::Result<()> = self.meter.look(&self.connection, 0, |_| ());
     }
 
-    /// The row of a sample by the last look.
+    /// The row of a sample from the last read.
     fn sample(&self, t_us: u64) -> TrafficSampleRow {
         let sample = self.meter.sample(&self.connection, t_us);
         TrafficSampleRow::of(self.row.group_id, self.row.number, &sample)
     }
 
-    /// What the kernel says of the flow now.
+    /// The flow's row from the kernel's counters.
     fn row(&mut self) -> TrafficRow {
         self.look();
         TrafficRow {

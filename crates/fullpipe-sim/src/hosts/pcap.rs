@@ -1,8 +1,7 @@
-//! A capture of what leaves and reaches the senders' hosts: classic pcap with ns timestamps.
+//! A capture of packets at the senders' hosts: classic pcap with ns timestamps.
 //!
-//! Headers are complete, TCP options and ECN bits included; payload is left out (a captured
-//! length below the original length, as with a small snap length). Checksums of IP are computed;
-//! TCP's is left 0, which analysers take for checksum offload.
+//! Headers are complete, TCP options and ECN bits included. Payload is left out, as with a small snap
+//! length. IP's checksum is computed; TCP's is 0, which analysers take for checksum offload.
 
 use std::io::{self, Write};
 
@@ -12,11 +11,11 @@ use fullpipe_tcp::{Ack, Data, HandshakePacket, MAX_BLOCKS};
 const MAGIC: u32 = 0xa1b2_3c4d;
 const SNAPLEN: u32 = 128;
 const ETHERNET: u32 = 1;
-/// Window scale that both ends announce; large enough for 64 MiB.
+/// Window scale of both ends, large enough for 64 MiB.
 const WINDOW_SHIFT: u8 = 14;
-/// Initial sequence numbers; a constant, so that captures repeat.
+/// Initial sequence number of both ends.
 const ISN: u32 = 1_000_000;
-/// What a sender offers, which receives nothing.
+/// Window of an end that receives no data.
 const FIRST_WINDOW_BYTES: u64 = 65_536;
 const FIN: u16 = 1;
 const SYN: u16 = 2;
@@ -24,9 +23,9 @@ const PSH: u16 = 8;
 const ACK: u16 = 16;
 const ECE: u16 = 64;
 const CWR: u16 = 128;
-/// Accurate ECN's, beside the data offset; with ECE and CWR it makes the ACE field (RFC 9768).
+/// Accurate ECN: with ECE and CWR the ACE field (RFC 9768).
 const AE: u16 = 256;
-/// What ACE counts from.
+/// Initial value of the ACE counter.
 const ACE_FIRST: u8 = 5;
 
 /// Writes one capture.
@@ -66,20 +65,20 @@ impl PcapWriter {
         })
     }
 
-    /// A packet of a handshake leaves or comes.
-    pub(crate) fn opening(
+    /// A packet of a handshake leaves or arrives.
+    pub(crate) fn handshake(
         &mut self,
         at_ns: u64,
         flow: u32,
         from_sender: bool,
         mss: u32,
-        opening: &HandshakePacket,
+        packet: &HandshakePacket,
     ) -> io::Result<()> {
-        // The MSS option knows nothing of timestamps (RFC 6691).
+        // The MSS option does not subtract timestamps (RFC 6691).
         let mss = (mss + 12).to_be_bytes();
         let options = [2, 4, mss[2], mss[3], 4, 2, 3, 3, WINDOW_SHIFT, 1, 1, 1];
         let ecn_flags = |agrees: bool, flags| if agrees { flags } else { 0 };
-        let (flags, sent_ns, echo_ns, window, options) = match *opening {
+        let (flags, sent_ns, echo_ns, window, options) = match *packet {
             HandshakePacket::Syn { sent_ns, ecn } => {
                 let flags = SYN | ecn_flags(ecn, ECE | CWR);
                 (flags, sent_ns, 0, 64_240, &options[..])
@@ -114,7 +113,7 @@ impl PcapWriter {
         })
     }
 
-    /// A data packet leaves; `begin` bytes of the sequence space lie before it.
+    /// A data packet leaves; `begin` is its relative sequence number in bytes.
     pub(crate) fn data(&mut self, flow: u32, begin: u64, data: &Data) -> io::Result<()> {
         let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
         self.segment(&Segment {
@@ -166,7 +165,7 @@ impl PcapWriter {
         })
     }
 
-    /// The sender acknowledges the receiver's FIN; `end` bytes of the sequence space lie before it.
+    /// The sender acknowledges the receiver's FIN; `end` is its relative sequence number in bytes.
     pub(crate) fn last_ack(&mut self, at_ns: u64, flow: u32, end: u64) -> io::Result<()> {
         self.segment(&Segment {
             at_ns,
@@ -242,7 +241,43 @@ impl PcapWriter {
     }
 }
 
-/// The numbers of an ACK in bytes of the sequence space.
+/// The capture of a run, until writing it fails.
+pub(crate) struct Capture {
+    writer: Option<PcapWriter>,
+    error: Option<io::Error>,
+}
+
+impl Capture {
+    pub(super) fn new(writer: Option<PcapWriter>) -> Self {
+        Self {
+            writer,
+            error: None,
+        }
+    }
+
+    /// Whether packets are captured.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut PcapWriter) -> io::Result<()>) {
+        if let Some(writer) = &mut self.writer {
+            if let Err(error) = write(writer) {
+                self.error = Some(error);
+                self.writer = None;
+            }
+        }
+    }
+
+    /// Ends the capture; returns the first error.
+    pub(crate) fn finish(mut self) -> Option<io::Error> {
+        self.write(PcapWriter::finish);
+        self.error
+    }
+}
+
+/// The packet numbers of an ACK in bytes.
 pub(crate) struct AckEdges {
     next: u64,
     blocks: [[u64; 2]; MAX_BLOCKS],
@@ -267,7 +302,7 @@ fn scaled(window_bytes: u64) -> u16 {
     (window_bytes >> WINDOW_SHIFT).clamp(1, u64::from(u16::MAX)) as u16
 }
 
-/// TCP's timestamp clock: 1 ms, as Linux's.
+/// TCP's timestamp clock: 1 ms, as in Linux.
 fn clock(at_ns: u64) -> u32 {
     (at_ns / 1_000_000) as u32
 }
@@ -287,7 +322,7 @@ fn internet_checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// What an ACK says of marks: ECE, or the ACE field.
+/// The ECN flags of an ACK: ECE, or the ACE field.
 fn mark_flags(marks: u8, is_accurate: bool) -> u16 {
     let ace = match is_accurate {
         true => marks.wrapping_add(ACE_FIRST),

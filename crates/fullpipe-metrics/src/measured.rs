@@ -1,0 +1,264 @@
+//! A run's totals and spreads within its window, of which `definitions.rs` makes metrics.
+
+use crate::definitions::{row, FLOW, GROUP, QUEUE, RUN};
+use crate::samples::{PingSamples, QueueSamples, Samples};
+use crate::values::Spread;
+use crate::window::{Growth, Window};
+use crate::{Facts, QueueFacts};
+
+/// A run whose metrics can be read.
+#[derive(Debug)]
+pub struct Measured {
+    window: Window,
+    flows: Vec<OneFlow>,
+    run: RunTotals,
+    queues: Vec<QueueTotals>,
+}
+
+#[derive(Debug)]
+struct OneFlow {
+    start_s: f64,
+    completion_s: f64,
+    delivered_bytes: f64,
+    /// Over the time that it was active within the window; NaN where it was not.
+    goodput_bps: f64,
+    share: f64,
+    sent_packets: f64,
+    retransmitted_packets: f64,
+    min_rtt_us: f64,
+    srtt_us: Vec<f64>,
+    cwnd_packets: Vec<f64>,
+}
+
+/// Some flows together.
+#[derive(Debug)]
+pub(crate) struct FlowTotals {
+    pub(crate) count: f64,
+    /// Of the first of them.
+    pub(crate) start_s: f64,
+    pub(crate) window_s: f64,
+    pub(crate) delivered_bytes: f64,
+    pub(crate) share: f64,
+    pub(crate) sent_packets: f64,
+    pub(crate) retransmitted_packets: f64,
+    pub(crate) min_rtt_us: f64,
+    pub(crate) goodput_bps: Spread,
+    pub(crate) completion_s: Spread,
+    pub(crate) srtt_us: Spread,
+    pub(crate) cwnd_packets: Spread,
+}
+
+/// All of a run but its queues.
+#[derive(Debug)]
+pub(crate) struct RunTotals {
+    pub(crate) window_s: f64,
+    /// NaN: there are no flows.
+    pub(crate) delivered_bytes: f64,
+    pub(crate) sent_packets: f64,
+    pub(crate) retransmitted_packets: f64,
+    pub(crate) equal_demand: f64,
+    /// Of the flows of equal demand.
+    pub(crate) goodput_bps: Spread,
+    pub(crate) ping_ms: Spread,
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(crate) struct QueueTotals {
+    /// Whether it was sampled at all.
+    pub(crate) is_sampled: bool,
+    pub(crate) window_s: f64,
+    pub(crate) rtt_s: f64,
+    pub(crate) capacity_bits: f64,
+    pub(crate) sent_bytes: f64,
+    pub(crate) sent_packets: f64,
+    pub(crate) dropped_packets: f64,
+    pub(crate) marked_packets: f64,
+    pub(crate) random_lost_packets: f64,
+    pub(crate) random_marked_packets: f64,
+    pub(crate) queue_bytes: Spread,
+    pub(crate) delay_s: Spread,
+}
+
+impl Measured {
+    /// Measures a run. Samples of flows that are not in `samples.flows` do not count; queues are
+    /// sampled in the order of `facts.queues`.
+    pub fn new(samples: &Samples, facts: &Facts) -> Self {
+        let window = Window::new(facts, &samples.flow_samples.t_us);
+        let flows = flows_of(samples, &window);
+        let queues = samples.queues.iter().zip(&facts.queues);
+        let queues = queues.map(|(one, queue)| queue_totals(one, queue, facts.rtt_s, &window));
+        Self {
+            window,
+            run: run_totals(&flows, &facts.equal_demand, &samples.ping_samples, &window),
+            queues: queues.collect(),
+            flows,
+        }
+    }
+
+    /// What counts.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Metrics of the run, in the order of [`crate::tables`].
+    pub fn run(&self) -> Vec<f64> {
+        row(RUN, &self.run)
+    }
+
+    /// Metrics of each flow, in the same order.
+    pub fn flows(&self) -> impl Iterator<Item = Vec<f64>> + '_ {
+        let totals = self.flows.iter().map(|flow| self.together(&[flow]));
+        totals.map(|totals| row(FLOW, &totals))
+    }
+
+    /// Metrics of some flows together, in the same order.
+    pub fn group(&self, members: &[usize]) -> Vec<f64> {
+        let members = members.iter().filter_map(|&flow| self.flows.get(flow));
+        row(GROUP, &self.together(&members.collect::<Vec<_>>()))
+    }
+
+    /// Metrics of each queue, in the same order.
+    pub fn queues(&self) -> impl Iterator<Item = Vec<f64>> + '_ {
+        self.queues.iter().map(|queue| row(QUEUE, queue))
+    }
+
+    fn together(&self, flows: &[&OneFlow]) -> FlowTotals {
+        let sum = |of: fn(&OneFlow) -> f64| sum(flows.iter().map(|flow| of(flow)));
+        let spread = |of: fn(&OneFlow) -> f64| Spread::of(flows.iter().map(|flow| of(flow)));
+        let samples = |of: fn(&OneFlow) -> &Vec<f64>| {
+            Spread::of(flows.iter().flat_map(|flow| of(flow).iter().copied()))
+        };
+        let least = flows.iter().map(|flow| flow.min_rtt_us);
+        FlowTotals {
+            count: flows.len() as f64,
+            start_s: flows.first().map_or(f64::NAN, |flow| flow.start_s),
+            window_s: self.window.length_s(),
+            delivered_bytes: sum(|flow| flow.delivered_bytes),
+            share: sum(|flow| flow.share),
+            sent_packets: sum(|flow| flow.sent_packets),
+            retransmitted_packets: sum(|flow| flow.retransmitted_packets),
+            min_rtt_us: least.fold(f64::NAN, f64::min),
+            goodput_bps: spread(|flow| flow.goodput_bps),
+            completion_s: spread(|flow| flow.completion_s),
+            srtt_us: samples(|flow| &flow.srtt_us),
+            cwnd_packets: samples(|flow| &flow.cwnd_packets),
+        }
+    }
+}
+
+fn flows_of(samples: &Samples, window: &Window) -> Vec<OneFlow> {
+    let table = &samples.flows;
+    let mut flows: Vec<OneFlow> = (0..table.flow.len())
+        .map(|flow| OneFlow {
+            start_s: table.start_us[flow] / 1e6,
+            completion_s: (table.completion_us[flow] - table.start_us[flow]) / 1e6,
+            delivered_bytes: 0.0,
+            goodput_bps: f64::NAN,
+            share: f64::NAN,
+            sent_packets: 0.0,
+            retransmitted_packets: 0.0,
+            min_rtt_us: f64::NAN,
+            srtt_us: Vec::new(),
+            cwnd_packets: Vec::new(),
+        })
+        .collect();
+    let mut grown = vec![Growth::<3>::NONE; flows.len()];
+    let sampled = &samples.flow_samples;
+    for (index, &id) in sampled.flow_id.iter().enumerate() {
+        let Some(flow) = flows.get_mut(id) else {
+            continue;
+        };
+        let t_us = sampled.t_us[index];
+        grown[id].add(window, t_us, sampled.counters[index]);
+        if window.has_sample(t_us) {
+            flow.srtt_us.push(sampled.srtt_us[index]);
+            flow.min_rtt_us = flow.min_rtt_us.min(sampled.min_rtt_us[index]);
+            flow.cwnd_packets.push(sampled.cwnd_packets[index]);
+        }
+    }
+    for (flow, grown) in flows.iter_mut().zip(&grown) {
+        let [delivered, sent, retransmitted] = grown.grown();
+        flow.delivered_bytes = delivered;
+        flow.sent_packets = sent;
+        flow.retransmitted_packets = retransmitted;
+        let begin_s = window.start_s.max(flow.start_s);
+        // `min` ignores NaN: a flow that did not finish is active to the end.
+        let active_s = window.end_s.min(flow.start_s + flow.completion_s) - begin_s;
+        if active_s > 0.0 {
+            flow.goodput_bps = 8.0 * delivered / active_s;
+        }
+    }
+    for direction in ["up", "down"] {
+        let mine = |flow: usize| table.direction[flow] == direction;
+        let members = (0..flows.len()).filter(|&flow| mine(flow));
+        let all = sum(members.map(|flow| flows[flow].delivered_bytes));
+        for (index, flow) in flows.iter_mut().enumerate() {
+            if mine(index) && all > 0.0 {
+                flow.share = flow.delivered_bytes / all;
+            }
+        }
+    }
+    flows
+}
+
+fn run_totals(
+    flows: &[OneFlow],
+    equal_demand: &[usize],
+    pings: &PingSamples,
+    window: &Window,
+) -> RunTotals {
+    let sum = |of: fn(&OneFlow) -> f64| sum(flows.iter().map(of));
+    let fair = equal_demand.iter().filter_map(|&flow| flows.get(flow));
+    let answers = pings.t_us.iter().zip(&pings.rtt_us);
+    let answers = answers.filter(|(t_us, _)| window.has(**t_us));
+    RunTotals {
+        window_s: window.length_s(),
+        delivered_bytes: match flows {
+            [] => f64::NAN,
+            _ => sum(|flow| flow.delivered_bytes),
+        },
+        sent_packets: sum(|flow| flow.sent_packets),
+        retransmitted_packets: sum(|flow| flow.retransmitted_packets),
+        equal_demand: equal_demand.len() as f64,
+        goodput_bps: Spread::of(fair.map(|flow| flow.goodput_bps)),
+        ping_ms: Spread::of(answers.map(|(_, rtt_us)| rtt_us / 1e3)),
+    }
+}
+
+fn queue_totals(
+    samples: &QueueSamples,
+    queue: &QueueFacts,
+    rtt_s: f64,
+    window: &Window,
+) -> QueueTotals {
+    let mut grown = Growth::<6>::NONE;
+    for (&t_us, &counters) in samples.t_us.iter().zip(&samples.counters) {
+        grown.add(window, t_us, counters);
+    }
+    let [sent_bytes, sent, dropped, marked, lost, random_marked] = grown.grown();
+    let backlog = samples.t_us.iter().zip(&samples.queue_bytes);
+    let backlog = backlog.filter(|(t_us, _)| window.has_sample(**t_us));
+    let delays = backlog.clone();
+    let delays = delays.map(|(t_us, bytes)| queue.capacity.drain_s(t_us / 1e6, *bytes));
+    // Engines that cannot tell what random loss did leave its counters out.
+    let known = |value: f64| if value.is_nan() { 0.0 } else { value };
+    QueueTotals {
+        is_sampled: backlog.clone().next().is_some(),
+        window_s: window.length_s(),
+        rtt_s,
+        capacity_bits: queue.capacity.bits(window.start_s, window.end_s),
+        sent_bytes,
+        sent_packets: sent,
+        dropped_packets: dropped,
+        marked_packets: marked,
+        random_lost_packets: known(lost),
+        random_marked_packets: known(random_marked),
+        queue_bytes: Spread::of(backlog.map(|(_, bytes)| *bytes)),
+        delay_s: Spread::of(delays),
+    }
+}
+
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |sum, value| sum + value)
+}

@@ -1,0 +1,313 @@
+//! `fullpipe._native.metrics`: the metrics of a run (crates/fullpipe-metrics).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fullpipe_metrics::{
+    tables, About, Capacity, Facts, FlowSamples, Flows, Measured, PingSamples, QueueFacts,
+    QueueSamples, Samples, VERSION,
+};
+use fullpipe_net::trace::RateTrace;
+use fullpipe_plan::Text;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let metrics = PyModule::new(parent.py(), "metrics")?;
+    metrics.add("VERSION", VERSION)?;
+    let known = PyDict::new(parent.py());
+    for (table, columns) in tables() {
+        let about = |one: About| (one.name, one.unit, one.meaning);
+        known.set_item(table, columns.into_iter().map(about).collect::<Vec<_>>())?;
+    }
+    metrics.add("TABLES", known)?;
+    metrics.add_function(wrap_pyfunction!(jain, &metrics)?)?;
+    metrics.add_class::<PyRun>()?;
+    metrics.add_class::<PyCapacity>()?;
+    parent.add_submodule(&metrics)
+}
+
+/// Jain's index of 64-bit floats, those left out that are NaN; NaN for none, and for zeros alone.
+#[pyfunction]
+fn jain(values: &[u8]) -> f64 {
+    fullpipe_metrics::jain(numbers(values))
+}
+
+/// The metrics of one run.
+#[pyclass(name = "Run", module = "fullpipe._native.metrics", frozen)]
+struct PyRun(Measured);
+
+#[pymethods]
+impl PyRun {
+    /// `tables`: table -> column -> 64-bit floats as little-endian bytes, NaN for null, or a list of
+    /// text; of `queue_samples` the same of each queue in `facts`.
+    ///
+    /// Raises ValueError where columns of a table differ in length or the trace of a link cannot be
+    /// read, KeyError where a column is missing.
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // as Python hands it over
+    fn new(facts: PlanFacts, tables: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let facts = facts.read(&mut Traces::default())?;
+        let samples = samples(tables, &facts.queues)?;
+        Ok(Self(Measured::new(&samples, &facts)))
+    }
+
+    /// Start and end of what counts, and how late a sample may be, in s.
+    #[getter]
+    fn window(&self) -> (f64, f64, f64) {
+        let window = self.0.window();
+        (window.start_s, window.end_s, window.late_s)
+    }
+
+    /// The metrics of the run, in the order of `TABLES`; NaN where there is none.
+    fn run(&self) -> Vec<f64> {
+        self.0.run()
+    }
+
+    /// The metrics of each flow.
+    fn flows(&self) -> Vec<Vec<f64>> {
+        self.0.flows().collect()
+    }
+
+    /// The metrics of some flows together, by their positions.
+    fn group(&self, members: Vec<usize>) -> Vec<f64> {
+        self.0.group(&members)
+    }
+
+    /// The metrics of each queue in the facts.
+    fn queues(&self) -> Vec<Vec<f64>> {
+        self.0.queues().collect()
+    }
+}
+
+/// What a link can carry.
+#[pyclass(name = "Capacity", module = "fullpipe._native.metrics", frozen)]
+struct PyCapacity(Capacity);
+
+#[pymethods]
+impl PyCapacity {
+    /// Of a plan. Raises ValueError where its trace cannot be read.
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // as Python hands it over
+    fn new(planned: PlanCapacity) -> PyResult<Self> {
+        planned.read(&mut Traces::default()).map(Self)
+    }
+
+    /// Bits that the link can carry between each time (s) and the next; NaN where that is not known.
+    /// Both are 64-bit floats.
+    fn bits<'py>(&self, py: Python<'py>, edges_s: &[u8]) -> Bound<'py, PyBytes> {
+        let edges_s = numbers(edges_s);
+        let found = edges_s.windows(2).map(|edge| self.0.bits(edge[0], edge[1]));
+        bytes(py, found)
+    }
+
+    /// How long (s) the link takes from each time (us) for so many bytes; infinite where it never
+    /// carries them, NaN where that is not known. All are 64-bit floats.
+    fn drain_s<'py>(
+        &self,
+        py: Python<'py>,
+        t_us: &[u8],
+        queue_bytes: &[u8],
+    ) -> Bound<'py, PyBytes> {
+        let samples = numbers(t_us).into_iter().zip(numbers(queue_bytes));
+        bytes(
+            py,
+            samples.map(|(t_us, waiting)| self.0.drain_s(t_us / 1e6, waiting)),
+        )
+    }
+}
+
+/// Traces that were read, by their paths.
+pub(crate) type Traces = HashMap<String, Arc<RateTrace>>;
+
+/// What metrics need of a plan (`fullpipe.plan.facts.Facts`).
+#[derive(FromPyObject)]
+pub(crate) struct PlanFacts {
+    start_s: f64,
+    end_s: f64,
+    sample_interval_s: f64,
+    rtt_s: f64,
+    equal_demand: Vec<usize>,
+    pub(crate) queues: Vec<PlanQueue>,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct PlanQueue {
+    pub(crate) name: String,
+    capacity: PlanCapacity,
+}
+
+#[derive(FromPyObject)]
+struct PlanCapacity {
+    rates: Vec<(f64, f64)>,
+    trace: Option<String>,
+}
+
+impl PlanFacts {
+    /// Raises ValueError where a trace cannot be read.
+    pub(crate) fn read(&self, traces: &mut Traces) -> PyResult<Facts> {
+        let queues = self.queues.iter().map(|queue| {
+            Ok(QueueFacts {
+                name: queue.name.clone(),
+                capacity: queue.capacity.read(traces)?,
+            })
+        });
+        Ok(Facts {
+            start_s: self.start_s,
+            end_s: self.end_s,
+            sample_interval_s: self.sample_interval_s,
+            rtt_s: self.rtt_s,
+            equal_demand: self.equal_demand.clone(),
+            queues: queues.collect::<PyResult<_>>()?,
+        })
+    }
+}
+
+impl PlanCapacity {
+    fn read(&self, traces: &mut Traces) -> PyResult<Capacity> {
+        let Some(path) = &self.trace else {
+            return Ok(match self.rates.is_empty() {
+                true => Capacity::Unknown,
+                false => Capacity::Rates(self.rates.clone()),
+            });
+        };
+        if !traces.contains_key(path) {
+            let trace = RateTrace::read(path)
+                .map_err(|error| PyValueError::new_err(format!("{path}: {error}")))?;
+            traces.insert(path.clone(), Arc::new(trace));
+        }
+        Ok(Capacity::Trace(traces[path].clone()))
+    }
+}
+
+fn numbers(bytes: &[u8]) -> Vec<f64> {
+    let words = bytes.chunks_exact(8);
+    let words = words.map(|word| f64::from_le_bytes(word.try_into().expect("chunks of eight")));
+    words.collect()
+}
+
+fn bytes(py: Python<'_>, numbers: impl Iterator<Item = f64>) -> Bound<'_, PyBytes> {
+    let bytes: Vec<u8> = numbers.flat_map(f64::to_le_bytes).collect();
+    PyBytes::new(py, &bytes)
+}
+
+/// The samples of a recorded run, with those of these queues.
+pub(crate) fn samples(tables: &Bound<'_, PyDict>, queues: &[QueueFacts]) -> PyResult<Samples> {
+    let flows = Recorded::of(tables.as_any(), "flows")?;
+    let sampled = Recorded::of(tables.as_any(), "flow_samples")?;
+    let pings = Recorded::of(tables.as_any(), "ping_samples")?;
+    let start_us = flows.numbers("start_us", None)?;
+    let rows = Some(start_us.len());
+    let flows = Flows {
+        flow: flows.texts("flow", rows)?,
+        cc: flows.texts("cc", rows)?,
+        direction: flows.texts("direction", rows)?,
+        completion_us: flows.numbers("completion_us", rows)?,
+        start_us,
+    };
+    let t_us = sampled.numbers("t_us", None)?;
+    let rows = Some(t_us.len());
+    let flow_samples = FlowSamples {
+        flow_id: sampled
+            .numbers("flow_id", rows)?
+            .into_iter()
+            .map(|number| number as usize)
+            .collect(),
+        srtt_us: sampled.numbers("srtt_us", rows)?,
+        min_rtt_us: sampled.numbers("min_rtt_us", rows)?,
+        cwnd_packets: sampled.numbers("cwnd_packets", rows)?,
+        counters: sampled.together(
+            ["bytes_delivered", "packets_sent", "packets_retransmitted"],
+            rows,
+        )?,
+        t_us,
+    };
+    let t_us = pings.numbers("t_us", None)?;
+    let ping_samples = PingSamples {
+        rtt_us: pings.numbers("rtt_us", Some(t_us.len()))?,
+        t_us,
+    };
+    let of_queues = tables.as_any().get_item("queue_samples")?;
+    let queues = queues
+        .iter()
+        .map(|queue| queue_samples(&of_queues, &queue.name));
+    Ok(Samples {
+        flows,
+        flow_samples,
+        queues: queues.collect::<PyResult<_>>()?,
+        ping_samples,
+    })
+}
+
+fn queue_samples(tables: &Bound<'_, PyAny>, name: &str) -> PyResult<QueueSamples> {
+    let queue = Recorded::of(tables, name)?;
+    let t_us = queue.numbers("t_us", None)?;
+    let rows = Some(t_us.len());
+    Ok(QueueSamples {
+        queue_bytes: queue.numbers("queue_bytes", rows)?,
+        counters: queue.together(
+            [
+                "sent_bytes",
+                "sent_packets",
+                "dropped_packets",
+                "marked_packets",
+                "random_lost_packets",
+                "random_marked_packets",
+            ],
+            rows,
+        )?,
+        t_us,
+    })
+}
+
+/// A table's columns as Python hands them over.
+struct Recorded<'a, 'py> {
+    name: &'a str,
+    table: Bound<'py, PyAny>,
+}
+
+impl<'a, 'py> Recorded<'a, 'py> {
+    fn of(tables: &Bound<'py, PyAny>, name: &'a str) -> PyResult<Self> {
+        let table = tables.get_item(name)?;
+        Ok(Self { name, table })
+    }
+
+    /// `rows`: how many there must be.
+    fn numbers(&self, column: &str, rows: Option<usize>) -> PyResult<Vec<f64>> {
+        let item = self.table.get_item(column)?;
+        self.checked(column, numbers(item.extract()?), rows)
+    }
+
+    fn texts(&self, column: &str, rows: Option<usize>) -> PyResult<Vec<Text>> {
+        let found: Vec<String> = self.table.get_item(column)?.extract()?;
+        let found = found.into_iter().map(Text::from).collect();
+        self.checked(column, found, rows)
+    }
+
+    /// Columns of numbers, row by row.
+    fn together<const N: usize>(
+        &self,
+        columns: [&str; N],
+        rows: Option<usize>,
+    ) -> PyResult<Vec<[f64; N]>> {
+        let mut found = vec![[0.0; N]; rows.unwrap_or_default()];
+        for (place, column) in columns.into_iter().enumerate() {
+            for (row, value) in found.iter_mut().zip(self.numbers(column, rows)?) {
+                row[place] = value;
+            }
+        }
+        Ok(found)
+    }
+
+    fn checked<T>(&self, column: &str, found: Vec<T>, rows: Option<usize>) -> PyResult<Vec<T>> {
+        match rows {
+            Some(rows) if rows != found.len() => Err(PyValueError::new_err(format!(
+                "{}.{column}: has {} rows, not {rows}",
+                self.name,
+                found.len()
+            ))),
+            _ => Ok(found),
+        }
+    }
+}
