@@ -1,6 +1,6 @@
-"""What holds of a congestion control in a file before anybody relies on it: it compiles for both
-hosts without a warning, does nothing undefined whatever it is told, survives hostile paths, the
-kernels at hand accept it, kernel and simulator decide and carry the same, and what it costs.
+"""Checks a congestion control in a file. It must compile for simulator and kernel without warnings,
+have no undefined behaviour, survive hostile paths, and pass the verifier of the kernels at hand.
+Kernel and simulator must then make the same decisions and deliver as much. Last comes its cost.
 
 Steps are functions that return a sentence, or raise UserError with what is wrong.
 """
@@ -27,7 +27,7 @@ from fullpipe.engines.vm.kernels import find as find_kernel
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
-#: Small paths on which hosts could differ: each asks something else of an algorithm.
+#: Small paths on which kernel and simulator could differ; each exercises another part.
 PATHS: dict[str, dict[str, Any]] = {
     "bulk": {},
     "idle": {"flow": {"pattern": {"write": "250KB", "every": "700ms"}}},
@@ -38,9 +38,9 @@ PATHS: dict[str, dict[str, Any]] = {
     "timeouts": {"path": {"loss": "20%"}},
 }
 _DURATION = "5s"
-#: Where chance decides, the simulator's runs differ: what the kernel carries must lie among what
-#: so many seeds carry, or beyond them by no more than this part; the median of three of the
-#: kernel's runs where one is not.
+#: On random paths the simulator's runs differ. The bytes that the kernel delivers must be within
+#: the range of this many seeds, or outside it by no more than this share. If one run of the kernel
+#: is not, the median of three counts.
 SEEDS = 20
 AGREES = 0.15
 _BY_CHANCE = 1.005
@@ -51,15 +51,15 @@ class Step:
     """One thing that was checked."""
 
     name: str
-    #: None: it could not be asked here, for the reason in `words`.
+    #: None: it could not be checked here, for the reason in `words`.
     holds: bool | None
     words: str
     costs: tuple[Cost, ...] = ()
 
 
 def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
-    """Checks a file step by step; `kernels` are those of `--engine vm`, none to leave it out. Ends
-    at the first step without which no later one makes sense."""
+    """Yields the steps of a check. `kernels` are those of `--engine vm`; with none that engine is
+    skipped. Ends at the first failure that makes the later steps meaningless."""
     first = _step("compiles natively", lambda: _native(path))
     yield first
     if not first.holds:

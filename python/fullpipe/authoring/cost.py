@@ -1,11 +1,10 @@
-"""What a congestion control takes of a sender for each ACK, in instructions: counted by a kernel of
-the virtual machine, whose clock is its instructions, around every call of its eBPF programs
+"""The cost of a congestion control in instructions for each ACK at a sender. A kernel in the
+virtual machine, whose clock counts instructions, measures every call of the eBPF programs
 (kernel.bpf_stats_enabled).
 
-What counting itself takes is measured and left out: the kernel's own CUBIC is called from programs
-that do nothing else, beside one that does nothing at all (bpf/kernel_cubic.c). What the glue takes
-(bpf/glue.h) is what the same programs take with an algorithm of the same flags that does nothing,
-but for a pacing rate that it names once.
+The overhead of measuring is subtracted. It comes from programs that only call the kernel's own
+CUBIC, and from an empty one (bpf/kernel_cubic.c). The glue's cost (bpf/glue.h) is that of the same
+programs with an algorithm of the same flags that only sets a pacing rate once.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fullpipe.engines.scratch import scratch
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
-#: Beside whom, the kernel's own first.
+#: Congestion controls to compare with, the kernel's own first.
 BESIDE = ("kernel:cubic", "bbr3")
 _PATH = {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}
 _SECONDS, _COUNTED_SECONDS = 5, 2
@@ -33,26 +32,26 @@ _SECONDS, _COUNTED_SECONDS = 5, 2
 _ACKS = ("fp_cong_control", "fp_cong_avoid")
 _NOTHING = "fp_min_tso_segs"
 
-#: Of each program: calls, and instructions a call.
+#: Program -> calls, and instructions for each call.
 Programs = Mapping[str, tuple[int, float]]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one congestion control, in instructions; `glue` is None if there is none."""
+    """The cost of one congestion control in instructions; `glue` is None if it has none."""
 
     name: str
     #: Of the whole guest (sender, router and receiver) for each packet.
     guest_a_packet: float
-    #: Of the algorithm itself for each ACK that it is told of, its other calls included.
+    #: The algorithm alone for each ACK passed to it, with its other calls included.
     own_an_ack: float
-    #: Of what stands between it and the kernel, likewise.
+    #: The glue between the algorithm and the kernel, likewise.
     glue_an_ack: float | None
     acks: int
     programs: Programs
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The cost as a JSON object."""
         return {
             "cc": self.name, "guest_a_packet": round(self.guest_a_packet),
             "own_an_ack": round(self.own_an_ack),
@@ -86,15 +85,15 @@ def _cost(name: str, release: str, programs: Programs, glue: Programs | None) ->
     whole = sum(calls * each for calls, each in programs.values()) / acks
     between = None
     if glue is not None:
-        # A call that came here and not there is all the algorithm's.
+        # A call without a counterpart in the glue's run counts for the algorithm.
         known = {program: each for program, (calls, each) in glue.items() if calls}
         between = sum(n * known.get(program, 0.0) for program, (n, _) in programs.items()) / acks
     return Cost(name, _of_guest(name, release), whole - (between or 0.0), between, acks, programs)
 
 
 def counted(name: str, release: str) -> Programs:
-    """What each program takes in a run of 2 s, counting included; without what a connection costs
-    once."""
+    """The cost of each program in a run of 2 s, with the overhead of measuring but without the
+    one-time cost of a connection."""
     facts = _run(name, release, _COUNTED_SECONDS, {"cc_cost": True}).metadata["facts"]
     return {
         one["program"]: (one["calls"], one["ns"] / one["calls"])
@@ -104,7 +103,7 @@ def counted(name: str, release: str) -> Programs:
 
 
 def _kernels_own(programs: Programs) -> tuple[Programs, float]:
-    """Of the kernel's own, and what counting takes for each call."""
+    """The cost of the kernel's own CUBIC, and the overhead of measuring one call."""
     nothing = programs[_NOTHING][1]
     rest = {name: one for name, one in programs.items() if name != _NOTHING}
     return _without(rest, nothing), nothing
@@ -160,6 +159,6 @@ def _run(name: str, release: str, seconds: int, options: Mapping[str, Any]) -> R
 
 
 def words_of(found: Sequence[Cost]) -> str:
-    """In a sentence."""
+    """The costs as a sentence."""
     each = ", ".join(f"{cost.name} {cost.own_an_ack:,.0f}" for cost in found)
     return f"instructions an ACK of the algorithm alone: {each}"

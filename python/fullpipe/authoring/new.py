@@ -1,4 +1,4 @@
-"""Writes a file to start a congestion control from: the smallest, or one of the built-in ones
+"""Writes a template for a new congestion control: the smallest one, or a copy of a built-in one
 under another name.
 """
 
@@ -12,11 +12,11 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
 
-#: What a new file can be like: the algorithms of cc/.
+#: Algorithms of cc/ that a new file can copy.
 Like = Literal["reno", "cubic", "bbr1", "bbr3"]
 LIKE = get_args(Like)
 
-#: The smallest, with @ where its name goes and @V where the version of the contract does.
+#: The smallest, with placeholders @ for its name and @V for the version of the contract.
 _SMALLEST = Path(__file__).with_name("smallest.h")
 
 

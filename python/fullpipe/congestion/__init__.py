@@ -1,1 +1,1 @@
-"""Congestion controls: names and parameters, the contract as a class of Python, users' files."""
+"""Congestion controls: names and parameters, the contract as a Python class, users' files."""

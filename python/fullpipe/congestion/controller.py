@@ -91,8 +91,8 @@ class Controller:
     """A congestion control in Python, run by the simulator: one instance a connection.
 
     Every call has the same shape: facts in `self.conn` (and `ack` or `event`), decisions in
-    `self.ctl`, which holds the values in force. What is left alone is decided as for C
-    (cc/defaults.h). The objects are the same ones at every call: keep numbers, not objects.
+    `self.ctl`, which holds the values in force. A value that you do not set keeps its default, as
+    in C (cc/defaults.h). Every call gets the same objects: keep numbers, not objects.
 
     Without `OWNS_CWND` the host detects loss and runs recovery (RFC 6675, PRR): `on_ack` comes when
     the window may grow, with `ack.acked_sacked`, and `EventKind.SSTHRESH` asks what a reduction
@@ -106,9 +106,9 @@ class Controller:
     ECHOES_CE: ClassVar[int] = 32  #: the receiver echoes each packet's mark (RFC 8257 section 3.2)
     SEND_IS_PURE: ClassVar[int] = 64  #: `on_send` sets `ctl.tso_segs` and keeps nothing
 
-    #: How it wants to be driven: a sum of the above.
+    #: A sum of the flags above.
     flags: ClassVar[int] = 0
-    #: What tables call it in a sentence.
+    #: A description of it for tables.
     title: ClassVar[str] = ""
 
     conn: Conn
@@ -124,12 +124,12 @@ class Controller:
         """Anything else happened: `event.kind` is an `EventKind`."""
 
     def on_send(self) -> None:
-        """A burst is about to leave (with OWNS_CWND): sets `ctl.tso_segs`, say. A method of its
-        own, because it comes so often; in C it is the event SEND. With SEND_IS_PURE, and a pacing
-        rate of its own, an algorithm is not asked where the clock of pacing lets nothing leave."""
+        """A burst is about to leave (with OWNS_CWND); may set `ctl.tso_segs`. It is a method, not
+        an event, because it is called so often; in C it is the event SEND. An algorithm with
+        SEND_IS_PURE that sets a pacing rate is not called while pacing blocks sending."""
 
     def info(self, info: Info) -> None:
-        """Fills what recordings show of it at each sample (table `cc_samples`)."""
+        """Fills the algorithm's values for recordings at each sample (table `cc_samples`)."""
 
     def slow_start(self, acked: int) -> int:
         """Grows the window by a packet for each acknowledged, up to ssthresh (RFC 5681 section

@@ -1,7 +1,7 @@
-"""The congestion controls that there are: names, constants, changed constants, variants.
+"""The available congestion controls: names, constants, changed constants, variants.
 
-A view of the compiled registry (cc/registry.h) and of files from outside; nothing is listed twice.
-What a flow's `cc` means is decided here and nowhere else. Must never know an engine.
+A view of the compiled registry (cc/registry.h) and of external files. Only this module decides what
+a flow's `cc` means. Must never know an engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fullpipe.congestion import external
 KERNEL_PREFIX = "kernel:"
 #: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
 _CHANGED = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
-#: What a scenario may call a variant of its own.
+#: Valid names of a scenario's own variants.
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,39}", re.ASCII)
 
 
@@ -92,12 +92,12 @@ class CcSet:
 
 @cache
 def params_of(algorithm: str) -> tuple[Param, ...]:
-    """The constants of a plan's algorithm, in storage order."""
+    """The constants of an algorithm as plans name it, in storage order."""
     return tuple(Param(**param) for param in _algorithm(algorithm)["params"])
 
 
 def state_bytes_of(algorithm: str) -> int:
-    """The size of what a plan's algorithm keeps of a connection."""
+    """Bytes of state that an algorithm, as plans name it, keeps for each connection."""
     return int(_algorithm(algorithm)["state_bytes"])
 
 
@@ -137,7 +137,7 @@ def _find(name: str) -> CcSet | None:
 
 
 def is_external_name(name: str) -> bool:
-    """Whether a flow's `cc` names a file, a class of one, or one that a program handed over."""
+    """Whether a flow's `cc` names a file, a class in a file, or a class that a program passed."""
     written = name.partition("[")[0]
     return external.is_file_name(written) or external.is_class(written)
 
@@ -188,8 +188,8 @@ def is_kernel(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Table:
-    """A scenario's `[cc.NAME]`: changed constants of the set NAME, or, with a base, a variant NAME
-    of that set that stands beside it."""
+    """A scenario's `[cc.NAME]`: changed constants of the set NAME, or, with a base, a variant of
+    that base called NAME."""
 
     base: str | None
     changes: Mapping[str, float]
@@ -197,8 +197,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a flow runs: the name that tables and plots show, which tells changed constants; the set
-    that it comes from and all stored values. Of the kernel's own only the name is known."""
+    """The congestion control of a flow: its name for tables and plots, which includes changed
+    constants; its set; and all stored values. For the kernel's own only the name is known."""
 
     name: str
     base: CcSet | None
@@ -231,14 +231,14 @@ def choose(name: str, tables: Mapping[str, Table]) -> Choice:
 
 @cache
 def _plain(name: str) -> Choice | None:
-    """A set of the registry as it is; None if the name says more or is another's."""
+    """A set of the registry unchanged; None for every other name."""
     known = cc_sets().get(name)
     return None if known is None else Choice(name, known, known.values)
 
 
 def base_of(name: str, tables: Mapping[str, Table]) -> CcSet | None:
-    """The set of the registry that a name of a recording comes from; None if it is none of this
-    program's."""
+    """The registry's set that a name in a recording comes from; None if this program does not have
+    it."""
     table = tables.get(name)
     if table is not None and table.base is not None:
         return cc_sets().get(table.base)

@@ -1,1 +1,1 @@
-"""The hunt: the path on which a congestion control does worst, made simple."""
+"""The hunt: finds a path on which a congestion control does worst, and simplifies it."""

@@ -1,8 +1,8 @@
-"""Searches for the path on which a congestion control does worst, and makes it simple.
+"""Searches for the path on which a congestion control does worst, and simplifies it.
 
-Differential evolution (SciPy) over the knobs of a path; what it finds loses every ingredient and
-every odd number that it does not need. Then the ingredients that it needs are left out and the
-search begins anew, so that one hunt finds several causes. Must never print.
+Differential evolution (SciPy) searches over the knobs of a path. The result then loses every
+ingredient that it does not need, and its numbers are rounded. The next search excludes the
+ingredients that were needed, so that one hunt finds several causes. Must never print.
 """
 
 from __future__ import annotations
@@ -34,25 +34,26 @@ from fullpipe.hunt.trials import Tables, run_trials
 
 #: Packets that a second of budget stands for: about half of what two cores of 2020 simulate.
 PACKETS_A_SECOND = 500_000
-#: What a trial costs beside its packets: making, starting and measuring it.
+#: Fixed cost of a trial in packets: building, starting and measuring it.
 TRIAL_PACKETS = 10_000
-#: Members of a generation for each knob.
+#: Population size for each knob.
 _POPULATION = 4
-#: Of what the search found, a path with rounder numbers must show so much, and one without an
-#: ingredient: where it shows less, the ingredient is needed.
+#: Shares of the badness found that a path must keep: with rounder numbers, and without an
+#: ingredient. If it keeps less, the ingredient is needed.
 _STILL, _WITHOUT = 0.8, 0.6
-#: Share of the budget left that a search may take: later ones get theirs.
+#: Share of the remaining budget that one search may take.
 _SHARE = 0.4
-#: Searches at most: with everything, and then without what was found.
+#: The most searches: the first with all ingredients, then without those that were needed.
 _ROUNDS = 5
-#: Less bad than this is no finding: utilisation and fairness of 85 %, one RTT, 2 % of loss.
+#: Badness below this is no finding: utilisation and fairness of 85 %, one RTT, 2 % of loss.
 _NOTABLE: dict[Worst, float] = {"utilisation": 0.15, "starvation": 0.4, "delay": 1.0, "loss": 0.02}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A path on which it does badly. `needs`: the ingredients without which it does not; `profile`:
-    of each, value -> what is measured, all else the same; `others`: the same path with others."""
+    """A path on which the congestion control does badly. `needs`: the ingredients that cause it;
+    `profile`: for each of them, value -> measurement with all else equal; `others`: measurements
+    of other congestion controls on the same path."""
 
     path: dict[str, float]
     value: float
@@ -64,8 +65,8 @@ class Finding:
 
 @dataclass
 class Hunt:
-    """A hunt under way. `budget`: packets; no search begins beyond it, and what was found is still
-    made simple."""
+    """A hunt. `budget`: packets. No search begins after it is spent, but findings are still
+    simplified."""
 
     cc: str
     worst: Worst
@@ -94,9 +95,8 @@ class Hunt:
                 break
             finding = self._finding(best, left, others)
             findings.append(finding)
-            # Where the plain path suffices, its buffer is what is left to blame. Of several
-            # ingredients that matter together, each may matter alone: one goes, a trace first,
-            # since it makes all others worse.
+            # If no ingredient is needed, the buffer is the cause. If several are, each may suffice
+            # alone: exclude one of them, a trace first, because it makes all others worse.
             name = finding.needs[-1] if finding.needs else BUFFER.name
             name = TRACE.name if TRACE.name in finding.needs else name
             blamed = next(knob for knob in left if knob.name == name)
@@ -151,16 +151,16 @@ class Hunt:
     def _simplified(
         self, path: dict[str, float], knobs: Sequence[Knob], bad: float
     ) -> dict[str, float]:
-        """The path with ingredients left out, then with its numbers usual or round, as long as it
-        is about as bad as what was found; of ingredients the least that is. Twice: with other
-        numbers it may need less."""
+        """The path without unneeded ingredients, with default or round numbers, as long as it stays
+        about as bad as the original; needed ingredients get the smallest value that is. It does
+        this twice, because with other numbers the path may need fewer ingredients."""
         for knob in 2 * sorted(knobs, key=lambda knob: knob.off is None):
             if knob.off is not None:
                 choices = [knob.off, *(value for value in knob.nice if value < path[knob.name])]
             else:
                 near = sorted(knob.nice, key=lambda v: abs(math.log(v / path[knob.name])))
                 choices = [knob.usual, *near[:2]]
-            # What is hoped for is asked first: most often the rest need not run.
+            # Try the preferred value first: usually the others need not run.
             simpler = self._first(path, knob, choices[:1], bad)
             path = simpler or self._first(path, knob, choices[1:], bad) or path
         return path
@@ -183,7 +183,7 @@ class Hunt:
         return self._measured([path])[0]
 
     def _measured(self, paths: Sequence[Path], cc: str | None = None) -> list[float]:
-        """What is looked at on these paths; each is run once."""
+        """The measurements on these paths; each path runs once."""
         name = cc or self.cc
         keys = [(name, tuple(path.values())) for path in paths]
         fresh = {key: path for key, path in zip(keys, paths, strict=True) if key not in self.known}
@@ -201,7 +201,7 @@ class Hunt:
 
 
 def _value(worst: Worst, tables: Tables | None) -> float:
-    """What is looked at, from a run's rows; NaN where it failed."""
+    """The measurement from a run's rows; NaN if the run failed."""
     if tables is None:
         return math.nan
     if worst == "starvation":

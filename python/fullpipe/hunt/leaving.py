@@ -1,4 +1,4 @@
-"""What a hunt leaves: a scenario that anybody can run, and the trace that its rate follows."""
+"""Writes a hunt's finding: a scenario that reproduces it, and the rate trace that it needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def leave(out: Path, stem: str, cc: str, worst: Worst, found: Finding, words: st
 
 
 def _seen_from(folder: Path, cc: str) -> str:
-    """A congestion control as a scenario in that folder names it."""
+    """A congestion control's name, relative to a scenario in that folder."""
     name, bracket, constants = cc.partition("[")
     if not is_file_name(name) or Path(name).is_absolute():
         return cc

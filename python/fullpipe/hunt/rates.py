@@ -1,5 +1,5 @@
-"""The traces that the rates of a hunt's paths follow: made by the generators that `fullpipe trace
-generate` has, each once, in a folder. Must never run a path.
+"""Rate traces of a hunt's paths, generated once each into a folder by the generators of `fullpipe
+trace generate`. Must never run a path.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fullpipe.scenario.link_trace_generators import Shape, generate
 
 @dataclass(frozen=True)
 class Rates:
-    """Files of traces in a folder, by what they were made of."""
+    """Trace files in a folder, named by their parameters."""
 
     folder: FilePath
 
     def file(self, path: Path) -> str | None:
-        """The file that this path's rate follows, whole name; None: its rate is constant."""
+        """The absolute path of this path's rate trace; None if the rate is constant."""
         kind = kind_of(path)
         if kind is None:
             return None
@@ -38,7 +38,7 @@ def text_of(path: Path) -> str:
 
 
 def words_of(path: Path, file: str) -> Sequence[str]:
-    """The command that makes a path's trace; of leo the rates alone are used."""
+    """The command that generates a path's trace; only the rates of a leo trace are used."""
     shape = _shape(path)
     return [
         "fullpipe", "trace", "generate", str(kind_of(path)), file,

@@ -1,4 +1,4 @@
-"""The paths that the hunt searches, and what it looks for on them. Must never run one."""
+"""The search space of the hunt, and the measurements that it ranks by. Must never run a path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 Worst = Literal["utilisation", "starvation", "delay", "loss"]
 
 _FRAME_BITS = 1514 * 8
-#: A queue holds at least so many packets: with fewer, no sender could do well.
+#: The smallest queue in packets: with fewer, no sender could do well.
 _LEAST_PACKETS = 4
 #: Below this share of its range an ingredient is left out.
 _OFF = 0.3
@@ -18,10 +18,10 @@ _OFF = 0.3
 
 @dataclass(frozen=True)
 class Knob:
-    """One quantity of a path. A range is logarithmic; `off` is what an ingredient is without.
+    """One quantity of a path, with a logarithmic range. `off` is the value that disables it.
 
-    `kinds`: names of the values 0, 1, 2 ... of one that is no quantity, the simplest first.
-    `parts`: knobs that mean something only where this one is on."""
+    `kinds`: for an enumeration, the names of the values 0, 1, 2 ..., the simplest first.
+    `parts`: knobs that have an effect only if this one is on."""
 
     name: str
     low: float
@@ -74,7 +74,7 @@ KNOBS: dict[Worst, tuple[Knob, ...]] = {
     "delay": (*_PATH, *_TRACE, LOSS, JITTER),
     "loss": (*_PATH, *_TRACE, JITTER),
 }
-#: What is looked at, as people call it.
+#: Descriptions of the measurements.
 SHOWN: dict[Worst, str] = {
     "utilisation": "utilisation",
     "starvation": "lesser of two flows over its fair share",
@@ -92,7 +92,8 @@ def kind_of(path: Path) -> str | None:
 
 
 def plain(path: Path) -> dict[str, float]:
-    """The same path with what means nothing on it as usual: two such paths are one."""
+    """The same path with default values of knobs without effect, so that equal paths compare
+    equal."""
     kind = kind_of(path)
     idle = [TRACE_S] if kind is None else []
     idle += [] if kind in _HAVE_LOW else [TRACE_LOW]
@@ -101,13 +102,13 @@ def plain(path: Path) -> dict[str, float]:
 
 
 def matters(knob: Knob, path: Path) -> bool:
-    """Whether a part of an ingredient means something on this path."""
+    """Whether a part of an ingredient has an effect on this path."""
     one, other = ({**path, knob.name: value} for value in knob.nice[:2])
     return plain(one) != plain(other)
 
 
 def said(path: Path) -> dict[str, float | str]:
-    """A path as people and programs read it: with names of kinds, without what means nothing."""
+    """A path as shown to users: with names of kinds, without knobs that have no effect."""
     parts = {knob.name: knob for knob in _TRACE if knob.name in TRACE.parts}
     return {
         name: TRACE.said(value) if name == TRACE.name else value
@@ -127,8 +128,8 @@ def _warmup_of(path: Path) -> float:
 
 
 def seconds_of(path: Path) -> float:
-    """How long a trial lasts: time for a few of BBR's cycles and 150 round trips; of a trace whole
-    rounds are measured, since utilisation is of its mean."""
+    """Seconds that a trial lasts: a few of BBR's cycles and 150 round trips. On a trace it measures
+    whole periods, because utilisation is relative to the trace's mean."""
     warmup_s = _warmup_of(path)
     measured_s = 2 * warmup_s
     if kind_of(path):
@@ -155,7 +156,7 @@ def document(cc: str, worst: Worst, path: Path, trace: str | None) -> dict[str, 
     if trace is None:
         network = {"path": {"rate": f"{path['rate_mbit']:g}mbit", "rtt": rtt, **about}}
     else:
-        # As a [path] has it: all delay is on the way back.
+        # As in a [path]: all delay is in the reverse direction.
         link = {"name": "path", "rate_trace": trace, "delay": "0ms", **about}
         network = {"link": [{**link, "reverse": {"delay": rtt}}]}
     seconds, warmup_s = seconds_of(path), _warmup_of(path)

@@ -44,7 +44,7 @@ class Threads:
                 yield pending.pop(future), future.result()
 
     def close(self) -> None:
-        """Waits for what runs: a trial takes no longer than a moment."""
+        """Waits for the running trials, which are short."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

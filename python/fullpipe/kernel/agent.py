@@ -25,15 +25,15 @@ def ask(verb: str, question: object) -> Any:
 
 @contextmanager
 def lasting(verb: str, question: object) -> Iterator[None]:
-    """The agent does what was asked while the context lasts. Raises UserError with its sentence
-    where it refuses or fails."""
+    """Keeps the agent's command running for as long as the context. Raises UserError with the
+    agent's message if it refuses or fails."""
     with _agent(verb) as process:
         assert process.stdin and process.stdout and process.stderr
         try:
             process.stdin.write(json.dumps(question) + "\n")
             process.stdin.flush()
         except BrokenPipeError:
-            pass  # it says why
+            pass  # stderr has the reason
         if not process.stdout.readline():
             _check(process, process.stderr.read())
         try:
@@ -45,7 +45,7 @@ def lasting(verb: str, question: object) -> Iterator[None]:
 
 @contextmanager
 def _agent(verb: str) -> Iterator[subprocess.Popen[str]]:
-    # A session of its own: an interruption from the terminal is for who waits for it.
+    # A separate session: an interrupt from the terminal must reach only this process.
     with subprocess.Popen(
         [str(assets.agent()), "kernel", verb],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""What is registered in the running kernel, by the names and constants of the registry."""
+"""Registers congestion controls in the running kernel, by the registry's names and constants."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from fullpipe.congestion.registry import CcSet, cc_set, cc_sets, sets_of
 from fullpipe.engines import assets
 from fullpipe.kernel.agent import ask
 
-#: What sockets may write (Linux TCP_CA_NAME_MAX less the NUL).
+#: Names that setsockopt(TCP_CONGESTION) accepts (Linux TCP_CA_NAME_MAX less the NUL).
 _KERNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,15}\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A congestion control to load: what sockets will write, and all stored constants."""
+    """A congestion control to load: its name for sockets, and all stored constants."""
 
     algorithm: str
     kernel_name: str
     params: tuple[int, ...]
 
     def document(self) -> dict[str, Any]:
-        """As the agent reads it."""
+        """The request as the agent's JSON."""
         return {
             "object": str(assets.bpf_object(self.algorithm)),
             "algorithm": self.algorithm,
@@ -50,8 +50,8 @@ class Loaded:
 
     @property
     def base(self) -> CcSet:
-        """The set of its algorithm from whose constants the fewest differ; one without constants
-        where this host knows the algorithm no more (its file was another user's)."""
+        """The set of its algorithm with the fewest different constants; one without constants if
+        this host does not know the algorithm (its file was another user's)."""
         unknown = CcSet(self.algorithm, self.algorithm, "", "", "", (), ())
         sets = sets_of(self.algorithm) or [unknown]
         return min(sets, key=lambda item: len(self._changes(item)))
@@ -89,8 +89,8 @@ def load(wanted: Request) -> None:
 
 
 def own_name() -> str:
-    """A kernel name that no other program has: a process id would not do, since machines in
-    containers share a kernel and count processes alike."""
+    """A kernel name that no other program has. A process id is not unique, because containers
+    share a kernel and have overlapping ids."""
     return f"fp_{secrets.token_hex(6)}"
 
 

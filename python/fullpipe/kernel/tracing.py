@@ -22,7 +22,7 @@ _MAX_RECORD_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Difference:
-    """Where the native build first gave something else than the kernel."""
+    """The first call where the native build and the kernel differ."""
 
     connection: int  # from 1
     sequence: int  # of the connection's calls, from 0
@@ -34,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of the calls of one congestion control."""
+    """The outcome of the replay of one congestion control's calls."""
 
     algorithm: str
     kernel_name: str
@@ -42,14 +42,14 @@ class Replayed:
     calls: int
     acks: int
     connections: int
-    skipped: int  # behind a gap in their connection
+    skipped: int  # after a gap in their connection
     lost: int  # that the kernel could not log
     difference: Difference | None
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found, for each congestion control in the trace."""
+    """The result of a replay, for each congestion control in the trace."""
 
     algorithms: tuple[Replayed, ...]
     is_cut_off: bool  # the last record is not whole
@@ -88,7 +88,7 @@ def replay(path: Path) -> Replay:
 
 
 def _introduced(path: Path) -> list[str]:
-    """The algorithms that a trace begins with (crates/fullpipe-cc/src/replay.rs has its form)."""
+    """The algorithms in a trace's header (format: crates/fullpipe-cc/src/replay.rs)."""
     names = []
     with path.open("rb") as file:
         file.seek(len(_MAGIC))

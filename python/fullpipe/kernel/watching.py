@@ -1,6 +1,7 @@
-"""The sockets of this host that run our congestion controls, looked at again and again.
+"""Periodic samples of this host's sockets that run our congestion controls.
 
-The agent looks; here its frames become rows and, if wanted, a recording. Must never know a screen.
+The agent samples; this module turns its frames into rows and, on request, a recording. Must never
+know a screen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Loaded, list_loaded
 from fullpipe.recording.recording import Recording, write_recording
 
-#: What a row of a look has, besides `flow` and `cc`: of the socket, and of the algorithm's own.
+#: Columns of a row besides `flow` and `cc`: the socket's, and the algorithm's own.
 _OF_SOCKET = (
     "t_us", "srtt_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "delivery_rate_bps",
     "packets_retransmitted", "bytes_delivered",
@@ -38,8 +39,9 @@ _OF_ALGORITHM = (
 def watch(
     interval_ms: int, record: Path | None = None, looks: int | None = None
 ) -> Generator[list[dict[str, Any]], None, None]:
-    """The rows of each look, one a socket, until it is closed or `looks` were given; None stands
-    where an algorithm has no such value. With `record` a recording of all is left there.
+    """Yields the rows of each sample, one for each socket, until the generator is closed or after
+    `looks` samples. A value is None if the algorithm has none. With `record` the samples are also
+    written there as a recording.
 
     Raises UserError if the kernel or the rights do not allow it, or `record` exists."""
     if record is not None and record.exists():
@@ -87,7 +89,7 @@ def _rows(tables: dict[str, pa.Table], names: dict[str, str]) -> list[dict[str, 
 
 
 def _names() -> dict[str, str]:
-    """What sockets write -> the name that tells set and changed constants."""
+    """Kernel name -> our name with set and changed constants."""
     return {item.kernel_name: _name(item) for item in list_loaded()}
 
 

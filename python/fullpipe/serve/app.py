@@ -1,7 +1,7 @@
-"""The server: who may ask, what is asked, and what is sent.
+"""The server: authentication, routes and responses.
 
-Loopback only; a token in the link becomes a cookie; another Host header is refused (DNS rebinding).
-Nothing is loaded from elsewhere, and the page's policy says so to the browser.
+Loopback only; a token in the link becomes a cookie; other Host headers are refused (DNS rebinding).
+The content security policy allows only this server's own files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio
 
-# Plotly and Arrow load it at their first use and take what another thread has half loaded.
+# Plotly and Arrow import pandas at first use, and fail if another thread has half imported it.
 import pandas  # noqa: F401
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -35,7 +35,7 @@ from fullpipe.serve.shared import Shared
 
 COOKIE = "fullpipe"
 _MAX_BODY_BYTES = 1 << 16
-#: Runs at once: pages wait for one another rather than for a machine without cores.
+#: Runs at once; further requests wait, so that the machine keeps free cores.
 _RUNS_AT_ONCE = 2
 _EVENT_S = 1.0
 _POLICY = (
@@ -46,8 +46,8 @@ _FILES = {"page.css": "text/css", "page.js": "text/javascript"}
 
 
 def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlette:
-    """The application. `folder`: the store that it shows; None for the bench alone. `hosts`: what
-    a Host header may say."""
+    """The application. `folder`: the store that it shows; None for the bench alone. `hosts`: the
+    allowed Host headers."""
     limiter = anyio.Semaphore(_RUNS_AT_ONCE)
     shared = None if folder is None else Shared(folder)
 
@@ -133,7 +133,7 @@ async def _guard(
 
 
 async def _answer(work: Callable[[], str]) -> Response:
-    """The JSON that a function gives; its user's error as status 400 with the reason."""
+    """A function's result as JSON; a UserError becomes status 400 with its message."""
     try:
         found = await anyio.to_thread.run_sync(work)
     except (UserError, RunError) as error:
@@ -154,7 +154,7 @@ async def _body(request: Request) -> Any:
 
 
 def _drawn(body: Any, folder: Path | None) -> dict[str, Any]:
-    """A run of the bench (`bench`: what the sliders say) or of a cell of the store (`cell`)."""
+    """A run of the bench (`bench`: the sliders' values) or of a cell of the store (`cell`)."""
     if not isinstance(body, dict) or len(body) != 1:
         raise UserError('the body must be {"bench": {...}} or {"cell": {...}}, 64 KB at most')
     if "bench" in body:
@@ -177,7 +177,7 @@ def _store(folder: Path | None) -> Path:
 
 
 def _told(shared: Shared | None, kind: str, wanted: dict[str, str] | None = None) -> str:
-    """What all pages are told that ask for this of the store."""
+    """The shared answer to this question about the store."""
     folder = _store(None if shared is None else shared.folder)
     assert shared is not None
     if wanted is None:

@@ -1,6 +1,6 @@
 """The bench: a short scenario from a few sliders, run in the simulator and drawn over time.
 
-What comes from the page is checked here; no path of a file and no program ever comes from it.
+Input from the page is checked here; it can name no file and no program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHOWN = ("throughput", "queue", "cwnd", "rtt")
 
 
 class Bench(BaseModel):
-    """What the sliders say."""
+    """The values of the sliders."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class Bench(BaseModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The scenario that it stands for."""
+        """The scenario of these values."""
         path: dict[str, Any] = {
             "rate": f"{self.rate_mbps * 1000:.0f}kbit",
             "rtt": f"{self.rtt_ms * 1000:.0f}us",

@@ -1,6 +1,6 @@
-"""A store as the page shows it: how far it is, a chart, one cell.
+"""A store as the page shows it: its progress, a chart, one cell.
 
-Only reads. Names that come from the page go to functions that check them; SQL never comes from it.
+Only reads. Names from the page are checked before use, and no SQL comes from it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What pages are told of a store, as JSON: made once for each change of the store, whoever asks.
+"""Answers about a store as JSON, cached until the store changes and shared by all pages.
 
-Ten pages that watch one sweep cost what one does. Must never know what an answer says.
+Ten pages that watch one sweep cost as much as one. Must never know what an answer says.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from fullpipe.plots.plotly_renderer import as_json
 
-#: Answers that are kept of one state of the store.
+#: The most cached answers for one state of the store.
 _KEPT = 64
-#: What is there of a store: names, times and sizes of its files.
+#: The state of a store: names, times and sizes of its files.
 _Version = tuple[Hashable, ...]
 
 
@@ -30,8 +30,8 @@ class Shared:
         self._answers: dict[Hashable, Future[str]] = {}
 
     def answer(self, question: Hashable, work: Callable[[], Any]) -> str:
-        """What `work` gives for this question, as JSON. Who asks meanwhile waits for the same
-        answer; one that raised is not kept."""
+        """The result of `work` for this question as JSON. Concurrent callers wait for the same
+        answer. Exceptions are not cached."""
         version = _version(self.folder)
         with self._lock:
             if version != self._version or len(self._answers) >= _KEPT:
@@ -55,7 +55,8 @@ class Shared:
 
 
 def _version(folder: Path) -> _Version:
-    """Parts are written aside and renamed, so their names tell; what sweeps ask for is replaced."""
+    """Parts are written under another name and then renamed, so their names identify them; files of
+    sweeps are replaced."""
     found: list[Hashable] = []
     for name in ("store.json", "sweeps", "parts"):
         try:

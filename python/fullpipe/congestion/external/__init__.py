@@ -1,9 +1,8 @@
-"""Congestion controls from outside the project: one file of C against the contract `cc.h`, or a
-class of Python.
+"""External congestion controls: one C file against the contract `cc.h`, or a Python class.
 
-A file becomes a shared object for the simulator and an eBPF object for the kernel, both kept in the
-user's cache under what decides them; a class is called by the simulator. Must never know scenarios
-or engines.
+A file becomes a shared object for the simulator and an eBPF object for the kernel. The user's cache
+keeps both under a hash of their inputs. The simulator calls a class directly. Must never know
+scenarios or engines.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A file's algorithm for the kernel: an eBPF object of the same glue as the built-in ones', made
-once and kept. Must never load it.
+"""A file's algorithm for the kernel: a cached eBPF object with the same glue as the built-in ones.
+Must never load it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def bpf_object(identity: str) -> Path:
 
 
 def compile_bpf(source: Source) -> Path:
-    """Compiles it (as bpf/build.sh does) whether or not it is kept already."""
+    """Compiles the source as bpf/build.sh does, even if the object is in the cache."""
     clang = shutil.which(os.environ.get("CLANG", "clang"))
     if clang is None:
         raise UserError(
@@ -65,7 +65,7 @@ def compile_bpf(source: Source) -> Path:
 
 
 def _explain_division(words: str) -> str | None:
-    """Of signed values: clang ends there (14) or says an error of its own (17 and later)."""
+    """Explains a signed division: clang 14 crashes on one, 17 and later report an error."""
     found = _SIGNED_DIVISION.search(words)
     if not found:
         return None

@@ -1,9 +1,9 @@
-"""Congestion controls that are classes of Python (`fullpipe.Controller`): found in a file,
-`./mine.py:Mine`, or handed over by a program; made known to the simulator. Must never know an
-engine.
+"""Congestion controls that are Python classes (`fullpipe.Controller`), registered with the
+simulator. A class comes from a file, `./mine.py:Mine`, or is passed by a program. Must never know
+an engine.
 
-A class of a file is loaded anew for every run, so that nothing outlives one. A class that a program
-hands over is used as it is, in this process alone.
+A class of a file is reloaded for every run, so that no state outlives one. A class that a program
+passes is used as it is, in this process only.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def describe(source: Source) -> dict[str, Any]:
         for value, (name, constant) in zip(values, constants_of(wanted).items(), strict=True):
             instance.__dict__[name] = value / constant.scale
         instance.__init__()  # type: ignore[misc]
-        # What the class leaves to its base does nothing, and is not called.
+        # Methods that the class does not override do nothing, and are not called.
         return [
             None if getattr(wanted, name) is getattr(Controller, name) else getattr(instance, name)
             for name in _METHODS
@@ -117,7 +117,7 @@ def describe(source: Source) -> dict[str, Any]:
 
 
 def renew(identity: str) -> type[Controller]:
-    """Loads a file's class anew, so that a run finds its module as it was written."""
+    """Reloads a file's class, so that a run starts with a fresh module."""
     source = source_of(identity)
     if source.is_handed:
         if identity in _current:
@@ -140,7 +140,7 @@ def renew(identity: str) -> type[Controller]:
 
 
 def explain(identity: str, error: BaseException) -> str:
-    """`file:line: in on_ack: ZeroDivisionError: ...` of what a class raised."""
+    """Describes an exception of a class: `file:line: in on_ack: ZeroDivisionError: ...`."""
     source = source_of(identity)
     return _explained(error, source.path.parent, source.files, str(source.path))
 
@@ -163,7 +163,7 @@ def _explained(error: BaseException, folder: Path, files: dict[str, str], otherw
 def _execute(
     folder: Path, main: str, files: dict[str, str], kept: Path | None = None
 ) -> ModuleType:
-    """Runs a file as a module of its own. Modules beside it are loaded anew and forgotten again."""
+    """Runs a file as a separate module. Modules in its folder are reloaded, then unloaded."""
     module = ModuleType(f"fullpipe_user.{Path(main).stem}")
     path = folder / main
     module.__file__ = str(path)
@@ -185,7 +185,7 @@ def _execute(
 
 
 def _collect(path: Path, folder: Path, files: dict[str, str]) -> None:
-    """The file, and those beside it that it imports."""
+    """Collects the file, and those of its folder that it imports."""
     try:
         content = path.read_bytes()
         if len(content) > MAX_FILE_BYTES or len(files) >= MAX_FILES:
@@ -252,8 +252,8 @@ def _row(controller: type[Controller], name: str, constant: Constant) -> dict[st
 
 
 def _text_of(controller: type[Controller]) -> tuple[dict[str, str], Path, str]:
-    """(files, folder, main) of a class that a program hands over: its whole file, or of a notebook
-    the text of the class and its bases; nothing where Python itself does not know it."""
+    """(files, folder, main) of a class that a program passes: its whole file, or in a notebook the
+    text of the class and its bases; empty if Python has no source for it."""
     module = sys.modules.get(controller.__module__)
     path = Path(getattr(module, "__file__", None) or "")
     if path.suffix == ".py" and path.is_file():
@@ -272,7 +272,7 @@ def _text_of(controller: type[Controller]) -> tuple[dict[str, str], Path, str]:
 
 
 def _code_of(controller: type[Controller]) -> str:
-    """A hash of what a class does, as far as it can be told: a changed class is another one."""
+    """A hash of a class's bytecode and constants, so that a changed class gets a new id."""
     parts: list[str] = [str(controller.flags)]
     for base in controller.__mro__[:-1]:
         for name, value in sorted(vars(base).items()):

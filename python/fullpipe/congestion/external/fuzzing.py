@@ -1,5 +1,5 @@
-"""A file's algorithm under sanitizers: told whatever a host may tell it, at random, in a process of
-its own (cc/fuzz.c). Must never load it into this one.
+"""Fuzzes a file's algorithm under sanitizers: random calls that the contract allows, in a separate
+process (cc/fuzz.c). Must never load it into this one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fullpipe.base.installed import shipped
 from fullpipe.congestion.external.native import _compiler, _plain, _run, explain_errors
 from fullpipe.congestion.external.source import Source, keep
 
-#: Of 1,000 calls each.
+#: Number of connections, of 1,000 calls each.
 CONNECTIONS = 200
-#: The whole is ended after so long; 1,000 calls that take 2 s of processor time end by themselves.
+#: Time limit for all calls. The process ends itself if 1,000 calls take 2 s of CPU time.
 TIMEOUT_S = 60.0
 
 _SANITIZED = (
@@ -30,13 +30,13 @@ _FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ in (\w+) (\S+?:\d+)\b", re.M)
 
 
 class NoSanitizersError(UserError):
-    """The compiler cannot build it so: nothing is known of the file."""
+    """The compiler has no sanitizers, so the file could not be tested."""
 
 
 def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
-    """Tells it so many connections' calls; returns what was done, in words. Raises UserError with
-    the line of the user's file, what is undefined there, and the call that led to it;
-    NoSanitizersError where the compiler has none."""
+    """Makes the calls of so many connections; returns a sentence on what was run. Raises UserError
+    with the line of the user's file, what is undefined there, and the call that led to it;
+    NoSanitizersError if the compiler has none."""
     folder = keep(source)
     include = shipped("cc")
     with tempfile.TemporaryDirectory(prefix="fullpipe-fuzz-") as place:
@@ -77,7 +77,7 @@ def _answer(program: Path, seed: int, connections: int) -> subprocess.CompletedP
             said, errors = process.communicate(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            # Until the process that makes the calls, which dies with it, has let go of its end.
+            # Wait until the child that makes the calls, which dies with it, has closed the pipe.
             process.communicate()
             raise UserError(
                 f"{connections} connections of 1,000 calls took more than {TIMEOUT_S:g} s; a call "

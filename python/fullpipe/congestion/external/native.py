@@ -1,5 +1,5 @@
-"""A file's algorithm for the simulator: a shared object of cc/external.c, whose calls are guarded
-(cc/external.h), made once and kept; the guard is one for all. Must never know an engine.
+"""A file's algorithm for the simulator: a cached shared object of cc/external.c, whose calls are
+guarded (cc/external.h). All algorithms share one guard. Must never know an engine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external.source import Source, folder_of, keep, source_of
 
-#: Beyond this a socket's state is no state (the kernel's socket storage holds at most 64 KB).
+#: The largest state of a connection (the kernel's socket storage holds at most 64 KB).
 MAX_STATE_BYTES = 4096
 _COMMON = (
     "-std=c11", "-O2", "-g1", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-common",
     "-fvisibility=hidden", "-fno-stack-protector", "-ftls-model=initial-exec",
 )  # fmt: skip
-#: What keeps the code from harming the program (cc/external.h), and what a rule of the contract is.
+#: Flags that protect the process (cc/external.h), and flags that enforce the contract.
 _GUARDED = (
     "-fsanitize-coverage=trace-pc", "-fsanitize=integer-divide-by-zero,bounds",
     "-fno-optimize-sibling-calls",
@@ -38,7 +38,7 @@ _GUARDED = (
     "-Werror=vla", "-Werror=frame-larger-than=4096", "-Wno-unknown-warning-option",
     "-Wno-unused-function",
 )  # fmt: skip
-#: A compiler that takes longer is ended: it follows a function that calls itself, say.
+#: A compiler that takes longer is killed, for example one that inlines a recursive function.
 COMPILER_TIMEOUT_S = 60.0
 #: A line of `objdump -t`: an object in a section that can be written.
 _VARIABLE = re.compile(
@@ -71,8 +71,8 @@ def describe(source: Source) -> dict[str, Any]:
 
 
 def warnings(source: Source) -> str:
-    """Compiles it as strictly as this project's own code is. Raises UserError with the first
-    warning; returns nothing to say."""
+    """Compiles the source with the warnings of this project's own code. Returns an empty text.
+    Raises UserError with the first warning."""
     folder = keep(source)
     include = shipped("cc")
     answer = _run([
@@ -88,7 +88,7 @@ def warnings(source: Source) -> str:
 
 
 def explain(identity: str, place: tuple[str, int] | None, offset: int) -> str:
-    """Where in the user's file the code was that had to be stopped: `file:line`, or the file."""
+    """Where in the user's file the code was when the guard stopped it: `file:line`, or the file."""
     source = source_of(identity)
     if place is not None:
         return source.place(f"{place[0]}:{place[1]}")
@@ -124,7 +124,7 @@ def _shared_object(source: Source) -> Path:
 
 
 def _guard() -> Path:
-    """The shared object that watches over the calls; all algorithms of one compiler name it."""
+    """The shared object of the guard; all algorithms of one compiler link to it."""
     compiler = _compiler()
     include = shipped("cc")
     text = (include / "external.h").read_bytes() + (include / "external_guard.c").read_bytes()
@@ -158,7 +158,7 @@ def _compile(source: Source, compiler: str, arguments: list[str]) -> None:
 
 
 def explain_errors(source: Source, words: str) -> str | None:
-    """The first error of a compiler, and how many more there are; None if it said none."""
+    """The first error of a compiler and the number of others; None if it reported none."""
     errors = _ERROR.findall(words)
     if not errors:
         return None
@@ -166,13 +166,13 @@ def explain_errors(source: Source, words: str) -> str | None:
     if "frame size" in what:
         what = f"{what}: a call has 512 bytes of stack in the kernel"
     if Path(place.rpartition(":")[0]).name not in source.files:
-        place = str(source.path)  # seen only where the file is used
+        place = str(source.path)  # the error is in the code that includes the file
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{place}: {what}{more}"
 
 
 def _check_data(source: Source, compiled: Path) -> None:
-    """No variable outlives a call: state belongs to a connection."""
+    """Raises UserError for a writable global variable: state belongs to a connection."""
     answer = _run(["objdump", "-t", str(compiled)])
     for line in answer.stdout.splitlines():
         match = _VARIABLE.match(line)
@@ -218,9 +218,9 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         try:
             out, words = compiler.communicate(timeout=COMPILER_TIMEOUT_S)
         except BaseException as error:
-            # What it started compiles and holds the pipes; in an endless loop it heeds no SIGTERM.
+            # Its children hold the pipes, and one in an endless loop ignores SIGTERM.
             os.killpg(compiler.pid, signal.SIGKILL)
-            compiler.communicate()  # until all that held the pipes is gone
+            compiler.communicate()  # wait until all processes have closed the pipes
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
             raise UserError(

@@ -1,5 +1,5 @@
-"""A file of C that defines a congestion control: what it is called, what belongs to it, and what of
-the contract's rules can be seen without a compiler. Must never compile.
+"""The source of a congestion control in C: its name, its files, and the rules of the contract that
+can be checked without a compiler. Must never compile.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 
-#: CC_CONTRACT_VERSION of cc/cc.h; what changed with each, for who wrote against an earlier one; the
-#: earliest since which only something was added, so that its files run as they are.
+#: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
+#: earliest version whose files still run, because later ones only added something.
 CONTRACT_VERSION = 4
 CONTRACT_CHANGES = {
     1: "the first; defaults of all decisions are in defaults.h",
@@ -26,12 +26,12 @@ CONTRACT_CHANGES = {
 }
 CONTRACT_OLDEST = 1
 
-#: Before the name in the id of a class that a program handed over.
+#: Prefix of the id of a class that a program passed.
 HANDED = "this."
 
 MAX_FILE_BYTES = 2**20
 MAX_FILES = 32
-#: Of the kernel's `name@hash`, which has 31 characters.
+#: The kernel limits `name@hash` to 31 characters.
 MAX_NAME = 15
 
 _PARTS = ("init", "on_ack", "on_event", "info")
@@ -43,8 +43,8 @@ _BLANKED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 
 @dataclass(frozen=True)
 class Source:
-    """A congestion control's source: `files` by their names relative to `folder`; the one that was
-    named is `main`."""
+    """A congestion control's source: `files` by name relative to `folder`; `main` is the file that
+    the user named."""
 
     folder: Path
     main: str
@@ -53,11 +53,11 @@ class Source:
     files: dict[str, str]
     contract_sha256: str
     is_class: bool = False  # of Python (classes.py); `name` is the class's
-    is_handed: bool = False  # a class that a program handed over
+    is_handed: bool = False  # a class that a program passed
 
     @property
     def stem(self) -> str:
-        """What users call it: the file's name without its ending, or the class's name."""
+        """Its name for users: the file's name without its ending, or the class's name."""
         return self.name if self.is_class else Path(self.main).stem
 
     @property
@@ -67,40 +67,40 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of the files, their names included."""
+        """A hash of the files and their names."""
         text = json.dumps([self.main, self.files], sort_keys=True)
         return _sha256(text)
 
     @property
     def id(self) -> str:
-        """What plans and traces call it: its name, and a hash of the files and of the contract's
+        """Its id in plans and traces: the name, and a hash of the files and of the contract's
         headers."""
         text = self.sha256 + self.contract_sha256 + (self.name if self.is_class else "")
         kind = (f"py:{HANDED}" if self.is_handed else "py:") if self.is_class else ""
         return f"{kind}{self.name}@{_sha256(text)[:12]}"
 
     def place(self, text: str) -> str:
-        """A compiler's words with the user's files instead of the cache's."""
+        """A compiler's message with the user's paths in place of the cache's."""
         kept = str(folder_of(self.id) / "source")
         shown = str(self.folder) if self.folder != Path.cwd() else ""
         return text.replace(kept + os.sep, shown + os.sep if shown else "").replace(kept, shown)
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a congestion control is named by a file: a path, or a name that ends with .h or .py,
-    a class of it perhaps (mine.py:Mine)."""
+    """Whether a congestion control's name is a file: a path, a name that ends in .h or .py, or a
+    class in a file (mine.py:Mine)."""
     return not name.startswith("kernel:") and (
         name.endswith((".h", ".py")) or "/" in name or ".py:" in name
     )
 
 
 def is_class(identity: str | None) -> bool:
-    """Whether a plan's algorithm is a class of Python."""
+    """Whether a plan's algorithm is a Python class."""
     return identity is not None and identity.startswith("py:")
 
 
 def is_handed(identity: str | None) -> bool:
-    """Whether it is a class that a program handed over: only that program can run it."""
+    """Whether it is a class that a program passed: only that program can run it."""
     return is_class(identity) and (identity or "").startswith(f"py:{HANDED}")
 
 
@@ -198,12 +198,12 @@ def is_external(algorithm: str | None) -> bool:
 
 
 def folder_of(identity: str) -> Path:
-    """Where the cache keeps what belongs to an id."""
+    """The cache's folder for an id."""
     return user_cache() / "cc" / identity
 
 
 def blanked(text: str) -> str:
-    """C without its comments and texts; lines stay where they are."""
+    """C code with comments and string literals blanked; line numbers are unchanged."""
     return _BLANKED.sub(
         lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]),
         text,
@@ -211,7 +211,7 @@ def blanked(text: str) -> str:
 
 
 def _sha256(text: str) -> str:
-    import hashlib  # OpenSSL: most programs run no file
+    import hashlib  # loads OpenSSL, which most programs do not need
 
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -282,7 +282,7 @@ def _check_parts(path: Path, name: str, files: dict[str, str]) -> None:
 
 
 def _headers(texts: Iterable[str]) -> list[str]:
-    """The headers of `cc/` that they include, and those that these include."""
+    """The headers of `cc/` that these texts include, directly or not."""
     folder = shipped("cc")
     found: dict[str, str] = {}
     waiting = list(texts)
