@@ -160,7 +160,7 @@ def test_a_sweep_fills_a_store_and_answers(tmp_path: Path) -> None:
     }  # fmt: skip
     swept = fullpipe.run_sweep(asked, out=tmp_path / "store", jobs=1)
     assert swept.table("runs").num_rows == 8 and swept.table("cells").num_rows == 4
-    (row,) = swept.query("select count(*) as n from flows where cc = 'reno'").to_pylist()
+    (row,) = swept.query("select count(*) as n from flows where flow_cc = 'reno'").to_pylist()
     assert row["n"] == 4
     assert swept.polars("path").height == 8
     assert "<svg" in swept.plot("goodput_bps", x="rtt", by="cc")._repr_svg_()
