@@ -21,7 +21,7 @@ use crate::flows::{
 };
 use crate::health::Health;
 use crate::kernel_cc::{kernel_release, Loaded};
-use crate::net::{Home, Topology};
+use crate::net::{self, Home, Topology};
 use crate::peer::{self, PeerLink};
 use crate::request::Request;
 use crate::sample::{
@@ -82,7 +82,7 @@ fn run_here(
     check(&request.plan)?;
     let _home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
     let congestion = Congestion::load(request, ready, |_| true)?;
-    let topology = Topology::build(&request.plan)?;
+    let topology = net::build(&request.plan)?;
     sink.put(&Frame::Fact("qdiscs".into(), topology.lines.join("\n")));
     let mut session = Session::open(request, topology, congestion, processors, None)?;
     let start_ns = (now_ns() + START_GRID_NS / 10).next_multiple_of(START_GRID_NS);

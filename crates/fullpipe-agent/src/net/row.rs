@@ -16,47 +16,18 @@ use std::net::Ipv4Addr;
 use fullpipe_net::{derive_seed, purpose, Medium, WireDirection};
 use fullpipe_plan::{Link, Plan};
 
+use super::change::{Change, What};
 use super::groups::Groups;
 use super::link::{self, Metrics, Port};
-use super::namespace::Node;
-use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
-use super::topology::{major, router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
+use super::major;
+use super::qdisc::{self, inside, Netem, ROOT};
+use super::topology::{router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
 
 /// Of an outage: bits of a full packet.
 const PACKET_BITS: u64 = 1514 * 8;
 const NS_PER_S: u64 = 1_000_000_000;
 /// What `8 bit/s` is to htb: its least.
 const LEAST_BPS: u64 = 8;
-
-/// Something that changes at a moment of the run.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) at_ns: u64,
-    node: usize,
-    port_index: u32,
-    what: What,
-}
-
-#[derive(Clone, Debug)]
-enum What {
-    /// Rate of htb's class.
-    Rate(u64),
-    /// A delay line: parent and parameters.
-    Delay(u32, Spec),
-}
-
-impl Change {
-    /// Asks the kernel for it.
-    pub(crate) fn apply(&self, nodes: &mut [Node]) -> Result<(), String> {
-        let node = &mut nodes[self.node];
-        match &self.what {
-            What::Rate(rate_bps) => qdisc::change_htb_class(node, self.port_index, *rate_bps),
-            What::Delay(parent, spec) => {
-                qdisc::change(node, self.port_index, *parent, handle(major::DELAY), spec)
-            }
-        }
-    }
-}
 
 /// Ports of one link: those of its two routers, and of the node between them.
 struct Hop {

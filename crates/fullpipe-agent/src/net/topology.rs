@@ -1,44 +1,21 @@
-//! The dumbbell of a plan whose network is one link that neither delays nor changes: senders' hosts,
-//! a router with the forward bottleneck, where needed a second one with the reverse bottleneck and
-//! the forward delays, and receivers' hosts. Other networks are in `row.rs`.
-//!
-//! ```text
-//!  sender 0 -+                                        +- receiver 0
-//!  sender 1 -+- router =forward=> ... far <=reverse= -+- receiver 1
-//! ```
-//!
-//! | where | what |
-//! |---|---|
-//! | a sender's port | loss of whole bursts, own rate, fq |
-//! | router to far side | loss of packets, forward rate and queue |
-//! | far to router | loss of packets, reverse rate and queue |
-//! | far to a receiver | forward delay |
-//! | router to a sender | jitter, reverse delay |
+//! The parts that every network of namespaces is made of: routers, hosts, bottlenecks and the qdiscs on
+//! their ports. This module must not know how the parts are joined.
 
 use std::net::Ipv4Addr;
 
 use fullpipe_net::impair::{jitter, loss};
-use fullpipe_net::{derive_seed, purpose, Medium, Qdisc, WireDirection};
+use fullpipe_net::{derive_seed, purpose, Qdisc};
 use fullpipe_plan::{AckPolicy, EcnKind, Flow, FlowDirection, Link, Pacing, Plan, Text};
 
+use super::change::Change;
 use super::groups::{Groups, ReceiverSide, SenderSide};
 use super::link::{self, End, Metrics, Port};
+use super::major;
 use super::namespace::Node;
 use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
-use super::row::Change;
 
-/// Handles of qdiscs, the same on every port.
-pub(super) mod major {
-    pub(in crate::net) const HTB: u32 = 1;
-    pub(in crate::net) const ACCESS: u32 = 3;
-    pub(in crate::net) const LOSS: u32 = 5;
-    pub(in crate::net) const DELAY: u32 = 6;
-    pub(in crate::net) const PACING: u32 = 7;
-    pub(in crate::net) const JITTER: u32 = 8;
-    pub(in crate::net) const QUEUE: u32 = 0x10;
-}
-
-const ROUTER: usize = 0;
+/// Index of the first router.
+pub(super) const ROUTER: usize = 0;
 pub(super) const SENDERS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 pub(super) const RECEIVERS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 /// Networks on either side.
@@ -87,41 +64,6 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    pub(crate) fn build(plan: &Plan) -> Result<Self, String> {
-        let groups = Groups::of(plan);
-        if !is_dumbbell(plan) {
-            return Self::build_row(plan, &groups);
-        }
-        if groups.senders.len().max(groups.receivers.len()) > MAX_HOSTS {
-            return Err(format!("flows: more than {MAX_HOSTS} different hosts"));
-        }
-        let mut topology = Self::of_nodes(vec![router("router")?], &plan.links);
-        let far = topology.far_side(plan, &groups)?;
-        let mut sender_ends = Vec::new();
-        for (index, side) in groups.senders.iter().enumerate() {
-            sender_ends.push(topology.sender(plan, side, index, ROUTER)?);
-        }
-        let mut receiver_ends = Vec::new();
-        let hub = far.map_or(ROUTER, |(node, _)| node);
-        let mut hub_port = None;
-        let first_receiver = topology.nodes.len();
-        for (index, side) in groups.receivers.iter().enumerate() {
-            let (end, port) = topology.receiver(plan, side, index, hub)?;
-            receiver_ends.push(end);
-            hub_port = Some(port);
-        }
-        if let Some(port) = far.map(|(_, port)| port).or(hub_port) {
-            topology.forward_bottleneck(plan, port)?;
-            let next = far.map_or(first_receiver, |(node, _)| node);
-            let marks = |loss: &loss::Params| loss.ecn && !loss.per_burst;
-            if plan.ends.loss.as_ref().is_some_and(marks) {
-                topology.directions[0].marks_seen_at = Some((next, true));
-            }
-        }
-        topology.set_ends(&groups, &sender_ends, &receiver_ends);
-        Ok(topology)
-    }
-
     /// Who of each group is at which node, with which address, by its senders' and receivers'.
     pub(super) fn set_ends(
         &mut self,
@@ -168,49 +110,6 @@ impl Topology {
             probe_ends: far.map_or_else(Vec::new, |far| vec![ends(far); probes]),
             ..Self::of_nodes(Vec::new(), &[])
         }
-    }
-
-    /// The second router and the first one's port to it, where the path needs it.
-    fn far_side(&mut self, plan: &Plan, groups: &Groups) -> Result<Option<(usize, Port)>, String> {
-        let (_, reverse) = only_link(plan)?;
-        let delayed = groups
-            .receivers
-            .iter()
-            .any(|side| side.forward_delay_ns > 0);
-        if reverse.rate_bps.is_none() && !delayed && groups.receivers.len() == 1 {
-            return Ok(None);
-        }
-        self.nodes.push(router("far router")?);
-        let far = self.nodes.len() - 1;
-        let addresses = [Ipv4Addr::new(172, 16, 0, 1), Ipv4Addr::new(172, 16, 0, 2)];
-        let mtu = plan.ends.mtu_bytes;
-        let (near_port, far_port) = self.join(
-            (ROUTER, "out", addresses[0]),
-            (far, "in", addresses[1]),
-            mtu,
-        )?;
-        let nothing = Metrics::default();
-        link::route(
-            &mut self.nodes[ROUTER],
-            near_port,
-            (RECEIVERS, 9),
-            addresses[1],
-            nothing,
-        )?;
-        link::route(
-            &mut self.nodes[far],
-            far_port,
-            (SENDERS, 9),
-            addresses[0],
-            nothing,
-        )?;
-        let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, 0);
-        self.bottleneck(
-            (far, far_port, 1),
-            plan.ends.reverse_loss.as_ref().map(|loss| (loss, seed)),
-            reverse.rate_bps.map(|rate| (rate, &reverse.qdisc)),
-        )?;
-        Ok(Some((far, near_port)))
     }
 
     /// A sender's host, joined to the router `hub`.
@@ -328,17 +227,6 @@ impl Topology {
         Ok(((at, address), hub_port))
     }
 
-    fn forward_bottleneck(&mut self, plan: &Plan, port: Port) -> Result<(), String> {
-        let (forward, _) = only_link(plan)?;
-        let loss = plan.ends.loss.as_ref().filter(|loss| !loss.per_burst);
-        let seed = derive_seed(plan.seed, purpose::LOSS, 0);
-        self.bottleneck(
-            (ROUTER, port, 0),
-            loss.map(|loss| (loss, seed)),
-            forward.rate_bps.map(|rate| (rate, &forward.qdisc)),
-        )
-    }
-
     /// What a host's own port does to packets: loss, its own rate, pacing.
     fn egress(
         &mut self,
@@ -378,7 +266,7 @@ impl Topology {
     }
 
     /// Loss, rate and queue of one way.
-    fn bottleneck(
+    pub(super) fn bottleneck(
         &mut self,
         place: (usize, Port, usize),
         loss: Option<(&loss::Params, u64)>,
@@ -484,29 +372,6 @@ impl Topology {
             link::join(end(first, one), end(second, other), mtu_bytes)?
         };
         Ok(ports)
-    }
-}
-
-/// Whether the network is one wire, and all else lies between it and the hosts.
-fn is_dumbbell(plan: &Plan) -> bool {
-    let is_plain = |direction: &WireDirection| {
-        direction.delay_ns == 0
-            && direction.loss.is_none()
-            && direction.rate_steps.is_empty()
-            && direction.delay_steps.is_empty()
-            && direction.impairments.is_none()
-    };
-    only_link(plan).is_ok_and(|(forward, reverse)| is_plain(forward) && is_plain(reverse))
-}
-
-/// The two ways of a row of one wire.
-fn only_link(plan: &Plan) -> Result<(&WireDirection, &WireDirection), String> {
-    match plan.links.as_slice() {
-        [Link {
-            medium: Medium::Wire { forward, reverse },
-            ..
-        }] => Ok((forward, reverse)),
-        _ => Err("links: a kernel's path is one wire".into()),
     }
 }
 
