@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from fullpipe.base import units
 from fullpipe.hunt.hunting import PACKETS_A_SECOND, Finding, Hunt
-from fullpipe.hunt.space import Worst, said
+from fullpipe.hunt.space import Worst, described
 
 _LIMIT_CPU_S = 2 * 300
 _SEED = 1
@@ -72,7 +72,7 @@ def main() -> int:
         missed |= hit is None or took > _LIMIT_CPU_S
         print(f"{'found ' if hit else 'MISSED'} {took:4.0f} CPU s  {fault.name}")
         for one in [hit] if hit else found:
-            path = ", ".join(f"{name} {value}" for name, value in said(one.path).items())
+            path = ", ".join(f"{name} {value}" for name, value in described(one.path).items())
             print(f"               {one.value:.3g} at {path}")
             for name, profile in one.profile.items():
                 steps = ", ".join(f"{value:g}: {seen:.2f}" for value, seen in profile.items())

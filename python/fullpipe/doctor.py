@@ -1,4 +1,4 @@
-"""What the engines need from this machine, asked for by trying, and how to get it."""
+"""Checks by trial what the engines need from this machine, and says how to install it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fullpipe.engines.vm import hardware, kernels
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 _MEND = "fullpipe doctor --mend"
-#: Commands and the Debian packages that bring them.
+#: Commands and the Debian packages that contain them.
 _PROGRAMS = {hardware.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
 _INSTALL_SECONDS = 1200
-#: Arguments of `tc qdisc add` -> what is lost without it.
+#: Arguments of `tc qdisc add` -> the features that need it.
 _QDISCS = {
     "htb": "engine live without --peer (the rate of paths)",
     "netem": "engine live without --peer (the delay of paths)",
@@ -32,8 +32,8 @@ _PATH_QDISCS = ("htb", "netem", "bfifo")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that an engine needs: what was found, what is lost without it, and the one command
-    that brings it. `needed`: the engines that cannot run a common scenario without it."""
+    """One requirement of an engine: what was found, which features need it, and the command that
+    installs it. `needed`: the engines that cannot run a common scenario without it."""
 
     name: str
     ok: bool
@@ -45,7 +45,7 @@ class Check:
 
 
 def checks(engine: str | None = None) -> list[Check]:
-    """Everything that an engine needs, or all of them, in the order of mending."""
+    """The checks of one engine, or of all, in the order of installation."""
     found = [_sim()]
     if engine in (None, "vm", "live"):
         found.append(_assets())
@@ -81,7 +81,7 @@ def mend(say: Callable[[str], None]) -> None:
             except RunError as error:
                 if version == kernels.DEFAULT:
                     raise
-                say(f"went on without it: {error}")
+                say(f"continued without it: {error}")
 
 
 def _sim() -> Check:
@@ -162,7 +162,7 @@ def _struct_ops() -> Check:
     elif not Path("/sys/kernel/btf/vmlinux").exists():
         why = "this kernel has no BTF"
     else:
-        from fullpipe import kernel  # it uses the assets of engines
+        from fullpipe import kernel  # it imports the engines' assets
 
         try:
             kernel.load_and_unload("reno")

@@ -1,8 +1,8 @@
 """A Gymnasium environment over the simulator: an agent sets the window of one or several flows
 (`pip install 'fullpipe[gym]'`).
 
-The simulation stops at every decision and goes on with what was decided; nothing else differs from
-a run. Must never know how an agent learns.
+The simulation pauses for every decision and then continues; nothing else differs from a run. Must
+never know how an agent learns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fullpipe.scenario.model import Scenario, make_scenario
 Floats = npt.NDArray[np.float32]
 Document = Mapping[str, Any]
 
-#: What a flow's row of an observation holds: name, least, largest value. A sender knows all of it.
+#: Features of a flow's observation: name, least, largest value. A real sender knows all of them.
 FEATURES: tuple[tuple[str, float, float], ...] = (
     ("window", 0.0, 24.0),  # log2 of the window in packets
     ("delay", 0.0, 10.0),  # mean RTT of the step over the least RTT, less 1; 0 without a sample
@@ -47,14 +47,14 @@ FEATURES: tuple[tuple[str, float, float], ...] = (
 )
 _LEAST, _LARGEST = (np.array([row[at] for row in FEATURES], np.float32) for at in (1, 2))
 _MAX_CWND = 1 << 24
-#: In the default reward: what a second of queueing as long as the base RTT costs, in seconds of a
-#: full link, and a lost packet, in packets.
+#: Costs in the default reward: of a second with one base RTT of queueing delay, in seconds of a
+#: full link; and of a lost packet, in packets.
 _DELAY_COST, _LOSS_COST, _MAX_DELAY = 0.5, 5.0, 4.0
 _NEVER = 2**63
 
 
 class FlowStep(NamedTuple):
-    """What became of a flow in a step; what a reward is made of."""
+    """A flow's measurements in a step, from which rewards are computed."""
 
     elapsed_s: float  #: length of the step
     delivered: int  #: packets
@@ -80,19 +80,21 @@ def default_reward(flows: Sequence[FlowStep]) -> float:
 
 
 class CongestionEnv(gymnasium.Env[Floats, Floats]):
-    """Flows of a scenario whose `cc` is "agent" have the windows that the agent says.
+    """An agent sets the windows of the flows whose `cc` is "agent".
 
     **Observation**: `Box`, float32, a value a feature of `FEATURES`; of several agents a row each,
     in the scenario's order. **Action**: `Box(-1, 1)`, float32, one a flow: with `step="rtt"` the
     window becomes 2**action times as large; with `step="ack"` as much per window of packets that
-    is delivered, so that 1 doubles it in a round trip, as slow start does, and 0 leaves it, either
-    way. Pacing follows the window (Linux's rule); the host repairs losses and reduces nothing.
+    is delivered, so that 1 doubles it in a round trip, as slow start does. 0 keeps the window in
+    both modes. Pacing follows the window (Linux's rule); the host repairs losses but does not
+    reduce the window.
 
     **A step** is a round trip of the first agent (its smoothed RTT), or an ACK of any agent, whose
     number is then in `info["agent"]`. Decisions hold from that time on. `info["t_s"]`: simulated
     time. `terminated`: all agents' flows have finished; `truncated`: the scenario's time is over.
 
-    **Seeds**: `reset(seed=...)` decides all that follows; each reset draws the seed of its run."""
+    **Seeds**: `reset(seed=...)` determines all later episodes; each reset draws the seed of its
+    run."""
 
     metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
 
@@ -103,8 +105,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         reward: Callable[[Sequence[FlowStep]], float] = default_reward,
     ) -> None:
         """`scenario`: a TOML file, a dictionary of its shape, or a function that draws one for each
-        episode (always with as many agents). `reward`: of what became of the agents' flows in a
-        step. Raises UserError for a scenario that cannot run or has no agent."""
+        episode (always with the same number of agents). `reward`: computes the reward from the
+        agents' steps. Raises UserError for a scenario that cannot run or has no agent."""
         if step not in ("rtt", "ack"):
             raise UserError(f"step {step!r}: must be 'rtt' or 'ack'")
         self._draw = scenario if callable(scenario) else None
@@ -122,7 +124,7 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Begins a run, and goes to where the first agent's connection is established."""
+        """Begins a run, and advances it until the first agent's connection is established."""
         super().reset(seed=seed)
         if self._draw is not None:
             self._prepare(self._draw(self.np_random))
@@ -142,8 +144,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         return observation, {"t_s": stepper.now_ns / 1e9}
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Decides, and goes on to the next decision. Raises UserError before `reset` and after the
-        recording was taken."""
+        """Applies the action and runs to the next decision. Raises UserError before `reset` and
+        after `recordings`."""
         stepper = self._stepper
         if stepper is None:
             raise UserError("step: call reset() first")
@@ -231,8 +233,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
 
 
 def _without_agents(document: Document) -> tuple[dict[str, Any], list[int], list[int]]:
-    """The scenario with something else in the agents' places, the positions of their flows, and of
-    each the entry that it is of."""
+    """The scenario with placeholders for the agents, the positions of their flows, and each one's
+    `[[flow]]` entry."""
     flows: list[Any] = []
     positions: list[int] = []
     entries: list[int] = []

@@ -16,8 +16,8 @@ from external_files import works
 from fullpipe import cli
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
+from fullpipe.hunt.finding_file import write_finding
 from fullpipe.hunt.hunting import Hunt
-from fullpipe.hunt.leaving import leave
 from fullpipe.papers.catalogue import load_entry
 from fullpipe.scenario.model import load_scenario
 from fullpipe.scorecard.card import run_card
@@ -86,7 +86,7 @@ def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path, tmp_path: P
              card["items"][0]["measures"][0]["subjects"].items()}  # fmt: skip
     assert delay[plain] == delay["reno"] < delay[mine]
     (found, *_) = Hunt(mine, "loss", 1, 100_000).run(["reno"])
-    left = leave(tmp_path, "found", mine, "loss", found, "Found")
+    left = write_finding(tmp_path, "found", mine, "loss", found, "Found")
     assert load_scenario(left).flow[0].cc == f"{folder}/mine.h[beta=0.85]"
 
 

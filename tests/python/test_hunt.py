@@ -11,10 +11,10 @@ import pytest
 from fullpipe import cli
 from fullpipe.authoring.new import write_new
 from fullpipe.engines.sim import SimEngine
+from fullpipe.hunt.finding_file import write_finding
 from fullpipe.hunt.hunting import Finding, Hunt
-from fullpipe.hunt.leaving import leave
 from fullpipe.hunt.rates import text_of, words_of
-from fullpipe.hunt.space import KNOBS, LOSS, TRACE, badness, plain, said, seconds_of
+from fullpipe.hunt.space import KNOBS, LOSS, TRACE, badness, described, plain, seconds_of
 from fullpipe.hunt.trials import run_trials
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import load_scenario
@@ -59,7 +59,7 @@ def utilisation(file: Path) -> float:
 def test_the_scenario_that_it_leaves_gives_the_value_that_it_says(
     findings: list[Finding], tmp_path: Path
 ) -> None:
-    file = leave(tmp_path, "found", "cubic", "utilisation", findings[0], "Found")
+    file = write_finding(tmp_path, "found", "cubic", "utilisation", findings[0], "Found")
     assert utilisation(file) == pytest.approx(findings[0].value, rel=0.02)
 
 
@@ -72,9 +72,9 @@ def traced() -> Finding:
 def test_it_finds_that_a_rate_that_falls_makes_a_full_buffer_worse_and_that_bbrv1_fills_none(
     traced: Finding,
 ) -> None:
-    kinds = {TRACE.said(kind): delay for kind, delay in traced.profile["trace"].items()}
+    kinds = {TRACE.described(kind): delay for kind, delay in traced.profile["trace"].items()}
     assert traced.needs == ("trace",)
-    assert said(traced.path)["trace"] in kinds
+    assert described(traced.path)["trace"] in kinds
     assert traced.value > 1.5 * kinds["constant"] and kinds["constant"] <= 16
     # BBRv1 keeps at most two BDPs of the highest rate in flight, which drain at the lowest.
     assert traced.others["bbr1"] < 1.05 * 2 / traced.path["trace_low"] < traced.value
@@ -83,7 +83,7 @@ def test_it_finds_that_a_rate_that_falls_makes_a_full_buffer_worse_and_that_bbrv
 def test_a_trace_that_does_not_matter_is_made_a_constant_rate(findings: list[Finding]) -> None:
     assert findings[0].path["trace"] == TRACE.off
     assert not {"trace", "trace_s", "trace_low"} & {*findings[0].profile}
-    assert "trace_s" not in said(findings[0].path)
+    assert "trace_s" not in described(findings[0].path)
 
 
 @pytest.mark.parametrize("kind", TRACE.kinds[1:])
@@ -96,7 +96,7 @@ def test_a_scenario_with_a_trace_runs_and_its_trace_is_what_the_command_beside_i
         "loss_percent": 0.0, "jitter_ms": 0.0,
     })  # fmt: skip
     found = Finding(path, 1.0, 1.0, ("trace",), {}, {})
-    file = leave(tmp_path / "out", "found", "reno", "utilisation", found, "Found")
+    file = write_finding(tmp_path / "out", "found", "reno", "utilisation", found, "Found")
     assert 0.8 < utilisation(file) < 1.01  # a full buffer; a gap or a fade costs Reno something
     monkeypatch.chdir(tmp_path)
     words = words_of(path, "again.trace")
@@ -123,7 +123,7 @@ def test_what_is_left_for_a_users_file_runs_from_where_it_lies(
     monkeypatch.chdir(tmp_path)
     write_new("mine", None, Path())
     found = Finding({knob.name: knob.usual for knob in KNOBS["loss"]}, 0.1, 0.1, (), {}, {})
-    file = leave(Path("hunts"), "found", "./mine.h[beta=0.8]", "loss", found, "Found")
+    file = write_finding(Path("hunts"), "found", "./mine.h[beta=0.8]", "loss", found, "Found")
     assert 'cc = "../mine.h[beta=0.8]"' in file.read_text()
     assert load_scenario(file).flow[0].cc
 

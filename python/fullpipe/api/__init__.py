@@ -1,1 +1,1 @@
-"""What programs and notebooks use."""
+"""The Python API for programs and notebooks."""

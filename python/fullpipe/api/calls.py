@@ -1,6 +1,6 @@
-"""What a program does: runs scenarios and sweeps, asks models, opens recordings.
+"""The functions of the Python API: run scenarios and sweeps, query models, open recordings.
 
-Each function is a few lines over the part that does the work; nothing is decided here.
+Each function is a thin wrapper; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def run(
     on_progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> Recordings:
-    """Runs a scenario and gives its recordings.
+    """Runs a scenario and returns its recordings.
 
     `scenario`: a TOML file, or a dictionary of the file's shape (docs/scenario.md), in which `cc`
     may be a class of `fullpipe.Controller`. `engine`: sim, vm or live; `options` are the engine's,
     such as `kernel="6.12"`. `seeds`: how many runs, from the scenario's seed on, or the seeds
-    themselves; several run in `jobs` processes (all cores), with starts that spread. Classes that
-    are handed over run in this process. `changes`: as `--set`, "path.rate=10mbit". `on_progress` is
-    called with the share done, 0 to 1. `out`: a folder that keeps the recordings; else they go with
-    the object that is returned.
+    themselves. Several run in `jobs` processes (default: all cores), with a spread of starts;
+    classes passed as `cc` run in this process. `changes`: as `--set`, "path.rate=10mbit".
+    `on_progress` is called with the share done, 0 to 1. `out`: a folder that keeps the recordings;
+    without it they are deleted with the returned object.
 
     Raises UserError for bad input (also what a Controller raises, with its line), RunError if a
     run failed, KeyboardInterrupt where it was interrupted."""
@@ -88,7 +88,7 @@ def run_sweep(
     jobs: int | None = None,
     changes: Iterable[str] = (),
 ) -> Swept:
-    """Runs what a store lacks of a sweep (docs/sweeps.md), and gives the store.
+    """Runs the cells of a sweep that a store lacks (docs/sweeps.md), and returns the store.
 
     `file`: a TOML file, or a dictionary of its shape (`scenario`, `axis`, `sweep`). `out`: the
     store's folder; what is there is not run again. Raises UserError for bad input, RunError if
@@ -135,7 +135,7 @@ def predict(
 def _scenario(
     scenario: Mapping[str, Any] | str | Path, changes: Iterable[str]
 ) -> tuple[Scenario, str]:
-    """The scenario, and its text: as it was written where nothing was changed."""
+    """The scenario and its text, which is the original if nothing was changed."""
     from fullpipe.base.overrides import apply_changes
     from fullpipe.scenario.document import load_document
     from fullpipe.scenario.model import make_scenario
@@ -152,7 +152,7 @@ def _scenario(
 
 
 def _with_classes(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The dictionary with names in the places of classes."""
+    """The dictionary with classes replaced by their names."""
     result = dict(document)
     flows = result.get("flow")
     if isinstance(flows, Sequence) and not isinstance(flows, str):

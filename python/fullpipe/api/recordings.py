@@ -1,4 +1,4 @@
-"""What runs left, for programs and notebooks: recordings in a row, their tables, metrics and plots.
+"""Recordings for programs and notebooks: sequences of them, their tables, metrics and plots.
 
 Reads recordings; must never run one.
 """
@@ -50,16 +50,16 @@ class Drawing:
 
 
 class Recordings(Sequence[Recording]):
-    """Runs in a row, usually one scenario's with several seeds: a sequence of `Recording`.
+    """A sequence of `Recording`, usually one scenario's runs with several seeds.
 
-    Tables have the rows of all runs one after another, with `run` (the position here, from 0) and
-    `seed` before their own columns. Times are in us or s, rates in bit/s, as names say."""
+    Tables have the rows of all runs, with `run` (the position here, from 0) and `seed` before their
+    own columns. Times are in us or s, rates in bit/s, as the names of columns state."""
 
     def __init__(
         self, recordings: Sequence[Recording], keeps: TemporaryDirectory[str] | None = None
     ) -> None:
         self._recordings = list(recordings)
-        self._keeps = keeps  # a folder that goes with this object
+        self._keeps = keeps  # a temporary folder, deleted with this object
 
     @overload
     def __getitem__(self, index: int) -> Recording: ...
@@ -83,7 +83,7 @@ class Recordings(Sequence[Recording]):
 
     @property
     def warnings(self) -> list[str]:
-        """Why a run is not to be trusted as it stands, one sentence each; empty if all are."""
+        """Why runs are unreliable, one sentence each; empty if all are reliable."""
         return [f"run {run}: {text}" for run, one in enumerate(self) for text in one.warnings]
 
     def table(self, name: str) -> pa.Table:
@@ -129,7 +129,8 @@ class Recordings(Sequence[Recording]):
         return frame
 
     def summaries(self) -> list[dict[str, Any]]:
-        """What `fullpipe run --json` prints of each run (`fullpipe.metrics.summarise`)."""
+        """The summary of each run, as `fullpipe run --json` prints it
+        (`fullpipe.metrics.summarise`)."""
         from fullpipe.metrics import summarise
 
         return [summarise(recording) for recording in self]

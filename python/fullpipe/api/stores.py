@@ -18,8 +18,8 @@ _SHOWN_CELLS = 10
 
 
 class Swept:
-    """What sweeps left in a folder (docs/sweeps.md). Its views are `cells` (a row a cell), `runs`
-    (a row a run), `flows` (a row a flow of a run) and `path` (a row a run: the bottleneck); each
+    """A store of sweeps (docs/sweeps.md). Its views are `cells` (a row for each cell), `runs` (for
+    each run), `flows` (for each flow of a run) and `path` (the bottleneck of each run). Each view
     has the sweep's axes as columns."""
 
     def __init__(self, folder: str | Path) -> None:

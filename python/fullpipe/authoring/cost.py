@@ -25,7 +25,7 @@ from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
 #: Congestion controls to compare with, the kernel's own first.
-BESIDE = ("kernel:cubic", "bbr3")
+COMPARED = ("kernel:cubic", "bbr3")
 _PATH = {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}
 _SECONDS, _COUNTED_SECONDS = 5, 2
 #: Programs that are called with an ACK; and one that the kernel's CUBIC has to measure counting.
@@ -65,9 +65,9 @@ class Cost:
 
 
 def costs(cc: str, release: str) -> list[Cost]:
-    """Of a congestion control and those of BESIDE, on a kernel. Raises UserError and RunError as a
-    run does."""
-    kernels_own, *ours = BESIDE
+    """The costs of a congestion control and of those in COMPARED, on a kernel. Raises UserError and
+    RunError as a run does."""
+    kernels_own, *ours = COMPARED
     theirs, nothing = _kernels_own(counted(kernels_own, release))
     found = [_cost(kernels_own, release, theirs, None)]
     glue: dict[int, Programs] = {}

@@ -16,7 +16,7 @@ from fullpipe.plots.model import Plot, Trace
 _MARKS = ("dot", "square", "diamond", "up", "down", "plus", "star", "cross")
 #: Smaller added delays are drawn here: the axis is logarithmic.
 _LEAST_MS = 0.1
-#: Ranks that are written beside their marks.
+#: Ranks with a label at their mark.
 _NUMBERED = 5
 
 

@@ -1,5 +1,5 @@
-"""Which queue discipline and which congestion control for a path: every pair is run on it, and they
-are ranked by what is wanted. Must never know how a table is printed.
+"""Ranks pairs of queue discipline and congestion control for a path: runs every pair on it and
+scores the runs by a goal. Must never know how a table is printed.
 
 The score is utilisation^a x (base RTT / 95th percentile of the loaded RTT)^b x Jain^c, a
 generalised power (Giessler et al. 1978; Kleinrock 1979); `GOALS` has the exponents.
@@ -40,9 +40,9 @@ GOALS = {
     "latency": (1.0, 2.0, 1.0),
     "fair": (1.0, 0.5, 4.0),
 }
-#: What a run should last, and the packets that all runs together may cost.
+#: Wanted duration of a run, and the packet budget of all runs together.
 WANTED_S, PACKETS = 30.0, 24_000_000
-#: Fewer base RTTs than this in a run, and start-up is much of what is seen.
+#: A run of fewer base RTTs than this is dominated by start-up.
 FEW_RTTS = 150
 PAGE_BYTES = 100 * 1024
 _FRAME_BITS = 1514 * 8
@@ -52,7 +52,7 @@ MAX_PAGES = 300
 
 @dataclass(frozen=True)
 class Question:
-    """The path that is asked about, as a user writes it."""
+    """The path to choose for, in the user's notation."""
 
     rate: str
     rtt: str
@@ -72,8 +72,8 @@ class Length:
 
 @dataclass(frozen=True)
 class Option:
-    """One pair and what it gave; `page_p95_s` is None without pages, `why` says what sets the pair
-    apart from the best of each kind."""
+    """One pair and its results. `page_p95_s` is None without pages; `why` compares the pair with
+    the best of each kind."""
 
     queue: str
     cc: str
@@ -118,7 +118,7 @@ def _length(base: Scenario, web: float, runs: int) -> Length:
     affordable_s = PACKETS / runs * _FRAME_BITS / rate_bps
     wanted_s = max(WANTED_S, 2 * FEW_RTTS * rtt_s)
     duration_s = min(wanted_s, affordable_s)
-    # Sixteen digits of a second are no help to who reads the scenario.
+    # Round, so that the scenario stays readable.
     duration_s = float(f"{duration_s:.2g}")
     rtts = duration_s / rtt_s
     cut = ""
@@ -166,7 +166,7 @@ def _run_all(
     on_progress: Callable[[float], None],
     workers: int,
 ) -> list[Recording]:
-    """The simulator leaves Python's lock alone while it runs, so threads are enough."""
+    """Runs all pairs on threads: the simulator releases Python's lock."""
     shares, stop = [0.0] * len(scenarios), threading.Event()
 
     def run(index: int) -> Recording:
@@ -214,7 +214,7 @@ def _measure(
 
 
 def _explained(ranked: Sequence[Option]) -> list[Option]:
-    """The options, each with what sets it apart from the best of each kind."""
+    """The options, each compared with the best of each kind."""
     fastest = max(option.goodput_bps for option in ranked)
     least_ms = min(option.ping_p95_ms for option in ranked)
     pages = [option.page_p95_s for option in ranked if option.page_p95_s is not None]

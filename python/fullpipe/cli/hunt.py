@@ -47,8 +47,8 @@ def hunt(
     scenario for `fullpipe run`. It then goes on without the ingredients that mattered, and so may
     find several causes. The same seed and budget find the same."""
     from fullpipe.congestion.registry import cc_set
+    from fullpipe.hunt.finding_file import write_finding
     from fullpipe.hunt.hunting import PACKETS_A_SECOND, Hunt
-    from fullpipe.hunt.leaving import leave
     from fullpipe.hunt.space import SHOWN
 
     budget_s = parsed("--budget", parse_time, budget) / 1e9
@@ -59,7 +59,9 @@ def hunt(
         hunting = Hunt(cc, worst, seed, budget_s * PACKETS_A_SECOND, jobs, update)
         findings = hunting.run(_OTHERS)
     files = [
-        leave(out, _stem(cc, worst, index), cc, hunting.worst, found, _origin(cc, worst, found))
+        write_finding(
+            out, _stem(cc, worst, index), cc, hunting.worst, found, _origin(cc, worst, found)
+        )
         for index, found in enumerate(findings)
     ]
     if json_:
@@ -98,9 +100,9 @@ def _needs(found: Finding) -> str:
 
 
 def _print(shown: str, found: Finding, path: Path) -> None:
-    from fullpipe.hunt.space import said
+    from fullpipe.hunt.space import described
 
-    numbers = ", ".join(f"{name} {_text(value)}" for name, value in said(found.path).items())
+    numbers = ", ".join(f"{name} {_text(value)}" for name, value in described(found.path).items())
     console.print(f"\n{shown}: {found.value:.3g} ({_needs(found)})", style="bold")
     console.print(f"  path: {numbers}")
     for name, profile in found.profile.items():
@@ -116,7 +118,7 @@ def _profile(name: str, profile: dict[float, float]) -> list[tuple[float | str, 
     from fullpipe.hunt.space import TRACE
 
     return [
-        (TRACE.said(value) if name == TRACE.name else value, measured)
+        (TRACE.described(value) if name == TRACE.name else value, measured)
         for value, measured in profile.items()
     ]
 
@@ -126,11 +128,11 @@ def _text(value: float | str) -> str:
 
 
 def _document(found: Finding, path: Path) -> dict[str, Any]:
-    from fullpipe.hunt.space import said
+    from fullpipe.hunt.space import described
 
     return {
         "value": _plain(found.value), "found": _plain(found.found), "needs": list(found.needs),
-        "path": said(found.path), "scenario": str(path),
+        "path": described(found.path), "scenario": str(path),
         "profile": {
             name: [[value, _plain(measured)] for value, measured in _profile(name, profile)]
             for name, profile in found.profile.items()

@@ -1,5 +1,5 @@
-"""Flent's files, both ways: `read_flent` and `import_flent`, `export_flent`. Rates are by bytes;
-Flent's interpolated series are read only where they are asked for by name."""
+"""Reads and writes Flent's files: `read_flent`, `import_flent`, `export_flent`. Rates are by bytes;
+Flent's interpolated series are used only on request."""
 
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.description import warnings_of

@@ -9,7 +9,7 @@ from fullpipe.flent.gridding import Columns, SeriesData, on_grid
 
 
 def page_series(loads: Columns, page_id: int, x: Floats, start_s: float, t0: float) -> SeriesData:
-    """Times of a page's loads in ms, each standing where it ended; loads that did not are left
+    """Times of a page's loads in ms, each at the time when it ended; unfinished loads are left
     out."""
     mine = (loads["page_id"] == page_id) & ~np.isnan(loads["done_us"])
     ended = loads["done_us"][mine] / 1e6 + start_s

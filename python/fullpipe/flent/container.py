@@ -1,7 +1,7 @@
 """From a file of unknown origin to a JSON object, within bounds.
 
-A .flent.gz comes from others: it may be truncated, damaged, or made to fill memory. Everything is
-bounded before it is built: bytes on disk, bytes unpacked, members, and values in the JSON text.
+A .flent.gz is untrusted: it may be truncated, corrupt, or made to exhaust memory. Sizes are checked
+before anything is built: bytes on disk, bytes unpacked, members, and values in the JSON text.
 It must never know what the object means.
 """
 

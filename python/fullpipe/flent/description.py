@@ -1,4 +1,4 @@
-"""What a recording's metadata say of the Flent file that it was imported from."""
+"""Metadata of a recording that was imported from a Flent file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A Flent file as checked data: format version 4, or an older one converted.
 
-Every value is checked before it is believed; an error names the key. It must never know of
+Every value is checked before use; an error names the key. It must never know of
 recordings. The format: https://flent.org/data-format.html and what Flent 2.1.1 reads.
 """
 
@@ -22,7 +22,7 @@ from fullpipe.flent.versions import FORMAT_VERSION, to_current
 
 Floats = npt.NDArray[np.float64]
 
-#: No test lasts longer; times beyond it are damage.
+#: The longest test in seconds; later times are an error in the file.
 MAX_SECONDS = 1e7
 #: Of each kind that is looked at one by one (flows, probes, qdiscs), and of all.
 MAX_SERIES, MAX_NAMES, MAX_NAME_LENGTH = 1000, 50_000, 500
@@ -92,7 +92,7 @@ class FlentFile:
 
     @property
     def label(self) -> str:
-        """What the file calls itself: its title, else its file name."""
+        """The file's label: its title, else its file name."""
         return self.title or self.path.name.removesuffix(".gz").removesuffix(".flent")
 
     def text(self, key: str) -> str:

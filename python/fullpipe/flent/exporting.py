@@ -112,8 +112,8 @@ def flent_document(
 
 
 class _Clock:
-    """Where the recording lies on Flent's axis: it starts at `start_s` of `x`, whose 0 is the Unix
-    time `t0`."""
+    """Maps the recording to Flent's axis: it starts at `start_s` of `x`, whose 0 is the Unix time
+    `t0`."""
 
     def __init__(
         self, recording: Recording, tables: dict[str, Columns], of_test: Template | None

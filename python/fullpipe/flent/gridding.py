@@ -104,7 +104,7 @@ def flow_series(
 
 
 def ping_series(pings: Columns, probe: str, x: Floats, start_s: float, t0: float) -> SeriesData:
-    """A probe's round-trip times in ms. Raw values stand when the answer came, as fping's do;
+    """A probe's round-trip times in ms. Raw values have the time of the answer, as fping's do;
     requests without an answer are left out."""
     mine = (pings["probe"] == probe) & ~np.isnan(pings["rtt_us"])
     sent, rtt_ms = pings["t_us"][mine] / 1e6 + start_s, pings["rtt_us"][mine] / 1e3

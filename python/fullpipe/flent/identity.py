@@ -1,4 +1,4 @@
-"""Which congestion control really ran, and whether a file's label says another.
+"""Identifies the congestion control that ran, and compares it with the file's label.
 
 A kernel's name for an algorithm is only the name of a module: `bbr` has been BBRv1 and BBRv3, and
 `bbr3` BBRv3 and BBR-n+. The gains in the socket statistics tell them apart.
@@ -113,7 +113,7 @@ def _fits(one: Identity, claims: Iterable[str]) -> bool:
 
 def _agrees(one: Identity, claim: str) -> bool:
     if not one.cong_control and one.by_gains is None:
-        return True  # not known, so not contradicted
+        return True  # unknown, so no contradiction
     if one.by_gains is not None:
         return claim == "bbr" or claim in one.by_gains.split(" or ")
     if claim.startswith("bbr"):

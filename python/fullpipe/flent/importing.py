@@ -1,4 +1,4 @@
-"""A Flent file as a recording. Nothing is made up: what Flent does not record is null.
+"""A Flent file as a recording. Columns that Flent does not record are null.
 
 Totals are netperf's, by bytes. Between netperf's interim results the bytes are spread evenly,
 which is all that is known; an upload's interim results count what the socket took, so the
@@ -21,7 +21,7 @@ from fullpipe.flent.identity import Identity, identify
 from fullpipe.flent.series import FlowTotal, Interim, flow_totals, interim
 from fullpipe.recording.recording import TABLES, Recording, write_recording
 
-#: A probe that lost more requests than this in a row did not send them: its numbers are damage.
+#: The most requests that a probe can lose in a row; a larger gap is an error in the file.
 _MAX_LOST = 100_000
 _MAX_U64 = float(2**63)
 

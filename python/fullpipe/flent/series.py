@@ -1,4 +1,4 @@
-"""Numbers of a Flent file: by bytes, and, for those who ask, as Flent interpolates.
+"""Numbers of a Flent file: by bytes and, on request, as Flent interpolates.
 
 The two differ where netperf's interim results are rare. Flent drops a grid point whose next sample
 is more than five steps away, and `TCP upload sum` counts a dropped point as 0; so the mean of the
@@ -14,13 +14,13 @@ import numpy as np
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.document import FlentFile, Floats, clean
 
-#: Beyond it a figure is damage, not a rate (10 Tbit/s).
+#: The largest valid rate (10 Tbit/s).
 MAX_MBPS = 1e7
 
 
 @dataclass(frozen=True)
 class FlowTotal:
-    """What one flow carried: payload bytes, over so many seconds from `start_s` (since T0).
+    """Payload bytes of one flow over `elapsed_s` seconds from `start_s` (since T0).
 
     `certain` is False where netperf's total is missing and its interim results were added up."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fullpipe.base.errors import UserError
 
-#: Tests with their number in their name, each way.
+#: Tests with the number of flows in their name, by direction.
 _COUNTED = {"up": (2, 4, 6, 8, 12), "down": (2, 4, 6, 8, 12)}
 _WORD = {"up": "upload", "down": "download"}
 _RRUL = ("BE", "BK", "CS5", "EF")
@@ -27,7 +27,7 @@ TESTS = (
 
 @dataclass(frozen=True)
 class End:
-    """What a shape needs to know of a flow: its direction and, where known, its base RTT."""
+    """The properties of a flow that a shape needs: its direction and, if known, its base RTT."""
 
     direction: str
     base_rtt_us: int | None
@@ -67,19 +67,19 @@ def shape(test: str | None, flows: Sequence[End], probes: Sequence[str]) -> Shap
 
 def fitting_test(flows: Sequence[End]) -> str:
     """The test whose shape these flows have. Raises UserError if none has."""
-    ways = [flow.direction for flow in flows]
+    directions = [flow.direction for flow in flows]
     rtts = {flow.base_rtt_us for flow in flows if flow.base_rtt_us is not None}
-    if max(ways.count("up"), ways.count("down")) <= 4:
+    if max(directions.count("up"), directions.count("down")) <= 4:
         if len(rtts) > 1:
             return "rtt_fair"
-        if len(set(ways)) == 2:
+        if len(set(directions)) == 2:
             return "rrul"
-    if len(set(ways)) == 2:
+    if len(set(directions)) == 2:
         raise UserError(
-            f"{ways.count('up')} flows up and {ways.count('down')} down fit no test of Flent's; "
-            "rrul and rtt_fair hold at most 4 each way"
+            f"{directions.count('up')} flows up and {directions.count('down')} down fit no test of "
+            "Flent's; rrul and rtt_fair hold at most 4 each way"
         )
-    return f"tcp_{'1' if len(flows) == 1 else 'n'}{ways[0]}" if ways else "tcp_nup"
+    return f"tcp_{'1' if len(flows) == 1 else 'n'}{directions[0]}" if directions else "tcp_nup"
 
 
 def _streams(test: str, flows: Sequence[End], probes: Sequence[str]) -> Shape:
@@ -104,9 +104,9 @@ def _streams(test: str, flows: Sequence[End], probes: Sequence[str]) -> Shape:
 
 
 def _rrul(flows: Sequence[End], probes: Sequence[str]) -> Shape:
-    names = _by_way("rrul", flows, _RRUL)
+    names = _by_direction("rrul", flows, _RRUL)
     pings = _named(_RRUL_PINGS, probes)
-    computed = _both_ways(names, fairness=False)
+    computed = _both_directions(names, fairness=False)
     computed["TCP totals"] = ("sum", names)
     computed["Ping (ms) avg"] = ("average", pings)
     return Shape("rrul", names, pings, computed=computed)
@@ -119,12 +119,12 @@ def _rtt_fair(flows: Sequence[End], probes: Sequence[str]) -> Shape:
         for index, flow in enumerate(there[len(hosts) :], len(hosts)):
             rtt = "" if flow.base_rtt_us is None else f"-{flow.base_rtt_us / 1000:g}ms"
             hosts.append(f"host{index + 1}{rtt}")
-    # With fewer than four Flent forgets all of them (testenv.py min_host_count).
+    # Flent ignores all of them if there are fewer than four (testenv.py min_host_count).
     hosts += [f"host{index + 1}" for index in range(len(hosts), 4)]
     labels = tuple(f"{label} {host}" for label, host in zip(_RTT_FAIR, hosts, strict=False))
-    names = _by_way("rtt_fair", flows, labels)
+    names = _by_direction("rtt_fair", flows, labels)
     pings = _named(tuple(f"ICMP{i + 1} {host}" for i, host in enumerate(hosts)), probes)
-    computed = _both_ways(names, fairness=True)
+    computed = _both_directions(names, fairness=True)
     computed["Ping (ms) avg"] = ("average", pings)
     parameters = {
         "labels": ",".join(_RTT_FAIR),
@@ -134,7 +134,7 @@ def _rtt_fair(flows: Sequence[End], probes: Sequence[str]) -> Shape:
     return Shape("rtt_fair", names, pings, tuple(hosts), parameters, computed)
 
 
-def _by_way(test: str, flows: Sequence[End], labels: Sequence[str]) -> tuple[str, ...]:
+def _by_direction(test: str, flows: Sequence[End], labels: Sequence[str]) -> tuple[str, ...]:
     taken = {"up": 0, "down": 0}
     names = []
     for flow in flows:
@@ -148,7 +148,9 @@ def _by_way(test: str, flows: Sequence[End], labels: Sequence[str]) -> tuple[str
     return tuple(names)
 
 
-def _both_ways(names: Sequence[str], fairness: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _both_directions(
+    names: Sequence[str], fairness: bool
+) -> dict[str, tuple[str, tuple[str, ...]]]:
     found = {}
     for word in _WORD.values():
         there = tuple(name for name in names if name.startswith(f"TCP {word} "))
@@ -161,8 +163,8 @@ def _both_ways(names: Sequence[str], fairness: bool) -> dict[str, tuple[str, tup
 
 
 def _named(slots: Sequence[str], probes: Sequence[str]) -> tuple[str, ...]:
-    """A probe keeps its name where the test has a series of it; others take the test's names that
-    are left, in turn, and then keep their own."""
+    """Series of the probes. A probe keeps its name if the test has such a series; others take the
+    test's remaining names in order, and keep their own after that."""
     free = iter([slot for slot in slots if slot not in probes])
     names = (probe if probe in slots else next(free, probe) for probe in probes)
     return tuple(f"Ping (ms) {name}" for name in names)

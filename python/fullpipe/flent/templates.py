@@ -51,7 +51,7 @@ class Template:
 
 
 def names() -> list[str]:
-    """The tests that there are."""
+    """Names of all tests."""
     return sorted(file.stem for file in shipped("flent_tests").glob("*.toml"))
 
 

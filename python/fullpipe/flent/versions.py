@@ -1,5 +1,5 @@
-"""Format versions 1 to 3, brought to 4 as Flent brings them (flent/resultset.py of 2.1.1 says what
-each lacks). Values are taken on trust here; document.py checks the outcome."""
+"""Converts format versions 1 to 3 to 4 as Flent does (flent/resultset.py of 2.1.1). Values are not
+checked here; document.py checks the result."""
 
 from __future__ import annotations
 

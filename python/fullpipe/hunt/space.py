@@ -42,7 +42,7 @@ class Knob:
             return float(1 + min(int(share * (len(self.kinds) - 1)), len(self.kinds) - 2))
         return float(f"{self.low * (self.high / self.low) ** share:.3g}")
 
-    def said(self, value: float) -> float | str:
+    def described(self, value: float) -> float | str:
         """A value, or the name of a kind."""
         return self.kinds[int(value)] if self.kinds else value
 
@@ -107,11 +107,11 @@ def matters(knob: Knob, path: Path) -> bool:
     return plain(one) != plain(other)
 
 
-def said(path: Path) -> dict[str, float | str]:
+def described(path: Path) -> dict[str, float | str]:
     """A path as shown to users: with names of kinds, without knobs that have no effect."""
     parts = {knob.name: knob for knob in _TRACE if knob.name in TRACE.parts}
     return {
-        name: TRACE.said(value) if name == TRACE.name else value
+        name: TRACE.described(value) if name == TRACE.name else value
         for name, value in path.items()
         if name not in parts or matters(parts[name], path)
     }

@@ -1,4 +1,4 @@
-"""What every model is asked about, and how it says that an assumption of it does not hold.
+"""The input of every model, and the cautions for assumptions that do not hold.
 
 Knows no model and no engine.
 """
@@ -28,7 +28,7 @@ MAX_BUFFER_BDP = 1e6
 
 @dataclass(frozen=True)
 class Caution:
-    """An assumption of a model that a question violates: its name, and what follows."""
+    """An assumption of a model that the input violates: its name, and the consequence."""
 
     assumption: str
     text: str

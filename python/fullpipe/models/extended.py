@@ -15,12 +15,12 @@ from fullpipe.models.domain import FRAME_BYTES, PAYLOAD_BYTES, Caution, Contest
 
 #: Congestion controls that the model knows.
 KNOWN = ("bbr2", "bbr3", "cubic", "reno")
-#: Steps a base RTT; halving the step is held against this in the tests.
+#: Steps in a base RTT; the tests compare with half the step.
 STEPS_PER_RTT = 20
 #: The measurements' horizon: of 1000 s the last 400 count.
 DURATION_S = 1000.0
 WINDOW_START_S = 600.0
-#: Runs that a prediction is the mean of: the waits between probes and who loses are random.
+#: A prediction is the mean of this many runs: probe intervals and losing flows are random.
 SEEDS = (1, 2, 3)
 #: Linux's BBR sends two segments at once from this pacing rate on (payload bits).
 TWO_BURST_BPS = 1.2e6

@@ -3,7 +3,7 @@ Insights on the Performance, Fairness, and Stability of BBR", IMC 2022, as the a
 computes it (simonschdev/imc22-bbr-fluid-model, 9ad01fa). The integration is compiled.
 
 Two buffer units exist and are never mixed here: `link` BDP is capacity x one-way latency of the
-bottleneck link, as that program counts; `rtt` BDP is capacity x base RTT, as everybody else does.
+bottleneck link, as in that program; `rtt` BDP is capacity x base RTT, the common definition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.models import native
 from fullpipe.models.domain import FRAME_BYTES, MAX_FLOWS, MAX_RATE_BPS, Caution, within
 
-#: Our name -> the program's. Alphabetical order of the latter decides who is which flow.
+#: Our name -> the program's, whose alphabetical order decides the order of flows.
 PROGRAM_NAMES = {"bbr1": "BBR", "bbr2": "BBR2", "cubic": "CUBIC", "reno": "RENO"}
 #: The IFIP 2025 study's factor from segments/ms to what it takes for Mbit/s (a slip: it is 12.112).
 IFIP_RATE_FACTOR = 10.0

@@ -20,13 +20,13 @@ def run_many(
     threads: int | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> list[Outcome]:
-    """Runs all specs, in order, on so many threads (all cores).
+    """Runs all specs on so many threads (default: all cores); outcomes are in the specs' order.
 
-    `on_progress` gets the part that is done. Raises UserError for a spec out of range."""
+    `on_progress` gets the share done, 0 to 1. Raises UserError for a spec out of range."""
     threads = threads or len(os.sched_getaffinity(0))
     run = getattr(_native.model, model)
     outcomes: list[Outcome] = []
-    # Portions, so that an interruption is noticed between two of them.
+    # In portions, so that Ctrl-C is noticed between two of them.
     portion = 2 * threads
     for begin in range(0, len(specs), portion):
         try:

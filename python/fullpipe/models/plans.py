@@ -1,5 +1,5 @@
-"""A resolved scenario (plan) as a run of the fluid models: what they can represent, what they
-ignore with a caution, and what lies outside their domain."""
+"""Converts a resolved scenario (plan) to a run of the fluid models. They ignore some features with
+a caution, and refuse those outside their domain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NS_PER_MS = 1e6
 NS_PER_S = 1e9
 #: A plan's senders beside its flows -> their section in a scenario.
 _OTHER_SENDERS = {"traffic": "traffic", "pages": "page", "datagrams": "udp"}
-#: What a wire says that neither changes nor damages; `loss` has words of its own.
+#: Keys of a wire that the models accept; `loss` has an error message of its own.
 _OF_A_STEADY_WIRE = {"rate_bps", "delay_ns", "qdisc", "loss"}
 
 

@@ -1,5 +1,5 @@
-"""What the theories say about a scenario, for reports and experiments to draw beside what was
-measured."""
+"""Predictions of the models for a scenario, which reports and experiments draw with the
+measurements."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""One question, several theories: which share of capacity do BBR flows get against loss-based
-ones?"""
+"""Predicts the share of capacity of BBR flows against loss-based ones, by several models."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Parquet files of this machine, which Arrow reads and writes. Knows no table.
+"""Reads and writes local Parquet files with Arrow. Knows no table.
 
-Arrow would take a path such as `a:b/flows.parquet` for an address of another file system.
+Arrow would take a path such as `a:b/flows.parquet` for a URI of another file system.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A recording on disk: `metadata.json`, `scenario.toml` and one Parquet file a table.
 
 This is the only writer of recordings, for every engine and for imports. It must never compute a
-metric; and whatever it reads may come from elsewhere, so it is checked before it is believed.
+metric. Input is untrusted, so it is checked before use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 from fullpipe.base.errors import UserError
 from fullpipe.recording.parquet import opened_parquet, write_parquet
 
-#: Raised by one when a table loses or renames a column.
+#: Increased by one when a table loses or renames a column.
 FORMAT_VERSION = 1
 
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
@@ -63,7 +63,7 @@ QUEUE_COUNTERS = tuple(
     if name not in ("t_us", "queue", "queue_bytes", "queue_packets")
 )  # fmt: skip
 
-#: Tables that only some recordings have: those of runs with what they are about.
+#: Tables that exist only in recordings of runs that have such features.
 OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "page_loads": pa.schema([
         ("page_id", _U), ("page", _T), ("load", _U), ("start_us", _U), ("done_us", _U),
@@ -112,7 +112,7 @@ class RecordingError(UserError):
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording on disk. Tables are read when asked for."""
+    """A recording on disk. Tables are read on demand."""
 
     path: Path
     metadata: dict[str, Any]
@@ -172,16 +172,16 @@ class Recording:
 
     @property
     def problems(self) -> list[str]:
-        """Why the instrument itself says that its figures are not to be trusted; empty if they
-        are."""
+        """Problems that the engine reported, which make its figures unreliable; empty if it
+        reported none."""
         health = self.metadata.get("health")
         found = health.get("problems", []) if isinstance(health, dict) else []
         return [str(problem) for problem in found] if isinstance(found, list) else [str(found)]
 
     @property
     def warnings(self) -> list[str]:
-        """Why the run is not to be trusted as it stands: unhealthy, interrupted or failed. Whoever
-        shows a figure of the run shows these with it."""
+        """Why the run is unreliable: unhealthy, interrupted or failed; empty if it is reliable.
+        Every view of the run's figures must show these too."""
         found = [f"unhealthy: {problem}" for problem in self.problems]
         if self.metadata.get("interrupted"):
             found.append("interrupted before its end; what was recorded until then is shown")
@@ -196,7 +196,7 @@ def write_recording(
     scenario_toml: str,
     tables: Mapping[str, pa.Table],
 ) -> Recording:
-    """Writes a recording whole or not at all: into a folder beside, which is then renamed.
+    """Writes a recording atomically: into a temporary sibling folder, which is then renamed.
 
     `tables` holds every table of TABLES, and any of OPTIONAL_TABLES; metadata gains
     `format_version`. The bytes written depend on the arguments alone. Raises UserError if

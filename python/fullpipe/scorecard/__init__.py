@@ -1,1 +1,1 @@
-"""What a congestion control is worth: items that run scenarios and hold them against something."""
+"""The scorecard of a congestion control: items that run scenarios and compare the results."""

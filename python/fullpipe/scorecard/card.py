@@ -1,5 +1,5 @@
-"""The scorecard: runs items for a congestion control and those it is compared with, and makes one
-document of what they measured. Must never know how it is shown.
+"""The scorecard: runs items for a congestion control and its comparisons, and makes one document of
+the measurements. Must never know how it is shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
 
-#: Raised where what a document holds changes its meaning.
+#: Increased when a document's content changes its meaning.
 FORMAT = 1
 AGAINST = ("cubic", "reno", "bbr1", "bbr3")
 
@@ -158,7 +158,7 @@ def _mean(table: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float, f
 
 
 def _plain(value: float) -> float | str | None:
-    """As JSON has it: `never` for what takes for ever."""
+    """The JSON value: `never` for infinity."""
     if math.isnan(value):
         return None
     return float(f"{value:.6g}") if math.isfinite(value) else "never"

@@ -1,7 +1,7 @@
 """Runs the draft's cases for a congestion control and says which hold.
 
-What happens at a moment of the connection's own (the entry into a phase) is found in a first run:
-the simulator repeats it exactly until then. Must never know how a result is shown.
+Some changes happen when the connection enters a phase. A first run finds that time; the simulator
+repeats the run exactly up to it. Must never know how a result is shown.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fullpipe.scorecard.trajectory import Trajectory
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
 
-#: Phases that BBRv1 and others have not: without them the draft's cases say nothing.
+#: Phases that only BBRv2 and v3 have. The draft's cases do not apply without them.
 _FAMILY = ("cruise", "refill")
 _NOT_FAMILY = "shows no phases of BBRv2 or v3"
 
 
 @dataclass(frozen=True)
 class OnPath:
-    """A case on one path: what was measured, and the texts of what did not hold."""
+    """A case on one path: the measured values, and the texts of conditions that do not hold."""
 
     path: str
     values: dict[str, Scalar]
@@ -48,7 +48,7 @@ class Result:
     why: str = ""
 
     def document(self, cc: str) -> dict[str, Any]:
-        """As JSON: the first path's values, how many paths hold, what does not on the others."""
+        """As JSON: the first path's values, how many paths hold, and what fails on the others."""
         return {
             "id": self.item.id,
             "title": self.item.title,
@@ -120,7 +120,7 @@ def _trajectories(
     jobs: int | None,
     on_progress: Callable[[Progress], None],
 ) -> dict[str, dict[str, Trajectory | None]]:
-    """Case -> path -> what its run did; None if the run failed."""
+    """Case -> path -> trajectory of its run; None if the run failed."""
     if not work:
         return {}
     sweeps = [
@@ -141,7 +141,7 @@ def _trajectories(
 def _triggered(
     item: Item, paths: Sequence[dict[str, Any]], found: Mapping[str, Trajectory | None]
 ) -> list[dict[str, Any]]:
-    """The paths on which the moment came, with when."""
+    """The paths on which the trigger fired, with its time."""
     trigger = item.trigger
     assert trigger is not None
     result = []
@@ -187,7 +187,7 @@ def _judged(item: Item, path: str, trajectory: Trajectory | None) -> OnPath:
 
 
 def _with(cc: str, constants: Mapping[str, float]) -> str:
-    """The name with changed constants, those left out that it does not have."""
+    """The name with changed constants; those that the algorithm does not have are left out."""
     base, bracket, own = cc.partition("[")
     known = {param.name for param in cc_set(base).params}
     texts = [f"{name}={value:g}" for name, value in constants.items() if name in known]

@@ -27,15 +27,15 @@ class _Part(BaseModel):
 
 
 class Hold(_Part):
-    """One thing that must hold: said, and as a condition over what was measured."""
+    """One requirement: a text, and a condition on the measured values."""
 
     text: str
     check: str
 
 
 class Trigger(_Part):
-    """When something happens to the connection: it enters or leaves a phase for the `visit`-th
-    time, and then `rounds` base RTTs pass. Found in a run of its own, in which nothing happens."""
+    """When a change happens: `rounds` base RTTs after the connection enters or leaves a phase for
+    the `visit`-th time. A separate run without the change finds that time."""
 
     phase: str
     visit: Annotated[int, Field(ge=1)] = 1
@@ -44,7 +44,7 @@ class Trigger(_Part):
 
 
 class Change(_Part):
-    """What happens then: keys of the first link and of the flow, with `{path.at_ms}`."""
+    """The change at the trigger: keys of the first link and of the flow, with `{path.at_ms}`."""
 
     link: dict[str, Any] = {}
     flow: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""What the draft's example test cases look at, measured from a trajectory: one function a case.
+"""The measures of the draft's example test cases, from a trajectory: one function for each case.
 
-Each returns named numbers and words; what they are held against is in the case's file. NaN or ""
-stands for what never happened. Must never judge.
+Each returns named numbers and texts; the case's file has the conditions on them. NaN or "" means
+that the event did not happen. Must never judge.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from fullpipe.expr.language import Scalar
 from fullpipe.scorecard.trajectory import Trajectory, Visit
 
 Measured = dict[str, Scalar]
-#: Growth that is no plateau (draft, section "Exiting Acceleration Based on Bandwidth Plateau").
+#: Growth below this is a plateau (draft, section "Exiting Acceleration Based on Bandwidth
+#: Plateau").
 _GROWTH = 1.25
 #: Rounds over which the doubling of case 15 is looked at.
 _STEPS = 4
@@ -123,7 +124,7 @@ def up_loss(t: Trajectory) -> Measured:
 
 
 def app_limited(t: Trajectory) -> Measured:
-    """Case 7: what Startup and UP ended in, over the whole run."""
+    """Case 7: the phases that followed Startup and UP, over the whole run."""
 
     def ends(phase: str) -> str:
         found = {v.next for v in t.visits if v.phase == phase and v.next}
@@ -297,8 +298,8 @@ def rate_up(t: Trajectory) -> Measured:
 
 
 def _step_growth(t: Trajectory) -> float:
-    """Of the first four rounds that raise it, in the stay in UP that raised it most: later ones
-    find the link full, or the window no limit."""
+    """Growth over the first four rounds that raise it, in the UP phase that raised it most. In
+    later rounds the link is full, or the window is no limit."""
     best, most = math.nan, 0.0
     for visit in t.visits:
         if visit.phase != "up" or not np.isfinite(t.longterm[visit.first]):

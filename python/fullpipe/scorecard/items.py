@@ -1,9 +1,9 @@
 """The scorecard's items as files: `scorecard/rfc9743/*.toml`, `scorecard/others/*.toml`.
 
 A file is a sweep without the congestion control: its axes are the ranges, and the axis `cc` (fields
-`cc.name` and `cc.n`) is the subject that is judged, those it is compared with, and, where harm is
-measured, nobody: `cc.n` is 0 then, and the others have the path to themselves. `[[measure]]` says
-which numbers of a run count. Must never run anything.
+`cc.name` and `cc.n`) holds the subject and the congestion controls to compare with. To measure harm
+it also has a baseline without the subject: `cc.n` is 0, and only the other flows use the path.
+`[[measure]]` selects the numbers of a run. Must never run anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fullpipe.scorecard.reading import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 from fullpipe.sweep.tables import SCHEMAS
 
-#: Nobody in the subject's place; its name must be one, and no flow has it.
+#: The baseline without the subject; a valid name that no flow has.
 ALONE = "alone"
 _FOLDERS = ("rfc9743", "others")
 
@@ -30,9 +30,9 @@ class _Part(BaseModel):
 
 class Measure(_Part):
     """A number of a run. `column`: of the store's tables, `table.column`, times `scale`; of flows,
-    those called `group` or `group.*`, made one by `at`. Several cells and seeds are made one by
-    `over`. `harm`: what the subject does to it, against nobody in its place. `target`: another
-    maker's number."""
+    those called `group` or `group.*`, aggregated by `at`. `over` aggregates cells and seeds.
+    `harm`: compares with the baseline without the subject. `target`: a number from another
+    source."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class Measure(_Part):
 
 
 class Quick(_Part):
-    """What `--quick` runs instead."""
+    """Replacements for `--quick`."""
 
     axis: dict[str, Any] = {}
     seeds: Annotated[int, Field(ge=1)] = 2
@@ -72,11 +72,12 @@ class Item(_Part):
 
     @property
     def harms(self) -> bool:
-        """Whether a run with nobody in the subject's place is needed."""
+        """Whether it needs a baseline run without the subject."""
         return any(measure.harm for measure in self.measure)
 
     def runs(self, subject: str, quick: bool, engine: str) -> Sweep:
-        """The sweep of one subject, or of nobody (ALONE): the same cells in the same order for all.
+        """The sweep of one subject, or of the baseline (ALONE), with the same cells in the same
+        order.
 
         Raises UserError if it is none."""
         nobody = subject == ALONE

@@ -36,7 +36,7 @@ def page(card: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A number with three digits; what never ended as that."""
+    """A number with three digits, or `never`."""
     found = number(value)
     if math.isnan(found):
         return "-"
@@ -83,7 +83,7 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
 
 
 def _place(measure: Mapping[str, Any], subject: str) -> float | None:
-    """Where a subject is between the worst (0) and the best (1) of all."""
+    """A subject's position between the worst (0) and the best (1) of all."""
     found = {name: number(one["value"]) for name, one in measure["subjects"].items()}
     known = [value for value in found.values() if math.isfinite(value)]
     mine = found[subject]

@@ -1,6 +1,4 @@
-"""The paths that a case of the draft is repeated over: a rate and a base RTT, and the sizes and
-times that follow from them.
-"""
+"""The paths of a draft's case: a rate and a base RTT, and the sizes and times derived from them."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ from fullpipe.base import units
 from fullpipe.base.errors import UserError
 
 _FRAME_BITS = 1514 * 8
-#: Packets that Startup begins with; on a slow path they, not the RTT, set how long a round lasts.
+#: Initial window in packets; on a slow path it determines a round's length, not the RTT.
 _INITIAL_CWND = 10
-#: Three bursts of 64 KB, which BBR allows in flight on the shortest path, and some.
+#: Three bursts of 64 KB, which BBR allows in flight on the shortest path, plus a margin.
 _BURSTS = 200
-#: Rounds of Startup and Drain beside those that double the rate: plateau, Drain, some loss.
+#: Rounds of Startup and Drain in addition to those that double the rate: plateau, Drain, losses.
 _STARTUP_ROUNDS = 16
 #: A cycle of ProbeBW: 2 to 3 s, or 63 rounds, and the rounds of probing.
 _CYCLE_S, _CYCLE_ROUNDS, _PROBE_ROUNDS = 3.2, 66, 16

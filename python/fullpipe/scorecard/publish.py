@@ -1,5 +1,5 @@
-"""Scorecards as Markdown, for the documentation: one congestion control's, and all beside one
-another. Must never run anything.
+"""Scorecards as Markdown for the documentation: one page for each congestion control, and a
+comparison of all. Must never run anything.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def comparison(card: Mapping[str, Any]) -> str:
 
 
 def own_page(card: Mapping[str, Any], draft: Sequence[Mapping[str, Any]]) -> str:
-    """Where one subject is better or worse than all others, and its worst cells."""
+    """The measures in which one subject is better or worse than all others, and its worst cells."""
     name = card["scorecard"]
     lines = [f"# Scorecard: {name}", ""]
     for word, title in (("worse", "Worse"), ("better", "Better")):

@@ -1,7 +1,6 @@
-"""Runs the sweeps of many items at once: one store, one executor, one bar of progress.
+"""Runs the sweeps of many items at once: one store, one executor, one progress bar.
 
-What is run and when is the scheduler's of sweeps; this only puts their cells together. Must never
-judge a result.
+This module only combines their cells; the sweep scheduler runs them. Must never judge a result.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from fullpipe.sweep.store import Store
 
 @dataclass
 class Ran:
-    """What became of several sweeps: their cells with the keys of runs, in the order of sweeps;
+    """The result of several sweeps: their cells with the keys of runs, in the order of sweeps;
     failed runs as key -> reason."""
 
     cells: list[list[Cell]] = field(default_factory=list)

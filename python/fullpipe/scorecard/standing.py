@@ -1,5 +1,5 @@
-"""Where a congestion control stands among those it is compared with, and against itself as it was
-before. No marks: RFC 9743 has no thresholds. Must never run anything.
+"""Compares a congestion control's measures with those of others, and with its own earlier ones. It
+gives no marks, because RFC 9743 has no thresholds. Must never run anything.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from scipy import stats
 
 from fullpipe.base.errors import UserError
 
-#: A value stands apart where it is beyond all others' by this share of theirs.
+#: A value is better or worse than all others if it differs by at least this share of theirs.
 APART = 0.1
-#: Differences below this share of a value are none, however sure.
+#: Differences below this share of a value are ignored, even if they are significant.
 _NEGLIGIBLE = 0.005
 
 
@@ -73,7 +73,7 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any], subject: str) -> 
     if old.shape != new.shape or not now["better"]:
         return {}
     both = np.isfinite(old) & np.isfinite(new)
-    # What never ended and now does, or the reverse, is a change whatever the rest does.
+    # A change between `never` and a number counts, whatever the other values are.
     ended = int((np.isinf(old) & np.isfinite(new)).sum() - (np.isfinite(old) & np.isinf(new)).sum())
     difference = (new - old)[both]
     mean = float(difference.mean()) if difference.size else 0.0

@@ -1,7 +1,7 @@
-"""BBR's variables over time, from a recording's samples of one flow: the phases that it went
-through, and what held when it entered and left them.
+"""BBR's variables over time, from a recording's samples of one flow: its phases, and the values at
+their start and end.
 
-What lies between two samples is not seen: an item that looks at phases samples often. Must never
+Changes between two samples are not visible, so items that measure phases sample often. Must never
 know an item.
 """
 

@@ -66,7 +66,7 @@ def values_of(
 
 
 def labels(cells: Sequence[Cell]) -> list[str]:
-    """What each cell is called: its axes but for the subject."""
+    """A label for each cell: its axes without the subject."""
     texts = []
     for cell in cells:
         fields = fields_of({name: v for name, v in cell.point.items() if name != "cc"})
@@ -92,7 +92,7 @@ def _of_flows(measure: Measure, column: str, flows: Sequence[Mapping[str, Any]])
     mine = [row for row in flows if row["flow"] == group or row["flow"].startswith(f"{group}.")]
     if not mine:
         return math.nan
-    # A download that never ends takes for ever.
+    # The duration of a download that does not end is infinite.
     never = math.inf if column == "completion_s" else math.nan
     found = [never if row[column] is None else float(row[column]) for row in mine]
     values = np.array(found) * measure.scale

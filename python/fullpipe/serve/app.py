@@ -72,13 +72,13 @@ def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlett
         }))  # fmt: skip
 
     async def sweep(_request: Request) -> Response:
-        return await _answer(lambda: _told(shared, "state"))
+        return await _answer(lambda: _shared_answer(shared, "state"))
 
     async def chart(request: Request) -> Response:
-        return await _answer(lambda: _told(shared, "chart", dict(request.query_params)))
+        return await _answer(lambda: _shared_answer(shared, "chart", dict(request.query_params)))
 
     async def one_cell(request: Request) -> Response:
-        return await _answer(lambda: _told(shared, "cell", dict(request.query_params)))
+        return await _answer(lambda: _shared_answer(shared, "cell", dict(request.query_params)))
 
     async def run(request: Request) -> Response:
         body = await _body(request)
@@ -176,7 +176,7 @@ def _store(folder: Path | None) -> Path:
     return folder
 
 
-def _told(shared: Shared | None, kind: str, wanted: dict[str, str] | None = None) -> str:
+def _shared_answer(shared: Shared | None, kind: str, wanted: dict[str, str] | None = None) -> str:
     """The shared answer to this question about the store."""
     folder = _store(None if shared is None else shared.folder)
     assert shared is not None
@@ -189,7 +189,7 @@ def _told(shared: Shared | None, kind: str, wanted: dict[str, str] | None = None
 
 def _state_or_error(shared: Shared | None) -> str:
     try:
-        return _told(shared, "state")
+        return _shared_answer(shared, "state")
     except UserError as error:
         return json.dumps({"error": str(error)})
 

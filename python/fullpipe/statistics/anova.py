@@ -1,7 +1,7 @@
-"""Do the groups differ at all? One-way analysis of variance, Welch's, and Kruskal-Wallis.
+"""Tests whether groups differ: one-way analysis of variance, Welch's, and Kruskal-Wallis.
 
 Distributions come from SciPy and statsmodels; sums of squares are computed here, because the
-papers print them. It must never decide what a number stands for: `Groups` says that.
+papers print them. It must never decide what a number means: `Groups` defines that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OneWayAnova:
     """The table of a one-way analysis of variance.
 
     `f` is infinite where groups differ and nothing varies within them, and NaN where nothing
-    varies at all. `eta_squared` is SSB / SST, `omega_squared` its less biased sister
+    varies at all. `eta_squared` is SSB / SST, `omega_squared` a less biased estimate
     (SSB - dfB MSW) / (SST + MSW), not below 0 (Hays, Statistics, 1963)."""
 
     groups: tuple[GroupSummary, ...]

@@ -1,4 +1,4 @@
-"""What an analysis of variance takes for granted, tested: equal variances, normality, and
+"""Tests of the assumptions of an analysis of variance: equal variances, normality, and
 independence of the numbers within a group."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Assumptions:
 
 
 def check_assumptions(groups: Groups) -> Assumptions:
-    """Tests what an analysis of variance of these groups takes for granted."""
+    """Tests the assumptions of an analysis of variance of these groups."""
     names = groups.names
     normality = [_normality(n, v) for n, v in zip(names, groups.values, strict=True)]
     autocorrelation = [
@@ -97,7 +97,7 @@ def _normality(name: str, numbers: Floats) -> Normality | None:
 
 
 def _series(runs: tuple[Floats, ...]) -> list[Floats]:
-    """What follows one another in time: the samples of each run, or the runs themselves."""
+    """The time series of a group: the samples of each run, or the runs themselves."""
     return [np.concatenate(runs)] if all(run.size == 1 for run in runs) else list(runs)
 
 

@@ -1,4 +1,4 @@
-"""Whether two samples come from one distribution, in many cells at once.
+"""Tests in many cells at once whether two samples come from one distribution.
 
 The energy distance (Székely and Rizzo 2013) sees differences of any kind, not only of means; its
 significance is found by permutation, which assumes nothing but that runs are exchangeable where the

@@ -1,5 +1,4 @@
-"""Which factors matter, and do they act together? Analysis of variance with several factors and
-their interactions in pairs. statsmodels does the mathematics."""
+"""Analysis of variance with several factors and their pairwise interactions, by statsmodels."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from fullpipe.statistics.groups import StatisticsError
 
 @dataclass(frozen=True)
 class Effect:
-    """One line of the table: a factor, a pair, or what is left (`residual`, without F and p).
+    """One line of the table: a factor, a pair, or the residual (`residual`, without F and p).
 
     `eta_squared` is its share of all variation, `partial_eta_squared` its share of its own and
     what is left (Cohen, 1973)."""
@@ -29,7 +28,7 @@ class Effect:
 
 def factorial_anova(values: Sequence[float], factors: Mapping[str, Sequence[str]]) -> list[Effect]:
     """The table of an analysis of variance of runs with type II sums of squares, the largest
-    effect first, what is left last. A pair of factors is there where the runs can tell it apart.
+    effect first, the residual last. Pairs of factors that the runs cannot estimate are left out.
 
     Raises StatisticsError for a factor with one value, or too few runs."""
     import pandas

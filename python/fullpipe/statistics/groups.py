@@ -1,4 +1,4 @@
-"""The numbers that tests compare, and what one of them stands for: a run, or a sample of a run.
+"""The numbers that tests compare; each is the metric of a run, or a sample within a run.
 
 The unit of repetition is the run. Samples of one run follow one another and are not independent;
 treating them as if they were (pseudo-replication: Hurlbert, Ecological Monographs 54(2), 1984) is

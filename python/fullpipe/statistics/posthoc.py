@@ -1,4 +1,4 @@
-"""Which groups differ: Tukey's honestly significant difference over all pairs."""
+"""Tukey's honestly significant difference: which pairs of groups differ."""
 
 from __future__ import annotations
 

@@ -144,12 +144,12 @@ def _flight_bytes(plan: Mapping[str, Any]) -> int:
     """The most bytes in flight at once: what the links hold in both directions, but no more than
     the flows' send buffers."""
     ends = (plan["ends"], *plan["flows"])
-    ways = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
-    delay_ns = sum(_most(way, "delay") for way in ways) + max(
+    directions = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
+    delay_ns = sum(_most(way, "delay") for way in directions) + max(
         (end["forward_delay_ns"] or 0) + (end["reverse_delay_ns"] or 0) for end in ends
     )
     holds = 0
-    for way in ways:
+    for way in directions:
         queue = way["qdisc"]
         if queue["limit_bytes"] is not None:
             holds += queue["limit_bytes"]

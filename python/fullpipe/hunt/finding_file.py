@@ -15,7 +15,7 @@ from fullpipe.hunt.rates import text_of, words_of
 from fullpipe.hunt.space import TRACE, Worst, document
 
 
-def leave(out: Path, stem: str, cc: str, worst: Worst, found: Finding, words: str) -> Path:
+def write_finding(out: Path, stem: str, cc: str, worst: Worst, found: Finding, words: str) -> Path:
     """Writes STEM.toml, and STEM.trace where the rate is not constant, into a folder; `words` begin
     the scenario. Raises UserError if that is not possible."""
     path, trace = out / f"{stem}.toml", None
