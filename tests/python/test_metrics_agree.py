@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,6 +67,24 @@ def test_run_and_query_print_the_same_metrics_of_a_late_flow(
     assert 0.98 < run["goodput_bps"] / (10e6 * 1448 / 1514) <= 1
     rates = [flow["goodput_bps"] for flow in run["flows"]]
     assert run["jain"] == pytest.approx(sum(rates) ** 2 / 2 / sum(rate**2 for rate in rates))
+
+
+def test_the_shipped_link_that_changes_says_what_its_packets_met(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "scenarios" / "changing-rate.toml").read_text()
+    run_scenario(make_scenario(tomllib.loads(text)), text, [tmp_path / "run"], jobs=1)
+    recording = Recording.open(tmp_path / "run")
+    found = summarise(recording)
+    samples = recording.table("queue_samples").to_pandas()
+    mine = samples[samples["queue"] == "radio.forward"].set_index("t_us")["sent_bytes"]
+    # From 2 to 40 s: 50 Mbit/s for 8 s, 5 for 10 s, 50 for 10 s, none for 2 s, 50 for 8 s.
+    carried = 8e6 * 50 + 10e6 * 5 + 10e6 * 50 + 8e6 * 50
+    sent = 8 * (mine[40_000_000] - mine[2_000_000])
+    assert found["path"]["utilisation"] == pytest.approx(sent / carried)
+    # A ping waits in the same queue, and takes a base RTT of 40 to 60 ms besides.
+    for at in ("p95", "max"):
+        waited_ms = found["path"]["queue_delay_ms"][at]
+        assert 20 < found["ping_ms"][at] - waited_ms < 80
+    assert found["links"][0]["queue_delay_ms"] == found["path"]["queue_delay_ms"]
 
 
 def test_every_stored_metric_is_the_one_of_the_recording(tmp_path: Path) -> None:

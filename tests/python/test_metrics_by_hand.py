@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,23 @@ PLAN = {
 }  # fmt: skip
 
 
-def recorded(path: Path, warmup_s: float = 0, **rows: list[dict[str, Any]]) -> View:
+def recorded(
+    path: Path,
+    warmup_s: float = 0,
+    plan: dict[str, Any] | None = None,
+    **rows: list[dict[str, Any]],
+) -> View:
     """The view of a recording with these rows; other tables are empty."""
     tables = {name: empty_table(name) for name in TABLES}
     for name, given in rows.items():
         full = [{column: row.get(column) for column in TABLES[name].names} for row in given]
         tables[name] = pa.Table.from_pylist(full, schema=TABLES[name])
-    metadata = {"engine": "sim", "plan": PLAN, "warmup_ns": round(warmup_s * 1e9), "health": {}}
+    metadata = {
+        "engine": "sim",
+        "plan": plan or PLAN,
+        "warmup_ns": round(warmup_s * 1e9),
+        "health": {},
+    }
     return View(write_recording(path / "recording", metadata, "", tables))
 
 
@@ -87,6 +98,54 @@ def test_queueing_delay_is_backlog_over_rate_and_its_cdf_rises_to_one(tmp_path: 
     points, shares = cdf(delays)
     assert points == pytest.approx([0, 1, 5]) and shares == pytest.approx([0.25, 0.75, 1])
     assert cdf(np.array([np.nan]))[0].size == 0
+
+
+def of_a_link(**wire: Any) -> dict[str, Any]:
+    """PLAN with its path as a link."""
+    wire = {"rate_bps": PLAN["path"]["rate_bps"], "qdisc": {}, **wire}
+    medium = {"kind": "wire", "forward": wire, "reverse": {"rate_bps": None}}
+    return {**PLAN, "links": [{"name": "path", "medium": medium}]}
+
+
+def test_a_link_whose_rate_changes_is_measured_by_the_rates_that_it_had(tmp_path: Path) -> None:
+    # 8 Mbit/s, 4 from 4 s on, none from 6 s on, 16 from 7 s on: 32 + 8 + 0 + 48 Mbit in 10 s.
+    steps = [[4 * 10**9, 4_000_000], [6 * 10**9, 0], [7 * 10**9, 16_000_000]]
+    backlog = [0, 0, 1_500_000, 0, 0, 1_000_000, 0, 0, 0, 1_000_000]
+    sent = [0] * 9 + [5_500_000]
+    rows = queue(backlog, sent_bytes=sent)
+    view = recorded(tmp_path, plan=of_a_link(rate_steps=steps), queue_samples=rows)
+    assert view.path_metrics["utilisation"] == pytest.approx(0.5)
+    assert view.mean_rate_bps == pytest.approx(8.8e6)
+    # At 3 s 12 Mbit: 8 in a second, 4 in the next. At 6 s 8 Mbit: an outage, and half a second.
+    delays_ms = queue_delay_ms(view)
+    assert delays_ms == pytest.approx([0, 0, 2000, 0, 0, 1500, 0, 0, 0, 500])
+    assert view.path_metrics["queue_delay_max_rttmin"] == pytest.approx(100)
+    assert view.path_metrics["queue_delay_max_ms"] == pytest.approx(2000)
+
+
+def test_a_backlog_that_never_drains_has_no_delay(tmp_path: Path) -> None:
+    rows = queue([1_000_000, 1_000_000, 1_000_000])
+    plan = of_a_link(rate_steps=[[2 * 10**9, 0]])
+    view = recorded(tmp_path, plan=plan, queue_samples=rows)
+    assert queue_delay_ms(view)[0] == pytest.approx(1000)
+    assert np.isnan(queue_delay_ms(view)[1:]).all()
+    assert np.isnan(view.path_metrics["queue_delay_max_ms"])
+
+
+def test_a_link_of_a_trace_is_measured_by_its_opportunities(tmp_path: Path) -> None:
+    # Every 10 ms one packet of 1514 bytes, and two at the end of a second.
+    file = tmp_path / "trace"
+    file.write_text("".join(f"{10 * number}\n" for number in [*range(1, 101), 100]))
+    known = {"path": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    plan = of_a_link(rate_trace=known)
+    rows = queue([0, 3 * 1514, 101 * 1514, 0], sent_bytes=[0, 0, 0, 2 * 101 * 1514])
+    view = recorded(tmp_path, plan={**plan, "duration_ns": 4 * 10**9}, queue_samples=rows)
+    assert view.path_metrics["utilisation"] == pytest.approx(0.5)
+    assert queue_delay_ms(view) == pytest.approx([0, 30, 1000, 0])
+    # Another file of that name says nothing of this run.
+    file.write_text("1\n")
+    other = View(view.recording)
+    assert np.isnan(other.path_metrics["utilisation"]) and np.isnan(queue_delay_ms(other)).all()
 
 
 def test_loss_counts_drops_and_random_loss_over_what_was_offered(tmp_path: Path) -> None:

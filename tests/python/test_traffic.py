@@ -71,8 +71,9 @@ def test_flows_at_once_are_counted_from_the_call_to_the_last_byte(tmp_path: Path
     times, counts = at_once(flows, 2.0)
     assert counts.max() == 2 and counts[-1] == 0
     assert times[0] == 0 and flows.start_s.tolist() == [0.0, 0.005, 0.9]
-    # Two RTTs and the time of a packet of 1066 bytes, over one RTT and the time of its payload.
-    ideal_s = 0.02 + 8000 / flows.payload_bps
+    # Two RTTs and the time of a packet of 1066 bytes, over one RTT and the time of its payload with
+    # its part of the headers.
+    ideal_s = 0.02 + 8000 * 1514 / 1448 / 50e6
     assert flows.slowdown == pytest.approx(0.04 / ideal_s, rel=0.02)
 
 

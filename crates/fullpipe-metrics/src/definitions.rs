@@ -5,7 +5,7 @@
 //! A name ends with its unit. A statistic in it (`mean`, `min`, `p5`, `p50`, `p95`, `p99`, `max`) is a
 //! key of its own in JSON: `rtt_p95_us` is `rtt_us.p95`.
 
-use crate::measured::{FlowTotals, QueueTotals, RunTotals};
+use crate::totals::{FlowTotals, QueueTotals, RunTotals};
 use crate::values::ratio;
 
 /// Of what all these metrics mean. It is part of the keys of stored runs: raise it where a metric

@@ -1,6 +1,6 @@
 //! What metrics need of a run's plan.
 
-use crate::Capacity;
+use crate::capacity::Capacity;
 
 /// What is known of a run beside its tables.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ mod facts;
 mod measured;
 mod samples;
 mod stored;
+mod totals;
 mod values;
 mod window;
 

@@ -1,10 +1,11 @@
-//! A run's totals and spreads within its window, of which `definitions.rs` makes metrics.
+//! From a run's samples to its totals within the window, and from those to its metrics.
 
 use crate::definitions::{row, FLOW, GROUP, QUEUE, RUN};
+use crate::facts::{Facts, QueueFacts};
 use crate::samples::{PingSamples, QueueSamples, Samples};
+use crate::totals::{FlowTotals, QueueTotals, RunTotals};
 use crate::values::Spread;
 use crate::window::{Growth, Window};
-use crate::{Facts, QueueFacts};
 
 /// A run whose metrics can be read.
 #[derive(Debug)]
@@ -30,56 +31,6 @@ struct OneFlow {
     cwnd_packets: Vec<f64>,
 }
 
-/// Some flows together.
-#[derive(Debug)]
-pub(crate) struct FlowTotals {
-    pub(crate) count: f64,
-    /// Of the first of them.
-    pub(crate) start_s: f64,
-    pub(crate) window_s: f64,
-    pub(crate) delivered_bytes: f64,
-    pub(crate) share: f64,
-    pub(crate) sent_packets: f64,
-    pub(crate) retransmitted_packets: f64,
-    pub(crate) min_rtt_us: f64,
-    pub(crate) goodput_bps: Spread,
-    pub(crate) completion_s: Spread,
-    pub(crate) srtt_us: Spread,
-    pub(crate) cwnd_packets: Spread,
-}
-
-/// All of a run but its queues.
-#[derive(Debug)]
-pub(crate) struct RunTotals {
-    pub(crate) window_s: f64,
-    /// NaN: there are no flows.
-    pub(crate) delivered_bytes: f64,
-    pub(crate) sent_packets: f64,
-    pub(crate) retransmitted_packets: f64,
-    pub(crate) equal_demand: f64,
-    /// Of the flows of equal demand.
-    pub(crate) goodput_bps: Spread,
-    pub(crate) ping_ms: Spread,
-}
-
-/// One queue.
-#[derive(Debug)]
-pub(crate) struct QueueTotals {
-    /// Whether it was sampled at all.
-    pub(crate) is_sampled: bool,
-    pub(crate) window_s: f64,
-    pub(crate) rtt_s: f64,
-    pub(crate) capacity_bits: f64,
-    pub(crate) sent_bytes: f64,
-    pub(crate) sent_packets: f64,
-    pub(crate) dropped_packets: f64,
-    pub(crate) marked_packets: f64,
-    pub(crate) random_lost_packets: f64,
-    pub(crate) random_marked_packets: f64,
-    pub(crate) queue_bytes: Spread,
-    pub(crate) delay_s: Spread,
-}
-
 impl Measured {
     /// Measures a run. Samples of flows that are not in `samples.flows` do not count; queues are
     /// sampled in the order of `facts.queues`.
@@ -101,7 +52,7 @@ impl Measured {
         self.window
     }
 
-    /// Metrics of the run, in the order of [`crate::tables`].
+    /// Metrics of the run, in the order of [`crate::definitions::tables`].
     pub fn run(&self) -> Vec<f64> {
         row(RUN, &self.run)
     }

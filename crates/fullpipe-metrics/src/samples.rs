@@ -2,7 +2,7 @@
 
 use fullpipe_plan::{Tables, Text};
 
-use crate::QueueFacts;
+use crate::facts::QueueFacts;
 
 /// The table `flows`.
 #[derive(Clone, Debug, Default)]

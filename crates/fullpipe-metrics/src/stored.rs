@@ -3,8 +3,9 @@
 use fullpipe_plan::{Column, Table, Text};
 
 use crate::definitions::{about, Metrics, FLOW, QUEUE, RUN};
+use crate::facts::Facts;
+use crate::measured::Measured;
 use crate::samples::Samples;
-use crate::{Facts, Measured};
 
 /// Metrics of runs, in the order in which they came.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The part of a run that counts: from the warm-up to the last sample.
 
-use crate::Facts;
+use crate::facts::Facts;
 
 /// Slack for times that come out of a division.
 const ROUNDING_S: f64 = 1e-9;

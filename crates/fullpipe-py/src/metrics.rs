@@ -102,18 +102,18 @@ impl PyCapacity {
         bytes(py, found)
     }
 
-    /// How long (s) the link takes from each time (us) for so many bytes; infinite where it never
+    /// How long (s) the link takes from each time (s) on for so many bytes; infinite where it never
     /// carries them, NaN where that is not known. All are 64-bit floats.
     fn drain_s<'py>(
         &self,
         py: Python<'py>,
-        t_us: &[u8],
-        queue_bytes: &[u8],
+        at_s: &[u8],
+        volume_bytes: &[u8],
     ) -> Bound<'py, PyBytes> {
-        let samples = numbers(t_us).into_iter().zip(numbers(queue_bytes));
+        let volumes = numbers(at_s).into_iter().zip(numbers(volume_bytes));
         bytes(
             py,
-            samples.map(|(t_us, waiting)| self.0.drain_s(t_us / 1e6, waiting)),
+            volumes.map(|(at_s, volume)| self.0.drain_s(at_s, volume)),
         )
     }
 }

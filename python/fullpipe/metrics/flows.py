@@ -36,14 +36,14 @@ def completion_s(view: View) -> Floats:
 
 
 def slowdown(view: View) -> Floats:
-    """Completion time over the ideal: the amount at the link's payload rate plus one base RTT for
-    the connection and half for the data (Zapletal and Kuipers, HotNets 2023). NaN where a flow
-    did not finish."""
+    """Completion time over the ideal: what the link takes for the amount from the flow's start on,
+    plus one base RTT for the connection and half for the data (Zapletal and Kuipers, HotNets 2023).
+    NaN where a flow did not finish."""
     flows = view.flows
     wire = view.plan["path"]["mtu_bytes"] + 14
-    payload_bps = view.rate_bps * flows["mss_bytes"] / wire
-    ideal_s = 8 * flows["bytes_delivered"] / payload_bps + 1.5 * flows["base_rtt_us"] / 1e6
-    return np.asarray(completion_s(view) / ideal_s)
+    volume_bytes = flows["bytes_delivered"] * wire / flows["mss_bytes"]
+    work_s = view.carrying.drain_s(flows["start_us"] / 1e6, volume_bytes)
+    return completion_s(view) / (work_s + 1.5 * flows["base_rtt_us"] / 1e6)
 
 
 def phase_shares(view: View, flow_id: int) -> dict[str, float]:

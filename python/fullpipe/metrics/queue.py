@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.view import Floats, View
+from fullpipe.plan.bottleneck import Bottleneck
 
 
 def queue_bytes(view: View) -> Floats:
@@ -12,14 +14,14 @@ def queue_bytes(view: View) -> Floats:
     return view.queue(view.main_queue)["queue_bytes"]
 
 
-def queue_delay_s(view: View) -> Floats:
-    """Queueing delay at each sample: the time that the bottleneck takes for its backlog at the
-    rates that its plan has from then on (at one rate: backlog over rate, as in bless2025, section
-    III). NaN where those are not known, or the backlog never drains."""
-    samples = view.queue(view.main_queue)
-    times, backlog = (np.ascontiguousarray(samples[name]) for name in ("t_us", "queue_bytes"))
-    delays = np.frombuffer(view.capacity.drain_s(times.tobytes(), backlog.tobytes()))
-    return np.where(np.isfinite(delays), delays, np.nan)
+def queue_delay_s(view: View, bottleneck: Bottleneck | None = None) -> Floats:
+    """Queueing delay at each sample, of the bottleneck that the data goes through or of another:
+    the time that its link takes for the backlog at the rates of the plan from then on. At one rate
+    it is backlog over rate (bless2025, section III). NaN where the rates are not known, or the
+    backlog never drains."""
+    samples = view.queue(bottleneck.queue if bottleneck else view.main_queue)
+    carrying = Carrying(bottleneck.capacity) if bottleneck else view.carrying
+    return carrying.drain_s(samples["t_us"] / 1e6, samples["queue_bytes"])
 
 
 def queue_delay_rttmin(view: View) -> Floats:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fullpipe import _native
+from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
 from fullpipe.plan.bottleneck import Direction, bottleneck_of
@@ -31,8 +33,8 @@ class TrafficFlows:
 
     name: str
     cc: str
-    #: Payload bytes a second, and the payload of a full packet, of the bottleneck that they pass.
-    payload_bps: float
+    #: The bottleneck that they pass, and the payload of a full packet.
+    carrying: Carrying
     mss_bytes: float
     start_s: Floats
     end_s: Floats
@@ -50,20 +52,25 @@ class TrafficFlows:
         pauses."""
         return self.end_s - self.start_s - self.pause_s
 
+    @property
+    def wire_bytes(self) -> Floats:
+        """Its size in bytes on the wire."""
+        return self.size_bytes * (self.mss_bytes + _FRAME_BYTES) / self.mss_bytes
+
     @cached_property
     def work_s(self) -> Floats:
-        """Time that its payload takes at the bottleneck, alone."""
-        return 8 * self.size_bytes / self.payload_bps
+        """Time that the bottleneck takes for it alone, from its start on."""
+        return self.carrying.drain_s(self.start_s, self.wire_bytes)
 
     @cached_property
     def slowdown(self) -> Floats:
-        """Completion over size / rate + RTT (an RTT for each chunk): handshake and slow start are
-        no part of the ideal."""
+        """Completion over the time that the link takes for the flow alone, plus an RTT for each
+        chunk: handshake and slow start are no part of the ideal."""
         return self.completion_s / (self.work_s + self.chunks * self.base_rtt_s)
 
     @cached_property
     def slowdown_connected(self) -> Floats:
-        """Completion over size / rate + 1.5 RTT, where the handshake is a part of the ideal
+        """The same with 1.5 RTT, where the handshake is a part of the ideal
         (Zapletal and Kuipers, HotNets 2023, whom bless2025 follows)."""
         return self.completion_s / (self.work_s + (self.chunks + 0.5) * self.base_rtt_s)
 
@@ -71,12 +78,16 @@ class TrafficFlows:
         """The slowdown of each flow if the bottleneck, a fluid, served these arrivals by `srpt`
         (shortest remaining processing time first) or `ps` (all evenly), with an RTT on top.
         Pauses are left out: a flow has all its bytes when it comes."""
-        from fullpipe import _native
-
-        times = np.frombuffer(
-            _native.traffic.fluid(discipline, self.start_s.tobytes(), self.work_s.tobytes())
+        # In bits that the link can have carried, its rate is constant.
+        arrivals = np.cumsum(self.carrying.bits(np.append(0.0, self.start_s)))
+        if np.isnan(arrivals).any():
+            return np.full(arrivals.size, np.nan)
+        works = 8 * self.wire_bytes
+        stays = np.frombuffer(
+            _native.traffic.fluid(discipline, arrivals.tobytes(), works.tobytes())
         )
-        return np.asarray((times + self.base_rtt_s) / (self.work_s + self.base_rtt_s))
+        ends_s = self.carrying.drain_s(np.zeros(arrivals.size), (arrivals + stays) / 8)
+        return (ends_s - self.start_s + self.base_rtt_s) / (self.work_s + self.base_rtt_s)
 
 
 def traffic_flows(view: View) -> list[TrafficFlows]:
@@ -93,11 +104,11 @@ def traffic_flows(view: View) -> list[TrafficFlows]:
         mine = mine[np.argsort(columns["number"][mine], kind="stable")]
         cut = {name: values[mine] for name, values in columns.items()}
         direction: Direction = "reverse" if group["direction"] == "down" else "forward"
-        rate = bottleneck_of(plan, direction).rate_bps or np.nan
+        carrying = Carrying(bottleneck_of(plan, direction).capacity)
         mss = plan["path"]["mtu_bytes"] - 52
         found.append(
             TrafficFlows(
-                group["name"], group["cc"]["name"], rate * mss / (mss + _FRAME_BYTES), mss,
+                group["name"], group["cc"]["name"], carrying, mss,
                 cut["start_us"] / 1e6, cut["completion_us"] / 1e6, cut["size_bytes"],
                 cut["base_rtt_us"] / 1e6, cut["pause_us"] / 1e6, cut["chunks"],
                 cut["packets_sent"], cut["packets_retransmitted"], cut["timeouts"],

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fullpipe import _native
 from fullpipe.base.columns import as_numpy
+from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.samples import samples_of
 from fullpipe.plan.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_directions
 from fullpipe.plan.facts import Facts, LinkQueue, facts_of, link_queues
@@ -189,27 +190,22 @@ class View:
         """Name of the link that `path` is about: the slowest of the row, of equals the first."""
         return bottleneck(self.plan)
 
-    @cached_property
-    def capacity(self) -> _native.Capacity:
-        """What the link behind that queue can carry."""
-        return _native.metrics.Capacity(self._main_queue.capacity)
-
     @property
     def rate_bps(self) -> float:
         """Rate of the bottleneck at the start, the mean of a trace; NaN where it has none."""
         return self._main_queue.rate_bps or math.nan
 
+    @cached_property
+    def carrying(self) -> Carrying:
+        """What the bottleneck could carry."""
+        return Carrying(self._main_queue.capacity)
+
     @property
     def mean_rate_bps(self) -> float:
-        """What that link could carry within the window, over its length; NaN where it is not
-        known."""
-        return float(self.rates_bps(np.array([self.start_s, self.end_s]))[0])
-
-    def rates_bps(self, edges_s: Floats) -> Floats:
-        """What that link could carry between each time and the next, over the time between."""
-        bits = np.frombuffer(self.capacity.bits(np.ascontiguousarray(edges_s).tobytes()))
-        seconds = np.diff(edges_s)
-        return np.where(seconds > 0, bits / np.where(seconds > 0, seconds, 1.0), np.nan)
+        """What it could carry within the window, over its length; NaN where it is not known."""
+        if self.end_s <= self.start_s:
+            return math.nan
+        return float(self.carrying.rates_bps(np.array([self.start_s, self.end_s]))[0])
 
     @property
     def rtt_min_s(self) -> float:

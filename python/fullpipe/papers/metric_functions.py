@@ -328,7 +328,7 @@ def estimates_over_rate(
     samples = view.samples("cc_samples")
     times, position = np.unique(samples["t_us"], return_inverse=True)
     known = np.nan_to_num(samples["max_bw_bps"])
-    rates = view.rates_bps(np.append(view.start_s, times / 1e6))
+    rates = view.carrying.rates_bps(np.append(view.start_s, times / 1e6))
     sums = np.bincount(position, known, times.size) / rates
     return _spread(sums[(times > start_s * 1e6) & (times <= end_s * 1e6)], at)
 

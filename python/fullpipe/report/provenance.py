@@ -36,7 +36,9 @@ def path_line(runs: Sequence[Run]) -> str:
     if is_row := view.bottleneck != "path":
         main = next(iter(view.bottlenecks.values()))
         rate_bps, qdisc = main.rate_bps or rate_bps, Qdisc.model_validate(main.qdisc)
-    line = f"{format_rate(rate_bps)}, base RTT {rtt}, {_queue(qdisc, rate_bps, rtt_ns)}"
+    capacity = next(iter(view.bottlenecks.values())).capacity
+    when = " on average" if capacity.trace else " at the start" if len(capacity.rates) > 1 else ""
+    line = f"{format_rate(rate_bps)}{when}, base RTT {rtt}, {_queue(qdisc, rate_bps, rtt_ns)}"
     if is_row or down_bps is None or down is None or (down_bps, down) == (rate_bps, qdisc):
         return line
     return f"{line}; down {format_rate(down_bps)}, {_queue(down, down_bps, rtt_ns)}"

@@ -6,11 +6,15 @@ Rates of throughput are bytes delivered in a window of time, never averages of s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from fullpipe.metrics import View, throughput_over_time
+from fullpipe.metrics.carrying import Carrying
+from fullpipe.metrics.queue import queue_delay_s
 from fullpipe.metrics.view import Columns, Floats
+from fullpipe.plan.bottleneck import Bottleneck, Capacity
 from fullpipe.plots import style
 from fullpipe.plots.model import MAX_POINTS, Plot, Spans, Trace, thin
 from fullpipe.report.hosts import host_plots
@@ -60,9 +64,8 @@ def time_plots(run: Run) -> list[Plot]:
     flows = _chosen(view)
     plots = [
         _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
-        _rates(view, flows), _phases(view, flows), _ping(view), flows_at_once(run, view),
-        sampled_windows(view),
-        *page_plots(view), *host_plots(view),
+        _queue_delay(view), _rates(run, view, flows), _phases(view, flows), _ping(view),
+        flows_at_once(run, view), sampled_windows(view), *page_plots(view), *host_plots(view),
     ]  # fmt: skip
     return [plot for plot in plots if not plot.empty]
 
@@ -114,7 +117,7 @@ def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
             name = f"all {way}loads" if len(ways) > 1 else "all flows"
             dash = style.dash(position)
             traces.append(Trace(name, style.NEUTRAL, x, y, dash, 1.0, shape="before"))
-    traces += _bottleneck_rates(view) if traces else []
+    traces += _bottleneck_rates(view, window) if traces else []
     return Plot(
         "throughput", "Throughput", "time (s)", "goodput (Mbit/s)", traces, over_time=True,
         note=f"payload bytes delivered in each window of {window:g} s, over the window",
@@ -181,8 +184,13 @@ def _queue(run: Run, view: View) -> Plot:
     note, right = "", None
     path = run.metadata.plan.path
     if path is not None:
-        delays_ms = {way: 8e6 / rate_bps for way, rate_bps in _rates_of_ways(view).items()}
-        if len(delays_ms) == 1:
+        bottlenecks = _bottlenecks(view)
+        delays_ms = {
+            way: 8e6 / one.capacity.rates[0][1]
+            for way, one in bottlenecks.items()
+            if one.capacity.is_constant
+        }
+        if len(delays_ms) == len(bottlenecks) == 1:
             (delay_ms,) = delays_ms.values()
             right = (f"delay (ms; RTTmin = {view.rtt_min_s * 1e3:g} ms)", delay_ms)
             if view.rtt_min_s > 0:
@@ -198,6 +206,23 @@ def _queue(run: Run, view: View) -> Plot:
     return Plot(
         "queue", "Bottleneck queue", "time (s)", "backlog (kB)", traces, right=right, note=note,
         over_time=True,
+    )  # fmt: skip
+
+
+def _queue_delay(view: View) -> Plot:
+    """The queueing delay where no scale beside the backlog gives it: behind rates that change."""
+    traces = []
+    for way, bottleneck in _bottlenecks(view).items():
+        if not bottleneck.capacity.is_constant:
+            x, y = thin(view.queue(bottleneck.queue)["t_us"] / 1e6, queue_delay_s(view, bottleneck))
+            dash = "dash" if way == "down" else "solid"
+            traces.append(Trace(_of_way("queue", way), style.NEUTRAL, x, y * 1e3, dash, 1.2))
+    rtt_ms = view.rtt_min_s * 1e3
+    return Plot(
+        "queue_delay", "Queueing delay", "time (s)", "delay (ms)", traces,
+        right=("delay (RTTmin)", 1 / rtt_ms) if rtt_ms > 0 else None, over_time=True,
+        note="the time that the bottleneck takes for its backlog, at the rates that follow; "
+        f"RTTmin is {rtt_ms:g} ms",
     )  # fmt: skip
 
 
@@ -233,7 +258,7 @@ def _limits(path: Path, view: View) -> dict[str, float]:
     return found
 
 
-def _rates(view: View, flows: list[_Flow]) -> Plot:
+def _rates(run: Run, view: View, flows: list[_Flow]) -> Plot:
     estimates, traces = view.samples("cc_samples"), []
     for flow in flows:
         samples = view.flow_samples(flow.id)
@@ -246,7 +271,7 @@ def _rates(view: View, flows: list[_Flow]) -> Plot:
         if modelled and len(flows) <= MAX_FLOWS_OF_TWO_LINES:
             times = _of(estimates, flow.id, "t_us") / 1e6
             traces.append(flow.second("bandwidth estimate", times, estimate / 1e6))
-    traces += _bottleneck_rates(view) if traces else []
+    traces += _bottleneck_rates(view, _window_s(run, view)) if traces else []
     return Plot(
         "rates", "Pacing rate and the algorithm's bandwidth estimate", "time (s)",
         "rate (Mbit/s)", traces, over_time=True,
@@ -314,20 +339,37 @@ def _ping(view: View) -> Plot:
     return Plot("ping", "Ping", "time (s)", "RTT (ms)", traces, over_time=True)
 
 
-def _bottleneck_rates(view: View) -> list[Trace]:
-    """A line for the rate of the bottleneck; one for each direction where they differ."""
+def _bottleneck_rates(view: View, window_s: float) -> list[Trace]:
+    """What the bottleneck could carry, a line for each direction where they differ: its rate, in
+    steps where it changes; of a trace the mean over each window."""
     return [
-        _reference("bottleneck rate", view, rate_bps / 1e6, way)
-        for way, rate_bps in _rates_of_ways(view).items()
+        _capacity_line(view, way, bottleneck.capacity, window_s)
+        for way, bottleneck in _bottlenecks(view).items()
     ]
 
 
-def _rates_of_ways(view: View) -> dict[str, float]:
-    """The bottleneck's rate by the directions in which data goes, or by "" where all have one."""
-    known = [(str(way), one.rate_bps) for way, one in view.bottlenecks.items() if one.rate_bps]
-    if len({rate_bps for _, rate_bps in known}) < 2:
-        known = [("", rate_bps) for _, rate_bps in known[:1]]
-    return dict(known)
+def _capacity_line(view: View, way: str, planned: Capacity, window_s: float) -> Trace:
+    name = "bottleneck rate"
+    if planned.is_constant:
+        return _reference(name, view, planned.rates[0][1] / 1e6, way)
+    if planned.trace:
+        count = max(1, math.floor((view.end_s - view.start_s) / window_s + 1e-9))
+        edges = view.start_s + window_s * np.arange(count + 1, dtype=np.float64)
+        x, y = thin(edges[1:], Carrying(planned).rates_bps(edges) / 1e6)
+        return replace(_reference(name, view, 0, way), x=x, y=y, shape="before")
+    times, rates = np.array(planned.rates).T
+    x = np.append(times[times < view.end_s], view.end_s)
+    y = np.append(rates[: x.size - 1], rates[x.size - 2]) / 1e6
+    return replace(_reference(name, view, 0, way), x=x, y=y, shape="after")
+
+
+def _bottlenecks(view: View) -> dict[str, Bottleneck]:
+    """The bottlenecks whose capacity is known, by the directions in which data goes; by "" where
+    all carry the same."""
+    known = {str(way): one for way, one in view.bottlenecks.items() if one.capacity != Capacity()}
+    if len({one.capacity for one in known.values()}) == 1:
+        return {"": next(iter(known.values()))}
+    return known
 
 
 def _of_way(what: str, way: str) -> str:
