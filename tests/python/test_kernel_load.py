@@ -82,7 +82,7 @@ def test_unload_leaves_a_living_socket_its_congestion_control(loaded: Load) -> N
         user.transfer()
         done = fullpipe("kernel", "unload", name)
         assert done.returncode == 0
-        assert "1 sockets go on with it" in done.stderr
+        assert "1 sockets keep it until they close" in done.stderr
         assert name not in available()
         assert user.transfer() == {"arrived": 1_000_000, "name": name}
         left = entry(name)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.units import parse_time
@@ -155,31 +154,27 @@ def _show(samples: Iterator[list[dict[str, Any]]]) -> None:
 
         with Live(console=console, auto_refresh=False, transient=False) as live:
             for rows in samples:
-                live.update(_socket_table(rows), refresh=True)
+                live.update(_sockets(rows), refresh=True)
         return
     for rows in samples:
-        console.print(_socket_table(rows))
+        console.print(_sockets(rows), soft_wrap=True)
 
 
-def _socket_table(rows: list[dict[str, Any]]) -> Table:
-    """One row a socket; lo and hi are the inflight bounds (inflight_shortterm and _longterm)."""
-    table = text_table(
-        "socket", "control", "phase",
-        right=("Mbit/s\nbw", "delivery", "RTT ms\nmin", "now", "packets\ncwnd", "inflight", "lo",
-               "hi"),
-    )  # fmt: skip
+def _sockets(rows: list[dict[str, Any]]) -> str:
+    """Three lines a socket; lo and hi are the bounds inflight_shortterm and inflight_longterm."""
+    lines = []
     for row in rows:
-        table.add_row(
-            row["flow"], row["cc"], row["phase"] or "-",
-            number(row["bw_bps"], 1e6, 1), number(row["delivery_rate_bps"], 1e6, 1),
-            number(row["min_rtt_us"], 1e3, 1), number(row["srtt_us"], 1e3, 1),
-            number(row["cwnd_packets"], 1, 0), number(row["inflight_packets"], 1, 0),
-            number(row["inflight_shortterm_packets"], 1, 0),
-            number(row["inflight_longterm_packets"], 1, 0),
-        )  # fmt: skip
-    if not rows:
-        table.add_row("no socket uses them now")
-    return table
+        lines += [
+            f"{row['flow']}  {row['cc']}  {row['phase'] or '-'}",
+            f"  Mbit/s: bw {number(row['bw_bps'], 1e6, 1)}, "
+            f"delivery {number(row['delivery_rate_bps'], 1e6, 1)}; "
+            f"RTT ms: {number(row['srtt_us'], 1e3, 1)}, min {number(row['min_rtt_us'], 1e3, 1)}",
+            f"  packets: cwnd {number(row['cwnd_packets'], 1, 0)}, "
+            f"inflight {number(row['inflight_packets'], 1, 0)}, "
+            f"lo {number(row['inflight_shortterm_packets'], 1, 0)}, "
+            f"hi {number(row['inflight_longterm_packets'], 1, 0)}",
+        ]
+    return "\n".join(lines) or "no socket uses them now"
 
 
 def _overrides(texts: list[str] | None) -> dict[str, float]:
