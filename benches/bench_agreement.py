@@ -53,13 +53,13 @@ from fullpipe.statistics.distributions import Equality, equality, rejected
 TARGETS = {"share": 0.01, "delay": 0.02, "utilisation": 0.003, "loss": 0.003}
 RATE = 0.05
 PERMUTATIONS = 9999
-#: What the simulator is told of the machine: the facts of a stock kernel, and the work of its
-#: hosts, which was measured apart from any cell (docs/agreement.md). Of what a packet costs its
-#: receiver half is the router's, so that a burst's reach the queue 3.5 us apart.
+#: The simulator's model of the machine: the facts of a stock kernel, and its hosts' CPU costs,
+#: measured independently of the cells (docs/agreement.md). Half of a packet's cost at the receiver
+#: is the router's, so packets of a burst reach the queue 3.5 us apart.
 MACHINE = {"cc_facts": "stock", **WORK}
 #: The machine's kernels, and the simulator's TCP that is theirs.
 TCP = {"6.12": "6.12.117", "6.1": "6.1", "7.3": "7.3"}
-#: Of a duration that was asked for, what is left out.
+#: Share of a requested duration that is warm-up.
 WARMUP = 1 / 3
 DRAW_SEED = 13
 _AXES = ("cc", "flows", "queue", "rate", "rtt_ms")

@@ -81,7 +81,7 @@ class Work:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Prints a line a round, and what is to be had."""
+    """Prints one line for each round, and the verdict."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--runs", type=int, default=12, help="of a turn, an even number")
     parser.add_argument("--rounds", type=int, default=5)

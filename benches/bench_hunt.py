@@ -3,8 +3,8 @@
     python benches/bench_hunt.py [--budget 1min]
 
 Prints what was found and the CPU seconds that the hunt took; exit status 1 where a fault was not
-found, or a hunt took more than two cores do in five minutes. What counts as found is said beside
-each.
+found, or a hunt took more than two cores do in five minutes. Each fault's condition is in its
+entry.
 """
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ class Path:
             "duration": f"{self.seconds}s",
             "warmup": f"{WARMUP_S}s",
             "sample_interval": "20ms",
-            # Seeds draw from the contest, not from one start.
+            # Random starts, so that seeds sample the contest and not one start.
             "start_spread": "100ms",
             "path": {"rate": "10mbit", "rtt": "40ms", **self.path},
             "host": {"cc_facts": "stock"} if engine == "sim" else {},
-            # Started together they would do everything together.
+            # Flows that start together would stay synchronised.
             "flow": [{"start": f"{207 * n}ms", **flow} for n, flow in enumerate(self.flows)],
         }
 
@@ -88,7 +88,7 @@ def cake(**options: Any) -> dict[str, Any]:
 
 
 def asymmetric(up: str, down: str, **options: Any) -> dict[str, Any]:
-    """CAKE both ways, with ACKs of the fast way on the slow one."""
+    """CAKE in both directions; the slow one carries the ACKs of the fast one."""
     return {"rate": up, "reverse_rate": down, "reverse_qdisc": "cake", **cake(**options)}
 
 
@@ -147,7 +147,7 @@ PATHS = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What is compared."""
+    """The compared figures of a run."""
 
     shares: np.ndarray[Any, np.dtype[np.float64]]
     delay_ms: float

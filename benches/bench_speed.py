@@ -73,7 +73,7 @@ def run(document: dict[str, Any]) -> tuple[float, int]:
 
 
 def best(documents: list[dict[str, Any]], runs: int) -> list[float]:
-    """Million packets a CPU second of each; they run in turn, so that a busy machine hits all."""
+    """Million packets per CPU second of each; runs alternate, so that load affects all alike."""
     found = [0.0] * len(documents)
     for _ in range(runs):
         for index, document in enumerate(documents):

@@ -53,7 +53,7 @@ TITLES = {
     "queue": "median queue, RTTmin", "phase": "time in phase, %",
 }  # fmt: skip
 RELATIVE = {"goodput", "cwnd"}
-#: What a figure is shown in: shares of time as points.
+#: Display units of figures: shares of time in percentage points.
 SCALE = {"goodput": 1e-6, "phase": 100.0}
 DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
 #: host.tcp of the traces' kernels: v3 was on 6.12, v2 on 6.1. Which stable releases is not said:
@@ -61,14 +61,14 @@ DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
 OWN_TCP = {"bbr3-linux": "6.12.117", "bbr2": "6.1"}
 #: The traces' hosts shared one processor that executes an instruction a nanosecond, as those of
 #: our machine do: packets cost as much there (docs/agreement.md), and the least RTT says so, 23 us
-#: above the path's. It read the queues every 110 ms, and whoever received flows could not read them
-#: meanwhile: for 2 to 4 ms in our machine with three short processes (docs/fidelity.md).
+#: above the path's. It read the queues every 110 ms, which delayed the receivers: for 2 to 4 ms in
+#: our machine with three short processes (docs/fidelity.md).
 BUSY = {
     **WORK, "reader_pause": "3ms", "reader_pause_spread": "1ms", "reader_pause_every": "110ms",
 }  # fmt: skip
 #: More flows of one congestion control than this are interchangeable: their mean is compared.
 MAX_FLOWS_EACH = 2
-#: What is held against the seeds' span; cwnd and phases follow from it.
+#: Figures that are compared with the seeds' range; cwnd and phases follow from them.
 JUDGED = ("share", "goodput", "queue")
 #: Flows that begin within so much of each other are interchangeable if their controls are.
 TOGETHER_S = 1
@@ -266,7 +266,7 @@ def markdown(compared: Sequence[tuple[Trace, Sequence[Line], Place | None]]) -> 
 
 
 def write_between(file: Path, engine: str, table: str) -> None:
-    """Replaces what stands between the marks of an engine; SystemExit where they are not there."""
+    """Replaces the text between an engine's marks. Raises SystemExit if there are none."""
     begin, end = f"<!-- bench_traces {engine} -->\n", "<!-- end -->"
     before, found, rest = file.read_text(encoding="utf-8").partition(begin)
     _, closed, after = rest.partition(end)

@@ -62,7 +62,7 @@ DATA = Path(__file__).resolve().parents[1] / "tests/data"
 
 @dataclass(frozen=True)
 class Check:
-    """One figure beside what it is compared with."""
+    """One figure and its reference."""
 
     kind: str
     case: str
@@ -354,7 +354,7 @@ def show(checks: list[Check], every: bool) -> bool:
 
 
 def one_draw(check: Check) -> str:
-    """Where a reference that is one run lies among ours."""
+    """The position of a single-run reference among our runs."""
     if check.draws is None or check.deviation is None:
         return ""
     return f"  (one run; ours have a deviation of {check.deviation:.2f}: {check.draws:+.1f} of it)"

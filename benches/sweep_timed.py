@@ -1,5 +1,5 @@
-"""What workers of a timed sweep load beside what they always do: CPU time within the simulator is
-added up in a file for each process. Of bench_sweep.py; nothing else imports it.
+"""An extra module for workers of a timed sweep (bench_sweep.py): adds up the CPU time spent in the
+simulator, in one file for each process.
 """
 
 from __future__ import annotations

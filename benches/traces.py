@@ -58,7 +58,7 @@ class Carried:
 
     @property
     def is_less(self) -> bool:
-        """It lacked something beyond doubt."""
+        """Whether it carried significantly less than its rate."""
         return 1 - self.part > DOUBTLESS * self.deviation
 
 
@@ -68,14 +68,14 @@ class Trace:
 
     key: str
     path: str
-    #: As `fullpipe.scenario.model` reads it; the seed is left to whoever runs it.
+    #: As `fullpipe.scenario.model` reads it, without a seed.
     document: dict[str, Any]
     flow_rows: dict[str, Rows]
     queue_rows: Rows
 
     @property
     def version(self) -> str:
-        """`bbr3-linux` or `bbr2`: whose kernel it was."""
+        """The kernel of the trace: `bbr3-linux` or `bbr2`."""
         return str(self.document["flow"][0]["cc"])
 
     @cached_property
@@ -112,13 +112,13 @@ class Trace:
 
     @cached_property
     def looked_every_s(self) -> float:
-        """From one look at its queue to the next, in the mean."""
+        """Mean interval between two samples of its queue, in seconds."""
         times = [float(row["t_s"]) for row in self.queue_rows]
         return (times[-1] - times[0]) / (len(times) - 1)
 
     def stands_s(self, part: float) -> float:
-        """How long its router stood still each time that somebody looked at its queue, if it
-        carried this part of its rate: what is lacking, and what htb makes up for."""
+        """Seconds that its router stalled at each sample of its queue, if it carried this part of
+        its rate: the missing part, and what htb makes up for."""
         return (1 - part) * self.looked_every_s + 8 * CREDIT_BYTES / self.rate_bps
 
     @property

@@ -12,7 +12,7 @@ import fullpipe
 
 def main(folder: Path) -> None:
     """Writes the pages into a folder."""
-    for name in fullpipe.__all__:  # they are loaded when asked for, which pdoc does not
+    for name in fullpipe.__all__:  # they are loaded on first use, which pdoc does not trigger
         setattr(fullpipe, name, getattr(fullpipe, name))
     pdoc.render.configure(docformat="markdown", show_source=False, search=False)
     pdoc.pdoc("fullpipe", "!fullpipe.cli", output_directory=folder)

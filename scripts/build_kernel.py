@@ -45,8 +45,8 @@ _OPTION = re.compile(r"CONFIG_(\w+)=.+")
 _DIFF = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
 #: Of what `uname -r` says beyond the version.
 _LOCAL_BYTES_MAX = 40
-#: Whoever builds it, whenever: the same bytes.
-_NOBODY = {
+#: Makes builds reproducible.
+_REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "fullpipe",
     "KBUILD_BUILD_HOST": "fullpipe",
@@ -56,7 +56,7 @@ _LOG_LINES = 15
 
 def with_module(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
     """Kept under that name: Debian's newest kernel of the version, and the module."""
-    # Debian brings image, headers and source anew together, and lets the old ones go.
+    # Debian updates image, headers and source together, and removes the old ones.
     stock = kernels.fetch(given.version)
     tree = _debians(given.version, work)
     apply(given.patch, tree, work)
@@ -186,14 +186,14 @@ def _say(sentence: str) -> None:
 
 
 def _run(command: list[str], folder: Path, work: Path) -> None:
-    """Raises RunError with the last lines of what the command said."""
+    """Runs a command. Raises RunError with the last lines of its output if it fails."""
     log = work / "log"
     with log.open("wb") as output:
         # A session of its own: what is interrupted ends with all that it has started, and before
         # its folder goes.
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, env={**os.environ, **_NOBODY}, start_new_session=True,
+            stdin=subprocess.DEVNULL, env={**os.environ, **_REPRODUCIBLE}, start_new_session=True,
         )  # fmt: skip
         try:
             process.wait()
@@ -265,7 +265,7 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Builds, keeps, says how it is called. What is interrupted leaves nothing."""
+    """Builds the kernel, stores it and prints its name. An interrupted build leaves nothing."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         given = _arguments()

@@ -50,7 +50,7 @@ _LAST_WORDS = 20
 
 
 def main() -> int:
-    """The command's exit status; 2 where no machine can be had, 1 where it died."""
+    """Returns the command's exit status; 2 if no machine can be started, 1 if it crashed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def outside(folder: Path, given: argparse.Namespace) -> int:
-    """Boots the machine and waits for its end; its errand lies in `folder`."""
+    """Boots the machine and waits for its end; `folder` has its errand."""
     from fullpipe.base.cache import user_cache
     from fullpipe.base.errors import UserError
     from fullpipe.engines.child import die_with_parent, stop
@@ -148,7 +148,7 @@ def outside(folder: Path, given: argparse.Namespace) -> int:
 
 def inside(folder: Path) -> None:
     """What the machine's first process does: makes it ready, runs the command, switches it off.
-    Where that fails the kernel panics, with Python's words above its own."""
+    If that fails the kernel panics, after Python's traceback."""
     errand = json.loads((folder / _ERRAND).read_text())
     libc = ctypes.CDLL(None, use_errno=True)
     for name in errand["modules"]:
