@@ -15,6 +15,7 @@ pub struct Wire<P> {
 
 /// What a direction does, chosen when it is made.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // a box would cost an indirection for every packet
 enum Treatment<P> {
     Queued(QueuedDirection<P>),
     General(Box<GeneralDirection<P>>),
