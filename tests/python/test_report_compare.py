@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from fullpipe import cli
-from fullpipe.report.comparison import compare_harm
+from fullpipe.report.comparison import compare_harm, compare_shares
 
 PATH = ["--rate", "20mbit", "--rtt", "20ms", "--buffer", "1bdp", "--loss", "0.002"]
 SHORT = ["--duration", "6s", "--warmup", "1s", "--repeat", "4"]
@@ -160,3 +160,11 @@ def test_bad_comparisons_are_refused_in_one_line(
     assert expected in messages
     assert len(messages.strip().splitlines()) == 1
     assert not (tmp_path / "c").exists()
+
+
+def test_flows_down_do_not_share_with_flows_up() -> None:
+    flows = [("bbr3", "up", 0.75), ("cubic", "up", 0.25), ("cubic", "down", 1.0)]
+    run = {"flows": [{"cc": cc, "direction": way, "share": share} for cc, way, share in flows]}
+    (row,) = compare_shares([run])
+    means = {label: cell.mean for label, cell in row.cells.items()}
+    assert means == {"bbr3, up": 0.75, "cubic, up": 0.25, "cubic, down": 1.0}

@@ -104,14 +104,19 @@ def compare_values(
 
 
 def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
-    """The share of goodput of each congestion control in runs that they were in together; empty
-    where there is but one. Shares of a run sum to 1, so between them there is no test: it would
-    count everything twice."""
+    """The share of goodput of each congestion control in runs that they were in together, by
+    direction where there are two; empty where there is but one. Shares of a direction sum to 1, so
+    between them there is no test: it would count everything twice."""
     values: dict[str, list[float | None]] = {}
+    has_two = len({flow["direction"] for run in summaries for flow in run["flows"]}) > 1
     for run in summaries:
-        for cc in dict.fromkeys(flow["cc"] for flow in run["flows"]):
-            shares = [flow["share"] for flow in run["flows"] if flow["cc"] == cc]
-            values.setdefault(cc, []).append(None if None in shares else sum(shares))
+        shares: dict[str, list[float | None]] = {}
+        for flow in run["flows"]:
+            label = f"{flow['cc']}, {flow['direction']}" if has_two else flow["cc"]
+            shares.setdefault(label, []).append(flow["share"])
+        for label, mine in shares.items():
+            known = [share for share in mine if share is not None]
+            values.setdefault(label, []).append(sum(known) if len(known) == len(mine) else None)
     row = compare_values("share of goodput", "", 3, values) if len(values) > 1 else None
     return [replace(row, test=None)] if row is not None else []
 
