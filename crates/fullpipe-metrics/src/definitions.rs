@@ -102,7 +102,7 @@ pub(crate) const RUN: Metrics<RunTotals> = &[
 /// Of a flow.
 #[rustfmt::skip]
 pub(crate) const FLOW: Metrics<FlowTotals> = &[
-    one!("start_s", "s", "when it was told to connect",
+    one!("start_s", "s", "when its application connects",
         |flow| flow.start_s),
     one!("completion_s", "s", "from its start to its last acknowledged byte",
         |flow| flow.completion_s.max()),

@@ -4,7 +4,7 @@ use crate::facts::Facts;
 
 /// Slack for times that come out of a division.
 const ROUNDING_S: f64 = 1e-9;
-/// A kernel's samples are taken a little late: 6 us, or 0.2 ms where it reads many flows in turn; 1 to
+/// A kernel's samples are taken a little late: 6 us, or 0.2 ms where it reads many flows one by one; 1 to
 /// 2 ms now and then where its processor is two thirds busy. The agent reports those that are later
 /// than a tenth of the interval (its health.rs).
 const LATE_MAX_S: f64 = 1e-3;
