@@ -3,7 +3,6 @@
 //! A new discipline is a file here, its `mod` and its line in the registry below.
 
 pub mod cake;
-pub mod choke;
 pub mod codel;
 mod discipline;
 mod drr;
@@ -126,8 +125,6 @@ registry! {
     Red in red,
     /// Common Applications Kept Enhanced (sch_cake).
     Cake in cake,
-    /// CHOKe (sch_choke).
-    Choke in choke,
     /// Proportional integral controller enhanced (sch_pie, RFC 8033).
     Pie in pie,
     /// Fair queueing with PIE in each queue (sch_fq_pie).

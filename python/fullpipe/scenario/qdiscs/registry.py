@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 from fullpipe.base.units import Buffer
 from fullpipe.scenario.qdiscs.cake import Cake
-from fullpipe.scenario.qdiscs.choke import Choke
 from fullpipe.scenario.qdiscs.codel import Codel
 from fullpipe.scenario.qdiscs.dualpi2 import DualPi2
 from fullpipe.scenario.qdiscs.fifo import Fifo
@@ -70,7 +69,6 @@ DISCIPLINES: dict[str, Discipline] = {
     ),
     "red": Discipline(Red, ("sch_red",), "bytes", tc="red limit 100000 avpkt 1000"),
     "cake": Discipline(Cake, ("sch_cake",), "bytes", None, compared=_SLOW_PATHS),
-    "choke": Discipline(Choke, ("sch_choke",), **_packets(1000)),
     "pie": Discipline(Pie, ("sch_pie",), **_packets(1000), compared=_SLOW_PATHS),
     "fq_pie": Discipline(FqPie, ("sch_fq_pie",), **_packets(10_240), compared=_SLOW_PATHS),
     "sfq": Discipline(Sfq, ("sch_sfq",), **_packets(127), compared=_SLOW_PATHS),

@@ -1,7 +1,7 @@
 //! Each queue discipline as netlink options, and where its statistics count marks (linux/pkt_sched.h). A new
 //! discipline is a function here, its arm in [`queue`] and, if it marks, its arm in [`marks`].
 
-use fullpipe_net::queue::{choke, codel, dualpi2, fq, fq_codel, fq_pie, pie, prio, sfq};
+use fullpipe_net::queue::{codel, dualpi2, fq, fq_codel, fq_pie, pie, prio, sfq};
 use fullpipe_net::{Aqm, Qdisc};
 
 use super::cake::{self, cake};
@@ -21,7 +21,6 @@ pub(crate) fn queue(qdisc: &Qdisc, rate_bps: u64) -> Result<Spec, String> {
         Aqm::FqCodel(params) => Ok(fq_codel(packets, params)),
         Aqm::Red(params) => red(bytes, rate_bps, params),
         Aqm::Cake(params) => cake(bytes, rate_bps, params),
-        Aqm::Choke(params) => Ok(choke(packets, params)),
         Aqm::Pie(params) => Ok(pie(packets, params)),
         Aqm::FqPie(params) => Ok(fq_pie(packets, params)),
         Aqm::Sfq(params) => Ok(sfq(packets, params)),
@@ -40,7 +39,6 @@ pub(crate) fn marks(kind: &[u8], statistics: &[u8]) -> u64 {
     let word = |index| u64::from(u32_at(statistics, index).unwrap_or(0));
     match kind {
         b"red\0" => word(3),      // struct tc_red_xstats
-        b"choke\0" => word(4),    // struct tc_choke_xstats
         b"codel\0" => word(6),    // struct tc_codel_xstats
         b"fq_codel\0" => word(3), // struct tc_fq_codel_xstats
         b"pie\0" => word(9),      // struct tc_pie_xstats
@@ -127,28 +125,6 @@ fn fq_codel(packets: u32, params: &fq_codel::Params) -> Spec {
         if params.ecn { "ecn" } else { "noecn" }
     );
     Spec::of("fq_codel", &options, line)
-}
-
-fn choke(packets: u32, params: &choke::Params) -> Spec {
-    const TCA_CHOKE_PARMS: u16 = 1;
-    const TCA_CHOKE_STAB: u16 = 2;
-    const TCA_CHOKE_MAX_P: u16 = 3;
-    const TC_RED_ECN: u8 = 1;
-    let (min, max) = (params.min_packets, params.max_packets);
-    // struct tc_red_qopt, thresholds in packets
-    let mut qopt = [packets, min, max].map(u32::to_ne_bytes).concat();
-    let flags = if params.ecn { TC_RED_ECN } else { 0 };
-    qopt.extend_from_slice(&[params.wlog as u8, 0, 0, flags]);
-    let ppm = u64::from(params.max_probability_ppm);
-    let mut options = crate::net::netlink::Message::attributes();
-    options.attribute(TCA_CHOKE_PARMS, &qopt);
-    options.attribute(TCA_CHOKE_STAB, &[0; 256]);
-    options.attribute_u32(TCA_CHOKE_MAX_P, ((ppm << 32) / 1_000_000) as u32);
-    let line = format!(
-        "choke limit {packets} min {min} max {max}{}",
-        flag(params.ecn, "ecn")
-    );
-    Spec::of("choke", &options, line)
 }
 
 fn pie(packets: u32, params: &pie::Params) -> Spec {
