@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
-/// `struct cc_conn`: the connection as it stands at a call.
+/// `struct cc_conn`: the state of the connection at a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // documented in cc/cc.h, which is the contract

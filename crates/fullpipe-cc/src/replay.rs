@@ -1,6 +1,6 @@
 //! The replay of a trace of calls ([`crate::trace`]) through the native build: identical inputs must
-//! give identical outputs, bit for bit. Every byte of a trace is distrusted; this module must never
-//! know who traced.
+//! give identical outputs, bit for bit. Every byte of a trace is untrusted. This module must
+//! not depend on the source of the trace.
 //!
 //! Calls of one connection carry a sequence number; from a gap on the connection is left out, since
 //! its state is not known any more.
@@ -94,7 +94,7 @@ pub struct Replayed {
 pub struct Replay {
     /// One for each algorithm record, in the trace's order.
     pub algorithms: Vec<Replayed>,
-    /// The last record is not whole: whoever wrote it was interrupted.
+    /// The last record is incomplete: its writer was interrupted.
     pub is_cut_off: bool,
 }
 
@@ -255,7 +255,7 @@ impl State {
             ));
         }
         // SAFETY: the slice has exactly the size of Call, all of whose fields are integers, for
-        // which every bit pattern is valid; nothing is asked of its alignment.
+        // which every bit pattern is valid; `read_unaligned` needs no alignment.
         let call: Call = unsafe { body[8..].as_ptr().cast::<Call>().read_unaligned() };
         let known = &mut self.known[index];
         let key = (index, call.socket);

@@ -53,7 +53,7 @@ pub struct Introduction<'a> {
     pub algorithm: &'a str,
     /// Stored parameters.
     pub params: &'a [u32],
-    /// What sockets write, or who uses it.
+    /// The name that sockets set (TCP_CONGESTION), or another name that identifies the instance.
     pub kernel_name: &'a str,
     /// Of the kernel, or what else carries the packets.
     pub release: &'a str,
@@ -120,7 +120,7 @@ pub struct CallLog(Rc<RefCell<Shared>>);
 
 struct Shared {
     writer: TraceWriter<Box<dyn Write + Send>>,
-    /// Introduced so far: who uses it, and its connections.
+    /// Introductions so far: `kernel_name`, and the number of its connections.
     known: Vec<(String, u32)>,
     outcome: io::Result<()>,
 }

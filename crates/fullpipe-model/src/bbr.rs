@@ -1,5 +1,5 @@
-//! BBRv1 and BBRv2 of the published model. The equations stand in the order in which the published
-//! program evaluates them, which decides who sees the old and who the new value.
+//! BBRv1 and BBRv2 of the published model. The equations are in the order in which the published
+//! program evaluates them. The order decides which equation sees a variable's old or new value.
 
 use crate::history::{Changes, Ring};
 use crate::link::Link;

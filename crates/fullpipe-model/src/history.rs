@@ -32,14 +32,14 @@ impl Ring {
         self.values[n & self.mask]
     }
 
-    /// The value `back` steps before step `n`, or of step 0 where that lies before the start.
+    /// The value `back` steps before step `n`, or of step 0 where that is before the start.
     #[inline]
     pub(crate) fn before(&self, n: usize, back: usize) -> f64 {
         self.get(n.saturating_sub(back))
     }
 }
 
-/// The past of a variable that mostly stands still, stored as its changes. Reads must not go back
+/// The past of a variable that rarely changes, stored as its changes. Reads must not go back
 /// in time from one call to the next.
 pub(crate) struct Changes {
     starts: VecDeque<u32>,
@@ -73,7 +73,7 @@ impl Changes {
             .expect("holds the value of step 0 at least")
     }
 
-    /// The value of step `n`; forgets what lies before it.
+    /// The value of step `n`; drops older values.
     #[inline]
     pub(crate) fn advance_to(&mut self, n: usize) -> f64 {
         while self.starts.len() > 1 && self.starts[1] as usize <= n {

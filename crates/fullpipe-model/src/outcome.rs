@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Means over the window, and the trace where one was asked for.
+/// Means over the window, and the trace if the run has one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Outcome {
     /// Mean sending rate of each flow, segments per ms.

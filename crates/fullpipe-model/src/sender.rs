@@ -18,7 +18,7 @@ pub(crate) struct Sender {
     pub(crate) rate: Ring,
 }
 
-/// How far back what a sender learns now lies.
+/// The age of the feedback that a sender receives now.
 pub(crate) struct Lookback {
     /// Steps since the segments were sent whose ACKs arrive now.
     pub(crate) round_trip: usize,

@@ -25,7 +25,7 @@ pub struct Plan {
     pub sample_interval_ns: u64,
     /// The row of links that is the network, in the order in which "up" flows pass it.
     pub links: Vec<Link>,
-    /// What lies between the row and the hosts.
+    /// MTU, delays, jitter and loss outside the links.
     pub ends: Ends,
     /// The first bottleneck in short form, for models and reports; engines ignore it.
     #[serde(default, skip_serializing, deserialize_with = "ignored")]

@@ -1,4 +1,4 @@
-//! Latency measurements beside the flows.
+//! Latency measurements that run in parallel with the flows.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! The rows of a recording as a stream of frames, for engines that run in another process or
-//! machine: a frame is a length (u32, little endian) and a postcard-coded [`Frame`]. A stream may
-//! end anywhere (a machine that died wrote no more): every whole frame before that counts. Who writes
-//! into zeroed memory writes a frame's length last, so that half a frame is none. What comes in is
-//! hostile until decoded. This module must never know who writes or reads.
+//! machine. A frame is a length (u32, little endian) and a postcard-coded [`Frame`]. A stream may
+//! end anywhere, for example when the machine crashes; every complete frame before that counts. A
+//! writer into zeroed memory writes a frame's length last, so that a partial frame has length 0.
+//! Input is hostile until decoded. This module must not depend on its writers or readers.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ pub enum Frame {
     Problem(String),
     /// Why the run ended early.
     Failure(String),
-    /// The run ended as planned; only its trace follows, if one was asked for.
+    /// The run ended as planned; only its trace follows, if the run has one.
     End,
     /// The next bytes of a trace of the congestion controls' calls.
     Trace(Vec<u8>),
@@ -62,7 +62,7 @@ pub enum Frame {
         t_us: u64,
         /// Position in the plan.
         flow_id: u64,
-        /// As it lies in memory.
+        /// The state's bytes, in C's layout.
         state: Vec<u8>,
     },
     /// A row of `page_loads`.
@@ -102,11 +102,11 @@ pub struct Received {
     pub tables: Tables,
     /// Facts in the order of their coming.
     pub facts: Vec<(String, String)>,
-    /// Figures in the order of their coming.
+    /// Figures in the order of arrival.
     pub figures: Vec<(String, f64)>,
     /// Reasons for distrust.
     pub problems: Vec<String>,
-    /// Why the run ended early, as the writer said.
+    /// Why the run ended early, from the writer.
     pub failure: Option<String>,
     /// Time of the run that had passed, in ns, by the last word of it.
     pub progress_ns: u64,

@@ -1,5 +1,5 @@
 //! The tables of a recording, as columns. Engines push rows; Python receives columns and writes
-//! Parquet. A unit stands in every column's name.
+//! Parquet. Every column's name gives its unit.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,7 @@ row! {
         cc: Text,
         /// `up` or `down`.
         direction: Text,
-        /// When it was told to connect.
+        /// When its application called connect.
         start_us: U64,
         /// When its last byte was acknowledged; null: it did not finish.
         completion_us: OptU64,
@@ -228,7 +228,7 @@ row! {
         /// `start`, `established`, `connect_timeout` (no SYN was answered), `finish`, `recovery`,
         /// `recovery_end`, `rto`, `undo`, `cwr`.
         event: Text,
-        /// Depends on the event: the cwnd in packets after it, where nothing else is said.
+        /// Depends on the event. By default the cwnd after it, in packets.
         value: U64,
     }
 }
@@ -244,7 +244,7 @@ row! {
         sender: U64,
         /// Base RTT of its path, without queue and serialization.
         base_rtt_us: U64,
-        /// When it was told to connect.
+        /// When its application called connect.
         start_us: U64,
         /// What it sends in all, payload.
         size_bytes: U64,
@@ -460,7 +460,7 @@ pub struct Tables {
     pub events: Vec<EventRow>,
     /// Flows of traffic in the order of their ends; `None`: the plan has no traffic.
     pub traffic: Option<Vec<TrafficRow>>,
-    /// Samples of those of them that were asked for, in the order of time; `None`: of none.
+    /// Samples of the selected traffic flows, in the order of time; `None`: none is selected.
     pub traffic_samples: Option<Vec<TrafficSampleRow>>,
     /// Loads of pages in the order of their ends; `None`: the plan has no page.
     pub page_loads: Option<Vec<PageRow>>,

@@ -39,7 +39,7 @@ macro_rules! facts {
     };
 }
 
-/// The connection as it stands at a call (`struct cc_conn`). Volumes are packets of `mss_bytes`.
+/// The state of the connection at a call (`struct cc_conn`). Volumes are packets of `mss_bytes`.
 #[pyclass(name = "Conn", module = "fullpipe")]
 #[derive(Default)]
 pub(crate) struct PyConn(Conn);
@@ -348,7 +348,7 @@ impl Instance {
         })
     }
 
-    /// One call between the connection as it stands and what is decided.
+    /// Calls `method` with the connection's state; its decisions are left in `ctl`.
     fn call(&self, py: Python<'_>, method: &Method, conn: &Conn, ctl: &mut Ctl) -> PyResult<()> {
         self.conn.borrow_mut(py).0 = *conn;
         self.ctl.borrow_mut(py).0 = *ctl;

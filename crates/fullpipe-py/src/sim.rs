@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use crate::controller::take_raised;
 use crate::tables;
 
-/// How often the interpreter is asked whether to go on.
+/// Interval between progress callbacks and signal checks.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -83,7 +83,7 @@ fn read(plan_json: &str) -> PyResult<Plan> {
     read_plan(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
 }
 
-/// Paths of what a run writes beside its tables.
+/// Paths of the files that a run writes in addition to its tables.
 #[derive(Clone, Copy, Default)]
 struct Files<'a> {
     pcap: Option<&'a str>,

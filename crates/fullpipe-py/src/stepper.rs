@@ -28,13 +28,13 @@ impl PyStepper {
         Ok(Self(Some(stepper)))
     }
 
-    /// Goes on until this time or, where asked for, until an agent's ACK; returns that agent's
-    /// number or None.
+    /// Advances to this time or, with `stops_at_acks`, to an agent's ACK. Returns that agent's
+    /// number, or None.
     fn advance(&mut self, until_ns: u64, stops_at_acks: bool) -> PyResult<Option<usize>> {
         Ok(self.stepper()?.advance(until_ns, stops_at_acks))
     }
 
-    /// What became of an agent's flow since the last look, and how it stands (`Counts`, `State`).
+    /// The counts of an agent's flow since the last call, and its state (`Counts`, `State`).
     fn look(&mut self, agent: usize) -> PyResult<(Counts, State)> {
         let stepper = self.checked(agent)?;
         let seen = stepper.look(agent);
@@ -75,7 +75,7 @@ impl PyStepper {
         Ok(self.stepper()?.is_over())
     }
 
-    /// Ends the run; returns what `sim.run` does. Nothing can be asked afterwards.
+    /// Ends the run; returns what `sim.run` does. The stepper cannot be used afterwards.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.stepper()?;
         let outcome = self.0.take().map(Stepper::finish);

@@ -3,8 +3,8 @@
 
 use super::Random;
 
-/// Variables of the last steps, read at fractional steps. What is read together lies together: with
-/// many flows a step's time is that of reaching memory.
+/// Variables of the last steps, read at fractional steps. Values that are read together are
+/// adjacent: with many flows, memory access dominates the time of a step.
 pub(super) struct Past<const N: usize> {
     values: Vec<[f64; N]>,
     mask: usize,

@@ -32,7 +32,7 @@ pub(super) struct LossBased {
     curve: Option<Curve>,
     /// Send time at which the current recovery began.
     recovery: Option<f64>,
-    /// Part of what is delivered that recovery sends anew.
+    /// Share of the delivered data that recovery retransmits.
     reduction: f64,
     min_rtt_ms: f64,
 }

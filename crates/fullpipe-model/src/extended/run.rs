@@ -10,8 +10,8 @@ use crate::spec::SpecError;
 
 /// RFC 6928.
 const INITIAL_WINDOW: f64 = 10.0;
-/// Share of the path before the bottleneck, in steps: one, the rest lies behind it, as in the
-/// measurements (netem on the way back).
+/// Delay from the sender to the bottleneck, in steps. The rest of the delay is behind the
+/// bottleneck, as in the measurements (netem on the reverse path).
 const FORWARD_STEPS: usize = 1;
 
 enum Control {
