@@ -78,8 +78,8 @@ def test_the_spread_changes_nothing_but_the_way_back_of_all_alike() -> None:
     assert flow["reverse_delay_ns"] == 50_000_000 + more_ns
     assert sender["reverse_delay_ns"] == 70_000_000 + more_ns
     assert spread["flows"][0]["reverse_delay_ns"] is None
-    ends = [spread["ends"], spread["path"], flow, *spread["traffic"][0]["senders"]]
-    for one in ends:
+    delayed = [spread["access"], spread["path"], flow, *spread["traffic"][0]["senders"]]
+    for one in delayed:
         one["reverse_delay_ns"] -= more_ns
     assert spread == plain
 

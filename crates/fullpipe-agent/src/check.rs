@@ -112,16 +112,16 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
 /// For a path between two hosts, which is what it is.
 pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     check_basics(plan)?;
-    let ends = &plan.ends;
+    let access = &plan.access;
     let has = |key: &str, is_set: bool| match is_set {
         true => Err(format!(
             "{key}: a real network has its own; leave it out, or run without --peer"
         )),
         false => Ok(()),
     };
-    has("path.loss", ends.loss.is_some())?;
-    has("path.reverse_loss", ends.reverse_loss.is_some())?;
-    has("path.jitter", ends.jitter.is_some())?;
+    has("path.loss", access.loss.is_some())?;
+    has("path.reverse_loss", access.reverse_loss.is_some())?;
+    has("path.jitter", access.jitter.is_some())?;
     has("link", plan.links.len() > 1 || plan.links[0].name != "path")?;
     if let Medium::Wire { forward, .. } = &plan.links[0].medium {
         has("path.qdisc", !matches!(forward.qdisc.aqm, Aqm::Fifo(_)))?;

@@ -606,7 +606,7 @@ impl<'a> Session<'a> {
         let Some(rate_bps) = self.plan.flows[flow].app_rate_bps else {
             return;
         };
-        let bytes = u64::from(self.plan.ends.mtu_bytes - HEADER_BYTES);
+        let bytes = u64::from(self.plan.access.mtu_bytes - HEADER_BYTES);
         let connection = &mut self.flows[flow].connection;
         match connection.add_credit(bytes, &self.payload) {
             Ok(true) => {
@@ -819,7 +819,7 @@ fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
         start_us: flow.start_ns / 1000,
         completion_us,
         base_rtt_us: plan.base_rtt_ns(flow) / 1000,
-        mss_bytes: u64::from(plan.ends.mtu_bytes - HEADER_BYTES),
+        mss_bytes: u64::from(plan.access.mtu_bytes - HEADER_BYTES),
         ..FlowRow::default()
     }
 }

@@ -32,11 +32,11 @@ pub struct Flow {
     pub hosts: Hosts,
     /// Differentiated services codepoint of its packets, ACKs included (RFC 2474).
     pub dscp: u8,
-    /// Own delay behind the last link; `None`: as in [`crate::Ends`].
+    /// Own delay behind the last link; `None`: as in [`crate::Access`].
     pub forward_delay_ns: Option<u64>,
-    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Ends`].
+    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Access`].
     pub reverse_delay_ns: Option<u64>,
-    /// Own jitter; `None`: as in [`crate::Ends`].
+    /// Own jitter; `None`: as in [`crate::Access`].
     pub jitter: Option<jitter::Params>,
     /// Fixed receive window in bytes. `None`: autotuned up to `HostOptions::rmem_max_bytes`.
     pub receive_window_bytes: Option<u64>,

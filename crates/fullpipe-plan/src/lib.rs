@@ -20,7 +20,7 @@ mod traffic;
 pub use applications::{Datagrams, Lookup, Page, PageObject, Protocol};
 pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern};
 pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Kernel, Pacing, ReaderPauses};
-pub use links::{Ends, Link, Newcomer};
+pub use links::{Access, Link, Newcomer};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};
 pub use route::{FlowDirection, Hosts, Route};

@@ -1,4 +1,4 @@
-//! The network of a plan: a row of links, and what lies between it and the hosts.
+//! The network of a plan: a row of links, and the paths between it and the hosts.
 
 use fullpipe_net::impair::{jitter, loss};
 use fullpipe_net::Medium;
@@ -44,7 +44,7 @@ impl Link {
         }
     }
 
-    /// At which station a connection is that opens later. `None` on a wire.
+    /// The station of a connection that opens during the run. `None` on a wire.
     pub fn station_of(&self, newcomer: Newcomer) -> Option<u16> {
         let Medium::Wifi {
             stations, traffic, ..
@@ -60,27 +60,26 @@ impl Link {
     }
 }
 
-/// Whose connection it is that opens while a plan runs.
+/// The origin of a connection that opens during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Newcomer {
-    /// A page's, by the position of that among flows, probes, pages and streams.
+    /// A page, by its position among flows, probes, pages and streams.
     Page(usize),
-    /// A group of traffic's, by its position.
+    /// A group of traffic, by its position.
     Traffic(usize),
 }
 
-/// What lies between the row of links and the hosts: the same for all flows that do not say
-/// otherwise.
+/// The paths between the row of links and the hosts: the defaults of all flows.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Ends {
-    /// Bytes of an IP packet at most, without the link header.
+pub struct Access {
+    /// Largest IP packet, without the link header.
     pub mtu_bytes: u32,
     /// One-way delay behind the last link.
     pub forward_delay_ns: u64,
-    /// One-way delay of the way back, behind the first link.
+    /// One-way delay of the reverse direction, behind the first link.
     pub reverse_delay_ns: u64,
-    /// Random extra delay of the way back.
+    /// Random extra delay of the reverse direction.
     pub jitter: Option<jitter::Params>,
     /// Random loss of what flows send forward (netem at the senders' egress).
     pub loss: Option<loss::Params>,

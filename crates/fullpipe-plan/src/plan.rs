@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::applications::{Datagrams, Page};
 use crate::flow::Flow;
 use crate::host::HostOptions;
-use crate::links::{Ends, Link};
+use crate::links::{Access, Link};
 use crate::probe::Probe;
 use crate::traffic::Traffic;
 
@@ -26,7 +26,7 @@ pub struct Plan {
     /// The row of links that is the network, in the order in which "up" flows pass it.
     pub links: Vec<Link>,
     /// MTU, delays, jitter and loss outside the links.
-    pub ends: Ends,
+    pub access: Access,
     /// The first bottleneck in short form, for models and reports; engines ignore it.
     #[serde(default, skip_serializing, deserialize_with = "ignored")]
     pub path: (),
@@ -72,8 +72,8 @@ impl Plan {
     pub fn end_delays_ns(&self, flow: Option<&Flow>) -> (u64, u64) {
         let own = |get: fn(&Flow) -> Option<u64>, common| flow.and_then(get).unwrap_or(common);
         (
-            own(|flow| flow.forward_delay_ns, self.ends.forward_delay_ns),
-            own(|flow| flow.reverse_delay_ns, self.ends.reverse_delay_ns),
+            own(|flow| flow.forward_delay_ns, self.access.forward_delay_ns),
+            own(|flow| flow.reverse_delay_ns, self.access.reverse_delay_ns),
         )
     }
 

@@ -66,9 +66,9 @@ impl Traffic {
 pub struct TrafficSender {
     /// The sender and its peer.
     pub hosts: Hosts,
-    /// Own delay behind the last link; `None`: as in [`crate::Ends`].
+    /// Own delay behind the last link; `None`: as in [`crate::Access`].
     pub forward_delay_ns: Option<u64>,
-    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Ends`].
+    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Access`].
     pub reverse_delay_ns: Option<u64>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), BadPlan> {
     if plan.links.is_empty() || plan.links.len() > MAX_LINKS {
         return Err(BadPlan(format!("links: from 1 to {MAX_LINKS}")));
     }
-    if !(128..=65_000).contains(&plan.ends.mtu_bytes) {
+    if !(128..=65_000).contains(&plan.access.mtu_bytes) {
         return bad("ends.mtu_bytes: must be from 128 to 65000");
     }
     let flows = plan.flows.iter().map(|flow| (flow.route, flow.hosts));

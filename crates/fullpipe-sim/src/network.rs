@@ -91,7 +91,7 @@ impl Network {
         let mut links: Vec<_> = (0..)
             .zip(&plan.links)
             .map(|(index, link)| {
-                AnyLink::new(&link.medium, index, plan.seed, plan.ends.mtu_bytes)
+                AnyLink::new(&link.medium, index, plan.seed, plan.access.mtu_bytes)
                     .map_err(|error| BadPlan(format!("link {}: {error}", link.name)))
             })
             .collect::<Result<_, _>>()?;

@@ -5,7 +5,7 @@ mod parts;
 
 use fullpipe_net::impair::loss;
 use fullpipe_net::{Medium, WireDirection};
-use fullpipe_plan::{Ends, Flow, FlowDirection, Link, Plan};
+use fullpipe_plan::{Access, Flow, FlowDirection, Link, Plan};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 
@@ -36,7 +36,7 @@ fn plan(flows: Vec<Flow>, buffer_packets: u64) -> Plan {
                 reverse: Box::new(direction(None)),
             },
         }],
-        ends: Ends {
+        access: Access {
             mtu_bytes: 1500,
             forward_delay_ns: 0,
             reverse_delay_ns: 0,
@@ -150,7 +150,7 @@ fn a_lost_syn_costs_linuxs_second_and_its_wheel() {
     for seed in 0..40 {
         let mut plan = plan(vec![short(0, FlowDirection::Up, 4)], 100);
         plan.seed = seed;
-        plan.ends.loss = loses(0.4);
+        plan.access.loss = loses(0.4);
         let done = outcome(&plan);
         let Some(at_ns) = when(&done, 0, "established") else {
             continue;
@@ -181,7 +181,7 @@ fn timeouts_of_an_end_that_is_never_answered_are_all_of_its_syns() {
     // sysctl tcp_syn_linear_timeouts and tcp_syn_retries: four and six.
     let mut plan = plan(vec![short(0, FlowDirection::Up, 4)], 100);
     plan.duration_ns = 300_000 * MS;
-    plan.ends.loss = loses(1.0);
+    plan.access.loss = loses(1.0);
     let done = outcome(&plan);
     let row = &done.tables.flows[0];
     assert_eq!((row.timeouts, row.packets_retransmitted), (10, 10));
@@ -194,7 +194,7 @@ fn a_lost_syn_ack_is_repeated_by_whichever_end_is_first() {
     for seed in 0..20 {
         let mut plan = plan(vec![short(0, FlowDirection::Up, 4)], 100);
         plan.seed = seed;
-        plan.ends.reverse_loss = loses(0.4);
+        plan.access.reverse_loss = loses(0.4);
         let done = outcome(&plan);
         let at_ns = when(&done, 0, "established").expect("within 20 s");
         if at_ns == START_NS + 2 * HALF_NS {
@@ -243,8 +243,8 @@ fn no_packet_of_handshakes_data_and_ends_disappears() {
         plan.seed = seed;
         plan.duration_ns = 300_000 * MS;
         plan.sample_interval_ns = 10_000 * MS;
-        plan.ends.loss = loses(0.1);
-        plan.ends.reverse_loss = loses(0.1);
+        plan.access.loss = loses(0.1);
+        plan.access.reverse_loss = loses(0.1);
         let done = outcome(&plan);
         let ended = done
             .tables

@@ -5,7 +5,7 @@ mod parts;
 
 use fullpipe_net::impair::{self, crandom, gilbert, hold, jitter, loss, policer, reorder};
 use fullpipe_net::{Medium, WireDirection};
-use fullpipe_plan::{Ends, HostOptions, Hosts, Link, Pacing, Plan, Probe, ProbeKind, Route};
+use fullpipe_plan::{Access, HostOptions, Hosts, Link, Pacing, Plan, Probe, ProbeKind, Route};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ prop_compose! {
                     reverse: Box::new(wire(None, buffer_packets)),
                 },
             }],
-            ends: Ends {
+            access: Access {
                 mtu_bytes: 1500,
                 forward_delay_ns: 0,
                 reverse_delay_ns: rtt_ms * 1_000_000,

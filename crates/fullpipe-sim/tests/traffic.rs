@@ -41,7 +41,7 @@ fn plan(seconds: u64, aqm: serde_json::Value, source: TrafficSource) -> Plan {
         "links": [{"name": "path", "medium": {
             "kind": "wire", "forward": wire(Some(50_000_000)), "reverse": wire(None),
         }}],
-        "ends": {
+        "access": {
             "mtu_bytes": 1500, "forward_delay_ns": 0, "reverse_delay_ns": 10_000_000,
             "jitter": null, "loss": null, "reverse_loss": null,
         },

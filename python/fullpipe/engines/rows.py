@@ -19,11 +19,11 @@ RATE_BIN_MS = 20
 def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
     """Raises UserError for links that htb and netem cannot emulate."""
     for index, link, way, wire in _directions(plan):
-        damage = wire.get("damage") or {}
+        impairments = wire.get("impairments") or {}
         refused = {
-            "policer": damage.get("policer"),
-            "wifi_jitter": damage.get("wifi_jitter_ns"),
-            "hold.packets": (damage.get("hold") or {}).get("packets"),
+            "policer": impairments.get("policer"),
+            "wifi_jitter": impairments.get("wifi_jitter_ns"),
+            "hold.packets": (impairments.get("hold") or {}).get("packets"),
             "loss_marks": link["name"] != "path" and (wire["loss"] or {}).get("ecn"),
         }
         for key, value in refused.items():

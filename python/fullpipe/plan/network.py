@@ -47,7 +47,7 @@ def network(scenario: Scenario) -> dict[str, Any]:
         links.insert(0, _channel(scenario, "wifi", scenario.wifi))
     return {
         "links": links,
-        "ends": {"mtu_bytes": path.mtu, **delays_at_ends(scenario), "jitter": jitter, **losses},
+        "access": {"mtu_bytes": path.mtu, **delays_at_ends(scenario), "jitter": jitter, **losses},
         "path": {
             "rate_bps": path.rate, "reverse_rate_bps": reverse_bps, **_delays_of_path(path),
             "mtu_bytes": path.mtu, "qdisc": queue, "reverse_qdisc": reverse_queue, **losses,
@@ -161,7 +161,7 @@ def _direction(
         "delay_steps": [list(step) for step in direction.delay_steps],
     }
     if impairments := resolve_impairments(direction):
-        resolved["damage"] = impairments
+        resolved["impairments"] = impairments
     if direction.rate_trace:
         resolved["rate_trace"] = link_traces.rate_trace(direction.rate_trace).planned()
     if direction.delay_trace:

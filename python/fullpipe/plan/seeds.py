@@ -33,7 +33,7 @@ def longer(plan: Mapping[str, Any], more_ns: int) -> dict[str, Any]:
 
     if not more_ns:
         return dict(plan)
-    changed: dict[str, Any] = {key: of(plan[key]) for key in ("ends", "path")}
+    changed: dict[str, Any] = {key: of(plan[key]) for key in ("access", "path")}
     changed["flows"] = [of(flow) for flow in plan["flows"]]
     if "traffic" in plan:
         changed["traffic"] = [

@@ -56,7 +56,7 @@ class Trajectory:
         steps = (medium.get("forward") or {}).get("rate_steps") or []
         #: When the first link's rate changes, and to what.
         self.rate_steps = [(at / 1e9, float(rate)) for at, rate in steps]
-        mtu = plan["ends"]["mtu_bytes"]
+        mtu = plan["access"]["mtu_bytes"]
         self.mss_bytes = mtu - _HEADER_BYTES
         #: Share of a link's rate that is payload.
         self.payload = self.mss_bytes / (mtu + _ETHERNET_BYTES)

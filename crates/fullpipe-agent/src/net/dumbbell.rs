@@ -49,7 +49,7 @@ impl Topology {
             topology.forward_bottleneck(plan, port)?;
             let next = far.map_or(first_receiver, |(node, _)| node);
             let marks = |loss: &loss::Params| loss.ecn && !loss.per_burst;
-            if plan.ends.loss.as_ref().is_some_and(marks) {
+            if plan.access.loss.as_ref().is_some_and(marks) {
                 topology.directions[0].marks_seen_at = Some((next, true));
             }
         }
@@ -70,7 +70,7 @@ impl Topology {
         self.nodes.push(router("far router")?);
         let far = self.nodes.len() - 1;
         let addresses = [Ipv4Addr::new(172, 16, 0, 1), Ipv4Addr::new(172, 16, 0, 2)];
-        let mtu = plan.ends.mtu_bytes;
+        let mtu = plan.access.mtu_bytes;
         let (near_port, far_port) = self.join(
             (ROUTER, "out", addresses[0]),
             (far, "in", addresses[1]),
@@ -94,7 +94,7 @@ impl Topology {
         let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, 0);
         self.bottleneck(
             (far, far_port, 1),
-            plan.ends.reverse_loss.as_ref().map(|loss| (loss, seed)),
+            plan.access.reverse_loss.as_ref().map(|loss| (loss, seed)),
             reverse.rate_bps.map(|rate| (rate, &reverse.qdisc)),
         )?;
         Ok(Some((far, near_port)))
@@ -102,7 +102,7 @@ impl Topology {
 
     fn forward_bottleneck(&mut self, plan: &Plan, port: Port) -> Result<(), String> {
         let (forward, _) = only_link(plan)?;
-        let loss = plan.ends.loss.as_ref().filter(|loss| !loss.per_burst);
+        let loss = plan.access.loss.as_ref().filter(|loss| !loss.per_burst);
         let seed = derive_seed(plan.seed, purpose::LOSS, 0);
         self.bottleneck(
             (ROUTER, port, 0),

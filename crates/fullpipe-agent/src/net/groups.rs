@@ -77,7 +77,7 @@ impl Groups {
         if near >= self.senders.len() {
             let jitter = flow
                 .and_then(|flow| flow.jitter.clone())
-                .or_else(|| plan.ends.jitter.clone())
+                .or_else(|| plan.access.jitter.clone())
                 .filter(|jitter| jitter.max_ns > 0);
             let matching = self.senders.first().and_then(|first| first.ecn);
             self.senders.resize(near, SenderSide::default());

@@ -109,7 +109,7 @@ impl Topology {
         let (left_port, right_port) = self.join(
             (left, &names[0], address(1)),
             (right, &names[1], address(2)),
-            plan.ends.mtu_bytes,
+            plan.access.mtu_bytes,
         )?;
         let nothing = Metrics::default();
         let node = &mut self.nodes[left];

@@ -129,14 +129,14 @@ impl Topology {
         let (port, router_port) = self.join(
             (at, "eth0", address),
             (hub, &name, gateway),
-            plan.ends.mtu_bytes,
+            plan.access.mtu_bytes,
         )?;
         self.host_route(at, port, gateway, plan)?;
         link::know_neighbour(&mut self.nodes[hub], router_port, port)?;
         if !plan.host.arp {
             link::know_neighbour(&mut self.nodes[at], port, router_port)?;
         }
-        let loss = plan.ends.loss.as_ref().filter(|loss| loss.per_burst);
+        let loss = plan.access.loss.as_ref().filter(|loss| loss.per_burst);
         let seed = derive_seed(plan.seed, purpose::LOSS, index as u32);
         self.egress(
             plan,
@@ -207,12 +207,12 @@ impl Topology {
         let (port, hub_port) = self.join(
             (at, "eth0", address),
             (hub, &name, gateway),
-            plan.ends.mtu_bytes,
+            plan.access.mtu_bytes,
         )?;
         self.host_route(at, port, gateway, plan)?;
         link::know_neighbour(&mut self.nodes[at], port, hub_port)?;
         link::know_neighbour(&mut self.nodes[hub], hub_port, port)?;
-        let alone = (hub == ROUTER).then_some(plan.ends.reverse_loss.as_ref());
+        let alone = (hub == ROUTER).then_some(plan.access.reverse_loss.as_ref());
         let seed = derive_seed(plan.seed, purpose::REVERSE_LOSS, index as u32);
         let loss = alone.flatten().map(|loss| (loss, seed));
         self.egress(plan, (at, port, 1), loss, FlowDirection::Down)?;
@@ -251,7 +251,7 @@ impl Topology {
         }
         let mut child = None;
         if sends && plan.host.access_rate_bps > 0 {
-            let link = qdisc::link_rate(plan.host.access_rate_bps, plan.ends.mtu_bytes);
+            let link = qdisc::link_rate(plan.host.access_rate_bps, plan.access.mtu_bytes);
             let place = self.attach(at, port, parent, major::ACCESS, &link)?;
             child = Some(place);
             parent = inside(place.handle);

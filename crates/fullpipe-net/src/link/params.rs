@@ -31,6 +31,6 @@ pub struct WireDirection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_trace: Option<TraceFile>,
     /// What else happens to packets.
-    #[serde(default, rename = "damage", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<impair::Params>,
 }

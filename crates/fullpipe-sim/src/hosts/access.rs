@@ -19,8 +19,8 @@ impl EgressLoss {
                 .map(|loss| LossGate::new(loss, derive_seed(plan.seed, purpose, 0)))
         };
         Self([
-            gate(&plan.ends.loss, purpose::LOSS),
-            gate(&plan.ends.reverse_loss, purpose::REVERSE_LOSS),
+            gate(&plan.access.loss, purpose::LOSS),
+            gate(&plan.access.reverse_loss, purpose::REVERSE_LOSS),
         ])
     }
 
@@ -149,7 +149,7 @@ pub(crate) fn access_lines(plan: &Plan, flow: Option<&Flow>, flow_id: u32) -> [A
     let (forward_ns, reverse_ns) = plan.end_delays_ns(flow);
     let jitter = flow
         .and_then(|flow| flow.jitter.as_ref())
-        .or(plan.ends.jitter.as_ref());
+        .or(plan.access.jitter.as_ref());
     let source = jitter
         .filter(|jitter| jitter.max_ns > 0)
         .map(|jitter| JitterSource::new(jitter, derive_seed(plan.seed, purpose::JITTER, flow_id)));

@@ -133,7 +133,7 @@ pub(crate) fn connection(
         algorithm(name).ok_or_else(|| BadPlan(format!("cc: {name} is not in the simulator")))?;
     let cc =
         Controller::new(known, &flow.cc.params).map_err(|error| BadPlan(format!("cc: {error}")))?;
-    let mss_bytes = plan.ends.mtu_bytes - 52;
+    let mss_bytes = plan.access.mtu_bytes - 52;
     let host = &plan.host;
     let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
     let feedback = match flow.ecn_kind {
@@ -184,7 +184,7 @@ pub(crate) fn connection(
     let rates_bps = plan.links[flow.route.range()]
         .iter()
         .filter_map(|link| link.rates_bps()[0]);
-    let packet_bits = u64::from(plan.ends.mtu_bytes) * 8;
+    let packet_bits = u64::from(plan.access.mtu_bytes) * 8;
     let packet_ns = packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1);
     Ok(Connection {
         handshake: Handshake::new(ecn),

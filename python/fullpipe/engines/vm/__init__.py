@@ -143,10 +143,10 @@ def memory_needed_mib(plan: Mapping[str, Any]) -> int:
 def _flight_bytes(plan: Mapping[str, Any]) -> int:
     """The most bytes in flight at once: what the links hold in both directions, but no more than
     the flows' send buffers."""
-    ends = (plan["ends"], *plan["flows"])
+    delayed = (plan["access"], *plan["flows"])
     directions = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
     delay_ns = sum(_most(way, "delay") for way in directions) + max(
-        (end["forward_delay_ns"] or 0) + (end["reverse_delay_ns"] or 0) for end in ends
+        (one["forward_delay_ns"] or 0) + (one["reverse_delay_ns"] or 0) for one in delayed
     )
     holds = 0
     for way in directions:
@@ -154,7 +154,7 @@ def _flight_bytes(plan: Mapping[str, Any]) -> int:
         if queue["limit_bytes"] is not None:
             holds += queue["limit_bytes"]
         else:
-            holds += (queue["limit_packets"] or 0) * plan["ends"]["mtu_bytes"]
+            holds += (queue["limit_packets"] or 0) * plan["access"]["mtu_bytes"]
         holds += _most(way, "rate") * delay_ns // (8 * 10**9)
     if plan.get("traffic"):
         return int(holds)
