@@ -99,7 +99,7 @@ rust-tests: c-and-rust-format-check
 python-tests: python-format-check types
 	$(MAKE) --no-print-directory kernels wheel docs
 	$(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
-		--dist loadscope --no-loadscope-reorder --durations 40 --skipped-file $(SKIPPED)
+		--dist loadscope --no-loadscope-reorder --durations 40 --skipped-file=$(SKIPPED)
 
 # Tests that need Ray, in an environment of their own: nothing else uses its 270 MB, so it is not in
 # requirements.lock. On a slow machine Ray's node starts later than its default limit.
