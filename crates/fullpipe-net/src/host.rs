@@ -1,21 +1,20 @@
-//! How long a host takes to handle what arrives: never what arrives, or for whom.
+//! How long a host takes to handle each arriving packet. Knows no packets.
 //!
-//! Packets are handled one after the other, so the second of a burst is a little later than a lone
-//! one. That little decides when a sender believes that it has seen the path empty: without it the
-//! least RTT would come back to the microsecond in every round. And no two hosts are in step for
-//! ever.
+//! Packets are handled one after the other, so the second of a burst is handled a little later than a single
+//! one. Without that the minimum RTT would recur to the microsecond in every round, and senders would find
+//! the path empty too often. The random part keeps hosts from running in lockstep.
 
 use crate::rng::Rng;
 
-/// Least time for a packet, and the most that chance adds: what a kernel's receive path takes.
+/// Least time for a packet, and the most that is added at random: about a kernel's receive path.
 const COST_NS: u32 = 1000;
-/// A host keeps up with its link: it takes at most this part of a packet's time on the wire.
+/// A host keeps up with its link: a packet takes at most one part of so many of its time on the wire.
 const SHARE: u64 = 4;
 
 /// The end that receives.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// In 32 bits, for which a random number is one multiplication.
+    /// In 32 bits, for which drawing a random number is one multiplication.
     cost_ns: u32,
     free_ns: u64,
     rng: Rng,
@@ -38,7 +37,7 @@ impl Host {
         self.free_ns = begins_ns + cost_ns + self.rng.up_to(cost_ns);
     }
 
-    /// When all that has arrived is handled, and an answer to it can leave.
+    /// When all packets that have arrived are handled, and an answer can leave.
     pub fn free_ns(&self) -> u64 {
         self.free_ns
     }

@@ -26,9 +26,9 @@ impl Rng {
     }
 }
 
-/// What a run draws random numbers for. Every engine takes the same seeds for the same purpose.
+/// The purposes of random numbers. Every engine derives the same seed for the same purpose.
 pub mod purpose {
-    /// Random loss on the way to the receivers.
+    /// Random loss at the senders' egress.
     pub const LOSS: u32 = 1;
     /// Random loss of ACKs.
     pub const REVERSE_LOSS: u32 = 2;
@@ -36,43 +36,43 @@ pub mod purpose {
     pub const JITTER: u32 = 3;
     /// Congestion controls, by flow.
     pub const CC: u32 = 4;
-    /// Random drops and marks of RED.
-    pub const RED: u32 = 5;
-    /// What packets cost the hosts.
+    /// Drops and marks of a queue, by link and direction.
+    pub const QUEUE: u32 = 5;
+    /// Host time of packets, by flow.
     pub const HOST: u32 = 6;
-    /// Random loss of a link, by link and way.
+    /// Random loss of a link, by link and direction.
     pub const LINK_LOSS: u32 = 7;
-    /// When flows of traffic come and what they send, by group.
+    /// Arrivals and sizes of traffic's flows, by group.
     pub const TRAFFIC: u32 = 8;
     /// Congestion controls of traffic's flows, by flow.
     pub const TRAFFIC_CC: u32 = 9;
-    /// What packets of traffic's flows cost the hosts, by flow.
+    /// Host time of packets of traffic's flows, by flow.
     pub const TRAFFIC_HOST: u32 = 10;
-    /// When streams of datagrams are silent, by stream.
+    /// Silences of datagram streams, by stream.
     pub const DATAGRAMS: u32 = 11;
-    /// When a flow's application writes, by flow.
+    /// Writes of a flow's application, by flow.
     pub const PATTERN: u32 = 12;
-    /// Congestion controls of pages' connections, in the order of their opening.
+    /// Congestion controls of pages' connections, in the order in which they open.
     pub const PAGE_CC: u32 = 13;
-    /// What packets of pages' connections cost the hosts, likewise.
+    /// Host time of packets of pages' connections, likewise.
     pub const PAGE_HOST: u32 = 14;
-    /// When those who read are kept from it.
+    /// Pauses of the receiving application.
     pub const READER: u32 = 15;
     /// Backoff on a Wi-Fi channel.
     pub const WIFI_BACKOFF: u32 = 20;
-    /// MPDUs lost on it.
+    /// Losses of MPDUs on it.
     pub const WIFI_LOSS: u32 = 21;
     /// Queues of its nodes.
     pub const WIFI_QUEUE: u32 = 22;
-    /// Packets that come twice, by link and way.
+    /// Duplicated packets, by link and direction.
     pub const DUPLICATE: u32 = 30;
-    /// Packets that overtake others, by link and way.
+    /// Packets that overtake others, by link and direction.
     pub const REORDER: u32 = 31;
-    /// Extra delays of a link, by link and way.
+    /// Extra delays of a link, by link and direction.
     pub const WIFI_JITTER: u32 = 32;
 }
 
-/// A seed for one purpose of one part of a run: neighbouring inputs give unrelated seeds
+/// The seed for one purpose of one part of a run. Neighbouring inputs give unrelated seeds
 /// (splitmix64 finalizer, twice).
 pub fn derive_seed(seed: u64, purpose: u32, index: u32) -> u64 {
     let part = (u64::from(purpose) << 32) | u64::from(index);

@@ -1,25 +1,25 @@
 //! The extra delay of a packet on a busy Wi-Fi hop, as picoquic's simulator draws it (private-octopus/
-//! picoquic, sim_link.c): a Poisson number of ms, mean 1, made continuous by taking a uniform part of
-//! one ms away; and now and then a Poisson number, mean 12, of 7.5 ms besides. How often, follows from
-//! the mean that is wanted: above 1 ms, of each 84 ms one.
+//! picoquic, sim_link.c). The short part is a Poisson number of ms, mean 1, less a uniform part of one ms.
+//! Some packets also have a long part: a Poisson number, mean 12, of 7.5 ms. Their share follows from the
+//! wanted mean: its part above 1 ms, over 84 ms.
 
 use crate::rng::Rng;
 
 const SHORT_NS: u64 = 1_000_000;
 const LONG_NS: u64 = 7_500_000;
-/// Mean of the wanted jitter above 1 ms at which every packet has the long part.
+/// The part of the mean above 1 ms at which every packet has the long part.
 const ALWAYS_LONG_NS: u64 = 84_000_000;
 
 /// A source of delays.
 #[derive(Clone, Debug)]
 pub struct WifiJitter {
-    /// Of 2^32.
+    /// Probability of the long part, of 2^32.
     long_threshold: u64,
     rng: Rng,
 }
 
 impl WifiJitter {
-    /// For a mean of about so much.
+    /// Delays with about this mean.
     pub fn new(mean_ns: u64, seed: u64) -> Self {
         let above_ns = mean_ns.saturating_sub(SHORT_NS).min(ALWAYS_LONG_NS);
         Self {
@@ -44,7 +44,7 @@ impl WifiJitter {
         }
     }
 
-    /// How many uniform factors it takes to come below exp(-mean) (Knuth).
+    /// The number of uniform factors whose product falls below exp(-mean) (Knuth).
     fn poisson(&mut self, mean: f64) -> u64 {
         let least = (-mean).exp();
         let mut product = 1.0;

@@ -110,7 +110,7 @@ pub trait Link<P: Packet> {
     fn timer(&self, direction: Direction) -> usize;
     /// A packet arrives at the link.
     fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>);
-    /// Does what is due.
+    /// Sends, releases and drops what is due.
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>);
     /// When a timer is due; `None`: not before another packet arrives.
     fn due_ns(&self, timer: usize) -> Option<u64>;

@@ -1,17 +1,16 @@
-//! A line of packets that leave at their times: in order of arrival, unless one is due before those
-//! ahead of it.
+//! A delay line: packets leave in order of their times. Only the head is ever due.
 
 use std::collections::VecDeque;
 
 /// No packet.
 const NEVER_NS: u64 = u64::MAX;
 
-/// Packets on their way, in the order in which they are due; only the head is ever due.
+/// Packets in order of their times; those with equal times in order of arrival.
 #[derive(Debug)]
 pub struct DelayLine<P> {
     packets: VecDeque<(u64, P)>,
-    /// When the head is due, and when the last one: at hand, for they are asked for more often than
-    /// packets come and leave.
+    /// Times of the head and of the last packet. Copies, because they are read more often than packets
+    /// enter and leave.
     head_ns: u64,
     last_ns: u64,
 }
@@ -27,8 +26,7 @@ impl<P> Default for DelayLine<P> {
 }
 
 impl<P: Copy> DelayLine<P> {
-    /// Puts a packet in, behind all that are due no later. Returns the time at which the head is due
-    /// if the packet is the head.
+    /// Inserts a packet behind all that are due no later. Returns its time if it is the head.
     #[inline]
     pub fn push(&mut self, due_ns: u64, packet: &P) -> Option<u64> {
         let is_alone = self.head_ns == NEVER_NS;
@@ -43,7 +41,7 @@ impl<P: Copy> DelayLine<P> {
         is_alone.then_some(due_ns)
     }
 
-    /// It overtakes the last one.
+    /// Inserts a packet that overtakes the last one.
     #[inline(never)]
     fn push_before(&mut self, due_ns: u64, packet: &P) -> Option<u64> {
         let place = self.packets.partition_point(|&(at_ns, _)| at_ns <= due_ns);
@@ -52,7 +50,7 @@ impl<P: Copy> DelayLine<P> {
         (place == 0).then_some(due_ns)
     }
 
-    /// The head, if it is due: a caller copies it, for a copy that is returned is copied again.
+    /// The head, if it is due. A reference, because a returned packet would be copied twice.
     #[inline]
     pub fn ready(&self, now_ns: u64) -> Option<&P> {
         if self.head_ns > now_ns {
@@ -61,7 +59,7 @@ impl<P: Copy> DelayLine<P> {
         self.packets.front().map(|(_, packet)| packet)
     }
 
-    /// The head leaves.
+    /// Removes the head.
     #[inline]
     pub fn leave(&mut self) {
         self.packets.pop_front();
@@ -74,12 +72,12 @@ impl<P: Copy> DelayLine<P> {
         (self.head_ns != NEVER_NS).then_some(self.head_ns)
     }
 
-    /// Packets on their way.
+    /// Packets in the line.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether none is.
+    /// Whether it has no packets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head_ns == NEVER_NS

@@ -39,7 +39,7 @@ impl<P: Packet> GeneralDirection<P> {
         if params.rate_bps == Some(0) {
             return Err("rate_bps: must be above 0".into());
         }
-        let queue_seed = derive_seed(seed, purpose::RED, index);
+        let queue_seed = derive_seed(seed, purpose::QUEUE, index);
         let impairments = match &params.impairments {
             Some(impairments) => Impairments::new(impairments, seed, index)?,
             None => None,

@@ -37,7 +37,7 @@ impl<P: Packet> QueuedDirection<P> {
         let Some(rate_bps) = rate_bps.filter(|_| !is_general) else {
             return Ok(None);
         };
-        let queue_seed = derive_seed(seed, purpose::RED, index);
+        let queue_seed = derive_seed(seed, purpose::QUEUE, index);
         let loss_seed = derive_seed(seed, purpose::LINK_LOSS, index);
         Ok(Some(Self {
             direction,

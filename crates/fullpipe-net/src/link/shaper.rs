@@ -1,9 +1,9 @@
 //! The bottleneck's rate, as Linux's htb shapes it.
 //!
 //! A packet passes at once while tokens are not negative, and its bytes are charged afterwards
-//! (sch_htb.c, htb_charge_class()): an idle shaper adds no serialization delay, and up to `burst`
-//! bytes of credit gather while it idles. That is what the testbeds of the papers have, so base
-//! RTTs agree with theirs. Fractions of a ns are carried over, so that no rate drifts.
+//! (sch_htb.c, htb_charge_class()): an idle shaper adds no serialization delay, and gathers up to `burst`
+//! bytes of credit. The testbeds of the papers use htb, so base RTTs agree with theirs. Fractions of a ns
+//! are carried over, so that no rate drifts.
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -19,8 +19,8 @@ pub struct Shaper {
     last: Cost,
 }
 
-/// What a packet takes: whole ns, and the remainder of the division. Most packets are as long as
-/// the one before, which saves theirs.
+/// The time of a packet: whole ns, and the remainder of the division. Kept, because most packets are as long
+/// as the one before.
 #[derive(Debug, Default)]
 struct Cost {
     wire_bytes: u32,
@@ -41,7 +41,7 @@ impl Shaper {
         }
     }
 
-    /// The rate is another one from now on; what is owed stays owed (htb_change_class()).
+    /// Changes the rate. Debt stays (htb_change_class()).
     pub fn set_rate(&mut self, rate_bps: u64, burst_bytes: u32) {
         self.rate_bps = rate_bps;
         self.burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
@@ -49,7 +49,7 @@ impl Shaper {
         self.last = Cost::default();
     }
 
-    /// When a packet may pass next; not after `now_ns` if one may pass now.
+    /// When a packet may pass: not after now if one may pass now.
     #[inline]
     pub fn ready_ns(&self) -> u64 {
         self.zero_at_ns

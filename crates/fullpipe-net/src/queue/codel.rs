@@ -31,7 +31,7 @@ impl Parameters for Params {}
 pub(crate) struct Law {
     target: u32,
     interval: u32,
-    /// With no more backlog than this nothing is dropped: one full packet (`params->mtu`).
+    /// Nothing is dropped from a smaller backlog: one full packet (`params->mtu`).
     frame_bytes: u64,
     ecn: bool,
 }
@@ -47,18 +47,18 @@ impl Law {
     }
 }
 
-/// What CoDel takes packets from.
+/// A queue that CoDel controls.
 pub(crate) trait Source<P> {
     /// The head with the time of its arrival.
     fn pop(&mut self) -> Option<(u32, P)>;
-    /// Bytes that the whole qdisc holds, for fq_codel those of all its queues.
+    /// Bytes in the qdisc; for fq_codel, in all of its queues.
     fn backlog_bytes(&self) -> u64;
 }
 
 /// CoDel's state of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct State {
-    /// Drops since dropping began; fq_codel adds those of its overload.
+    /// Drops since dropping began; fq_codel adds those made for its limits.
     pub(crate) count: u32,
     last_count: u32,
     dropping: bool,
@@ -137,7 +137,7 @@ impl State {
         Some((packet, above))
     }
 
-    /// A controller that dropped recently resumes near its last rate (RFC 8289 section 5.4).
+    /// Enters the dropping state, near the last drop rate if that was recent (RFC 8289 section 5.4).
     fn start_dropping(&mut self, law: &Law, now: u32) {
         self.dropping = true;
         let delta = self.count.wrapping_sub(self.last_count);
@@ -167,8 +167,8 @@ impl State {
         before(self.first_above, now)
     }
 
-    /// One step towards 1/sqrt(count) (codel_Newton_step()). Products wrap as they do there: a
-    /// `count` that jumped may throw the estimate off for a few steps.
+    /// One Newton step towards 1/sqrt(count) (codel_Newton_step()). Products wrap as they do there: after
+    /// a jump of `count` the estimate is wrong for a few steps.
     fn newton_step(&mut self) {
         let inv_sqrt = u64::from(self.inv_sqrt) << (32 - INV_SQRT_BITS);
         let square = (inv_sqrt * inv_sqrt) >> 32;

@@ -1,10 +1,10 @@
-//! Whose turn it is among the flows of a fair queue: new flows first, then the others one after the
-//! other, each as long as its credit lasts (RFC 8290 section 4.2; fq_dequeue(), fq_codel_dequeue(),
-//! fq_pie_qdisc_dequeue()). It must never know what flows hold.
+//! Deficit round robin over the flows of a fair queue: new flows first, then old ones in turn, each while
+//! it has credit (RFC 8290 section 4.2; fq_dequeue(), fq_codel_dequeue(), fq_pie_qdisc_dequeue()). Knows
+//! no packets.
 
 use std::collections::VecDeque;
 
-/// The lists of new and of old flows, by their indices.
+/// The lists of new and of old flows, as indices.
 #[derive(Debug)]
 pub(crate) struct Drr {
     new: VecDeque<u32>,
@@ -12,7 +12,7 @@ pub(crate) struct Drr {
     quantum: i64,
 }
 
-/// The flow at the head of one of them.
+/// The flow at the head of one of the lists.
 pub(crate) struct Turn {
     pub(crate) flow: u32,
     pub(crate) is_new: bool,
@@ -27,23 +27,22 @@ impl Drr {
         }
     }
 
-    /// What a flow may send a round.
+    /// Bytes that a flow may send per round.
     pub(crate) fn quantum(&self) -> i64 {
         self.quantum
     }
 
-    /// A flow that had nothing begins.
+    /// A flow that was empty gets a packet.
     pub(crate) fn join(&mut self, flow: u32) {
         self.new.push_back(flow);
     }
 
-    /// A flow takes its place behind the old ones.
+    /// Appends a flow to the old ones.
     pub(crate) fn rejoin(&mut self, flow: u32) {
         self.old.push_back(flow);
     }
 
-    /// The flow whose turn it is. Those before it that have used their credit get another quantum and
-    /// wait behind the others.
+    /// The next flow with credit. Flows before it get a quantum and move to the end of the old ones.
     #[inline]
     pub(crate) fn next<F>(
         &mut self,
@@ -64,7 +63,7 @@ impl Drr {
         }
     }
 
-    /// The flow leaves its list.
+    /// Removes the flow from its list.
     pub(crate) fn leave(&mut self, turn: &Turn) {
         let list = if turn.is_new {
             &mut self.new
@@ -74,8 +73,8 @@ impl Drr {
         list.pop_front();
     }
 
-    /// The flow has nothing. One that was new waits among the old first, if there are any, lest it starve
-    /// them by being new again and again; else it leaves, and this is true.
+    /// Removes an empty flow and returns true. But if it is new and there are old flows, it becomes an old
+    /// one: else it could starve them by being new again and again.
     pub(crate) fn retire(&mut self, turn: &Turn) -> bool {
         self.leave(turn);
         let stays = turn.is_new && !self.old.is_empty();

@@ -2,7 +2,7 @@
 //! packets (ECT(1) and CE) have a queue of their own with a shallow threshold; one PI controller
 //! gives the classic queue the square of a probability and the L queue `coupling` times it.
 //!
-//! A packet that both the controller and the threshold mark counts once here, twice in Linux.
+//! A packet that both the controller and the threshold mark counts once here, but twice in Linux.
 
 use std::collections::VecDeque;
 
@@ -64,7 +64,7 @@ pub(crate) struct Dualpi2<P> {
     probability: u64,
     last_delay_ns: u64,
     update_at_ns: u64,
-    /// Above 0 the classic queue has the turn.
+    /// Above 0 the classic queue is served next.
     credit: i64,
     limit_packets: usize,
     memory_limit: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Dualpi2<P> {
     rng: Rng,
 }
 
-/// What the controller has for a packet.
+/// The controller's decision on a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Pass,
@@ -88,7 +88,7 @@ impl<P: Packet> Dualpi2<P> {
         self.credit = i64::from(self.frame_bytes) * (2 * classic - 100);
     }
 
-    /// Updates that the kernel's timer would have made by now (calculate_probability()).
+    /// Makes the updates that the kernel's timer would have made by now (calculate_probability()).
     fn catch_up(&mut self, now_ns: u64) {
         while self.update_at_ns <= now_ns {
             let at_ns = self.update_at_ns;
@@ -126,7 +126,7 @@ impl<P: Packet> Dualpi2<P> {
         u64::from(self.rng.next_u32()) <= probability
     }
 
-    /// must_drop(); what stays behind is below two packets: nothing happens.
+    /// must_drop(): with less than two packets behind it, a packet passes.
     fn judge(&mut self, packet: &P, is_low: bool) -> Verdict {
         if self.bytes < 2 * u64::from(self.frame_bytes) {
             return Verdict::Pass;
@@ -156,7 +156,7 @@ impl<P: Packet> Dualpi2<P> {
         }
     }
 
-    /// The next packet, whether it is of the L queue, when it came, and what it does to the credit
+    /// The next packet, whether it is of the L queue, its arrival, and by how much it changes the credit
     /// (dequeue_packet()).
     fn next(&mut self) -> Option<(P, bool, u64, i64)> {
         let has_classic = !self.classic.packets.is_empty();

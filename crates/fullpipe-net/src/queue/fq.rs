@@ -1,12 +1,12 @@
 //! Per-flow fair queueing and pacing: sch_fq.c as of Linux 6.12.
 //!
-//! Deficit round robin over flows, each with a FIFO ordered by earliest departure time. A router
-//! sees no departure times (they are cleared when a packet changes its network namespace), so
-//! there flows are only served in turn; at a sender, TCP stamps them.
+//! Deficit round robin over flows, each with a FIFO ordered by earliest departure time. At a sender, TCP
+//! stamps departure times. On a router packets have none (they are cleared when a packet changes its
+//! network namespace), so flows are only served in turn.
 //!
-//! Left out: the three priority bands (all traffic here has one priority), the timer's slack, and
-//! the forgetting of flows that were idle for seconds (a flow that returns keeps its credit instead
-//! of getting the initial one).
+//! Not modelled: the three priority bands (all traffic here has one priority), the timer's slack, and the
+//! garbage collection of flows that were idle for seconds (a flow that returns keeps its credit instead of
+//! getting the initial one).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -23,7 +23,7 @@ use crate::packet::Packet;
 const HORIZON_NS: u64 = 10_000_000_000;
 /// A flow that was empty for longer gets a full quantum again (q->flow_refill_delay).
 const REFILL_DELAY_NS: u64 = 40_000_000;
-/// Packets that the fast path holds at most (fq_fastpath_check()).
+/// Most packets in the fast path (fq_fastpath_check()).
 const FAST_PATH_PACKETS: usize = 8;
 /// Credit of a flow that appears, in full packets (q->initial_quantum).
 const INITIAL_PACKETS: i64 = 10;
@@ -51,29 +51,29 @@ struct Flow {
     list: List,
     packets: usize,
     credit: i64,
-    /// No packet leaves before it.
+    /// No packet leaves before this time.
     next_ns: u64,
     place: Place,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In no list, since when it was found empty.
+    /// In no list, since it was found empty.
     Detached { since_ns: u64 },
     /// In the list of new or of old flows.
     Listed,
-    /// Waits for its next packet's time.
+    /// Waits for the departure time of its next packet.
     Throttled,
 }
 
-/// The flows and where they stand.
+/// The flows and their lists.
 #[derive(Debug)]
 pub(crate) struct Fq<P> {
     flows: Vec<Flow>,
     index_of: HashMap<u32, u32, BuildHasherDefault<KeyHasher>>,
     slab: Slab<Waiting<P>>,
     drr: Drr,
-    /// (time, order of throttling, flow): flows with equal times keep their order.
+    /// (time, order of throttling, flow): flows with equal times keep this order.
     throttled: BinaryHeap<Reverse<(u64, u64, u32)>>,
     throttle_count: u64,
     /// Packets that bypass the flows while no flow is ready.
@@ -112,7 +112,7 @@ impl<P: Packet> Fq<P> {
         })
     }
 
-    /// Flows whose time has come join the old ones (fq_check_throttled()).
+    /// Moves flows whose time has come to the old ones (fq_check_throttled()).
     fn release_throttled(&mut self, now_ns: u64) {
         while let Some(&Reverse((at_ns, _, index))) = self.throttled.peek() {
             if at_ns > now_ns {
@@ -200,7 +200,7 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             let flow = &mut self.flows[index as usize];
             let Some(head) = self.slab.front(&flow.list) else {
                 self.drr.leave(&turn);
-                // A new flow passes through the old ones first, lest it starve them.
+                // A new flow becomes an old one first: else it could starve the old ones.
                 if turn.is_new {
                     self.drr.rejoin(index);
                 } else {
@@ -244,8 +244,8 @@ impl<P: Packet> Discipline<P> for Fq<P> {
     }
 }
 
-/// Keys are small numbers already; one multiplication spreads them, and it is the same in every
-/// run, which std's default is not.
+/// One multiplication spreads the keys, which are small numbers. Unlike std's default it is the same in every
+/// run.
 #[derive(Default)]
 struct KeyHasher(u64);
 

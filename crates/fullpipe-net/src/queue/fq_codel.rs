@@ -1,8 +1,8 @@
 //! Fair queueing with CoDel in each queue: RFC 8290 as in sch_fq_codel.c.
 //!
-//! Linux hashes addresses and ports with a key drawn at boot, so which connections share a queue
-//! there is chance. Here the hash is fixed and keeps neighbouring keys apart, so connections share
-//! a queue only where there are more of them than queues.
+//! Linux hashes addresses and ports with a key drawn at boot, so that connections share queues at random.
+//! Here the hash is fixed and sends neighbouring keys to different queues, so that connections share one only
+//! if there are more connections than queues.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ use super::drr::Drr;
 use super::slab::{List, Slab};
 use crate::packet::Packet;
 
-/// Packets dropped at once from the fattest queue when a limit is exceeded (drop_batch_size).
+/// Most packets dropped at once from the largest queue when a limit is exceeded (drop_batch_size).
 const DROP_BATCH: u32 = 64;
-/// Least quantum that fq_codel_change() takes.
+/// Least quantum (fq_codel_change()).
 const MIN_QUANTUM_BYTES: u32 = 256;
 
 /// Parameters of sch_fq_codel.
@@ -42,7 +42,7 @@ struct Flow {
     list: List,
     codel: State,
     deficit: i64,
-    /// Whether it is in the list of new or of old flows.
+    /// Whether it is in one of the lists.
     listed: bool,
 }
 
@@ -50,7 +50,7 @@ struct Flow {
 #[derive(Debug)]
 struct Held<P> {
     slab: Slab<(u32, P)>,
-    /// Bytes of each queue, apart from `Flow` so that the search for the fattest stays in cache.
+    /// Bytes of each queue, not in `Flow` so that the search for the largest stays in cache.
     flow_bytes: Vec<u64>,
     bytes: u64,
     packets: usize,
@@ -75,7 +75,7 @@ impl<P: Packet> FqCodel<P> {
         ((u64::from(hash) * self.flows.len() as u64) >> 32) as u32
     }
 
-    /// Drops half of the fattest queue's bytes, a batch at most, from its head (fq_codel_drop()).
+    /// Drops half of the bytes of the largest queue, at most a batch, from its head (fq_codel_drop()).
     fn drop_from_fattest(&mut self, outcome: &mut Outcome<P>) {
         let (mut fattest, mut most) = (0, 0);
         for (index, &bytes) in self.held.flow_bytes.iter().enumerate() {
@@ -95,7 +95,7 @@ impl<P: Packet> FqCodel<P> {
                 break;
             }
         }
-        // CoDel shall press harder on the queue that caused it.
+        // CoDel then drops more often from the queue that caused it.
         flow.codel.count = flow.codel.count.wrapping_add(dropped);
     }
 }
@@ -194,7 +194,7 @@ impl<P: Packet> Held<P> {
     }
 }
 
-/// One of the queues, as CoDel sees it.
+/// One queue, for CoDel.
 struct OneQueue<'a, P> {
     held: &'a mut Held<P>,
     list: &'a mut List,

@@ -1,7 +1,7 @@
 //! Fair queueing with PIE in each queue: sch_fq_pie.c.
 //!
-//! Linux updates the probabilities of all queues by one timer. Here each queue makes up its due
-//! updates when it is next touched; a queue at rest has none. Up to 2048 queues share the kernel's
+//! Linux updates the probabilities of all queues by one timer. Here the updates of a queue that are due are
+//! made when it is next used; an idle queue at rest needs none. Up to 2048 queues share the kernel's
 //! timer; more take turns there, which is left out. So is the memory limit, which the kernel counts
 //! but never enforces.
 

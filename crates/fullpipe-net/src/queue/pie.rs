@@ -1,9 +1,8 @@
-//! Proportional integral controller enhanced: RFC 8033 in the integers of sch_pie.c, and the queue
-//! that it stands on. Times of its arithmetic are in ticks of 64 ns (PSCHED_SHIFT).
+//! Proportional integral controller enhanced: RFC 8033 in the integers of sch_pie.c, and the queue that it
+//! controls. Times of its arithmetic are in ticks of 64 ns (PSCHED_SHIFT).
 //!
-//! The probability is updated by a timer of the kernel's tick (250 Hz in Debian's kernels). Here
-//! updates that are due are made up when the queue is next touched: nothing that they depend on
-//! changes in between.
+//! A timer of the kernel's tick (250 Hz in Debian's kernels) updates the probability. Here the updates that
+//! are due are made when the queue is next used: nothing that they depend on changes in between.
 
 use std::collections::VecDeque;
 
@@ -68,7 +67,7 @@ pub(crate) struct Law {
     pub(crate) frame_bytes: u32,
 }
 
-/// What is to become of an arriving packet.
+/// The fate of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Take,
@@ -109,7 +108,7 @@ impl Default for State {
 }
 
 impl State {
-    /// pie_drop_early() and what its callers make of it.
+    /// pie_drop_early(), and what its callers do with the result.
     pub(crate) fn judge<P: Packet>(
         &mut self,
         law: &Law,
@@ -166,7 +165,7 @@ impl State {
         self.accumulated = 0;
     }
 
-    /// A packet leaves (pie_process_dequeue()); `backlog` is what stays.
+    /// A packet leaves (pie_process_dequeue()); `backlog` is without it.
     pub(crate) fn on_departure(
         &mut self,
         law: &Law,

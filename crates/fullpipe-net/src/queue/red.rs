@@ -1,10 +1,9 @@
 //! Random early detection: sch_red.c and include/net/red.h, after Floyd and Jacobson (1993), in
 //! their integer arithmetic, with the parameters that iproute2 (tc_red.c, q_red.c) derives.
 //!
-//! An idle period begins, as in red_dequeue(), when a packet is asked for and none is there. tc
-//! tabulates the decay of the average in its own ticks of 64 ns while the kernel looks it up in
-//! us, so that an idle queue's average decays 15.6 times slower than intended; that is how RED
-//! runs on Linux, so it is kept.
+//! An idle period begins when a packet is dequeued from an empty queue (red_dequeue()). tc tabulates the
+//! decay of the average in its ticks of 64 ns, but the kernel looks it up in us, so an idle queue's average
+//! decays 15.6 times slower than intended. That is how RED runs on Linux.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 //! Stochastic fairness queueing (McKenney 1990): sch_sfq.c without its RED extension and without
-//! perturbation, which would only move flows that share a queue by chance.
+//! perturbation, which only separates flows that share a queue.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +33,10 @@ struct Slot {
     packets: usize,
     bucket: u32,
     credit: i64,
-    /// The next one in the round.
+    /// The next slot of the round.
     next: u32,
-    /// Its own count of packets changed last at this step: of equally long slots the one that
-    /// changed last is dropped from.
+    /// The step at which its length last changed: of equally long slots the one that changed last loses a
+    /// packet.
     changed: u64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Sfq<P> {
     free: Vec<u32>,
     /// The slot of each hash bucket.
     buckets: Vec<u32>,
-    /// The last slot of the round; its successor has the turn.
+    /// The last slot of the round; its successor is served next.
     tail: u32,
     slab: Slab<P>,
     quantum: i64,
@@ -92,7 +92,7 @@ impl<P: Packet> Sfq<P> {
         self.bytes += u64::from(packet.wire_bytes());
     }
 
-    /// At the end of the round.
+    /// Appends a slot to the round.
     fn join(&mut self, slot: u32) {
         if self.tail == NONE {
             self.slots[slot as usize].next = slot;
@@ -104,7 +104,7 @@ impl<P: Packet> Sfq<P> {
         self.slots[slot as usize].credit = self.quantum;
     }
 
-    /// The slot behind the tail is empty and leaves the round.
+    /// Removes the slot behind the tail, which is empty, from the round.
     fn leave(&mut self, slot: u32) {
         let next = self.slots[slot as usize].next;
         if next == slot {
@@ -116,7 +116,7 @@ impl<P: Packet> Sfq<P> {
         self.free.push(slot);
     }
 
-    /// A packet of the longest slot goes (sfq_drop()).
+    /// Drops a packet of the longest slot (sfq_drop()).
     fn drop_from_longest(&mut self, outcome: &mut Outcome<P>) {
         let longest = self
             .slots

@@ -1,6 +1,5 @@
-//! Many FIFOs in one slab: what fair queues keep their flows' packets in. Memory follows the
-//! number of packets that wait at once, not the number of flows, and nothing is allocated for a
-//! packet. It knows nothing of what the items are.
+//! Many FIFOs in one slab, for the flows of fair queues. Memory grows with the number of packets that wait
+//! at once, not with the number of flows, and nothing is allocated for a packet.
 
 const NIL: u32 = u32::MAX;
 
@@ -14,7 +13,7 @@ struct Node<T> {
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     nodes: Vec<Node<T>>,
-    /// First of the nodes that hold nothing, chained by `next`.
+    /// First of the free nodes, which are linked by `next`.
     free: u32,
 }
 
@@ -30,7 +29,7 @@ impl List {
         self.head == NIL
     }
 
-    /// There is one item in it.
+    /// Whether it has exactly one item.
     pub(crate) fn has_one(&self) -> bool {
         self.head == self.tail && self.head != NIL
     }
@@ -87,7 +86,7 @@ impl<T: Copy> Slab<T> {
             .map(|node| &mut node.item)
     }
 
-    /// Puts an item behind all whose key is not greater; at once if its key is the greatest.
+    /// Inserts an item behind all whose key is not greater. Takes constant time if its key is the greatest.
     pub(crate) fn insert_by_key(&mut self, list: &mut List, item: T, key: impl Fn(&T) -> u64) {
         let at = key(&item);
         if list.head == NIL || key(&self.nodes[list.tail as usize].item) <= at {
@@ -106,12 +105,12 @@ impl<T: Copy> Slab<T> {
         }
     }
 
-    /// The place of the last item.
+    /// The index of the last item.
     pub(crate) fn last_place(&self, list: &List) -> Option<u32> {
         (!list.is_empty()).then_some(list.tail)
     }
 
-    /// The items with their places, from the first to the last.
+    /// The items with their indices, in order.
     pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = (u32, &T)> {
         let mut place = list.head;
         std::iter::from_fn(move || {
@@ -122,7 +121,7 @@ impl<T: Copy> Slab<T> {
         })
     }
 
-    /// Takes the item behind `before` (`None`: the first) out of the middle.
+    /// Removes the item behind `before` (`None`: the first).
     pub(crate) fn remove_behind(&mut self, list: &mut List, before: Option<u32>) -> Option<T> {
         let Some(before) = before else {
             return self.pop_front(list);
@@ -139,7 +138,7 @@ impl<T: Copy> Slab<T> {
         Some(item)
     }
 
-    /// Takes the last item; it has to be searched for.
+    /// Removes the last item, in linear time.
     pub(crate) fn pop_back(&mut self, list: &mut List) -> Option<T> {
         let last = list.tail;
         let before = self

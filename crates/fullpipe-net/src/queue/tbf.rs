@@ -1,5 +1,5 @@
 //! Token bucket filter: sch_tbf.c with one rate, over a FIFO. Unlike htb it charges before it sends:
-//! a packet waits until the bucket holds all of its bytes.
+//! a packet waits until the bucket holds tokens for all of its bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub(crate) struct Tbf<P> {
     rate_bps: u64,
     burst_bytes: u32,
     burst_ns: u64,
-    /// Time that the bucket holds, as of `filled_ns`.
+    /// Tokens at `filled_ns`, as time.
     tokens_ns: u64,
     filled_ns: u64,
 }
@@ -62,7 +62,7 @@ impl<P: Packet> Discipline<P> for Tbf<P> {
         }
     }
 
-    /// tbf_enqueue(): what is larger than the bucket could never leave.
+    /// tbf_enqueue(): a packet larger than the bucket could never leave.
     fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
         if packet.wire_bytes() > self.burst_bytes {
             outcome.drop(packet);

@@ -174,7 +174,7 @@ fn each_line(
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        // A line without end is not read whole.
+        // Limits the memory for a line that does not end.
         let mut part = std::io::Read::take(&mut file, MOST_BYTES);
         if part.read_until(b'\n', &mut line).map_err(told)? == 0 {
             break;

@@ -115,7 +115,7 @@ impl<P> Opportunities<P> {
     fn search(&mut self, ms: u64) {
         self.left_bytes = OPPORTUNITY_BYTES;
         let period_ms = u64::from(self.times_ms[self.times_ms.len() - 1]);
-        // The end of a round may itself be asked for: it belongs to the round that ends.
+        // The end of a round belongs to the round that ends.
         let rounds = (ms - self.round_ms).saturating_sub(1) / period_ms;
         self.round_ms += rounds * period_ms;
         let within = ms - self.round_ms;

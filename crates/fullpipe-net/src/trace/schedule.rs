@@ -14,7 +14,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Pairs of time and value; the error says what is wrong with them.
+    /// Steps of time and value. The error names the step that is out of order.
     fn new(steps: &[(u64, u64)]) -> Result<Self, String> {
         match steps.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
             Some(pair) => Err(format!("a step at {} ns does not follow one", pair[1].0)),
@@ -27,7 +27,7 @@ impl Schedule {
         }
     }
 
-    /// The steps of a key of the plan; `None` where there are none.
+    /// The steps of a key of the plan; `None`: it has none.
     pub(crate) fn of_steps(key: &str, steps: &[(u64, u64)]) -> Result<Option<Self>, String> {
         if steps.is_empty() {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Schedule {
         }
     }
 
-    /// The value that has come into force since the last call, if one has.
+    /// The value, if it has changed since the last call.
     pub(crate) fn changed(&mut self, now_ns: u64) -> Option<u64> {
         let mut value = None;
         while let Some(&(at_ns, new)) = self.steps.get(self.next) {

@@ -1,13 +1,13 @@
-//! Block-ack windows and the A-MPDUs that are cut from them (IEEE 802.11-2020, 9.7 and 10.25). It
-//! knows nothing of time: limits are given in bytes.
+//! Block-ack windows and the A-MPDUs that are made from them (IEEE 802.11-2020, 9.7 and 10.25). Knows no
+//! times: limits are in bytes.
 
 use std::collections::VecDeque;
 
 use crate::packet::Packet;
 
-/// What a frame adds to an IP packet: LLC and SNAP, QoS header, FCS.
+/// Overhead of a frame over an IP packet: LLC and SNAP, QoS header, FCS.
 const MPDU_OVERHEAD_BYTES: u32 = 8 + 26 + 4;
-/// What [`Packet::wire_bytes`] counts besides the IP packet: Ethernet's header.
+/// Overhead in [`Packet::wire_bytes`]: Ethernet's header.
 const ETHERNET_BYTES: u32 = 14;
 const DELIMITER_BYTES: u64 = 4;
 /// MPDUs that a BlockAck of HT and VHT covers, counted from the oldest missing.
@@ -18,7 +18,7 @@ pub(crate) fn mpdu_bytes(packet: &impl Packet) -> u32 {
     packet.wire_bytes() - ETHERNET_BYTES + MPDU_OVERHEAD_BYTES
 }
 
-/// A packet that hardware has: with the order in which it came and the airtime reserved for it.
+/// A packet in the hardware, with its order of arrival and the airtime reserved for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handed<P> {
     pub(crate) packet: P,
@@ -32,22 +32,22 @@ struct Mpdu<P> {
     bytes: u32,
     misses: u32,
     received: bool,
-    /// Bytes of the last PSDU that carried it, up to its end; 0 where it was received before.
+    /// Bytes of the last PSDU that carried it, up to its end; 0: it was received before.
     end_bytes: u64,
 }
 
-/// What became of a packet that leaves the window.
+/// The fate of a packet that leaves the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It was given up.
     Lost,
-    /// The receiver's stack gets it now.
+    /// It is delivered now.
     Received,
-    /// The receiver's stack has had it since its MPDU ended.
+    /// It was delivered when its MPDU ended.
     PassedOn,
 }
 
-/// What may be put into one PSDU.
+/// Limits of one PSDU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes of an A-MPDU; 0: a single MPDU only.
@@ -65,7 +65,7 @@ pub(crate) struct Psdu {
     pub(crate) retried: u32,
 }
 
-/// Where new packets come from.
+/// A source of new packets.
 pub(crate) trait Supply<P> {
     fn front(&self) -> Option<&P>;
     fn take(&mut self) -> Option<Handed<P>>;
@@ -77,7 +77,7 @@ pub(crate) struct Window<P> {
     mpdus: VecDeque<Mpdu<P>>,
     /// The first so many that were not received are in the PSDU in the air.
     in_air: u32,
-    /// The first so many the receiver's stack already has.
+    /// The first so many are already delivered.
     passed_on: usize,
 }
 
@@ -95,8 +95,8 @@ impl<P: Packet> Window<P> {
         self.mpdus.front().map(|mpdu| mpdu.handed.order)
     }
 
-    /// Cuts the next PSDU: what is missing first, then new packets while the window has room. The
-    /// first MPDU goes whatever its size.
+    /// Makes the next PSDU: missing packets first, then new ones while the window has room. The first MPDU
+    /// may have any size.
     pub(crate) fn load(&mut self, limits: Limits, supply: &mut impl Supply<P>) -> Psdu {
         let mut psdu = Psdu::default();
         // Bytes of the subframes so far, the last one padded.
@@ -149,7 +149,7 @@ impl<P: Packet> Window<P> {
         psdu
     }
 
-    /// Decides for each MPDU in the air whether it was lost; how many were received.
+    /// Decides for each MPDU in the air whether it is lost. Returns how many are received.
     pub(crate) fn receive(&mut self, mut lost: impl FnMut(u32) -> bool) -> u32 {
         let mut received = 0;
         let in_air = self.in_air as usize;
@@ -170,38 +170,38 @@ impl<P: Packet> Window<P> {
         received
     }
 
-    /// Where in the PSDU in the air, of which is known what was received, the receiver's stack gets
-    /// the next packet: at so many bytes.
+    /// The offset in the PSDU in the air at which the next packet is delivered. It must be decided which MPDUs
+    /// are received.
     pub(crate) fn next_end_bytes(&self) -> Option<u64> {
         let mpdu = self.mpdus.get(self.passed_on)?;
         mpdu.received.then_some(mpdu.end_bytes)
     }
 
-    /// Passes that packet on.
+    /// Delivers that packet.
     pub(crate) fn pass_on(&mut self) -> Option<P> {
         let mpdu = self.mpdus.get(self.passed_on)?;
         self.passed_on += 1;
         Some(mpdu.handed.packet)
     }
 
-    /// Nothing of what was in the air is known to have arrived.
+    /// No answer arrived for the MPDUs in the air.
     pub(crate) fn missed(&mut self) {
         self.receive(|_| true);
     }
 
-    /// What would have been in the air was not sent.
+    /// The MPDUs were not sent after all.
     pub(crate) fn unload(&mut self) {
         self.in_air = 0;
     }
 
-    /// Bytes of the MPDU that goes next, where one was sent before.
+    /// Bytes of the next MPDU, if it was sent before.
     pub(crate) fn oldest_bytes(&self) -> Option<u32> {
         let oldest = self.mpdus.iter().find(|mpdu| !mpdu.received)?;
         Some(oldest.bytes)
     }
 
-    /// Hands on, in order, what the receiver may pass to its stack: everything before the oldest
-    /// missing packet. Those that missed more than `limit` times are given up.
+    /// Removes, in order, the packets that the receiver may deliver: all before the oldest missing one. Those
+    /// that were missing more than `limit` times are given up.
     pub(crate) fn release(&mut self, limit: Option<u32>, mut done: impl FnMut(Handed<P>, Fate)) {
         while let Some(mpdu) = self.mpdus.front() {
             let given_up = limit.is_some_and(|limit| mpdu.misses > limit);

@@ -8,14 +8,14 @@ use super::state::{Channel, Delivered, Step};
 use crate::packet::Packet;
 
 impl<P: Packet> Channel<P> {
-    /// When [`Channel::advance`] has something to do; `u64::MAX`: never, unless packets are sent.
+    /// When [`Channel::advance`] must be called next; `u64::MAX`: not before a packet is sent.
     pub fn next_ns(&self) -> u64 {
         self.next.0.min(self.next_source_ns)
     }
 
     /// Hands a packet to a station's stack (`up`) or to the access point's for that station. It
     /// takes effect at `now_ns`, which must not be before any time seen so far, nor after
-    /// [`Channel::next_ns`]. What the queues drop for it is put into `dropped`.
+    /// [`Channel::next_ns`]. Packets that the queues drop for it are added to `dropped`.
     pub fn send(
         &mut self,
         now_ns: u64,
@@ -35,8 +35,8 @@ impl<P: Packet> Channel<P> {
         self.hand_out(dropped);
     }
 
-    /// Does all that is due by `now_ns`. Arrivals are put into `delivered`, in order of time; what
-    /// queues and retry limits drop into `dropped`.
+    /// Does all that is due by `now_ns`. Packets that arrive are added to `delivered`, in order of time; those
+    /// that queues and retry limits drop, to `dropped`.
     pub fn advance(
         &mut self,
         now_ns: u64,
@@ -67,7 +67,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// All whose time has come start; those within the time of detection cannot know of another.
+    /// Starts all frames that are due. Nodes that are due within the detection time do not notice each other.
     fn access(&mut self, now_ns: u64) {
         let horizon_ns = now_ns + DETECTION_NS;
         let beacon = self.beacon_start_ns() <= horizon_ns;
@@ -98,7 +98,7 @@ impl<P: Packet> Channel<P> {
         self.contend();
     }
 
-    /// Several frames at once, or a beacon: nothing is received but a beacon alone.
+    /// Several frames at once, or a beacon. Nothing is received but a single beacon.
     fn collide(&mut self, now_ns: u64, beacon: bool) {
         let mut end_ns = now_ns;
         if beacon {

@@ -1,5 +1,5 @@
-//! Enhanced distributed channel access: who may send when (IEEE 802.11-2020, 10.23.2). One `Edcaf`
-//! is the contention of one access category at one node; it knows nothing of frames.
+//! Enhanced distributed channel access (IEEE 802.11-2020, 10.23.2). One `Edcaf` is the contention of one
+//! access category at one node. Knows no frames.
 
 use super::params::WifiAccess;
 use crate::rng::Rng;
@@ -29,7 +29,7 @@ pub(crate) struct Edcaf {
     cw: u32,
     /// Slots left to count once the medium has been idle for AIFS.
     slots: u64,
-    /// Since when there is something to send; `None`: there is nothing.
+    /// Since when a frame waits; `None`: none does.
     pub(crate) wants_from_ns: Option<u64>,
 }
 
@@ -46,8 +46,8 @@ impl Edcaf {
         }
     }
 
-    /// When it sends if the medium, idle since `idle_from_ns`, stays so. A frame that comes later
-    /// than the backoff ended goes at the next slot boundary (10.23.2.4).
+    /// When it sends if the medium, idle since `idle_from_ns`, stays idle. A frame that arrives after the
+    /// backoff ended is sent at the next slot boundary (10.23.2.4).
     pub(crate) fn access_ns(&self, idle_from_ns: u64) -> Option<u64> {
         let wants_ns = self.wants_from_ns?;
         let aifs_end_ns = idle_from_ns + self.aifs_ns;
@@ -59,8 +59,8 @@ impl Edcaf {
         Some(aifs_end_ns + slots * self.slot_ns)
     }
 
-    /// Another frame is noticed: what was counted stays counted, and the busy time itself counts
-    /// one slot, unless AIFS had not passed.
+    /// Stops the countdown at another frame. Counted slots stay counted, and the busy time counts as one slot
+    /// if AIFS had passed.
     pub(crate) fn freeze(&mut self, idle_from_ns: u64, noticed_ns: u64) {
         let aifs_end_ns = idle_from_ns.saturating_add(self.aifs_ns);
         if let Some(counted_ns) = noticed_ns.checked_sub(aifs_end_ns) {
@@ -69,7 +69,7 @@ impl Edcaf {
         }
     }
 
-    /// Something to send came. Where the medium is busy and no backoff is pending, one begins.
+    /// A frame arrived. If the medium is busy and no backoff is pending, one begins.
     pub(crate) fn want(&mut self, now_ns: u64, busy: bool, rng: &mut Rng) {
         if self.wants_from_ns.is_none() {
             self.wants_from_ns = Some(now_ns);

@@ -3,7 +3,7 @@
 //!
 //! Bounds and coefficients of the punctured codes: Frenger, Orten, Ottosson, "Convolutional codes
 //! with optimum distance spectrum", IEEE Communications Letters 3(11), 1999. Floating point is used
-//! only here, to fill a table once; the table decides.
+//! only here, to fill a table once.
 
 use super::phy::modulation;
 

@@ -19,16 +19,16 @@ pub(super) struct Exchange {
     pub(super) peer: usize,
     pub(super) kind: Kind,
     pub(super) starts_ns: u64,
-    /// End of what collides if others start too: of RTS, else of the frame.
+    /// End of the part that can collide: the RTS, or the frame without one.
     pub(super) exposed_ns: u64,
     pub(super) ends_ns: u64,
     /// Start of the transmission opportunity.
     pub(super) txop_ns: u64,
-    /// MPDUs received, where that is decided before the frame's end.
+    /// MPDUs received, if that is decided before the frame's end.
     pub(super) received: Option<u32>,
 }
 
-/// The station at one end of a pair, and whether its frames go up (0) or down (1).
+/// The station of a pair of nodes, and the direction of its frames: up (0) or down (1).
 pub(super) fn station_of(node: usize, peer: usize) -> (usize, usize) {
     if node == ACCESS_POINT {
         (peer, 1)

@@ -1,5 +1,4 @@
-//! What travels on the channel: packets of the scenario, and those of stations that exist only
-//! here.
+//! The packets on the channel: those of the scenario, and those of background traffic.
 
 use crate::packet::{Ecn, HostPair, Packet, PureAck};
 
@@ -18,7 +17,7 @@ pub(crate) enum Frame<P> {
 }
 
 impl<P: Packet> Frame<P> {
-    /// What a packet of the scenario says; background traffic says nothing.
+    /// A property of a packet of the scenario; background traffic has the default.
     fn ask<T: Default>(&self, answer: impl FnOnce(&P) -> T) -> T {
         match self {
             Self::Packet { packet, .. } => answer(packet),

@@ -6,20 +6,20 @@ use super::state::{Channel, Delivered};
 use crate::link::{Direction, DirectionState, Exit, Link, Passed};
 use crate::packet::Packet;
 
-/// Both ways share the medium, and so its timer.
+/// Both directions share the medium, and so its timer.
 const TIMER: usize = 0;
 
-/// A channel and which station everyone is at.
+/// A channel, and the stations of owners.
 #[derive(Debug)]
 pub struct WifiLink<P> {
     channel: Channel<P>,
-    /// Indices of stations, by owner; the first for those behind its end.
+    /// Indices of stations, by owner; owners behind its end are at the first.
     stations: Vec<u16>,
     delivered: Vec<Delivered<P>>,
 }
 
 impl<P: Packet> WifiLink<P> {
-    /// From its plan; `later`: at which stations others will be. The error names what cannot be.
+    /// The link of a plan; `later`: stations that owners will be at later. The error names a key.
     pub fn new(wifi: &Wifi, stations: &[u16], later: &[u16], seed: u64) -> Result<Self, String> {
         let count = wifi.stations.len();
         if stations
@@ -36,7 +36,7 @@ impl<P: Packet> WifiLink<P> {
         })
     }
 
-    /// An owner is at this station from now on; nothing of its is in the channel.
+    /// Sets the station of an owner that has no packets in the channel.
     pub(crate) fn set_station(&mut self, owner: u32, station: u16) {
         let owner = owner as usize;
         if self.stations.len() <= owner {

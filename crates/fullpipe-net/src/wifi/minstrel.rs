@@ -1,7 +1,6 @@
-//! The choice of a rate by what got through: the outline of Linux's minstrel_ht
-//! (net/mac80211/rc80211_minstrel_ht.c), for one number of streams. Throughput of a rate is its
-//! success probability times its bits; probabilities are smoothed over intervals; now and then
-//! another rate is tried.
+//! Rate control by delivery probability: the outline of Linux's minstrel_ht
+//! (net/mac80211/rc80211_minstrel_ht.c), for one number of streams. The throughput of a rate is its success
+//! probability times its bits; probabilities are smoothed over intervals; some PPDUs try another rate.
 
 use super::phy::{Mode, Phy};
 
@@ -22,7 +21,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// MINSTREL_TRUNC: below one in ten nothing counts, above nine in ten everything does.
+    /// MINSTREL_TRUNC: a probability below 10 % counts as 0, one above 90 % as 1.
     fn throughput(&self) -> u64 {
         let probability = self.probability.unwrap_or(0);
         if probability < ONE / 10 {
@@ -85,7 +84,7 @@ impl RateControl {
         }
     }
 
-    /// What became of a PPDU's MPDUs.
+    /// Counts the MPDUs of a PPDU that were sent and received.
     pub(crate) fn report(&mut self, mode: Mode, attempts: u32, successes: u32) {
         if let Self::Minstrel(minstrel) = self {
             let used = minstrel.rates.iter_mut().find(|rate| rate.mode == mode);
@@ -106,7 +105,7 @@ impl Minstrel {
         if self.sent % SAMPLE_EVERY != 0 {
             return self.rates[self.best].mode;
         }
-        // From the slowest up, again and again; what cannot beat the best is passed over.
+        // Cyclically from the slowest up, without rates that cannot be better than the best.
         for _ in 0..self.rates.len() {
             self.sample = (self.sample + 1) % self.rates.len();
             let rate = &self.rates[self.sample];
@@ -128,7 +127,7 @@ impl Minstrel {
             }
             (rate.attempts, rate.successes) = (0, 0);
         }
-        // The slowest of equals, so that a channel that lets nothing through is asked slowly.
+        // The slowest of equal rates, for a channel on which nothing is received.
         let indices = (0..self.rates.len()).rev();
         self.best = indices
             .max_by_key(|&index| self.rates[index].throughput())

@@ -1,6 +1,5 @@
-//! Wi-Fi: one channel of 802.11n or 802.11ac with an access point and its stations, as a path
-//! element. Time is an argument; it knows nothing of TCP, of engines or of who drives it. Model,
-//! sources and limits: docs/wifi.md.
+//! Wi-Fi: one channel of 802.11n or 802.11ac with an access point and its stations. Model, sources and limits:
+//! docs/wifi.md.
 
 mod ampdu;
 mod channel;

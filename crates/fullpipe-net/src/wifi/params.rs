@@ -1,5 +1,5 @@
-//! A Wi-Fi link as a plan describes it: one access point, its stations, the rules of the channel.
-//! Times are in ns, rates in bit/s, as everywhere in a plan.
+//! A Wi-Fi link as a plan describes it: one access point, its stations, the rules of the channel. Times are
+//! in ns, rates in bit/s.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Wifi {
     pub short_guard_interval: bool,
     /// The stations; station `k` of this list is node `k + 1`, the access point is node 0.
     pub stations: Vec<WifiStation>,
-    /// Where the access point's packets wait.
+    /// The access point's queues.
     pub queues: WifiQueues,
     /// Contention and aggregation of the access categories BK, BE, VI, VO.
     pub access: [WifiAccess; 4],
@@ -29,7 +29,7 @@ pub struct Wifi {
     pub retry_limit: u32,
     /// Times that an MPDU may be missing from a BlockAck before it is given up. `None`: no limit.
     pub block_ack_retry_limit: Option<u32>,
-    /// PSDUs of more bytes than this are announced by RTS and CTS. `None`: none is.
+    /// PSDUs of more bytes than this are preceded by RTS and CTS. `None`: none is.
     pub rts_threshold_bytes: Option<u32>,
     /// Interval of beacons; 0: none are sent.
     pub beacon_interval_ns: u64,
@@ -64,28 +64,28 @@ pub enum WifiBand {
 pub struct WifiStation {
     /// Name that flows refer to.
     pub name: String,
-    /// How the rate of frames from and to it is chosen.
+    /// Rate control of frames from and to it.
     pub rate: WifiRate,
-    /// Signal-to-noise ratio in thousandths of a dB from each time on; empty: too good to matter.
+    /// Signal-to-noise ratio in thousandths of a dB from each time on; empty: nothing is lost to noise.
     pub snr_mdb: Vec<(u64, i32)>,
-    /// Probability that an MPDU is lost besides, parts per million.
+    /// Probability that an MPDU is lost for other reasons, parts per million.
     pub error_ppm: u32,
-    /// Where its packets to the access point wait.
+    /// Its queues to the access point.
     pub queues: WifiQueues,
     /// Its traffic besides the flows of the scenario.
     pub background: Vec<WifiBackground>,
 }
 
-/// How a station's rate is chosen.
+/// Rate control of a station.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WifiRate {
-    /// One modulation and coding scheme for ever: 0 to 7 for each stream.
+    /// A constant modulation and coding scheme.
     Fixed {
-        /// 802.11n: 0 to 7, 802.11ac: 0 to 9; streams are given apart.
+        /// 802.11n: 0 to 7, 802.11ac: 0 to 9. The number of streams is the channel's.
         mcs: u32,
     },
-    /// By what got through, as minstrel does.
+    /// By delivery probability, as Linux's minstrel.
     Minstrel,
 }
 
@@ -93,17 +93,17 @@ pub enum WifiRate {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct WifiBackground {
-    /// From the station to the access point; otherwise the other way.
+    /// From the station to the access point; otherwise the reverse.
     pub up: bool,
     /// Access category: 0 BK, 1 BE, 2 VI, 3 VO.
     pub category: u8,
-    /// Rate of IP packets; `None`: there is always one waiting.
+    /// Rate of IP packets; `None`: backlogged.
     pub rate_bps: Option<u64>,
     /// Size of its IP packets.
     pub packet_bytes: u32,
 }
 
-/// Where packets wait for the channel.
+/// Queues of packets for the channel.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WifiQueues {
@@ -112,7 +112,7 @@ pub enum WifiQueues {
     Driver {
         /// Packets in the FIFO, those in the air included.
         limit_packets: u32,
-        /// What the stack has above it, one for each access category.
+        /// The discipline above it, one for each access category.
         qdisc: Option<Qdisc>,
     },
     /// mac80211's queues: fq_codel for each station and category, airtime fairness and airtime
@@ -120,9 +120,9 @@ pub enum WifiQueues {
     Mac80211 {
         /// The queues of one station and category.
         qdisc: Qdisc,
-        /// A queue may always have so much airtime below it (5 ms).
+        /// Airtime that a queue may always have in the hardware (5 ms).
         aql_low_ns: u64,
-        /// And so much while all have less than the threshold (12 ms).
+        /// Airtime that it may have while all queues together have less than the threshold (12 ms).
         aql_high_ns: u64,
         /// See `aql_high_ns` (24 ms).
         aql_threshold_ns: u64,
@@ -151,19 +151,19 @@ pub struct WifiAccess {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct WifiRules {
-    /// After a BlockAck that did not come, a BlockAckReq is sent before any data (ns-3's default);
-    /// otherwise the A-MPDU itself is, as most drivers do.
+    /// After a missing BlockAck, a BlockAckReq is sent before any data (ns-3's default); otherwise the A-MPDU
+    /// is sent again, as most drivers do.
     pub explicit_block_ack_request: bool,
-    /// The first frame of a TXOP with a limit reserves all of it, and CF-End gives back what is
-    /// left (ns-3); otherwise frames reserve their own exchange.
+    /// The first frame of a TXOP with a limit reserves all of it, and CF-End releases the rest (ns-3);
+    /// otherwise frames reserve their own exchange.
     pub reserve_whole_txop: bool,
     /// VHT PPDUs carry VHT-SIG-B, 4 us (the standard; ns-3 leaves it out).
     pub vht_sig_b: bool,
     /// Short-guard-interval PPDUs end on a multiple of 4 us (the standard; ns-3 does not round).
     pub round_short_guard_interval: bool,
-    /// Who heard a collision waits for EIFS (who could not tell that there was a frame does not).
+    /// Nodes that receive a collision wait for EIFS.
     pub eifs: bool,
-    /// A receiver passes each MPDU on as it ends (ns-3); otherwise all of an A-MPDU at its end.
+    /// A receiver delivers each MPDU as it ends (ns-3); otherwise all of an A-MPDU at its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pass_on_each_mpdu: bool,
 }

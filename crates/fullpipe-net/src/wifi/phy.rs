@@ -1,5 +1,5 @@
-//! What a frame takes of the air: durations of PPDUs and control frames of 802.11n (HT) and
-//! 802.11ac (VHT), IEEE 802.11-2020 clauses 17, 19 and 21. It knows nothing of contention.
+//! Durations of PPDUs and control frames of 802.11n (HT) and 802.11ac (VHT), IEEE 802.11-2020 clauses 17, 19
+//! and 21. Knows no contention.
 
 use super::params::{Wifi, WifiBand, WifiStandard};
 
@@ -60,11 +60,11 @@ pub(crate) struct Phy {
     pub(crate) symbol_ns: u64,
     /// PPDUs end on a multiple of this after their preamble.
     grain_ns: u64,
-    /// What 2.4 GHz adds to each OFDM PPDU.
+    /// Signal extension of each OFDM PPDU at 2.4 GHz.
     extension_ns: u64,
     pub(crate) sifs_ns: u64,
     pub(crate) slot_ns: u64,
-    /// How long an answer is waited for after the end of a frame.
+    /// Timeout of an answer, after the end of a frame.
     pub(crate) timeout_ns: u64,
     pub(crate) beacon_ns: u64,
     /// Whether a single MPDU is sent as an A-MPDU of one (VHT).
@@ -73,7 +73,7 @@ pub(crate) struct Phy {
 }
 
 impl Phy {
-    /// The durations of a plan's channel; an error says which key is wrong.
+    /// The durations of a plan's channel. The error names a key.
     pub(crate) fn new(wifi: &Wifi) -> Result<Self, String> {
         let n = wifi.standard == WifiStandard::N;
         let (widths, most): (&[u32], u32) = if n {
@@ -129,7 +129,7 @@ impl Phy {
         Ok(phy)
     }
 
-    /// A mode of the channel; `None` where the width and the streams lack it.
+    /// A mode of the channel; `None`: it does not exist at this width with so many streams.
     pub(crate) fn mode(&self, mcs: u32) -> Option<Mode> {
         self.modes.get(mcs as usize).copied().flatten()
     }
@@ -141,7 +141,7 @@ impl Phy {
         self.preamble_ns + payload_ns + self.extension_ns
     }
 
-    /// How long so many bytes within a data PPDU last.
+    /// Duration of so many bytes within a data PPDU.
     pub(crate) fn payload_ns(&self, mode: Mode, bytes: u64) -> u64 {
         8 * bytes * self.symbol_ns / mode.bits_per_symbol
     }
@@ -173,12 +173,12 @@ impl Phy {
         self.legacy_ns(ACK_BYTES, mode.control_mbps)
     }
 
-    /// At the lowest basic rate, so that all hear that the medium is free again.
+    /// At the lowest basic rate, so that all nodes hear that the medium is free.
     pub(crate) fn cf_end_ns(&self) -> u64 {
         self.legacy_ns(RTS_BYTES, 6)
     }
 
-    /// What EIFS is longer than DIFS (10.3.2.3.7): SIFS and an Ack at the lowest basic rate.
+    /// EIFS less DIFS (10.3.2.3.7): SIFS and an Ack at the lowest basic rate.
     pub(crate) fn eifs_extra_ns(&self) -> u64 {
         self.sifs_ns + self.legacy_ns(ACK_BYTES, 6)
     }

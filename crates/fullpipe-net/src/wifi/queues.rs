@@ -1,6 +1,6 @@
-//! Where packets of one access category wait at one node: a driver's FIFO under a queue
-//! discipline, or mac80211's queues under airtime fairness and airtime limits. Either feeds the
-//! hardware's own queues, one for each peer, from which A-MPDUs are cut.
+//! The queues of one access category at one node: a driver's FIFO below a queue discipline, or mac80211's
+//! queues with airtime fairness and airtime queue limits. Both feed the hardware's queues, one for each peer,
+//! from which A-MPDUs are made.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::queue::slab::{List, Slab};
 use crate::queue::Queue;
 
-/// Airtime that an aggregated packet costs besides its bits, for the limits: preamble, contention
+/// Airtime of an aggregated packet besides its bits, for the limits: preamble, contention
 /// and BlockAck shared by sixteen (ieee80211_calc_expected_tx_airtime() shifts by at most 4).
 const SHARED_OVERHEAD_NS: u64 = 100_000 / 16;
 /// The rate and MTU that disciplines take for the channel's; only RED uses the rate.
@@ -48,7 +48,7 @@ impl<P: Packet> Hardware<P> {
 #[derive(Debug)]
 struct StationQueue<P> {
     queue: Queue<Frame<P>>,
-    /// Airtime of what the hardware has of it.
+    /// Airtime of its packets in the hardware.
     pending_ns: u64,
     deficit_ns: i64,
     /// Data bits of a symbol at the last rate, and the symbol.
@@ -77,7 +77,7 @@ enum Feed<P> {
     Mac80211(Mac80211<P>),
 }
 
-/// All that waits in one category at one node.
+/// The queues of one category at one node.
 #[derive(Debug)]
 pub(crate) struct CategoryQueue<P> {
     hardware: Hardware<P>,
@@ -134,7 +134,7 @@ impl<P: Packet> CategoryQueue<P> {
         }
     }
 
-    /// Packets and bytes that wait, above the hardware and in it.
+    /// Packets and bytes above the hardware and in it.
     pub(crate) fn backlog(&self) -> (u64, u64) {
         let hardware = (self.hardware.held as u64, self.hardware.held_bytes);
         let add = |(packets, bytes), more_packets: usize, more_bytes| {
@@ -165,7 +165,7 @@ impl<P: Packet> CategoryQueue<P> {
         }
     }
 
-    /// The stack hands a frame down.
+    /// A frame arrives from the stack.
     pub(crate) fn offer(
         &mut self,
         now_ns: u64,
@@ -201,7 +201,7 @@ impl<P: Packet> CategoryQueue<P> {
         self.refill(now_ns, dropped);
     }
 
-    /// What lies in the hardware for one peer.
+    /// The hardware's packets for one peer.
     pub(crate) fn supply(&mut self, peer: usize) -> PeerSupply<'_, P> {
         PeerSupply {
             slab: &mut self.hardware.slab,
@@ -235,7 +235,7 @@ impl<P: Packet> CategoryQueue<P> {
         }
     }
 
-    /// Moves what may go to the hardware.
+    /// Moves packets to the hardware, as the limits allow.
     pub(crate) fn refill(&mut self, now_ns: u64, dropped: &mut Vec<Frame<P>>) {
         let hardware = &mut self.hardware;
         match &mut self.feed {
@@ -277,7 +277,7 @@ impl<P: Packet> Mac80211<P> {
             if station.deficit_ns < 0 {
                 station.deficit_ns += self.quantum_ns;
                 self.active.rotate_left(1);
-                // Another round: one that is blocked stays so.
+                // In another round it would still be blocked.
                 blocked = 0;
                 continue;
             }

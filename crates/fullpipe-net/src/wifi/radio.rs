@@ -1,16 +1,16 @@
-//! What one station's frames are up against: its rates, its signal, its errors.
+//! The radio link of one station: its rates, its signal-to-noise ratio, its errors.
 
 use super::minstrel::RateControl;
 use super::params::WifiStation;
 
 #[derive(Debug)]
 pub(super) struct Radio {
-    /// Towards the access point, and from it.
+    /// To the access point, and from it.
     pub(super) rates: [RateControl; 2],
     snr_mdb: Vec<(u64, i32)>,
-    /// Where in `snr_mdb` the time is.
+    /// Index of the current entry of `snr_mdb`.
     cursor: usize,
-    /// Probability of losing an MPDU besides, in 2^-32.
+    /// Probability of losing an MPDU for other reasons, in 2^-32.
     pub(super) error: u64,
 }
 

@@ -1,11 +1,11 @@
-//! A channel with its background traffic alone, for a time: what saturated stations get.
+//! A channel with background traffic only: the throughput of saturated stations.
 
 use super::params::Wifi;
 use super::state::Channel;
 use super::station::Totals;
 use crate::packet::{Ecn, Packet};
 
-/// What one station sent or was sent in one category while it was measured.
+/// Traffic from or to one station in one category during the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Index of the station in the plan.
@@ -14,11 +14,11 @@ pub struct Share {
     pub up: bool,
     /// 0 BK, 1 BE, 2 VI, 3 VO.
     pub category: u8,
-    /// What went.
+    /// Its totals.
     pub totals: Totals,
 }
 
-/// No packet of any scenario: a channel of background traffic needs none.
+/// The packet type of a channel that has background traffic only.
 #[derive(Clone, Copy, Debug)]
 struct Never {}
 
@@ -38,8 +38,8 @@ impl Packet for Never {
     fn mark_ce(&mut self) {}
 }
 
-/// Runs the background traffic of `wifi` and returns what went between `from_ns` and `to_ns`, one
-/// entry for each of its sources.
+/// Runs the background traffic of `wifi` and returns the traffic between `from_ns` and `to_ns`, one entry for
+/// each source.
 pub fn saturation(wifi: &Wifi, seed: u64, from_ns: u64, to_ns: u64) -> Result<Vec<Share>, String> {
     let mut channel = Channel::<Never>::new(wifi, seed)?;
     let (mut delivered, mut dropped) = (Vec::new(), Vec::new());

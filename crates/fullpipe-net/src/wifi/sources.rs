@@ -1,9 +1,8 @@
-//! Background traffic: stations' own flows that exist only on the channel, always ready or at a
-//! rate.
+//! Background traffic: flows of stations that exist only on the channel, backlogged or at a rate.
 
 use super::params::WifiBackground;
 
-/// Frames that an always ready source keeps queued: more than an A-MPDU holds.
+/// Frames that a backlogged source keeps queued: more than an A-MPDU holds.
 const READY_FRAMES: u32 = 200;
 const ETHERNET_BYTES: u32 = 14;
 
@@ -13,7 +12,7 @@ pub(crate) struct Source {
     pub(crate) peer: usize,
     pub(crate) category: usize,
     pub(crate) wire_bytes: u32,
-    /// `None`: always ready.
+    /// `None`: backlogged.
     interval_ns: Option<u64>,
     next_ns: u64,
     waiting: u32,
@@ -44,12 +43,12 @@ impl Source {
         })
     }
 
-    /// When its next frame comes; `None` where it is always ready.
+    /// When its next frame is due; `None`: it is backlogged.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.interval_ns.map(|_| self.next_ns)
     }
 
-    /// How many frames it hands down now.
+    /// Frames that are due.
     pub(crate) fn due(&mut self, now_ns: u64) -> u32 {
         let frames = match self.interval_ns {
             None => READY_FRAMES - self.waiting,

@@ -26,13 +26,13 @@ pub struct Delivered<P> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Someone may send, or a beacon is due.
+    /// A node may send, or a beacon is due.
     Access,
-    /// MPDUs of the frame in the air have ended whose packets go up at once.
+    /// MPDUs of the frame in the air have ended, whose packets are delivered at once.
     PassOn(Exchange),
     /// The frame of the exchange has been sent.
     Sent(Exchange),
-    /// The holder of a TXOP goes on.
+    /// The holder of a TXOP sends its next frame.
     Continue(Exchange),
 }
 
@@ -63,8 +63,7 @@ pub struct Channel<P> {
 }
 
 impl<P: Packet> Channel<P> {
-    /// A channel at time 0; the same plan and seed give the same channel. An error names the key
-    /// that cannot be.
+    /// A channel at time 0. The same plan and seed give the same channel. The error names a key.
     pub fn new(wifi: &Wifi, seed: u64) -> Result<Self, String> {
         let phy = Phy::new(wifi)?;
         if wifi.stations.is_empty() {
@@ -126,7 +125,7 @@ impl<P: Packet> Channel<P> {
         Ok(channel)
     }
 
-    /// What one station sent (`up`) or was sent in one category.
+    /// Totals of one category from (`up`) or to a station.
     pub fn totals(&self, station: usize, up: bool, category: usize) -> Totals {
         let (node, peer) = if up {
             (station + 1, 0)
@@ -136,8 +135,8 @@ impl<P: Packet> Channel<P> {
         self.nodes[node].categories[category].pairs[peer].totals
     }
 
-    /// Packets and bytes that wait to go up, or down, background traffic included; those in the air
-    /// and in the hardware count.
+    /// Packets and bytes that wait to go up, or down, with those in the hardware and in the air, and with
+    /// background traffic.
     pub fn backlog(&self, up: bool) -> (u64, u64) {
         let categories = self.senders(up).iter().flat_map(|node| &node.categories);
         categories.fold((0, 0), |(packets, bytes), category| {
@@ -187,7 +186,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Lets sources hand down what is due.
+    /// Queues the frames of sources that are due.
     pub(super) fn feed(&mut self, now_ns: u64) {
         for index in 0..self.sources.len() {
             let source = &mut self.sources[index];
@@ -208,7 +207,7 @@ impl<P: Packet> Channel<P> {
         self.next_source_ns = times.min().unwrap_or(u64::MAX);
     }
 
-    /// Gives the caller what was dropped, and sources back what they had waiting.
+    /// Hands dropped packets to the caller, and tells sources of their dropped frames.
     pub(super) fn hand_out(&mut self, dropped: &mut Vec<P>) {
         for frame in self.refused.drain(..) {
             match frame {
@@ -221,7 +220,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Plans the next access: the medium is, or will be, idle.
+    /// Plans the next access to the medium.
     pub(super) fn contend(&mut self) {
         let mut first_ns = self.beacon_start_ns();
         for node in &self.nodes {
@@ -234,7 +233,7 @@ impl<P: Packet> Channel<P> {
         self.next = (first_ns, Step::Access);
     }
 
-    /// A beacon goes PIFS after the first idle moment past its due time.
+    /// A beacon is sent PIFS after the medium is first idle past its due time.
     pub(super) fn beacon_start_ns(&self) -> u64 {
         let pifs_ns = self.phy.sifs_ns + self.phy.slot_ns;
         let idle_ns = self.nodes[ACCESS_POINT].idle_from_ns;

@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::rng::derive_seed;
 use crate::rng::purpose;
 
-/// What went from one node to another in one category since the channel was made.
+/// Totals from one node to another in one category since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Packets handed on in order, and their bytes with Ethernet's header.
@@ -33,7 +33,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What came since an earlier reading.
+    /// The difference to an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             delivered_packets: self.delivered_packets - earlier.delivered_packets,
@@ -52,7 +52,7 @@ impl Totals {
 #[derive(Debug)]
 pub(crate) struct Pair<P> {
     pub(crate) window: Window<Frame<P>>,
-    /// A BlockAckReq has to be answered before data go on.
+    /// A BlockAckReq has to be answered before more data are sent.
     pub(crate) request_block_ack: bool,
     /// Failed attempts of a frame under Normal Ack.
     pub(crate) attempts: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Category<P> {
 
 #[derive(Debug)]
 pub(crate) struct Node<P> {
-    /// Since, or from, when the medium is idle as this node sees it.
+    /// When the medium becomes, or became, idle for this node.
     pub(crate) idle_from_ns: u64,
     pub(crate) categories: [Category<P>; 4],
 }
@@ -111,7 +111,7 @@ impl<P: Packet> Node<P> {
 }
 
 impl<P: Packet> Category<P> {
-    /// The peer whose packet has waited longest; `None` where there is nothing to send.
+    /// The peer whose packet has waited longest; `None`: no packet waits.
     pub(crate) fn next_peer(&self) -> Option<usize> {
         let orders = self.pairs.iter().enumerate().filter_map(|(peer, pair)| {
             let order = pair.window.order().or_else(|| self.queue.order(peer))?;
@@ -120,7 +120,7 @@ impl<P: Packet> Category<P> {
         orders.min().map(|(_, peer)| peer)
     }
 
-    /// Cuts the next PSDU for a peer, of at most `most_bytes` where it is aggregated.
+    /// Makes the next PSDU for a peer, of at most `most_bytes` if it is aggregated.
     pub(crate) fn load(&mut self, peer: usize, most_bytes: u64, always_ampdu: bool) -> Psdu {
         let limits = Limits {
             ampdu_bytes: self.max_ampdu_bytes.min(most_bytes),
@@ -131,7 +131,7 @@ impl<P: Packet> Category<P> {
             .load(limits, &mut self.queue.supply(peer))
     }
 
-    /// Bytes of the MPDU that goes next to a peer.
+    /// Bytes of the next MPDU for a peer.
     pub(crate) fn next_bytes(&mut self, peer: usize) -> u64 {
         let oldest = self.pairs[peer].window.oldest_bytes();
         let next = oldest.or_else(|| self.queue.supply(peer).front().map(mpdu_bytes));

@@ -1,4 +1,4 @@
-//! What happens once a node may send: its frame, the answer, and what becomes of the packets.
+//! The exchange of a node that may send: its frame, the answer, and the fate of its packets.
 
 use super::ampdu::{Fate, Handed};
 use super::exchange::{station_of, Exchange, Kind, ACCESS_POINT};
@@ -8,7 +8,7 @@ use super::state::{Channel, Delivered, Step};
 use crate::packet::Packet;
 
 impl<P: Packet> Channel<P> {
-    /// The next frame of a category at a node that may send; there is one.
+    /// The next frame of a category at a node that may send. The category has a packet.
     pub(super) fn frame(
         &mut self,
         at_ns: u64,
@@ -67,9 +67,9 @@ impl<P: Packet> Channel<P> {
         exchange
     }
 
-    /// A frame begins that nothing collides with.
+    /// Starts a frame that does not collide.
     pub(super) fn begin(&mut self, mut exchange: Exchange) {
-        // Nobody looks at the medium before the exchange is over.
+        // No node contends before the exchange is over.
         self.next = (exchange.ends_ns, Step::Sent(exchange));
         if let Kind::Data { mode, mpdus, .. } = exchange.kind {
             if self.rules.pass_on_each_mpdu && mpdus > 1 {
@@ -79,7 +79,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Passes on what of an A-MPDU has ended by now and follows nothing missing.
+    /// Delivers the packets of an A-MPDU whose MPDUs have ended, up to the first missing one.
     pub(super) fn pass_on(&mut self, now_ns: u64, exchange: Exchange) {
         self.next = (exchange.ends_ns, Step::Sent(exchange));
         let Kind::Data { mode, bytes, .. } = exchange.kind else {
@@ -105,7 +105,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// The frame of an exchange has been sent; what it carried arrives, and is answered.
+    /// The frame of an exchange has been sent: its packets arrive and are answered.
     pub(super) fn sent(&mut self, exchange: Exchange) {
         let now_ns = exchange.ends_ns;
         let Exchange {
@@ -161,7 +161,7 @@ impl<P: Packet> Channel<P> {
         self.contend();
     }
 
-    /// Draws what of an A-MPDU was received.
+    /// Draws which MPDUs of a frame are received. Returns how many.
     fn receive(&mut self, now_ns: u64, exchange: &Exchange, mode: Mode) -> u32 {
         let (station, _) = station_of(exchange.node, exchange.peer);
         let radio = &mut self.radios[station];
@@ -203,7 +203,7 @@ impl<P: Packet> Channel<P> {
         receiver.queue.charge(receiver_peer, used_ns, rate);
     }
 
-    /// Takes out of a window what is done, refills the queues and lets sources follow.
+    /// Removes finished packets from a window, and refills the queues from the sources.
     fn release(&mut self, now_ns: u64, exchange: &Exchange, give_up: bool) {
         let (station, _) = station_of(exchange.node, exchange.peer);
         let category = &mut self.nodes[exchange.node].categories[exchange.category];
@@ -250,7 +250,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// No answer came: the window of contention grows; under Normal Ack the frame may be given up.
+    /// No answer arrived: the contention window grows; under Normal Ack the frame may be given up.
     pub(super) fn unanswered(&mut self, now_ns: u64, exchange: &Exchange) {
         let Exchange {
             node,
@@ -287,7 +287,7 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// Whether the holder of a TXOP has another frame that fits, with its answer, into what is left.
+    /// Whether the holder of a TXOP has another frame that fits, with its answer, into the rest of it.
     fn may_go_on(&mut self, exchange: &Exchange, next_ns: u64) -> bool {
         let category = &mut self.nodes[exchange.node].categories[exchange.category];
         if category.txop_ns == 0 {
@@ -303,7 +303,7 @@ impl<P: Packet> Channel<P> {
         next_ns + air_ns <= exchange.txop_ns + category.txop_ns
     }
 
-    /// The medium is idle again: for the two ends at once, for the others when their NAV ends.
+    /// The medium becomes idle: at once for the two ends, for the others when their NAV ends.
     fn end_txop(&mut self, exchange: &Exchange, end_ns: u64) {
         let limit_ns = self.nodes[exchange.node].categories[exchange.category].txop_ns;
         if limit_ns == 0 || !self.rules.reserve_whole_txop {

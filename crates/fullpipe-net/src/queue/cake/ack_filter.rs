@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 
 use crate::packet::{Packet, PureAck};
 
-/// The place of the ACK to drop among those that wait in one queue, the newest last: what lies
-/// before it (`None`: it is the first). The newest packet sets the search off and stays.
+/// Which of the ACKs of a queue to drop for the newest one: the index of the packet before it (`None`: it is
+/// the first).
 ///
 /// Of two that may go, the first goes. A single one goes only if `aggressive`, if the newest follows
 /// it directly and if both echo the same marks.
@@ -34,7 +34,7 @@ pub(super) fn superfluous<'a, P: Packet + 'a>(
         let Some(waiting) = packet.pure_ack() else {
             continue;
         };
-        // To drop an ACK behind which the echo of marks changes would lose what it says.
+        // Dropping an ACK before the echo of marks changes would lose its marks.
         if candidate.is_some_and(|candidate| candidate.ecn_flags != waiting.ecn_flags) {
             candidate = None;
             found -= 1;

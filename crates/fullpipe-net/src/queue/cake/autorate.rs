@@ -17,7 +17,7 @@ pub(super) struct Autorate {
 }
 
 impl Autorate {
-    /// A packet came; the bandwidth to be set from now on, where there is a new one.
+    /// A packet arrived. Returns the new bandwidth, if it changes.
     pub(super) fn on_arrival(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
         self.window_bytes += bytes;
         let gap_ns = (now_ns - self.last_ns).min(NS_PER_S);

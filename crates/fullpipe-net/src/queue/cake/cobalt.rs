@@ -10,7 +10,7 @@ const INV_SQRT: [u32; TABLE] = inverse_square_roots();
 const STEP_UP: u32 = 1 << 24;
 const STEP_DOWN: u32 = 1 << 20;
 
-/// What a tin's rate makes of the nominal RTT and target.
+/// Interval and target for a tin's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Law {
     pub(super) interval_ns: u64,
@@ -19,7 +19,7 @@ pub(super) struct Law {
     pub(super) mtu_ns: u64,
 }
 
-/// What is to become of a packet; both may be true.
+/// The fate of a packet; both may be true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Signal {
     pub(super) mark: bool,
@@ -40,7 +40,7 @@ pub(super) struct Cobalt {
 }
 
 impl Cobalt {
-    /// A packet had to go because memory was full (cobalt_queue_full()).
+    /// A packet was dropped because memory was full (cobalt_queue_full()).
     pub(super) fn on_full(&mut self, law: &Law, now_ns: u64) {
         if now_ns - self.blue_changed_ns > law.target_ns {
             self.blue = self.blue.saturating_add(STEP_UP);
@@ -51,7 +51,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue was asked and had nothing (cobalt_queue_empty()).
+    /// The queue was empty when it was served (cobalt_queue_empty()).
     pub(super) fn on_empty(&mut self, law: &Law, now_ns: u64) {
         if self.blue > 0 && now_ns - self.blue_changed_ns > law.target_ns {
             self.blue = self.blue.saturating_sub(STEP_DOWN);

@@ -1,4 +1,4 @@
-//! The queues of a tin and the lists by which they take turns. It must never know what packets are.
+//! The queues of a tin and the lists in which they are served. Knows no packets.
 
 use super::cobalt::Cobalt;
 use super::hash::{Use, QUEUES};
@@ -7,7 +7,7 @@ use crate::queue::slab::List;
 const NIL: u16 = u16::MAX;
 const CHAINS: usize = 3;
 
-/// Lists of a tin: new queues first, then the others in turn; queues that forget are apart.
+/// Lists of a tin: new queues, old ones, and those whose state decays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chain {
     New,
@@ -15,7 +15,7 @@ pub(super) enum Chain {
     Decaying,
 }
 
-/// What a queue counts as (sch_cake.c, CAKE_SET_*).
+/// The state of a queue in the rotation (sch_cake.c, CAKE_SET_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Idle,
@@ -87,7 +87,7 @@ impl Flows {
         (first != NIL).then_some(usize::from(first))
     }
 
-    /// To the end of a list, from wherever it is.
+    /// Moves a queue to the end of a list, from any other.
     pub(super) fn move_to(&mut self, queue: usize, chain: Chain) {
         self.detach(queue);
         let ends = &mut self.ends[chain as usize];

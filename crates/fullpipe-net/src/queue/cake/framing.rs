@@ -1,14 +1,14 @@
-//! How CAKE turns bytes into time: what a link layer adds to a packet, and the shaper's arithmetic
+//! CAKE's times of packets: the overhead of a link layer, and the shaper's arithmetic
 //! (sch_cake.c, cake_calc_overhead() and cake_set_rate()).
 
 use super::params::Framing;
 
-/// The Ethernet header, which counts only where no overhead is configured ("raw").
+/// The Ethernet header, which counts only if no overhead is configured ("raw").
 const ETHERNET_BYTES: u32 = 14;
 /// Slower than this the clock does not go (bytes a second).
 const LEAST_BYTES_PER_S: u64 = 64;
 
-/// What the link below adds.
+/// The overhead of the link layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overhead {
     /// In place of the Ethernet header; `None`: raw.

@@ -1,8 +1,8 @@
 //! Which queue of a tin a packet goes to: CAKE's 8-way set-associative hash, and the counts of
 //! busy flows a host by which host isolation divides (sch_cake.c, cake_hash()).
 //!
-//! Linux's hash is keyed at boot; here it is fixed and sends neighbouring keys to different queues,
-//! so that flows share one only where a set of eight is full.
+//! Linux's hash is keyed at boot. Here it is fixed and sends neighbouring keys to different queues, so that
+//! flows share one only if a set of eight is full.
 
 use super::params::Isolation;
 use crate::packet::Packet;
@@ -10,7 +10,7 @@ use crate::packet::Packet;
 pub(super) const QUEUES: usize = 1024;
 const WAYS: usize = 8;
 
-/// What tells queues apart, and whose flows count together.
+/// The parts of a packet's address that the hash uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HashKeys {
     by_flow: bool,
@@ -89,7 +89,7 @@ fn set_of(hash: u32) -> impl Iterator<Item = usize> {
     (0..WAYS).map(move |direction| first + (own + direction) % WAYS)
 }
 
-/// What the table has to know of a queue.
+/// A queue's state, for the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// In no list.

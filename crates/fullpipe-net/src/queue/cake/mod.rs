@@ -2,8 +2,8 @@
 //! Täht (LANMAN 2018). A shaper without bursts, tins by DSCP, fair queues by flow and host in each,
 //! COBALT in each queue.
 //!
-//! Left out: NAT look-ups, firewall marks and tc filters, for which simulated packets have nothing
-//! to look up; splitting of GSO packets, because packets here are never joined.
+//! Not modelled: NAT look-ups, firewall marks and tc filters, which need fields that simulated packets lack;
+//! splitting of GSO packets, because the simulator has none.
 
 mod ack_filter;
 mod autorate;
@@ -26,7 +26,7 @@ use crate::queue::discipline::{Discipline, Environment, Outcome};
 use crate::queue::slab::Slab;
 use crate::rng::Rng;
 
-/// Packets of full size that memory holds at most (cake_init(): sch->limit).
+/// Most full packets in memory (cake_init(): sch->limit).
 const MOST_FRAMES: u64 = 10_240;
 const LEAST_BUFFER_BYTES: u64 = 4 << 20;
 /// Bounds of a flow's quantum, which grows with the rate.
@@ -43,17 +43,17 @@ struct Waiting<P> {
     arrived_ns: u64,
 }
 
-/// How a queue's turn ended.
+/// The result of serving a queue.
 enum Turn {
-    /// Its first packet passes, marked or not.
+    /// Its first packet leaves, marked or not.
     Passes { mark: bool },
-    /// What COBALT dropped was charged, so another queue may have the turn.
+    /// A dropped packet was charged, so another queue may be next.
     Spent,
-    /// It had nothing.
+    /// It is empty.
     Empty,
 }
 
-/// What does not change.
+/// Constants.
 #[derive(Debug)]
 struct Options {
     tins: Tins,
@@ -69,7 +69,7 @@ struct Options {
     wash: bool,
 }
 
-/// The whole of it.
+/// CAKE's state.
 #[derive(Debug)]
 pub(crate) struct Cake<P> {
     options: Options,
@@ -78,17 +78,17 @@ pub(crate) struct Cake<P> {
     autorate: Option<Autorate>,
     pace: Pace,
     next_ns: u64,
-    /// A second clock, slower by a half, that drops do not advance: what ingress mode drops must not
-    /// keep the link idle for longer.
+    /// A second clock, slower by a half, that drops do not advance: drops of ingress mode must not keep
+    /// the link idle for longer.
     failsafe_ns: u64,
     current_tin: usize,
     packets: usize,
     bytes: u64,
     memory: u64,
     memory_limit: u64,
-    /// Tin and queue of the packet that leaves next,
+    /// Tin and queue of the packet that leaves next.
     chosen: (usize, usize),
-    /// or that packet, if it is marked.
+    /// That packet, if it is marked.
     marked: Option<P>,
     rng: Rng,
 }
@@ -134,7 +134,7 @@ impl<P: Packet> Cake<P> {
         };
     }
 
-    /// Puts packets behind their flow's others; an ACK that one makes superfluous goes.
+    /// Appends packets to their queue. Drops an ACK that they make redundant.
     #[inline]
     fn append(&mut self, tin: usize, queue: usize, waiting: Waiting<P>, outcome: &mut Outcome<P>) {
         let count = u64::from(waiting.count);
@@ -181,7 +181,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// A queue's first packet leaves it.
+    /// Removes the first packet of a queue and returns it.
     fn take(&mut self, tin: usize, queue: usize) -> Option<P> {
         let waiting = self.slab.front(self.tins[tin].flows.list(queue))?;
         let packet = waiting.burst.first_of_burst(waiting.count > 1);
@@ -189,7 +189,7 @@ impl<P: Packet> Cake<P> {
         Some(packet)
     }
 
-    /// It is gone; returns its bytes on the wire.
+    /// Removes the first packet of a queue; returns its bytes on the wire.
     #[inline]
     fn drop_first(&mut self, tin: usize, queue: usize) -> u32 {
         let list = &mut self.tins[tin].flows.at(queue).list;
@@ -208,7 +208,7 @@ impl<P: Packet> Cake<P> {
         wire_bytes
     }
 
-    /// A packet of so many bytes no longer waits.
+    /// Subtracts a packet that left from all counts.
     #[inline]
     fn count_out(&mut self, tin: usize, queue: usize, wire_bytes: u32, memory: u32) {
         let bytes = u64::from(wire_bytes);
@@ -220,7 +220,7 @@ impl<P: Packet> Cake<P> {
         self.packets -= 1;
     }
 
-    /// A head of the longest queue goes (cake_drop()).
+    /// Drops the head of the longest queue (cake_drop()).
     fn drop_from_longest(&mut self, now_ns: u64, outcome: &mut Outcome<P>) {
         let (mut longest, mut most) = ((0, 0), 0);
         for (tin, data) in self.tins.iter().enumerate() {
@@ -246,7 +246,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Advances the clocks of the tin and of the whole (cake_advance_shaper()).
+    /// Advances the clocks of the tin and of all tins (cake_advance_shaper()).
     #[inline]
     fn charge(&mut self, tin: usize, link_bytes: u32, now_ns: u64, is_drop: bool) {
         if !self.options.shapes {
@@ -275,8 +275,7 @@ impl<P: Packet> Cake<P> {
         if !self.options.shapes {
             return self.next_tin_by_deficit();
         }
-        // Of those that keep their schedule the last, which has the highest priority; else the one
-        // that is due first.
+        // The last tin that is due, which has the highest priority; else the one that is due first.
         let mut best: Option<(usize, u64)> = None;
         for (index, tin) in self.tins.iter().enumerate() {
             if !tin.is_active() {
@@ -312,7 +311,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// What COBALT makes of the packets of one queue, up to the first that it lets pass.
+    /// Applies COBALT to the packets of one queue, up to the first that may leave.
     #[inline]
     fn serve(&mut self, index: usize, queue: usize, now_ns: u64, outcome: &mut Outcome<P>) -> Turn {
         let ingress = self.options.ingress;
@@ -332,7 +331,7 @@ impl<P: Packet> Cake<P> {
                 &mut self.rng,
             );
             let link_bytes = head.link_bytes;
-            // The last packet of a queue may be marked but never goes.
+            // The last packet of a queue may be marked but is never dropped.
             let is_last = head.count == 1 && flow.list.has_one();
             if !signal.drop || is_last {
                 self.pay(index, queue, link_bytes);
@@ -357,8 +356,8 @@ impl<P: Packet> Cake<P> {
         tin.deficit -= i64::from(link_bytes);
     }
 
-    /// A burst is one entry. Where memory overflows with it, or the rate follows what arrives, its
-    /// packets come one by one: then one changes what the next one finds.
+    /// Queues a burst as one entry. If memory overflows, or the rate follows arrivals, each packet changes
+    /// the state for the next one, so the burst is split.
     pub(crate) fn enqueue_burst(
         &mut self,
         now_ns: u64,
@@ -376,7 +375,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// cake_enqueue(), of packets of which each would find what the first one finds.
+    /// cake_enqueue(), of packets that all find the same state.
     #[inline]
     fn admit(&mut self, now_ns: u64, mut burst: P, count: u32, outcome: &mut Outcome<P>) {
         let index = usize::from(self.options.tin_of[usize::from(burst.dscp() & 63)]);
@@ -417,7 +416,7 @@ impl<P: Packet> Cake<P> {
     /// [`Self::leave`] takes.
     #[inline(never)]
     pub(crate) fn choose(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> bool {
-        // One queue whose state decays is looked after at each call.
+        // Each call serves at most one queue whose state decays.
         let mut may_decay = true;
         'choose: loop {
             if self.packets == 0 || self.options.shapes && self.ready_ns() > now_ns {
@@ -453,7 +452,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// Of a run only the first packet is marked: it leaves the others.
+    /// Marks the chosen packet, which is split off its burst.
     #[inline(never)]
     fn mark_chosen(&mut self, outcome: &mut Outcome<P>) {
         let (tin, queue) = self.chosen;
@@ -463,7 +462,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// What stands for the run whose first packet was chosen, and whether others of it follow.
+    /// The burst whose first packet was chosen, and whether more of its packets follow.
     #[inline]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
         if let Some(packet) = &self.marked {
@@ -474,7 +473,7 @@ impl<P: Packet> Cake<P> {
         Some((&waiting.burst, waiting.count > 1))
     }
 
-    /// The packet that was chosen leaves; returns its bytes on the wire.
+    /// The chosen packet leaves; returns its bytes on the wire.
     #[inline]
     pub(crate) fn leave(&mut self) -> u32 {
         if let Some(packet) = self.marked.take() {

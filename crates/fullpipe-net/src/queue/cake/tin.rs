@@ -1,6 +1,5 @@
-//! One of CAKE's classes of traffic: its queues, whose turn it is among them, and how much a turn is
-//! (sch_cake.c, cake_dequeue() within a tin, cake_get_flow_quantum()). It must never know what packets
-//! are, nor of other tins.
+//! One of CAKE's traffic classes: deficit round robin over its queues (sch_cake.c, cake_dequeue() within a
+//! tin, cake_get_flow_quantum()). Knows no packets and no other tins.
 
 use super::cobalt::Law;
 use super::flows::{Chain, Flows, State};
@@ -8,7 +7,7 @@ use super::framing::Pace;
 use super::hash::{FlowTable, HashKeys, QUEUES};
 use crate::rng::Rng;
 
-/// Each of so many flows' part of 65,535, for a division at every quantum (quantum_div[]).
+/// 65,535 divided by so many flows: saves a division at every quantum (quantum_div[]).
 static PARTS: [u32; QUEUES + 1] = {
     let mut parts = [65_535; QUEUES + 1];
     let mut flows = 1;
@@ -24,7 +23,7 @@ static PARTS: [u32; QUEUES + 1] = {
 pub(super) struct Tin {
     pub(super) flows: Flows,
     pub(super) table: FlowTable,
-    /// Bytes of each queue, apart from the flows so that the search for the longest is quick.
+    /// Bytes of each queue, not in the flows so that the search for the longest stays in cache.
     pub(super) backlogs: Box<[u64; QUEUES]>,
     pub(super) backlog: u64,
     pub(super) law: Law,
@@ -60,8 +59,8 @@ impl Tin {
         self.sparse_flows + self.bulk_flows > 0
     }
 
-    /// What a flow may send a round: its host's part where hosts are isolated. Random numbers make
-    /// up for what the division cuts off (cake_get_flow_quantum()).
+    /// Bytes that a flow may send per round: its part of its host's share if hosts are isolated. A random
+    /// number makes up for the remainder of the division (cake_get_flow_quantum()).
     #[inline]
     fn quantum_of(&self, queue: usize, rng: &mut Rng) -> i64 {
         let load = usize::from(self.table.host_load(queue));
@@ -70,7 +69,7 @@ impl Tin {
         i64::from((self.flow_quantum * share + dither) >> 16)
     }
 
-    /// A packet came to a queue.
+    /// A packet arrived at a queue.
     pub(super) fn wake(&mut self, queue: usize, rng: &mut Rng) {
         match self.flows.at(queue).state {
             State::Idle | State::Decaying => {
@@ -95,7 +94,7 @@ impl Tin {
         self.table.count(queue, 1);
     }
 
-    /// The queue whose turn it is.
+    /// The queue to serve next.
     #[inline]
     pub(super) fn next_queue(&self, may_decay: bool) -> Option<usize> {
         let decaying = self.flows.first(Chain::Decaying);
@@ -106,12 +105,12 @@ impl Tin {
             .or(decaying)
     }
 
-    /// A queue that has used its quantum gets the next one behind the others.
+    /// Gives a queue the next quantum and moves it behind the others.
     pub(super) fn refill(&mut self, queue: usize, rng: &mut Rng) {
         let flow = self.flows.at(queue);
         if flow.state == State::Sparse {
             if flow.list.is_empty() {
-                // In the rotation for its deficit, yet no load to its host.
+                // It stays in the rotation for its deficit, but does not count for its host.
                 flow.state = State::SparseWait;
             } else {
                 self.sparse_flows -= 1;
@@ -123,7 +122,7 @@ impl Tin {
         self.flows.move_to(queue, Chain::Old);
     }
 
-    /// An empty queue leaves the rotation, by way of those whose COBALT has something to forget.
+    /// Removes an empty queue from the rotation, or moves it to the decaying ones until its COBALT is at rest.
     pub(super) fn retire(&mut self, queue: usize, now_ns: u64) {
         let law = self.law;
         let flow = self.flows.at(queue);

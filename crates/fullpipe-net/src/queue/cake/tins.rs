@@ -1,4 +1,4 @@
-//! CAKE's classes of traffic: which DSCP goes where, at what rate and with what weight
+//! CAKE's traffic classes: the DSCPs, rate and weight of each
 //! (sch_cake.c, cake_config_*()).
 
 use super::params::Tins;
@@ -26,7 +26,7 @@ pub(super) fn count(tins: Tins) -> usize {
 /// Rates and weights for a bandwidth.
 pub(super) fn shares(tins: Tins, bytes_per_s: u64) -> [Share; MAX_TINS] {
     let mut shares = [Share::default(); MAX_TINS];
-    // Right shifts of the whole.
+    // Right shifts of the total rate.
     let shifts: &[u32] = match tins {
         Tins::Besteffort => {
             shares[0] = Share {
