@@ -79,6 +79,11 @@ def flow_goodput_mbps(view: View, group: str = "", at: str | float = "mean") -> 
     return _spread(metrics.goodput_bps(view)[_flows(view, group)] / 1e6, at)
 
 
+def share(view: View, group: str) -> float:
+    """Payload of a group over that of all flows in the same direction."""
+    return _group(view, group)["share"]
+
+
 def link_share(view: View, group: str = "") -> float:
     """Goodput of a group over what the bottleneck could carry (sarpkaya2025)."""
     return goodput_mbps(view, group) * 1e6 / view.mean_rate_bps
@@ -433,14 +438,14 @@ def _defined() -> dict[str, Measure]:
 FUNCTIONS: dict[str, Measure] = _defined() | {
     function.__name__: function
     for function in (
-        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, link_share, queue_delay_rttmin,
-        queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin, queue_delay_peaks_rttmin,
-        queue_delay_between_rttmin, queue_delay_in_phase_rttmin, backlog_bytes, backlog_nonzero,
-        occupancy, loss, marks, retransmits, jain, jain_between, jain_windows, convergence_s, cov,
-        rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets, completion_s, slowdown, phase_share,
-        phase_interval_s, phase_stay_s, phase_followed, phase_together, estimates_over_rate,
-        bbr_jitter_ms, page_s, page_loads, traffic_slowdown, traffic_slowdown_connected,
-        traffic_slowdown_under, traffic_at_once, traffic_offered_mbps, traffic_flows_above,
-        traffic_bytes_above,
+        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, share, link_share,
+        queue_delay_rttmin, queue_delay_ms, queue_delay_above, queue_delay_whisker_rttmin,
+        queue_delay_peaks_rttmin, queue_delay_between_rttmin, queue_delay_in_phase_rttmin,
+        backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
+        jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
+        completion_s, slowdown, phase_share, phase_interval_s, phase_stay_s, phase_followed,
+        phase_together, estimates_over_rate, bbr_jitter_ms, page_s, page_loads,
+        traffic_slowdown, traffic_slowdown_connected, traffic_slowdown_under, traffic_at_once,
+        traffic_offered_mbps, traffic_flows_above, traffic_bytes_above,
     )
 }  # fmt: skip
