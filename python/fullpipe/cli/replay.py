@@ -33,6 +33,8 @@ def replay(
     if json_:
         print(json.dumps(dataclasses.asdict(found)))
     else:
+        releases = sorted({item.release for item in found.algorithms})
+        console.print(f"calls recorded on Linux {', '.join(releases)}", highlight=False)
         console.print(_table(found))
         if found.is_cut_off:
             message(f"{trace}: its last record is cut off")
@@ -51,11 +53,10 @@ def replay(
 
 def _table(found: Replay) -> Table:
     table = text_table(
-        "in the kernel", "algorithm", "release", "outputs",
-        right=("connections", "calls", "ACKs", "lost", "skipped"),
+        "name", "algorithm", "outputs", right=("flows", "calls", "ACKs", "lost", "skipped")
     )  # fmt: skip
     for item in found.algorithms:
         outputs = "identical" if item.difference is None else "differ"
         numbers = (item.connections, item.calls, item.acks, item.lost, item.skipped)
-        table.add_row(item.kernel_name, item.algorithm, item.release, outputs, *map(str, numbers))
+        table.add_row(item.kernel_name, item.algorithm, outputs, *map(str, numbers))
     return table
