@@ -141,7 +141,7 @@ python-format-check: $(STAMP)
 
 types: $(STAMP)
 	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	PYTHONPATH=python $(VENV)/bin/lint-imports # works before the module is built
 
 format: $(STAMP) | $(TEST_SYSTEM)
 	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c qemu/*.c
