@@ -34,7 +34,7 @@ pub struct Flow {
     pub dscp: u8,
     /// Own delay behind the last link; `None`: as in [`crate::Access`].
     pub forward_delay_ns: Option<u64>,
-    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Access`].
+    /// Own delay behind the first link, in the reverse direction; `None`: as in [`crate::Access`].
     pub reverse_delay_ns: Option<u64>,
     /// Own jitter; `None`: as in [`crate::Access`].
     pub jitter: Option<jitter::Params>,

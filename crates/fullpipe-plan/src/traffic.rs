@@ -25,7 +25,7 @@ pub struct Traffic {
     pub start_ns: u64,
     /// When arrivals end; flows that have started go on. `None`: at the end of the run.
     pub stop_ns: Option<u64>,
-    /// The hosts that send, one flow each in turn.
+    /// The sending hosts. Flows are assigned to them round robin.
     pub senders: Vec<TrafficSender>,
     /// When flows arrive, and what they send.
     pub source: TrafficSource,
@@ -68,7 +68,7 @@ pub struct TrafficSender {
     pub hosts: Hosts,
     /// Own delay behind the last link; `None`: as in [`crate::Access`].
     pub forward_delay_ns: Option<u64>,
-    /// Own delay behind the first link, on the way back; `None`: as in [`crate::Access`].
+    /// Own delay behind the first link, in the reverse direction; `None`: as in [`crate::Access`].
     pub reverse_delay_ns: Option<u64>,
 }
 

@@ -59,18 +59,18 @@ def write(plot: Plot | Grid, stem: Path, alarm: str = "") -> list[Path]:
     """Writes STEM.png and STEM.svg, each whole or not at all; returns the paths. `alarm` is written
     above the plot in red. Raises UserError if a file cannot be written."""
     paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".png", ".svg")]
-    for path in paths:
-        write_file(plot, path, alarm)
+    with mpl.rc_context(_SETTINGS):
+        figure = figure_of(plot, alarm)
+        for path in paths:
+            _save(figure, path)
     return paths
 
 
-def write_file(plot: Plot | Grid, path: Path, alarm: str = "") -> None:
+def write_file(plot: Plot | Grid, path: Path) -> None:
     """Writes one file, whole or not at all, in the format of its suffix. Raises UserError if it
     cannot be written."""
-    with mpl.rc_context(_SETTINGS), atomic_file(path) as partial:
-        figure_of(plot, alarm).savefig(
-            partial, format=path.suffix[1:], dpi=150, metadata=_undated(path.suffix)
-        )
+    with mpl.rc_context(_SETTINGS):
+        _save(figure_of(plot), path)
 
 
 def figure_of(plot: Plot | Grid, alarm: str = "") -> Figure:
@@ -321,6 +321,11 @@ def _outside(axes: Any) -> list[str]:
         if not inside.all():
             found.append(f"{panel}{label}: {np.sum(~inside)} of {inside.size} points")
     return found
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with atomic_file(path) as partial:
+        figure.savefig(partial, format=path.suffix[1:], dpi=150, metadata=_undated(path.suffix))
 
 
 def _svg_text(figure: Figure, **options: Any) -> str:

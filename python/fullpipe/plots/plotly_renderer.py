@@ -194,7 +194,7 @@ def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
         "xaxis": {**_AXIS, "title": _title(plot.x_title)},
         "yaxis": {**_AXIS, "title": _title(plot.y_title), "rangemode": "tozero"},
         "height": max(height, 100 + _LEGEND_PX * min(entries, _MAX_LEGEND)),
-        # The same margins for all, so that axes of time lie below one another.
+        # The same margins for all, so that time axes are aligned.
         "margin": {"l": 70, "r": 240, "t": 34, "b": 54, "autoexpand": not plot.over_time},
         **_LOOK,
         "showlegend": not plot.boxes,

@@ -2,7 +2,7 @@
 
 use crate::packet::Packet;
 
-/// What a discipline is told besides its parameters.
+/// The inputs of a discipline besides its parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
     /// Limit in bytes on the wire; `None`: not limited in bytes.
