@@ -17,7 +17,7 @@
  * Sources: draft-ietf-ccwg-bbr (names, and the default set), Google's tcp_bbr.c v3 and tcp_bbr2.c
  * (arithmetic, order of steps, and the sets bbr3-linux and bbr2), seed "BBR-n+", PLOS ONE
  * 10.1371/journal.pone.0330972. What differs between them is a parameter (bbr3_params.h); what
- * stock kernels force to differ is in docs/algorithms/bbr.md. Glossary, here = Linux:
+ * stock kernels force to differ is in docs/background/algorithms/bbr.md. Glossary, here = Linux:
  *
  *    inflight_longterm = inflight_hi       inflight_shortterm = inflight_lo
  *    bw_shortterm = bw_lo                  max_bw[] = bw_hi[] (v2: max_bw[])

@@ -128,7 +128,7 @@
 	  "no early probe", "Linux ecn_reprobe_gain",                                              \
 	  "first step of the probe that follows marks which ceased")                               \
 	P(bbr2_rules, 0, 0, 1, 1, "boolean", "BBRv3",                                              \
-	  "Linux v2 tcp_bbr2.c; docs/algorithms/bbr.md lists the rules",                           \
+	  "Linux v2 tcp_bbr2.c; docs/background/algorithms/bbr.md lists the rules",                \
 	  "BBRv2's plateau test, Startup exit by loss, RTT ties, probing credit")                  \
 	P(smart_exit, BBR3_EXIT_PLAIN, 0, 2, 1, "mode", "off: a plateau is enough",                \
 	  "BBR-n+ section 2.3.1", "1: plateau and inflated RTT; 2: Algorithm 1 word for word")     \

@@ -9,7 +9,8 @@
  *   of marks, so that an AQM that marks at random does not stop it.
  * - Below a virtual round trip of 25 ms it grows, averages and gives way as a flow of that length
  *   would, once it is older than some hundred rounds: short flows no longer starve long ones.
- * - It paces at its window in a round trip, in bursts of a quarter of a millisecond.
+ * - It paces at its window in a round trip, in bursts of a quarter of a millisecond, and of at
+ *   least two packets.
  * - Loss halves it.
  *
  * It owns its window because the host's recovery would take a whole window's worth of time for each
@@ -28,6 +29,7 @@
 #define PRAGUE_SHIFT 20 /* fractions of a packet and of 1: 2^-20 */
 #define PRAGUE_ONE (1ull << PRAGUE_SHIFT)
 #define PRAGUE_MIN_CWND 2u
+#define PRAGUE_MIN_BURST 2u /* sysctl tcp_min_tso_segs, in prague_tso_segs() up to version 0.6 */
 #define PRAGUE_MAX_CWND (1u << 20)
 #define PRAGUE_MAX_SCALED_RTT_US 100000u
 #define PRAGUE_MAX_GAIN (4 * CC_ONE)
@@ -51,7 +53,8 @@
 	P(pacing_gain, CC_ONE, CC_RATIO(1, 2), PRAGUE_MAX_GAIN, CC_ONE, "of cwnd a round",         \
 	  "not allowed", "draft, pacing; prague_update_pacing_rate()", "pacing otherwise")         \
 	P(burst_us, 250, 0, 10000, 1, "us", "bursts as the host has them",                         \
-	  "draft, pacing; prague_burst_shift", "longest burst, in time at the pacing rate")
+	  "draft, pacing; prague_burst_shift",                                                     \
+	  "longest burst, in time at the pacing rate; at least two packets")
 
 struct prague_params {
 	prague_PARAMS(CC_PARAM_FIELD)
@@ -176,7 +179,7 @@ CC_INLINE void prague_set_pacing(struct prague *s, const struct prague_params *p
 	ctl->pacing_rate_Bps = cc_max_u64(rate, 1);
 	if (p->burst_us) {
 		burst = rate * p->burst_us / CC_USEC_PER_SEC / cc_max_u32(conn->mss_bytes, 1);
-		ctl->tso_most = (u16)cc_min_u64(cc_max_u64(burst, 1), 0xffff);
+		ctl->tso_most = (u16)cc_min_u64(cc_max_u64(burst, PRAGUE_MIN_BURST), 0xffff);
 	}
 }
 

@@ -2,7 +2,8 @@
 //! snapshot ring.
 
 use std::ffi::c_void;
-use std::fmt;
+
+use thiserror::Error;
 
 use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info};
 use crate::dynamic::DynAlgorithm;
@@ -57,16 +58,9 @@ enum Instance {
 }
 
 /// Parameters that do not fit the algorithm.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{0}")]
 pub struct BadParams(String);
-
-impl fmt::Display for BadParams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadParams {}
 
 impl Controller {
     /// A fresh instance; `params` are stored values in the algorithm's order, each in its range.

@@ -4,11 +4,13 @@
 use std::ffi::{c_char, CStr};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde::Serialize;
+
 use crate::abi;
 use crate::dynamic::Maker;
 
 /// One constant of an algorithm.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Param {
     /// Name in scenarios and in the C struct.
     pub name: &'static str,
@@ -52,7 +54,7 @@ pub(crate) enum Code {
 }
 
 /// A named set of parameter values of one algorithm.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Set {
     /// What users write.
     pub name: &'static str,

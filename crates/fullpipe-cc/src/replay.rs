@@ -6,8 +6,10 @@
 //! its state is not known any more.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io::{self, Read};
+
+use serde::Serialize;
+use thiserror::Error;
 
 use crate::abi::EventKind;
 use crate::controller::Controller;
@@ -24,35 +26,21 @@ const RECORD_BYTES_MAX: u32 = 64 * 1024;
 const CONNECTIONS_MAX: usize = 1 << 18;
 
 /// Why a trace cannot be replayed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum TraceError {
     /// It could not be read.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// It is not a trace: at this byte, for this reason.
+    #[error("byte {0}: {1}")]
     Malformed(u64, String),
 }
 
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "{error}"),
-            Self::Malformed(offset, reason) => write!(f, "byte {offset}: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for TraceError {}
-
-impl From<io::Error> for TraceError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
 /// Where a replay first gave something else than the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Connection, from 1.
+    #[serde(rename = "connection")]
     pub socket: u32,
     /// Its call, from 0.
     pub sequence: u32,
@@ -67,7 +55,7 @@ pub struct Difference {
 }
 
 /// What became of one algorithm's calls.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Replayed {
     /// Name in the registry.
     pub algorithm: String,
@@ -90,7 +78,7 @@ pub struct Replayed {
 }
 
 /// What a replay found.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Replay {
     /// One for each algorithm record, in the trace's order.
     pub algorithms: Vec<Replayed>,

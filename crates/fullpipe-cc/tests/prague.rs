@@ -132,6 +132,15 @@ fn it_paces_at_its_window_in_a_round_trip_in_bursts_of_a_quarter_of_a_millisecon
 }
 
 #[test]
+fn bursts_hold_at_least_two_packets_as_those_of_the_reference() {
+    // prague_tso_segs() of versions up to 0.6: not below sysctl tcp_min_tso_segs, whose default is 2.
+    // Ten packets in 10 ms are 0.25 packets in a quarter of a millisecond.
+    let mut flow = settled(10, &[]);
+    round(&mut flow, 10_000, |_| false);
+    assert_eq!(flow.ctl.tso_most, 2);
+}
+
+#[test]
 fn its_window_is_two_over_the_marking_probability() {
     // RFC 9332 appendix A and the DCTCP law for random marks: growth of a packet a round against
     // half of p of the window a round gives W = 2 / p.

@@ -9,6 +9,7 @@ mod kernels;
 mod measures;
 mod metrics;
 mod model;
+mod sandbox;
 mod sim;
 mod stepper;
 mod stream;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<measures::PyMeasures>()?;
     metrics::register(module)?;
     model::register(module)?;
+    sandbox::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;
     stream::register(module)?;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use fullpipe_cc::external::take_failure;
-use fullpipe_plan::{Tables, TrafficRow};
+use fullpipe_plan::{Table, Tables};
 use fullpipe_sim::{read_plan, run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -37,21 +37,20 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
-/// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes columns of `traffic`
-/// while they come, and what it did not get is in the table. `pcap` and `cc_trace` are paths of a capture
-/// and of a trace of calls to write.
+/// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes rows
+/// while they come, as a dict of one table; what it did not get is in the tables. `pcap` and `cc_trace` are descriptors of open
+/// files for a capture and for a trace of calls, which are closed at the end.
 ///
-/// Raises ValueError for a bad plan, RuntimeError where the code of an algorithm from outside had to
-/// be stopped (with `details`: algorithm, (file, line) or None, offset; or `algorithm`, and what its
-/// class raised as the cause), OSError where a file cannot be written.
+/// Raises ValueError for a bad plan, RuntimeError where a class raised something (`algorithm`, and what
+/// it raised as the cause), OSError where a file cannot be written.
 #[pyfunction]
 #[pyo3(signature = (plan_json, progress=None, pcap=None, cc_trace=None, traces=None, rows=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     progress: Option<PyObject>,
-    pcap: Option<&str>,
-    cc_trace: Option<&str>,
+    pcap: Option<RawFd>,
+    cc_trace: Option<RawFd>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -83,20 +82,20 @@ fn read(plan_json: &str) -> PyResult<Plan> {
     read_plan(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
 }
 
-/// Paths of the files that a run writes in addition to its tables.
+/// Descriptors of the files that a run writes in addition to its tables.
 #[derive(Clone, Copy, Default)]
-struct Files<'a> {
-    pcap: Option<&'a str>,
-    cc_trace: Option<&'a str>,
+struct Files {
+    pcap: Option<RawFd>,
+    cc_trace: Option<RawFd>,
 }
 
-fn unwritable(path: Option<&str>, error: &std::io::Error) -> PyErr {
-    PyOSError::new_err(format!("{}: {error}", path.unwrap_or_default()))
+fn unwritable(what: &str, error: &std::io::Error) -> PyErr {
+    PyOSError::new_err(format!("{what}: {error}"))
 }
 
-fn created(path: &str) -> PyResult<BufWriter<File>> {
-    let file = File::create(path).map_err(|error| unwritable(Some(path), &error))?;
-    Ok(BufWriter::new(file))
+fn opened(descriptor: RawFd) -> BufWriter<File> {
+    // SAFETY: the caller gave it away; one that is not open fails as a write.
+    BufWriter::new(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
 /// See `run`.
@@ -104,45 +103,45 @@ fn simulated(
     py: Python<'_>,
     plan: &Plan,
     progress: Option<PyObject>,
-    files: Files<'_>,
+    files: Files,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
 ) -> PyResult<Outcome> {
-    let pcap = files.pcap.map(|path| {
-        PcapWriter::new(Box::new(created(path)?)).map_err(|error| unwritable(Some(path), &error))
+    let pcap = files.pcap.map(|file| {
+        PcapWriter::new(Box::new(opened(file))).map_err(|error| unwritable("--pcap", &error))
     });
     let pcap = pcap.transpose()?;
-    let cc_trace = files.cc_trace.map(created).transpose()?;
+    let cc_trace = files.cc_trace.map(opened);
     let traces: Traces = traces
         .unwrap_or_default()
         .into_iter()
         .map(|(hash, trace)| (hash, trace.get().0.clone()))
         .collect();
     let mut refused = None;
-    let mut take = |rows_now: Vec<TrafficRow>| {
+    let mut take = |table: Table| {
         Python::with_gil(|py| {
-            let done = tables::columns(py, TrafficRow::table(&rows_now)).and_then(|columns| {
+            let pass_on = || {
+                let passed = PyDict::new(py);
+                passed.set_item(table.name, tables::columns(py, table)?)?;
                 rows.as_ref()
-                    .map(|rows| rows.call1(py, (columns,)))
+                    .map(|rows| rows.call1(py, (passed,)))
                     .transpose()
-            });
-            refused = refused.take().or(done.err());
+            };
+            refused = refused.take().or(pass_on().err());
         });
     };
     let mut failure = None;
-    let mut broken = None;
     let mut raised = None;
     let mut last = Instant::now();
     let choices = plan.flows.iter().map(|flow| &flow.cc);
     let has_classes = choices
         .chain(plan.traffic.iter().map(|group| &group.cc))
         .any(|cc| is_class(cc.algorithm.as_deref()));
-    let _ = (take_failure(), take_raised());
+    let _ = take_raised();
     let work = || {
         let mut ask = |done_ns: u64| {
-            broken = take_failure();
             raised = take_raised();
-            if broken.is_some() || raised.is_some() {
+            if raised.is_some() {
                 return false;
             }
             let Some(progress) = &progress else {
@@ -194,18 +193,12 @@ fn simulated(
         error.set_cause(py, Some(cause));
         return Err(error);
     }
-    if let Some(broken) = broken {
-        let error = PyRuntimeError::new_err(broken.to_string());
-        let details = (broken.algorithm, broken.place, broken.offset);
-        error.value(py).setattr("details", details)?;
-        return Err(error);
-    }
     let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
     if let Some(error) = &outcome.pcap_error {
-        return Err(unwritable(files.pcap, error));
+        return Err(unwritable("--pcap", error));
     }
     if let Some(error) = &outcome.cc_trace_error {
-        return Err(unwritable(files.cc_trace, error));
+        return Err(unwritable("--cc-trace", error));
     }
     Ok(outcome)
 }

@@ -3,6 +3,7 @@
 use fullpipe_plan::stream;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use pythonize::pythonize;
 
 use crate::tables;
 
@@ -19,14 +20,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     let received = py.allow_threads(|| stream::decode(data));
-    let result = PyDict::new(py);
+    let result = pythonize(py, &received)?.downcast_into::<PyDict>()?;
     result.set_item("tables", tables::to_dict(py, received.tables)?)?;
-    result.set_item("facts", received.facts)?;
-    result.set_item("figures", received.figures)?;
-    result.set_item("problems", received.problems)?;
-    result.set_item("failure", received.failure)?;
-    result.set_item("progress_ns", received.progress_ns)?;
-    result.set_item("complete", received.complete)?;
     result.set_item("trace", PyBytes::new(py, &received.trace))?;
     Ok(result)
 }

@@ -22,6 +22,27 @@ impl PyTrace {
         self.0.len()
     }
 
+    /// What `trace` makes it of.
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyBytes>; 4]> {
+        let mut parts: [Vec<u64>; 4] = Default::default();
+        for flow in 0..self.0.len() {
+            let chunks = self.0.chunks(flow);
+            parts[0].push(self.0.start_ns(flow));
+            parts[1].push(chunks.len() as u64);
+            for chunk in chunks.map(|place| self.0.chunk(place)) {
+                parts[2].push(chunk.pause_ns);
+                parts[3].push(chunk.bytes);
+            }
+        }
+        let [starts, counts, pauses, bytes] = &parts;
+        Ok([
+            words(py, starts)?,
+            words(py, counts)?,
+            words(py, pauses)?,
+            words(py, bytes)?,
+        ])
+    }
+
     /// One row a chunk, as bytes of little-endian u64: the flow's number, when it began, the pause
     /// before the chunk (both ns), its payload.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyBytes>; 4]> {
@@ -49,7 +70,7 @@ impl PyTrace {
     }
 }
 
-/// A trace from columns of little-endian u64, one value a flow: when it began (ns) and how many
+/// A trace from columns of little-endian u64 (`Trace.parts`), one value a flow: when it began (ns) and how many
 /// chunks it has; one value a chunk: the pause before it (ns), its payload.
 ///
 /// Raises ValueError where flows are out of order or without bytes.

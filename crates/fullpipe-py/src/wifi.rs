@@ -3,7 +3,7 @@
 use fullpipe_net::wifi::{saturation as saturate, Wifi};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pythonize::pythonize;
 
 /// Runs a channel (JSON of fullpipe-net's `Wifi`) from 0 to `to_ns` and returns what each of its
 /// background sources sent after `from_ns`: a list of dicts `station`, `up`, `category`,
@@ -18,29 +18,13 @@ fn saturation<'py>(
     seed: u64,
     from_ns: u64,
     to_ns: u64,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let wifi: Wifi = serde_json::from_str(wifi_json)
         .map_err(|error| PyValueError::new_err(format!("wifi: {error}")))?;
     let shares = py
         .allow_threads(|| saturate(&wifi, seed, from_ns, to_ns))
         .map_err(PyValueError::new_err)?;
-    let rows = shares.into_iter().map(|share| {
-        let row = PyDict::new(py);
-        row.set_item("station", share.station)?;
-        row.set_item("up", share.up)?;
-        row.set_item("category", share.category)?;
-        let totals = share.totals;
-        row.set_item("delivered_packets", totals.delivered_packets)?;
-        row.set_item("delivered_bytes", totals.delivered_bytes)?;
-        row.set_item("lost_packets", totals.lost_packets)?;
-        row.set_item("ppdus", totals.ppdus)?;
-        row.set_item("unanswered_ppdus", totals.unanswered_ppdus)?;
-        row.set_item("mpdus", totals.mpdus)?;
-        row.set_item("retried_mpdus", totals.retried_mpdus)?;
-        row.set_item("airtime_ns", totals.airtime_ns)?;
-        Ok(row)
-    });
-    rows.collect()
+    Ok(pythonize(py, &shares)?)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

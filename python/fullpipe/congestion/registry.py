@@ -15,7 +15,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external
+from fullpipe.congestion import external, trust
 
 KERNEL_PREFIX = "kernel:"
 #: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
@@ -155,6 +155,7 @@ def file_set(path: str) -> CcSet:
 def _source(name: str) -> external.Source:
     from fullpipe.congestion.external import classes  # most programs need none
 
+    trust.check(name)
     if external.is_class(name):
         return external.source_of(name)
     return classes.read(name) if classes.is_class_name(name) else external.read(name)

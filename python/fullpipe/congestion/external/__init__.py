@@ -1,15 +1,15 @@
 """External congestion controls: one C file against the contract `cc.h`, or a Python class.
 
 A file becomes a shared object for the simulator and an eBPF object for the kernel. The user's cache
-keeps both under a hash of their inputs. The simulator calls a class directly. Must never know
-scenarios or engines.
+keeps both under a hash of their inputs. The simulator calls a class directly. Whatever runs code of
+a file does so in a worker without rights. Must never know scenarios or engines.
 """
 
 from __future__ import annotations
 
-from fullpipe.congestion.external.bpf import bpf_object, compile_bpf
-from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
-from fullpipe.congestion.external.native import describe, explain, load, warnings
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from fullpipe.congestion.external.source import (
     CONTRACT_VERSION,
     Source,
@@ -21,21 +21,45 @@ from fullpipe.congestion.external.source import (
     source_of,
 )
 
+if TYPE_CHECKING:
+    from fullpipe.congestion.external.bpf import bpf_object, compile_bpf
+    from fullpipe.congestion.external.contained import Listener, unpacked
+    from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
+    from fullpipe.congestion.external.native import ask, describe, load, load_here, warnings
+
 __all__ = [
     "CONTRACT_VERSION",
+    "Listener",
     "NoSanitizersError",
     "Source",
+    "ask",
     "bpf_object",
     "compile_bpf",
     "describe",
-    "explain",
     "fuzz",
     "is_class",
     "is_external",
     "is_file_name",
     "is_handed",
     "load",
+    "load_here",
     "read",
     "source_of",
+    "unpacked",
     "warnings",
 ]
+
+#: Module -> names that only commands with a file use, loaded at their first use (PEP 562).
+_LAZY = {
+    "bpf": ["bpf_object", "compile_bpf"],
+    "contained": ["Listener", "unpacked"],
+    "fuzzing": ["NoSanitizersError", "fuzz"],
+    "native": ["ask", "describe", "load", "load_here", "warnings"],
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

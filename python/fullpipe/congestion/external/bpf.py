@@ -13,7 +13,9 @@ from pathlib import Path
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.external.native import _run, explain_errors
+from fullpipe.congestion.external import objects, toolchain
+from fullpipe.congestion.external.errors import explain_errors
+from fullpipe.congestion.external.preprocessing import preprocess
 from fullpipe.congestion.external.source import Source, folder_of, is_class, keep, source_of
 
 _SIGNED_DIVISION = re.compile(
@@ -42,25 +44,39 @@ def compile_bpf(source: Source) -> Path:
             "a congestion control in a file needs clang and libbpf's headers for the kernel: "
             "apt-get install clang libbpf-dev linux-libc-dev"
         )
-    folder = keep(source)
-    out = folder / f"{source.id}.bpf.o"
-    with atomic_file(out) as partial:
-        answer = _run([
+    out = keep(source) / f"{source.id}.bpf.o"
+    headers = [Path("/usr/include")]
+    glue = shipped("bpf")
+    with toolchain.workplace() as place:
+        command = [
             clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
-            f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{folder / 'source'}",
-            f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
-            f'-DFP_SOURCE="{source.main}"', "-c", str(shipped("bpf") / "algorithm.bpf.c"),
-            "-fno-crash-diagnostics", "-o", str(partial),
-        ])  # fmt: skip
+            "-fno-crash-diagnostics", f"-I/usr/include/{platform.machine()}-linux-gnu",
+            f"-I{out.parent / 'source'}", f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
+            f'-DFP_SOURCE="{source.main}"',
+        ]  # fmt: skip
+        try:
+            checked = preprocess(source, command, glue / "algorithm.bpf.c", place, headers)
+        except UserError as error:
+            if "bpf/bpf_helpers.h" in str(error):
+                raise UserError(
+                    "libbpf's headers are missing: apt-get install libbpf-dev"
+                ) from None
+            raise
+        compiled = place / out.name
+        answer = toolchain.run(
+            [*command, "-c", str(checked.file), "-o", str(compiled)],
+            [out.parent / "source", shipped("cc"), glue, *headers], place, source.path,
+        )  # fmt: skip
         if answer.returncode != 0:
             words = source.place(answer.stderr)
-            if "bpf/bpf_helpers.h" in words:
-                raise UserError("libbpf's headers are missing: apt-get install libbpf-dev")
             raise UserError(
                 _explain_division(words)
                 or explain_errors(source, words)
                 or f"{source.path}: clang: {words.strip()[-500:]}"
             )
+        objects.check_bpf(source, compiled)
+        with atomic_file(out) as partial:
+            shutil.copyfile(compiled, partial)
     return out
 
 

@@ -2,8 +2,9 @@
 simulator. A class comes from a file, `./mine.py:Mine`, or is passed by a program. Must never know
 an engine.
 
-A class of a file is reloaded for every run, so that no state outlives one. A class that a program
-passes is used as it is, in this process only.
+`read` and `hand_over` are for the front end. A class of a file is executed by a worker only
+(contained.py), and reloaded for every run, so that no state outlives one. A class that a program
+passes is used as it is, in that program's process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import linecache
 import re
 import sys
 import traceback
@@ -23,11 +25,12 @@ from fullpipe.base.errors import UserError
 from fullpipe.congestion.controller import Constant, Controller, constants_of
 from fullpipe.congestion.external.source import (
     CONTRACT_VERSION,
-    MAX_FILE_BYTES,
     MAX_FILES,
+    TOO_LARGE,
     Source,
     folder_of,
     keep,
+    read_text,
     source_of,
 )
 
@@ -54,8 +57,8 @@ def is_class_name(name: str) -> bool:
 
 
 def read(name: str) -> Source:
-    """The class that `mine.py:Mine` names, kept in the cache. Raises UserError if the file
-    cannot be read or run, or has no such class."""
+    """The class that `mine.py:Mine` names, kept in the cache; nothing of it is run. Raises
+    UserError if the file cannot be read, or does not say which class."""
     match = _NAMED.fullmatch(name)
     assert match is not None
     path, wanted = Path(match[1]), match[2]
@@ -63,8 +66,7 @@ def read(name: str) -> Source:
     files: dict[str, str] = {}
     _collect(path, folder, files)
     if wanted is None:
-        module = _execute(folder, path.name, files)
-        found = [one for one, value in vars(module).items() if _is_ours(value, module)]
+        found = _defined(files, path.name)
         if len(found) != 1:
             raise UserError(
                 f"{path}: defines {', '.join(found) or 'no class'} of fullpipe.Controller; name "
@@ -88,15 +90,13 @@ def hand_over(controller: type[Controller]) -> str:
     return source.id
 
 
-def describe(source: Source) -> dict[str, Any]:
-    """Makes it known to the simulator; returns what `_native.cc.algorithms` says of one. Raises
-    UserError if the class cannot run."""
-    controller = _current.get(source.id)
-    if controller is None:
-        controller = renew(source.id)
+def describe(identity: str) -> dict[str, Any]:
+    """Makes it known to the simulator of this process, reloaded if it comes from a file; returns
+    what `_native.cc.algorithms` says of one. Raises UserError if the class cannot run."""
+    source = source_of(identity)
+    controller = _renewed(source)
     params = [_row(controller, *item) for item in constants_of(controller).items()]
     title = controller.title or source.name
-    identity = source.id
 
     def make(values: list[int], conn: Conn, ctl: Ctl) -> list[Any]:
         wanted = _current[identity]
@@ -116,17 +116,15 @@ def describe(source: Source) -> dict[str, Any]:
             "flags": controller.flags, "state_bytes": 0, "params": params}  # fmt: skip
 
 
-def renew(identity: str) -> type[Controller]:
-    """Reloads a file's class, so that a run starts with a fresh module."""
-    source = source_of(identity)
+def _renewed(source: Source) -> type[Controller]:
     if source.is_handed:
-        if identity in _current:
-            return _current[identity]
+        if source.id in _current:
+            return _current[source.id]
         raise UserError(
-            f"{identity}: a program handed this class over, and only that program can run it; name "
-            f"its file instead: {source.main}:{source.name}"
+            f"{source.id}: a program handed this class over, and only that program can run it; "
+            f"name its file instead: {source.main}:{source.name}"
         )
-    module = _execute(source.folder, source.main, source.files, folder_of(identity) / "source")
+    module = _execute(source.folder, source.main, source.files, folder_of(source.id) / "source")
     controller = getattr(module, source.name, None)
     if not _is_ours(controller, module):
         raise UserError(
@@ -135,7 +133,7 @@ def renew(identity: str) -> type[Controller]:
         )
     assert isinstance(controller, type)
     _check(controller, f"{source.path}: {source.name}")
-    _current[identity] = controller
+    _current[source.id] = controller
     return controller
 
 
@@ -160,21 +158,22 @@ def _explained(error: BaseException, folder: Path, files: dict[str, str], otherw
     return f"{shown}:{last.lineno}: in {last.name}{line}: {words}"
 
 
-def _execute(
-    folder: Path, main: str, files: dict[str, str], kept: Path | None = None
-) -> ModuleType:
-    """Runs a file as a separate module. Modules in its folder are reloaded, then unloaded."""
+def _execute(folder: Path, main: str, files: dict[str, str], kept: Path) -> ModuleType:
+    """Runs a file as a separate module. Modules that lie beside it in the cache (`kept`) are
+    reloaded, then unloaded."""
     module = ModuleType(f"fullpipe_user.{Path(main).stem}")
     path = folder / main
     module.__file__ = str(path)
     beside = {Path(name).stem for name in files if name != main}
     hidden = {name: sys.modules.pop(name) for name in beside if name in sys.modules}
-    place = str(kept or folder)
+    place = str(kept)
     sys.path.insert(0, place)
     sys.modules[module.__name__] = module
+    # A worker cannot read the user's folder, and errors show the line.
+    linecache.cache[str(path)] = (0, None, files[main].splitlines(keepends=True), str(path))
     try:
         exec(compile(files[main], str(path), "exec"), vars(module))
-    except Exception as error:
+    except BaseException as error:  # of code that ends its program, too
         raise UserError(_explained(error, folder, files, str(path))) from error
     finally:
         sys.path.remove(place)
@@ -184,20 +183,39 @@ def _execute(
     return module
 
 
+def _defined(files: dict[str, str], main: str) -> list[str]:
+    """The classes of `main` that name Controller, or another such class of these files, as their
+    base."""
+    defined = {
+        name: [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+        for name, text in files.items()
+    }
+    known = {"Controller"}
+    while True:
+        more = {
+            node.name for nodes in defined.values() for node in nodes
+            if any(_last(base) in known for base in node.bases)
+        }  # fmt: skip
+        if more <= known:
+            return [node.name for node in defined[main] if node.name in more]
+        known |= more
+
+
+def _last(name: ast.expr) -> str:
+    return name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
+
+
 def _collect(path: Path, folder: Path, files: dict[str, str]) -> None:
     """Collects the file, and those of its folder that it imports."""
+    if len(files) >= MAX_FILES:
+        raise UserError(f"{path}: {TOO_LARGE}")
+    text = files[path.name] = read_text(path, "a class in Python")
     try:
-        content = path.read_bytes()
-        if len(content) > MAX_FILE_BYTES or len(files) >= MAX_FILES:
-            raise UserError(f"{path}: more than {MAX_FILES} files or 1 MiB; that is no algorithm")
-        text = files[path.name] = content.decode("utf-8")
         tree = ast.parse(text, str(path))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except SyntaxError as error:
         raise UserError(f"{path}:{error.lineno}: {error.msg}") from None
-    except (UnicodeDecodeError, ValueError, RecursionError):
-        raise UserError(f"{path}: not a text file; a class is Python in UTF-8") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise UserError(f"{path}: Python cannot read it") from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -1,18 +1,21 @@
 """Fuzzes a file's algorithm under sanitizers: random calls that the contract allows, in a separate
-process (cc/fuzz.c). Must never load it into this one.
+process (cc/fuzz.c) that may read its own program alone. Must never load it into this one.
 """
 
 from __future__ import annotations
 
-import os
 import re
+import signal
 import subprocess
-import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion.external.native import _compiler, _plain, _run, explain_errors
+from fullpipe.congestion.external import toolchain
+from fullpipe.congestion.external.errors import explain_errors
+from fullpipe.congestion.external.native import defines
+from fullpipe.congestion.external.preprocessing import preprocess
 from fullpipe.congestion.external.source import Source, keep
 
 #: Number of connections, of 1,000 calls each.
@@ -21,9 +24,13 @@ CONNECTIONS = 200
 TIMEOUT_S = 60.0
 
 _SANITIZED = (
-    "-std=gnu11", "-O1", "-g", "-ffreestanding", "-fno-omit-frame-pointer",
-    "-fsanitize=undefined,address", "-fno-sanitize-recover=all", "-Wno-unused-function",
+    "-std=gnu11", "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=undefined,address",
+    "-fno-sanitize-recover=all", "-Wno-unused-function",
 )  # fmt: skip
+#: Of the user's file, which sees no header of a libc.
+_ALONE = ("-std=gnu11", "-ffreestanding", "-nostdinc")
+#: Room for struct call of cc/fuzz.c.
+_CALL_BYTES = 4096
 _UNDEFINED = re.compile(r"^(\S+:\d+):\d+: runtime error: (.*)$", re.M)
 _MEMORY = re.compile(r"ERROR: AddressSanitizer: (\S+)")
 _FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ in (\w+) (\S+?:\d+)\b", re.M)
@@ -37,61 +44,74 @@ def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
     """Makes the calls of so many connections; returns a sentence on what was run. Raises UserError
     with the line of the user's file, what is undefined there, and the call that led to it;
     NoSanitizersError if the compiler has none."""
-    folder = keep(source)
+    keep(source)
+    with toolchain.workplace() as place:
+        program = _built(source, place)
+        with (place / "call").open("w+b") as note:
+            note.truncate(_CALL_BYTES)
+            answer = _answer([str(program), str(note.fileno()), str(seed), str(connections)], note)
+            if answer.returncode == 0:
+                return f"{connections * 1000:,} calls of {connections} connections"
+            last = _answer([str(program), str(note.fileno())], note)
+    raise UserError(_explained(source, answer, last.stdout))
+
+
+def _built(source: Source, place: Path) -> Path:
+    """The program: the file, compiled as it is checked, and cc/fuzz.c."""
     include = shipped("cc")
-    with tempfile.TemporaryDirectory(prefix="fullpipe-fuzz-") as place:
-        program = Path(place) / "fuzz"
-        built = _run([
-            _compiler(), *_SANITIZED, "-DCC_UNGUARDED", f"-DCC_NAME={source.name}",
-            f'-DCC_TITLE="{_plain(source.title)}"', f'-DCC_SOURCE="{source.main}"',
-            f"-I{folder / 'source'}", f"-I{include}", str(include / "external.c"),
-            str(include / "fuzz.c"), "-o", str(program),
-        ])  # fmt: skip
+    folder = keep(source) / "source"
+    command = [toolchain.compiler(), *_ALONE, *defines(source), f"-I{folder}", f"-I{include}"]
+    checked = preprocess(source, command, include / "external.c", place)
+    compiled, program = place / "external.o", place / "fuzz"
+    sanitized = [toolchain.compiler(), *_SANITIZED]
+    steps = (
+        [*sanitized, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
+        [*sanitized, f"-I{include}", str(include / "fuzz.c"), str(compiled), "-o", str(program)],
+    )
+    for step in steps:
+        built = toolchain.run(step, [folder, include], place, source.path)
         if built.returncode != 0:
             words = source.place(built.stderr)
             refused = explain_errors(source, words)
             if refused is None:
                 raise NoSanitizersError(
-                    f"{_compiler()} has no sanitizers here (libubsan, libasan): "
+                    f"{toolchain.compiler()} has no sanitizers here (libubsan, libasan): "
                     f"{words.strip()[-200:]}"
                 )
             raise UserError(refused)
-        answer = _answer(program, seed, connections)
-    if answer.returncode == 0:
-        return f"{connections * 1000:,} calls of {connections} connections"
-    raise UserError(_explained(source, answer))
+    return program
 
 
-def _answer(program: Path, seed: int, connections: int) -> subprocess.CompletedProcess[str]:
+def _answer(command: list[str], note: BinaryIO) -> subprocess.CompletedProcess[str]:
     environment = {
-        "PATH": os.environ.get("PATH", ""), "LC_ALL": "C",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:allocator_may_return_null=1",
+        "LC_ALL": "C", "UBSAN_OPTIONS": "print_stacktrace=1",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:disable_coredump=0",
     }  # fmt: skip
-    program_and_words = [str(program), str(seed), str(connections)]
     with subprocess.Popen(
-        program_and_words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        errors="replace", env=environment,
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace", env=environment, pass_fds=(note.fileno(),),
+        preexec_fn=toolchain.confined_to(command[0]),
     ) as process:  # fmt: skip
         try:
             said, errors = process.communicate(timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:
             process.kill()
-            # Wait until the child that makes the calls, which dies with it, has closed the pipe.
             process.communicate()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
             raise UserError(
-                f"{connections} connections of 1,000 calls took more than {TIMEOUT_S:g} s; a call "
-                "is too long for a kernel"
+                f"{' '.join(command[3:])} connections of 1,000 calls took more than {TIMEOUT_S:g} "
+                "s; a call is too long for a kernel"
             ) from None
-    return subprocess.CompletedProcess(program_and_words, process.returncode, said, errors)
+    return subprocess.CompletedProcess(command, process.returncode, said, errors)
 
 
-def _explained(source: Source, answer: subprocess.CompletedProcess[str]) -> str:
+def _explained(source: Source, answer: subprocess.CompletedProcess[str], told: str) -> str:
     """`file:line: what; call 12 of connection 3: on_ack ...`."""
     report = source.place(answer.stderr)
     own = [place for _, place in _FRAME.findall(report) if _is_own(source, place)]
     undefined, memory = _UNDEFINED.search(report), _MEMORY.search(report)
-    said = answer.stdout.splitlines()
+    said = told.splitlines()
     call = said[-1] if said else "no call is known"
     where = own[0] if own else str(source.path)
     if undefined:
@@ -107,11 +127,18 @@ def _explained(source: Source, answer: subprocess.CompletedProcess[str]) -> str:
             "the same call decides otherwise when it is made again: a variable is read before it "
             "was written"
         )
-    elif "signal 27" in said:  # SIGPROF
+    elif answer.returncode == -signal.SIGPROF:
         what = "1,000 calls did not end within 2 s of processor time"
     else:
-        what = f"it ended the process ({', '.join(said[:-1]) or answer.returncode})"
+        what = f"it ended the process ({_ended_by(answer.returncode)})"
     return f"{where}: {what}; {call}"
+
+
+def _ended_by(status: int) -> str:
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"status {status}"
 
 
 def _is_own(source: Source, place: str) -> bool:

@@ -7,13 +7,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.congestion.external.refusals import check_pragma
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
 #: earliest version whose files still run, because later ones only added something.
@@ -31,14 +34,37 @@ HANDED = "this."
 
 MAX_FILE_BYTES = 2**20
 MAX_FILES = 32
+TOO_LARGE = f"more than {MAX_FILES} files or 1 MiB; that is no algorithm"
 #: The kernel limits `name@hash` to 31 characters.
 MAX_NAME = 15
 
 _PARTS = ("init", "on_ack", "on_event", "info")
 _FLAGS = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)_FLAGS\b", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
+_INCLUDED = re.compile(r'(?:"([^"]+)"|<([^>]*)>)\s*$')
+#: Preprocessor lines of algorithms; "" is a lone #. What a pragma may say: refusals.py.
+_DIRECTIVES = {
+    "", "define", "undef", "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif",
+    "error", "include", "pragma", "warning",
+}  # fmt: skip
+_DIRECTIVE = re.compile(r"\s*(?:#|%:)\s*(\w*)(.*)")
+#: A line that goes on in the next (GCC: also with spaces behind the backslash), and what stands for
+#: its end here, a character that no C file has.
+_JOINED = re.compile(r"\\[ \t\f\v\r]*\n")
+_MARK = "\0"
+_LINE = re.compile(r"[\n\0]")
+_TRIGRAPH = re.compile(r"\?\?[=/]")
+_PROBES = re.compile(r"__has_(include|embed)\w*")
+#: Headers of the contract, which a file beside an algorithm would hide from it.
+_HEADERS = {
+    "cc.h", "cc_types.h", "defaults.h", "external.h", "minmax.h", "native.h", "params.h",
+    "registry.h", "ring.h", "table.h", "window.h",
+}  # fmt: skip
 _FLOAT = re.compile(r"\b(float|double|_Complex)\b")
-_BLANKED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+#: Comments, texts and characters; what lacks its closing quote ends with its line.
+_BLANKED = re.compile(
+    r"""/\*.*?\*/|//[^\n]*|"(?:\\[^\n]|[^"\\\n])*"?|'(?:\\[^\n]|[^'\\\n])*'?""", re.S
+)
 
 
 @dataclass(frozen=True)
@@ -205,7 +231,7 @@ def folder_of(identity: str) -> Path:
 def blanked(text: str) -> str:
     """C code with comments and string literals blanked; line numbers are unchanged."""
     return _BLANKED.sub(
-        lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]),
+        lambda match: match[0] if match[0][0] != "/" else re.sub(r"[^\n]", " ", match[0]),
         text,
     )
 
@@ -226,34 +252,120 @@ def _contract() -> str:
     return digest.hexdigest()
 
 
-def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None:
+def read_text(path: Path, what: str) -> str:
+    """The text of a user's file. Raises UserError if it is none, or larger than a file of an
+    algorithm may be; never reads a device or waits for a pipe."""
     try:
-        content = path.read_bytes()
+        # A pipe without a writer would wait for one.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(f"{path}: not a file; name {what}")
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(content) > MAX_FILE_BYTES or len(files) >= MAX_FILES:
-        raise UserError(f"{path}: more than {MAX_FILES} files or 1 MiB; that is no algorithm")
+    except ValueError:
+        raise UserError(f"{str(path)!r}: not a file's name") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise UserError(f"{path}: {TOO_LARGE}")
     try:
-        files[name] = content.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise UserError(f"{path}: not a text file; an algorithm is C in UTF-8") from None
-    for match in _INCLUDE.finditer(blanked(files[name])):
-        if match[1] is None:
+        text = "\0"
+    if "\0" in text:
+        raise UserError(f"{path}: not a text file; name {what} in UTF-8")
+    return text
+
+
+def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None:
+    if len(files) >= MAX_FILES:
+        raise UserError(f"{path}: {TOO_LARGE}")
+    text = files[name] = read_text(path, "an algorithm in C")
+    if path.name in _HEADERS:
+        raise UserError(f"{path}: has the name of a header of the contract; name it otherwise")
+    for directive in _directives(path, text):
+        place = f"{path}:{directive.line}"
+        if directive.name != "include":
+            continue
+        included = _INCLUDED.match(directive.rest)
+        if included is None:
+            raise UserError(f"{place}: #include {directive.rest}: name the file, in quotes")
+        if included[2]:
             raise UserError(
-                f"{path}:{_line(files[name], match)}: #include <{match[2]}>: an algorithm has no "
-                "libc; it runs in the kernel too. What there is: cc.h, params.h, window.h, minmax.h"
+                f"{place}: #include <{included[2]}>: an algorithm has no libc; it runs in the "
+                "kernel too. What there is: cc.h, params.h, window.h, minmax.h"
             )
-        beside = path.parent / match[1]
+        beside = path.parent / included[1]
+        try:
+            inner = str(beside.resolve().relative_to(folder))
+        except (ValueError, OSError, RuntimeError):  # outside, or links in a circle
+            raise UserError(
+                f'{place}: #include "{included[1]}": lies outside the algorithm\'s folder'
+            ) from None
         if beside.is_file():
-            try:
-                inner = str(beside.resolve().relative_to(folder))
-            except ValueError:
-                raise UserError(
-                    f'{path}:{_line(files[name], match)}: #include "{match[1]}": lies outside the '
-                    "algorithm's folder"
-                ) from None
             if inner not in files:
                 _collect(beside, folder, inner, files)
+        elif beside.exists():
+            raise UserError(f'{place}: #include "{included[1]}": not a file')
+        elif not _is_contracts(included[1]):
+            raise UserError(
+                f'{place}: #include "{included[1]}": is neither in {path.parent} nor a header of '
+                "the contract, such as cc.h, params.h, window.h, minmax.h"
+            )
+
+
+def _directives(path: Path, text: str) -> list[Directive]:
+    trigraph = _TRIGRAPH.search(text)
+    if trigraph:
+        raise UserError(
+            f"{path}:{_line(text, trigraph)}: {trigraph[0]}: a trigraph, which only some compilers "
+            "replace; write the character that it stands for"
+        )
+    found = directives_of(text)
+    for directive in found:
+        place = f"{path}:{directive.line}"
+        if directive.name not in _DIRECTIVES:
+            raise UserError(
+                f"{place}: #{directive.name}: an algorithm has no such line; known are "
+                f"{', '.join(sorted(_DIRECTIVES - {''}))}"
+            )
+        if directive.name == "pragma":
+            check_pragma(f"#pragma {directive.rest}", place)
+        probe = _PROBES.search(directive.rest)
+        if probe:
+            raise UserError(f"{place}: {probe[0]}: an algorithm asks for no files")
+    return found
+
+
+def _is_contracts(header: str) -> bool:
+    return "/" not in header and (shipped("cc") / header).is_file()
+
+
+class Directive(NamedTuple):
+    """A line of C for the preprocessor: its name without #, what follows, and its line."""
+
+    name: str
+    rest: str
+    line: int
+
+
+def directives_of(text: str) -> list[Directive]:
+    """The preprocessor's lines as C's translation phases 2 to 4 find them (C11 section 5.1.1.2):
+    with lines joined at a backslash, comments as blanks, and digraphs."""
+    joined = _JOINED.sub(_MARK, text)
+    bare = _BLANKED.sub(
+        lambda match: (
+            match[0] if match[0][0] != "/" else " " + _MARK * len(_LINE.findall(match[0]))
+        ),
+        joined,
+    )
+    found = []
+    line = 1
+    for words in bare.split("\n"):
+        match = _DIRECTIVE.match(words.replace(_MARK, ""))
+        if match:
+            found.append(Directive(match[1], match[2].strip(), line))
+        line += 1 + words.count(_MARK)
+    return found
 
 
 def _check_contract(path: Path, name: str, files: dict[str, str]) -> None:

@@ -1,0 +1,71 @@
+"""What a compiler's preprocessor makes of a user's file, held against the rules of refusals.py. The
+compiler is then given this very text. Must never compile it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.congestion.external import refusals, toolchain
+from fullpipe.congestion.external.errors import explain_errors
+from fullpipe.congestion.external.source import Source, folder_of
+from fullpipe.congestion.external.tokens import Token, tokens_of
+
+#: The largest text: bbr3's has 0.1 MiB, of eBPF's headers 0.5 MiB.
+_MOST_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """A checked translation unit: the file for the compiler, and its tokens."""
+
+    file: Path
+    tokens: Sequence[Token]
+    source: Source
+
+    def place_of(self, name: str) -> str | None:
+        """`file:line` where a name stands first in the user's files."""
+        kept = [folder_of(self.source.id) / "source"]
+        own = [token for token in self.tokens if _is_below(token.file, kept)]
+        place = refusals.place_of(own, name)
+        return None if place is None else self.source.place(place)
+
+
+def preprocess(
+    source: Source, command: Sequence[str], unit: Path, folder: Path, headers: Sequence[Path] = ()
+) -> Preprocessed:
+    """Runs a compiler's command on `unit`, a file of the contract that includes the source, and
+    checks the result, which is kept in `folder`. `headers`: folders of headers that the command
+    uses besides the contract's; what they say is not checked, nor what follows them in `unit`.
+
+    Raises UserError with file and line for what an algorithm may not say."""
+    file = folder / f"{source.name}.i"
+    kept = folder_of(source.id) / "source"
+    known = [kept, shipped("cc")]
+    answer = toolchain.run(
+        [*command, "-E", str(unit), "-o", str(file)], [*known, unit.parent, *headers], folder,
+        source.path, output_bytes=_MOST_BYTES,
+    )  # fmt: skip
+    if answer.returncode != 0:
+        words = source.place(answer.stderr)
+        raise UserError(explain_errors(source, words) or f"{source.path}: {words.strip()[-500:]}")
+    tokens = tokens_of(file.read_text(encoding="utf-8", errors="replace"))
+    trusted = [folder for folder in (unit.parent, *headers) if folder not in known]
+    try:
+        refusals.check_files(tokens, lambda name: _is_below(name, [*known, *trusted]))
+        checked = [token for token in tokens if not _is_below(token.file, trusted)]
+        refusals.check_tokens(checked, lambda name: _is_below(name, [shipped("cc")]))
+        refusals.check_recursion(checked)
+    except UserError as error:
+        raise UserError(source.place(str(error))) from None
+    return Preprocessed(file, checked, source)
+
+
+def _is_below(name: str, folders: Sequence[Path]) -> bool:
+    file = Path(os.path.normpath(name))
+    return name.startswith("<") or any(file.is_relative_to(folder) for folder in folders)

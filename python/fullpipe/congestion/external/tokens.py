@@ -1,0 +1,135 @@
+"""C after its preprocessor as tokens with places. Must never know what an algorithm may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_LINE_MARKER = re.compile(r'#(?:line)?[ \t]+(\d+)[ \t]+"((?:\\.|[^"\\\n])*)"[^\n]*')
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\f\v]+)
+    |(?P<line>\n)
+    |(?P<text>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|[uUL]?'(?:\\.|[^'\\\n])*')
+    |(?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
+    |(?P<name>(?:[^\W0-9]|[$]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})(?:\w|[$]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*)
+    |(?P<sign>->|%:%:|%:|<:|:>|<%|%>|\#\#|.)""",
+    re.VERBOSE,
+)  # fmt: skip
+#: Digraphs (C11 section 6.4.6).
+_DIGRAPHS = {"<:": "[", ":>": "]", "<%": "{", "%>": "}", "%:": "#", "%:%:": "##"}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class Token(NamedTuple):
+    """One token; `kind` is name, number, text (a string or a character), sign or directive (a line
+    that the preprocessor left, such as a pragma)."""
+
+    kind: str
+    text: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """`file:line`."""
+        return f"{self.file}:{self.line}"
+
+
+def tokens_of(preprocessed: str) -> list[Token]:
+    """The tokens of a preprocessor's output (`cc -E`), placed by its line markers."""
+    found: list[Token] = []
+    file, line = "", 1
+    position, end = 0, len(preprocessed)
+    starts_line = True
+    while position < end:
+        if starts_line and preprocessed[position] == "#":
+            stop = preprocessed.find("\n", position)
+            stop = end if stop < 0 else stop
+            marker = _LINE_MARKER.fullmatch(preprocessed, position, stop)
+            if marker:
+                file, line = re.sub(r"\\(.)", r"\1", marker[2]), int(marker[1])
+            else:
+                found.append(Token("directive", preprocessed[position:stop], file, line))
+                line += 1
+            position = stop + 1
+            continue
+        match = _TOKEN.match(preprocessed, position)
+        assert match is not None and match.lastgroup is not None
+        kind, position = match.lastgroup, match.end()
+        if kind == "line":
+            line += 1
+            starts_line = True
+        elif kind != "space":
+            found.append(Token(kind, _DIGRAPHS.get(match[0], match[0]), file, line))
+            starts_line = False
+    return found
+
+
+def closing(tokens: Sequence[Token], opening: int) -> int:
+    """The index of the bracket that closes the one at `opening`; the last index if none does."""
+    kind, depth = tokens[opening].text, 0
+    for index in range(opening, len(tokens)):
+        if tokens[index].kind == "sign":
+            depth += (tokens[index].text == kind) - (tokens[index].text == _CLOSING[kind])
+            if depth == 0:
+                return index
+    return len(tokens) - 1
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that is defined: its name, and the tokens of its body."""
+
+    name: str
+    body: Sequence[Token]
+
+
+def functions_of(tokens: Sequence[Token]) -> list[Function]:
+    """The functions that a translation unit defines, in its order."""
+    found = []
+    index, begin = 0, 0  # `begin` of the declaration at hand
+    while index < len(tokens):
+        token = tokens[index]
+        if token.kind == "sign" and token.text == "{":
+            end = closing(tokens, index)
+            name = _declared_function(tokens[begin:index])
+            if name is not None:
+                found.append(Function(name, tokens[index : end + 1]))
+            index = begin = end + 1
+            continue
+        if token.kind == "sign" and token.text == ";":
+            begin = index + 1
+        index += 1
+    return found
+
+
+def _declared_function(tokens: Sequence[Token]) -> str | None:
+    """The name in front of a body: the first one before a parenthesis, attributes left out."""
+    index = 0
+    while index < len(tokens) - 1:
+        token, after = tokens[index], tokens[index + 1]
+        if token.text in ("=", "struct", "union", "enum") and token.kind in ("sign", "name"):
+            if token.text == "=":
+                return None
+            index += 2  # its tag is no function
+            continue
+        if token.kind == "name" and after.text == "(" and after.kind == "sign":
+            end = closing(tokens, index + 1)
+            if token.text in _WITH_ARGUMENTS:
+                index = end + 1
+                continue
+            if end + 1 < len(tokens) and tokens[end + 1].text == "(":
+                inner = tokens[index + 2 : end]  # (name)(...), or (*name(...))(...)
+                names = [one.text for one in inner if one.kind == "name"]
+                return _declared_function(inner) or (names[-1] if names else None)
+            return token.text
+        index += 1
+    return None
+
+
+#: Names before a parenthesis that are not what is declared.
+_WITH_ARGUMENTS = {
+    "__attribute__", "__attribute", "_Alignas", "__typeof__", "typeof", "__typeof", "_Atomic",
+}  # fmt: skip

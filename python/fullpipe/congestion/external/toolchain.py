@@ -1,0 +1,153 @@
+"""Runs compilers on files from outside: each confined to reading the toolchain and the folders that
+are named, and to writing one temporary folder, with limits of time, memory and output. Must never
+know what is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.base.scratch import scratch
+
+#: Limits of one run of a compiler: wall-clock and processor time, address space, and the largest
+#: file that it writes. The largest algorithm of this project takes 1 s, 0.2 GB and 1 MB.
+COMPILER_TIMEOUT_S = 60.0
+CPU_S = 20
+MEMORY_BYTES = 2 * 2**30
+OUTPUT_BYTES = 64 * 2**20
+#: Processor time of a program that was compiled.
+PROGRAM_CPU_S = 60
+#: Where toolchains of distributions are; folders below an own one's prefix; where programs are.
+_SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/usr/local/lib",
+           "/usr/share", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
+           "/dev/null", "/dev/urandom")  # fmt: skip
+_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin", "/usr/lib", "/usr/libexec", "/lib", "/lib64",
+             "/usr/local/lib")  # fmt: skip
+_LOADED = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/etc/ld.so.cache")
+_PREFIXED = ("bin", "lib", "lib64", "libexec", "include", "share")
+
+
+def compiler() -> str:
+    """The C compiler: `$CC`, by default cc. Raises UserError if there is none."""
+    name = os.environ.get("CC", "cc")
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(
+            f"a congestion control in a file needs a C compiler, and {name} is not there: "
+            "apt-get install gcc (or set CC)"
+        )
+    return found
+
+
+def identity(*facts: object) -> str:
+    """A hash of the C compiler and of what else decides over an object."""
+    file = Path(compiler()).resolve()
+    status = file.stat()
+    text = f"{file} {status.st_size} {status.st_mtime_ns} {facts}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def workplace() -> AbstractContextManager[Path]:
+    """A temporary folder for the files of a compilation. The next one removes it if this program
+    is killed."""
+    return scratch("fullpipe-cc-")
+
+
+def run(
+    command: Sequence[str],
+    reads: Sequence[Path],
+    folder: Path,
+    about: Path,
+    *,
+    output_bytes: int = OUTPUT_BYTES,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a compiler or another tool of the toolchain that may read `reads` and write into
+    `folder`. Raises UserError if it cannot be started, or exceeds a limit; `about` is the file that
+    the message then names."""
+    tools = _tools(command[0])
+    rights = {
+        "read": [*_SYSTEM, *map(str, reads), *tools],
+        "write": [str(folder)],
+        "execute": [*_PROGRAMS, *tools],
+    }
+
+    def confine() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+        _native.sandbox.confine(
+            **rights, processes=True, memory_bytes=MEMORY_BYTES, file_bytes=output_bytes
+        )
+
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder), "CCACHE_DISABLE": "1"}
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace", env=environment, start_new_session=True,
+            preexec_fn=confine,
+        )  # fmt: skip
+    except OSError as error:
+        raise UserError(f"{command[0]}: {error.strerror}") from None
+    except subprocess.SubprocessError as error:
+        raise UserError(f"{command[0]}: cannot be confined: {error}") from None
+    with process:
+        try:
+            out, words = process.communicate(timeout=COMPILER_TIMEOUT_S)
+        except BaseException as error:
+            # Its children hold the pipes, and one in an endless loop ignores SIGTERM.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()  # wait until all processes have closed the pipes
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise UserError(
+                f"{about}: {command[0]} did not end within {COMPILER_TIMEOUT_S:g} s and was "
+                "stopped; does a function call itself?"
+            ) from None
+    exceeded = _exceeded(process.returncode, words, output_bytes)
+    if exceeded:
+        raise UserError(f"{about}: {exceeded}; that is no algorithm")
+    return subprocess.CompletedProcess(command, process.returncode, out, words)
+
+
+def confined_to(program: str) -> Callable[[], None]:
+    """For `preexec_fn`: the process may execute one program that was compiled here, read what that
+    needs to start, and do no more than compute; a sanitizer reads its own memory map too."""
+    reads = [*_LOADED, "/proc/self"]
+
+    def confine() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (PROGRAM_CPU_S, PROGRAM_CPU_S))
+        _native.sandbox.confine(read=reads, execute=[program, *_LOADED], file_bytes=0)
+
+    return confine
+
+
+def _tools(program: str) -> list[str]:
+    """What belongs to a toolchain outside of the distribution's folders."""
+    found = []
+    for file in {Path(program), Path(program).resolve()}:
+        found.append(str(file))
+        if file.parent.name == "bin":
+            found += [str(file.parent.parent / name) for name in _PREFIXED]
+    return found
+
+
+def _exceeded(status: int, words: str, output_bytes: int) -> str | None:
+    """Which limit a compiler exceeded. A driver reports the signal that ended its part."""
+    if status == 0:
+        return None
+    if status == -signal.SIGXCPU or "CPU time limit exceeded" in words:
+        return f"compiling takes more than {CPU_S} s of processor time"
+    if status == -signal.SIGXFSZ or re.search(r"File (size limit exceeded|too large)", words):
+        return f"the compiler writes more than {output_bytes // 2**20} MiB"
+    if re.search(r"out of memory|memory exhausted|bad_alloc", words):
+        return f"compiling takes more than {MEMORY_BYTES // 2**30} GiB of memory"
+    return None

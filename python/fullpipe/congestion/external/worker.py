@@ -1,0 +1,193 @@
+"""The process in which the code of algorithms from files runs, with the simulator around it.
+
+`contained.py` starts this file as a script, because importing the package takes longer than a short
+run. It gives up its rights before it loads any of that code, then does one job after another. All
+that it sends may be forged by that code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+
+TYPE_CHECKING = False  # loading `typing` takes as long as loading the simulator
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Blobs = Sequence[bytes]
+
+#: Of a message: bytes of JSON, bytes of all blobs. `blobs` of the JSON has their sizes.
+HEAD = struct.Struct("<IQ")
+
+
+def message(content: dict[str, Any], blobs: Blobs = ()) -> list[bytes]:
+    """The pieces of a message, to be written one after another."""
+    text = json.dumps({**content, "blobs": [len(blob) for blob in blobs]}).encode()
+    return [HEAD.pack(len(text), sum(map(len, blobs))) + text, *blobs]
+
+
+def packed(tables: dict[str, Any], blobs: list[bytes]) -> dict[str, Any]:
+    """Tables of the native module with their values moved to `blobs`: table -> column -> kind."""
+    layout: dict[str, dict[str, str]] = {}
+    for table, columns in tables.items():
+        layout[table] = {}
+        for column, (kind, values) in columns.items():
+            layout[table][column] = kind
+            if kind == "text":
+                blobs.append(json.dumps(values).encode())
+            elif kind == "opt_u64":
+                blobs += values
+            else:
+                blobs.append(values)
+    return layout
+
+
+class _Worker:
+    def __init__(self, setup: dict[str, Any]) -> None:
+        self._setup = setup
+        self._commands: int = setup["commands"]
+        self._answers: int = setup["answers"]
+        #: C's algorithms: where each begins in memory; they are loaded once.
+        self._bases: dict[str, int] = {}
+
+    def work(self) -> None:
+        """Does jobs until there are none, which ends this process with the one that asks."""
+        while True:
+            command, blobs = self._read()
+            job = command.get("job")
+            if job is None:
+                continue  # a request to stop that came too late
+            try:
+                value, answer = getattr(self, f"_{job}")(blobs, **command["arguments"])
+                self._send({"done": value}, answer)
+            except BaseException as error:  # whatever the code raises is its failure
+                self._send(self._explained(error))
+
+    def _describe(self, _blobs: Blobs, identity: str) -> tuple[Any, Blobs]:
+        found = self._load(identity)
+        return found, ()
+
+    def _run(self, blobs: Blobs, plan: str, traces: Sequence[str]) -> tuple[Any, Blobs]:
+        from fullpipe import _native
+
+        self._prepare()
+        flows = {
+            name: _native.traffic.trace(*blobs[4 * place : 4 * place + 4])
+            for place, name in enumerate(traces)
+        }
+        files = self._setup["files"]
+        raw = _native.sim.run(
+            plan, self._progress, files.get("pcap"), files.get("cc_trace"), flows, self._rows
+        )
+        health, interrupted = raw.pop("health"), raw.pop("interrupted")
+        answer: list[bytes] = []
+        value = {"tables": packed(raw, answer), "health": health, "interrupted": interrupted}
+        return value, answer
+
+    def _decode(self, blobs: Blobs) -> tuple[Any, Blobs]:
+        from fullpipe import _native
+
+        self._prepare()
+        received = _native.stream.decode(blobs[0])
+        answer: list[bytes] = [received.pop("trace")]
+        received["tables"] = packed(received["tables"], answer)
+        return received, answer
+
+    def _replay(self, _blobs: Blobs, path: str) -> tuple[Any, Blobs]:
+        from fullpipe import _native
+
+        self._prepare()
+        return _native.cc.replay(path), ()
+
+    def _prepare(self) -> None:
+        for identity, shared_object in self._setup["algorithms"].items():
+            if shared_object is None or identity not in self._bases:
+                self._load(identity)
+
+    def _load(self, identity: str) -> dict[str, Any]:
+        shared_object = self._setup["algorithms"][identity]
+        if shared_object is None:
+            from fullpipe.congestion.external import classes
+
+            return classes.describe(identity)
+        from fullpipe import _native
+
+        found = _native.cc.load(shared_object, identity)
+        self._bases[identity] = found["base"]
+        self._send({"bases": self._bases})
+        return found
+
+    def _progress(self, done_ns: int) -> bool:
+        import select
+
+        self._send({"progress": done_ns})
+        if not select.select([self._commands], [], [], 0)[0]:
+            return True
+        self._read()
+        return False
+
+    def _rows(self, rows: dict[str, Any]) -> None:
+        blobs: list[bytes] = []
+        self._send({"rows": packed(rows, blobs)}, blobs)
+
+    def _explained(self, error: BaseException) -> dict[str, Any]:
+        """The kind of a failure (`user` or `run`) and its words."""
+        from fullpipe.base.errors import UserError
+
+        cause = error.__cause__
+        if isinstance(error, RuntimeError) and cause is not None and hasattr(error, "algorithm"):
+            from fullpipe.congestion.external import classes
+
+            return {"error": classes.explain(error.algorithm, cause), "kind": "user"}
+        if isinstance(error, OSError):
+            return {"error": f"cannot be written: {error}", "kind": "user"}
+        if isinstance(error, UserError | ValueError):
+            return {"error": str(error), "kind": "user"}
+        return {"error": f"{type(error).__name__}: {error}", "kind": "run"}
+
+    def _send(self, content: dict[str, Any], blobs: Blobs = ()) -> None:
+        for piece in message(content, blobs):
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(self._answers, view) :]
+
+    def _read(self) -> tuple[dict[str, Any], list[bytes]]:
+        length, _ = HEAD.unpack(self._exactly(HEAD.size))
+        content = json.loads(self._exactly(length))
+        return content, [self._exactly(size) for size in content["blobs"]]
+
+    def _exactly(self, size: int) -> bytes:
+        pieces = []
+        while size:
+            piece = os.read(self._commands, min(size, 1 << 20))
+            if not piece:
+                os._exit(0)
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+
+def main(setup: dict[str, Any]) -> None:
+    """Gives up all rights but those of `setup`, says what could not be given up, and works."""
+    import faulthandler
+    import signal
+
+    sys.path[:] = setup["path"]
+    from fullpipe import _native
+
+    reports = setup["reports"]
+    faulthandler.enable(reports)
+    faulthandler.register(signal.SIGUSR1, reports, all_threads=False)
+    _native.sandbox.report_faults(reports)
+    missing = _native.sandbox.confine(read=setup["read"], memory_bytes=setup["memory_bytes"])
+    _native.sandbox.end_with(setup["commands"])
+    worker = _Worker(setup)
+    worker._send({"ready": missing})
+    worker.work()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
