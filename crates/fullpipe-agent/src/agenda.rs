@@ -1,26 +1,26 @@
-//! What is to be done when. It must never know the time.
+//! The tasks of a run in the order of their times. It must never know the current time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something due at a moment. What is due at the same moment is done in the order of this list.
+/// A task. Tasks that are due at the same time run in the order of this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Task {
-    /// Something of the network changes, by its place in the topology's list.
+    /// A change of the network, by its index in the topology's list.
     Change(usize),
     /// Read every flow and queue.
     Sample,
     /// Read how busy the processors were.
     Cpu,
-    /// Say how far the run has come.
+    /// Report the run's progress.
     Progress,
-    /// Something else on the host starts its processes.
+    /// Start the background processes.
     Background,
     /// A flow connects.
     Start(usize),
     /// A flow's application stops.
     Stop(usize),
-    /// A flow's application hands over more.
+    /// A flow's application writes.
     Write(usize),
     /// A probe sends a request.
     Probe(usize),
@@ -28,11 +28,11 @@ pub(crate) enum Task {
     Page(usize),
     /// A stream of datagrams sends.
     Datagram(usize),
-    /// A flow of a group of traffic comes.
+    /// A flow of a group of traffic arrives.
     Arrive(usize),
-    /// The flow of traffic that came as this one, at this place, writes its next chunk.
+    /// The traffic flow with this arrival number, in this slot, writes its next chunk.
     Chunk(usize, u64),
-    /// Read what the machine had to do.
+    /// Read the counters of processors, ports and TCP memory.
     Host,
     /// The run is over.
     End,

@@ -1,4 +1,4 @@
-//! What of a plan this agent cannot do, said before anything is built.
+//! Refuses plans that this agent cannot run, before anything is built.
 
 use fullpipe_net::{Aqm, Medium};
 use fullpipe_plan::{AckPolicy, Link, Plan, ProbeKind};
@@ -38,6 +38,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
+    if plan.flows.iter().any(|flow| flow.stack.is_some()) {
+        return bad("flow.tcp: both ends have this kernel's TCP; for engine sim".into());
+    }
     if host.work.is_some() {
         return bad(
             "host.packet_cost, host.ack_cost, host.send_cost, host.handshake_cost: a kernel's work \
@@ -60,7 +63,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// What a kernel's links lack.
+/// Features that links of a kernel lack.
 fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
     let Medium::Wire { forward, reverse } = &link.medium else {
         return Err("kind: a kernel's links are wires".into());
@@ -109,7 +112,7 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
     }
 }
 
-/// For a path between two hosts, which is what it is.
+/// For a path between two hosts, which cannot be changed.
 pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     check_basics(plan)?;
     let access = &plan.access;

@@ -13,17 +13,17 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::{clock_gettime, clock_nanosleep, ClockNanosleepFlags};
 
 const MAX_EVENTS: usize = 64;
-/// Of the alarm; no caller's token is this.
+/// Token of the alarm; callers use others.
 const ALARM_TOKEN: u64 = u64::MAX - 2;
 
-/// ns since some fixed moment.
+/// ns of CLOCK_MONOTONIC.
 pub(crate) fn now_ns() -> u64 {
     clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
     })
 }
 
-/// Returns when that moment has come.
+/// Sleeps until that time.
 pub(crate) fn sleep_until(at_ns: u64) {
     let moment = TimeSpec::from_duration(Duration::from_nanos(at_ns));
     let flags = ClockNanosleepFlags::TIMER_ABSTIME;
@@ -32,11 +32,11 @@ pub(crate) fn sleep_until(at_ns: u64) {
     }
 }
 
-/// Sleeps until a descriptor is ready or a moment has come.
+/// Sleeps until a descriptor is ready or a time is reached.
 pub(crate) struct Poller {
     epoll: Epoll,
-    /// Set anew only when the moment changes: a timeout of each call would cost every packet that
-    /// wakes a reader the setting and the clearing of a timer.
+    /// Set again only when the time changes: with a timeout in every call, each packet that wakes a
+    /// reader would set and clear a timer.
     alarm: TimerFd,
     alarm_ns: Option<u64>,
     ready: Vec<EpollEvent>,
@@ -44,7 +44,7 @@ pub(crate) struct Poller {
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        // The kernel may else wake a thread 50 us late to save wake-ups.
+        // By default the kernel may wake a thread 50 us late (timer slack).
         // SAFETY: sets a number of the calling thread.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -59,8 +59,7 @@ impl Poller {
         })
     }
 
-    /// From now on a request to end (SIGTERM, SIGINT) is an event with that token, as long as what is
-    /// returned lives.
+    /// Turns SIGTERM and SIGINT into events with that token until the returned value is dropped.
     pub(crate) fn watch_end_signals(&self, token: u64) -> io::Result<SignalFd> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGTERM);
@@ -76,10 +75,10 @@ impl Poller {
         Ok(self.epoll.add(what, EpollEvent::new(flags, token))?)
     }
 
-    /// Waits until `at_ns`, or less; returns how many [`Poller::event`]s there are.
+    /// Waits until `at_ns` or until something is ready; returns how many [`Poller::event`]s there are.
     pub(crate) fn wait_until(&mut self, at_ns: u64) -> io::Result<usize> {
         if self.alarm_ns != Some(at_ns) {
-            // A moment of 0 would stop the alarm.
+            // A time of 0 would stop the alarm.
             let moment = Expiration::OneShot(Duration::from_nanos(at_ns.max(1)).into());
             self.alarm
                 .set(moment, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;

@@ -37,7 +37,7 @@ struct Trace {
     out: String,
 }
 
-/// Does what `verb` says.
+/// Executes the command `verb`.
 pub(crate) fn run(verb: &str) -> Result<(), String> {
     match verb {
         "load" => {

@@ -1,5 +1,5 @@
 //! `fullpipe-agent kernel watch`: samples every socket that runs one of our congestion controls, as
-//! frames in a file, until standard input ends. Each look is complete in itself, so that a reader
+//! frames in a file, until standard input ends. Each sample is complete in itself, so that a reader
 //! can begin anywhere. It must never know how a congestion control is loaded.
 
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ struct Watched {
     name: String,
     meter: FlowMeter,
     first_us: u64,
-    /// Acknowledged before the first look.
+    /// Acknowledged before the first sample.
     acked_before: u64,
 }
 

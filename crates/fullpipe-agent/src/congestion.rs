@@ -1,5 +1,5 @@
-//! Which congestion control of the kernel each flow gets, and what it tells of itself. Those of
-//! `cc/` are loaded for the run, once for each set of constants; it never asks what these mean.
+//! Which congestion control of the kernel each flow gets, and the state that it reports. Those of
+//! `cc/` are loaded for the run, once for each set of constants, whose meaning it must not know.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -21,7 +21,7 @@ pub(crate) struct Congestion {
     /// Of each flow, then each page, then each group of traffic: the kernel's name, and the place in `loaded`.
     flows: Vec<(String, Option<usize>)>,
     tracer: Option<Tracer>,
-    /// The kernel's own, called from programs that the kernel counts.
+    /// The kernel's own algorithms, called from eBPF programs whose instructions are counted.
     counted: Option<Loaded>,
     is_counting: bool,
 }
@@ -30,8 +30,8 @@ pub(crate) struct Congestion {
 const COUNTED: (&str, &str) = ("cubic", "kernel-cubic.o");
 
 impl Congestion {
-    /// Loads what the flows that are sent from here need and `ready` has not, under names that no
-    /// other run on this kernel uses. What is traced or counted is loaded for the run alone.
+    /// Loads what the flows sent from here need and `ready` lacks, under names that no other run on
+    /// this kernel uses. Algorithms that are traced or counted are loaded for this run only.
     pub(crate) fn load(
         request: &Request,
         ready: &mut Vec<Loaded>,
@@ -127,7 +127,7 @@ impl Congestion {
         &self.flows[flow].0
     }
 
-    /// Whether TCP paces the flow without fq: who owns the window asks for it.
+    /// Whether TCP paces the flow without fq: algorithms that own the window request it.
     pub(crate) fn paces(&self, flow: usize) -> bool {
         let (name, place) = &self.flows[flow];
         match place {
@@ -145,7 +145,7 @@ impl Congestion {
         }
     }
 
-    /// What an algorithm of `cc/` that a flow runs is called, for who reads its state.
+    /// Names the algorithm of `cc/` that a flow runs, for the reader of its state.
     pub(crate) fn introduction(&self, flow: usize) -> Option<Frame> {
         let loaded = &self.loaded[self.flows[flow].1?];
         Some(Frame::CcAlgorithm {
@@ -155,8 +155,7 @@ impl Congestion {
         })
     }
 
-    /// What the algorithm of a connected flow says now: its state, or what the kernel tells of its
-    /// own.
+    /// The state of a connected flow's algorithm, or for the kernel's own algorithms TCP_CC_INFO.
     pub(crate) fn ask(
         &mut self,
         flow: usize,
@@ -178,7 +177,7 @@ impl Congestion {
         Ok(Frame::Cc(row))
     }
 
-    /// What each program took, as JSON, where that was counted.
+    /// The instructions of each program as JSON, if they were counted.
     pub(crate) fn cost(&self) -> Option<Frame> {
         let text = serde_json::to_string(&costs()).unwrap_or_default();
         self.is_counting
@@ -193,12 +192,24 @@ impl Congestion {
     }
 }
 
+/// A plan from another host names algorithms (`bbr3`, `mine@0123456789ab`), never files.
+fn check_name(algorithm: &str) -> Result<(), String> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_@".contains(&byte);
+    match !algorithm.is_empty() && algorithm.bytes().all(is_word) {
+        true => Ok(()),
+        false => Err(format!(
+            "cc.algorithm: {algorithm:?}: must be a name of letters, digits and _, such as bbr3"
+        )),
+    }
+}
+
 fn load_set(
     request: &Request,
     algorithm: &str,
     params: &[u32],
     name: &str,
 ) -> Result<Loaded, String> {
+    check_name(algorithm)?;
     let path = format!("{}/{algorithm}.bpf.o", request.objects);
     let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
     load(&Wanted {
@@ -208,4 +219,19 @@ fn load_set(
         params,
         is_traced: request.cc_trace.is_some(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_is_a_name_and_never_a_path() {
+        for name in ["bbr3", "cubic", "mine@0123456789ab"] {
+            check_name(name).expect("a name");
+        }
+        for path in ["../../tmp/evil", "/tmp/evil", "..", "", "a\0b", "a b"] {
+            assert!(check_name(path).is_err());
+        }
+    }
 }

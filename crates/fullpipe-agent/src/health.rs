@@ -1,4 +1,4 @@
-//! What the instrument thinks of its own measurement: figures, and reasons for distrust.
+//! Whether the measurement itself can be trusted: figures, and reasons why not.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::request::Clock;
 use crate::sample::{CpuMeter, Processors};
 use crate::sink::Sink;
 
-/// A processor busier than this in any second had no time to spare: what was measured is the host.
+/// Above this load in any second the processor, not the network, limited the run.
 const SATURATED_SHARE: f64 = 0.95;
 /// Part of all samples that may be late.
 const LATE_SHARE: f64 = 0.01;
@@ -49,7 +49,7 @@ impl Health {
         self.problems.push(sentence);
     }
 
-    /// Puts everything; nothing is measured afterwards.
+    /// Emits everything at the end of the run.
     pub(crate) fn report(mut self, clock: Clock, sink: &mut dyn Sink) {
         let mut figure = |name: &str, value: f64| sink.put(&Frame::Figure(name.into(), value));
         figure("samples", self.samples as f64);

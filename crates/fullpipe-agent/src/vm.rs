@@ -2,11 +2,11 @@
 //! brings, finds the memory that it shares with the host (an ivshmem device: plain memory, so that
 //! nothing in it takes virtual time or depends on the host's), and does whatever takes long and is
 //! the same for all runs. Until [`READY_GRID_NS`] is over it then sleeps: the host may keep the
-//! machine as it is in that moment, and start every later one there. Only behind it the errand is
-//! read that lies in the memory; a machine that was kept and one that was not cannot differ. When the
-//! request has been run it turns the machine off. It must never know what a request context.
+//! machine as it is in that moment, and start every later one there. It reads the job from the
+//! memory only after that, so that a kept machine and one that booted cannot differ. After the run it
+//! turns the machine off. It must never know what a request contains.
 //!
-//! The memory: [`Header`]; at [`ERRAND_OFFSET`] the errand (JSON), behind it the files that it
+//! The memory: [`Header`]; at [`JOB_OFFSET`] the job (JSON), behind it the files that it
 //! names; where the header says, frames.
 
 use std::collections::HashMap;
@@ -31,8 +31,8 @@ use crate::session;
 use crate::sink::{MemorySink, Sink};
 
 const MAGIC: &[u8; 8] = b"fullpipe";
-const ERRAND_OFFSET: usize = 4096;
-/// A machine wakes at a whole multiple of this to read its errand, and sleeps for a tenth at least.
+const JOB_OFFSET: usize = 4096;
+/// A machine wakes at a whole multiple of this to read its job, and sleeps for a tenth at least.
 const READY_GRID_NS: u64 = 1_000_000_000;
 /// Congestion controls that are loaded before any run is known: a list of [`Set`], and the objects.
 const READY: &str = "/ready";
@@ -46,19 +46,19 @@ const IVSHMEM: (&str, &str) = ("0x1af4", "0x1110");
 #[repr(C)]
 struct Header {
     magic: [u8; 8],
-    errand_bytes: u64,
+    job_bytes: u64,
     stream_offset: u64,
-    /// Not zero: the guest sleeps until it reads its errand (qemu/turnstile.c). Written by the guest,
+    /// Not zero: the guest sleeps until it reads its job (qemu/turnstile.c). Written by the guest,
     /// all else by the host.
     ready: AtomicU32,
     /// For how long the processor has idled; written whenever it has. Zero: this QEMU does not say.
     idle_ns: AtomicU64,
 }
 
-/// What the host wants of this machine.
+/// The work that the host gives this machine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Errand {
+struct Job {
     request: Request,
     /// Names of modules without which it cannot be run.
     modules: Vec<String>,
@@ -84,10 +84,10 @@ struct Modules {
 /// Never returns: the machine ends.
 pub(crate) fn main() -> ! {
     if let Err(sentence) = serve() {
-        // Goes to the console, whose end the host shows with its error.
+        // Goes to the console; the host shows its last lines with the error.
         println!("fullpipe-agent: {sentence}");
     }
-    // A machine that cannot be turned off resets, which QEMU is told to take for the end.
+    // A machine that cannot be turned off resets; QEMU runs with -no-reboot and ends.
     let _ = reboot(RebootMode::RB_POWER_OFF);
     let _ = reboot(RebootMode::RB_AUTOBOOT);
     loop {
@@ -108,23 +108,22 @@ fn serve() -> Result<(), String> {
 }
 
 fn run(memory: &'static mut [u8], modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), String> {
-    let bad = || "the shared memory holds no errand".to_owned();
-    let (head, rest) = memory.split_at_mut_checked(ERRAND_OFFSET).ok_or_else(bad)?;
+    let bad = || "the shared memory holds no job".to_owned();
+    let (head, rest) = memory.split_at_mut_checked(JOB_OFFSET).ok_or_else(bad)?;
     let head = header(head)?;
-    let (errand_bytes, stream_offset) = (head.errand_bytes as usize, head.stream_offset as usize);
+    let (job_bytes, stream_offset) = (head.job_bytes as usize, head.stream_offset as usize);
     if &head.magic != MAGIC {
         return Err(bad());
     }
     let (front, stream) = stream_offset
-        .checked_sub(ERRAND_OFFSET)
+        .checked_sub(JOB_OFFSET)
         .and_then(|offset| rest.split_at_mut_checked(offset))
         .ok_or_else(bad)?;
-    let (text, mut files) = front.split_at_checked(errand_bytes).ok_or_else(bad)?;
-    let errand: Errand =
-        serde_json::from_slice(text).map_err(|error| format!("errand: {error}"))?;
-    for (name, bytes) in &errand.objects {
+    let (text, mut files) = front.split_at_checked(job_bytes).ok_or_else(bad)?;
+    let job: Job = serde_json::from_slice(text).map_err(|error| format!("job: {error}"))?;
+    for (name, bytes) in &job.objects {
         let (content, rest) = files.split_at_checked(*bytes).ok_or_else(bad)?;
-        let path = format!("{}/{name}", errand.request.objects);
+        let path = format!("{}/{name}", job.request.objects);
         fs::write(&path, content).map_err(|error| format!("{path}: {error}"))?;
         // Some are programs.
         let mode = fs::Permissions::from_mode(0o755);
@@ -132,7 +131,7 @@ fn run(memory: &'static mut [u8], modules: &Modules, mut ready: Vec<Loaded>) -> 
         files = rest;
     }
     let mut sink = MemorySink::new(stream);
-    if let Some(error) = errand
+    if let Some(error) = job
         .modules
         .iter()
         .find_map(|name| modules.refused.get(name))
@@ -145,17 +144,17 @@ fn run(memory: &'static mut [u8], modules: &Modules, mut ready: Vec<Loaded>) -> 
     let processors = Processors {
         idle_ns: tells.then_some(&head.idle_ns),
     };
-    session::run(&errand.request, processors, &mut ready, &mut sink);
+    session::run(&job.request, processors, &mut ready, &mut sink);
     // They end with the machine; to take each out of the kernel first would only cost time.
     std::mem::forget(ready);
-    match &errand.request.cc_trace {
+    match &job.request.cc_trace {
         Some(path) => hand_over(path, &mut sink).map_err(|error| format!("{path}: {error}")),
         None => Ok(()),
     }
 }
 
 fn header(memory: &[u8]) -> Result<&Header, String> {
-    if memory.len() < ERRAND_OFFSET {
+    if memory.len() < JOB_OFFSET {
         return Err("the shared memory is too small".to_owned());
     }
     // SAFETY: the memory is larger than a header, begins at a page, and lives as long as the

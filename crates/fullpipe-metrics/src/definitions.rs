@@ -1,5 +1,5 @@
 //! Every metric: its name, its unit, what it means, and its formula. Stores, `fullpipe run --json`, the
-//! expressions of experiments and docs/metrics.md take their metrics from here, so a new one is a line
+//! expressions of experiments and docs/reference/metrics.md take their metrics from here, so a new one is a line
 //! in this file.
 //!
 //! A name ends with its unit. A statistic in it (`mean`, `min`, `p5`, `p50`, `p95`, `p99`, `max`) is a
@@ -10,7 +10,7 @@ use crate::values::ratio;
 
 /// Of what all these metrics mean. It is part of the keys of stored runs: raise it where a metric
 /// becomes another number.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(crate) const RUN: Metrics<RunTotals> = &[
         |run| run.equal_demand),
     one!("retransmit_ratio", "", "packets that flows sent again, over all that they sent",
         |run| ratio(run.retransmitted_packets, run.sent_packets)),
-    spread!("ping_" [p50 p95 p99 max] "_ms", "ms", "round trips of probes",
+    spread!("ping_" [mean p50 p95 p99 max] "_ms", "ms", "round trips of probes",
         |run| run.ping_ms, 1.0),
 ];
 
@@ -108,7 +108,7 @@ pub(crate) const FLOW: Metrics<FlowTotals> = &[
         |flow| flow.completion_s.max()),
     one!("goodput_bps", "bit/s", "payload that it delivered, over the time in the window that it was active",
         |flow| flow.goodput_bps.max()),
-    DELIVERED, SHARE, RETRANSMIT_RATIO, RTT_MIN, RTT, CWND,
+    DELIVERED, SHARE, RETRANSMITTED, RETRANSMIT_RATIO, RTT_MIN, RTT, CWND,
 ];
 
 /// Of flows together.
@@ -126,7 +126,7 @@ pub(crate) const GROUP: Metrics<FlowTotals> = &[
         |flows| flows.completion_s, 1.0),
     one!("jain", "", "Jain's index of their goodputs, where they are two or more",
         |flows| if flows.count > 1.0 { flows.goodput_bps.jain() } else { f64::NAN }),
-    DELIVERED, SHARE, RETRANSMIT_RATIO, RTT_MIN, RTT, CWND,
+    DELIVERED, SHARE, RETRANSMITTED, RETRANSMIT_RATIO, RTT_MIN, RTT, CWND,
 ];
 
 type OfFlows = &'static [Metric<FlowTotals>];
@@ -139,6 +139,10 @@ const DELIVERED: OfFlows =
 const SHARE: OfFlows =
     one!("share", "", "of the payload that all flows in the same direction delivered",
         |flows| flows.share);
+#[rustfmt::skip]
+const RETRANSMITTED: OfFlows =
+    one!("retransmitted_packets", "packets", "packets sent again within the window",
+        |flows| flows.retransmitted_packets);
 #[rustfmt::skip]
 const RETRANSMIT_RATIO: OfFlows =
     one!("retransmit_ratio", "", "packets sent again, over all packets sent",

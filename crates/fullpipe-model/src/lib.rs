@@ -5,7 +5,7 @@
 //! Two models: at the root that of Scherrer, Legner, Perrig, Schmid, "Model-Based Insights on the Performance, Fairness, and
 //! Stability of BBR", IMC 2022, as the authors' published program computes it
 //! (simonschdev/imc22-bbr-fluid-model, 9ad01fa); in [`extended`] one of BBRv3 and BBRv2 against
-//! loss-based flows, derived in docs/models.md.
+//! loss-based flows, derived in docs/background/models.md.
 
 mod batch;
 mod bbr;

@@ -1,8 +1,7 @@
 //! What one fluid run is given, and the check that it makes sense.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Congestion controls of the published model.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -71,21 +70,14 @@ pub struct Spec {
 }
 
 /// Why a [`Spec`] cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{field}: {reason}")]
 pub struct SpecError {
     /// The field.
     pub field: &'static str,
     /// What would be right.
     pub reason: String,
 }
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.reason)
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 /// Bounds that keep memory and index arithmetic in range whatever the caller asks for.
 const STEPS_MAX: f64 = 4.0e9;

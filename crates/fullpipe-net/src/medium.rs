@@ -80,10 +80,10 @@ impl<P: Packet> AnyLink<P> {
         }
     }
 
-    /// A new owner, or one that has taken another's place, is at this station of a Wi-Fi link.
-    pub fn set_station(&mut self, owner: u32, station: u16) {
+    /// Sets the station of a new flow, or of one that took the place of another, on a Wi-Fi link.
+    pub fn set_station(&mut self, flow_key: u32, station: u16) {
         if let Self::Wifi(wifi) = self {
-            wifi.set_station(owner, station);
+            wifi.set_station(flow_key, station);
         }
     }
 }

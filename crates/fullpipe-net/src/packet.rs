@@ -57,10 +57,6 @@ pub trait Packet: Copy {
     fn ecn_capable(&self) -> bool {
         self.ecn() != Ecn::NotEct
     }
-    /// The flow or probe that it belongs to; the same for both directions.
-    fn owner(&self) -> u32 {
-        self.flow_key()
-    }
     /// The hosts at the ends of its path.
     fn hosts(&self) -> HostPair {
         HostPair::default()

@@ -3,6 +3,7 @@
 use fullpipe_net::impair::jitter;
 use serde::{Deserialize, Serialize};
 
+use crate::host::Kernel;
 use crate::route::{FlowDirection, Hosts, Route};
 
 /// One transport connection.
@@ -45,6 +46,19 @@ pub struct Flow {
     /// Which kind of ECN.
     #[serde(default, skip_serializing_if = "EcnKind::is_classic")]
     pub ecn_kind: EcnKind,
+    /// The TCP of the hosts at its ends. `None`: as in [`crate::HostOptions`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Stack>,
+}
+
+/// The TCP of the hosts at a flow's ends, where it differs from that of the others.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Stack {
+    /// Linux release.
+    pub tcp: Kernel,
+    /// Packets in the largest burst.
+    pub gso_max_segments: u32,
 }
 
 /// Kinds of ECN.

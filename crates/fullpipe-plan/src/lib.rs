@@ -18,9 +18,9 @@ mod tables;
 mod traffic;
 
 pub use applications::{Datagrams, Lookup, Page, PageObject, Protocol};
-pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern};
+pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern, Stack};
 pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Kernel, Pacing, ReaderPauses};
-pub use links::{Access, Link, Newcomer};
+pub use links::{Access, ConnectionOrigin, Link};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};
 pub use route::{FlowDirection, Hosts, Route};

@@ -45,16 +45,16 @@ impl Link {
     }
 
     /// The station of a connection that opens during the run. `None` on a wire.
-    pub fn station_of(&self, newcomer: Newcomer) -> Option<u16> {
+    pub fn station_of(&self, origin: ConnectionOrigin) -> Option<u16> {
         let Medium::Wifi {
             stations, traffic, ..
         } = &self.medium
         else {
             return None;
         };
-        let known = match newcomer {
-            Newcomer::Page(position) => stations.get(position),
-            Newcomer::Traffic(group) => traffic.get(group),
+        let known = match origin {
+            ConnectionOrigin::Page(position) => stations.get(position),
+            ConnectionOrigin::Traffic(group) => traffic.get(group),
         };
         Some(known.copied().unwrap_or(0))
     }
@@ -62,7 +62,7 @@ impl Link {
 
 /// The origin of a connection that opens during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Newcomer {
+pub enum ConnectionOrigin {
     /// A page, by its position among flows, probes, pages and streams.
     Page(usize),
     /// A group of traffic, by its position.

@@ -17,7 +17,7 @@ use crate::tables::{
 /// No frame is longer; a longer one is damage.
 const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// One row, or something that the writer says of itself.
+/// One row, or a statement of the writer about the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Frame {
     /// A row of `flows`; a later one of the same flow replaces the earlier.
@@ -38,7 +38,7 @@ pub enum Frame {
     Fact(String, String),
     /// A figure about the instrument (`cpu_busy_max`, `late_samples`, ...).
     Figure(String, f64),
-    /// A sentence on why this run should not be trusted.
+    /// A reason why this run should not be trusted.
     Problem(String),
     /// Why the run ended early.
     Failure(String),
@@ -55,8 +55,7 @@ pub enum Frame {
         /// Stored constants.
         params: Vec<u32>,
     },
-    /// An algorithm's state, from which a row of `cc_samples` is made: the writer does not know what
-    /// it means.
+    /// An algorithm's state, from which the reader makes a row of `cc_samples`.
     CcState {
         /// Since the start of the run.
         t_us: u64,
@@ -96,11 +95,12 @@ pub fn encode(frame: &Frame, out: &mut Vec<u8>) {
 }
 
 /// Everything that a stream held.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Received {
     /// The rows.
+    #[serde(skip)]
     pub tables: Tables,
-    /// Facts in the order of their coming.
+    /// Facts in the order of arrival.
     pub facts: Vec<(String, String)>,
     /// Figures in the order of arrival.
     pub figures: Vec<(String, f64)>,
@@ -108,11 +108,12 @@ pub struct Received {
     pub problems: Vec<String>,
     /// Why the run ended early, from the writer.
     pub failure: Option<String>,
-    /// Time of the run that had passed, in ns, by the last word of it.
+    /// Time of the run that had passed at the last progress frame, in ns.
     pub progress_ns: u64,
     /// The writer came to its planned end.
     pub complete: bool,
-    /// What came of a trace.
+    /// The bytes of a trace of calls.
+    #[serde(skip)]
     pub trace: Vec<u8>,
 }
 
@@ -142,7 +143,7 @@ pub fn follow(bytes: &[u8], offset: usize) -> (Option<u64>, usize) {
     (progress, bytes.len() - rest.len())
 }
 
-/// The first frame and what is behind it; `None`: no whole frame.
+/// The first frame and the bytes after it; `None`: no whole frame.
 pub fn next_frame(bytes: &[u8]) -> Option<(Frame, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = u32::from_le_bytes(*length) as usize;

@@ -82,7 +82,7 @@ row! {
         bytes_acked: U64,
         /// Data packets sent, retransmissions included.
         packets_sent: U64,
-        /// Of those, retransmissions.
+        /// Retransmissions: of those, and of handshakes and FINs without data.
         packets_retransmitted: U64,
         /// Packets that the sender marked lost.
         packets_lost: U64,
@@ -130,7 +130,7 @@ row! {
         delivery_rate_bps: U64,
         /// Data packets sent.
         packets_sent: U64,
-        /// Of those, retransmissions.
+        /// Retransmissions: of those, and of handshakes and FINs without data.
         packets_retransmitted: U64,
         /// Marked lost so far (the algorithm's `lost` counter, not tcpi_lost).
         packets_lost: U64,
@@ -258,7 +258,7 @@ row! {
         bytes_acked: U64,
         /// Data packets sent, retransmissions included.
         packets_sent: U64,
-        /// Of those, retransmissions.
+        /// Retransmissions: of those, and of handshakes and FINs without data.
         packets_retransmitted: U64,
         /// Retransmission timeouts.
         timeouts: U64,
@@ -290,7 +290,7 @@ row! {
         delivery_rate_bps: U64,
         /// Data packets sent.
         packets_sent: U64,
-        /// Of those, retransmissions.
+        /// Retransmissions: of those, and of handshakes and FINs without data.
         packets_retransmitted: U64,
         /// Marked lost so far.
         packets_lost: U64,
@@ -300,7 +300,7 @@ row! {
 }
 
 impl TrafficSampleRow {
-    /// What a sample says of a flow, by its group and number.
+    /// A sample of the flow with this number in its group.
     pub fn of(group_id: u64, number: u64, sample: &FlowSampleRow) -> Self {
         Self {
             t_us: sample.t_us,
@@ -332,7 +332,7 @@ row! {
         load: U64,
         /// When it began.
         start_us: U64,
-        /// When its last object had come; null: it had not by the end of the run.
+        /// When its last object had arrived; null: not by the end of the run.
         done_us: OptU64,
         /// Objects of the page.
         objects: U64,
@@ -352,11 +352,11 @@ row! {
         object: U64,
         /// Number of its connection within the page.
         connection: U64,
-        /// When its connection turned to it (looked up and connected for it, where it had to).
+        /// When its connection began with it, name lookup and connect included.
         asked_us: U64,
-        /// When its first byte had come; null: it had not.
+        /// When its first byte arrived; null: not yet.
         first_byte_us: OptU64,
-        /// When its last byte had come; null: it had not.
+        /// When its last byte arrived; null: not yet.
         done_us: OptU64,
         /// Header included.
         bytes: U64,
@@ -376,14 +376,14 @@ row! {
         frame: U64,
         /// Payload.
         bytes: U64,
-        /// How long it was under way; null: it did not arrive.
+        /// One-way delay; null: it did not arrive.
         delay_us: OptU64,
     }
 }
 
 row! {
-    /// What a processor of a measured machine did. Times are totals since the start of the run, as
-    /// fine as the kernel tells them: 10 ms.
+    /// Times of a processor of a measured machine: totals since the start of the run, in the kernel's
+    /// resolution of 10 ms.
     CpuRow, "cpu_samples", {
         /// Since the start of the run.
         t_us: U64,
@@ -397,11 +397,11 @@ row! {
         system_us: U64,
         /// Interrupts.
         irq_us: U64,
-        /// What interrupts leave for later, such as receiving packets.
+        /// Deferred work of interrupts, such as receiving packets.
         softirq_us: U64,
         /// Taken by the host of a virtual machine.
         steal_us: U64,
-        /// Nothing to do.
+        /// Idle.
         idle_us: U64,
     }
 }
@@ -427,7 +427,7 @@ row! {
 }
 
 row! {
-    /// What TCP holds of a machine.
+    /// TCP's use of a machine's memory.
     TcpMemoryRow, "tcp_memory_samples", {
         /// Since the start of the run.
         t_us: U64,

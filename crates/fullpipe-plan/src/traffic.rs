@@ -56,6 +56,7 @@ impl Traffic {
             receive_window_bytes: None,
             ecn: self.ecn,
             ecn_kind: EcnKind::Classic,
+            stack: None,
         }
     }
 }

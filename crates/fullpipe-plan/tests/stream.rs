@@ -1,7 +1,8 @@
 //! What a writer says arrives, wherever its stream ends.
 
-use fullpipe_plan::stream::{decode, encode, follow, Frame};
+use fullpipe_plan::stream::{decode, encode, follow, next_frame, Frame};
 use fullpipe_plan::{FlowRow, PingRow};
+use proptest::prelude::*;
 
 fn frames() -> Vec<Frame> {
     let flow = |delivered| FlowRow {
@@ -92,4 +93,89 @@ fn a_trace_follows_the_end_and_arrives_in_one_piece() {
     assert!(received.complete);
     assert_eq!(received.trace, [1, 2, 0, 4, 5]);
     assert_eq!(received.tables, decode(&written(&frames())).tables);
+}
+
+/// Frames of some kinds, with any content.
+fn any_frame() -> impl Strategy<Value = Frame> {
+    let text = || any::<String>();
+    prop_oneof![
+        (any::<u64>(), any::<u64>(), text()).prop_map(|(flow_id, bytes_acked, cc)| {
+            Frame::Flow(FlowRow {
+                flow_id,
+                bytes_acked,
+                cc: cc.into(),
+                ..FlowRow::default()
+            })
+        }),
+        (any::<u64>(), any::<Option<u64>>()).prop_map(|(seq, rtt_us)| {
+            Frame::Ping(PingRow {
+                seq,
+                rtt_us,
+                ..PingRow::default()
+            })
+        }),
+        any::<u64>().prop_map(Frame::Progress),
+        (text(), text()).prop_map(|(name, value)| Frame::Fact(name, value)),
+        text().prop_map(Frame::Problem),
+        text().prop_map(Frame::Failure),
+        Just(Frame::End),
+        any::<Vec<u8>>().prop_map(Frame::Trace),
+        (any::<u64>(), "[a-z0-9]{0,6}", any::<Vec<u32>>()).prop_map(
+            |(flow_id, algorithm, params)| Frame::CcAlgorithm {
+                flow_id,
+                algorithm,
+                params,
+            }
+        ),
+        (any::<u64>(), 0..3_u64, any::<Vec<u8>>()).prop_map(|(t_us, flow_id, state)| {
+            Frame::CcState {
+                t_us,
+                flow_id,
+                state,
+            }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_frame_is_read_as_it_was_written(frame in any_frame()) {
+        let bytes = written(std::slice::from_ref(&frame));
+        let (read, rest) = next_frame(&bytes).expect("a whole frame");
+        prop_assert_eq!(read, frame);
+        prop_assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_stream_keeps_every_frame_before_the_damage(
+        frames in prop::collection::vec(any_frame(), 1..6),
+        at in any::<prop::sample::Index>(),
+        patch in prop::collection::vec(any::<u8>(), 1..8),
+    ) {
+        let mut bytes = written(&frames);
+        let at = at.index(bytes.len());
+        let end = bytes.len().min(at + patch.len());
+        bytes[at..end].copy_from_slice(&patch[..end - at]);
+        let received = decode(&bytes);
+        let whole = (0..=frames.len()).rfind(|&count| written(&frames[..count]).len() <= at);
+        let before = decode(&written(&frames[..whole.unwrap_or(0)]));
+        prop_assert!(received.facts.starts_with(&before.facts));
+        prop_assert!(received.problems.starts_with(&before.problems));
+        prop_assert!(received.tables.ping_samples.starts_with(&before.tables.ping_samples));
+        let (_, offset) = follow(&bytes, 0);
+        prop_assert!(offset <= bytes.len());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        offset in 0..400_usize,
+    ) {
+        let mut framed = (bytes.len() as u32).to_le_bytes().to_vec();
+        framed.extend(&bytes);
+        for input in [&bytes, &framed] {
+            decode(input);
+            follow(input, offset);
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! What the simulator requires of a plan; the front end has checked the rest.
 
-use std::fmt;
-
 use fullpipe_plan::Plan;
+use thiserror::Error;
 
 use crate::packet::MAX_HOSTS;
 
@@ -10,16 +9,9 @@ use crate::packet::MAX_HOSTS;
 const MAX_LINKS: usize = 64;
 
 /// A plan that cannot be run; the message names key and value.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{0}")]
 pub struct BadPlan(pub String);
-
-impl fmt::Display for BadPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadPlan {}
 
 /// Checks a plan.
 pub(crate) fn check(plan: &Plan) -> Result<(), BadPlan> {

@@ -2,7 +2,7 @@
 //! `sim/forward.rs` moves it from link to link. Must never know what sends or receives.
 
 use fullpipe_net::{AnyLink, DelayLine, Direction, Exit, Link, Passed};
-use fullpipe_plan::{Newcomer, Plan, Route};
+use fullpipe_plan::{ConnectionOrigin, Plan, Route};
 use fullpipe_tcp::Data;
 
 use crate::agenda::{Agenda, Alarm, Event, NEVER_NS};
@@ -117,13 +117,19 @@ impl Network {
     }
 
     /// Sets the route of a flow id, which is the next unused one or was used before.
-    pub(crate) fn set_route(&mut self, plan: &Plan, flow_id: usize, route: Route, new: Newcomer) {
+    pub(crate) fn set_route(
+        &mut self,
+        plan: &Plan,
+        flow_id: usize,
+        route: Route,
+        origin: ConnectionOrigin,
+    ) {
         match self.routes.get_mut(flow_id) {
             Some(known) => *known = route,
             None => self.routes.push(route),
         }
         for (link, planned) in self.links.iter_mut().zip(&plan.links) {
-            if let Some(station) = planned.station_of(new) {
+            if let Some(station) = planned.station_of(origin) {
                 link.set_station(flow_id as u32, station);
             }
         }

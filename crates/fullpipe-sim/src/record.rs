@@ -3,14 +3,14 @@
 use fullpipe_net::{AnyLink, Direction, Link};
 use fullpipe_plan::{
     CcRow, DatagramRow, EventRow, Flow, FlowDirection, FlowRow, FlowSampleRow, ObjectRow, PageRow,
-    PingRow, Plan, QueueRow, Tables, Text, TrafficRow, TrafficSampleRow,
+    PingRow, Plan, QueueRow, Table, Tables, Text, TrafficRow, TrafficSampleRow,
 };
 use fullpipe_tcp::{Burst, Receiver, Sender, SenderEvent};
 use fullpipe_workload::Datagram;
 
 use crate::packet::{Body, InFlight};
 
-/// Rows of `traffic` that are passed on at a time.
+/// Rows of a table that are passed on at a time.
 const ROWS_AT_ONCE: usize = 1 << 14;
 
 /// What becomes of packets; those in no count are in flight.
@@ -24,8 +24,8 @@ pub struct Counts {
     pub lost: u64,
 }
 
-/// Takes rows of `traffic` during a run.
-pub(crate) type RowSink<'a> = &'a mut (dyn FnMut(Vec<TrafficRow>) + Send);
+/// Takes rows of a table during a run.
+pub(crate) type RowSink<'a> = &'a mut (dyn FnMut(Table) + Send);
 
 /// The recording so far.
 pub(crate) struct Record<'a> {
@@ -101,6 +101,7 @@ impl<'a> Record<'a> {
                 event: name.into(),
                 value,
             });
+            pass_on(&mut self.rows, &mut self.tables.events, EventRow::table);
         }
     }
 
@@ -130,10 +131,10 @@ impl<'a> Record<'a> {
         row
     }
 
-    /// The reply to the request of a row arrived.
+    /// A reply to the request of a row arrived. Of copies the first one counts.
     pub(crate) fn probe_reply(&mut self, now_ns: u64, row: u32) {
         let row = &mut self.tables.ping_samples[row as usize];
-        row.rtt_us = Some(now_ns / 1000 - row.t_us);
+        row.rtt_us.get_or_insert(now_ns / 1000 - row.t_us);
     }
 
     /// A datagram of a stream is sent; returns its row.
@@ -151,11 +152,11 @@ impl<'a> Record<'a> {
         row
     }
 
-    /// The datagram of a row arrived.
+    /// The datagram of a row arrived. Of copies the first one counts.
     pub(crate) fn datagram_delivered(&mut self, now_ns: u64, row: u32) {
         let rows = self.tables.datagrams.as_mut();
         if let Some(row) = rows.and_then(|rows| rows.get_mut(row as usize)) {
-            row.delay_us = Some(now_ns / 1000 - row.t_us);
+            row.delay_us.get_or_insert(now_ns / 1000 - row.t_us);
         }
     }
 
@@ -173,11 +174,7 @@ impl<'a> Record<'a> {
     pub(crate) fn traffic_row(&mut self, row: TrafficRow) {
         let rows = self.tables.traffic.get_or_insert_with(Vec::new);
         rows.push(row);
-        if rows.len() >= ROWS_AT_ONCE {
-            if let Some(take) = &mut self.rows {
-                take(std::mem::take(rows));
-            }
-        }
+        pass_on(&mut self.rows, rows, TrafficRow::table);
     }
 
     /// A sample of a flow of a traffic group.
@@ -190,8 +187,9 @@ impl<'a> Record<'a> {
     ) {
         let sample = flow_sample(now_ns, 0, sender, receiver);
         let row = TrafficSampleRow::of(u64::from(group), number, &sample);
-        let rows = &mut self.tables.traffic_samples;
-        rows.get_or_insert_with(Vec::new).push(row);
+        let rows = self.tables.traffic_samples.get_or_insert_with(Vec::new);
+        rows.push(row);
+        pass_on(&mut self.rows, rows, TrafficSampleRow::table);
     }
 
     /// A sample of a flow of the plan, and of its algorithm.
@@ -204,9 +202,15 @@ impl<'a> Record<'a> {
     ) {
         let row = flow_sample(now_ns, flow as u64, sender, receiver);
         self.tables.flow_samples.push(row);
+        pass_on(
+            &mut self.rows,
+            &mut self.tables.flow_samples,
+            FlowSampleRow::table,
+        );
         if sender.is_established() {
             let row = CcRow::of(now_ns / 1000, flow as u64, &sender.cc_info());
             self.tables.cc_samples.push(row);
+            pass_on(&mut self.rows, &mut self.tables.cc_samples, CcRow::table);
         }
     }
 
@@ -240,6 +244,11 @@ impl<'a> Record<'a> {
                 });
             }
         }
+        pass_on(
+            &mut self.rows,
+            &mut self.tables.queue_samples,
+            QueueRow::table,
+        );
     }
 
     /// The totals of a flow of the plan.
@@ -261,6 +270,17 @@ impl<'a> Record<'a> {
             receiver,
         );
         self.tables.flows.push(row);
+    }
+}
+
+/// Passes the rows of a table on where they are many, so that memory does not grow with time. Rows of
+/// probes and datagrams stay: their answers are filled in later.
+fn pass_on<R>(sink: &mut Option<RowSink<'_>>, rows: &mut Vec<R>, table: fn(&[R]) -> Table) {
+    if rows.len() >= ROWS_AT_ONCE {
+        if let Some(take) = sink {
+            take(table(rows));
+            rows.clear();
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::packet::EcnFeedback;
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 use crate::rate::Sample;
 use crate::scoreboard::{is_later, Sent, EVER_RETRANS, LOST, RETRANS, SACKED};
-use crate::sender::{Resend, Sender};
+use crate::sender::{Resend, Sender, SenderEvent};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -78,7 +78,7 @@ impl Sender {
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.advance_clock(now_ns);
         self.peer_closed |= ack.fin;
-        if ack.next > self.snd_nxt {
+        if ack.next > self.snd_nxt || ack.sent_ns < self.echo_ns && self.is_stale(ack) {
             return;
         }
         if ack.next < self.snd_una {
@@ -89,6 +89,20 @@ impl Sender {
             true => self.process_ack::<true>(ack),
             false => self.process_unpredicted_ack(ack),
         }
+    }
+
+    /// PAWS drops an ACK whose timestamp, in milliseconds, is older than the newest one's by more than
+    /// TCP_PAWS_WINDOW, unless it says nothing but SACK blocks (tcp_paws_discard(), tcp_disordered_ack()).
+    #[inline(never)] // only where ACKs overtake each other
+    fn is_stale(&self, ack: &Ack) -> bool {
+        let is_disordered = ack.next == self.snd_una && !self.updates_window(ack) && !ack.fin;
+        ack.sent_ns / NS_PER_MS + 1 < self.echo_ns / NS_PER_MS && !is_disordered
+    }
+
+    /// tcp_may_update_window(), for ACKs without data: of two with the same number the larger window counts.
+    #[inline(always)] // as `process_ack`
+    fn updates_window(&self, ack: &Ack) -> bool {
+        ack.next > self.snd_una || ack.window_bytes > self.window_bytes || ack.window_bytes == 0
     }
 
     /// Whether it only acknowledges the next packets while none is missing (header prediction, the fast
@@ -102,7 +116,48 @@ impl Sender {
 
     #[inline(never)]
     fn process_unpredicted_ack(&mut self, ack: &Ack) {
-        self.process_ack::<false>(ack);
+        match self.packets_out() {
+            0 => self.process_ack_of_nothing(ack),
+            _ => self.process_ack::<false>(ack),
+        }
+    }
+
+    /// Nothing is unacknowledged: the congestion control sees no such ACK (tcp_ack(), no_queue).
+    fn process_ack_of_nothing(&mut self, ack: &Ack) {
+        self.recheck_app_limited();
+        let mut info = AckInfo {
+            echo_ns: ack.echo_ns,
+            window_changed: self.updates_window(ack),
+            ..AckInfo::default()
+        };
+        let delivered_before = self.rate.delivered;
+        let is_newest = self.take_header(ack, info.window_changed);
+        self.resend = Resend::Nothing;
+        if ack.count > 0 {
+            self.process_sack(ack, &mut info);
+        }
+        info.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
+        self.process_marks(ack, is_newest, &mut info);
+        if self.cc.wants(flags::WANTS_ACKS) {
+            self.cc_event(EventKind::Ack, 0, 0);
+        }
+        if info.is_dsack {
+            self.fastretrans_alert(self.snd_una, &mut info);
+        }
+        self.process_tlp_ack(ack, &mut info);
+    }
+
+    /// Takes over window and timestamp; whether no ACK was sent later.
+    #[inline(always)] // as `process_ack`
+    fn take_header(&mut self, ack: &Ack, updates_window: bool) -> bool {
+        if updates_window {
+            self.window_bytes = ack.window_bytes;
+        }
+        let is_newest = ack.sent_ns >= self.echo_ns;
+        if is_newest {
+            self.echo_ns = ack.sent_ns;
+        }
+        is_newest
     }
 
     /// With `PREDICTED` ([`Self::is_predicted`]) the compiler leaves out everything but the fast path.
@@ -120,17 +175,11 @@ impl Sender {
         let mut info = AckInfo {
             echo_ns: ack.echo_ns,
             advanced: PREDICTED || ack.next > self.snd_una,
-            window_changed: ack.window_bytes != self.window_bytes,
-            is_dupack: !PREDICTED
-                && ack.next == self.snd_una
-                && ack.window_bytes == self.window_bytes
-                && !ack.fin,
+            window_changed: PREDICTED || self.updates_window(ack),
             ..AckInfo::default()
         };
-        self.window_bytes = ack.window_bytes;
-        let is_newest = ack.sent_ns >= self.echo_ns;
-        self.echo_ns = ack.sent_ns;
-        self.rack.advanced = false;
+        info.is_dupack = !PREDICTED && !info.window_changed && !ack.fin;
+        let is_newest = self.take_header(ack, info.window_changed);
         self.resend = Resend::Nothing;
         if info.advanced {
             self.retransmits = 0;
@@ -149,9 +198,6 @@ impl Sender {
             self.process_marks(ack, is_newest, &mut info);
         }
         let rtt_us = self.process_rtt(&mut info);
-        if info.advanced {
-            self.rtt.reset_back_off();
-        }
         if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
             self.cc_rtt(rtt_us, info.acked_packets);
         }
@@ -187,13 +233,10 @@ impl Sender {
             echo_ns: ack.echo_ns,
             ..AckInfo::default()
         };
-        self.rack.advanced = false;
         self.resend = Resend::Nothing;
         self.process_sack(ack, &mut info);
         self.learn_reordering(&info);
-        if self.is_dubious(&info) {
-            self.fastretrans_alert(self.snd_una, &mut info);
-        }
+        self.fastretrans_alert(self.snd_una, &mut info);
     }
 
     /// ECN marks. RFC 3168 and DCTCP mark all packets that the ACK covers. Accurate ECN counts packets
@@ -222,7 +265,9 @@ impl Sender {
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
         if ack.dsack {
             if let Some((duplicate, others)) = blocks.split_first() {
-                self.process_dsack(duplicate, info);
+                if self.process_dsack(duplicate, info) {
+                    self.sack_duplicate(duplicate, ack.next, info);
+                }
                 blocks = others;
             }
         }
@@ -245,11 +290,11 @@ impl Sender {
 
     /// tcp_check_dsack(), tcp_dsack_seen(): a retransmission was unnecessary. More duplicates than
     /// retransmissions come from the network and are ignored.
-    fn process_dsack(&mut self, duplicate: &Block, info: &mut AckInfo) {
+    fn process_dsack(&mut self, duplicate: &Block, info: &mut AckInfo) -> bool {
         let packets = duplicate.end.saturating_sub(duplicate.start);
         self.duplicates += u64::from(packets);
         if packets == 0 || self.duplicates > self.totals.packets_retransmitted {
-            return;
+            return false;
         }
         info.is_dsack = true;
         // The retransmission was delivered as well.
@@ -257,13 +302,33 @@ impl Sender {
         let is_probes = self.tlp_high == Some(duplicate.end);
         self.reordering.duplicate_reported(is_probes);
         let Some(marker) = self.undo_marker else {
-            return;
+            return true;
         };
         let was_sent_again = duplicate.start < self.snd_una
             || duplicate.end <= self.snd_nxt
                 && self.board.get(duplicate.start).flags & EVER_RETRANS != 0;
         if duplicate.end > marker && was_sent_again && self.undo_retrans > 0 {
             self.undo_retrans = (self.undo_retrans - packets as i32).max(0);
+        }
+        true
+    }
+
+    /// tcp_sacktag_one() for a DSACK beyond `next`: the packets are SACKed even if no block has named them,
+    /// and one that is SACKed already was sent again because it came late.
+    fn sack_duplicate(&mut self, duplicate: &Block, next: u32, info: &mut AckInfo) {
+        let mut number = duplicate.start.max(next);
+        let end = duplicate.end.min(self.snd_nxt);
+        while number < end {
+            let flags = self.board.own(number).flags;
+            if flags & (SACKED | EVER_RETRANS) == SACKED | EVER_RETRANS {
+                info.reordered = Some(info.reordered.map_or(number, |least| least.min(number)));
+            }
+            let following = self.sack_buffer(number, end, info);
+            if flags & RETRANS != 0 && self.board.own(number).flags & RETRANS != 0 {
+                self.board.get_mut(number).flags &= !RETRANS;
+                self.retrans_out -= 1;
+            }
+            number = following;
         }
     }
 
@@ -449,6 +514,7 @@ impl Sender {
         self.rtt.sample_min(control_us, self.conn.now_us);
         self.rtt
             .sample(sequence_us as i64, self.snd_una, self.snd_nxt);
+        self.rtt.reset_back_off();
         self.conn.srtt_us = self.rtt.smoothed_us();
         Some(control_us)
     }
@@ -471,7 +537,9 @@ impl Sender {
             self.tlp_high = None;
         } else if ack.next > high {
             self.cc_packet_event(EventKind::TlpRecovery, 0, 0, self.tlp_app_limited);
-            self.enter_cwr();
+            self.init_cwnd_reduction();
+            self.set_ca_state(CaState::Cwr);
+            self.events.push(SenderEvent::Cwr);
             self.end_cwnd_reduction();
             self.keep_open();
         } else if info.advanced || info.sacked || info.window_changed {

@@ -142,6 +142,7 @@ impl Sender {
         }
         self.ctl.cwnd = self.inflight() + 1;
         self.ctl.cwnd_cnt = 0;
+        self.cwnd_stamp_ns = self.now_ns;
         self.set_ca_state(CaState::Loss);
         self.high_seq = self.snd_nxt;
         self.cwr_pending = self.config.ecn && self.config.feedback != EcnFeedback::Accurate;
@@ -159,7 +160,8 @@ impl Sender {
             return Resend::Nothing;
         }
         if self.frto {
-            if info.original_delivered && self.undo(true) {
+            if info.original_delivered {
+                self.undo(true);
                 self.leave_loss();
                 return Resend::Nothing;
             }

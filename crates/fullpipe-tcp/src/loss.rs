@@ -95,10 +95,8 @@ impl Sender {
         let before = self.inflight();
         self.mark_lost();
         if self.inflight() != before && self.ca_state != CaState::Recovery {
-            if self.ca_state != CaState::Loss {
-                self.enter_recovery(false);
-            }
-            if !self.owns_cwnd() && self.in_cwnd_reduction() {
+            self.enter_recovery(false);
+            if !self.owns_cwnd() {
                 self.reduce_cwnd(1, 0, false);
             }
         }

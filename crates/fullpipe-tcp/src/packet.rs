@@ -84,6 +84,16 @@ pub struct Block {
     pub end: u32,
 }
 
+impl Block {
+    /// A block of one packet.
+    pub(crate) fn of(number: u32) -> Self {
+        Self {
+            start: number,
+            end: number + 1,
+        }
+    }
+}
+
 /// How a receiver reports ECN marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnFeedback {

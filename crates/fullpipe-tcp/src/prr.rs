@@ -39,6 +39,7 @@ impl Sender {
         let reduced = self.ca_state == CaState::Cwr || self.undo_marker.is_some();
         if self.ctl.ssthresh < INFINITE && reduced {
             self.ctl.cwnd = self.ctl.ssthresh;
+            self.cwnd_stamp_ns = self.now_ns;
         }
         self.cc_event(EventKind::CompleteCwr, 0, 0);
     }

@@ -15,9 +15,15 @@ use crate::ticks::{expires_ns, Countdown};
 const NS_PER_MS: u64 = 1_000_000;
 /// Linux TCP_ATO_MIN, TCP_DELACK_MIN.
 const ATO_MIN_NS: u64 = 40 * NS_PER_MS;
+/// Linux TCP_DELACK_MAX.
+const DELACK_MAX_NS: u64 = 200 * NS_PER_MS;
 const MAX_QUICKACKS: u32 = 16;
 /// Duplicate ACKs that are sent at once before compression begins (TCP_FASTRETRANS_THRESH).
 const DUPACK_THRESHOLD: u32 = 3;
+/// SACK blocks that a receiver remembers (TCP_NUM_SACKS), and those of which an ACK that compression holds
+/// back is not expected to forget any (TCP_SACK_BLOCKS_EXPECTED).
+const KEPT_BLOCKS: usize = 4;
+const EXPECTED_BLOCKS: usize = 2;
 /// sysctl tcp_comp_sack_delay_ns and tcp_comp_sack_nr.
 const COMPRESSION_NS: u64 = NS_PER_MS;
 const COMPRESSION_COUNT: u32 = 44;
@@ -68,9 +74,10 @@ pub struct Receiver {
     low_water_packets: u32,
     /// Packets beyond a hole, ascending.
     out_of_order: Vec<Block>,
-    /// SACK blocks to report, newest first.
+    /// The blocks that ACKs report, newest first (selective_acks); with more holes than these some are
+    /// forgotten.
     sack_blocks: Vec<Block>,
-    /// DSACK to report.
+    /// DSACK to report; the next packet clears it.
     dsack: Option<Block>,
     /// An ACK to send before the one that the current packet causes.
     preceding_ack: Option<Ack>,
@@ -116,6 +123,8 @@ enum Answer {
     /// GRO holds the packet back.
     HeldByGro,
     Nothing,
+    /// An ACK was sent that compression had held back, instead of this packet's.
+    Flushed,
     Ack,
     /// An ACK with this side's FIN.
     Fin,
@@ -158,7 +167,7 @@ impl Receiver {
                 && config.aggregation_ns == 0
                 && config.work_ns == 0,
             out_of_order: Vec::with_capacity(64),
-            sack_blocks: Vec::with_capacity(MAX_BLOCKS + 2),
+            sack_blocks: Vec::with_capacity(KEPT_BLOCKS + 1),
             dsack: None,
             preceding_ack: None,
             delivered_bytes: 0,
@@ -239,7 +248,7 @@ impl Receiver {
     #[inline(always)] // as `on_data`
     fn respond(&mut self, now_ns: u64, answer: Answer) -> Option<Ack> {
         match answer {
-            Answer::HeldByGro => None,
+            Answer::HeldByGro | Answer::Flushed => None,
             Answer::Nothing => self.read(now_ns).then(|| self.ack(now_ns)),
             Answer::Ack => {
                 let offer = self.buffer.offer(self.next);
@@ -296,6 +305,7 @@ impl Receiver {
         if data.fin {
             self.end = Some(data.number + 1);
         }
+        self.dsack = None;
         self.buffer.measure_scaling_ratio();
         self.buffer.measure_rtt(now_ns, data);
         let in_order = data.number == self.next;
@@ -307,8 +317,10 @@ impl Receiver {
             if self.next > data.number + 1 {
                 self.buffer.merge_out_of_order(self.next);
             }
-        } else if data.number < self.next || !self.receive_out_of_order(data) {
+        } else if data.number < self.next {
             return self.receive_duplicate(data.number);
+        } else if self.receive_out_of_order(now_ns, data) {
+            return Answer::Flushed;
         }
         if let Some(stalls) = &self.config.reader_stalls {
             self.read_at_ns = stalls.end_ns(now_ns).unwrap_or(self.read_at_ns);
@@ -359,17 +371,11 @@ impl Receiver {
         self.quick |= 1;
     }
 
-    /// A packet that arrived before.
+    /// A packet that was acknowledged before: the ACK may have been lost (tcp_enter_quickack_mode()).
     fn receive_duplicate(&mut self, number: u32) -> Answer {
-        self.dsack = Some(Block {
-            start: number,
-            end: number + 1,
-        });
-        if number < self.next {
-            // The ACK may have been lost (tcp_enter_quickack_mode()).
-            self.quick = self.quick.max(self.quickacks());
-            self.ato_ns = ATO_MIN_NS;
-        }
+        self.dsack = Some(Block::of(number));
+        self.quick = self.quick.max(self.quickacks());
+        self.ato_ns = ATO_MIN_NS;
         Answer::Ack
     }
 
@@ -436,8 +442,9 @@ impl Receiver {
             return (self.closing.sent <= FIN_RETRIES).then(|| self.send_fin(now_ns));
         }
         if self.delack.runs() && self.delack.expires_ns() <= now_ns {
-            // tcp_delack_timer_handler(): the ATO falls to its minimum.
-            self.ato_ns = ATO_MIN_NS;
+            // tcp_delack_timer_handler(): a delayed ACK that no second packet hastened.
+            let longest_ns = self.timeout_ns().min(DELACK_MAX_NS);
+            self.ato_ns = (2 * self.ato_ns).min(longest_ns);
             return Some(self.ack(now_ns));
         }
         None
@@ -458,16 +465,21 @@ impl Receiver {
         {
             self.next = self.out_of_order.remove(0).end;
             // RFC 5681 section 4.2: the ACK of a packet that fills the last hole is sent at once.
-            self.urgent = self.out_of_order.is_empty();
+            self.urgent |= self.out_of_order.is_empty();
         }
         let next = self.next;
         self.sack_blocks.retain(|block| block.start > next);
     }
 
-    /// A packet beyond a hole arrived; false if it arrived before.
+    /// A packet beyond a hole arrived (tcp_data_queue_ofo()); true if that made the receiver send an ACK
+    /// that it had held back.
     #[inline(never)]
-    fn receive_out_of_order(&mut self, data: &Data) -> bool {
-        let is_new = self.extends_newest(data.number) || self.insert_out_of_order(data.number);
+    fn receive_out_of_order(&mut self, now_ns: u64, data: &Data) -> bool {
+        let is_new = self.insert_out_of_order(data.number);
+        if !is_new {
+            self.dsack = Some(Block::of(data.number));
+        }
+        let is_flushed = self.touch_block(now_ns, data.number);
         if is_new {
             self.delivered_bytes += u64::from(data.payload_bytes);
             self.process_header(data);
@@ -475,63 +487,72 @@ impl Receiver {
                 self.ack_window_growth();
             }
         }
-        is_new
-    }
-
-    /// The common case beyond a hole: the packet extends the highest block, which is also reported first.
-    #[inline]
-    fn extends_newest(&mut self, number: u32) -> bool {
-        match (self.out_of_order.last_mut(), self.sack_blocks.first_mut()) {
-            (Some(last), Some(newest)) if last.end == number && newest.end == number => {
-                last.end += 1;
-                newest.end += 1;
-                true
-            }
-            _ => false,
-        }
+        is_flushed
     }
 
     /// False if it arrived before.
     fn insert_out_of_order(&mut self, number: u32) -> bool {
+        // Mostly it extends the highest block.
+        if let Some(last) = self
+            .out_of_order
+            .last_mut()
+            .filter(|last| last.end == number)
+        {
+            last.end += 1;
+            return true;
+        }
         let at = self
             .out_of_order
             .partition_point(|block| block.end < number);
-        let found = self.out_of_order.get(at).copied();
-        let block = match found {
+        match self.out_of_order.get_mut(at) {
             Some(block) if block.start <= number && number < block.end => return false,
             Some(block) if block.end == number => {
-                let mut grown = Block {
-                    start: block.start,
-                    end: number + 1,
-                };
-                if self
-                    .out_of_order
-                    .get(at + 1)
-                    .is_some_and(|next| next.start == number + 1)
-                {
-                    grown.end = self.out_of_order.remove(at + 1).end;
+                block.end += 1;
+                let following = self.out_of_order.get(at + 1).copied();
+                if let Some(next) = following.filter(|next| next.start == number + 1) {
+                    self.out_of_order[at].end = next.end;
+                    self.out_of_order.remove(at + 1);
                 }
-                self.out_of_order[at] = grown;
-                grown
             }
-            Some(block) if block.start == number + 1 => {
-                self.out_of_order[at].start = number;
-                self.out_of_order[at]
-            }
-            _ => {
-                let single = Block {
-                    start: number,
-                    end: number + 1,
-                };
-                self.out_of_order.insert(at, single);
-                single
-            }
-        };
-        self.sack_blocks
-            .retain(|known| known.end < block.start || known.start > block.end);
-        self.sack_blocks.insert(0, block);
-        self.sack_blocks.truncate(MAX_BLOCKS + 1);
+            Some(block) if block.start == number + 1 => block.start = number,
+            _ => self.out_of_order.insert(at, Block::of(number)),
+        }
         true
+    }
+
+    /// tcp_sack_new_ofo_skb(): puts the block with the packet first, and forgets the oldest one if there are
+    /// too many. Of a block that was forgotten only the packet is reported. If ACKs are held back, one is
+    /// sent before a block beyond the second is moved or the third is pushed down, since the next ACK may
+    /// have no room for what this one reports; true then.
+    fn touch_block(&mut self, now_ns: u64, number: u32) -> bool {
+        let touches = |block: &Block| block.start <= number + 1 && number <= block.end;
+        let found = self.sack_blocks.iter().position(touches);
+        let at = found.unwrap_or(self.sack_blocks.len());
+        let mut block = Block::of(number);
+        if let Some(known) = found.map(|at| &mut self.sack_blocks[at]) {
+            known.start = known.start.min(number);
+            known.end = known.end.max(number + 1);
+            block = *known;
+            if at == 0 && self.sack_blocks.len() == 1 {
+                return false;
+            }
+        }
+        let is_flushed = at >= EXPECTED_BLOCKS && self.compressed > 0;
+        if is_flushed {
+            self.preceding_ack = Some(self.ack(now_ns));
+        }
+        // tcp_sack_maybe_coalesce(): the packet may have closed the hole between two blocks.
+        self.sack_blocks.retain(|known| {
+            let is_apart = known.end < block.start || known.start > block.end;
+            if !is_apart {
+                block.start = block.start.min(known.start);
+                block.end = block.end.max(known.end);
+            }
+            is_apart
+        });
+        self.sack_blocks.truncate(KEPT_BLOCKS - 1);
+        self.sack_blocks.insert(0, block);
+        is_flushed
     }
 
     /// tcp_event_data_recv(): adapts how long ACKs may be delayed.
@@ -545,7 +566,8 @@ impl Receiver {
             if gap_ns <= ATO_MIN_NS / 2 {
                 self.ato_ns = self.ato_ns / 2 + ATO_MIN_NS / 2;
             } else if gap_ns < self.ato_ns {
-                self.ato_ns = self.ato_ns / 2 + gap_ns;
+                let longest_ns = self.timeout_ns().min(DELACK_MAX_NS);
+                self.ato_ns = (self.ato_ns / 2 + gap_ns).min(longest_ns);
             } else if gap_ns > self.timeout_ns() {
                 // After a pause the sender is probably in slow start again.
                 self.quick = self.quickacks();
@@ -664,7 +686,7 @@ impl Receiver {
             return true;
         }
         if self.out_of_order.is_empty() {
-            self.delay_ack(now_ns, self.ato_ns.max(ATO_MIN_NS));
+            self.delay_ack(now_ns, self.delayed_ack_ns());
             return false;
         }
         self.acks_hole_now(now_ns)
@@ -678,6 +700,20 @@ impl Receiver {
             Some(_) => self.is_reading(),
             None => !self.is_readable() || self.buffer.keeps_window(),
         }
+    }
+
+    /// tcp_send_delayed_ack(): the ATO, but no more than an RTT if that is known, and at least its minimum.
+    #[inline]
+    fn delayed_ack_ns(&self) -> u64 {
+        match self.ato_ns > ATO_MIN_NS {
+            true => self.ato_ns.min(self.longest_delayed_ack_ns()),
+            false => ATO_MIN_NS,
+        }
+    }
+
+    #[inline(never)] // packets are mostly closer together
+    fn longest_delayed_ack_ns(&self) -> u64 {
+        self.handshake_rtt_ns.clamp(ATO_MIN_NS, DELACK_MAX_NS)
     }
 
     /// Delays an ACK, unless one is delayed already.
@@ -695,6 +731,9 @@ impl Receiver {
     /// false: it waits.
     #[inline(never)] // rare
     fn acks_hole_now(&mut self, now_ns: u64) -> bool {
+        if self.compressed >= COMPRESSION_COUNT {
+            return true;
+        }
         if self.compressed_next != self.next {
             self.compressed_next = self.next;
             self.dupacks = 0;
@@ -704,9 +743,6 @@ impl Receiver {
             return true;
         }
         self.compressed += 1;
-        if self.compressed >= COMPRESSION_COUNT {
-            return true;
-        }
         if self.compression_at_ns == NEVER_NS {
             self.compression_at_ns = now_ns + self.compression_ns();
         }

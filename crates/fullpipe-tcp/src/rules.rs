@@ -122,6 +122,17 @@ impl Rules {
         self.since(Kernel::Linux6_12)
     }
 
+    /// Packets in the largest burst of a device that sets no limit. A buffer of the write queue is of
+    /// 65215 bytes (tcp_xmit_size_goal(), sk_gso_max_size), which are 45 full packets. Where a burst
+    /// ends with a buffer that number decides which bursts are short, so kernels before 6.10 have it;
+    /// the others have the even number below, which their bursts hold as well.
+    pub fn gso_max_segments(self) -> u32 {
+        match self.bursts_span_buffers() {
+            true => 44,
+            false => 45,
+        }
+    }
+
     /// A sender defers a burst only if an ACK is due within 1 ms, instead of half a round trip:
     /// tcp_tso_should_defer(), commit 295ce1eb36ae, in 6.18 and in stable releases since October 2025.
     pub(crate) fn defers_at_most_1_ms(self) -> bool {

@@ -204,6 +204,10 @@ pub struct Sender {
     pub(crate) is_cwnd_limited: bool,
     pub(crate) max_packets_out: u32,
     pub(crate) cwnd_usage_seq: u32,
+    /// Most packets out since the window was last full, or judged (snd_cwnd_used), and when that was
+    /// (snd_cwnd_stamp).
+    pub(crate) cwnd_used: u32,
+    pub(crate) cwnd_stamp_ns: u64,
 
     pub(crate) now_ns: u64,
     /// When the pacing timer expires; [`NEVER_NS`]: it does not run.
@@ -306,6 +310,8 @@ impl Sender {
             is_cwnd_limited: false,
             max_packets_out: 0,
             cwnd_usage_seq: 0,
+            cwnd_used: 0,
+            cwnd_stamp_ns: 0,
             now_ns: 0,
             pacing_at_ns: NEVER_NS,
             timer: None,
@@ -334,6 +340,7 @@ impl Sender {
     pub fn establish(&mut self, now_ns: u64, opened: &Established) {
         self.advance_clock(now_ns);
         self.conn.edt_ns = now_ns;
+        self.cwnd_stamp_ns = now_ns;
         self.established = true;
         self.window_bytes = opened.window_bytes;
         self.echo_ns = opened.peer_sent_ns;
@@ -458,8 +465,11 @@ impl Sender {
             return;
         }
         self.may_write = false;
+        let had_all = self.closed.then(|| self.data_end());
         self.written = self.queue.finish(self.snd_nxt);
-        self.last_payload = self.written_payload(self.written.saturating_sub(1));
+        if had_all != Some(self.written) {
+            self.last_payload = self.written_payload(self.written.saturating_sub(1));
+        }
         self.closed = true;
         self.lone_fin = None;
         if self.written == self.snd_nxt {
@@ -647,7 +657,7 @@ impl Sender {
     }
 
     /// tcp_is_cwnd_limited().
-    fn cwnd_limited(&self) -> bool {
+    pub(crate) fn cwnd_limited(&self) -> bool {
         let slow_start = self.ctl.cwnd < self.ctl.ssthresh;
         self.is_cwnd_limited || slow_start && self.ctl.cwnd < 2 * self.max_packets_out
     }

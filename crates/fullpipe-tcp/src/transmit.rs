@@ -98,7 +98,7 @@ impl Sender {
         }
         self.cc_event(EventKind::CwndRestart, 0, 0);
         let restart = self.config.initial_cwnd.min(self.ctl.cwnd);
-        self.ctl.ssthresh = self.ctl.ssthresh.max(self.ctl.cwnd - self.ctl.cwnd / 4);
+        self.ctl.ssthresh = self.current_ssthresh();
         let mut left_ns = idle_ns;
         let rto_ns = self.rtt.timeout_ns();
         while left_ns > rto_ns && self.ctl.cwnd > restart {
@@ -106,7 +106,8 @@ impl Sender {
             left_ns -= rto_ns;
         }
         self.ctl.cwnd = self.ctl.cwnd.max(restart);
-        self.max_packets_out = 0;
+        self.cwnd_stamp_ns = self.now_ns;
+        self.cwnd_used = 0;
     }
 
     /// The least packets of a burst, from the congestion control, which is called before every burst.
@@ -354,6 +355,34 @@ impl Sender {
             self.max_packets_out = self.packets_out();
             self.cwnd_usage_seq = self.snd_nxt;
         }
+        if self.owns_cwnd() {
+            return;
+        }
+        if self.cwnd_limited() {
+            self.cwnd_used = 0;
+            self.cwnd_stamp_ns = self.now_ns;
+        } else {
+            self.validate_unused_cwnd();
+        }
+    }
+
+    /// RFC 2861: a window that was not used for a timeout shrinks towards what was used of it
+    /// (tcp_cwnd_application_limited()).
+    #[inline(never)] // limited by the application or the receive window
+    fn validate_unused_cwnd(&mut self) {
+        self.cwnd_used = self.cwnd_used.max(self.packets_out());
+        if self.now_ns - self.cwnd_stamp_ns < self.rtt.timeout_ns() {
+            return;
+        }
+        if self.ca_state == CaState::Open && !self.queue.is_blocking {
+            let used = self.cwnd_used.max(self.config.initial_cwnd);
+            if used < self.ctl.cwnd {
+                self.ctl.ssthresh = self.current_ssthresh();
+                self.ctl.cwnd = (self.ctl.cwnd + used) / 2;
+            }
+            self.cwnd_used = 0;
+        }
+        self.cwnd_stamp_ns = self.now_ns;
     }
 
     /// Sends packets `number..number + count` as one burst, and advances the pacing clock.

@@ -69,15 +69,17 @@ impl Sender {
     /// tcp_may_undo(): undoes the reduction if the packet was delayed or all retransmissions were
     /// reported by DSACKs. `unmark` clears the loss marks.
     pub(crate) fn undo_if_spurious(&mut self, echo_ns: u64, unmark: bool) -> bool {
-        let is_spurious = self.undo_retrans == 0 || self.is_delayed(echo_ns);
-        self.undo_marker.is_some() && is_spurious && self.undo(unmark)
+        let is_spurious =
+            self.undo_marker.is_some() && (self.undo_retrans == 0 || self.is_delayed(echo_ns));
+        if is_spurious {
+            self.undo(unmark);
+        }
+        is_spurious
     }
 
     /// tcp_undo_cwnd_reduction(). `unmark` clears the loss marks.
-    pub(crate) fn undo(&mut self, unmark: bool) -> bool {
-        if self.undo_marker.take().is_none() {
-            return false;
-        }
+    pub(crate) fn undo(&mut self, unmark: bool) {
+        self.undo_marker = None;
         if unmark {
             self.board.split_bursts(self.snd_una);
             for number in self.snd_una..self.snd_nxt {
@@ -89,6 +91,7 @@ impl Sender {
             }
             self.board.restore_timed_out(self.snd_una, self.snd_nxt);
         }
+        self.cwnd_stamp_ns = self.now_ns;
         // RACK examines all packets again.
         self.rack.advanced = true;
         if self.prior_ssthresh > 0 {
@@ -100,6 +103,5 @@ impl Sender {
         }
         self.totals.undos += 1;
         self.events.push(SenderEvent::Undo);
-        true
     }
 }

@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.scratch import scratch
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
-from fullpipe.engines.scratch import scratch
+from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.scenario.wifi import refuse_wifi
@@ -80,7 +81,7 @@ class LiveEngine:
             assets.put_objects(plan, folder)
             request["objects"] = str(folder)
             stream, interrupted, words = _run_agent(request, folder, plan, progress)
-        received = _native.stream.decode(stream)
+        received = decoded(stream, assets.algorithms(plan))
         failure = received["failure"]
         if not received["complete"] and not interrupted:
             failure = failure or f"the agent ended early: {words or 'no reason given'}"

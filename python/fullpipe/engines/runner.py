@@ -91,11 +91,10 @@ def run_scenario(
 
 def warmup_ns(scenario_toml: str) -> int:
     """The warm-up of a recorded scenario in ns; 0 if it has none."""
-    import tomllib
-
+    from fullpipe.base.toml import parse_toml
     from fullpipe.base.units import parse_time
 
-    return parse_time(tomllib.loads(scenario_toml).get("warmup", 0))
+    return parse_time(parse_toml(scenario_toml).get("warmup", 0))
 
 
 def _run_here(
@@ -154,8 +153,8 @@ def _run_pool(
     import multiprocessing  # slow to import, and a single run does not need it
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
+    from fullpipe.base.scratch import scratch
     from fullpipe.engines.child import die_with_parent
-    from fullpipe.engines.scratch import scratch
 
     outcome = Outcome()
     workers = min(len(plans), jobs or os.cpu_count() or 1)

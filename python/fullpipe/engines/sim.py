@@ -1,4 +1,5 @@
-"""Engine `sim`: the packet-level simulator (crates/fullpipe-sim), in this process.
+"""Engine `sim`: the packet-level simulator (crates/fullpipe-sim), in this process; with algorithms
+from files, in a worker without rights (congestion/external/contained.py).
 
 Its clock is virtual, and the same plan gives the same tables.
 """
@@ -6,15 +7,25 @@ Its clock is virtual, and the same plan gives the same tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.writing import atomic_file
 from fullpipe.congestion import external
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario import link_traces
+
+if TYPE_CHECKING:
+    from fullpipe.engines.spool import SpooledRows
+
+#: Options that name files to write.
+_FILES = ("pcap", "cc_trace")
 
 
 class SimEngine:
@@ -39,7 +50,6 @@ class SimEngine:
         # A sweep's short runs are checked here and run without Arrow.
         from fullpipe.engines.spool import SpooledRows
         from fullpipe.engines.tables import arrow_tables
-        from fullpipe.recording.recording import OPTIONAL_TABLES
         from fullpipe.scenario.traffic.traces import traces_of
 
         self.check(plan)
@@ -51,39 +61,96 @@ class SimEngine:
             for option in ("pcap", "cc_trace"):
                 if options.get(option) and plan.get(key):
                     raise UserError(f"--{option.replace('_', '-')}: not with {why}")
-        algorithms = {choice["algorithm"] for _, choice in cc_choices(plan)}
-        for algorithm in algorithms:
-            if external.is_external(algorithm):
-                external.load(algorithm)
         flows = traces_of(plan)
-        rows = SpooledRows(OPTIONAL_TABLES["traffic"]) if plan.get("traffic") else None
-        for algorithm in algorithms:
-            if external.is_class(algorithm):
-                _classes().renew(algorithm)
-        try:
-            files = (options.get("pcap"), options.get("cc_trace"))
-            raw = _native.sim.run(json.dumps(plan), progress, *files, flows, rows)
-        except ValueError as error:
-            raise UserError(str(error)) from None
-        except OSError as error:
-            raise UserError(f"cannot be written: {error}") from None
-        except RuntimeError as error:
-            cause = error.__cause__
-            if cause is not None and hasattr(error, "algorithm"):
-                if not isinstance(cause, Exception):
-                    raise cause from None  # KeyboardInterrupt
-                raise UserError(_classes().explain(error.algorithm, cause)) from cause
-            if hasattr(error, "details"):
-                raise UserError(f"{external.explain(*error.details)}: {error}") from None
-            raise RunError(f"the simulator failed: {error}") from None
-        tables = arrow_tables(raw)
-        if rows is not None:
-            tables["traffic"] = rows.with_last(tables["traffic"])
+        rows = SpooledRows()
+        run = _contained if _is_contained(plan) else _here
+        with _opened(options) as files:
+            raw = run(plan, progress, files, flows, rows)
+            try:
+                tables = rows.with_last(arrow_tables(raw))
+            except (KeyError, ValueError, TypeError) as error:
+                raise UserError(f"the tables of this run are forged: {error}") from None
         health = {"problems": [], **raw.get("health", {})}
         return RunResult(tables, {}, health, interrupted=bool(raw.get("interrupted")))
 
 
-def _classes() -> Any:
-    from fullpipe.congestion.external import classes  # most runs need none
+def _is_contained(plan: Mapping[str, Any]) -> bool:
+    """Whether the plan's algorithms come from files, and none from this program, which only this
+    process can run."""
+    names = _external(plan)
+    return bool(names) and not any(map(external.is_handed, names))
 
-    return classes
+
+def _external(plan: Mapping[str, Any]) -> list[str]:
+    names = {choice["algorithm"] for _, choice in cc_choices(plan)}
+    return sorted(filter(external.is_external, names))
+
+
+def _contained(
+    plan: Mapping[str, Any],
+    progress: Progress,
+    files: Mapping[str, int],
+    flows: Mapping[str, Any],
+    rows: SpooledRows,
+) -> dict[str, Any]:
+    listener = external.Listener(progress, rows)
+    arguments = {"plan": json.dumps(plan), "traces": list(flows)}
+    blobs = [column for trace in flows.values() for column in trace.parts()]
+    answer = external.ask(
+        _external(plan), "run", arguments, blobs, listener, link_traces.paths(plan), files
+    )
+    try:
+        value = answer.value
+        tables = external.unpacked(value["tables"], answer.blobs)
+        health = {str(name): int(count) for name, count in value["health"].items()}
+        return {**tables, "health": health, "interrupted": bool(value["interrupted"])}
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise UserError(f"the tables of this run are forged: {error}") from None
+
+
+def _here(
+    plan: Mapping[str, Any],
+    progress: Progress,
+    files: Mapping[str, int],
+    flows: dict[str, Any],
+    rows: SpooledRows,
+) -> dict[str, Any]:
+    for algorithm in _external(plan):
+        external.load_here(algorithm)
+    pcap, cc_trace = (os.dup(files[name]) if name in files else None for name in _FILES)
+    try:
+        return _native.sim.run(json.dumps(plan), progress, pcap, cc_trace, flows, rows)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    except OSError as error:
+        raise UserError(f"cannot be written: {error}") from None
+    except RuntimeError as error:
+        cause = error.__cause__
+        if cause is None or not hasattr(error, "algorithm"):
+            raise RunError(f"the simulator failed: {error}") from None
+        if not isinstance(cause, Exception):
+            raise cause from None  # KeyboardInterrupt
+        from fullpipe.congestion.external import classes
+
+        raise UserError(classes.explain(error.algorithm, cause)) from cause
+
+
+@contextmanager
+def _opened(options: Mapping[str, Any]) -> Iterator[dict[str, int]]:
+    """Descriptors of the files that a run writes, by option. They replace older files when the
+    block ends without an exception; devices and pipes are written at once."""
+    with ExitStack() as stack:
+        files = {}
+        for name in _FILES:
+            if options.get(name):
+                path = Path(options[name])
+                if not path.exists() or path.is_file():
+                    path = stack.enter_context(atomic_file(path))
+                try:
+                    file = stack.enter_context(path.open("wb"))
+                except OSError as error:
+                    raise UserError(
+                        f"{options[name]}: cannot be written: {error.strerror}"
+                    ) from None
+                files[name] = file.fileno()
+        yield files

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.toml import parse_toml
 from fullpipe.congestion.external import is_file_name
 from fullpipe.scenario.traffic.options import MAWI
 from fullpipe.scenario.traffic.sizes import is_file
@@ -29,12 +30,12 @@ def load_document(
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; that is no {what}")
-        document: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
+        document: dict[str, Any] = parse_toml(content.decode("utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file; a {what} is TOML in UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not TOML: {error}") from None
     if not document:
         raise UserError(f"{path}: empty; a {what} needs {needs}")

@@ -5,11 +5,19 @@ A quantity is text with a unit in a document and an integer in base units in a m
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from fullpipe.base import units
@@ -19,6 +27,34 @@ class Section(BaseModel):
     """A table of a document. Unknown keys are refused; what was read does not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_are_numbers(cls, document: Any) -> Any:
+        """Pydantic would take `count = "3"` and `count = true` for numbers. It may take 3.0 for 3:
+        templates of sweeps multiply."""
+        if isinstance(document, dict):
+            for key in _number_keys(cls) & document.keys():
+                if isinstance(document[key], str | bool):
+                    raise ValueError(f"{key}: must be a number, without quotes")
+        return document
+
+
+@functools.cache
+def _number_keys(model: type[BaseModel]) -> frozenset[str]:
+    """The keys of a table that hold plain numbers."""
+    return frozenset(
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if _is_number(field.annotation)
+        and not any(isinstance(item, Quantity | BeforeValidator) for item in field.metadata)
+    )
+
+
+def _is_number(annotation: Any) -> bool:
+    """Whether an annotation is a number and nothing else, or None."""
+    kinds = set(get_args(annotation)) - {type(None)} or {annotation}
+    return kinds <= {int, float}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from fullpipe.scenario.applications import Pattern
 from fullpipe.scenario.fields import Duration, Rate, Size, Time
+from fullpipe.scenario.host import KernelName
 from fullpipe.scenario.path import EcnChoice, JitterShape
 from fullpipe.scenario.route import Routed, Sender
 
@@ -43,6 +44,9 @@ class Flow(Sender):
         None, description="fixed receive window; default: autotuned"
     )
     ecn: EcnChoice | None = Field(None, description="negotiates ECN; default: as the path says")
+    tcp: KernelName | None = Field(
+        None, description="Linux release whose TCP the hosts at its ends have; default: host.tcp"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:

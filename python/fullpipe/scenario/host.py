@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from fullpipe._native import DEFAULT_KERNEL, KERNELS
+from fullpipe._native import DEFAULT_KERNEL, GSO_MAX_SEGMENTS, KERNELS
 from fullpipe.base import units
 from fullpipe.scenario.fields import Rate, Section, Size, Time
+
+
+def _release(written: Any) -> Any:
+    """A release that TOML read as a number: 7.3 is "7.3", but 6.1 may also have been 6.10."""
+    if not isinstance(written, float):
+        return written
+    if (text := repr(written)).endswith(".1"):
+        raise ValueError(f'a number, {text} is also {text}0; write "{text}" in quotes')
+    return text
+
 
 if TYPE_CHECKING:
     KernelName = str
 else:
-    KernelName = Literal[KERNELS]
+    KernelName = Annotated[Literal[KERNELS], BeforeValidator(_release)]
 
 
 class Host(Section):
@@ -27,9 +37,10 @@ class Host(Section):
         "1ms", description="queueing time below TCP that TCP small queues allow (sk_pacing_shift "
         "10 to 7)"
     )  # fmt: skip
-    gso_max_segments: int = Field(
-        44, ge=1, le=65535, description="packets in the largest burst; 1: TSO off; most devices: 45"
-    )
+    gso_max_segments: int | None = Field(
+        None, ge=1, le=65535, description="packets in the largest burst; 1: TSO off; default: 45 "
+        "with `tcp` before 6.10, whose bursts end with a buffer of 45, else 44"
+    )  # fmt: skip
     receive_aggregation: Time = Field(
         0, description="GRO: packets that arrive within this time share an ACK; 0: off"
     )
@@ -85,6 +96,10 @@ class Host(Section):
         100 * 10**6, description="interval between the starts of pauses; the first start is drawn "
         "from the seed"
     )  # fmt: skip
+
+    def largest_burst(self, tcp: str) -> int:
+        """Packets in the largest burst of a host with TCP of this release."""
+        return self.gso_max_segments or GSO_MAX_SEGMENTS[tcp]
 
     @model_validator(mode="after")
     def _reads_between_pauses(self) -> Host:

@@ -1,6 +1,6 @@
 """What a link does to packets beside plain loss and delay, and what engines get of it.
 
-docs/paths.md describes the elements. The result of `resolve_impairments` is the JSON of
+docs/reference/links.md describes the elements. The result of `resolve_impairments` is the JSON of
 crates/fullpipe-net/src/impair/mod.rs.
 """
 

@@ -2,7 +2,7 @@
 
 Each kind is a rate over time, in steps of 10 ms, which becomes delivery opportunities of 1500-byte
 packets (Mahimahi's files); `leo` also has a delay. They are models with documented numbers, not
-measurements. docs/paths.md describes them. Knows nothing of scenarios.
+measurements. docs/reference/links.md describes them. Knows nothing of scenarios.
 """
 
 from __future__ import annotations

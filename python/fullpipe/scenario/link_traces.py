@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,23 +41,33 @@ def delay_trace(path: str) -> Trace:
     return _read(path, _stamp(path), "delay")
 
 
+def paths(plan: Mapping[str, Any]) -> list[str]:
+    """The files of a plan's links."""
+    return sorted({planned["path"] for _, _, planned in _planned(plan)})
+
+
 def verify(plan: Mapping[str, Any]) -> None:
     """Raises UserError where a trace has changed since the plan was made."""
+    for link, key, planned in _planned(plan):
+        read = rate_trace if key == "rate_trace" else delay_trace
+        try:
+            found = read(planned["path"])
+        except ValueError as error:
+            raise UserError(f"link {link}: {key}: {error}") from None
+        if found.sha256 != planned["sha256"]:
+            raise UserError(
+                f"link {link}: {key}: {planned['path']}: has changed since the run was planned"
+            )
+
+
+def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """(link, key, what the plan holds) of every trace file."""
     for link in plan["links"]:
         for direction in ("forward", "reverse"):
-            for key, read in (("rate_trace", rate_trace), ("delay_trace", delay_trace)):
+            for key in ("rate_trace", "delay_trace"):
                 planned = link["medium"].get(direction, {}).get(key)
-                if not planned:
-                    continue
-                try:
-                    found = read(planned["path"])
-                except ValueError as error:
-                    raise UserError(f"link {link['name']}: {key}: {error}") from None
-                if found.sha256 != planned["sha256"]:
-                    raise UserError(
-                        f"link {link['name']}: {key}: {planned['path']}: has changed since the "
-                        "run was planned"
-                    )
+                if planned:
+                    yield link["name"], key, planned
 
 
 def _stamp(path: str) -> tuple[int, int]:

@@ -83,7 +83,7 @@ class Queue(Section):
 
     rate: Rate | None = Field(None, description="rate on the wire; default: not limited")
     buffer: Buffer | None = Field(
-        None, description="limit of the queue; default: 1bdp, or what Linux has (docs/queues.md)"
+        None, description="limit of the queue; default: 1bdp, or what Linux has (queues.md)"
     )
     qdisc: QdiscName = Field("fifo", description="queue discipline")
     qdisc_options: QdiscOptions = Field(

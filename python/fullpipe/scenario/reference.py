@@ -1,4 +1,5 @@
-"""The scenario reference, docs/scenario.md, and the JSON schema, made from the models that check
+"""The scenario reference, docs/reference/scenario.md, and the JSON schema, made from the models
+that check
 scenarios. Only what engines refuse and some examples are listed here."""
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ ENGINES: dict[str, str] = {
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",
     "host.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
+    "flow.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
     "host.cc_facts": "sim; vm, live: stock",
     **dict.fromkeys(
         ("host.receive_aggregation", "host.packet_cost", "host.ack_cost", "host.send_cost",
@@ -56,6 +58,7 @@ ENGINES: dict[str, str] = {
 EXAMPLES: dict[str, Any] = {
     "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
     "flent_test": "rrul", ".start": "1s", ".stop": "50s", ".station": "sta", ".enter": "wire",
+    "flow.tcp": "6.1",
     ".leave": "wire", ".cc": "bbr3", ".jitter_shape": "slotted", ".loss_correlation": "25%",
     "path.buffer": "2bdp", "path.qdisc": "fq_codel", "path.mtu": 9000, "path.forward_delay": "5ms",
     "path.jitter": "10ms", "path.reverse_buffer": "64KB",
@@ -84,7 +87,7 @@ EXAMPLES: dict[str, Any] = {
 _HEAD = """# Scenario reference
 
 `fullpipe schema --markdown` makes this page from the models that check scenarios; `fullpipe schema`
-prints their JSON schema. [`scenarios/`](../scenarios) has examples.
+prints their JSON schema. The folder `scenarios` has examples.
 
 A scenario is a TOML file. Quantities are text with a unit:
 

@@ -1,7 +1,8 @@
 """Wi-Fi channels: `[wifi]` and `[link.wifi]`, and what engines get of them.
 
 A link of `kind = "wifi"` is one channel of 802.11n or 802.11ac with an access point and its
-stations; docs/wifi.md describes the model. Forward ("up") is from a station to the access point.
+stations; docs/background/wifi.md describes the model. Forward ("up") is from a station to the
+access point.
 The result of `resolve_wifi` is the JSON of crates/fullpipe-net/src/wifi/params.rs.
 """
 
@@ -148,7 +149,7 @@ class WifiOptions(Section):
     )
     rules: Literal["standard", "ns3"] = Field(
         "standard", description="ns3: as ns-3 3.44 departs from the standard, for comparisons with "
-        "it (docs/wifi.md)"
+        "it (docs/background/wifi.md)"
     )  # fmt: skip
     block_ack_request: bool | None = Field(
         None, description="a sender requests the BlockAck after a collision of A-MPDUs; default: "

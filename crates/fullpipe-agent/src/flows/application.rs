@@ -1,5 +1,5 @@
-//! Pages and streams of datagrams over sockets: the workloads' state machines say what is opened and
-//! written, here it is done. Must never decide when, or how much.
+//! Pages and streams of datagrams over sockets. The state machines of fullpipe-workload decide what is
+//! opened and written, and when; this module executes their steps.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,15 +25,15 @@ const CLIENT_PORT: u16 = 45_000;
 const CLIENT_PORTS: u16 = 15_000;
 const STREAM_PORT: u16 = 62_000;
 const SINK_PORT: u16 = 63_000;
-/// What a server's socket keeps unsent.
+/// TCP_NOTSENT_LOWAT of a server's socket.
 const UNSENT_BYTES: u32 = 128 * 1024;
 /// Payload of a query, and of its answer, as in the simulator.
 const QUERY_BYTES: usize = 50;
 const ANSWER_BYTES: usize = 100;
-/// Rows behind a datagram that has not arrived for this long are no longer held back.
+/// A datagram that has not arrived after this long counts as lost, and later rows are written.
 const LOST_AFTER_NS: u64 = 10_000_000_000;
 
-/// What an event of a page is about; three bits of its token.
+/// The socket that an event of a page concerns; three bits of its token.
 const LISTENER: u64 = 0;
 const NAME_CLIENT: u64 = 1;
 const NAME_SERVER: u64 = 2;
@@ -46,7 +46,7 @@ struct Slot {
     client_port: u16,
     server: Option<OwnedFd>,
     is_open: bool,
-    /// What the server has to write and TCP has not taken.
+    /// Bytes that the server has to write and TCP has not accepted yet.
     backlog_bytes: u64,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct PageFlow {
     steps: Vec<Step>,
 }
 
-/// What a page needs of the session for a while.
+/// What a page borrows from the session.
 pub(crate) struct Context<'a> {
     pub(crate) poller: &'a Poller,
     pub(crate) payload: &'a Payload,
@@ -78,7 +78,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl PageFlow {
-    /// Sockets that wait; events carry `token` with the connection and the socket below it.
+    /// Opens the listening sockets; events carry `token` with the connection and the socket below it.
     pub(crate) fn open(
         page: &Page,
         index: u32,
@@ -133,14 +133,14 @@ impl PageFlow {
         })
     }
 
-    /// When the page wants to be called, if that is not on the agenda yet.
+    /// When the page's next timer is due, if it is not on the agenda yet.
     pub(crate) fn arm_ns(&mut self) -> Option<u64> {
         let due_ns = self.loader.due_ns()?;
         let is_new = self.armed_ns.is_none_or(|armed_ns| due_ns < armed_ns);
         is_new.then(|| *self.armed_ns.insert(due_ns))
     }
 
-    /// A time for which the page asked may have come.
+    /// A timer of the page may have expired.
     pub(crate) fn on_timer(&mut self, context: &Context) -> io::Result<()> {
         if self
             .armed_ns
@@ -152,7 +152,7 @@ impl PageFlow {
         self.do_steps(context)
     }
 
-    /// A socket is ready; `below` is what the token has below the page's.
+    /// A socket is ready; `below` are the bits of the token below the page's.
     pub(crate) fn handle(
         &mut self,
         below: u64,
@@ -190,7 +190,7 @@ impl PageFlow {
                 .slots
                 .iter()
                 .position(|slot| slot.client.is_some() && slot.client_port == peer.port());
-            // One that was closed meanwhile is dropped.
+            // A connection that was closed meanwhile is dropped.
             let Some(number) = found else { continue };
             setsockopt(&server, sockopt::TcpNoDelay, &true)?;
             let token = self.token | (number as u64) << 3 | SERVER;
@@ -336,7 +336,7 @@ pub(crate) struct StreamFlow {
     socket: OwnedFd,
     sink: OwnedFd,
     to: SockaddrIn,
-    /// Rows that have not been given out, with the time of sending.
+    /// Rows not returned yet, with the time of sending.
     pending: VecDeque<(u64, DatagramRow)>,
     packet: Vec<u8>,
 }
@@ -418,7 +418,7 @@ impl StreamFlow {
         Ok(())
     }
 
-    /// Rows that are settled, in the order of sending; at the end all others too.
+    /// Rows of datagrams that arrived or are lost, in the order of sending; at the end all others too.
     pub(crate) fn rows(&mut self, t_ns: u64, is_end: bool, mut put: impl FnMut(DatagramRow)) {
         while let Some((sent_ns, row)) = self.pending.front() {
             let is_lost = is_end || t_ns - sent_ns > LOST_AFTER_NS;
@@ -448,7 +448,7 @@ fn received(
     }
 }
 
-/// One that finds no room below is lost, as it would be in a queue.
+/// A datagram for which the device has no room is lost, as it would be in a queue.
 fn send_datagram(socket: &OwnedFd, bytes: &[u8], to: &SockaddrIn) -> io::Result<()> {
     match sendto(socket.as_raw_fd(), bytes, to, MsgFlags::empty()) {
         Ok(_) | Err(nix::Error::EAGAIN | nix::Error::ENOBUFS) => Ok(()),

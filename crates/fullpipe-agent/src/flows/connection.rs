@@ -20,15 +20,16 @@ use crate::sample::TcpInfo;
 /// Flow 0 connects from the first of these ports to the first of those.
 const CLIENT_PORT: u16 = 20_000;
 const SERVER_PORT: u16 = 10_000;
-/// At once.
+/// Most bytes read at once.
 pub(super) const MAX_FLOWS: usize = 10_000;
-/// When so much is left to write, the kernel is asked to tell when the end is acknowledged.
+/// Once no more than this is left to write, the kernel is asked to report when the last byte is
+/// acknowledged.
 const LAST_BYTES: u64 = 1 << 20;
 
 /// include/net/tcp_states.h
 const TCP_CLOSE: u8 = 7;
 
-/// Which descriptor of a connection an event is about.
+/// The descriptor of a connection that an event concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Listener,
@@ -40,17 +41,17 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) enum ConnectionEvent {
     Established,
-    /// All that was written is acknowledged, and more will be ([`Connection::write_in_chunks`]).
+    /// All that was written is acknowledged, and more will be written ([`Connection::write_in_chunks`]).
     Drained,
     Finished,
     Broken(String),
 }
 
 /// Which ends are on this host.
-enum Ends {
+enum LocalEnds {
     /// Both: the client connects to the address of the listener.
     Both(OwnedFd, SocketAddrV4),
-    /// The one that connects, or the one that waits; the other is at the peer's.
+    /// The end that connects or the end that accepts; the other is on the peer's host.
     Near,
     Far,
 }
@@ -60,16 +61,16 @@ pub(crate) struct Connection {
     index: usize,
     direction: FlowDirection,
     window_bytes: Option<u32>,
-    ends: Ends,
+    ends: LocalEnds,
     client: Option<OwnedFd>,
     server: Option<OwnedFd>,
-    /// Its receiver reads when so much waits.
+    /// SO_RCVLOWAT of its receiver.
     low_water_bytes: u32,
     dscp: u8,
     unsent_most_bytes: Option<u32>,
-    /// What the application has yet to write; `None`: without end.
+    /// Bytes that the application has yet to write; `None`: no limit.
     left_bytes: Option<u64>,
-    /// What it may write now, where it writes at a rate or in chunks.
+    /// Bytes that it may write now, if it writes at a rate or in chunks.
     credit_bytes: Option<u64>,
     /// It waits for the acknowledgement of each chunk.
     has_chunks: bool,
@@ -134,13 +135,13 @@ impl Connection {
         }
         let backlog = Backlog::new(1).map_err(|error| format!("backlog: {error}"))?;
         listen(&listener, backlog).map_err(|error| place("listen")(error.into()))?;
-        let ends = Ends::Both(listener, addresses[1]);
+        let ends = LocalEnds::Both(listener, addresses[1]);
         let mut made = Self::new(flow, index, ends, low_water_bytes, unsent_most_bytes);
         made.client = Some(client);
         Ok(made)
     }
 
-    /// The end that is on this host, before there is a connection: [`Connection::adopt`] brings it.
+    /// The end that is on this host; [`Connection::adopt`] hands it its connection.
     pub(crate) fn with_peer(
         flow: &Flow,
         index: usize,
@@ -148,14 +149,18 @@ impl Connection {
         low_water_bytes: u32,
         unsent_most_bytes: Option<u32>,
     ) -> Self {
-        let end = if is_near { Ends::Near } else { Ends::Far };
+        let end = if is_near {
+            LocalEnds::Near
+        } else {
+            LocalEnds::Far
+        };
         Self::new(flow, index, end, low_water_bytes, unsent_most_bytes)
     }
 
     fn new(
         flow: &Flow,
         index: usize,
-        ends: Ends,
+        ends: LocalEnds,
         low_water_bytes: u32,
         unsent_most_bytes: Option<u32>,
     ) -> Self {
@@ -182,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// From now on it writes only what [`Connection::add_credit`] hands over, and tells when that has
-    /// been acknowledged.
+    /// Makes it write only what [`Connection::add_credit`] allows, and report when that has been
+    /// acknowledged.
     pub(crate) fn write_in_chunks(&mut self) {
         self.credit_bytes = Some(0);
         self.has_chunks = true;
@@ -192,7 +197,7 @@ impl Connection {
     /// Calls connect().
     pub(crate) fn start(&mut self, poller: &Poller) -> io::Result<()> {
         self.is_started = true;
-        let (Ends::Both(listener, to), Some(client)) = (&self.ends, &self.client) else {
+        let (LocalEnds::Both(listener, to), Some(client)) = (&self.ends, &self.client) else {
             return Ok(());
         };
         poller.watch(
@@ -208,7 +213,7 @@ impl Connection {
         socket::connect(client, *to)
     }
 
-    /// Takes a connection that was made and identified elsewhere. The end that connected has its
+    /// Takes a connection that was opened and authenticated elsewhere. The end that connected has its
     /// congestion control and its window already ([`crate::peer::PeerLink::start`]).
     pub(crate) fn adopt(
         &mut self,
@@ -220,7 +225,7 @@ impl Connection {
         if self.is_established {
             return Err(io::Error::other("a second connection came for this flow"));
         }
-        let is_near = matches!(self.ends, Ends::Near);
+        let is_near = matches!(self.ends, LocalEnds::Near);
         let sends = (self.direction == FlowDirection::Up) == is_near;
         socket::make_nonblocking(&socket)?;
         if !is_near && sends {
@@ -277,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// Whether neither end has anything to say to the other any more.
+    /// Whether both ends are closed.
     pub(crate) fn is_gone(&self) -> bool {
         let ends = [&self.client, &self.server].into_iter().flatten();
         ends.map(TcpInfo::of)
@@ -288,10 +293,10 @@ impl Connection {
     pub(crate) fn acked_offset(&self) -> u64 {
         match (&self.ends, self.direction) {
             // The SYN counts, at the end that connects.
-            (Ends::Both(..), FlowDirection::Up) => 1,
-            (Ends::Both(..), FlowDirection::Down) => 0,
-            (Ends::Near, _) => 1 + NEAR_BYTES,
-            (Ends::Far, _) => FAR_BYTES,
+            (LocalEnds::Both(..), FlowDirection::Up) => 1,
+            (LocalEnds::Both(..), FlowDirection::Down) => 0,
+            (LocalEnds::Near, _) => 1 + NEAR_BYTES,
+            (LocalEnds::Far, _) => FAR_BYTES,
         }
     }
 
@@ -323,7 +328,7 @@ impl Connection {
         poller: &Poller,
         payload: &Payload,
     ) -> io::Result<Option<ConnectionEvent>> {
-        let Ends::Both(listener, _) = &self.ends else {
+        let LocalEnds::Both(listener, _) = &self.ends else {
             return Ok(None);
         };
         let server = socket::accept(listener)?;
@@ -354,7 +359,7 @@ impl Connection {
             _ => false,
         };
         if self.is_closing {
-            // The peer's FIN says it too, where the application stopped before its amount was sent.
+            // The peer's FIN counts too if the application stopped before its amount was sent.
             self.is_over = flags.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP);
             let is_finished = self.is_over || told && self.is_drained()?;
             let is_new = is_finished && !std::mem::replace(&mut self.has_finished, is_finished);
@@ -415,14 +420,15 @@ impl Connection {
         Ok(())
     }
 
-    /// The application hands over more; false when it never will again.
+    /// The application may write more; false once the connection is closing.
     pub(crate) fn add_credit(&mut self, bytes: u64, payload: &Payload) -> io::Result<bool> {
         self.credit_bytes = self.credit_bytes.map(|credit| credit + bytes);
         self.pump(payload)?;
         Ok(!self.is_closing && !self.is_over)
     }
 
-    /// The application has as much as TCP takes, or nothing; false when it never will again.
+    /// The application writes as much as TCP accepts, or nothing; false once the connection is
+    /// closing.
     pub(crate) fn set_endless(&mut self, is_endless: bool, payload: &Payload) -> io::Result<bool> {
         self.credit_bytes = (!is_endless).then_some(0);
         self.pump(payload)?;
@@ -445,8 +451,8 @@ impl Connection {
         })
     }
 
-    /// Reads once, which takes all that is there; what comes meanwhile is another event. Only the
-    /// sender's close has no event of its own behind data.
+    /// Reads once, which takes all that has arrived; later data is another event. Only a FIN behind
+    /// data has no event of its own.
     fn receive(&mut self, flags: EpollFlags) -> io::Result<()> {
         let Some(receiver) = self.receiver() else {
             return Ok(());
@@ -460,11 +466,11 @@ impl Connection {
                 read = socket::discard(receiver)?;
             }
         }
-        // Once: shutdown() wakes whoever waits for the socket (inet_shutdown()), which would come here
-        // again and again until the last ACK.
+        // Once: shutdown() wakes all who poll the socket (inet_shutdown()), so that this code would
+        // run again and again until the last ACK.
         if read == Some(0) && !self.has_answered {
-            // The sender has closed: closing this side too tells it that all has arrived. Where its last
-            // ACK was quick, both are closed already when a further event comes.
+            // The sender has closed: closing this side too tells it that all data arrived. If its last
+            // ACK came quickly, both are closed already at a further event.
             match shutdown(receiver.as_raw_fd(), Shutdown::Both) {
                 Ok(()) | Err(Errno::ENOTCONN) => self.has_answered = true,
                 Err(error) => return Err(error.into()),

@@ -19,7 +19,7 @@ const SERVER_PORT: u16 = 41_000;
 const PAYLOAD_BYTES: usize = 56;
 const ICMP_HEADER_BYTES: usize = 8;
 const ICMP_ECHO: u8 = 8;
-/// Rows behind a request that has no answer for this long are no longer held back.
+/// A request without an answer after this long counts as lost, and later rows are written.
 const LOST_AFTER_NS: u64 = 10_000_000_000;
 
 /// One probe: its socket and, for UDP, the one that answers.
@@ -30,7 +30,7 @@ pub(crate) struct ProbeFlow {
     answerer: Option<OwnedFd>,
     to: SockaddrIn,
     count: u64,
-    /// Requests whose rows have not been given out: seq, time of sending, time of the answer.
+    /// Requests whose rows were not returned yet: seq, time of sending, time of the answer.
     pending: VecDeque<(u64, u64, Option<u64>)>,
 }
 
@@ -91,7 +91,7 @@ impl ProbeFlow {
         self.pending.push_back((self.count, now_ns, None));
         self.count += 1;
         match sendto(self.socket.as_raw_fd(), bytes, &self.to, MsgFlags::empty()) {
-            // No room below: the request is lost, as it would be in a queue.
+            // The device has no room: the request is lost, as it would be in a queue.
             Ok(_) | Err(nix::Error::EAGAIN | nix::Error::ENOBUFS) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -142,7 +142,8 @@ impl ProbeFlow {
         }
     }
 
-    /// Rows that are settled, in the order of sending; at the end all others too.
+    /// Rows of requests that were answered or are lost, in the order of sending; at the end all
+    /// others too.
     pub(crate) fn rows(
         &mut self,
         start_ns: u64,

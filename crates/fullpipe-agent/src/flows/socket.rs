@@ -1,5 +1,4 @@
-//! Sockets with every choice made: addresses and ports are fixed, so that nothing is drawn by
-//! chance. It must never know what a plan is.
+//! Sockets with fixed addresses and ports, so that runs repeat. It must never know what a plan is.
 
 use std::io;
 use std::mem::size_of;
@@ -34,7 +33,7 @@ pub(crate) fn udp(address: SocketAddrV4) -> io::Result<OwnedFd> {
 /// A ping socket; the port becomes the echo identifier.
 pub(crate) fn ping(address: SocketAddrV4) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket() has no memory to go wrong with; a new descriptor belongs to nobody else.
+    // SAFETY: socket() takes no pointers; the new descriptor has no other owner.
     let socket = unsafe {
         let raw = libc::socket(libc::AF_INET, flags, libc::IPPROTO_ICMP);
         nix::errno::Errno::result(raw).map(|raw| OwnedFd::from_raw_fd(raw))?
@@ -52,7 +51,7 @@ fn make(kind: SockType, protocol: SockProtocol) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// From now on no call on it waits.
+/// Sets O_NONBLOCK.
 pub(crate) fn make_nonblocking(socket: &OwnedFd) -> io::Result<()> {
     use nix::fcntl::{fcntl, FcntlArg, OFlag};
     fcntl(socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -69,8 +68,8 @@ pub(crate) fn set_unsent_limit(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
-/// Everything that the socket sends carries this DSCP; connections that come to a listening socket
-/// take it over. 0 is what a socket has.
+/// Sets the DSCP of all that the socket sends; connections accepted by a listening socket inherit it.
+/// A new socket has 0.
 pub(crate) fn set_dscp(socket: &OwnedFd, dscp: u8) -> io::Result<()> {
     if dscp == 0 {
         return Ok(());
@@ -78,19 +77,19 @@ pub(crate) fn set_dscp(socket: &OwnedFd, dscp: u8) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_TOS, u32::from(dscp) << 2)
 }
 
-/// The application is woken when this much has come, or when no more will.
+/// Wakes the application when this much has arrived, or no more will (SO_RCVLOWAT).
 pub(crate) fn set_low_water(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
-/// From now on the kernel tells (EPOLLERR) when the last byte of what a call of send() handed over has
-/// been acknowledged (Documentation/networking/timestamping.rst). No packet is another for it.
+/// Makes the kernel report (EPOLLERR) when the last byte of a send() has been acknowledged
+/// (Documentation/networking/timestamping.rst). Packets stay the same.
 pub(crate) fn ask_for_acknowledgement(socket: &OwnedFd) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_TX_ACK | libc::SOF_TIMESTAMPING_OPT_TSONLY;
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
 }
 
-/// Throws away what the kernel has told of acknowledgements; whether there was anything.
+/// Discards the kernel's reports of acknowledgements; returns whether there were any.
 pub(crate) fn forget_stamps(socket: &OwnedFd) -> io::Result<bool> {
     let mut has_told = false;
     loop {
@@ -120,7 +119,7 @@ pub(crate) fn fix_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<()>
 }
 
 /// Limits the window. The kernel forgets it when the size of packets changes
-/// (tcp_measure_rcv_mss() since Linux 6.6), so it is said again with data.
+/// (tcp_measure_rcv_mss() since Linux 6.6), so it is set again with data.
 pub(crate) fn limit_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
 }
@@ -140,13 +139,13 @@ fn set(socket: &OwnedFd, level: i32, option: i32, value: u32) -> io::Result<()> 
     Ok(())
 }
 
-/// What is still open is reset when it is closed, and its port free at once.
+/// Makes close() reset the connection, so that its port is free at once (SO_LINGER).
 pub(crate) fn reset_at_close(socket: &OwnedFd) {
     let linger = libc::linger {
         l_onoff: 1,
         l_linger: 0,
     };
-    // A socket that is closed already has nothing to reset.
+    // A socket that is closed already cannot be reset.
     let _ = setsockopt(socket, sockopt::Linger, &linger);
 }
 
@@ -158,7 +157,7 @@ pub(crate) fn connect(socket: &OwnedFd, to: SocketAddrV4) -> io::Result<()> {
     }
 }
 
-/// The error that a socket is holding, such as a refused connection.
+/// The socket's pending error (SO_ERROR), such as a refused connection.
 pub(crate) fn pending_error(socket: &OwnedFd) -> Option<io::Error> {
     let number = nix::sys::socket::getsockopt(socket, sockopt::SocketError).unwrap_or(0);
     (number != 0).then(|| io::Error::from_raw_os_error(number))
@@ -168,12 +167,12 @@ pub(crate) fn pending_error(socket: &OwnedFd) -> Option<io::Error> {
 pub(crate) fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let raw = nix::sys::socket::accept4(listener.as_raw_fd(), flags)?;
-    // SAFETY: a new descriptor belongs to nobody else.
+    // SAFETY: the new descriptor has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Throws away what a TCP socket has received, without copying (tcp(7), MSG_TRUNC). `None`: nothing
-/// was there; `Some(0)`: the other side has closed.
+/// Discards what a TCP socket has received, without copying (tcp(7), MSG_TRUNC). `None`: nothing
+/// was received; `Some(0)`: the other side has closed.
 pub(crate) fn discard(socket: &OwnedFd) -> io::Result<Option<u64>> {
     // SAFETY: with MSG_TRUNC, TCP writes nothing to the buffer.
     let count = unsafe {

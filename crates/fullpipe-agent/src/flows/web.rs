@@ -1,6 +1,6 @@
-//! A page that programs load: a web server that was written elsewhere, and a client that is started for
-//! each load. When it began and when all had come is read from what the client tells on standard error
-//! (curl --verbose --trace-time). Must never know what is in the programs' command lines.
+//! A page that programs load: a stock web server, and a stock client that is started for each load.
+//! Begin and end of a load are read from the client's standard error (curl --verbose --trace-time).
+//! Must never know what is in the programs' command lines.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,21 +17,21 @@ use crate::clock::Poller;
 use crate::net::Node;
 use crate::request::Web;
 
-/// What the server serves: `PAGE/OBJECT` below it.
+/// The server's folder, with `PAGE/OBJECT` below it.
 const ROOT: &str = "/run/web";
-/// A client names the moment of a line before these marks.
+/// A client writes a time before these marks.
 const BEGINS: &str = " *   Trying ";
 const ENDS: (&str, &str) = (" * Connection #", " left intact");
 const DAY_US: u64 = 86_400_000_000;
 
-/// A page, whoever loads it.
+/// A page that the agent or programs load.
 pub(crate) enum AnyPage {
     Own(Box<PageFlow>),
     Programs(Box<WebFlow>),
 }
 
 impl AnyPage {
-    /// When the page wants to be called, if that is not on the agenda yet.
+    /// When the page's next timer is due, if it is not on the agenda yet.
     pub(crate) fn arm_ns(&mut self) -> Option<u64> {
         match self {
             Self::Own(page) => page.arm_ns(),
@@ -39,7 +39,7 @@ impl AnyPage {
         }
     }
 
-    /// A time for which the page asked may have come.
+    /// A timer of the page may have expired.
     pub(crate) fn on_timer(&mut self, context: &Context) -> io::Result<()> {
         match self {
             Self::Own(page) => page.on_timer(context),
@@ -47,7 +47,7 @@ impl AnyPage {
         }
     }
 
-    /// A descriptor is ready; `below` is what the token has below the page's.
+    /// A descriptor is ready; `below` are the bits of the token below the page's.
     pub(crate) fn handle(
         &mut self,
         below: u64,
@@ -95,7 +95,7 @@ struct Load {
 }
 
 impl WebFlow {
-    /// The server is started; the client is when the page's time has come.
+    /// Starts the server; the client starts when the page is due.
     pub(crate) fn open(
         page: &Page,
         index: u32,
@@ -127,7 +127,7 @@ impl WebFlow {
             });
             filled.collect()
         };
-        // Programs know nothing of TCP_CONGESTION.
+        // The programs do not set TCP_CONGESTION.
         for (node, _) in ends {
             nodes[node].enter()?;
             nodes[node].set("tcp_congestion_control", congestion_control)?;
@@ -171,7 +171,7 @@ impl WebFlow {
         Ok(())
     }
 
-    /// The client has ended: when its load began and ended is in what it told.
+    /// The client has ended: its output has the begin and the end of the load.
     fn loaded(&mut self, context: &Context) -> io::Result<()> {
         let Some(mut load) = self.client.take() else {
             return Ok(());
@@ -195,7 +195,7 @@ impl WebFlow {
         }
     }
 
-    /// Where the client tells.
+    /// The file of the client's output.
     fn told(&self) -> String {
         format!("{ROOT}/{}.client", self.row.page_id)
     }
@@ -205,14 +205,14 @@ impl Drop for WebFlow {
     fn drop(&mut self) {
         let clients = self.client.iter_mut().map(|load| &mut load.process);
         for process in clients.chain([&mut self.server]) {
-            // One that has ended needs no end.
+            // It may have ended already.
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 }
 
-/// Starts a program in the namespace that the thread is in; what it tells goes to a file.
+/// Starts a program in the namespace that the thread is in; its output goes to a file.
 fn start(line: &[String], told: &str) -> io::Result<Child> {
     let (program, arguments) = line
         .split_first()
@@ -229,7 +229,7 @@ fn start(line: &[String], told: &str) -> io::Result<Child> {
 
 /// A descriptor that becomes readable when the process ends (pidfd_open(2)).
 fn end_of(process: &Child) -> io::Result<OwnedFd> {
-    // SAFETY: takes two numbers; a new descriptor belongs to nobody else.
+    // SAFETY: takes two numbers; the new descriptor has no other owner.
     unsafe {
         let raw = libc::syscall(libc::SYS_pidfd_open, process.id() as libc::pid_t, 0);
         nix::errno::Errno::result(raw)

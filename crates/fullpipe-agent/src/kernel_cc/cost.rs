@@ -1,5 +1,5 @@
-//! What the programs of `bpf/` take, by the kernel's own statistics of eBPF programs: calls, and the
-//! time in them, which in a virtual machine that counts instructions is instructions.
+//! What the programs of `bpf/` cost, by the kernel's statistics of eBPF programs: calls and time. In a
+//! virtual machine whose clock counts instructions, time is instructions.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use libbpf_rs::query::ProgInfoIter;
 use serde::Serialize;
 
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
-/// Begins the names of all functions of `bpf/`.
+/// Prefix of the names of all functions of `bpf/`.
 const PREFIX: &str = "fp_";
 
 /// One program, since it was loaded.
@@ -18,12 +18,12 @@ pub(crate) struct Cost {
     ns: u64,
 }
 
-/// Lets this kernel count, for all programs and until it ends.
+/// Switches on the kernel's statistics of all programs; they stay on.
 pub(crate) fn count() -> Result<(), String> {
     fs::write(SWITCH, "1\n").map_err(|error| format!("{SWITCH}: {error}"))
 }
 
-/// What every program of ours that is loaded now took. The kernel cuts names to 15 letters.
+/// The cost of each of our loaded programs. The kernel cuts names to 15 letters.
 pub(crate) fn costs() -> Vec<Cost> {
     ProgInfoIter::default()
         .map(|program| Cost {

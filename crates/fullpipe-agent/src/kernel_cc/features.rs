@@ -1,4 +1,4 @@
-//! What of the running kernel a load depends on, and a clear refusal where it is missing.
+//! Features of the running kernel that a load needs, and clear errors where they are missing.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// What `uname -r` says of the running kernel.
+/// The running kernel's release (`uname -r`).
 pub(crate) fn kernel_release() -> String {
     nix::sys::utsname::uname().map_or_else(
         |error| format!("unknown: {error}"),
@@ -27,13 +27,13 @@ pub(super) struct Features {
     pub(super) cong_control_args: u32,
     /// struct_ops can be held by a link (Linux 6.4).
     pub(super) has_links: bool,
-    /// A start after idle is a call of its own (Linux 7.1).
+    /// A start after idle has a callback of its own (Linux 7.1).
     pub(super) has_tx_start: bool,
     /// Length of a jiffy.
     pub(super) tick_us: u32,
 }
 
-/// Asks the running kernel, once; an error says what is missing.
+/// The features of the running kernel, read once; the error says what is missing.
 pub(super) fn probe() -> Result<&'static Features, String> {
     // Reading a kernel's types takes 60 million instructions.
     static FOUND: OnceLock<Features> = OnceLock::new();
@@ -69,7 +69,7 @@ fn read_features() -> Result<Features, String> {
     })
 }
 
-/// Whether this process may load and see what is loaded; an error says what it would need.
+/// Whether this process may load programs and list them; the error says what it lacks.
 pub(super) fn check_rights() -> Result<(), String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status
@@ -93,7 +93,7 @@ fn find<'btf, K: TryFrom<BtfType<'btf>>>(btf: &'btf Btf<'_>, name: &str) -> Opti
     btf.type_by_name(name)
 }
 
-/// What the kernel calls a congestion control for under that name.
+/// The type of a callback of `struct tcp_congestion_ops`; `None`: this kernel has no such callback.
 fn operation(btf: &Btf<'_>, called: &str) -> Option<TypeId> {
     let ops: Struct<'_> = find(btf, "tcp_congestion_ops")?;
     let member = ops

@@ -16,8 +16,7 @@ use super::verifier;
 
 /// Longest name of a congestion control (Linux TCP_CA_NAME_MAX less the NUL).
 const NAME_BYTES_MAX: usize = 15;
-/// Where `fp_ops` has its name, and the program of a call that not every kernel knows
-/// (bpf/kernel.h).
+/// Offsets in `fp_ops` (bpf/kernel.h) of the name and of a callback that not every kernel has.
 const NAME_PLACE: usize = 16;
 const TX_START: Range<usize> = 16..24;
 const TX_START_PROGRAM: &str = "fp_cwnd_event_tx_start";
@@ -30,9 +29,9 @@ const LOG_LINES: usize = 12;
 pub(crate) struct Wanted<'a> {
     /// An object that bpf/build.sh made.
     pub(crate) object: &'a [u8],
-    /// Its algorithm as the front end names it: `NAME`, or `NAME@HASH` of a file from outside.
+    /// Its algorithm as the front end names it: `NAME`, or `NAME@HASH` of an external one.
     pub(crate) algorithm: &'a str,
-    /// What sockets will write.
+    /// The name that sockets will choose.
     pub(crate) kernel_name: &'a str,
     /// All stored values, in the algorithm's order.
     pub(crate) params: &'a [u32],
@@ -40,12 +39,12 @@ pub(crate) struct Wanted<'a> {
     pub(crate) is_traced: bool,
 }
 
-/// A registered congestion control. Dropping it takes the name away; sockets that use it keep it.
+/// A registered congestion control. Dropping it unregisters the name; sockets that use it keep it.
 pub(crate) struct Loaded {
     object: Object,
     link: Option<Link>,
     has_links: bool,
-    /// State by socket, and room for one.
+    /// State by socket, and a buffer for one state.
     sockets: MapHandle,
     value: Vec<u8>,
     state_bytes: usize,
@@ -62,11 +61,11 @@ pub(super) struct Counters {
     pub(super) live: u32,
     /// Ever used it.
     pub(super) opened: u32,
-    /// Calls that the trace had no room for.
+    /// Calls for which the ring buffer had no room.
     pub(super) trace_lost: u32,
 }
 
-/// Loads and registers. An error is a sentence that says what is missing or wrong.
+/// Loads and registers. The error says what is missing or wrong.
 pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     let name = wanted.kernel_name;
     check_name(name)?;
@@ -74,7 +73,7 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     if available().iter().any(|known| known == name) {
         return Err(collision(name));
     }
-    // libbpf's messages have no owner; one load at a time may collect them.
+    // libbpf has one message callback for all threads: one load at a time collects messages.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock();
     collect_log();
@@ -113,7 +112,7 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
 }
 
 impl Loaded {
-    /// What sockets write.
+    /// The name that sockets choose.
     pub(crate) fn kernel_name(&self) -> &str {
         &self.kernel_name
     }
@@ -128,7 +127,7 @@ impl Loaded {
         &self.algorithm
     }
 
-    /// Whether it says one of [`fullpipe_cc::flags`].
+    /// Whether it has one of [`fullpipe_cc::flags`].
     pub(crate) fn wants(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -138,7 +137,7 @@ impl Loaded {
         &self.params
     }
 
-    /// Whence the random numbers of sockets to come are drawn; 0, as loaded: the kernel's.
+    /// Sets the seed of the random numbers of future sockets; 0, the default: the kernel's numbers.
     pub(crate) fn set_seed(&self, seed: u32) -> Result<(), String> {
         let failed = |error| format!("seed of {}: {error}", self.kernel_name);
         let counters = self.map(".bss")?;
@@ -156,9 +155,9 @@ impl Loaded {
             .map_err(failed)
     }
 
-    /// The algorithm's state of a socket of this process, as it lies in memory; `None` if it does
-    /// not control it. One system call. It is copied while the kernel may be writing it: on several
-    /// processors values can be of two neighbouring calls.
+    /// The algorithm's state of a socket of this process, in C's layout; `None` if another algorithm
+    /// controls it. One system call. The kernel may be writing it meanwhile: on several processors
+    /// values can be of two consecutive calls.
     pub(crate) fn state(&mut self, socket: BorrowedFd<'_>) -> Result<Option<&[u8]>, String> {
         let key = socket.as_raw_fd().to_ne_bytes();
         let is_ours = self
@@ -175,7 +174,7 @@ impl Loaded {
         map(&self.object, name)
     }
 
-    /// The registration itself, to be kept beyond this process: a link, or before Linux 6.4 none.
+    /// The link of the registration, to be pinned; none before Linux 6.4.
     pub(super) fn take_link(&mut self) -> Option<Link> {
         let mut link = self.link.take()?;
         if self.has_links {
@@ -316,7 +315,7 @@ fn map<'obj>(object: &'obj Object, name: &str) -> Result<Map<'obj>, String> {
         .ok_or_else(|| format!("the eBPF object has no map {name}"))
 }
 
-/// The congestion controls that this kernel has now.
+/// The congestion controls that the kernel offers now.
 pub(super) fn available() -> Vec<String> {
     fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .unwrap_or_default()
@@ -325,7 +324,7 @@ pub(super) fn available() -> Vec<String> {
         .collect()
 }
 
-/// Refuses what the kernel would cut, or what is no name of a file.
+/// Refuses names that the kernel would cut, or that are no file names.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_good) {
@@ -373,7 +372,7 @@ fn collect_log() {
     })));
 }
 
-/// The sentence, and the verifier's reason, or the end of what libbpf had to say.
+/// The error with the verifier's reason, or with the last lines of libbpf's log.
 fn failed(sentence: &str) -> String {
     let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
     if let Some(reason) = verifier::reason(&log) {

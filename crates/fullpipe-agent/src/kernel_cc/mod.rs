@@ -1,6 +1,6 @@
 //! Congestion controls of `bpf/` in the running kernel: loads an object with a set of constants,
-//! registers it under a name, reads what the algorithm knows of a socket, keeps it beyond the
-//! process, lists and removes it. It must never know a scenario, nor what any constant means.
+//! registers it under a name, reads the algorithm's state of a socket, pins, lists and removes it. It
+//! must never know a scenario, nor what any constant means.
 
 mod cost;
 mod features;

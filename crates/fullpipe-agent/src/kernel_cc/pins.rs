@@ -1,5 +1,5 @@
 //! Congestion controls that outlive the process that loaded them: each has a folder of the bpf file
-//! system, `fullpipe/NAME`, with its registration and the maps that tell what it is and who uses it.
+//! system, `fullpipe/NAME`, with its registration and the maps that say what it is and which sockets use it.
 
 use std::fs;
 use std::io;
@@ -24,13 +24,13 @@ const SETTINGS: &str = "settings";
 const COUNTERS: &str = "counters";
 /// State by socket.
 const SOCKETS: &str = "sockets";
-/// Between a name and a number, where sockets still use what was unloaded.
+/// Separates name and number of a folder whose congestion control was unloaded but is still in use.
 const LEAVING: char = '@';
 
 /// One congestion control that is, or was, registered.
 #[derive(Debug, Serialize)]
 pub(crate) struct Listed {
-    /// What sockets write.
+    /// The name that sockets choose.
     kernel_name: String,
     /// Name in the registry.
     algorithm: String,
@@ -62,7 +62,7 @@ impl Loaded {
         self.pin_map(".bss", &folder.join(COUNTERS))?;
         self.pin_map("fp_sockets", &folder.join(SOCKETS))?;
         self.pin_map("fp_ops", &folder.join(OPS))?;
-        // Last: only now does it stay when this process ends.
+        // Last: from here on it outlives this process.
         if let Some(mut link) = self.take_link() {
             let path = folder.join(LINK);
             link.pin(&path)
@@ -78,7 +78,7 @@ impl Loaded {
     }
 }
 
-/// What is registered, and what sockets still use; leftovers that nobody uses are removed.
+/// Registered congestion controls, and unloaded ones that sockets still use; removes the others.
 pub(crate) fn list() -> Result<Vec<Listed>, String> {
     check_rights()?;
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn list() -> Result<Vec<Listed>, String> {
     Ok(found)
 }
 
-/// Takes the name away and returns how many sockets go on with it until they close.
+/// Unregisters the name; returns how many sockets use it until they close.
 pub(crate) fn unload(name: &str) -> Result<u32, String> {
     check_name(name)?;
     let listed = list()?;
@@ -111,7 +111,7 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
         });
     }
     if fs::read_to_string(DEFAULT).is_ok_and(|default| default.trim() == name) {
-        // The kernel would go on giving it to every new socket.
+        // It is the kernel's default, which every new socket gets.
         return Err(format!(
             "{name} is this host's default congestion control: choose another one first, such as \
              sysctl net.ipv4.tcp_congestion_control=cubic"
@@ -126,7 +126,7 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
             .map_err(|error| format!("{name} cannot be unregistered: {error}"))?;
     }
     await_end_of(name);
-    // A pinned map of operations would keep the programs.
+    // A pinned struct_ops map would keep the programs.
     let _ = fs::remove_file(folder.join(OPS));
     let sockets = describe(&folder).map_or(0, |item| item.sockets);
     if sockets > 0 {
@@ -137,8 +137,8 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
     Ok(sockets)
 }
 
-/// The kernel takes the name away some milliseconds after the last reference (bpf_link_put()
-/// leaves it to a worker); who unloads expects it gone. It goes later too if nobody waits.
+/// Waits until the kernel has unregistered the name, some milliseconds after the last reference was
+/// dropped (bpf_link_put() leaves it to a worker).
 fn await_end_of(name: &str) {
     const LOOKS: u32 = 500;
     const PAUSE: Duration = Duration::from_millis(10);
@@ -161,7 +161,7 @@ fn folders() -> Result<Vec<PathBuf>, String> {
     }
 }
 
-/// What tells the state of sockets, of everything that is or was registered here.
+/// The maps of sockets' states, of everything that is or was registered here.
 pub(super) fn registrations() -> Result<Vec<(Settings, MapHandle)>, String> {
     check_rights()?;
     Ok(folders()?
@@ -172,7 +172,7 @@ pub(super) fn registrations() -> Result<Vec<(Settings, MapHandle)>, String> {
                 .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
                 .ok()
                 .flatten()?;
-            // Who loaded it before there was a watch did not pin this one.
+            // Versions without `watch` did not pin this map.
             let sockets = MapHandle::from_pinned_path(folder.join(SOCKETS)).ok()?;
             Some((Settings::read(&bytes)?, sockets))
         })
@@ -199,7 +199,7 @@ fn describe(folder: &Path) -> Option<Listed> {
     })
 }
 
-/// Gives the name's folder another name, if it is there: sockets still count in it.
+/// Renames the folder of a name, if there is one: its maps still count sockets.
 fn retire(folder: &Path) -> Result<(), String> {
     if !folder.exists() {
         return Ok(());
@@ -215,13 +215,13 @@ fn retire(folder: &Path) -> Result<(), String> {
 
 fn remove(folder: &Path) {
     for name in [LINK, OPS, SETTINGS, COUNTERS, SOCKETS] {
-        // What is not there need not go.
+        // It may be gone already.
         let _ = fs::remove_file(folder.join(name));
     }
     let _ = fs::remove_dir(folder);
 }
 
-/// Where [`Loaded::keep`] keeps things; an error says what is missing.
+/// The folder of [`Loaded::keep`]; the error says what is missing.
 pub(crate) fn ensure_mounted() -> Result<(), String> {
     let is_mounted = statfs(BPF_FS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
     if is_mounted {

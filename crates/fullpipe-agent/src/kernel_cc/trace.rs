@@ -1,5 +1,5 @@
-//! Moves what the eBPF programs log of their calls into a trace (fullpipe_cc::trace), in a thread
-//! of its own until it is told to finish.
+//! Moves the eBPF programs' log of calls into a trace (fullpipe_cc::trace), in a thread of its own
+//! that runs until `finish`.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use libbpf_rs::{MapHandle, RingBufferBuilder};
 use super::features::kernel_release;
 use super::load::{Counters, Loaded};
 
-/// How often the ring buffers are emptied: at 64 MB each, 200,000 calls fit between two looks.
+/// How often the ring buffers are emptied: at 64 MB each, 200,000 calls fit between two reads.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// A thread that writes the trace of some congestion controls.
@@ -61,7 +61,7 @@ impl Tracer {
         Ok(Self { stop, thread })
     }
 
-    /// Writes what is left and returns the first error of writing.
+    /// Writes the rest and returns the first write error.
     pub(crate) fn finish(self) -> io::Result<()> {
         drop(self.stop);
         self.thread

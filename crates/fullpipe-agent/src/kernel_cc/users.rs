@@ -1,6 +1,6 @@
-//! The sockets of other processes that run what is registered here, and its state of each. A socket
-//! is borrowed (pidfd_getfd(2)) for the moment of a look: held longer, it would outlive its owner's
-//! close. Sockets without a process (of the kernel itself) are not seen.
+//! The sockets of other processes that use our congestion controls, with the algorithm's state of
+//! each. A socket's descriptor is duplicated (pidfd_getfd(2)) only while it is read: kept longer, the
+//! socket would outlive its owner's close. Sockets of the kernel itself are not seen.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,21 +13,21 @@ use super::load::Settings;
 use super::pins::registrations;
 use crate::sample::option;
 
-/// One socket at the moment of the look.
+/// One socket at the time of a sample.
 pub(crate) struct User {
     /// A copy of the owner's descriptor.
     pub(crate) socket: OwnedFd,
-    /// The same in every look.
+    /// The same in every sample.
     pub(crate) inode: u64,
     /// Name of the process.
     pub(crate) program: String,
-    /// What the socket chose.
+    /// The socket's congestion control.
     pub(crate) kernel_name: String,
     pub(crate) algorithm: String,
     pub(crate) params: Vec<u32>,
-    /// It paces.
+    /// Whether it paces.
     pub(crate) owns_cwnd: bool,
-    /// As it lies in memory.
+    /// In C's layout.
     pub(crate) state: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn users() -> Result<Vec<User>, String> {
         if seen.contains(&inode) {
             continue;
         }
-        // Who has gone meanwhile is not there.
+        // The process may have ended meanwhile.
         let Some(socket) = borrow(pid, number) else {
             continue;
         };
@@ -70,7 +70,7 @@ pub(crate) fn users() -> Result<Vec<User>, String> {
     Ok(found)
 }
 
-/// The state of a socket that this registration controls: a name can have been registered anew.
+/// The state of a socket that this registration controls: a name can have been registered again.
 fn state(map: &MapHandle, settings: &Settings, socket: &OwnedFd) -> Option<Vec<u8>> {
     let key = socket.as_raw_fd().to_ne_bytes();
     let mut value = map.lookup(&key, MapFlags::ANY).ok().flatten()?;
@@ -122,7 +122,7 @@ fn socket_inode(target: &Path) -> Option<u64> {
 }
 
 fn borrow(pid: i32, number: i32) -> Option<OwnedFd> {
-    // SAFETY: the calls take and give numbers only; what they give is owned by nobody else.
+    // SAFETY: the calls take and return numbers only; the new descriptors have no other owner.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if process < 0 {

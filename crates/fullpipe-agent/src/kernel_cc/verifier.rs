@@ -1,12 +1,12 @@
-//! What the kernel's verifier said, in one sentence: the line of the source that it stopped at, and
-//! why. Its whole log has thousands of lines.
+//! The kernel verifier's reason in one sentence, with the line of the source. Its whole log has
+//! thousands of lines.
 
 /// The reason in a log of libbpf, and the place where it is known; `None`: the log has none.
 pub(super) fn reason(log: &str) -> Option<String> {
     let begin = log.rfind("-- BEGIN PROG LOAD LOG --")?;
     let body = &log[begin..];
     let body = &body[..body.find("-- END PROG LOAD LOG --").unwrap_or(body.len())];
-    // Behind a loop without end the two states that were alike follow, registers and all
+    // Behind an infinite loop the log has the two equal states with all registers
     // (kernel/bpf/verifier.c is_state_visited()).
     let lines: Vec<&str> = body
         .lines()

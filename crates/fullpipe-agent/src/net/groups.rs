@@ -1,4 +1,4 @@
-//! The hosts of a plan, with what their users need of them. The plan says who shares one.
+//! The hosts of a plan and their settings. The plan says which flows share one.
 
 use fullpipe_net::impair::jitter;
 use fullpipe_plan::{EcnKind, Flow, Hosts, Plan, Route};
@@ -6,18 +6,18 @@ use fullpipe_plan::{EcnKind, Flow, Hosts, Plan, Route};
 /// A host on the senders' side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SenderSide {
-    /// The link before which it stands.
+    /// The first link of its routes.
     pub(crate) enter: u16,
     pub(crate) reverse_delay_ns: u64,
     pub(crate) jitter: Option<jitter::Params>,
-    /// What its connections ask for; `None`: no ECN.
+    /// The ECN that its connections request; `None`: no ECN.
     pub(crate) ecn: Option<EcnKind>,
 }
 
 /// A host on the receivers' side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReceiverSide {
-    /// The link behind which it stands.
+    /// The last link of its routes.
     pub(crate) leave: u16,
     pub(crate) forward_delay_ns: u64,
 }
@@ -64,7 +64,7 @@ impl Groups {
         groups
     }
 
-    /// What the first user of a host needs holds for all of them.
+    /// The first flow of a host decides its settings.
     fn place(
         &mut self,
         plan: &Plan,

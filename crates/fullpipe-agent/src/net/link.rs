@@ -1,4 +1,4 @@
-//! Links, addresses, routes and neighbours of nodes. It must never know what runs over them.
+//! Links, addresses, routes and neighbours of nodes. It must never know what traffic they carry.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -120,7 +120,7 @@ pub(crate) fn set_up(node: &mut Node, index: u32) -> Result<(), String> {
         .ask(Message::request(libc::RTM_NEWLINK, 0, &fixed))
 }
 
-/// Bounds what a host sends at once.
+/// Limits the size of a host's bursts.
 pub(crate) fn set_gso_max_segments(
     node: &mut Node,
     port: Port,
@@ -135,7 +135,7 @@ pub(crate) fn set_gso_max_segments(
         .map_err(|error| format!("{}: gso_max_segs {segments}: {error}", node.name))
 }
 
-/// Sends everything for `network` (all, if the prefix is 0) by way of a neighbour.
+/// Routes `network` (everything, if the prefix is 0) through a neighbour.
 pub(crate) fn route(
     node: &mut Node,
     port: Port,
@@ -177,7 +177,7 @@ pub(crate) fn route(
         .map_err(|error| format!("{}: route by {gateway}: {error}", node.name))
 }
 
-/// Lets a node know for ever where `neighbour` is.
+/// Adds a permanent ARP entry for `neighbour`.
 pub(crate) fn know_neighbour(node: &mut Node, port: Port, neighbour: Port) -> Result<(), String> {
     let mut fixed = [0; 12];
     fixed[0] = libc::AF_INET as u8;
@@ -198,7 +198,7 @@ struct EthtoolValue {
 }
 
 /// No TSO, GSO and GRO on a port of the namespace that the thread is in: packets cross it as they
-/// are. TCP hands bursts to the queue of its own host all the same, and they are cut behind it
+/// are. TCP still hands bursts to the qdisc of its own host, and they are segmented behind it
 /// (Linux sk_setup_caps() gives every TCP socket GSO).
 fn switch_offloads_off(name: &str) -> nix::Result<()> {
     let socket: OwnedFd = socket(

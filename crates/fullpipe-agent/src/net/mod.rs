@@ -1,4 +1,4 @@
-//! The path of a plan out of namespaces, links and queue disciplines of this kernel.
+//! The path of a plan, made of namespaces, links and queue disciplines of this kernel.
 
 mod change;
 mod dumbbell;

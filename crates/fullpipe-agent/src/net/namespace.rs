@@ -1,5 +1,5 @@
-//! Network namespaces that live as long as this process holds them: whatever ends the process, the
-//! kernel takes them away. One thread goes from one to the other; a socket stays where it was made.
+//! Network namespaces without names: the kernel removes them when this process ends, however it ends.
+//! One thread enters one after the other; a socket stays in the namespace in which it was opened.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,7 +21,7 @@ impl Namespace {
         })
     }
 
-    /// A new one, which the calling thread is in afterwards.
+    /// Creates one and puts the calling thread into it.
     pub(crate) fn create() -> io::Result<Self> {
         unshare(CloneFlags::CLONE_NEWNET)?;
         Self::current()
@@ -37,7 +37,7 @@ impl Namespace {
     }
 }
 
-/// Takes the calling thread back to where it came from.
+/// Returns the calling thread to the namespace that it came from.
 pub(crate) struct Home(Namespace);
 
 impl Home {
@@ -48,7 +48,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // A thread that cannot go back ends soon; there is nobody to tell.
+        // A thread that cannot return ends soon; the error cannot be reported.
         let _ = self.0.enter();
     }
 }
@@ -61,7 +61,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Makes one and stays in it.
+    /// Creates one and stays in it.
     pub(crate) fn create(name: String) -> Result<Self, String> {
         let told = |error: io::Error| match error.raw_os_error() {
             Some(libc::EPERM) => {

@@ -11,7 +11,7 @@ use nix::sys::socket::{
 
 const HEADER_BYTES: usize = 16;
 const SOL_NETLINK: i32 = 270;
-/// Attribute of an answer that holds a sentence (linux/netlink.h, enum nlmsgerr_attrs).
+/// Attribute of an answer that holds an error message (linux/netlink.h, enum nlmsgerr_attrs).
 const ERROR_SENTENCE: u16 = 1;
 /// More than any single qdisc's statistics.
 const ANSWER_BYTES: usize = 1 << 16;
@@ -19,7 +19,7 @@ const ANSWER_BYTES: usize = 1 << 16;
 pub(crate) const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 pub(crate) const ECHO: u16 = libc::NLM_F_ECHO as u16;
 
-/// A request under construction, or the inside of an attribute.
+/// A request, or the contents of an attribute.
 pub(crate) struct Message {
     bytes: Vec<u8>,
 }
@@ -100,7 +100,7 @@ impl Netlink {
         )?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         let on: i32 = 1;
-        // Sentences with errors are a comfort: nothing is lost where they are refused.
+        // Extended acknowledgements explain errors; older kernels refuse them.
         // SAFETY: the option takes an int.
         unsafe {
             libc::setsockopt(
@@ -118,7 +118,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a request and waits until the kernel has done it; the error is the kernel's sentence.
+    /// Sends a request and waits until the kernel has done it; the error is the kernel's message.
     pub(crate) fn ask(&mut self, message: Message) -> Result<(), String> {
         self.ask_for(message, |_| ())
     }
@@ -159,7 +159,7 @@ fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, body, tail))
 }
 
-/// An acknowledgement's error: the number, and the kernel's sentence where it gives one. The
+/// An acknowledgement's error: the number, and the kernel's message if it gives one. The
 /// request is repeated in between, its body only where there was an error.
 fn verdict(body: &[u8], request_bytes: usize) -> Result<(), String> {
     let number = body.first_chunk().map_or(0, |raw| i32::from_ne_bytes(*raw));

@@ -1,4 +1,4 @@
-//! A row of links as namespaces in a row: routers, and between two of them what delays.
+//! A row of links as namespaces in a row: routers, and between two routers a node that delays packets.
 //!
 //! ```text
 //!  sender - router 0 =queue=> delays 0 ... <=queue= router 1 =queue=> delays 1 ... - receiver
@@ -7,9 +7,9 @@
 //! | where | what |
 //! |---|---|
 //! | a router to the next one | loss and copies, rate and queue |
-//! | the node between them, onwards | packets that wait for one another, delay, overtaking |
+//! | the node between them, in each direction | hold, delay, reordering |
 //!
-//! What changes is a list of times and netlink requests; who has a clock makes them.
+//! Changes are a list of times and netlink requests; the session executes them.
 
 use std::net::Ipv4Addr;
 
@@ -23,10 +23,10 @@ use super::major;
 use super::qdisc::{self, inside, Netem, ROOT};
 use super::topology::{router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
 
-/// Of an outage: bits of a full packet.
+/// Bits of a full packet, for outages.
 const PACKET_BITS: u64 = 1514 * 8;
 const NS_PER_S: u64 = 1_000_000_000;
-/// What `8 bit/s` is to htb: its least.
+/// htb's least rate, in bit/s.
 const LEAST_BPS: u64 = 8;
 
 /// Ports of one link: those of its two routers, and of the node between them.
@@ -71,7 +71,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Joins two routers, by way of a node that delays where it is needed, with routes both ways.
+    /// Joins two routers, through a delaying node if one is needed, with routes in both directions.
     fn hop(
         &mut self,
         plan: &Plan,
@@ -96,8 +96,8 @@ impl Topology {
         })
     }
 
-    /// A pair of ports between two nodes: receivers lie behind the second one, senders behind the
-    /// first.
+    /// A pair of ports between two nodes; senders are reached through the first, receivers through
+    /// the second.
     fn lay(
         &mut self,
         plan: &Plan,
@@ -121,7 +121,7 @@ impl Topology {
         Ok([left_port, right_port])
     }
 
-    /// What one way of a link does to packets, now and later.
+    /// The qdiscs of one direction of a link, and their changes.
     fn direction(
         &mut self,
         plan: &Plan,
@@ -208,8 +208,8 @@ impl Topology {
     }
 }
 
-/// htb knows no rate of 0. While nothing shall pass, it has the rate at which one packet takes as
-/// long: that one passes, and those behind it wait until the end.
+/// htb has no rate of 0. During an outage it has the rate at which one packet lasts as long as the
+/// outage: that packet passes, and those behind it wait until the end.
 fn carried(rate_bps: u64, length_ns: u64) -> u64 {
     match rate_bps {
         0 => (PACKET_BITS * NS_PER_S / length_ns).max(LEAST_BPS),
@@ -217,7 +217,7 @@ fn carried(rate_bps: u64, length_ns: u64) -> u64 {
     }
 }
 
-/// Whether a way needs a node that delays.
+/// Whether a direction needs a delaying node.
 fn delays(wire: &WireDirection) -> bool {
     let holds = wire
         .impairments

@@ -29,12 +29,12 @@ pub(crate) struct Place {
     pub(crate) handle: u32,
 }
 
-/// What is to be read of one way through the path.
+/// What is sampled of one direction of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirectionQueue {
-    /// Of the queue, in recordings.
+    /// The queue's name in recordings.
     pub(crate) name: Text,
-    /// `None`: that way has no bottleneck.
+    /// `None`: that direction has no bottleneck.
     pub(crate) queue: Option<Place>,
     /// Where random loss happens; netem also counts what is dropped below it.
     pub(crate) losses: Vec<(Place, Option<Place>)>,
@@ -45,13 +45,13 @@ pub(crate) struct DirectionQueue {
 /// A path, ready for use.
 pub(crate) struct Topology {
     pub(crate) nodes: Vec<Node>,
-    /// (node, address) of each flow's two ends: senders' side, receivers' side.
+    /// (node, address) of the two ends of each flow: on the senders' side, on the receivers' side.
     pub(crate) flow_ends: Vec<[(usize, Ipv4Addr); 2]>,
     /// The same for each probe; empty where this end sends none.
     pub(crate) probe_ends: Vec<[(usize, Ipv4Addr); 2]>,
     /// Forward and reverse of each link.
     pub(crate) directions: Vec<DirectionQueue>,
-    /// What changes while the run lasts, in the order of time.
+    /// Changes during the run, in the order of time.
     pub(crate) changes: Vec<Change>,
     /// The ends of the pages, and then the streams of datagrams.
     pub(crate) application_ends: Vec<[(usize, Ipv4Addr); 2]>,
@@ -64,7 +64,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Who of each group is at which node, with which address, by its senders' and receivers'.
+    /// Sets node and address of the members of each group, from those of senders and receivers.
     pub(super) fn set_ends(
         &mut self,
         groups: &Groups,
@@ -103,7 +103,7 @@ impl Topology {
         }
     }
 
-    /// A path that is there already, towards `far`; no host of it is ours to set up.
+    /// An existing path towards `far`, of which nothing is configured here.
     pub(crate) fn beyond_our_control(far: Option<Ipv4Addr>, probes: usize) -> Self {
         let ends = |far| [(0, Ipv4Addr::UNSPECIFIED), (0, far)];
         Self {
@@ -197,7 +197,7 @@ impl Topology {
     ) -> Result<((usize, Ipv4Addr), Port), String> {
         let node = Node::create(format!("receiver {index}"))?;
         configure_host(&node, plan, None)?;
-        // A host with ECN switched off would refuse it to everyone.
+        // With ECN switched off a host would refuse it to every connection.
         answer_ecn(&node, plan)?;
         node.set("icmp_ratelimit", "0")?;
         self.nodes.push(node);
@@ -257,7 +257,7 @@ impl Topology {
             parent = inside(place.handle);
         }
         if sends && plan.host.pacing == Pacing::Fq {
-            let place = self.attach(at, port, parent, major::PACING, &qdisc::fq(None))?;
+            let place = self.attach(at, port, parent, major::PACING, &qdisc::pacing_fq())?;
             child = child.or(Some(place));
         }
         let losses = loss_place.map(|place| (place, child));
@@ -265,7 +265,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Loss, rate and queue of one way.
+    /// Loss, rate and queue of one direction.
     pub(super) fn bottleneck(
         &mut self,
         place: (usize, Port, usize),
@@ -276,7 +276,7 @@ impl Topology {
         self.impaired_bottleneck(place, loss, rate)
     }
 
-    /// The same with what stands for loss ready to be attached.
+    /// The same with any qdisc in the place of loss.
     pub(super) fn impaired_bottleneck(
         &mut self,
         (at, port, index): (usize, Port, usize),
@@ -412,14 +412,14 @@ fn configure_host(node: &Node, plan: &Plan, ecn: Option<EcnKind>) -> Result<(), 
     )?;
     node.set("tcp_no_metrics_save", "1")?;
     if !plan.traffic.is_empty() {
-        // Ports of a flow that is over are another's at once.
+        // The ports of a finished flow are reused at once.
         node.set("tcp_max_tw_buckets", "0")?;
     }
     ask_for_ecn(node, ecn)?;
     node.set("ping_group_range", "0 2147483647")
 }
 
-/// What connections from a host ask for (enum tcp_ecn_mode of include/net/tcp_ecn.h). Kernels before
+/// The ECN that connections from a host request (enum tcp_ecn_mode of include/net/tcp_ecn.h). Kernels before
 /// 7.0 take no value above 2.
 fn ask_for_ecn(node: &Node, ecn: Option<EcnKind>) -> Result<(), String> {
     const ACCURATE: &str = "3";
@@ -438,7 +438,7 @@ fn ask_for_ecn(node: &Node, ecn: Option<EcnKind>) -> Result<(), String> {
     }
 }
 
-/// What connections to a host get: the most that they ask for, as far as the kernel has it.
+/// The ECN that connections to a host get: the most that they request and the kernel supports.
 fn answer_ecn(node: &Node, plan: &Plan) -> Result<(), String> {
     let set = |value| node.set("tcp_ecn", value);
     let is_accurate = |flow: &Flow| flow.ecn && flow.ecn_kind != EcnKind::Classic;

@@ -14,9 +14,10 @@ use nix::sys::socket::{connect, SockaddrIn};
 use std::os::fd::AsRawFd;
 
 use super::handshake::{self, Purpose};
+use super::timed::Timed;
 use crate::flows::socket;
 
-/// Timeout of a connection's handshake.
+/// How long the handshake of a connection may take as a whole.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A flow and its connection, ready for data, or the error.
@@ -138,17 +139,18 @@ pub(super) fn connect_peer(
 ) -> io::Result<TcpStream> {
     let mut stream = TcpStream::from(socket);
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
     stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
     connect(stream.as_raw_fd(), &SockaddrIn::from(to))?;
-    handshake::near(&mut stream, token, purpose)?;
+    let mut timed = Timed::new(&mut stream, HANDSHAKE_TIMEOUT);
+    handshake::near(&mut timed, token, purpose)?;
+    timed.end()?;
     Ok(stream)
 }
 
 /// Authenticates a connection that was accepted at the far end.
 pub(super) fn accept_peer(mut stream: TcpStream, token: &str) -> io::Result<(Purpose, TcpStream)> {
-    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
-    stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
-    let purpose = handshake::far(&mut stream, token)?;
+    let mut timed = Timed::new(&mut stream, HANDSHAKE_TIMEOUT);
+    let purpose = handshake::far(&mut timed, token)?;
+    timed.end()?;
     Ok((purpose, stream))
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,21 +13,20 @@ use super::arrivals::{accept_peer, ArrivalSender, Arrivals, PeerLink};
 use super::handshake::Purpose;
 use super::messages::{recv, send, send_frames, Command, Reply};
 use super::near::LEAD_NS;
+use super::strangers::{Place, Strangers};
 use crate::check::check_for_peers;
 use crate::clock::now_ns;
 use crate::request::{Clock, Request};
 use crate::session::{self, Session};
 use crate::sink::Sink;
 
-/// Most connections at once that are not yet authenticated.
-const UNAUTHENTICATED_MAX: usize = 64;
 /// Read timeout of the control connection before a run begins.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Server {
     token: String,
     objects: String,
-    unauthenticated: AtomicUsize,
+    strangers: Arc<Strangers>,
     /// Receives the data connections of the run in progress.
     arrivals: Mutex<Option<ArrivalSender>>,
 }
@@ -42,27 +40,28 @@ pub(crate) fn serve(address: &str, token: String, objects: String) -> Result<(),
     let server = Arc::new(Server {
         token,
         objects,
-        unauthenticated: AtomicUsize::new(0),
+        strangers: Arc::default(),
         arrivals: Mutex::new(None),
     });
     for stream in listener.incoming() {
         // A connection may be reset while it waits in the backlog.
         let Ok(stream) = stream else { continue };
-        if server.unauthenticated.fetch_add(1, Ordering::Relaxed) >= UNAUTHENTICATED_MAX {
-            server.unauthenticated.fetch_sub(1, Ordering::Relaxed);
+        // A connection that has been reset has no address any more.
+        let Ok(place) = server.strangers.admit(&stream) else {
             continue;
-        }
+        };
         let server = Arc::clone(&server);
-        std::thread::spawn(move || server.accept(stream));
+        // Without a thread for it, the connection is closed.
+        let _ = std::thread::Builder::new().spawn(move || server.accept(stream, place));
     }
     Ok(())
 }
 
 impl Server {
-    fn accept(&self, stream: TcpStream) {
+    fn accept(&self, stream: TcpStream, place: Place) {
         let from = stream.peer_addr();
         let accepted = accept_peer(stream, &self.token);
-        self.unauthenticated.fetch_sub(1, Ordering::Relaxed);
+        drop(place);
         let outcome = accepted.and_then(|(purpose, stream)| match purpose {
             Purpose::Control => self.control(stream),
             Purpose::Data(flow) => {
@@ -103,7 +102,11 @@ impl Server {
             arrivals,
             dial: None,
         };
+        if let Ok(near) = control.peer_addr() {
+            self.strangers.expect(near.ip(), plan.flows.len());
+        }
         let outcome = self.run(control, *plan, peer_link);
+        self.strangers.expect_nobody();
         *self.arrivals() = None;
         outcome
     }

@@ -1,5 +1,5 @@
-//! Who is there: both ends prove that they know the token without sending it, before anything
-//! else is read. What comes from the other side is hostile until then, and bounded afterwards.
+//! Mutual authentication: both ends prove that they know the token without sending it, before anything
+//! else is read. Input is hostile until then, and bounded afterwards.
 //!
 //! ```text
 //! far  -> near   HELLO (8 bytes), nonce of the far end (16)
@@ -14,13 +14,13 @@ use std::io::{self, Read, Write};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// What a far end says first; the digit is the protocol's version.
+/// The first bytes of a far end; the digit is the protocol's version.
 const HELLO: &[u8; 8] = b"fpagent1";
 const NONCE_BYTES: usize = 16;
 const PROOF_BYTES: usize = 32;
-/// What the near end sends in all.
+/// Bytes that the near end sends in total.
 pub(crate) const NEAR_BYTES: u64 = (5 + NONCE_BYTES + PROOF_BYTES) as u64;
-/// What the far end sends in all.
+/// Bytes that the far end sends in total.
 pub(crate) const FAR_BYTES: u64 = (HELLO.len() + NONCE_BYTES + PROOF_BYTES) as u64;
 
 /// What a connection is for.
@@ -52,8 +52,8 @@ impl Purpose {
     }
 }
 
-/// The near end's part, on a fresh connection. Fails where the other end is no agent or does not
-/// know the token.
+/// The near end's part, on a new connection. Fails if the other end is no agent or does not know the
+/// token.
 pub(crate) fn near(
     stream: &mut (impl Read + Write),
     token: &str,
@@ -85,8 +85,8 @@ pub(crate) fn near(
         .map_err(|_| refused("does not know the token"))
 }
 
-/// The far end's part, on an accepted connection. Fails where the other end does not prove that it
-/// knows the token; nothing was then sent that depends on it.
+/// The far end's part, on an accepted connection. Fails if the other end does not prove that it knows
+/// the token; nothing that depends on the token was sent then.
 pub(crate) fn far(stream: &mut (impl Read + Write), token: &str) -> io::Result<Purpose> {
     let ours = nonce()?;
     stream.write_all(&[HELLO.as_slice(), &ours].concat())?;

@@ -81,7 +81,70 @@ fn bad(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// JSON values, such as a hostile end may send.
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            "prepare|echo|go|end|done|refused|.{0,8}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let key = "prepare|refused|name|flows|links|host|access|[a-z_]{1,8}";
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                prop::collection::btree_map(key, inner, 0..4)
+                    .prop_map(|map| map.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_json_is_a_message_that_is_written_alike_or_is_refused(value in any_json()) {
+            let mut wire = Vec::new();
+            send(&mut wire, &value).expect("written");
+            if let Ok(command) = recv::<Command>(&mut wire.as_slice()) {
+                let mut again = Vec::new();
+                send(&mut again, &command).expect("written");
+                let read: serde_json::Value = recv(&mut again.as_slice()).expect("read");
+                prop_assert!(recv::<Command>(&mut again.as_slice()).is_ok(), "{read}");
+            }
+            if let Ok(Reply::Refused(sentence)) = recv::<Reply>(&mut wire.as_slice()) {
+                prop_assert_eq!(&value["refused"], &serde_json::Value::from(sentence));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused_without_a_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            length in any::<u32>(),
+        ) {
+            // With a length of the sender's choice, and with the right one.
+            for length in [length, bytes.len() as u32] {
+                let wire = [&length.to_le_bytes(), bytes.as_slice()].concat();
+                let _ = recv::<Command>(&mut wire.as_slice());
+                let _ = recv::<Reply>(&mut wire.as_slice());
+            }
+            let received = receive_frames(&mut bytes.as_slice());
+            prop_assert!(received.map_or(0, |frames| frames.len()) <= bytes.len());
+        }
+
+        #[test]
+        fn a_message_cut_off_anywhere_is_refused(
+            sentence in ".{0,40}",
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut wire = Vec::new();
+            send(&mut wire, &Reply::Refused(sentence)).expect("written");
+            let cut = cut.index(wire.len());
+            prop_assert!(recv::<Reply>(&mut &wire[..cut]).is_err());
+        }
+    }
 
     #[test]
     fn a_message_that_is_sent_is_received() {

@@ -1,5 +1,5 @@
-//! What the processors did, from /proc/stat, and from the machine itself where that tells when it
-//! idled. It must never know what keeps them busy.
+//! Times of the processors, from /proc/stat, and from the virtual machine if it reports idle time. It
+//! must never know what keeps them busy.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const WINDOW_NS: u64 = 1_000_000_000;
 /// Part of a window that must have passed for its load to count.
 const LEAST_WINDOW_NS: u64 = 200_000_000;
-/// /proc/stat counts in 1/100 s on every Linux of today (USER_HZ).
+/// /proc/stat counts in 1/100 s (USER_HZ).
 const TICK_NS: u64 = 10_000_000;
 
 /// The processors of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Processors {
-    /// For how long the only one has had nothing to do: in a machine that counts it. Since Linux 7.x a
-    /// kernel without CONFIG_IRQ_TIME_ACCOUNTING takes interrupts that wake an idle processor, and
-    /// the packets that these carry on, for idleness (kernel/sched/cputime.c kcpustat_irq_enter()).
+    /// Idle time of the only processor, in a machine that counts it. Since Linux 7.x a kernel without
+    /// CONFIG_IRQ_TIME_ACCOUNTING counts interrupts that wake an idle processor, and the packets that
+    /// these forward, as idle time (kernel/sched/cputime.c kcpustat_irq_enter()).
     pub(crate) idle_ns: Option<&'static AtomicU64>,
 }
 

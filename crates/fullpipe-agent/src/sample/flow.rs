@@ -1,8 +1,8 @@
-//! A flow's rows from TCP_INFO of its two ends. Whatever happens between two samples is seen at the
-//! second one only: events carry the time of the sample, and two losses between samples are one.
+//! A flow's rows from TCP_INFO of its two ends. Events between two samples carry the time of the second
+//! one, and two losses between samples count once.
 //!
-//! The kernel does not tell how many packets it has marked lost in all; those it has sent again and
-//! those that still wait to be sent again are taken for it.
+//! The kernel does not report how many packets it has marked lost in total; that number is taken as
+//! retransmitted packets plus those that wait for retransmission.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,7 +29,7 @@ pub(crate) struct FlowMeter {
     recoveries: u64,
     timeouts: u64,
     seen_rtos: u16,
-    /// What the sending and the receiving end negotiated, as far as they were seen connected.
+    /// The ECN that the sending and the receiving end negotiated; `None`: was not seen connected.
     ecn_modes: [Option<EcnMode>; 2],
     /// Marked packets that the receiving end has counted.
     received_ce: u32,
@@ -104,7 +104,7 @@ impl FlowMeter {
         if entered(CWR) {
             event("cwr");
         }
-        // Linux counts them since 6.7; before, the state tells.
+        // Linux counts them since 6.7; before, the state shows them.
         let counted = u64::from(now.total_rto.wrapping_sub(self.seen_rtos));
         let rtos = counted.max(u64::from(entered(LOSS)));
         self.seen_rtos = now.total_rto;
@@ -144,7 +144,7 @@ impl FlowMeter {
         self.sample_of(delivered, acked, t_us)
     }
 
-    /// The same, where others know the payload that was delivered and acknowledged.
+    /// The same with the payload that was delivered and acknowledged from elsewhere.
     pub(crate) fn sample_of(&self, delivered: u64, acked: u64, t_us: u64) -> FlowSampleRow {
         let info = &self.sender;
         let some = |value: u32| (value > 0 && value != u32::MAX).then_some(u64::from(value));
@@ -173,9 +173,9 @@ impl FlowMeter {
         }
     }
 
-    /// Payload that arrived, in order or not. A receiver's kernel tells only what is in order, and
-    /// all that lay behind a hole at once when that is repaired; the sender's knows of it by
-    /// selective acknowledgements, when these have come back. So whichever is more.
+    /// Payload that arrived, in order or not. The receiver's kernel counts it when it is in order, so
+    /// that data behind a hole count when the hole is filled; the sender's kernel counts it when SACKs
+    /// arrive. The larger of the two.
     fn delivered_bytes(&self, connection: &Connection) -> u64 {
         let sender = &self.sender;
         let behind_holes = u64::from(sender.sacked) * u64::from(sender.snd_mss);

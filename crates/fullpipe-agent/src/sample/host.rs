@@ -1,5 +1,5 @@
-//! What the measured machine had to do: time of its processors, traffic of its hosts' ports, memory
-//! of TCP, ten times a second. It must never judge (health.rs does).
+//! Load of the measured machine, ten times a second: times of processors, traffic of its hosts' ports,
+//! memory of TCP. It must never judge (health.rs does).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,9 +11,9 @@ use super::cpu::{Processors, Times};
 use super::proc_file::read_proc;
 use crate::net::{Node, Topology};
 
-/// From one look to the next: CPUnetLOG's 10 Hz.
+/// Interval between samples: CPUnetLOG's 10 Hz.
 pub(crate) const HOST_INTERVAL_NS: u64 = 100_000_000;
-/// Hosts whose ports are read: each look at one costs the machine that is measured.
+/// Most hosts whose ports are read: each read costs the measured machine time.
 const MAX_HOSTS: usize = 64;
 
 /// Counters of one port: bytes and packets, received and sent.
@@ -37,7 +37,7 @@ struct Ports {
 }
 
 impl HostMeter {
-    /// The hosts of a topology; of one that is beyond our control, this machine as it is.
+    /// The hosts of a topology; for one that is not ours, this machine's own ports.
     pub(crate) fn new(
         machine: &'static str,
         processors: Processors,
@@ -68,7 +68,7 @@ impl HostMeter {
         Ok(Self {
             machine,
             ports,
-            // A kernel that does not tell is no reason not to measure.
+            // A kernel without these counters is no reason not to measure.
             sockstat: File::open("/proc/thread-self/net/sockstat").ok(),
             page_bytes: page_bytes(),
             processors,
@@ -76,7 +76,7 @@ impl HostMeter {
         })
     }
 
-    /// What is counted now is nought from now on.
+    /// Makes the current counters the zero of all later rows.
     pub(crate) fn begin(&mut self) {
         self.times_before = self.processors.times();
         for ports in &mut self.ports {
@@ -88,7 +88,7 @@ impl HostMeter {
     pub(crate) fn rows(&self, t_us: u64, mut put: impl FnMut(Frame)) {
         for now in self.processors.times() {
             let known = self.times_before.iter().find(|times| times.cpu == now.cpu);
-            // A processor that was switched on meanwhile has its own beginning.
+            // A processor that came online meanwhile counts from then on.
             let before = known.copied().unwrap_or(now);
             let since = |of: fn(&Times) -> u64| of(&now).saturating_sub(of(&before)) / 1000;
             put(Frame::Cpu(CpuRow {
@@ -149,7 +149,7 @@ impl Ports {
     }
 }
 
-/// Ports of /proc/net/dev but the loopback: 8 columns of what was received, 8 of what was sent.
+/// Ports of /proc/net/dev without the loopback: 8 columns received, 8 columns sent.
 fn counters(text: &str) -> Vec<(String, Counters)> {
     text.lines()
         .filter_map(|line| {
@@ -167,7 +167,7 @@ fn counters(text: &str) -> Vec<(String, Counters)> {
         .collect()
 }
 
-/// Sockets that hold memory, those without an owner, and pages of the line `TCP:` of
+/// Sockets, orphans, and pages of the line `TCP:` of
 /// /proc/net/sockstat; all three are the machine's (net/ipv4/proc.c sockstat_seq_show()).
 fn sockets(text: &str) -> Option<[u64; 3]> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;

@@ -16,7 +16,7 @@ const BBR3_WORDS: usize = 13;
 const GAIN_ONE: f64 = 256.0;
 const CA_STATE_LOSS: u8 = 4;
 
-/// A row with as much as the kernel says; loss-based algorithms have just a phase.
+/// A row with what the kernel reports; loss-based algorithms have only a phase.
 pub(crate) fn kernel_row(socket: &OwnedFd, info: &TcpInfo, t_us: u64, flow_id: u64) -> CcRow {
     let mut raw = [0u8; 256];
     let words = option(socket, libc::TCP_CC_INFO, &mut raw).unwrap_or(0) / 4;

@@ -1,4 +1,4 @@
-//! What is read of the kernel while a run goes on.
+//! What is read from the kernel during a run.
 
 mod cpu;
 mod flow;

@@ -1,13 +1,13 @@
-//! Files of /proc that stay open and are read again and again. It must never know what they say.
+//! Files of /proc that stay open and are read repeatedly. It must never know what they contain.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// More than any list of ports or counters that fits a screen; what is beyond is left out.
+/// Most bytes that are read; what is beyond is left out.
 const FILE_BYTES: usize = 1 << 14;
 
-/// What the file says now, from its beginning.
+/// The file's current content.
 pub(super) fn read_proc(file: &File) -> io::Result<String> {
     let mut text = vec![0; FILE_BYTES];
     let mut count = 0;

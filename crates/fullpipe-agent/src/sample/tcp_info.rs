@@ -68,7 +68,7 @@ pub(crate) struct TcpInfo {
     pub(crate) total_rto_recoveries: u16,
     pub(crate) total_rto_time: u32,
     pub(crate) received_ce: u32,
-    /// Bytes that the peer says came as ECT(1), ECT(0) and CE.
+    /// Bytes that the peer received as ECT(1), ECT(0) and CE.
     pub(crate) delivered_ecn_bytes: [u32; 3],
     pub(crate) received_ecn_bytes: [u32; 3],
     /// Bit fields: tcpi_ecn_mode, tcpi_accecn_opt_seen, tcpi_accecn_fail_mode. Linux 6.18, which
@@ -76,7 +76,7 @@ pub(crate) struct TcpInfo {
     pub(crate) ecn: u32,
 }
 
-/// What the ends of a connection agreed upon (tcpi_ecn_mode).
+/// The ECN that the ends of a connection negotiated (tcpi_ecn_mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EcnMode {
     None,
@@ -112,8 +112,7 @@ impl TcpInfo {
         Ok(info)
     }
 
-    /// What was negotiated, of a connection that stands. Only kernels that negotiate accurate ECN say
-    /// it.
+    /// The ECN that an established connection negotiated; only kernels with accurate ECN report it.
     pub(crate) fn ecn_mode(&self) -> Option<EcnMode> {
         let (mode, failed) = (self.ecn & 3, self.ecn >> 4 & 3);
         let mode = match (mode, failed) {

@@ -21,7 +21,7 @@ impl Direction {
     /// Both, in the order of their indices.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
 
-    /// Of an index that counts directions of links or of owners: odd ones are reverse.
+    /// Of an index that counts the directions of links or of flows: odd ones are reverse.
     #[inline]
     pub fn of_index(index: usize) -> Self {
         match index % 2 {

@@ -11,6 +11,8 @@ use crate::packet::Packet;
 const SHIFT: u32 = 10;
 /// Bits of the reciprocal square root (REC_INV_SQRT_BITS).
 const INV_SQRT_BITS: u32 = 16;
+/// CODEL_DISABLED_THRESHOLD
+const DISABLED_THRESHOLD: u32 = i32::MAX as u32;
 
 /// Parameters of sch_codel.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -22,6 +24,10 @@ pub struct Params {
     pub interval_ns: u64,
     /// Marks packets that can carry a mark instead of dropping them.
     pub ecn: bool,
+    /// Packets that waited longer are marked if they can carry a mark, whatever `ecn` says (tc:
+    /// none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ce_threshold_ns: Option<u64>,
 }
 
 impl Parameters for Params {}
@@ -34,15 +40,18 @@ pub(crate) struct Law {
     /// Nothing is dropped from a smaller backlog: one full packet (`params->mtu`).
     frame_bytes: u64,
     ecn: bool,
+    ce_threshold: u32,
 }
 
 impl Law {
-    pub(crate) fn new(target_ns: u64, interval_ns: u64, frame_bytes: u32, ecn: bool) -> Self {
+    pub(crate) fn new(params: &Params, frame_bytes: u32) -> Self {
+        let ce_threshold = params.ce_threshold_ns.map(|ns| (ns >> SHIFT) as u32);
         Self {
-            target: (target_ns >> SHIFT) as u32,
-            interval: (interval_ns >> SHIFT) as u32,
+            target: (params.target_ns >> SHIFT) as u32,
+            interval: (params.interval_ns >> SHIFT) as u32,
             frame_bytes: u64::from(frame_bytes),
-            ecn,
+            ecn: params.ecn,
+            ce_threshold: ce_threshold.unwrap_or(DISABLED_THRESHOLD),
         }
     }
 }
@@ -65,6 +74,8 @@ pub(crate) struct State {
     inv_sqrt: u16,
     first_above: u32,
     drop_next: u32,
+    /// How long the last packet waited (ldelay).
+    waited: u32,
 }
 
 impl State {
@@ -76,7 +87,22 @@ impl State {
         now_ns: u64,
         outcome: &mut Outcome<P>,
     ) -> Option<P> {
-        let now = time(now_ns);
+        let marked = outcome.marks;
+        let mut packet = self.take(source, law, time(now_ns), outcome)?;
+        let is_late = before(law.ce_threshold, self.waited);
+        if is_late && outcome.marks == marked && packet.ecn_capable() {
+            outcome.mark(&mut packet);
+        }
+        Some(packet)
+    }
+
+    fn take<P: Packet>(
+        &mut self,
+        source: &mut impl Source<P>,
+        law: &Law,
+        now: u32,
+        outcome: &mut Outcome<P>,
+    ) -> Option<P> {
         let Some((arrived, mut packet)) = source.pop() else {
             self.dropping = false;
             return None;
@@ -155,8 +181,8 @@ impl State {
 
     /// Whether the sojourn time has been above the target for an interval (codel_should_drop()).
     fn above_target(&mut self, arrived: u32, backlog: u64, law: &Law, now: u32) -> bool {
-        let sojourn = now.wrapping_sub(arrived);
-        if before(sojourn, law.target) || backlog <= law.frame_bytes {
+        self.waited = now.wrapping_sub(arrived);
+        if before(self.waited, law.target) || backlog <= law.frame_bytes {
             self.first_above = 0;
             return false;
         }
@@ -212,19 +238,13 @@ impl<P: Packet> Discipline<P> for Codel<P> {
     type Params = Params;
 
     fn new(params: &Params, environment: &Environment) -> Self {
-        let frame_bytes = environment.frame_bytes;
         Self {
             queue: TimedFifo {
                 packets: VecDeque::new(),
                 bytes: 0,
             },
             state: State::default(),
-            law: Law::new(
-                params.target_ns,
-                params.interval_ns,
-                frame_bytes,
-                params.ecn,
-            ),
+            law: Law::new(params, environment.frame_bytes),
             limit_packets: environment.most_packets(),
         }
     }

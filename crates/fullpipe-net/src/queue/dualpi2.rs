@@ -37,18 +37,34 @@ pub struct Params {
     pub classic_percent: u32,
     /// Drops L4S packets too while the L4S probability would exceed 1 (tc: yes).
     pub drop_overload: bool,
+    /// `step_ns` applies to packets that find at least so many in the L queue (tc: 0).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub min_qlen_step_packets: u32,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 impl Parameters for Params {}
 
 #[derive(Debug)]
+struct Waiting<P> {
+    arrived_ns: u64,
+    /// It is marked if it waits too long (dualpi2_skb_cb, apply_step).
+    applies_step: bool,
+    packet: P,
+}
+
+#[derive(Debug)]
 struct TimedFifo<P> {
-    packets: VecDeque<(u64, P)>,
+    packets: VecDeque<Waiting<P>>,
 }
 
 impl<P> TimedFifo<P> {
     fn waits_ns(&self, now_ns: u64) -> u64 {
-        self.packets.front().map_or(0, |(at_ns, _)| now_ns - at_ns)
+        let head = self.packets.front();
+        head.map_or(0, |waiting| now_ns - waiting.arrived_ns)
     }
 }
 
@@ -156,9 +172,9 @@ impl<P: Packet> Dualpi2<P> {
         }
     }
 
-    /// The next packet, whether it is of the L queue, its arrival, and by how much it changes the credit
+    /// The next packet, whether it is of the L queue, and by how much it changes the credit
     /// (dequeue_packet()).
-    fn next(&mut self) -> Option<(P, bool, u64, i64)> {
+    fn next(&mut self) -> Option<(Waiting<P>, bool, i64)> {
         let has_classic = !self.classic.packets.is_empty();
         let has_low = !self.low.packets.is_empty();
         let is_low = has_low && (!has_classic || self.credit <= 0);
@@ -167,7 +183,7 @@ impl<P: Packet> Dualpi2<P> {
         } else {
             &mut self.classic
         };
-        let Some((arrived_ns, packet)) = queue.packets.pop_front() else {
+        let Some(next) = queue.packets.pop_front() else {
             self.reset_credit();
             return None;
         };
@@ -177,10 +193,10 @@ impl<P: Packet> Dualpi2<P> {
             (true, true) => classic,
             (false, true) => classic - 100,
         };
-        self.bytes -= u64::from(packet.wire_bytes());
-        self.memory -= u64::from(packet.memory_bytes());
-        let change = weight * i64::from(packet.wire_bytes());
-        Some((packet, is_low, arrived_ns, change))
+        self.bytes -= u64::from(next.packet.wire_bytes());
+        self.memory -= u64::from(next.packet.memory_bytes());
+        let change = weight * i64::from(next.packet.wire_bytes());
+        Some((next, is_low, change))
     }
 }
 
@@ -233,25 +249,30 @@ impl<P: Packet> Discipline<P> for Dualpi2<P> {
             Ecn::Ect1 | Ecn::Ce => &mut self.low,
             Ecn::NotEct | Ecn::Ect0 => &mut self.classic,
         };
-        queue.packets.push_back((now_ns, packet));
+        let least = self.params.min_qlen_step_packets as usize;
+        queue.packets.push_back(Waiting {
+            arrived_ns: now_ns,
+            applies_step: queue.packets.len() >= least,
+            packet,
+        });
     }
 
     /// __dualpi2_qdisc_dequeue()
     fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
         self.catch_up(now_ns);
         loop {
-            let (mut packet, is_low, arrived_ns, change) = self.next()?;
-            let verdict = self.judge(&packet, is_low);
+            let (mut next, is_low, change) = self.next()?;
+            let verdict = self.judge(&next.packet, is_low);
             if verdict == Verdict::Drop {
-                outcome.drop(packet);
+                outcome.drop(next.packet);
                 continue;
             }
-            let is_late = is_low && now_ns - arrived_ns > self.params.step_ns;
-            if verdict == Verdict::Mark || is_late {
-                outcome.mark(&mut packet);
+            let is_late = now_ns - next.arrived_ns > self.params.step_ns;
+            if verdict == Verdict::Mark || (is_low && next.applies_step && is_late) {
+                outcome.mark(&mut next.packet);
             }
             self.credit += change;
-            return Some(packet);
+            return Some(next.packet);
         }
     }
 

@@ -36,6 +36,9 @@ pub struct Params {
     pub quantum_bytes: u32,
     /// Packets that one flow may queue (tc: 100).
     pub flow_limit_packets: u32,
+    /// Packets that leave later than this after they might have left are marked (tc: never).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ce_threshold_ns: Option<u64>,
 }
 
 impl Parameters for Params {}
@@ -83,6 +86,7 @@ pub(crate) struct Fq<P> {
     initial_credit: i64,
     flow_limit: usize,
     limit_packets: usize,
+    ce_threshold_ns: u64,
     packets: usize,
     bytes: u64,
 }
@@ -148,6 +152,7 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             initial_credit: INITIAL_PACKETS * i64::from(environment.frame_bytes),
             flow_limit: params.flow_limit_packets as usize,
             limit_packets: environment.most_packets(),
+            ce_threshold_ns: params.ce_threshold_ns.unwrap_or(u64::MAX),
             packets: 0,
             bytes: 0,
         }
@@ -189,7 +194,7 @@ impl<P: Packet> Discipline<P> for Fq<P> {
     }
 
     /// fq_dequeue()
-    fn dequeue(&mut self, now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
         if let Some(packet) = self.fast_path.pop_front() {
             return Some(self.leaves(packet));
         }
@@ -219,7 +224,10 @@ impl<P: Packet> Discipline<P> for Fq<P> {
                 self.throttled.push(Reverse((next_ns, order, index)));
                 continue;
             }
-            let waiting = self.slab.pop_front(&mut flow.list)?;
+            let mut waiting = self.slab.pop_front(&mut flow.list)?;
+            if now_ns - next_ns > self.ce_threshold_ns && waiting.packet.ecn_capable() {
+                outcome.mark(&mut waiting.packet);
+            }
             flow.packets -= 1;
             self.ready_flows -= usize::from(flow.packets == 0);
             flow.credit -= i64::from(waiting.packet.wire_bytes());

@@ -33,6 +33,10 @@ pub struct Params {
     pub memory_limit_bytes: u64,
     /// Marks packets that can carry a mark instead of dropping them.
     pub ecn: bool,
+    /// Packets that waited longer are marked if they can carry a mark, whatever `ecn` says (tc:
+    /// none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ce_threshold_ns: Option<u64>,
 }
 
 impl Parameters for Params {}
@@ -105,7 +109,12 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
 
     fn new(params: &Params, environment: &Environment) -> Self {
         let flows = params.flows.max(1) as usize;
-        let frame_bytes = environment.frame_bytes;
+        let of_one_queue = codel::Params {
+            target_ns: params.target_ns,
+            interval_ns: params.interval_ns,
+            ecn: params.ecn,
+            ce_threshold_ns: params.ce_threshold_ns,
+        };
         let empty = Flow {
             list: List::default(),
             codel: State::default(),
@@ -121,12 +130,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
                 packets: 0,
                 memory_bytes: 0,
             },
-            law: Law::new(
-                params.target_ns,
-                params.interval_ns,
-                frame_bytes,
-                params.ecn,
-            ),
+            law: Law::new(&of_one_queue, environment.frame_bytes),
             drr: Drr::new(params.quantum_bytes.max(MIN_QUANTUM_BYTES)),
             limit_packets: environment.most_packets(),
             memory_limit: params.memory_limit_bytes,

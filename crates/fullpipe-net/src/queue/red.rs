@@ -12,6 +12,10 @@ use super::fifo::Fifo;
 use crate::packet::Packet;
 use crate::rng::Rng;
 
+/// Interval of the timer of Adaptive RED (red_adaptative_timer(): HZ / 2 jiffies).
+const ADAPTATION_INTERVAL_NS: u64 = 500_000_000;
+/// RED_ONE_PERCENT
+const ONE_PERCENT: u32 = 42_949_673;
 /// Ticks of tc in a us (/proc/net/psched: 1000 / 64).
 const TICKS_PER_US: f64 = 15.625;
 const IDLE_CELLS: usize = 256;
@@ -34,6 +38,10 @@ pub struct Params {
     pub burst_packets: u32,
     /// Marks packets that can carry a mark instead of dropping them.
     pub ecn: bool,
+    /// Adapts the probability so that the average stays in the middle fifth between the thresholds
+    /// (Adaptive RED; tc: no).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adaptive: bool,
 }
 
 impl Parameters for Params {}
@@ -48,6 +56,7 @@ pub(crate) struct Red<P> {
     max: u64,
     /// Probability per byte above the minimum, scaled by 2^32 (max_P / qth_delta).
     probability_per_byte: u32,
+    adaptation: Option<Adaptation>,
     derived: Derived,
     average: u64,
     /// Packets since the last early decision; -1: no random number is drawn yet.
@@ -55,6 +64,34 @@ pub(crate) struct Red<P> {
     draw: u32,
     idle_since_ns: Option<u64>,
     rng: Rng,
+}
+
+/// Adaptive RED (Floyd, Gummadi and Shenker 2001) as in red_adaptative_algo().
+#[derive(Debug)]
+struct Adaptation {
+    /// The probability at the upper threshold, in 2^-32 (max_P).
+    probability: u32,
+    /// Between the thresholds (qth_delta).
+    delta: u64,
+    /// Average queue in bytes, below and above which the probability changes.
+    target_min: u64,
+    target_max: u64,
+    next_ns: u64,
+}
+
+impl Adaptation {
+    fn adapt(&mut self, average: u64) {
+        if average > self.target_max && self.probability <= 50 * ONE_PERCENT {
+            self.probability += ONE_PERCENT.min(self.probability / 4);
+        } else if average < self.target_min && self.probability >= ONE_PERCENT {
+            self.probability = self.probability / 10 * 9;
+        }
+    }
+
+    fn probability_per_byte(&self) -> u32 {
+        let per_byte = (u64::from(self.probability) + self.delta / 2) / self.delta;
+        per_byte.max(1) as u32
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +127,25 @@ impl<P: Packet> Red<P> {
         Decision::Early
     }
 
+    /// Makes the adaptations that the kernel's timer would have made by now.
+    fn catch_up(&mut self, now_ns: u64) {
+        let Some(adaptation) = &mut self.adaptation else {
+            return;
+        };
+        while adaptation.next_ns <= now_ns {
+            let average = match self.idle_since_ns {
+                Some(since_ns) => {
+                    let idle_us = adaptation.next_ns.saturating_sub(since_ns) / 1000;
+                    self.derived.decayed(self.average, idle_us)
+                }
+                None => self.average,
+            };
+            adaptation.adapt(average >> self.derived.wlog);
+            adaptation.next_ns += ADAPTATION_INTERVAL_NS;
+            self.probability_per_byte = adaptation.probability_per_byte();
+        }
+    }
+
     /// red_random()
     fn next_draw(&mut self) -> u32 {
         self.rng.next_u32() / self.probability_per_byte
@@ -116,12 +172,20 @@ impl<P: Packet> Discipline<P> for Red<P> {
         let delta = params.max_bytes.saturating_sub(params.min_bytes).max(1);
         let max_probability = (u64::from(params.max_probability_ppm) << 32) / 1_000_000;
         let max_probability = max_probability.min(u64::from(u32::MAX));
+        let adaptation = params.adaptive.then(|| Adaptation {
+            probability: max_probability as u32,
+            delta,
+            target_min: params.min_bytes + 2 * (delta / 5),
+            target_max: params.min_bytes + 3 * (delta / 5),
+            next_ns: ADAPTATION_INTERVAL_NS,
+        });
         Self {
             queue: Fifo::limited(environment.limit_bytes, None),
             ecn: params.ecn,
             min: params.min_bytes.min(MAX_THRESHOLD_BYTES) << wlog,
             max: params.max_bytes.min(MAX_THRESHOLD_BYTES) << wlog,
             probability_per_byte: (max_probability / delta).max(1) as u32,
+            adaptation,
             derived,
             average: 0,
             count: -1,
@@ -133,6 +197,7 @@ impl<P: Packet> Discipline<P> for Red<P> {
 
     /// red_enqueue()
     fn enqueue(&mut self, now_ns: u64, mut packet: P, outcome: &mut Outcome<P>) {
+        self.catch_up(now_ns);
         self.update_average(now_ns);
         if self.decide() != Decision::Pass {
             if !self.ecn || !packet.ecn_capable() {

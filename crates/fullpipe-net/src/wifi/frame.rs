@@ -51,13 +51,6 @@ impl<P: Packet> Packet for Frame<P> {
         }
     }
 
-    fn owner(&self) -> u32 {
-        match self {
-            Self::Packet { packet, .. } => packet.owner(),
-            Self::Background { source, .. } => u32::MAX - source,
-        }
-    }
-
     fn hosts(&self) -> HostPair {
         self.ask(P::hosts)
     }
@@ -114,10 +107,6 @@ impl<P: Packet> Packet for Addressed<P> {
 
     fn mark_ce(&mut self) {
         self.frame.mark_ce();
-    }
-
-    fn owner(&self) -> u32 {
-        self.frame.owner()
     }
 
     fn hosts(&self) -> HostPair {

@@ -9,17 +9,17 @@ use crate::packet::Packet;
 /// Both directions share the medium, and so its timer.
 const TIMER: usize = 0;
 
-/// A channel, and the stations of owners.
+/// A channel, and the stations of flows.
 #[derive(Debug)]
 pub struct WifiLink<P> {
     channel: Channel<P>,
-    /// Indices of stations, by owner; owners behind its end are at the first.
+    /// Indices of stations by flow key; flows behind its end are at the first station.
     stations: Vec<u16>,
     delivered: Vec<Delivered<P>>,
 }
 
 impl<P: Packet> WifiLink<P> {
-    /// The link of a plan; `later`: stations that owners will be at later. The error names a key.
+    /// The link of a plan; `later`: stations that flows will be at later. The error names a key.
     pub fn new(wifi: &Wifi, stations: &[u16], later: &[u16], seed: u64) -> Result<Self, String> {
         let count = wifi.stations.len();
         if stations
@@ -36,13 +36,13 @@ impl<P: Packet> WifiLink<P> {
         })
     }
 
-    /// Sets the station of an owner that has no packets in the channel.
-    pub(crate) fn set_station(&mut self, owner: u32, station: u16) {
-        let owner = owner as usize;
-        if self.stations.len() <= owner {
-            self.stations.resize(owner + 1, 0);
+    /// Sets the station of a flow that has no packets in the channel.
+    pub(crate) fn set_station(&mut self, flow_key: u32, station: u16) {
+        let flow_key = flow_key as usize;
+        if self.stations.len() <= flow_key {
+            self.stations.resize(flow_key + 1, 0);
         }
-        self.stations[owner] = station;
+        self.stations[flow_key] = station;
     }
 }
 
@@ -52,7 +52,7 @@ impl<P: Packet> Link<P> for WifiLink<P> {
     }
 
     fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>) {
-        let station = self.stations.get(packet.owner() as usize);
+        let station = self.stations.get(packet.flow_key() as usize);
         let station = usize::from(station.copied().unwrap_or(0));
         let category = category_of_dscp(packet.dscp());
         let up = direction == Direction::Forward;

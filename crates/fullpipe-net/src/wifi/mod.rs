@@ -1,5 +1,5 @@
 //! Wi-Fi: one channel of 802.11n or 802.11ac with an access point and its stations. Model, sources and limits:
-//! docs/wifi.md.
+//! docs/background/wifi.md.
 
 mod ampdu;
 mod channel;

@@ -1,12 +1,14 @@
 //! A channel with background traffic only: the throughput of saturated stations.
 
+use serde::Serialize;
+
 use super::params::Wifi;
 use super::state::Channel;
 use super::station::Totals;
 use crate::packet::{Ecn, Packet};
 
 /// Traffic from or to one station in one category during the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// Index of the station in the plan.
     pub station: usize,
@@ -15,6 +17,7 @@ pub struct Share {
     /// 0 BK, 1 BE, 2 VI, 3 VO.
     pub category: u8,
     /// Its totals.
+    #[serde(flatten)]
     pub totals: Totals,
 }
 

@@ -1,6 +1,8 @@
 //! A node of the channel, access point or station: for each access category its contention, its
 //! queues and its block-ack windows.
 
+use serde::Serialize;
+
 use super::ampdu::{mpdu_bytes, Limits, Psdu, Supply, Window};
 use super::edca::Edcaf;
 use super::frame::Frame;
@@ -12,7 +14,7 @@ use crate::rng::derive_seed;
 use crate::rng::purpose;
 
 /// Totals from one node to another in one category since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Packets handed on in order, and their bytes with Ethernet's header.
     pub delivered_packets: u64,

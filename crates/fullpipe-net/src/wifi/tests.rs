@@ -262,6 +262,7 @@ fn mac80211() -> WifiQueues {
                 flows: 1024,
                 memory_limit_bytes: 16 << 20,
                 ecn: true,
+                ce_threshold_ns: None,
             }),
         },
         aql_low_ns: 5 * MS,

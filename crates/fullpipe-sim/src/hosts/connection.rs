@@ -3,7 +3,7 @@
 
 use fullpipe_cc::{algorithm, flags, Controller};
 use fullpipe_net::{derive_seed, purpose, Direction, Host, Rng};
-use fullpipe_plan::{EcnKind, Flow, FlowDirection, Pattern, Plan};
+use fullpipe_plan::{EcnKind, Flow, FlowDirection, Pattern, Plan, Stack};
 use fullpipe_tcp::{EcnFeedback, ReaderStalls, Receiver, ReceiverConfig, Sender, SenderConfig};
 use fullpipe_workload::Writer;
 
@@ -135,6 +135,10 @@ pub(crate) fn connection(
         Controller::new(known, &flow.cc.params).map_err(|error| BadPlan(format!("cc: {error}")))?;
     let mss_bytes = plan.access.mtu_bytes - 52;
     let host = &plan.host;
+    let stack = flow.stack.unwrap_or(Stack {
+        tcp: host.tcp,
+        gso_max_segments: host.gso_max_segments,
+    });
     let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
     let feedback = match flow.ecn_kind {
         EcnKind::Accecn | EcnKind::L4s => EcnFeedback::Accurate,
@@ -155,8 +159,8 @@ pub(crate) fn connection(
         mss_bytes,
         pacing: host.pacing,
         pacing_shift: host.pacing_shift,
-        gso_max_segments: host.gso_max_segments,
-        rules: host.tcp.into(),
+        gso_max_segments: stack.gso_max_segments,
+        rules: stack.tcp.into(),
         facts: host.cc_facts,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
@@ -172,7 +176,7 @@ pub(crate) fn connection(
     let receiver = ReceiverConfig {
         mss_bytes,
         ack_policy: host.ack_policy,
-        rules: host.tcp.into(),
+        rules: stack.tcp.into(),
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
         rcvlowat_bytes: plan.receive_low_water_bytes(flow),

@@ -279,7 +279,7 @@ impl Hosts {
             return false;
         }
         match &mut self.processors {
-            Some(processors) if made_ns > now_ns => {
+            Some(processors) if made_ns > now_ns || processors.holds_acks(index) => {
                 processors.hold_ack(agenda, made_ns, index, *packet);
                 false
             }

@@ -98,6 +98,13 @@ impl Processors {
         self.host(index).work(now_ns, cost_ns)
     }
 
+    /// Whether a host has ACKs that have not left: they are ahead of one that is made now.
+    pub(super) fn holds_acks(&self, index: usize) -> bool {
+        self.hosts
+            .get(index)
+            .is_some_and(|host| !host.acks.is_empty())
+    }
+
     /// Keeps an ACK until it is made.
     pub(super) fn hold_ack(
         &mut self,

@@ -2,7 +2,7 @@
 //! writes for them, and sends datagrams. Must never decide when, or how much.
 
 use fullpipe_net::{derive_seed, purpose, Direction};
-use fullpipe_plan::{FlowDirection, Newcomer};
+use fullpipe_plan::{ConnectionOrigin, FlowDirection};
 use fullpipe_tcp::Established;
 use fullpipe_workload::Step;
 
@@ -41,8 +41,8 @@ impl Simulation<'_> {
             Some(at) => self.hosts.replace(self.plan, &flow, at, made),
             None => self.hosts.add(self.plan, &flow, made),
         };
-        let newcomer = Newcomer::Traffic(group);
-        self.network.set_route(self.plan, flow_id, route, newcomer);
+        let origin = ConnectionOrigin::Traffic(group);
+        self.network.set_route(self.plan, flow_id, route, origin);
         if is_sampled {
             self.workloads.pool.sample(at);
         }
@@ -200,7 +200,7 @@ impl Simulation<'_> {
     fn open_page_connection(&mut self, page: u32, number: u32) {
         let now_ns = self.now_ns();
         let first = self.hosts.connections.len() as u32;
-        let newcomer = Newcomer::Page(self.hosts.ids.of_page(page));
+        let origin = ConnectionOrigin::Page(self.hosts.ids.of_page(page));
         for side in 0..2 {
             let (flow, serial) = self.workloads.pages.new_flow(page, side, now_ns);
             let seeds = Seeds {
@@ -221,7 +221,7 @@ impl Simulation<'_> {
             });
             let flow_id = self.hosts.add(self.plan, flow, made);
             self.network
-                .set_route(self.plan, flow_id, flow.route, newcomer);
+                .set_route(self.plan, flow_id, flow.route, origin);
         }
         self.hosts.share_flow_key();
         let pair = Some([first, first + 1]);

@@ -11,7 +11,7 @@ use std::io;
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_plan::{Plan, Tables, TrafficRow};
+use fullpipe_plan::{Plan, Table, Tables};
 
 use crate::agenda::{Agenda, Event};
 use crate::check::{check, BadPlan};
@@ -56,9 +56,9 @@ pub struct Inputs<'a> {
     pub cc_trace: Option<Box<dyn io::Write + Send>>,
     /// Flows of the plan's files, by their SHA-256.
     pub traces: Traces,
-    /// Takes rows of `traffic` during the run, some ten thousand at a time; the rest is in the outcome's
-    /// tables.
-    pub rows: Option<&'a mut (dyn FnMut(Vec<TrafficRow>) + Send)>,
+    /// Takes rows of samples, events and `traffic` during the run, some ten thousand of a table at a
+    /// time; the rest is in the outcome's tables.
+    pub rows: Option<&'a mut (dyn FnMut(Table) + Send)>,
 }
 
 /// Runs a plan to its end, or until `progress`, which is given the simulated ns from time to time, returns

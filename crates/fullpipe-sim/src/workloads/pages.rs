@@ -170,5 +170,6 @@ fn template(page: &Page, direction: FlowDirection) -> Flow {
         receive_window_bytes: None,
         ecn: page.ecn,
         ecn_kind: EcnKind::Classic,
+        stack: None,
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>)
         receive_window_bytes: window,
         ecn: index % 2 == 0,
         ecn_kind: Default::default(),
+        stack: None,
     }
 }
 

@@ -166,3 +166,30 @@ fn before_linux_6_1_a_window_limited_flight_could_count_as_not_limited() {
     };
     assert_eq!((grown(Kernel::Linux5_13), grown(Kernel::Linux6_4)), (6, 7));
 }
+
+#[test]
+fn a_window_that_its_application_leaves_unused_shrinks_once_a_timeout() {
+    // RFC 2861 as tcp_cwnd_application_limited(): halfway to what was used, at least the initial window.
+    let mut sender = sender(
+        "reno",
+        SenderConfig {
+            written_by_application: true,
+            ..config()
+        },
+    );
+    let mut now_ns = START;
+    for packets in [10, 20] {
+        sender.write(packets);
+        round(&mut sender, now_ns);
+        now_ns += RTT;
+    }
+    assert_eq!(sender.cwnd(), 40);
+    let mut windows = Vec::new();
+    for _ in 0..13 {
+        sender.write(2);
+        windows.push(round(&mut sender, now_ns));
+        now_ns += RTT;
+    }
+    windows.dedup();
+    assert_eq!(windows, [40, 25, 17]);
+}

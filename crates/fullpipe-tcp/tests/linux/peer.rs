@@ -51,18 +51,36 @@ pub(crate) fn sender_over(rtt_ns: u64, cc: &str, config: SenderConfig) -> Sender
 
 /// The same with any controller.
 pub(crate) fn establish(rtt_ns: u64, config: SenderConfig, cc: Controller) -> Sender {
+    establish_offered(1 << 30, rtt_ns, config, cc)
+}
+
+/// The same with another window.
+fn establish_offered(
+    window_bytes: u64,
+    rtt_ns: u64,
+    config: SenderConfig,
+    cc: Controller,
+) -> Sender {
     let ecn = config.ecn;
     let mut sender = Sender::new(config, cc);
     sender.establish(
         START,
         &Established {
             rtt_ns,
-            window_bytes: 1 << 30,
+            window_bytes,
             ecn,
             ..Established::default()
         },
     );
     sender
+}
+
+/// A Reno sender whose peer offers another window.
+pub(crate) fn reno_offered(window_bytes: u64, config: SenderConfig) -> Sender {
+    let set = set("reno").expect("a registered set");
+    let known = algorithm(set.algorithm).expect("its algorithm");
+    let cc = Controller::new(known, &set.values).expect("values in range");
+    establish_offered(window_bytes, RTT, config, cc)
 }
 
 pub(crate) fn reno() -> Sender {

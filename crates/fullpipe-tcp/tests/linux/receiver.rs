@@ -324,6 +324,93 @@ fn after_three_duplicate_acks_they_are_compressed_to_one_a_millisecond() {
     assert_eq!(ack.blocks[0], Block { start: 41, end: 80 });
 }
 
+/// Delivers packets at once; returns the ACKs that each causes.
+fn acks_of(receiver: &mut Receiver, now_ns: u64, numbers: &[u32]) -> Vec<Vec<Ack>> {
+    let acks = |&number: &u32| {
+        let answer = receiver.on_data(now_ns, &data(number, now_ns));
+        let preceding = receiver.take_preceding_ack();
+        preceding.into_iter().chain(answer).collect()
+    };
+    numbers.iter().map(acks).collect()
+}
+
+fn blocks(ack: &Ack) -> Vec<(u32, u32)> {
+    let valid = &ack.blocks[..usize::from(ack.count)];
+    valid.iter().map(|one| (one.start, one.end)).collect()
+}
+
+#[test]
+fn a_compressed_ack_is_sent_as_soon_as_a_third_block_begins() {
+    // tcp_sack_new_ofo_skb(), TCP_SACK_BLOCKS_EXPECTED: the held-back ACK has the blocks of before, and the
+    // packet that caused it gets none of its own (tcp_event_ack_sent() clears ICSK_ACK_SCHED).
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
+    let acks = acks_of(&mut receiver, now_ns, &[41, 42, 43, 44, 46]);
+    assert_eq!(
+        acks.iter().map(Vec::len).collect::<Vec<_>>(),
+        [1, 1, 1, 0, 0]
+    );
+    let flushed = acks_of(&mut receiver, now_ns, &[48]);
+    assert_eq!(blocks(&flushed[0][0]), [(46, 47), (41, 45)]);
+    assert_eq!((flushed[0].len(), receiver.timer_ns()), (1, None));
+    // The next packet starts compression again, and the timer reports all three.
+    assert_eq!(acks_of(&mut receiver, now_ns, &[49]), [vec![]]);
+    let due_ns = receiver.timer_ns().expect("compressed");
+    let ack = receiver.on_timer(due_ns).expect("the compressed ACK");
+    assert_eq!(blocks(&ack), [(48, 50), (46, 47), (41, 45)]);
+}
+
+#[test]
+fn a_compressed_ack_is_sent_before_the_third_or_fourth_block_moves_to_the_front() {
+    // tcp_sack_new_ofo_skb(): the block has grown already, but an ACK has room for three.
+    for (number, third) in [(43, (43, 45)), (41, (44, 45))] {
+        let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
+        acks_of(&mut receiver, now_ns, &[42, 44, 46, 48]);
+        assert_eq!(acks_of(&mut receiver, now_ns, &[49]), [vec![]]);
+        let acks = acks_of(&mut receiver, now_ns, &[number]);
+        let reported: Vec<_> = acks[0].iter().map(blocks).collect();
+        assert_eq!(reported, [[(48, 50), (46, 47), third]], "{number}");
+    }
+}
+
+#[test]
+fn of_a_forgotten_block_only_the_new_packet_is_reported() {
+    // selective_acks has TCP_NUM_SACKS (4) entries, whatever the queue of packets beyond holes has.
+    let every_packet = ReceiverConfig {
+        ack_policy: AckPolicy::EveryPacket,
+        ..config()
+    };
+    let (mut receiver, now_ns) = settled(every_packet, 32);
+    acks_of(&mut receiver, now_ns, &[34, 35, 37, 39, 41, 43]);
+    let acks = acks_of(&mut receiver, now_ns, &[36, 40]);
+    assert_eq!(blocks(&acks[0][0]), [(36, 38), (43, 44), (41, 42)]);
+    assert_eq!(blocks(&acks[1][0]), [(39, 42), (36, 38), (43, 44)]);
+}
+
+#[test]
+fn forty_four_acks_are_held_back_and_the_next_one_is_sent() {
+    // __tcp_ack_snd_check(): compressed_ack >= tcp_comp_sack_nr (44).
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
+    let numbers: Vec<u32> = (41..90).collect();
+    let acks = acks_of(&mut receiver, now_ns, &numbers);
+    let sent: Vec<u32> = (41..90)
+        .filter(|n| !acks[*n as usize - 41].is_empty())
+        .collect();
+    assert_eq!(sent, [41, 42, 43, 88]);
+}
+
+#[test]
+fn a_duplicate_beyond_a_hole_is_reported_unless_compression_holds_the_ack_back() {
+    // tcp_data_queue_ofo() reports it and puts its block first; tcp_data_queue() clears the report.
+    let (mut receiver, now_ns) = with_rtt_of_100_ms(Kernel::default());
+    let acks = acks_of(&mut receiver, now_ns, &[41, 43, 41]);
+    assert!(acks[2][0].dsack);
+    assert_eq!(blocks(&acks[2][0]), [(41, 42), (41, 42), (43, 44)]);
+    assert_eq!(acks_of(&mut receiver, now_ns, &[43, 44]), [vec![], vec![]]);
+    let due_ns = receiver.timer_ns().expect("compressed");
+    let ack = receiver.on_timer(due_ns).expect("the compressed ACK");
+    assert_eq!((ack.dsack, blocks(&ack)), (false, vec![(43, 45), (41, 42)]));
+}
+
 #[test]
 fn ack_compression_uses_the_smaller_of_the_handshakes_and_the_receivers_rtt() {
     // __tcp_ack_snd_check(): the smaller of rcv_rtt_est and tp->srtt_us.
@@ -755,4 +842,21 @@ fn packets_beyond_a_hole_reduce_the_window_which_never_shrinks() {
     let ack = receiver.on_data(now_ns, &data(73, now_ns));
     let ack = ack.or_else(|| receiver.on_data(now_ns, &data(74, now_ns)));
     assert_eq!(ack.map(|ack| ack.window_bytes), Some(offered));
+}
+
+#[test]
+fn a_delayed_ack_waits_for_no_longer_than_an_rtt_and_at_least_40_ms() {
+    // tcp_delack_timer_handler() doubles the ATO if no second packet came; tcp_send_delayed_ack() bounds it.
+    for (rtt_ms, wait_ms) in [(25, 40), (60, 60), (300, 80)] {
+        let (mut receiver, now_ns) = settled(fixed(), 32);
+        receiver.establish(now_ns, Some(rtt_ms * MS));
+        assert_eq!(receiver.on_data(now_ns, &data(32, now_ns)), None);
+        let due_ns = receiver.timer_ns().expect("a delayed ACK");
+        assert_eq!(due_ns, fires_ns(now_ns, 40 * MS));
+        receiver.on_timer(due_ns).expect("it is due");
+        let later_ns = now_ns + 120 * MS;
+        assert_eq!(receiver.on_data(later_ns, &data(33, later_ns)), None);
+        let due_ns = receiver.timer_ns().expect("a delayed ACK");
+        assert_eq!(due_ns, fires_ns(later_ns, wait_ms * MS), "{rtt_ms}");
+    }
 }

@@ -1,7 +1,7 @@
 //! TCP small queues (tcp_small_queue_check()), and bursts.
 
 use super::peer::{
-    ack, config, numbers, reno, sack, sender, sender_over, sends, MS, MSS, RTT, START,
+    ack, config, numbers, reno, reno_offered, sack, sender, sender_over, sends, MS, MSS, RTT, START,
 };
 use fullpipe_plan::{Kernel, Pacing};
 use fullpipe_tcp::{Ack, Data, Sender, SenderConfig};
@@ -214,12 +214,11 @@ fn before_6_10_no_burst_spans_two_buffers_of_the_write_queue() {
             initial_cwnd: 31,
             ..config()
         };
-        let mut sender = sender("reno", settings);
+        let mut sender = reno_offered(window_bytes, settings);
         let ack = |next, sent_ns| Ack {
             window_bytes,
             ..ack(next, sent_ns)
         };
-        sender.on_ack(START, &ack(0, START));
         assert_eq!(sends(&mut sender, START).len(), 31);
         sender.on_ack(START + RTT, &ack(31, START));
         let out = sends(&mut sender, START + RTT);

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion.registry import state_bytes_of
@@ -17,11 +16,12 @@ from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
+from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux, web
 from fullpipe.engines.vm.hardware import Hardware, memory_mib
-from fullpipe.engines.vm.shared import Errand
+from fullpipe.engines.vm.shared import Job
 from fullpipe.scenario.wifi import refuse_wifi
 
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
@@ -59,7 +59,7 @@ class VmEngine:
         assets.refuse_classes(plan)
         if not hardware.is_there():
             raise UserError(
-                f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --mend` installs it"
+                f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --install` installs it"
             )
 
     def run(
@@ -95,16 +95,16 @@ class VmEngine:
             request["cc_cost"] = True
             objects |= image.counted(plan)
         found = image.module_files(kernel)
-        errand = Errand(request, image.modules(plan, kernel, found), objects)
+        job = Job(request, image.modules(plan, kernel, found), objects)
         initramfs = image.build(kernel, found, user_cache() / "initramfs")
         built = Hardware(
             vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
             initramfs.resolve(),
             memory_mib(memory_needed_mib(plan) + 2 * trace_mib),
-            shared.size_bytes(errand, _stream_mib(given) + trace_mib),
+            shared.size_bytes(job, _stream_mib(given) + trace_mib),
         )
-        ended = machine.run(built, errand, progress, bool(options.get("from_snapshot", True)))
-        received = _native.stream.decode(ended.stream)
+        ended = machine.run(built, job, progress, bool(options.get("from_snapshot", True)))
+        received = decoded(ended.stream, assets.algorithms(plan))
         if trace:
             Path(trace).write_bytes(received["trace"])
         failure = received["failure"] or _unfinished(ended, received["complete"])
@@ -114,7 +114,7 @@ class VmEngine:
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
             "qemu": ended.version,
-            "image_sha256": image.digest(initramfs, errand.objects),
+            "image_sha256": image.digest(initramfs, job.objects),
             "facts": facts,
         }
         health = {"problems": list(received["problems"]), **dict(received["figures"])}

@@ -66,7 +66,7 @@ def find(name: str | None, modules: str | None) -> Kernel:
         if kernel is None:
             raise UserError(
                 f"the kernel {name or DEFAULT} for --engine vm is not here; "
-                "`fullpipe doctor --mend` downloads it"
+                "`fullpipe doctor --install` downloads it"
             )
         return kernel
     if name in own():

@@ -1,5 +1,5 @@
 """One run of a virtual machine: QEMU with instruction counting, so that time in the guest is the
-number of instructions it ran and nothing else. It knows nothing of plans; it carries an errand in
+number of instructions it ran and nothing else. It knows nothing of plans; it carries a job in
 and bytes out, through memory that both sides see.
 """
 
@@ -19,14 +19,14 @@ from pathlib import Path
 from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError
+from fullpipe.base.scratch import scratch
 from fullpipe.engines import assets
 from fullpipe.engines.child import die_with_parent, inherit_autogroup_nice, stop
-from fullpipe.engines.scratch import scratch
 from fullpipe.engines.vm import shared, snapshot
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.hardware import CONSOLE, SHARED, Hardware, version
 from fullpipe.engines.vm.qmp import Monitor
-from fullpipe.engines.vm.shared import Errand
+from fullpipe.engines.vm.shared import Job
 from fullpipe.engines.vm.snapshot import Launch, Snapshot
 
 #: CPU seconds without a frame after which a guest counts as hung. A second of the guest is at most
@@ -58,7 +58,7 @@ class Ended:
 
 def run(
     hardware: Hardware,
-    errand: Errand,
+    job: Job,
     progress: Callable[[int], bool],
     from_snapshot: bool = True,
 ) -> Ended:
@@ -75,10 +75,10 @@ def run(
                 return Ended(None, b"", [], interrupted=True, silent=False)
             if kept is not None:
                 try:
-                    return _run(hardware, errand, progress, launch, kept)
+                    return _run(hardware, job, progress, launch, kept)
                 except _NotStartedError:
                     snapshot.forget(kept)
-        return _run(hardware, errand, progress, launch, None)
+        return _run(hardware, job, progress, launch, None)
 
 
 class _NotStartedError(RunError):
@@ -87,13 +87,13 @@ class _NotStartedError(RunError):
 
 def _run(
     hardware: Hardware,
-    errand: Errand,
+    job: Job,
     progress: Callable[[int], bool],
     launch: Launch,
     kept: Snapshot | None,
 ) -> Ended:
     with scratch("fullpipe-vm-") as folder:
-        start = shared.create(folder / SHARED, hardware.shared_bytes, errand)
+        start = shared.create(folder / SHARED, hardware.shared_bytes, job)
         with shared.view(folder / SHARED) as view:
             with _running(hardware, launch, kept, folder) as (process, said):
                 interrupted, silent = _wait(process, view, start, progress)

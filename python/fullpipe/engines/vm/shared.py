@@ -1,5 +1,5 @@
 """The memory that host and guest share (guest side: crates/fullpipe-agent/src/vm.rs): a header, the
-errand with its files, then the stream of frames. It knows nothing of plans.
+job with its files, then the stream of frames. It knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Magic, bytes of the errand, offset of the stream. The guest's word follows them.
+#: Magic, bytes of the job, offset of the stream. The guest's word follows them.
 _HEAD = struct.Struct("<8sQQ")
 _MAGIC = b"fullpipe"
 _PAGE = 4096
@@ -22,7 +22,7 @@ _LEAST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class Errand:
+class Job:
     """The work for a machine: modules, files and the agent's request."""
 
     request: Mapping[str, Any]
@@ -41,19 +41,19 @@ class Errand:
         return json.dumps(text).encode(), b"".join(self.objects.values())
 
 
-def size_bytes(errand: Errand, stream_mib: int) -> int:
-    """Bytes of shared memory for the errand and a stream: a power of two."""
-    needed = _stream_offset(errand.parts()) + stream_mib * 2**20
+def size_bytes(job: Job, stream_mib: int) -> int:
+    """Bytes of shared memory for the job and a stream: a power of two."""
+    needed = _stream_offset(job.parts()) + stream_mib * 2**20
     return 1 << (max(needed, _LEAST_BYTES) - 1).bit_length()
 
 
-def create(path: Path, size: int, errand: Errand | None) -> int:
-    """Makes the file; returns the offset of the stream. Without an errand it is all zeros."""
+def create(path: Path, size: int, job: Job | None) -> int:
+    """Makes the file; returns the offset of the stream. Without a job it is all zeros."""
     with path.open("wb") as file:
         file.truncate(size)
-        if errand is None:
+        if job is None:
             return 0
-        text, files = parts = errand.parts()
+        text, files = parts = job.parts()
         offset = _stream_offset(parts)
         file.write(_HEAD.pack(_MAGIC, len(text), offset))
         file.seek(_PAGE)

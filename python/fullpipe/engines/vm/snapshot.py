@@ -1,6 +1,6 @@
 """Snapshots of booted machines, kept in the user's cache: the guest's memory as a file, which later
 machines map copy-on-write, and the rest of QEMU's state. In a snapshot the guest waits for its
-errand (crates/fullpipe-agent/src/vm.rs), so one snapshot serves all errands. It knows nothing of
+job (crates/fullpipe-agent/src/vm.rs), so one snapshot serves all jobs. It knows nothing of
 plans.
 """
 

@@ -1,5 +1,5 @@
 """This host's curl and lighttpd for pages in the virtual machine, in place of the agent's own
-client and server. Both programs and their libraries are copied in with the errand.
+client and server. Both programs and their libraries are copied in with the job.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 
-#: The guest's folder of the errand's files. The agent sets the document root
+#: The guest's folder of the job's files. The agent sets the document root
 #: (crates/fullpipe-agent/src/flows/web.rs).
 _FOLDER, _ROOT = "/bpf", "/run/web"
 _PORT = 8080

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from fullpipe.scenario.fields import Duration
-from fullpipe.scenario.qdiscs.options import MS, Options, Port
+from fullpipe.scenario.fields import Duration, Time
+from fullpipe.scenario.qdiscs.options import MS, Options, Port, set_only
 
 
 class Codel(Options):
@@ -17,6 +17,15 @@ class Codel(Options):
     interval: Duration = Field(
         100 * MS, description="how long the delay must exceed the target before packets are dropped"
     )
+    ce_threshold: Time | None = Field(
+        None, description="packets that waited longer are marked if they can carry a mark, with or "
+        "without path.ecn; default: never"
+    )  # fmt: skip
 
     def parameters(self, port: Port) -> dict[str, Any]:
-        return {"target_ns": self.target, "interval_ns": self.interval, "ecn": port.ecn}
+        return {
+            "target_ns": self.target,
+            "interval_ns": self.interval,
+            "ecn": port.ecn,
+            **set_only(ce_threshold_ns=self.ce_threshold),
+        }

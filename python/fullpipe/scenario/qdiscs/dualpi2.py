@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from fullpipe.scenario.fields import Duration, Ratio, Time
-from fullpipe.scenario.qdiscs.options import MS, Options, Port
+from fullpipe.scenario.qdiscs.options import MS, Options, Port, set_only
 
 #: The kernel counts a gain in 256ths of a Hz.
 _GAIN_UNITS_PER_HZ = 256
@@ -23,6 +23,10 @@ class DualPi2(Options):
     alpha: float = Field(0.16, ge=0, le=100, description="weight of the delay, in Hz")
     beta: float = Field(3.2, ge=0, le=100, description="weight of the delay's change, in Hz")
     step: Time = Field(1 * MS, description="L4S packets that queued for longer are marked")
+    min_qlen_step: int = Field(
+        0, ge=0, le=10**6, description="packets in the L queue below which an arriving packet is "
+        "not held to `step`"
+    )  # fmt: skip
     coupling: int = Field(
         2, ge=1, le=255, description="the base probability times this marks L4S packets"
     )
@@ -41,4 +45,5 @@ class DualPi2(Options):
             "coupling": self.coupling,
             "classic_percent": round(self.classic_share * 100),
             "drop_overload": self.drop_on_overload,
+            **set_only(min_qlen_step_packets=self.min_qlen_step or None),
         }

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from fullpipe.scenario.fields import Size
-from fullpipe.scenario.qdiscs.options import Options, Port
+from fullpipe.scenario.fields import Size, Time
+from fullpipe.scenario.qdiscs.options import Options, Port, set_only
 
 
 class Fq(Options):
@@ -17,9 +17,14 @@ class Fq(Options):
         None, description="bytes that a flow may send per round; default: two full packets"
     )
     flow_limit: int = Field(100, ge=1, le=10**6, description="packets that one flow may queue")
+    ce_threshold: Time | None = Field(
+        None, description="packets that leave later than this after they might have left are "
+        "marked; default: never"
+    )  # fmt: skip
 
     def parameters(self, port: Port) -> dict[str, Any]:
         return {
             "quantum_bytes": self.quantum or 2 * port.packet_bytes,
             "flow_limit_packets": self.flow_limit,
+            **set_only(ce_threshold_ns=self.ce_threshold),
         }

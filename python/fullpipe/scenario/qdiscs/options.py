@@ -22,6 +22,12 @@ class Port:
     limit_packets: int | None
 
 
+def set_only(**parameters: Any) -> dict[str, Any]:
+    """The parameters that are set: plans name no default of what came later, so that their hashes
+    stay."""
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
 class Options(Section):
     """Options of one queue discipline. Defaults are those of tc and Linux."""
 

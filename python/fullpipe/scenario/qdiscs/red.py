@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from fullpipe.scenario.fields import Ratio, Size
-from fullpipe.scenario.qdiscs.options import Options, Port
+from fullpipe.scenario.qdiscs.options import Options, Port, set_only
 
 #: tc's `avpkt`, as tc-red(8) advises for Ethernet.
 _AVERAGE_PACKET_BYTES = 1000
@@ -24,6 +24,10 @@ class Red(Options):
         "buffer, at least three full packets"
     )  # fmt: skip
     max_probability: Ratio = Field(0.02, description="probability of a drop just below max")
+    adaptive: bool = Field(
+        False, description="adapts max_probability, from 1% to 50%, so that the average queue "
+        "stays in the middle between min and max (Adaptive RED)"
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _in_order(self) -> Red:
@@ -44,6 +48,7 @@ class Red(Options):
             # tc-red(8): (2 min + max) / (3 avpkt).
             "burst_packets": max(1, (2 * least + largest) // (3 * _AVERAGE_PACKET_BYTES)),
             "ecn": port.ecn,
+            **set_only(adaptive=self.adaptive or None),
         }
 
     def _thresholds_bytes(self, port: Port) -> tuple[int, int]:

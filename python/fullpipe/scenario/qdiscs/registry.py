@@ -29,7 +29,7 @@ ONE_BDP = Buffer("bdp", 1.0)
 
 class Compared(NamedTuple):
     """The rates and base RTTs, least and greatest, at which the simulator was compared with
-    kernels (docs/fidelity.md, docs/agreement.md, docs/queues.md)."""
+    kernels (docs/evidence/fidelity.md, docs/evidence/agreement.md, docs/reference/queues.md)."""
 
     rates_mbps: tuple[float, float]
     rtts_ms: tuple[float, float]

@@ -15,7 +15,7 @@ import dpkt
 import numpy as np
 
 from fullpipe.base.errors import UserError
-from fullpipe.scenario.traffic.traces import MAX_CHUNKS, Integers
+from fullpipe.scenario.traffic.traces import LARGEST, MAX_CHUNKS, Integers
 
 #: The silence of bless2025, section VI.
 SILENCE_NS = 100 * 10**6
@@ -59,6 +59,10 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
     for at_ns, key, payload in _packets(path):
         zero_ns = at_ns if zero_ns is None else zero_ns
         since_ns = max(at_ns - zero_ns, 0)
+        if since_ns // 1000 > LARGEST["start_us"]:
+            raise UserError(
+                f"{path}: a packet comes more than a week after the first; cut the capture"
+            )
         state = known.get(key)
         if state is None:
             state = known[key] = [len(known), since_ns]

@@ -26,7 +26,7 @@ COLUMNS = ("flow", "start_us", "pause_us", "bytes")
 #: They take about 2 GB of memory in a run.
 MAX_CHUNKS = 50_000_000
 #: Larger values are errors; times are limited to a week, in us.
-_MOST = {"flow": 2**63, "start_us": 7 * 86_400 * 10**6, "pause_us": 7 * 86_400 * 10**6,
+LARGEST = {"flow": 2**63, "start_us": 7 * 86_400 * 10**6, "pause_us": 7 * 86_400 * 10**6,
          "bytes": 2**42}  # fmt: skip
 
 Integers = npt.NDArray[np.uint64]
@@ -160,8 +160,11 @@ def _read(path: Path) -> dict[str, Integers]:
             _all_there(path, [name for name in COLUMNS if name not in table.column_names])
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except pa.ArrowException as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        reason = "names of columns are not UTF-8"
+        if not isinstance(error, UnicodeDecodeError):
+            found = str(error).splitlines()[0]  # which quotes the file
+            reason = "".join(c if c.isprintable() else "?" for c in found[:200])
         raise UserError(
             f"{path}: not a trace: {reason}; one row a chunk: {', '.join(COLUMNS)}, whole numbers"
         ) from None
@@ -179,7 +182,7 @@ def _whole(path: Path, name: str, column: pa.ChunkedArray) -> Integers:
     if not pa.types.is_integer(column.type) or column.null_count:
         raise UserError(f"{path}: {name}: must be whole numbers, without gaps")
     values = column.combine_chunks().to_numpy(zero_copy_only=False)
-    if values.size and (int(values.min()) < 0 or int(values.max()) > _MOST[name]):
+    if values.size and (int(values.min()) < 0 or int(values.max()) > LARGEST[name]):
         bad = values.min() if int(values.min()) < 0 else values.max()
-        raise UserError(f"{path}: {name} {bad}: must be from 0 to {_MOST[name]}")
+        raise UserError(f"{path}: {name} {bad}: must be from 0 to {LARGEST[name]}")
     return np.asarray(values.astype(np.uint64))

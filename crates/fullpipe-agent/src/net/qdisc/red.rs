@@ -12,6 +12,8 @@ const STAB: u16 = 2;
 const MAX_P: u16 = 3;
 /// TC_RED_ECN
 const ECN: u8 = 1;
+/// TC_RED_ADAPTATIVE
+const ADAPTIVE: u8 = 4;
 
 pub(super) fn red(
     limit_bytes: Option<u64>,
@@ -44,17 +46,18 @@ pub(super) fn red(
         derived.wlog as u8,
         plog,
         derived.cell_log as u8,
-        if params.ecn { ECN } else { 0 },
+        (ECN * u8::from(params.ecn)) | (ADAPTIVE * u8::from(params.adaptive)),
     ]);
     let mut options = Message::attributes();
     options.attribute(PARMS, &qopt);
     options.attribute(STAB, &derived.halvings);
     options.attribute_u32(MAX_P, (probability * f64::from(2u32).powi(32)) as u32);
     let line = format!(
-        "red limit {limit} min {min} max {max} avpkt {} burst {} probability {probability}{}",
+        "red limit {limit} min {min} max {max} avpkt {} burst {} probability {probability}{}{}",
         params.avpkt_bytes,
         params.burst_packets,
-        flag(params.ecn, "ecn")
+        flag(params.ecn, "ecn"),
+        flag(params.adaptive, "adaptive")
     );
     Ok(Spec::of("red", &options, line))
 }

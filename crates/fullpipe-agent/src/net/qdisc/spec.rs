@@ -48,23 +48,81 @@ impl Spec {
     pub(super) fn of(kind: &'static str, attributes: &Message, line: String) -> Self {
         Self::new(kind, attributes.bytes().to_vec(), line)
     }
-
-    /// Says that they are.
-    pub(super) fn nested(self) -> Self {
-        Self {
-            is_nested: true,
-            ..self
-        }
-    }
 }
 
-/// Attributes of 32 bits.
-pub(super) fn words<const N: usize>(pairs: [(u16, u32); N]) -> Message {
-    let mut message = Message::attributes();
-    for (attribute, value) in pairs {
-        message.attribute_u32(attribute, value);
+/// The options of a discipline, written as netlink attributes and in tc's words at once.
+pub(super) struct Options {
+    kind: &'static str,
+    attributes: Message,
+    line: String,
+}
+
+impl Options {
+    pub(super) fn of(kind: &'static str) -> Self {
+        let attributes = Message::attributes();
+        let line = kind.to_owned();
+        Self {
+            kind,
+            attributes,
+            line,
+        }
     }
-    message
+
+    pub(super) fn word(self, attribute: u16, name: &str, value: u32) -> Self {
+        self.word_in(attribute, name, value, "")
+    }
+
+    /// In microseconds.
+    pub(super) fn time(self, attribute: u16, name: &str, ns: u64) -> Self {
+        self.word_in(attribute, name, us(ns), "us")
+    }
+
+    /// In microseconds; `None`: the kernel's default.
+    pub(super) fn time_if(self, attribute: u16, name: &str, ns: Option<u64>) -> Self {
+        match ns {
+            Some(ns) => self.time(attribute, name, ns),
+            None => self,
+        }
+    }
+
+    pub(super) fn word_in(self, attribute: u16, name: &str, value: u32, unit: &str) -> Self {
+        self.choice(attribute, (value, &format!("{name} {value}{unit}")))
+    }
+
+    /// An option of any size, with all that tc calls it.
+    pub(super) fn attribute(mut self, attribute: u16, value: &[u8], words: &str) -> Self {
+        self.attributes.attribute(attribute, value);
+        if !words.is_empty() {
+            self.line += " ";
+            self.line += words;
+        }
+        self
+    }
+
+    /// An option whose values have names.
+    pub(super) fn choice(self, attribute: u16, (value, name): (u32, &str)) -> Self {
+        self.attribute(attribute, &value.to_ne_bytes(), name)
+    }
+
+    /// An option that tc sets by naming it.
+    pub(super) fn flag(self, attribute: u16, name: &str, is_set: bool) -> Self {
+        self.choice(
+            attribute,
+            (u32::from(is_set), if is_set { name } else { "" }),
+        )
+    }
+
+    pub(super) fn spec(self) -> Spec {
+        Spec::of(self.kind, &self.attributes, self.line)
+    }
+
+    /// For disciplines that insist on NLA_F_NESTED.
+    pub(super) fn nested(self) -> Spec {
+        Spec {
+            is_nested: true,
+            ..self.spec()
+        }
+    }
 }
 
 /// struct tc_ratespec. If it names a link layer, the kernel needs no rate table.

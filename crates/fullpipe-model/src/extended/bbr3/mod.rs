@@ -1,7 +1,7 @@
 //! BBRv3 (and BBRv2 by other parameters) as a fluid: its estimates, its bounds and its phases.
 //!
 //! Source of rules and constants: Google's tcp_bbr.c, version 3; names of the current draft
-//! (draft-ietf-ccwg-bbr). What is left out is listed in docs/models.md.
+//! (draft-ietf-ccwg-bbr). What is left out is listed in docs/background/models.md.
 
 mod cycle;
 mod estimates;

@@ -13,6 +13,7 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
         target_ns,
         interval_ns: 20 * target_ns,
         ecn,
+        ce_threshold_ns: ecn.then_some(target_ns / 2),
     })
 }
 
@@ -39,6 +40,7 @@ impl Bed {
             target_ns: TARGET_NS,
             interval_ns: INTERVAL_NS,
             ecn,
+            ce_threshold_ns: None,
         });
         Self {
             queue: queue(aqm, None, Some(1_000_000)),
@@ -221,6 +223,7 @@ fn a_full_queue_refuses_the_newcomer() {
         target_ns: TARGET_NS,
         interval_ns: INTERVAL_NS,
         ecn: true,
+        ce_threshold_ns: None,
     });
     let mut codel = queue(aqm, None, Some(3));
     let mut dropped = Vec::new();
@@ -229,4 +232,52 @@ fn a_full_queue_refuses_the_newcomer() {
     }
     let ids: Vec<_> = dropped.iter().map(|packet| packet.id).collect();
     assert_eq!(ids, [3, 4]);
+}
+
+#[test]
+fn packets_that_waited_longer_than_the_ce_threshold_are_marked_at_once_and_none_is_dropped() {
+    // codel_impl.h: a mark needs neither an interval above the target nor `ecn`.
+    let aqm = Aqm::Codel(Params {
+        target_ns: TARGET_NS,
+        interval_ns: INTERVAL_NS,
+        ecn: false,
+        ce_threshold_ns: Some(MS),
+    });
+    let mut queue = queue(aqm, None, Some(1000));
+    let mut dropped = Vec::new();
+    let mut waits = |waited_ns: u64, is_ect: bool| {
+        for id in 0..2 {
+            let mut packet = TestPacket::new(id, 0, FRAME_BYTES);
+            packet.ecn = is_ect;
+            queue.enqueue(10 * MS, packet, &mut dropped);
+        }
+        let taken = queue.dequeue(10 * MS + waited_ns, &mut dropped);
+        queue.dequeue(10 * MS + waited_ns, &mut dropped);
+        taken.expect("none is dropped").marked
+    };
+    assert!(!waits(MS - TICK_NS, true));
+    assert!(waits(MS + 2 * TICK_NS, true));
+    assert!(!waits(MS + 2 * TICK_NS, false));
+    assert!(dropped.is_empty());
+}
+
+#[test]
+fn a_packet_that_codel_marks_too_counts_once() {
+    let aqm = Aqm::Codel(Params {
+        target_ns: TARGET_NS,
+        interval_ns: INTERVAL_NS,
+        ecn: true,
+        ce_threshold_ns: Some(0),
+    });
+    let mut queue = queue(aqm, None, Some(100_000));
+    let mut dropped = Vec::new();
+    for step in 1..4000u64 {
+        for id in 0..2 {
+            let packet = TestPacket::new(id, 0, FRAME_BYTES).with_ecn();
+            queue.enqueue(step * MS / 10, packet, &mut dropped);
+        }
+        queue.dequeue(step * MS / 10 + 2 * TICK_NS, &mut dropped);
+        assert!(queue.counters().marked_packets <= step);
+    }
+    assert!(queue.counters().marked_packets > 3900);
 }

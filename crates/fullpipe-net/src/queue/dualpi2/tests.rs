@@ -16,6 +16,7 @@ fn params(target_ns: u64, drop_overload: bool) -> Params {
         coupling: 2,
         classic_percent: 10,
         drop_overload,
+        min_qlen_step_packets: 0,
     }
 }
 
@@ -141,4 +142,21 @@ fn l4s_packets_that_waited_a_ms_are_marked_and_go_first_nine_times_of_ten() {
     assert!(packets
         .iter()
         .all(|packet| packet.1 == (packet.0 == Ecn::Ect1)));
+}
+
+#[test]
+fn the_step_spares_packets_that_found_fewer_than_min_qlen_step_in_the_l_queue() {
+    // dualpi2_enqueue_skb(): apply_step = qlen of the L queue >= min_qlen_step.
+    let mut queue = queue();
+    queue.params.min_qlen_step_packets = 3;
+    let mut dropped = Vec::new();
+    let mut outcome = Outcome::new(&mut dropped);
+    for _ in 0..5 {
+        queue.enqueue(0, Marked(Ecn::Ect1, false), &mut outcome);
+    }
+    let marked: Vec<_> = (0..5)
+        .filter_map(|_| queue.dequeue(2 * MS, &mut outcome))
+        .map(|packet| packet.1)
+        .collect();
+    assert_eq!(marked, [false, false, false, true, true]);
 }

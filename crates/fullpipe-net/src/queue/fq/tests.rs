@@ -12,6 +12,7 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
     (1..6000u32, 1..20u32).prop_map(|(quantum_bytes, flow_limit_packets)| Params {
         quantum_bytes,
         flow_limit_packets,
+        ce_threshold_ns: (quantum_bytes % 2 == 0).then_some(1_000_000),
     })
 }
 
@@ -27,6 +28,7 @@ fn fq(limit_packets: u32, flow_limit_packets: u32) -> Queue<TestPacket> {
     let aqm = Aqm::Fq(Params {
         quantum_bytes: 2 * FRAME_BYTES,
         flow_limit_packets,
+        ce_threshold_ns: None,
     });
     queue(aqm, None, Some(limit_packets))
 }
@@ -244,4 +246,28 @@ fn within_a_flow_the_earlier_stamp_leaves_first() {
         .map(|packet| packet.id)
         .collect();
     assert_eq!(order, [2, 0, 4, 3, 1]);
+}
+
+#[test]
+fn packets_that_leave_later_than_the_ce_threshold_after_their_time_are_marked() {
+    // fq_dequeue(): now - time_next_packet > ce_threshold; a packet of the fast path never is.
+    let aqm = Aqm::Fq(Params {
+        quantum_bytes: 2 * FRAME_BYTES,
+        flow_limit_packets: 100,
+        ce_threshold_ns: Some(MS),
+    });
+    let mut queue = queue(aqm, None, Some(1000));
+    let mut dropped = Vec::new();
+    let later = |at_ns| TestPacket::new(0, 1, FRAME_BYTES).with_ecn().send_at(at_ns);
+    for at_ns in [5 * MS, 6 * MS, 7 * MS] {
+        queue.enqueue(0, later(at_ns), &mut dropped);
+    }
+    let mut is_marked = |now_ns| {
+        queue
+            .dequeue(now_ns, &mut dropped)
+            .map(|packet| packet.marked)
+    };
+    assert_eq!(is_marked(6 * MS), Some(false));
+    assert_eq!(is_marked(7 * MS + 1), Some(true));
+    assert_eq!(is_marked(8 * MS), Some(false));
 }

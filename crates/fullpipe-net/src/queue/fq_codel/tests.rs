@@ -18,6 +18,7 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
             flows,
             memory_limit_bytes,
             ecn,
+            ce_threshold_ns: ecn.then_some(target_ns / 2),
         },
     )
 }
@@ -38,6 +39,7 @@ fn fq_codel(limit_packets: u32, memory_limit_bytes: u64) -> Queue<TestPacket> {
         flows: 1024,
         memory_limit_bytes,
         ecn: false,
+        ce_threshold_ns: None,
     });
     queue(aqm, None, Some(limit_packets))
 }
@@ -173,4 +175,36 @@ fn a_lone_packet_of_a_late_flow_is_spared_only_if_the_whole_qdisc_is_empty() {
     };
     assert_eq!(dropped_of_flow_1(0), Some(0));
     assert_eq!(dropped_of_flow_1(50), Some(1));
+}
+
+#[test]
+fn a_flow_that_waits_longer_than_the_ce_threshold_is_marked_and_another_is_not() {
+    let aqm = Aqm::FqCodel(Params {
+        target_ns: 5 * MS,
+        interval_ns: 100 * MS,
+        quantum_bytes: FRAME_BYTES,
+        flows: 1024,
+        memory_limit_bytes: u64::MAX,
+        ecn: false,
+        ce_threshold_ns: Some(MS),
+    });
+    let mut queue = queue(aqm, None, Some(1000));
+    let mut dropped = Vec::new();
+    for id in 0..2 {
+        queue.enqueue(
+            0,
+            TestPacket::new(id, 1, FRAME_BYTES).with_ecn(),
+            &mut dropped,
+        );
+    }
+    queue.enqueue(
+        2 * MS,
+        TestPacket::new(2, 2, FRAME_BYTES).with_ecn(),
+        &mut dropped,
+    );
+    let mut marked = [0; 3];
+    while let Some(packet) = queue.dequeue(2 * MS, &mut dropped) {
+        marked[packet.flow as usize] += u32::from(packet.marked);
+    }
+    assert_eq!((marked, dropped.len()), ([0, 2, 0], 0));
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::Params;
+use super::{Adaptation, Params, ONE_PERCENT};
 use crate::queue::{Aqm, Qdisc, Queue};
 use crate::testing::{TestPacket, MS, MTU_BYTES};
 
@@ -17,6 +17,7 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
             avpkt_bytes: AVPKT_BYTES,
             burst_packets,
             ecn,
+            adaptive: ecn,
         },
     )
 }
@@ -34,6 +35,7 @@ struct Red {
     max_bytes: u64,
     max_probability_ppm: u32,
     burst_packets: u32,
+    adaptive: bool,
 }
 
 impl Red {
@@ -48,6 +50,7 @@ impl Red {
                 avpkt_bytes: AVPKT_BYTES,
                 burst_packets: self.burst_packets,
                 ecn,
+                adaptive: self.adaptive,
             }),
         };
         Queue::new(&qdisc, RATE_BPS, MTU_BYTES, seed)
@@ -80,6 +83,7 @@ fn the_average_follows_the_ewma_with_the_weight_of_the_kernels_burst_table() {
             max_bytes: 96_000,
             max_probability_ppm: 0,
             burst_packets: bound - 1,
+            adaptive: false,
         };
         let mut queue = red.queue(true, 1);
         let mut dropped = Vec::new();
@@ -138,6 +142,7 @@ fn marks_are_spread_uniformly_over_one_to_the_inverse_of_the_probability() {
         max_bytes: 90_000,
         max_probability_ppm: 20_000,
         burst_packets: 50,
+        adaptive: false,
     };
     for backlog_packets in [45, 60, 80] {
         let probability = 0.02 * (backlog_packets as f64 * 1000.0 - 30_000.0) / 60_000.0;
@@ -162,6 +167,7 @@ fn below_the_minimum_nothing_is_marked_and_above_the_maximum_everything_is() {
         max_bytes: 90_000,
         max_probability_ppm: 1_000_000,
         burst_packets: 50,
+        adaptive: false,
     };
     for (backlog_packets, all) in [(29, false), (91, true)] {
         let mut queue = red.queue(true, 2);
@@ -192,6 +198,7 @@ fn what_cannot_be_marked_is_dropped() {
         max_bytes: 20_000,
         max_probability_ppm: 100_000,
         burst_packets: 12,
+        adaptive: false,
     };
     for (ecn, capable) in [(true, false), (false, true), (false, false)] {
         let mut queue = red.queue(ecn, 3);
@@ -216,6 +223,7 @@ fn an_idle_queues_average_decays_as_tcs_table_says() {
         max_bytes: 64_000,
         max_probability_ppm: 0,
         burst_packets: 75, // W = 2^-6
+        adaptive: false,
     };
     let packet_ticks = (1000.0 * 8.0 / 100e6 * 1e6 * 15.625_f64).ceil();
     let per_us = -(1.0 - 1.0 / 64.0_f64).ln() / packet_ticks;
@@ -240,4 +248,85 @@ fn an_idle_queues_average_decays_as_tcs_table_says() {
     let two_halvings_us = 2.0 / per_us;
     assert!(still_above_maximum(0.9 * two_halvings_us));
     assert!(!still_above_maximum(1.1 * two_halvings_us));
+}
+
+/// Marked parts of the packets of each half second while the queue stays at `backlog_packets`.
+fn marked_parts(red: &Red, backlog_packets: u64, halves: u64) -> Vec<f64> {
+    let mut queue = red.queue(true, 12);
+    let mut dropped = Vec::new();
+    let (mut parts, mut id) = (Vec::new(), 0);
+    while id < backlog_packets {
+        queue.enqueue(0, packet(id), &mut dropped);
+        id += 1;
+    }
+    for half in 0..halves {
+        let before = queue.counters().marked_packets;
+        for step in 0..50_000 {
+            let now_ns = half * 500 * MS + step * MS / 100;
+            queue.enqueue(now_ns, packet(id), &mut dropped);
+            queue.dequeue(now_ns, &mut dropped);
+            id += 1;
+        }
+        parts.push((queue.counters().marked_packets - before) as f64 / 50_000.0);
+    }
+    parts
+}
+
+/// A queue with thresholds of 30 and 90 KB, 2 % at the upper one.
+fn adaptive() -> Red {
+    Red {
+        min_bytes: 30_000,
+        max_bytes: 90_000,
+        max_probability_ppm: 20_000,
+        burst_packets: 50,
+        adaptive: true,
+    }
+}
+
+#[test]
+fn adaptive_red_marks_more_each_half_second_while_the_average_is_above_its_target() {
+    // Floyd, Gummadi and Shenker (2001): above min + 0.6 (max - min), 66 KB, every half second
+    // maxp += min(0.01, maxp / 4). At an average of b one packet in (1/pb + 1) / 2 is marked.
+    let parts = marked_parts(&adaptive(), 75, 8);
+    let mut max_probability = 0.02_f64;
+    for (half, part) in parts.into_iter().enumerate() {
+        let probability = max_probability * 45.0 / 60.0;
+        let expected = 2.0 / (1.0 / probability + 1.0);
+        assert!(
+            (part / expected - 1.0).abs() < 0.1,
+            "{half}: {part} {expected}"
+        );
+        max_probability += 0.01_f64.min(max_probability / 4.0);
+    }
+}
+
+#[test]
+fn adaptive_red_marks_less_below_its_target_and_as_much_within_it() {
+    // Below min + 0.4 (max - min), 54 KB, maxp *= 0.9; between 54 and 66 KB it stays.
+    let parts = marked_parts(&adaptive(), 45, 6);
+    assert!(
+        (parts[5] / parts[0] - 0.9_f64.powi(5)).abs() < 0.12,
+        "{parts:?}"
+    );
+    let parts = marked_parts(&adaptive(), 60, 6);
+    assert!((parts[5] / parts[0] - 1.0).abs() < 0.1, "{parts:?}");
+}
+
+#[test]
+fn adaptive_red_keeps_its_probability_between_one_and_fifty_percent() {
+    let mut adaptation = Adaptation {
+        probability: ONE_PERCENT * 2,
+        delta: 60_000,
+        target_min: 54_000,
+        target_max: 66_000,
+        next_ns: 0,
+    };
+    for _ in 0..200 {
+        adaptation.adapt(80_000);
+    }
+    assert!((50 * ONE_PERCENT..52 * ONE_PERCENT).contains(&adaptation.probability));
+    for _ in 0..200 {
+        adaptation.adapt(40_000);
+    }
+    assert!((ONE_PERCENT / 10 * 8..ONE_PERCENT).contains(&adaptation.probability));
 }

@@ -1,0 +1,36 @@
+"""What an agent wrote, as tables. The states of algorithms from files are read by their own code,
+in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import external
+
+
+def decoded(stream: bytes, algorithms: Iterable[str | None]) -> dict[str, Any]:
+    """As `_native.stream.decode`, where a flow may run any of these algorithms. Raises UserError if
+    one of a file fails."""
+    from_files = sorted({name for name in algorithms if name and external.is_external(name)})
+    if not from_files:
+        return _native.stream.decode(stream)
+    answer = external.ask(from_files, "decode", {}, [stream])
+    try:
+        trace, *blobs = answer.blobs
+        value = answer.value
+        return {
+            "tables": external.unpacked(value["tables"], blobs),
+            "facts": [(str(name), str(what)) for name, what in value["facts"]],
+            "figures": [(str(name), float(number)) for name, number in value["figures"]],
+            "problems": [str(one) for one in value["problems"]],
+            "failure": None if value["failure"] is None else str(value["failure"]),
+            "progress_ns": int(value["progress_ns"]),
+            "complete": bool(value["complete"]),
+            "trace": trace,
+        }
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise UserError(f"the tables of this run are forged: {error}") from None
