@@ -6,9 +6,12 @@ what it needs when it runs, so that help and completion do not wait for it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import NoReturn
 
 from fullpipe.base.errors import RunError, UserError
 
@@ -33,12 +36,41 @@ def main() -> None:
     try:
         from fullpipe.cli.app import app
 
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:  # None: closed
+                sys.stdout.flush()  # says here what a full disk would say after the end
     except (UserError, RunError) as error:
         print(f"fullpipe: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, UserError) else 1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except (OSError, MemoryError, ImportError, RecursionError) as error:
+        _end(error)
+
+
+def _end(error: Exception) -> NoReturn:
+    """Ends the command where the machine lacks what every command needs: a place to write to,
+    memory, a working directory."""
+    status, reason = 1, "out of memory"
+    if isinstance(error, RecursionError):
+        reason = "the input is nested too deeply"
+    elif isinstance(error, ImportError):
+        reason = f"cannot be loaded: {str(error).splitlines()[0]}"
+    elif isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename else ""
+        reason = f"{named}{error.strerror or error}"
+        try:
+            Path.cwd()
+        except OSError:
+            status, reason = 2, "the working directory was removed; change into another one"
+    with contextlib.suppress(OSError):
+        print(f"fullpipe: {reason}", file=sys.stderr)
+    # What standard output could not take must not be tried again.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(status)
 
 
 def set_environment() -> None:

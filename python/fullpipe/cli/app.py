@@ -18,6 +18,7 @@ from fullpipe.cli import (
     traffic,
 )
 from fullpipe.cli.choose import choose
+from fullpipe.cli.ci import ci
 from fullpipe.cli.compare import compare
 from fullpipe.cli.doctor import doctor
 from fullpipe.cli.hunt import hunt
@@ -40,7 +41,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    run, compare, test, choose, scorecard, hunt, report, schema, doctor, query, plot, effects,
+    run, compare, test, choose, scorecard, ci, hunt, report, schema, doctor, query, plot, effects,
     serve, replay,
 ):  # fmt: skip
     app.command()(command)

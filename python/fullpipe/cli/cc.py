@@ -14,7 +14,7 @@ from rich.text import Text
 from fullpipe.authoring.new import Like, write_new
 from fullpipe.base.errors import UserError
 from fullpipe.cli.options import CcName, Json
-from fullpipe.cli.output import console, fail, message, text_table
+from fullpipe.cli.output import console, fail, message, messages, text_table
 
 if TYPE_CHECKING:
     from fullpipe.authoring.cost import Cost
@@ -115,14 +115,16 @@ def check(
     for release in releases:
         machine_for(release)
     done = []
-    for step in steps(file, ["6.12"] if kernels is None else releases):
-        done.append(step)
-        if json_:
-            continue
-        mark = {True: "holds", False: "FAILS", None: "not run"}[step.holds]
-        console.print(f"{mark:9} {step.name}: {step.words}")
-        if step.costs:
-            console.print(_cost_table(step.costs))
+    wanted = ["6.12"] if kernels is None else releases
+    with messages.status("") as status:  # on a terminal, what is being done
+        for step in steps(file, wanted, begins=status.update):
+            done.append(step)
+            if json_:
+                continue
+            mark = {True: "holds", False: "FAILS", None: "not run"}[step.holds]
+            console.print(f"{mark:9} {step.name}: {step.words}")
+            if step.costs:
+                console.print(_cost_table(step.costs))
     if json_:
         print(json.dumps({"file": file, "steps": [
             {"name": step.name, "holds": step.holds, "words": step.words}

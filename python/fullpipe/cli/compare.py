@@ -9,9 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fullpipe.base.errors import UserError
+from fullpipe.base.errors import AlgorithmError, UserError
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.options import Engine, Figures, Json, Light, Recordings, cc_names
+from fullpipe.cli.options import (
+    Changes,
+    Engine,
+    Figures,
+    FontSize,
+    Json,
+    Labels,
+    LegendPlace,
+    Light,
+    LogX,
+    LogY,
+    NoTitle,
+    Recordings,
+    Width,
+    cc_names,
+    look_of,
+)
 from fullpipe.cli.output import comparison_table, console, fail, message, warn
 from fullpipe.cli.progress import progress
 
@@ -29,6 +45,13 @@ def compare(
             autocompletion=cc_names,
         ),
     ],
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCENARIO",
+            help="Scenario file whose network to take, instead of --rate and the others.",
+        ),
+    ] = None,
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = "100mbit",
     rtt: Annotated[str, typer.Option(help="Base RTT.")] = "40ms",
     buffer: Annotated[str, typer.Option(help="Limit of the queue.")] = "1bdp",
@@ -41,6 +64,7 @@ def compare(
     duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30s",
     warmup: Annotated[str, typer.Option(help="Beginning that metrics leave out.")] = "5s",
     loss: Annotated[str, typer.Option(help="Random loss.")] = "0%",
+    set_: Changes = None,
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
     ] = 5,
@@ -59,16 +83,23 @@ def compare(
     out: Recordings = None,
     light: Light = False,
     figures: Figures = None,
+    width: Width = None,
+    font_size: FontSize = 9,
+    no_title: NoTitle = False,
+    log_x: LogX = False,
+    log_y: LogY = False,
+    legend: LegendPlace = "auto",
+    label: Labels = None,
     json_: Json = False,
 ) -> None:
     """Compares congestion controls on one path.
 
-    Each runs alone, unless --together or --harm-to is given (docs/statistics.md). Prints means
-    over the runs with 95 % intervals (bootstrap) and, for controls that run alone, Welch's test
-    of each metric. A run is one repetition. Exit status: 0 done, 1 a run failed, 2 bad input,
-    130 interrupted."""
+    Each runs alone, unless --together or --harm-to is given. Prints means over the runs with 95 %
+    intervals (bootstrap) and, for controls that run alone, Welch's test of each metric. A run is
+    one repetition. Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
     import tomli_w
 
+    from fullpipe.base.overrides import apply_changes
     from fullpipe.base.writing import check_folder
     from fullpipe.engines.runner import seeds_of
     from fullpipe.metrics import summarise
@@ -79,9 +110,12 @@ def compare(
         compare_shares,
     )
     from fullpipe.report.page import write_report
+    from fullpipe.scenario.document import load_document
     from fullpipe.scenario.model import make_scenario
+    from fullpipe.scenario.network import network_of
 
     check_folder("--figures", figures)
+    look = look_of(width, font_size, no_title, log_x, log_y, legend, label)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")
@@ -90,20 +124,35 @@ def compare(
     base = out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
-    path = {"rate": rate, "rtt": rtt, "buffer": buffer, "qdisc": qdisc, "loss": loss}
+    if path is None:
+        network: dict[str, Any] = {
+            "path": {"rate": rate, "rtt": rtt, "buffer": buffer, "qdisc": qdisc, "loss": loss}
+        }
+    else:
+        network = network_of(load_document(path), str(path))
     plans: dict[str, tuple[Scenario, str]] = {}
-    for label, group in _groups(names, flows, together, harm_to).items():
+    common: dict[str, Any] = {}
+    for name, group in _groups(names, flows, together, harm_to).items():
         document: dict[str, Any] = {
-            "name": f"compare {label}", "duration": duration, "warmup": warmup,
-            "path": path, "flow": group,
-            "probe": [{"kind": "ping"}],
+            **network, "name": f"compare {name}", "duration": duration, "warmup": warmup,
+            "flow": group, "probe": [{"kind": "ping"}],
         }  # fmt: skip
-        scenario = make_scenario(document, "compare")
-        plans[label] = (scenario, tomli_w.dumps(document))
-    results = {label: _run(label, *plan, base, engine, repeat) for label, plan in plans.items()}
-    summaries = {label: [summarise(run) for run in runs] for label, runs in results.items()}
+        document = apply_changes(document, set_ or [])
+        common = {key: document[key] for key in (*network, "duration", "warmup")}
+        scenario = make_scenario(document, "compare" if path is None else str(path))
+        plans[name] = (scenario, tomli_w.dumps(document))
+    failures: list[str] = []
+    results = {}
+    for name, plan in plans.items():
+        runs, failed = _run(name, *plan, base, engine, repeat)
+        failures += failed
+        if runs:
+            results[name] = runs
+    if not results or (harm_to is not None and _alone(harm_to) not in results):
+        fail("; ".join(failures), 1)
+    summaries = {name: [summarise(run) for run in runs] for name, runs in results.items()}
     alone = summaries.get(_alone(harm_to), [])
-    compared = {label: runs for label, runs in summaries.items() if runs is not alone}
+    compared = {name: runs for name, runs in summaries.items() if runs is not alone}
     rows = compare_runs(compared)
     if harm_to is not None:
         rows += compare_harm(alone, compared)
@@ -113,14 +162,14 @@ def compare(
     seeds = seeds_of(next(iter(plans.values()))[0], repeat)
     if json_:
         print(json.dumps({
-            "engine": engine, "path": path, "flows_each": flows, "duration": duration,
-            "warmup": warmup, "harm_to": harm_to, "seeds": seeds, "bootstrap_seed": BOOTSTRAP_SEED,
+            "engine": engine, **common, "flows_each": flows, "harm_to": harm_to, "seeds": seeds,
+            "bootstrap_seed": BOOTSTRAP_SEED,
             "metrics": [row.to_dict() for row in rows], "runs": summaries,
         }, allow_nan=False))  # fmt: skip
     else:
         alarms = {
-            label: "; ".join(why for run in runs for why in run.problems)
-            for label, runs in results.items()
+            name: "; ".join(why for run in runs for why in run.problems)
+            for name, runs in results.items()
         }
         console.print(comparison_table(rows, alarms))
         console.print(_notes(seeds, together))
@@ -133,8 +182,10 @@ def compare(
     if figures is not None:
         from fullpipe.report.figures import write_figures
 
-        for figure in write_figures(recordings, figures):
+        for figure in write_figures(recordings, figures, look):
             message(f"figure: {figure}")
+    if failures:
+        fail("; ".join(failures), 1)
 
 
 def _groups(
@@ -171,18 +222,20 @@ def _alone(harm_to: str | None) -> str:
 
 def _run(
     label: str, scenario: Scenario, toml: str, base: Path, engine: str, repeat: int
-) -> list[Recording]:
+) -> tuple[list[Recording], list[str]]:
+    """The recordings, and why runs failed."""
     from fullpipe.engines.runner import run_scenario
 
     folder = base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
     folders = [folder / f"run-{index:03d}" for index in range(repeat)]
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
-        outcome = run_scenario(scenario, toml, folders, engine, {}, update)
+        try:
+            outcome = run_scenario(scenario, toml, folders, engine, {}, update)
+        except AlgorithmError as error:
+            return [], [f"{label}: {error}"]
     if outcome.interrupted:
         fail(f"interrupted; what was recorded is readable in {base}", INTERRUPTED)
-    if outcome.failures:
-        fail("; ".join(outcome.failures), 1)
-    return outcome.recordings
+    return outcome.recordings, outcome.failures
 
 
 def _notes(seeds: list[int], together: bool) -> str:

@@ -11,20 +11,20 @@ from fullpipe.engines.base import EngineName
 
 
 def doctor(
-    mend_: Annotated[
+    install_: Annotated[
         bool,
-        typer.Option("--mend", help="Install what is missing and download the kernels."),
+        typer.Option("--install", help="Install what is missing and download the kernels."),
     ] = False,
     for_: Annotated[EngineName | None, typer.Option("--for", help="Check one engine only.")] = None,
 ) -> None:
-    """Checks what this machine can run, and how to mend the rest.
+    """Checks what this machine can run, and how to install the rest.
 
     Exit status 1: the engine of --for lacks what every scenario needs."""
     from fullpipe import __version__
-    from fullpipe.doctor import checks, mend
+    from fullpipe.doctor import checks, install
 
-    if mend_:
-        mend(message)
+    if install_:
+        install(message)
     found = checks(for_)
     console.print(f"fullpipe {__version__}")
     table = text_table("", "what", "found")
@@ -34,9 +34,9 @@ def doctor(
     missing = [check for check in found if not check.ok]
     if missing:
         console.print()
-        losses = text_table("missing", "lost without it", "how to mend it")
+        losses = text_table("missing", "lost without it", "remedy")
         for check in missing:
-            losses.add_row(check.name, check.lost, check.mend)
+            losses.add_row(check.name, check.lost, check.remedy)
         console.print(losses)
     if any(for_ in check.needed for check in missing):
         raise typer.Exit(1)

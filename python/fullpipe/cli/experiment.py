@@ -238,6 +238,8 @@ def run(
             _print(found)
             if entry.comparison_file:
                 _write_comparison(found, catalogue)
+    for sentence in outcome.damaged:
+        message(sentence, "bold red")
     for (entry_id, name), reason in outcome.failures.items():
         message(f"{entry_id} on {name}: {reason}")
     message(
@@ -268,7 +270,7 @@ def report(
     ),
     claims: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a short version too, such as docs/claims.md."),
+        typer.Option(metavar="FILE", help="Write a short version too, such as claims.md."),
     ] = None,
     full: _Full = False,
     engine: _EngineNames = None,

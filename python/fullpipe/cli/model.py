@@ -207,7 +207,7 @@ def _show(document: dict[str, Any], cautions: Sequence[Caution], json_: bool) ->
 @app.command("validate")
 def validate_(
     observed: Annotated[
-        Path, typer.Option(metavar="FILE", help="CSV of observed shares; see docs/models.md.")
+        Path, typer.Option(metavar="FILE", help="CSV of observed shares; see models.md.")
     ],
     figures: Figures = None,
     json_: Json = False,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.units import UnitError
 from fullpipe.engines.base import EngineName
+
+if TYPE_CHECKING:
+    from fullpipe.plots.look import Look
 
 Value = TypeVar("Value")
 
@@ -57,7 +61,27 @@ Jobs = Annotated[
 ]
 Light = Annotated[bool, typer.Option("--light", help="Write a small report with static plots.")]
 Figures = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write figures (PNG, SVG) into this folder.")
+    Path | None, typer.Option(metavar="DIR", help="Write figures (PDF, SVG, PNG) into this folder.")
+]
+Width = Annotated[
+    str | None, typer.Option(metavar="LENGTH", help="Width of figures, such as 3.3in or 84mm.")
+]
+FontSize = Annotated[
+    float, typer.Option(min=4, max=30, metavar="PT", help="Size of the text in figures.")
+]
+NoTitle = Annotated[bool, typer.Option("--no-title", help="Draw figures without a title.")]
+LogX = Annotated[bool, typer.Option("--log-x", help="Make the x axis of figures logarithmic.")]
+LogY = Annotated[bool, typer.Option("--log-y", help="Make the y axis of figures logarithmic.")]
+LegendPlace = Annotated[
+    str, typer.Option("--legend", help="Legend of figures: auto, right, below or none.")
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=TEXT",
+        help="Call an axis, a plot or a line of figures otherwise; repeatable.",
+    ),
 ]
 Recordings = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for the recordings and the report.")
@@ -75,6 +99,44 @@ KernelModules = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Modules of a kernel image (lib/modules/RELEASE)."),
 ]
+
+
+_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
+
+
+def look_of(
+    width: str | None,
+    font_pt: float,
+    no_title: bool,
+    log_x: bool,
+    log_y: bool,
+    legend: str,
+    labels: list[str] | None,
+) -> Look:
+    """How figures are to look. Raises UserError, which names the option."""
+    from fullpipe.plots.look import LEGENDS, Look
+
+    if legend not in LEGENDS:
+        raise UserError(f"--legend {legend}: is not one of {', '.join(LEGENDS)}")
+    named = {}
+    for label in labels or []:
+        name, is_there, text = label.partition("=")
+        if not is_there or not name:
+            raise UserError(f'--label {label}: write NAME=TEXT, such as rtt="Base RTT (ms)"')
+        named[name] = text
+    return Look(
+        _inches(width), font_pt, not no_title, log_x, log_y, LEGENDS[LEGENDS.index(legend)], named
+    )
+
+
+def _inches(width: str | None) -> float | None:
+    if width is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(in|cm|mm|pt)", width.strip())
+    inches = float(match[1]) * _INCHES[match[2]] if match else 0.0
+    if not 1 <= inches <= 40:
+        raise UserError(f"--width {width}: is no length from 1in to 40in, such as 3.3in or 84mm")
+    return inches
 
 
 def parsed(option: str, parse: Callable[[object], Value], text: str) -> Value:

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.options import StoreFolder
+from fullpipe.cli.options import (
+    FontSize,
+    Labels,
+    LegendPlace,
+    LogX,
+    LogY,
+    NoTitle,
+    StoreFolder,
+    Width,
+    look_of,
+)
 from fullpipe.cli.output import console, message, text_table
 
 _Where = Annotated[
@@ -34,27 +44,44 @@ def plot(
     where: _Where = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="FILE.png, FILE.svg or FILE.html; by default in STORE."),
+        typer.Option(
+            metavar="FILE", help="FILE.pdf, .svg, .png or .html; by default a PNG in STORE."
+        ),
     ] = None,
+    width: Width = None,
+    font_size: FontSize = 9,
+    no_title: NoTitle = False,
+    log_x: LogX = False,
+    log_y: LogY = False,
+    legend: LegendPlace = "auto",
+    label: Labels = None,
 ) -> None:
     """Plots a metric of a sweep.
 
     Lines with intervals, heat maps, boxes, CDFs and Pareto fronts."""
+    from fullpipe.plots.look import unknown_labels
+    from fullpipe.plots.model import Grid
     from fullpipe.sweep.chart import Request, make_chart
     from fullpipe.sweep.store import Store
 
     path = out or store / "plots" / f"{'-'.join(filter(None, [kind, y, x, by, facet]))}.png"
-    if path.suffix not in (".png", ".svg", ".html"):
-        raise UserError(f"--out {path}: must end in .png, .svg or .html")
+    if path.suffix not in (".pdf", ".png", ".svg", ".html"):
+        raise UserError(f"--out {path}: must end in .pdf, .svg, .png or .html")
+    look = look_of(width, font_size, no_title, log_x, log_y, legend, label)
     chart = make_chart(Store(store), Request(y, x, by, facet, kind, where))
+    if unknown := unknown_labels([chart], look):
+        raise UserError(f"--label {unknown[0]}: nothing in the plot has this name")
     if path.suffix == ".html":
+        from fullpipe.plots.look import dressed
         from fullpipe.plots.plotly_renderer import write_page
 
-        write_page(chart, path)
+        page = dressed(chart, look)
+        assert isinstance(page, Grid)
+        write_page(page, path)
     else:
         from fullpipe.plots.matplotlib_renderer import write_file
 
-        write_file(chart, path)
+        write_file(chart, path, look)
     message(f"wrote {path}")
 
 

@@ -31,16 +31,24 @@ def query(
         Path | None, typer.Option(metavar="FILE", help="Write the answer as .csv or .parquet.")
     ] = None,
     json_: Json = False,
+    allow_files: Annotated[
+        bool,
+        typer.Option(
+            "--allow-files", help="Let SQL read files beside the store's (read_csv, ...)."
+        ),
+    ] = False,
 ) -> None:
     """Answers an SQL query over the results of a sweep.
 
     The views `cells`, `runs`, `flows` and `path` have the axes as columns: as written, and as
     numbers in base units where they have any (`rtt`, `rtt_s`). `select * from flows limit 1`
-    shows the columns of a view. See docs/sweeps.md."""
-    from fullpipe.sweep.query import ask, export
+    shows the columns of a view. See docs/reference/sweeps.md."""
+    from fullpipe.sweep.query import ask, check_export, export
     from fullpipe.sweep.store import Store
 
-    answer = ask(Store(store), sql)
+    if to is not None:
+        check_export(to)
+    answer = ask(Store(store), sql, allow_files)
     if to is not None:
         export(answer, to)
         message(f"wrote {to}")

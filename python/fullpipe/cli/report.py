@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.options import Figures, Light
+from fullpipe.cli.options import (
+    Figures,
+    FontSize,
+    Labels,
+    LegendPlace,
+    Light,
+    LogX,
+    LogY,
+    NoTitle,
+    Width,
+    look_of,
+)
 from fullpipe.cli.output import message, warn
 
 if TYPE_CHECKING:
@@ -22,6 +33,13 @@ def report(
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
     figures: Figures = None,
+    width: Width = None,
+    font_size: FontSize = 9,
+    no_title: NoTitle = False,
+    log_x: LogX = False,
+    log_y: LogY = False,
+    legend: LegendPlace = "auto",
+    label: Labels = None,
     light: Light = False,
     pages: Annotated[
         Path | None,
@@ -39,6 +57,7 @@ def report(
     if out.is_dir():
         raise UserError(f"--out {out}: is a folder; name a file, such as {out / 'report.html'}")
     check_folder("--figures", figures)
+    look = look_of(width, font_size, no_title, log_x, log_y, legend, label)
     recordings = [recording for folder in folders for recording in open_all(folder)]
     if pages is not None:
         page = write_pages(recordings, pages, title, light)
@@ -50,7 +69,7 @@ def report(
     if figures is not None:
         from fullpipe.report.figures import write_figures
 
-        for path in write_figures(recordings, figures):
+        for path in write_figures(recordings, figures, look):
             message(f"figure: {path}")
 
 

@@ -10,7 +10,7 @@ import typer
 
 def schema(
     markdown_: Annotated[
-        bool, typer.Option("--markdown", help="Print the reference (docs/scenario.md) instead.")
+        bool, typer.Option("--markdown", help="Print the reference (scenario.md) instead.")
     ] = False,
 ) -> None:
     """Prints the JSON schema of scenario files."""

@@ -10,13 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.options import CcName, Jobs, Json
+from fullpipe.cli.comparison import (
+    AllowFile,
+    FailIf,
+    JunitFile,
+    MarkdownFile,
+    Seeds,
+    print_comparison,
+)
+from fullpipe.cli.options import CcName, Changes, Jobs, Json
 from fullpipe.cli.output import console, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
+    from fullpipe.scorecard.changes import Comparison
+    from fullpipe.scorecard.comparing import Settings
     from fullpipe.scorecard.draft import Result
+    from fullpipe.scorecard.gate import Judged
     from fullpipe.scorecard.items import Item
+    from fullpipe.sweep.store import Store
 
 _DRAFT = "draft"
 
@@ -31,16 +43,26 @@ def scorecard(
         typer.Option(metavar="ITEM", help="draft, rfc9743, c4, robustness, or the id of one item."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use fewer seeds and paths: a minute on two cores.")
+        bool, typer.Option("--quick", help="Use fewer paths: minutes on two cores.")
     ] = False,
+    seeds: Seeds = None,
+    set_: Changes = None,
     engine: Annotated[Literal["sim", "vm"], typer.Option(help="What runs it.")] = "sim",
     baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="An earlier --out; exit status 1 if anything got worse."),
+        str | None,
+        typer.Option(
+            metavar="DIR|NAME|COMMIT",
+            help="Test for changes since an earlier --out, beside another congestion control or "
+            "file, or since a commit of git; exit status 1 if anything got worse.",
+        ),
     ] = None,
+    fail_if: FailIf = None,
+    allow: AllowFile = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for the page and the JSON.")
     ] = None,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
     json_: Json = False,
     cell: Annotated[
         int | None,
@@ -60,34 +82,51 @@ def scorecard(
 
     RFC 9743's items, scenarios of other makers, 1,000 random paths, and for BBR's family the
     draft's test cases. Exit status: 0 done; 1 a run failed, a case of --only draft failed, or
-    something is worse than in --baseline; 2 bad input."""
+    something is worse than --baseline; 2 bad input."""
+    from fullpipe.scorecard.comparing import Settings
+    from fullpipe.scorecard.gate import Gate
     from fullpipe.scorecard.items import items
     from fullpipe.sweep.store import Store, cached_store
 
-    chosen = [item for item in items() if _is_chosen(item.id, only)]
+    _check(baseline, {"--fail-if": fail_if, "--allow": allow, "--junit": junit,
+                      "--markdown": markdown})  # fmt: skip
+    chosen = [item for item in items() if item.is_of(only)]
+    changes = set_ or []
     if cell is not None:
-        print(_scenario(cc, chosen, cell, quick, engine), end="")
+        print(_scenario(cc, chosen, cell, quick, engine, changes), end="")
         return
     runs = Store(store or cached_store("scorecards"), create=True)
     if only is not None and (only == _DRAFT or only.startswith("draft-")):
-        has_failed = _draft(cc, only, quick, json_, jobs, runs)
-    else:
-        if not chosen:
-            known = ", ".join(item.id for item in items())
-            raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
-        earlier = _document(baseline) if baseline else None
-        names = [name.strip() for name in against.split(",") if name.strip()]
-        card = _card(cc, names, chosen, quick, engine, jobs, runs, only is None)
-        has_failed = _finish(card, earlier, out, json_)
-    if has_failed:
+        if baseline or changes or seeds:
+            raise UserError(f"--only {only}: a case is one run; it takes no --baseline, --seeds "
+                            "or --set")  # fmt: skip
+        if _draft(cc, only, quick, json_, jobs, runs):
+            raise typer.Exit(1)
+        return
+    if not chosen:
+        known = ", ".join(item.id for item in items())
+        raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
+    gate = Gate(chosen, fail_if or [], allow) if baseline is not None else None
+    names = [name.strip() for name in against.split(",") if name.strip()]
+    with progress_of_runs() as update:
+        settings = Settings(names, quick, engine, seeds, changes, jobs, update)
+        card, comparison = _run(cc, chosen, runs, settings, baseline)
+        if only is None and engine == "sim" and not changes:
+            _add_draft(card, cc, quick, jobs, runs, update)
+    judged = gate.judge(comparison) if gate is not None and comparison is not None else None
+    if _finish(card, comparison, judged, out, junit, markdown, json_):
         raise typer.Exit(1)
 
 
-def _is_chosen(name: str, only: str | None) -> bool:
-    return only is None or name == only or name.startswith(f"{only}-")
+def _check(baseline: str | None, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value and baseline is None:
+            raise UserError(f"{name}: belongs to --baseline")
 
 
-def _scenario(cc: str, chosen: Sequence[Item], cell: int, quick: bool, engine: str) -> str:
+def _scenario(
+    cc: str, chosen: Sequence[Item], cell: int, quick: bool, engine: str, changes: Sequence[str]
+) -> str:
     """The scenario of one cell of one item, as TOML."""
     import tomli_w
 
@@ -95,7 +134,7 @@ def _scenario(cc: str, chosen: Sequence[Item], cell: int, quick: bool, engine: s
 
     if len(chosen) != 1 or chosen[0].needs:
         raise UserError("--cell: belongs to --only ITEM, an item that runs")
-    sweep = chosen[0].runs(cc, quick, engine)
+    sweep = chosen[0].runs(cc, quick, engine, overrides=changes)
     cells = cells_of(sweep)
     if cell >= len(cells):
         raise UserError(f"--cell {cell}: {chosen[0].id} has cells 0 to {len(cells) - 1}")
@@ -103,79 +142,74 @@ def _scenario(cc: str, chosen: Sequence[Item], cell: int, quick: bool, engine: s
     return tomli_w.dumps({**document, "seed": scenario.seed})
 
 
-def _card(
-    cc: str,
-    against: list[str],
-    chosen: Sequence[Item],
-    quick: bool,
-    engine: str,
-    jobs: int | None,
-    store: Any,
-    whole: bool,
-) -> dict[str, Any]:
-    from fullpipe.scorecard.card import run_card
-    from fullpipe.scorecard.draft import run_draft
-    from fullpipe.scorecard.draft_items import draft_items
+def _run(
+    cc: str, chosen: Sequence[Item], store: Store, settings: Settings, baseline: str | None
+) -> tuple[dict[str, Any], Comparison | None]:
+    from fullpipe.scorecard.comparing import run_against, run_alone
 
-    with progress_of_runs() as update:
-        card = run_card(cc, against, chosen, store, quick, engine, jobs, update)
-        if whole and engine == "sim":
-            results = run_draft(cc, draft_items(), store, quick, jobs, update)
-            if any(found.holds is not None for found in results):
-                card["draft"] = [found.document(cc) for found in results]
-    return card
+    if baseline is None:
+        return run_alone(cc, chosen, store, settings), None
+    return run_against(cc, baseline, chosen, store, settings)
+
+
+def _add_draft(
+    card: dict[str, Any], cc: str, quick: bool, jobs: int | None, store: Store, update: Any
+) -> None:
+    """Adds the draft's cases, where they can be held against the algorithm."""
+    from fullpipe.scorecard.draft import run_draft
+    from fullpipe.scorecard.draft_cases import draft_cases
+
+    results = run_draft(cc, draft_cases(), store, quick, jobs, update)
+    if any(found.holds is not None for found in results):
+        card["draft"] = [found.document(cc) for found in results]
 
 
 def _finish(
-    card: dict[str, Any], earlier: dict[str, Any] | None, out: Path | None, as_json: bool
+    card: dict[str, Any],
+    comparison: Comparison | None,
+    judged: Judged | None,
+    out: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: bool,
 ) -> bool:
     """Writes and prints a scorecard. Returns whether a run failed or something got worse."""
-    from fullpipe.base.writing import write_text
-    from fullpipe.scorecard.page import page
-    from fullpipe.scorecard.standing import changes
+    from fullpipe.scorecard import outcome
 
-    if earlier is not None:
-        card["changes"] = changes(earlier, card)
     if out is not None:
-        write_text(out / "scorecard.json", json.dumps(card, allow_nan=False) + "\n")
-        write_text(out / "scorecard.html", page(card))
+        outcome.write_card(card, out, comparison, judged)
+    if comparison is not None and judged is not None:
+        outcome.write_reports(card, comparison, judged, junit, markdown)
     if as_json:
-        print(json.dumps(card, allow_nan=False))
+        print(outcome.as_json(card, comparison, judged))
     else:
         _print(card)
+        if comparison is not None and judged is not None:
+            print_comparison(comparison, judged)
     if out is not None:
         message(f"page: {out / 'scorecard.html'}")
     for failure in card["failures"]:
         message(f"failed: {failure}", "bold red")
-    worse = any(change["verdict"] == "worse" for change in card.get("changes", []))
-    return worse or bool(card["failures"])
-
-
-def _document(folder: Path) -> dict[str, Any]:
-    place = folder / "scorecard.json"
-    try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"--baseline {place}: cannot be read: {error}") from None
-    if not isinstance(found, dict) or "items" not in found:
-        raise UserError(f"--baseline {place}: is no scorecard")
-    return found
+    return bool(card["failures"]) or (judged is not None and judged.is_worse)
 
 
 def _print(card: dict[str, Any]) -> None:
-    from fullpipe.scorecard.page import shown
-    from fullpipe.scorecard.standing import stands
+    from fullpipe.scorecard.beside_others import beside_others
+    from fullpipe.scorecard.change_texts import shown, shown_with_interval
 
     table = text_table("item", "measure", right=list(card["subjects"]))
     table.add_column("")
     for item in card["items"]:
         for index, measure in enumerate(item["measures"]):
             unit = f", {measure['unit']}" if measure["unit"] else ""
-            values = [shown(measure["subjects"][name]["value"]) for name in card["subjects"]]
-            word = stands(measure, card["scorecard"])
+            values = [
+                shown_with_interval(found) if name == card["scorecard"] else shown(found["value"])
+                for name, found in measure["subjects"].items()
+            ]
+            place = beside_others(measure, card["scorecard"])
             table.add_row(
                 "" if index else item["id"].removeprefix("rfc9743-"), measure["title"] + unit,
-                *values, "" if word == "among" else word,
+                *values, "" if place == "between" else place,
             )  # fmt: skip
         if item["not_run"]:
             table.add_row(item["id"].removeprefix("rfc9743-"), f"not run: needs {item['not_run']}")
@@ -186,21 +220,16 @@ def _print(card: dict[str, Any]) -> None:
             f"draft-ietf-ccwg-bbr: {held.count(True)} cases hold, {held.count(False)} do not, "
             f"{held.count(None)} not run"
         )
-    for change in card.get("changes", []):
-        console.print(
-            f"{change['verdict']} than the baseline: {change['item']}, {change['title']}: "
-            f"{shown(change['before'])} -> {shown(change['now'])} {change['unit']}"
-        )
 
 
-def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Any) -> bool:
+def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Store) -> bool:
     """Runs and prints the draft's test cases. Returns whether one failed."""
     from fullpipe.scorecard.draft import run_draft
-    from fullpipe.scorecard.draft_items import draft_items
+    from fullpipe.scorecard.draft_cases import draft_cases
 
-    chosen = [item for item in draft_items() if only in (_DRAFT, item.id)]
+    chosen = [case for case in draft_cases() if only in (_DRAFT, case.id)]
     if not chosen:
-        known = ", ".join(item.id for item in draft_items())
+        known = ", ".join(case.id for case in draft_cases())
         raise UserError(f"--only {only}: unknown; known are draft, {known}")
     with progress_of_runs() as update:
         results = run_draft(cc, chosen, store, quick, jobs, update)
@@ -217,10 +246,10 @@ def _print_draft(results: list[Result]) -> None:
         word = {True: "yes", False: "no", None: "-"}[found.holds]
         hold = sum(not one.failed for one in found.paths)
         paths = f"{hold} of {len(found.paths)}" if found.paths else ""
-        title = f"{found.item.title} ({found.why})" if found.why else found.item.title
-        table.add_row(found.item.id, word, paths, title)
+        title = f"{found.case.title} ({found.why})" if found.why else found.case.title
+        table.add_row(found.case.id, word, paths, title)
     console.print(table)
     for found in results:
         for one in found.paths:
             for text in one.failed:
-                message(f"{found.item.id}, {one.path}: does not hold: {text}", "yellow")
+                message(f"{found.case.id}, {one.path}: does not hold: {text}", "yellow")

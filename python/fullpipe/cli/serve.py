@@ -19,6 +19,13 @@ def serve(
         typer.Argument(metavar="STORE", help="A store that a sweep fills; none: the bench only."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0 takes a free one.")] = 0,
+    trust: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Code (.h, .py) that may run if the store's scenarios name it; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Serves a page with a sweep as it fills, and a bench.
 
@@ -30,6 +37,9 @@ def serve(
         from fullpipe.serve.app import make_app
     except ModuleNotFoundError as error:
         raise UserError(f"serve: {error.name} is missing; pip install 'fullpipe[serve]'") from None
+    for file in trust or []:
+        if not file.is_file():
+            raise UserError(f"--trust {file}: no such file")
     if store is not None:
         from fullpipe.sweep.store import Store
 
@@ -45,6 +55,9 @@ def serve(
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
         message(f"http://127.0.0.1:{port}/?token={token}")
         config = uvicorn.Config(
-            make_app(store, token, hosts), log_level="warning", lifespan="off", access_log=False
+            make_app(store, token, hosts, trust or []),
+            log_level="warning",
+            lifespan="off",
+            access_log=False,
         )
         uvicorn.Server(config).run(sockets=[listening])

@@ -85,6 +85,8 @@ def run(
     begin = time.monotonic()
     with progress_of_runs() as update:
         outcome = run_sweep(sweep, store, _executor(on, jobs, sweep), part, update)
+    for sentence in outcome.damaged:
+        message(sentence, "bold red")
     of = f" (shard {shard})" if shard else ""
     message(
         f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} were there"

@@ -1,4 +1,4 @@
-"""The scorecard: runs items for a congestion control and its comparisons, and makes one document of
+"""The scorecard: runs items for a congestion control and those beside it, and makes one document of
 the measurements. Must never know how it is shown.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,17 @@ from scipy import stats
 
 import fullpipe
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.registry import cc_set
+from fullpipe.congestion.registry import choose
 from fullpipe.scorecard.items import ALONE, Item, Measure
 from fullpipe.scorecard.running import run_together
-from fullpipe.scorecard.values import Rows, Values, labels, rows_of, values_of
+from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
 from fullpipe.sweep.cells import Cell, check_engine
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
 
 #: Increased when a document's content changes its meaning.
-FORMAT = 1
-AGAINST = ("cubic", "reno", "bbr1", "bbr3")
+FORMAT = 2
 
 
 def run_card(
@@ -37,13 +36,19 @@ def run_card(
     engine: str = "sim",
     jobs: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
+    seeds: int | None = None,
+    overrides: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The scorecard of `subject` as a document that JSON can hold (docs/scorecard.md describes it).
+    """The scorecard of `subject` as a document that JSON can hold (docs/reference/scorecard.md
+    describes it).
+
+    `seeds`: runs of each cell, in place of the items'. `overrides`: changes of all items'
+    scenarios, such as `path.loss=1%`. `labels`: what some names are called in the document.
 
     Raises UserError for an unknown congestion control."""
     names = list(dict.fromkeys([subject, *against]))
-    for name in names:
-        cc_set(name.partition("[")[0])
+    called = _labels(names, labels or {})
     wanted: list[tuple[Item, str]] = []
     sweeps: list[Sweep] = []
     refused: dict[str, str] = {}
@@ -52,7 +57,7 @@ def run_card(
             continue
         mine = [(item, name) for name in [*names, *([ALONE] if item.harms else [])]]
         try:
-            found = [item.runs(name, quick, engine) for _, name in mine]
+            found = [item.runs(name, quick, engine, seeds, overrides) for _, name in mine]
             check_engine(found[0])
         except UserError as error:
             if engine == "sim":
@@ -70,24 +75,43 @@ def run_card(
     failures = ran.failures if ran else {}
     return {
         "format": FORMAT,
-        "scorecard": subject,
+        "scorecard": called[subject],
+        "name": subject,
         "fullpipe_version": fullpipe.__version__,
         "engine": engine,
         "quick": quick,
-        "subjects": names,
+        "overrides": list(overrides),
+        "subjects": list(called.values()),
         "runs": ran.runs if ran else 0,
         "failures": sorted(set(failures.values())),
         "items": [
-            _item(item, subject, names, cells, rows, item.needs or refused.get(item.id, ""))
+            _item(item, called, cells, rows, item.needs or refused.get(item.id, ""))
+            | {"command": _command(subject, item, quick, overrides)}
             for item in chosen
         ],
     }
 
 
+def _labels(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Name -> what it is called: with its changed constants, and without a file's folder unless
+    another has the same name. Raises UserError for an unknown name."""
+    found: dict[str, str] = {}
+    for name in names:
+        label = given.get(name) or choose(name, {}).name
+        found[name] = name if label in found.values() else label
+    return found
+
+
+def _command(subject: str, item: Item, quick: bool, overrides: Sequence[str]) -> str:
+    """The command that repeats an item."""
+    words = ["fullpipe", "scorecard", subject, "--only", item.id]
+    words += [word for change in overrides for word in ("--set", change)]
+    return shlex.join([*words, "--quick"] if quick else words)
+
+
 def _item(
     item: Item,
-    subject: str,
-    names: Sequence[str],
+    called: Mapping[str, str],
     cells: dict[tuple[str, str], list[Cell]],
     rows: Rows,
     why: str,
@@ -95,15 +119,15 @@ def _item(
     document: dict[str, Any] = {
         "id": item.id, "source": item.source, "level": item.level, "title": item.title,
         "shows": item.shows, "not_run": why, "measures": [],
-        "command": f"fullpipe scorecard {shlex.quote(subject)} --only {item.id}",
     }  # fmt: skip
     if why:
         return document
-    document["cells"] = labels(cells[item.id, names[0]])
+    document["cells"] = cell_labels(cells[item.id, next(iter(called))])
     alone = cells.get((item.id, ALONE))
     for measure in item.measure:
         values = {
-            name: values_of(item, measure, cells[item.id, name], alone, rows) for name in names
+            label: values_of(item, measure, cells[item.id, name], alone, rows)
+            for name, label in called.items()
         }
         document["measures"].append(_measure(measure, values))
     return document
@@ -112,8 +136,9 @@ def _item(
 def _measure(measure: Measure, values: dict[str, Values]) -> dict[str, Any]:
     return {
         "id": measure.id, "title": measure.title, "unit": measure.unit, "better": _better(measure),
-        "harm": measure.harm, "over": measure.over, "target": measure.target,
-        "subjects": {name: summary(measure, found) for name, found in values.items()},
+        "harm": measure.harm, "over": measure.over, "least": measure.least,
+        "target": measure.target,
+        "subjects": {label: summary(measure, found) for label, found in values.items()},
     }  # fmt: skip
 
 
@@ -149,7 +174,7 @@ def _mean(table: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float, f
         return math.nan, math.nan, math.nan
     if np.isinf(table).any():
         return math.inf, math.nan, math.nan
-    seeds = np.nanmean(table, axis=0)
+    seeds = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
     mean = float(np.nanmean(table))
     if seeds.size < 2:
         return mean, math.nan, math.nan

@@ -15,9 +15,9 @@ from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
 from fullpipe.expr.language import Scalar
 from fullpipe.recording.recording import Recording
-from fullpipe.scorecard.draft_items import Item
+from fullpipe.scorecard.draft_cases import Case
 from fullpipe.scorecard.draft_measures import MEASURES
-from fullpipe.scorecard.holds import holds
+from fullpipe.scorecard.measured_conditions import holds
 from fullpipe.scorecard.paths import path_fields
 from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.trajectory import Trajectory
@@ -27,6 +27,7 @@ from fullpipe.sweep.store import Store
 #: Phases that only BBRv2 and v3 have. The draft's cases do not apply without them.
 _FAMILY = ("cruise", "refill")
 _NOT_FAMILY = "shows no phases of BBRv2 or v3"
+_NO_ESTIMATE = "publishes no max_bw_Bps or no min_rtt_us, which the cases measure"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class OnPath:
 class Result:
     """A case. `holds` is None if it was not run, and `why` says why."""
 
-    item: Item
+    case: Case
     holds: bool | None
     paths: tuple[OnPath, ...] = ()
     why: str = ""
@@ -50,11 +51,11 @@ class Result:
     def document(self, cc: str) -> dict[str, Any]:
         """As JSON: the first path's values, how many paths hold, and what fails on the others."""
         return {
-            "id": self.item.id,
-            "title": self.item.title,
+            "id": self.case.id,
+            "title": self.case.title,
             "holds": self.holds,
             "measured": self._measured(),
-            "command": f"fullpipe scorecard {cc} --only {self.item.id}",
+            "command": f"fullpipe scorecard {cc} --only {self.case.id}",
         }
 
     def _measured(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Result:
 
 def run_draft(
     cc: str,
-    items: Sequence[Item],
+    cases: Sequence[Case],
     store: Store,
     quick: bool = False,
     jobs: int | None = None,
@@ -80,42 +81,44 @@ def run_draft(
 ) -> list[Result]:
     """Every case, on its first path only where `quick`. Raises UserError for an unknown `cc`."""
     cc_set(cc.partition("[")[0])
-    plain: list[tuple[Item, list[dict[str, Any]], bool]] = []
-    for item in items:
-        if not item.needs:
-            texts = item.paths[:1] if quick else item.paths
-            fields = [path_fields(text, item.id) for text in texts]
-            plain.append((item, fields, False))
+    plain: list[tuple[Case, list[dict[str, Any]], bool]] = []
+    for case in cases:
+        if not case.needs:
+            texts = case.paths[:1] if quick else case.paths
+            fields = [path_fields(text, case.id) for text in texts]
+            plain.append((case, fields, False))
     first = _trajectories(cc, plain, store, jobs, on_progress)
     later = [
-        (item, _triggered(item, fields, first[item.id]), True)
-        for item, fields, _ in plain
-        if item.trigger is not None
+        (case, _triggered(case, fields, first[case.id]), True)
+        for case, fields, _ in plain
+        if case.trigger is not None
     ]
     second = _trajectories(cc, [one for one in later if one[1]], store, jobs, on_progress)
-    family = any(
-        phase in trajectory.phase
-        for found in first.values()
-        for trajectory in found.values()
-        for phase in _FAMILY
-        if trajectory is not None
-    )
+    seen = [one for found in first.values() for one in found.values() if one is not None]
+    unfit = _unfit(seen)
     results = []
-    for item in items:
-        if item.needs or not family:
-            why = f"needs {item.needs}" if item.needs else _NOT_FAMILY
-            results.append(Result(item, None, why=why))
+    for case in cases:
+        if case.needs or unfit:
+            why = f"needs {case.needs}" if case.needs else unfit
+            results.append(Result(case, None, why=why))
             continue
-        found = second.get(item.id, {}) if item.trigger else first[item.id]
-        texts = [str(one["label"]) for one in next(f for i, f, _ in plain if i is item)]
-        paths = tuple(_judged(item, text, found.get(text)) for text in texts)
-        results.append(Result(item, not any(one.failed for one in paths), paths))
+        found = second.get(case.id, {}) if case.trigger else first[case.id]
+        texts = [str(one["label"]) for one in next(f for i, f, _ in plain if i is case)]
+        paths = tuple(_judged(case, text, found.get(text)) for text in texts)
+        results.append(Result(case, not any(one.failed for one in paths), paths))
     return results
+
+
+def _unfit(seen: Sequence[Trajectory]) -> str:
+    """Why the cases cannot be held against an algorithm with these runs; empty where they can."""
+    if not any(phase in one.phase for one in seen for phase in _FAMILY):
+        return _NOT_FAMILY
+    return "" if any(one.has_estimates for one in seen) else _NO_ESTIMATE
 
 
 def _trajectories(
     cc: str,
-    work: Sequence[tuple[Item, list[dict[str, Any]], bool]],
+    work: Sequence[tuple[Case, list[dict[str, Any]], bool]],
     store: Store,
     jobs: int | None,
     on_progress: Callable[[Progress], None],
@@ -124,14 +127,14 @@ def _trajectories(
     if not work:
         return {}
     sweeps = [
-        item.sweep(_with(cc, item.constants), paths, changed) for item, paths, changed in work
+        case.sweep(_with(cc, case.constants), paths, changed) for case, paths, changed in work
     ]
     ran = run_together(sweeps, store, jobs, on_progress)
     if ran.interrupted:
         raise KeyboardInterrupt
     found: dict[str, dict[str, Trajectory | None]] = {}
-    for (item, paths, _), cells in zip(work, ran.cells, strict=True):
-        mine = found.setdefault(item.id, {})
+    for (case, paths, _), cells in zip(work, ran.cells, strict=True):
+        mine = found.setdefault(case.id, {})
         for fields, cell in zip(paths, cells, strict=True):
             folder = store.recording(cell.keys[0])
             mine[fields["label"]] = Trajectory(Recording.open(folder)) if folder.is_dir() else None
@@ -139,10 +142,10 @@ def _trajectories(
 
 
 def _triggered(
-    item: Item, paths: Sequence[dict[str, Any]], found: Mapping[str, Trajectory | None]
+    case: Case, paths: Sequence[dict[str, Any]], found: Mapping[str, Trajectory | None]
 ) -> list[dict[str, Any]]:
     """The paths on which the trigger fired, with its time."""
-    trigger = item.trigger
+    trigger = case.trigger
     assert trigger is not None
     result = []
     for fields in paths:
@@ -168,16 +171,16 @@ def _times(at_ms: float, fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _judged(item: Item, path: str, trajectory: Trajectory | None) -> OnPath:
+def _judged(case: Case, path: str, trajectory: Trajectory | None) -> OnPath:
     if trajectory is None:
-        phase = item.trigger.phase if item.trigger else "the end"
+        phase = case.trigger.phase if case.trigger else "the end"
         return OnPath(path, {}, (f"never reached {phase}",))
     values: dict[str, Scalar] = {
-        **MEASURES[item.measure](trajectory), "bdp": trajectory.bdp,
+        **MEASURES[case.measure](trajectory), "bdp": trajectory.bdp,
         "rtt_ms": trajectory.rtt_s * 1e3,
     }  # fmt: skip
     failed = []
-    for hold in item.hold:
+    for hold in case.hold:
         try:
             if not holds(hold.check, values):
                 failed.append(hold.text)

@@ -182,7 +182,7 @@ def probe_rtt(t: Trajectory) -> Measured:
     index = t.visits.index(visit)
     at, after = visit.first, visit.last + 1
     least = float(t.cwnd[at:after].min())
-    half = max(math.ceil(0.5 * t.bdp_packets(at)), 4.0)
+    half = float(np.maximum(np.ceil(0.5 * t.bdp_packets(at)), 4.0))
     later = min(after + max(int(0.5 / max(t.t_s[1] - t.t_s[0], 1e-3)), 1), t.t_s.size - 1)
     return {
         "previous": t.visits[index - 1].phase if index else "",

@@ -2,12 +2,13 @@
 
 A file is a sweep without the congestion control: its axes are the ranges, and the axis `cc` (fields
 `cc.name` and `cc.n`) holds the subject and the congestion controls to compare with. To measure harm
-it also has a baseline without the subject: `cc.n` is 0, and only the other flows use the path.
+it also runs without the subject: `cc.n` is 0, and only the other flows use the path.
 `[[measure]]` selects the numbers of a run. Must never run anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,12 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.scorecard.reading import read_model
+from fullpipe.base.overrides import apply_changes
+from fullpipe.scorecard.item_files import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 from fullpipe.sweep.tables import SCHEMAS
 
-#: The baseline without the subject; a valid name that no flow has.
+#: In the place of a subject: nobody. A valid name that no flow has.
 ALONE = "alone"
+#: Runs of each cell where a file says nothing: with fewer than nine no change of a whole card can
+#: be told from chance (changes.py).
+SEEDS = 10
 _FOLDERS = ("rfc9743", "others")
 
 
@@ -31,8 +36,8 @@ class _Part(BaseModel):
 class Measure(_Part):
     """A number of a run. `column`: of the store's tables, `table.column`, times `scale`; of flows,
     those called `group` or `group.*`, aggregated by `at`. `over` aggregates cells and seeds.
-    `harm`: compares with the baseline without the subject. `target`: a number from another
-    source."""
+    `harm`: compares with the same run without the subject. `least`: a change by less counts for
+    nothing, in `unit`. `target`: a number from another source."""
 
     id: str
     title: str
@@ -44,6 +49,7 @@ class Measure(_Part):
     harm: bool = False
     over: Literal["mean", "worst", "p5"] = "mean"
     scale: float = 1.0
+    least: Annotated[float, Field(ge=0)] = 0.0
     target: float | None = None
 
 
@@ -51,7 +57,7 @@ class Quick(_Part):
     """Replacements for `--quick`."""
 
     axis: dict[str, Any] = {}
-    seeds: Annotated[int, Field(ge=1)] = 2
+    seeds: Annotated[int, Field(ge=1)] = SEEDS
     sample: dict[str, Any] | None = None
 
 
@@ -70,27 +76,42 @@ class Item(_Part):
     quick: Quick = Quick()
     measure: list[Measure] = []
 
+    def is_of(self, chosen: str | None) -> bool:
+        """Whether it is meant by an id, or by the beginning of one, such as rfc9743; None means
+        all."""
+        return chosen is None or self.id == chosen or self.id.startswith(f"{chosen}-")
+
     @property
     def harms(self) -> bool:
-        """Whether it needs a baseline run without the subject."""
+        """Whether it needs runs without the subject."""
         return any(measure.harm for measure in self.measure)
 
-    def runs(self, subject: str, quick: bool, engine: str) -> Sweep:
-        """The sweep of one subject, or of the baseline (ALONE), with the same cells in the same
-        order.
+    def runs(
+        self,
+        subject: str,
+        quick: bool,
+        engine: str,
+        seeds: int | None = None,
+        overrides: Sequence[str] = (),
+    ) -> Sweep:
+        """The sweep of one subject, or of ALONE, with the same cells in the same order. `seeds`:
+        runs of each cell, in place of the file's. `overrides`: keys of its scenarios, such as
+        `path.loss=1%`.
 
         Raises UserError if it is none."""
         nobody = subject == ALONE
         name = {"label": subject, "name": "cubic" if nobody else subject, "n": int(not nobody)}
-        options = {"seeds": 3, **self.sweep, "name": self.id, "engine": engine}
+        options = {"seeds": SEEDS, **self.sweep, "name": self.id, "engine": engine}
         axes = {**self.axis}
         if quick:
             axes |= self.quick.axis
             options["seeds"] = min(self.quick.seeds, options["seeds"])
             if self.quick.sample:
                 options["sample"] = self.quick.sample
+        if seeds is not None:
+            options["seeds"] = seeds
         document = {
-            "scenario": {"name": self.id, **self.scenario},
+            "scenario": apply_changes({"name": self.id, **self.scenario}, overrides),
             "axis": {**axes, "cc": [name]},
             "sweep": options,
         }

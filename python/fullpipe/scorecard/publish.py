@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fullpipe.scorecard.page import shown
-from fullpipe.scorecard.standing import stands
+from fullpipe.scorecard.beside_others import beside_others
+from fullpipe.scorecard.change_texts import shown
 
 
 def comparison(card: Mapping[str, Any]) -> str:
@@ -19,8 +19,8 @@ def comparison(card: Mapping[str, Any]) -> str:
         "",
         f"Made by `scripts/scorecards.py{' --quick' if card['quick'] else ''}`, fullpipe "
         f"{card['fullpipe_version']}, engine {card['engine']}, {card['runs']} runs. What each row "
-        "is: [scorecard.md](../scorecard.md) and `scorecard/`. Means over cells and seeds, or the "
-        "worst where it says so; `never`: a download did not end.",
+        "is: [scorecard.md](../../reference/scorecard.md) and `scorecard/`. Means over cells and "
+        "seeds, or the worst where it says so; `never`: a download did not end.",
         "",
         f"| item | measure | {' | '.join(f'[{name}]({name}.md)' for name in names)} |",
         f"|---|---|{'---|' * len(names)}",
@@ -46,11 +46,11 @@ def own_page(card: Mapping[str, Any], draft: Sequence[Mapping[str, Any]]) -> str
     for word, title in (("worse", "Worse"), ("better", "Better")):
         rows = [
             f"| {item['title']} ({item['source']}) | {_titled(measure)} | "
-            f"{shown(measure['subjects'][name]['value'])} | {_beside(measure, name)} | "
+            f"{shown(measure['subjects'][name]['value'])} | {_of_others(measure, name)} | "
             f"`fullpipe scorecard {name} --only {item['id']}` |"
             for item in card["items"]
             for measure in item["measures"]
-            if stands(measure, name) == word
+            if beside_others(measure, name) == word
         ]
         lines += [f"## {title} than all others by more than a tenth", ""]
         lines += (
@@ -84,7 +84,7 @@ def _titled(measure: Mapping[str, Any]) -> str:
     return f"{measure['title']}, {measure['unit']}" if measure["unit"] else str(measure["title"])
 
 
-def _beside(measure: Mapping[str, Any], subject: str) -> str:
+def _of_others(measure: Mapping[str, Any], subject: str) -> str:
     """The range of the others."""
     texts = [
         f"{name} {shown(found['value'])}"

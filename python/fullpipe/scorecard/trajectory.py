@@ -80,6 +80,11 @@ class Trajectory:
         self.timeouts = float(view.flows["timeouts"][0])
 
     @property
+    def has_estimates(self) -> bool:
+        """Whether the algorithm published max_bw and min_rtt at all."""
+        return bool(np.isfinite(self.max_bw_bps).any() and np.isfinite(self.min_rtt_us).any())
+
+    @property
     def bdp(self) -> float:
         """The path's, in packets: payload rate x base RTT."""
         return float(self.rate_bps * self.payload * self.rtt_s / 8 / self.mss_bytes)
@@ -109,19 +114,19 @@ class Trajectory:
         return float(self.max_bw_bps[index]) / carried_bps
 
     def bdp_packets(self, index: int) -> float:
-        """BBR's own estimate: max_bw x min_rtt, rounded up to packets."""
+        """BBR's own estimate: max_bw x min_rtt, rounded up to packets; NaN before there is one."""
         bits = float(self.max_bw_bps[index]) * float(self.min_rtt_us[index]) / 1e6
-        return float(math.ceil(bits / 8 / self.mss_bytes - 1e-9))
+        return float(np.ceil(bits / 8 / self.mss_bytes - 1e-9))
 
     def target_packets(self, index: int) -> float:
         """BBRInflight(1.0) at a sample: the BDP, and what bursts need."""
         bursts = _BURSTS * self.burst_packets(index)
-        return max(self.bdp_packets(index), bursts, float(_MIN_PIPE_CWND))
+        return float(np.max([self.bdp_packets(index), bursts, _MIN_PIPE_CWND]))
 
     def burst_packets(self, index: int) -> float:
-        """What is sent at once at a sample's pacing rate."""
-        volume = min(float(self.pacing_bps[index]) / 8 / 2**_BURST_SHIFT, _BURST_MAX_BYTES)
-        return float(max(int(volume / self.mss_bytes), _BURST_LEAST))
+        """Packets sent at once at a sample's pacing rate; NaN where there is none."""
+        volume = np.minimum(self.pacing_bps[index] / 8 / 2**_BURST_SHIFT, _BURST_MAX_BYTES)
+        return float(np.maximum(np.floor(volume / self.mss_bytes), _BURST_LEAST))
 
     def rounds(self, visit: Visit) -> float:
         """Round trips that a stay lasted."""

@@ -65,7 +65,7 @@ def values_of(
     return found
 
 
-def labels(cells: Sequence[Cell]) -> list[str]:
+def cell_labels(cells: Sequence[Cell]) -> list[str]:
     """A label for each cell: its axes without the subject."""
     texts = []
     for cell in cells:

@@ -5,44 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from fullpipe.base.templates import environment
 from fullpipe.plots.style import cc_colour
-from fullpipe.scorecard.standing import number, stands
+from fullpipe.scorecard.beside_others import beside_others, number
+from fullpipe.scorecard.change_texts import figures, shown, what_was_tested, worsening
+from fullpipe.scorecard.changes import Comparison
+from fullpipe.scorecard.gate import Judged
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM = 1100, 420, 16, 150
 _STRIP_WIDTH, _STRIP_HEIGHT = 220, 22
 
 
-def page(card: Mapping[str, Any]) -> str:
-    """The page of a scorecard's document."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
-    )
-    environment.filters["shown"] = shown
+def card_page(
+    card: Mapping[str, Any], comparison: Comparison | None = None, judged: Judged | None = None
+) -> str:
+    """The page of a scorecard's document, with what changed."""
+    templates = environment("fullpipe.scorecard")
+    templates.filters["shown"] = shown
     colours = {name: cc_colour(name) for name in card["subjects"]}
-    text: str = environment.get_template("page.html").render(
+    return templates.get_template("card_page.html").render(
         card=card,
+        comparison=comparison,
+        tested=what_was_tested(comparison) if comparison is not None else "",
+        accepted=dict(judged.accepted) if judged is not None else {},
+        figures=figures,
+        worsening=worsening,
         colours=colours,
         overview=Markup(_overview(card, colours)),
         strip=lambda measure: Markup(_strip(measure, colours)),
-        stands=lambda measure: stands(measure, card["scorecard"]),
+        place=lambda measure: beside_others(measure, card["scorecard"]),
     )
-    return text
-
-
-def shown(value: Any) -> str:
-    """A number with three digits, or `never`."""
-    found = number(value)
-    if math.isnan(found):
-        return "-"
-    if math.isinf(found):
-        return "never"
-    return f"{found:.3g}" if abs(found) < 1000 else f"{found:.0f}"
 
 
 def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
@@ -69,9 +65,9 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     for subject in reversed(card["subjects"]):
         points = []
         for index, (_, measure) in enumerate(axes):
-            place = _place(measure, subject)
-            if place is not None:
-                y = _TOP + (1 - place) * (_HEIGHT - _BOTTOM - _TOP)
+            height = _height(measure, subject)
+            if height is not None:
+                y = _TOP + (1 - height) * (_HEIGHT - _BOTTOM - _TOP)
                 points.append(f"{30 + index * step:.0f},{y:.1f}")
         width = 3 if subject == card["scorecard"] else 1.3
         parts.append(
@@ -82,7 +78,7 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _place(measure: Mapping[str, Any], subject: str) -> float | None:
+def _height(measure: Mapping[str, Any], subject: str) -> float | None:
     """A subject's position between the worst (0) and the best (1) of all."""
     found = {name: number(one["value"]) for name, one in measure["subjects"].items()}
     known = [value for value in found.values() if math.isfinite(value)]

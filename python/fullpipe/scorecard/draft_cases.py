@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.expr.language import ExpressionError
-from fullpipe.scorecard import holds
+from fullpipe.scorecard import measured_conditions
 from fullpipe.scorecard.draft_measures import MEASURES
-from fullpipe.scorecard.reading import read_model
+from fullpipe.scorecard.item_files import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 
 
@@ -50,7 +50,7 @@ class Change(_Part):
     flow: dict[str, Any] = {}
 
 
-class Item(_Part):
+class Case(_Part):
     """One case."""
 
     id: str
@@ -88,21 +88,21 @@ class Item(_Part):
         return read_sweep(document, self.id)
 
 
-def draft_items(folder: Path | None = None) -> list[Item]:
+def draft_cases(folder: Path | None = None) -> list[Case]:
     """All cases, in the draft's order. Raises UserError naming file and key."""
     place = folder or shipped("scorecard") / "draft"
-    items = [_read(path) for path in sorted(place.glob("*.toml"))]
-    return sorted(items, key=lambda item: item.case)
+    cases = [_read(path) for path in sorted(place.glob("*.toml"))]
+    return sorted(cases, key=lambda case: case.case)
 
 
-def _read(path: Path) -> Item:
-    item = read_model(Item, path)
-    if item.measure not in MEASURES:
+def _read(path: Path) -> Case:
+    case = read_model(Case, path)
+    if case.measure not in MEASURES:
         known = ", ".join(MEASURES)
-        raise UserError(f"{path}: measure: {item.measure!r} is unknown; known are {known}")
-    for hold in item.hold:
+        raise UserError(f"{path}: measure: {case.measure!r} is unknown; known are {known}")
+    for hold in case.hold:
         try:
-            holds.check(hold.check)
+            measured_conditions.check(hold.check)
         except ExpressionError as error:
             raise UserError(f"{path}: hold: {error}") from None
-    return item
+    return case

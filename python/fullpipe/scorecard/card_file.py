@@ -1,0 +1,90 @@
+"""A scorecard's document that an earlier `--out` left: read and checked before it is compared with.
+Must never run anything.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.refusals import explain
+from fullpipe.scorecard.card import FORMAT
+
+_MAX_BYTES = 2**28
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class _Values(_Part):
+    values: list[list[_Number | Literal["never"] | None]]
+
+    @field_validator("values")
+    @classmethod
+    def _is_table(cls, values: list[list[Any]]) -> list[list[Any]]:
+        if not values or not values[0] or len({len(row) for row in values}) != 1:
+            raise ValueError("must be rows of equal length, one for each cell")
+        return values
+
+
+class _Measure(_Part):
+    id: str
+    subjects: dict[str, _Values]
+
+
+class _Item(_Part):
+    id: str
+    cells: list[str] = []
+    measures: list[_Measure]
+
+
+class _Card(_Part):
+    format: Literal[2]
+    scorecard: str
+    engine: str
+    quick: bool
+    overrides: list[str]
+    items: list[_Item]
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """What a comparison needs of the scorecard in a folder.
+
+    Raises UserError if there is none that this program reads, naming file and key."""
+    place = folder / "scorecard.json"
+    try:
+        if place.stat().st_size > _MAX_BYTES:
+            raise UserError(f"--baseline {place}: has more than {_MAX_BYTES >> 20} MiB")
+        found = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"--baseline {place}: cannot be read: {error}") from None
+    if not isinstance(found, dict) or "items" not in found:
+        raise UserError(f"--baseline {place}: is no scorecard")
+    if found.get("format") != FORMAT:
+        raise UserError(
+            f"--baseline {place}: its format is {found.get('format')!r}, not {FORMAT}: another "
+            "fullpipe made it; make it again"
+        )
+    try:
+        card = _Card.model_validate(found)
+    except ValidationError as error:
+        raise UserError(f"--baseline {place}: {explain(error, _Card)}") from None
+    for item in card.items:
+        for measure in item.measures:
+            if card.scorecard not in measure.subjects:
+                raise UserError(
+                    f"--baseline {place}: items.{item.id}.{measure.id}: lacks {card.scorecard}"
+                )
+            for values in measure.subjects.values():
+                if len(values.values) != len(item.cells):
+                    raise UserError(
+                        f"--baseline {place}: items.{item.id}.{measure.id}: has other cells than "
+                        "the item"
+                    )
+    return card.model_dump()
