@@ -2,7 +2,7 @@
 
 `run` simulates a scenario (or runs it on a real kernel) and gives `Recordings`; `run_sweep` fills a
 store with a grid of them; `predict` asks the models; a `Controller` is a congestion control of your
-own. docs/python.md begins; docs/scenario.md has every key of a scenario.
+own. docs/reference/python.md begins; docs/reference/scenario.md has every key of a scenario.
 
 Data flows one way through this package: `scenario` -> `engines` -> `recording` -> `metrics` ->
 `report`. `models` predict without a run, `experiments` repeat the papers', `flent` exchanges
@@ -12,15 +12,17 @@ recordings with Flent.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from fullpipe._native import __version__
 
+TYPE_CHECKING = False  # workers load this package, and `typing` takes as long as the simulator
 if TYPE_CHECKING:
+    from typing import Any
+
     from fullpipe._native import Ack, Conn, Ctl, Event, Info
     from fullpipe.api.calls import load, predict, run, run_sweep
     from fullpipe.api.recordings import Drawing, Recordings
-    from fullpipe.api.stores import Swept
+    from fullpipe.api.stores import SweepResults
     from fullpipe.base.errors import RunError, UserError
     from fullpipe.congestion.controller import CaState, Constant, Controller, EventKind, Phase
     from fullpipe.recording.recording import Recording
@@ -40,7 +42,7 @@ __all__ = [
     "Recording",
     "Recordings",
     "RunError",
-    "Swept",
+    "SweepResults",
     "UserError",
     "__version__",
     "load",
@@ -54,7 +56,7 @@ _LAZY = {
     "_native": ["Ack", "Conn", "Ctl", "Event", "Info"],
     "api.calls": ["load", "predict", "run", "run_sweep"],
     "api.recordings": ["Drawing", "Recordings"],
-    "api.stores": ["Swept"],
+    "api.stores": ["SweepResults"],
     "base.errors": ["RunError", "UserError"],
     "congestion.controller": ["CaState", "Constant", "Controller", "EventKind", "Phase"],
     "recording.recording": ["Recording"],

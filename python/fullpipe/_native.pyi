@@ -10,11 +10,12 @@ __version__: str
 #: The Linux releases whose TCP the simulator has (`host.tcp`), in ascending order.
 KERNELS: tuple[str, ...]
 DEFAULT_KERNEL: str
+GSO_MAX_SEGMENTS: dict[str, int]
 
 class _Cc:
     def algorithms(self) -> list[dict[str, Any]]: ...
     def sets(self) -> list[dict[str, Any]]: ...
-    def load(self, path: str, name: str, guard: str) -> dict[str, Any]: ...
+    def load(self, path: str, name: str) -> dict[str, Any]: ...
     def replay(self, path: str) -> dict[str, Any]: ...
 
 class Conn:
@@ -141,13 +142,27 @@ class Measures:
     def add_recorded(self, tables: dict[str, dict[str, Any]], facts: PlanFacts) -> None: ...
     def take(self) -> dict[str, dict[str, tuple[str, Any]]]: ...
 
+class _Sandbox:
+    def confine(
+        self,
+        *,
+        read: Sequence[str] = ...,
+        write: Sequence[str] = ...,
+        execute: Sequence[str] = ...,
+        processes: bool = ...,
+        memory_bytes: int | None = ...,
+        file_bytes: int | None = ...,
+    ) -> list[str]: ...
+    def report_faults(self, reports: int) -> None: ...
+    def end_with(self, socket: int) -> None: ...
+
 class _Sim:
     def run(
         self,
         plan_json: str,
         progress: Callable[[int], bool] | None = None,
-        pcap: str | None = None,
-        cc_trace: str | None = None,
+        pcap: int | None = None,
+        cc_trace: int | None = None,
         traces: dict[str, Trace] | None = None,
         rows: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]: ...
@@ -173,6 +188,7 @@ controller: _Controller
 class Trace:
     def __len__(self) -> int: ...
     def columns(self) -> list[bytes]: ...
+    def parts(self) -> tuple[bytes, bytes, bytes, bytes]: ...
 
 class _Traffic:
     def trace(self, starts: bytes, counts: bytes, pauses: bytes, bytes: bytes) -> Trace: ...
@@ -183,6 +199,7 @@ class _Traffic:
     def fluid(self, discipline: str, arrivals: bytes, works: bytes) -> bytes: ...
 
 metrics: _Metrics
+sandbox: _Sandbox
 sim: _Sim
 traffic: _Traffic
 stream: _Stream

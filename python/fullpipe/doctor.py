@@ -12,10 +12,10 @@ from pathlib import Path
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import registry
 from fullpipe.engines import assets
-from fullpipe.engines.vm import hardware, kernels
+from fullpipe.engines.vm import builders, hardware, kernels
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
-_MEND = "fullpipe doctor --mend"
+_INSTALL = "fullpipe doctor --install"
 #: Commands and the Debian packages that contain them.
 _PROGRAMS = {hardware.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
 _INSTALL_SECONDS = 1200
@@ -32,14 +32,14 @@ _PATH_QDISCS = ("htb", "netem", "bfifo")
 
 @dataclass(frozen=True)
 class Check:
-    """One requirement of an engine: what was found, which features need it, and the command that
-    installs it. `needed`: the engines that cannot run a common scenario without it."""
+    """One requirement of an engine: what was found, which features need it, and what makes it
+    available. `needed`: the engines that cannot run a common scenario without it."""
 
     name: str
     ok: bool
     detail: str
     lost: str = ""
-    mend: str = ""
+    remedy: str = ""
     engines: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
 
@@ -50,14 +50,14 @@ def checks(engine: str | None = None) -> list[Check]:
     if engine in (None, "vm", "live"):
         found.append(_assets())
     if engine in (None, "vm"):
-        found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS)]
+        found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS), _builders()]
     if engine in (None, "live"):
         found += [_namespaces(), *(_qdisc(kind, lost) for kind, lost in _QDISCS.items())]
         found.append(_struct_ops())
     return [check for check in found if engine is None or engine in check.engines]
 
 
-def mend(say: Callable[[str], None]) -> None:
+def install(say: Callable[[str], None]) -> None:
     """Installs QEMU where the user may, and downloads the kernels that are missing. Raises
     RunError with the reason, or the command for an administrator."""
     missing = [package for program, package in _PROGRAMS.items() if not shutil.which(program)]
@@ -105,7 +105,7 @@ def _assets() -> Check:
 def _qemu() -> Check:
     version = hardware.version()
     return Check(
-        "vm: QEMU", version is not None, version or "not installed", "engine vm", _MEND,
+        "vm: QEMU", version is not None, version or "not installed", "engine vm", _INSTALL,
         ("vm",), ("vm",),
     )  # fmt: skip
 
@@ -115,17 +115,26 @@ def _kernel(version: str) -> Check:
     option = "" if version == kernels.DEFAULT else f" with --kernel {version}"
     return Check(
         f"vm: kernel {version}", found is not None, found.release if found else "not downloaded",
-        f"engine vm{option}", _MEND, ("vm",), () if option else ("vm",),
+        f"engine vm{option}", _INSTALL, ("vm",), () if option else ("vm",),
+    )  # fmt: skip
+
+
+def _builders() -> Check:
+    missing = builders.missing_packages()
+    return Check(
+        "vm: building", not missing, f"lacks {', '.join(missing)}" if missing else "all it takes",
+        "scripts/build_kernel.py (DualPI2, kernels of one's own)",
+        builders.install_command(missing) + " (as root)" if missing else "", ("vm",),
     )  # fmt: skip
 
 
 def _namespaces() -> Check:
     name, lost = "live: namespaces", "engine live without --peer, kernel load"
     if os.geteuid() != 0:
-        why, mend = "needs root", "sudo fullpipe ..."
+        why, remedy = "needs root", "sudo fullpipe ..."
     else:
-        why, mend = _refused("true"), "root outside a container, or one with CAP_SYS_ADMIN"
-    return Check(name, not why, why or "made one", lost, mend, ("live",), ("live",))
+        why, remedy = _refused("true"), "root outside a container, or one with CAP_SYS_ADMIN"
+    return Check(name, not why, why or "made one", lost, remedy, ("live",), ("live",))
 
 
 def _qdisc(kind: str, lost: str) -> Check:
@@ -155,10 +164,10 @@ def _refused(command: str) -> str:
 
 def _struct_ops() -> Check:
     name, lost = "live: eBPF", "our congestion controls on this host; kernel:... still run"
-    mend = "a kernel with DEBUG_INFO_BTF and BPF_JIT, 6.1 or later"
+    remedy = "a kernel with DEBUG_INFO_BTF and BPF_JIT, 6.1 or later"
     why = ""
     if os.geteuid() != 0:
-        why, mend = "needs root", "sudo fullpipe ..."
+        why, remedy = "needs root", "sudo fullpipe ..."
     elif not Path("/sys/kernel/btf/vmlinux").exists():
         why = "this kernel has no BTF"
     else:
@@ -169,4 +178,4 @@ def _struct_ops() -> Check:
         except (UserError, RunError) as error:
             why = str(error)
     detail = why or f"loaded reno into {os.uname().release}, and unloaded it"
-    return Check(name, not why, detail, lost, mend, ("live",), ("live",))
+    return Check(name, not why, detail, lost, remedy, ("live",), ("live",))

@@ -22,12 +22,14 @@ from gymnasium import spaces
 from fullpipe import _native
 from fullpipe.api.recordings import Recordings
 from fullpipe.base.errors import UserError
+from fullpipe.congestion import external
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.runner import AGENT, record_result
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.seeds import rtt_offset_ns
+from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import load_document
 from fullpipe.scenario.model import Scenario, make_scenario
 
@@ -178,6 +180,9 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         self._scenario: Scenario = make_scenario(stands_in)
         plan = self._planned(self._scenario.seed)
         SimEngine().check(plan)
+        for _, choice in cc_choices(plan):
+            if external.is_external(choice["algorithm"]):
+                external.load_here(choice["algorithm"])
         path = plan["path"]
         self._packet_s = path["mtu_bytes"] * 8 / path["rate_bps"]
         usual_ns = self._scenario.path.rtt

@@ -18,7 +18,7 @@ from fullpipe.congestion.controller import Controller
 from fullpipe.recording.recording import Recording
 
 if TYPE_CHECKING:
-    from fullpipe.api.stores import Swept
+    from fullpipe.api.stores import SweepResults
     from fullpipe.models.predict import Prediction
     from fullpipe.scenario.model import Scenario
 
@@ -36,7 +36,8 @@ def run(
 ) -> Recordings:
     """Runs a scenario and returns its recordings.
 
-    `scenario`: a TOML file, or a dictionary of the file's shape (docs/scenario.md), in which `cc`
+    `scenario`: a TOML file, or a dictionary of the file's shape (docs/reference/scenario.md), in
+    which `cc`
     may be a class of `fullpipe.Controller`. `engine`: sim, vm or live; `options` are the engine's,
     such as `kernel="6.12"`. `seeds`: how many runs, from the scenario's seed on, or the seeds
     themselves. Several run in `jobs` processes (default: all cores), with a spread of starts;
@@ -87,13 +88,14 @@ def run_sweep(
     out: str | Path,
     jobs: int | None = None,
     changes: Iterable[str] = (),
-) -> Swept:
-    """Runs the cells of a sweep that a store lacks (docs/sweeps.md), and returns the store.
+) -> SweepResults:
+    """Runs the cells of a sweep that a store lacks (docs/reference/sweeps.md), and returns the
+    store.
 
     `file`: a TOML file, or a dictionary of its shape (`scenario`, `axis`, `sweep`). `out`: the
     store's folder; what is there is not run again. Raises UserError for bad input, RunError if
     runs failed, KeyboardInterrupt where it was interrupted."""
-    from fullpipe.api.stores import Swept
+    from fullpipe.api.stores import SweepResults
     from fullpipe.base.overrides import apply_changes
     from fullpipe.scenario.document import load_document
     from fullpipe.sweep.file import read_sweep
@@ -114,13 +116,14 @@ def run_sweep(
         raise RunError(
             f"{len(outcome.failures)} runs failed; cell {cell.index}, seed {seed}: {why}"
         )
-    return Swept(store.folder)
+    return SweepResults(store.folder)
 
 
 def predict(
     scenario: Mapping[str, Any] | str | Path, *, changes: Iterable[str] = ()
 ) -> list[Prediction]:
-    """What each model predicts in whose domain the scenario lies (docs/models.md): `model`,
+    """What each model predicts in whose domain the scenario lies (docs/background/models.md):
+    `model`,
     `shares` (congestion control -> share of capacity as goodput, 0 to 1), `queue_bytes`, `loss`,
     `jain_index`, `cautions`. Empty outside every domain. Nothing is run.
 

@@ -96,7 +96,8 @@ class Recordings(Sequence[Recording]):
         return self._joined([recording.table(name) for recording in self], TABLES[name])
 
     def metrics(self, of: str = "flows") -> pa.Table:
-        """Metrics after the warm-up as Arrow, in the columns of a sweep's store (docs/sweeps.md).
+        """Metrics after the warm-up as Arrow, in the columns of a sweep's store
+        (docs/reference/sweeps.md).
 
         "flows": a row a flow of a run (goodput_bps, share, retransmit_ratio, rtt_*_us,
         cwnd_mean_packets, completion_s); "path": a row a run of the bottleneck (utilisation,

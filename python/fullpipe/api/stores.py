@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 _SHOWN_CELLS = 10
 
 
-class Swept:
-    """A store of sweeps (docs/sweeps.md). Its views are `cells` (a row for each cell), `runs` (for
+class SweepResults:
+    """A store of sweeps (docs/reference/sweeps.md). Its views are `cells` (a row for each cell),
+    `runs` (for
     each run), `flows` (for each flow of a run) and `path` (the bottleneck of each run). Each view
     has the sweep's axes as columns."""
 
@@ -74,7 +75,7 @@ class Swept:
         return Drawing(figure_of(make_chart(self._store, Request(y, x, by, facet, kind, where))))
 
     def __repr__(self) -> str:
-        return f"<Swept: {self.folder}>"
+        return f"<SweepResults: {self.folder}>"
 
     def _repr_html_(self) -> str:
         frame = self.pandas("cells")

@@ -17,11 +17,11 @@ from typing import Any
 from fullpipe import kernel
 from fullpipe.authoring.cost import Cost, costs, words_of
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.scratch import scratch
 from fullpipe.congestion import external
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
-from fullpipe.engines.scratch import scratch
 from fullpipe.engines.vm import hardware
 from fullpipe.engines.vm.kernels import find as find_kernel
 from fullpipe.plan.resolve import resolve
@@ -57,23 +57,34 @@ class Step:
     costs: tuple[Cost, ...] = ()
 
 
-def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
-    """Yields the steps of a check. `kernels` are those of `--engine vm`; with none that engine is
-    skipped. Ends at the first failure that makes the later steps meaningless."""
-    first = _step("compiles natively", lambda: _native(path))
+def check(
+    path: str, kernels: list[str], seeds: int = 3, begins: Callable[[str], None] = lambda _: None
+) -> Iterator[Step]:
+    """Yields the steps of a check; `begins` is told the name of each before it is made. `kernels`
+    are those of `--engine vm`; with none that engine is skipped. Ends at the first failure that
+    makes the later steps meaningless: code that does not compile, or that a verifier refuses."""
+
+    def step(name: str, ask: Callable[[], str]) -> Step:
+        begins(name)
+        return _step(name, ask)
+
+    first = step("compiles natively", lambda: _native(path))
     yield first
     if not first.holds:
         return
     source = external.read(path)
-    yield _step("strict warnings", lambda: external.warnings(source))
-    yield _step("undefined behaviour", lambda: external.fuzz(source))
-    yield _step("hostile paths", lambda: _survives(path, seeds))
-    compiled = _step("compiles for eBPF", lambda: external.compile_bpf(source).name)
+    yield step("strict warnings", lambda: external.warnings(source))
+    yield step("undefined behaviour", lambda: external.fuzz(source))
+    yield step("hostile paths", lambda: _survives(path, seeds))
+    compiled = step("compiles for eBPF", lambda: external.compile_bpf(source).name)
     yield compiled
     if not compiled.holds:
         return
     if os.geteuid() == 0:
-        yield _step(f"this kernel ({os.uname().release})", lambda: _loads(path))
+        loaded = step(f"this kernel ({os.uname().release})", lambda: _loads(path))
+        yield loaded
+        if _is_refusal(loaded):
+            return
     else:
         yield Step("this kernel", None, "needs root")
     carried: dict[str, list[int]] = {}
@@ -84,8 +95,18 @@ def check(path: str, kernels: list[str], seeds: int = 3) -> Iterator[Step]:
             yield Step(f"vm {release}", None, str(error))
             continue
         for name in PATHS:
-            yield _step(f"vm {release}, {name}", partial(_agrees, path, name, release, carried))
-        yield _costed(path, release)
+            agreed = step(f"vm {release}, {name}", partial(_agrees, path, name, release, carried))
+            yield agreed
+            if _is_refusal(agreed):
+                break
+        else:
+            begins(f"vm {release}, cost")
+            yield _costed(path, release)
+
+
+def _is_refusal(step: Step) -> bool:
+    """Whether a kernel would not load the programs (crates/fullpipe-agent, kernel_cc/load.rs)."""
+    return step.holds is False and "the kernel refuses" in step.words
 
 
 def machine_for(release: str) -> None:
@@ -93,7 +114,7 @@ def machine_for(release: str) -> None:
     find_kernel(release, None)
     if hardware.version() is None:
         raise UserError(
-            f"--kernels {release}: needs {hardware.PROGRAM}; `fullpipe doctor --mend` installs it"
+            f"--kernels {release}: needs {hardware.PROGRAM} (`fullpipe doctor --install`)"
         )
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.base.scratch import scratch
 from fullpipe.congestion.external import describe, is_file_name, read
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
-from fullpipe.engines.scratch import scratch
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 

@@ -16,6 +16,17 @@ from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
 Like = Literal["reno", "cubic", "bbr1", "bbr3"]
 LIKE = get_args(Like)
 
+#: Keywords of C11 and C23, of GCC and clang, names that compilers define before a file begins
+#: (`cc -std=gnu17 -dM -E -x c /dev/null`, and the same for eBPF), and the contract's types.
+_KEYWORDS = {
+    "alignas", "alignof", "asm", "auto", "bool", "break", "case", "char", "const", "constexpr",
+    "continue", "default", "do", "double", "else", "enum", "extern", "false", "float", "for",
+    "goto", "if", "inline", "int", "long", "nullptr", "register", "restrict", "return", "short",
+    "signed", "sizeof", "static", "static_assert", "struct", "switch", "thread_local", "true",
+    "typedef", "typeof", "typeof_unqual", "union", "unsigned", "void", "volatile", "while",
+    "i386", "linux", "unix", "bpf", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64",
+    "main",
+}  # fmt: skip
 #: The smallest, with placeholders @ for its name and @V for the version of the contract.
 _SMALLEST = Path(__file__).with_name("smallest.h")
 
@@ -28,6 +39,13 @@ def write_new(name: str, like: Like | None, folder: Path) -> Path:
         raise UserError(f"{name}: a name is 1 to {MAX_NAME} letters, digits and _, a letter first")
     if name in LIKE:
         raise UserError(f"{name}: is a built-in congestion control; choose another name")
+    if name in _KEYWORDS or name.startswith("cc_"):
+        raise UserError(f"{name}: has a meaning in C or in the contract; choose another name")
+    if (shipped("cc") / f"{name}.h").exists():
+        raise UserError(
+            f"{name}: {name}.h is a header of the contract, which every file of this folder would "
+            "then miss; choose another name"
+        )
     path = folder / f"{name}.h"
     text = _smallest() if like is None else _renamed(like)
     try:

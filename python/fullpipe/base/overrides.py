@@ -10,6 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.toml import parse_toml
+
+#: No table lies deeper.
+_MAX_KEYS = 16
 
 
 def apply_changes(document: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
@@ -23,6 +27,8 @@ def apply_changes(document: Mapping[str, Any], changes: Iterable[str]) -> dict[s
         if not separator or not key.strip():
             raise UserError(f"--set {change!r}: write key=value, such as path.rate=10mbit")
         parts = key.strip().split(".")
+        if len(parts) > _MAX_KEYS:
+            raise UserError(f"--set {change[:60]}...: more than {_MAX_KEYS} keys in a row")
         node: Any = result
         for part in parts[:-1]:
             node = _step(node, part, change)
@@ -58,6 +64,6 @@ def _step(node: Any, part: str, change: str) -> Any:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()

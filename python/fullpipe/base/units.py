@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Literal
 
 NS_PER_S = 1_000_000_000
-NS_PER_US = 1_000
 
 #: tc(8): "bit" units are powers of ten.
 _RATE_BPS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}

@@ -19,11 +19,13 @@ _QUANTITY = re.compile(r"(?<![\w.'\"])([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s?([a-zA-Z%
 
 
 class Condition:
-    """A condition, parsed once and evaluated for many cells."""
+    """A condition, parsed once and evaluated for many cells. `kind` is what a name is called in
+    messages."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, kind: str = "axis") -> None:
         """Raises ExpressionError if the text is not an expression."""
         self.text = text
+        self._kind = kind
         self._tree = parse(_QUANTITY.sub(_number, text))
 
     @property
@@ -31,11 +33,22 @@ class Condition:
         """The axes that it names."""
         return {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
 
+    @property
+    def full_names(self) -> set[str]:
+        """What it names, with fields: `buffer`, `cc.n`."""
+        tree = list(ast.walk(self._tree))
+        inner = {id(node.value) for node in tree if isinstance(node, ast.Attribute)}
+        return {
+            source(node)
+            for node in tree
+            if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inner
+        }
+
     def holds(self, fields: Mapping[str, Any]) -> bool:
         """Whether it holds for these values of the axes, as scenarios write them.
 
         Raises ExpressionError naming an unknown axis, or values that do not compare."""
-        return holds(self._tree, fields)
+        return _Axes(fields, self._kind).truth(self._tree)
 
 
 def holds(node: ast.expr, fields: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 import fullpipe
 from fullpipe.base.errors import UserError
+from fullpipe.base.toml import parse_toml
 from fullpipe.flent.applications import page_series, stream_series
 from fullpipe.flent.document import Floats
 from fullpipe.flent.gridding import Columns, SeriesData, flow_series, ping_series, queue_series
@@ -150,7 +151,7 @@ class _Clock:
 def _template(recording: Recording, test: str | None) -> Template | None:
     """The test that the recording's scenario says it is, unless another one is wanted."""
     try:
-        name = tomllib.loads(recording.scenario_toml).get("flent_test")
+        name = parse_toml(recording.scenario_toml).get("flent_test")
     except tomllib.TOMLDecodeError:
         return None
     return template(name) if name in names() and test in (None, name) else None

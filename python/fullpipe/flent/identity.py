@@ -44,14 +44,12 @@ _CLAIM = re.compile(
 
 @dataclass(frozen=True)
 class Identity:
-    """What ran in one flow: the kernel's name (empty if netperf could not read it), the
-    algorithm that its gains betray (None if they betray none), and the gains seen."""
+    """The congestion control of a flow: the kernel's name (empty if netperf could not read it), and
+    the algorithm to which its gains belong (None if to none)."""
 
     series: str
     cong_control: str
     by_gains: str | None
-    pacing_gains: tuple[float, ...]
-    cwnd_gains: tuple[float, ...]
 
     @property
     def name(self) -> str:
@@ -72,8 +70,6 @@ def identify(file: FlentFile) -> list[Identity]:
                 clean(series),
                 clean(value) if isinstance(value, str) else "",
                 _by_gains(pacing, cwnd),
-                pacing,
-                cwnd,
             )
         )
     return found

@@ -7,25 +7,21 @@ A template holds no path: that comes from a scenario file. It must never know an
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import parse_time
 from fullpipe.flent.shapes import End, Shape
-from fullpipe.scenario.model import Scenario
+from fullpipe.scenario.network import network_of
 
 #: Flent starts streams this long after its probes, and ends them as long before (DELAY).
 DELAY_S = 5.0
 STEP = "200ms"
 LENGTH = "60s"
-#: What a template takes over from the scenario that gives the path.
-_OF_PATH = (
-    "path", "link", "wifi", "host", "cc", "seed", "sample_interval", "start_spread", "rtt_spread",
-)  # fmt: skip
 _KINDS = ("flow", "probe", "page", "udp")
 #: Keys of a template's flows and probes that no scenario has.
 _OWN_KEYS = ("series", "host")
@@ -60,7 +56,7 @@ def template(name: str) -> Template:
     if name not in names():
         raise UserError(f"test {name}: unknown; known are {', '.join(names())}")
     text = (shipped("flent_tests") / f"{name}.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)
+    content = parse_toml(text)
     return Template(name, content["about"], content)
 
 
@@ -80,11 +76,7 @@ def scenario_of(
     `levels` sizes of its page.
 
     Raises UserError if `path` has no network or a length or number is impossible."""
-    if "path" not in path and "link" not in path:
-        raise UserError(f"{source}: has no [path] and no [[link]]; a test needs a network")
-    for key in path:
-        if key not in Scenario.model_fields:
-            raise UserError(f"{source}: {key}: unknown key; no scenario has it")
+    network = network_of(path, source)
     lasts_ns = _length_ns(length)
     delay_ns = round(test.delay_s * 1e9)
     document: dict[str, Any] = {
@@ -92,7 +84,7 @@ def scenario_of(
         "flent_test": test.name,
         "duration": f"{delay_ns + lasts_ns + round(test.tail_s * 1e9)}ns",
         "warmup": f"{delay_ns}ns",
-        **{key: path[key] for key in _OF_PATH if key in path},
+        **network,
     }
     times = {"start": f"{delay_ns}ns", "stop": f"{delay_ns + lasts_ns}ns"}
     document["flow"] = []

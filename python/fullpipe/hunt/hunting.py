@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import differential_evolution
 
-from fullpipe.engines.scratch import scratch
+from fullpipe.base.scratch import scratch
 from fullpipe.hunt.rates import Rates
 from fullpipe.hunt.space import (
     BUFFER,

@@ -4,6 +4,7 @@ releases Python's lock), measured as the runs of any sweep.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
@@ -11,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fullpipe.congestion import external
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.engines import engine
 from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.measures import Rows
 from fullpipe.sweep.pool import cores
@@ -56,8 +58,6 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
     for index, document in enumerate(documents):
         scenario = make_scenario(document, f"trial {index}")
         run = run_of(scenario, scenario.seed, "sim")
-        for algorithm in run.external:
-            external.load(algorithm)
         items.append(Item((index, run), run.cost_s))
     found: list[Tables | None] = [None] * len(items)
 
@@ -65,12 +65,23 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
         failures: list[Failure] = []
         for place, (index, run) in enumerate(payloads):
             rows = Rows()
-            failed = rows.simulate([(run.facts, run.plan)])
-            failures += [Failure(place, str(error)) for _, error in failed]
-            if not failed:
+            try:
+                _measure(run, rows)
+            except (RunError, UserError) as error:
+                failures.append(Failure(place, str(error)))
+            else:
                 found[index] = rows.take()
         return failures
 
     if run_all(items, work, Threads(jobs)).interrupted:
         raise KeyboardInterrupt
     return found
+
+
+def _measure(run: Run, rows: Rows) -> None:
+    if run.external:  # runs in a worker, which the engine has
+        result = engine("sim").run(json.loads(run.plan), lambda _done: True, {})
+        rows.add(run.facts, result.tables)
+        return
+    for _, error in rows.simulate([(run.facts, run.plan)]):
+        raise RunError(str(error)) from error

@@ -76,10 +76,12 @@ def replay(path: Path) -> Replay:
     """Runs every call of a trace through the native build. Raises UserError if the file cannot
     be read or is no trace."""
     try:
-        for name in _introduced(path):
-            if external.is_external(name):
-                external.load(name)
-        found = _native.cc.replay(str(path))
+        from_files = sorted(set(filter(external.is_external, _introduced(path))))
+        if from_files:
+            name = str(path.resolve())
+            found = external.ask(from_files, "replay", {"path": name}, read=[name]).value
+        else:
+            found = _native.cc.replay(str(path))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

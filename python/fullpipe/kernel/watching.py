@@ -18,8 +18,9 @@ import tomli_w
 import fullpipe
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.registry import changed_name
-from fullpipe.engines.scratch import scratch
+from fullpipe.base.scratch import scratch
+from fullpipe.congestion.registry import changed_name, sets_of
+from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Loaded, list_loaded
@@ -66,7 +67,7 @@ def _follow(stream: Path, interval_ms: int, looks: int | None) -> Iterator[list[
             if progress is None:
                 time.sleep(min(0.05, interval_ms / 4e3))
                 continue
-            yield _rows(arrow_tables(_native.stream.decode(unread[:used])["tables"]), _names())
+            yield _rows(arrow_tables(_decoded(unread[:used])["tables"]), _names())
             unread, given = unread[used:], given + 1
 
 
@@ -88,6 +89,11 @@ def _rows(tables: dict[str, pa.Table], names: dict[str, str]) -> list[dict[str, 
     ]
 
 
+def _decoded(stream: bytes) -> dict[str, Any]:
+    """Without the states of algorithms that this host does not know."""
+    return decoded(stream, [item.algorithm for item in list_loaded() if sets_of(item.algorithm)])
+
+
 def _names() -> dict[str, str]:
     """Kernel name -> our name with set and changed constants."""
     return {item.kernel_name: _name(item) for item in list_loaded()}
@@ -98,7 +104,7 @@ def _name(item: Loaded) -> str:
 
 
 def _record(stream: bytes, out: Path, interval_ms: int, lasted_s: float) -> Recording:
-    received = _native.stream.decode(stream)
+    received = _decoded(stream)
     tables, names = arrow_tables(received["tables"]), _names()
     flows = tables["flows"].sort_by("flow_id")
     ccs = [names.get(name, name) for name in flows["cc"].to_pylist()]

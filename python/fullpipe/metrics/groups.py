@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fullpipe.base.toml import parse_toml
 from fullpipe.metrics.view import View
 
 
@@ -37,7 +38,7 @@ def flow_groups(view: View) -> list[FlowGroup]:
 
 def _counts(scenario_toml: str) -> list[int]:
     try:
-        entries = tomllib.loads(scenario_toml).get("flow")
+        entries = parse_toml(scenario_toml).get("flow")
     except tomllib.TOMLDecodeError:
         return []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

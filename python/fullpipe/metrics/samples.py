@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy.typing as npt
 
+from fullpipe.metrics.columns import Lazy
 from fullpipe.recording.recording import QUEUE_COUNTERS
 
 #: Table -> columns.
@@ -23,25 +24,23 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 def samples_of(
     read: Callable[[str, str], npt.NDArray[Any]], queues: Iterable[str]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Any]:
     """The tables as `_native.metrics.Run` takes them, with the samples of these queues; `read`
     gives a column of a table, float64 with NaN for null, or text."""
-    found: dict[str, dict[str, Any]] = {}
-    for table, names in COLUMNS.items():
-        columns = {name: read(table, name) for name in names}
-        if table == "queue_samples":
-            queue = read(table, "queue")
-            found[table] = {
-                name: _plain({key: values[queue == name] for key, values in columns.items()})
-                for name in queues
-            }
-        else:
-            found[table] = _plain(columns)
+    found: dict[str, Any] = {
+        table: Lazy(names, lambda name, table=table: _plain(read(table, name)))  # type: ignore[misc]
+        for table, names in COLUMNS.items()
+    }
+    names, queue = COLUMNS["queue_samples"], read("queue_samples", "queue")
+    found["queue_samples"] = {
+        one: Lazy(
+            names,
+            lambda name, rows=queue == one: _plain(read("queue_samples", name)[rows]),  # type: ignore[misc]
+        )
+        for one in queues
+    }
     return found
 
 
-def _plain(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    return {
-        name: values.tolist() if values.dtype == object else values.tobytes()
-        for name, values in columns.items()
-    }
+def _plain(values: npt.NDArray[Any]) -> Any:
+    return values.tolist() if values.dtype == object else values.tobytes()

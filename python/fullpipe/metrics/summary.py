@@ -17,7 +17,8 @@ _COUNTED = {"packets", "flows"}
 
 
 def summarise(recording: Recording) -> dict[str, Any]:
-    """Engine, seed, scenario, `health`, and the metrics after the warm-up (docs/metrics.md).
+    """Engine, seed, scenario, `health`, and the metrics after the warm-up
+    (docs/reference/metrics.md).
 
     They are those of the run, `flows`, `groups` (one an entry of the scenario's flows), `path` (the
     queue that the data goes through), `links` (every queue of the row), and where there are any,

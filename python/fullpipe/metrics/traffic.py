@@ -187,4 +187,4 @@ def _classes(flows: TrafficFlows) -> list[dict[str, Any]]:
 
 
 def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if values.size else None
+    return finite(float(values.mean())) if values.size else None

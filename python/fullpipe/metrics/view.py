@@ -3,6 +3,7 @@ crates/fullpipe-metrics defines."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -10,19 +11,24 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.base.columns import as_numpy
 from fullpipe.metrics.carrying import Carrying
+from fullpipe.metrics.columns import Lazy
 from fullpipe.metrics.samples import samples_of
 from fullpipe.plan.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_directions
 from fullpipe.plan.facts import Facts, LinkQueue, facts_of, link_queues
 from fullpipe.recording.recording import Recording
 
 Floats = npt.NDArray[np.float64]
-Columns = dict[str, npt.NDArray[Any]]
+Columns = Mapping[str, npt.NDArray[Any]]
 #: Metrics by their names (`_native.metrics.TABLES`); NaN where there is nothing to measure.
 Row = dict[str, float]
+
+#: Of tables with more rows columns are read when they are asked for, and not kept.
+_KEPT_ROWS = 200_000
 
 
 class View:
@@ -113,12 +119,18 @@ class View:
 
     def _all(self, table: str) -> Columns:
         if table not in self._tables:
-            arrow = self.recording.table(table)
-            self._tables[table] = {
-                name: as_numpy(column.combine_chunks())
-                for name, column in zip(arrow.column_names, arrow.columns, strict=True)
-            }
+            names = self.recording.names(table)
+            found: Columns = Lazy(names, functools.partial(self._column, table))
+            if self.recording.rows(table) <= _KEPT_ROWS:
+                arrow = self.recording.table(table)
+                found = {name: as_numpy(arrow[name].combine_chunks()) for name in names}
+            self._tables[table] = found
         return self._tables[table]
+
+    def _column(self, table: str, name: str) -> npt.NDArray[Any]:
+        found = as_numpy(self.recording.columns(table, [name])[name].combine_chunks())
+        pa.default_memory_pool().release_unused()
+        return found
 
     @cached_property
     def flows(self) -> Columns:
@@ -130,7 +142,7 @@ class View:
         columns = self._all(table)
         # Pings have times of their own, and are not of any other.
         keep = self._within(columns["t_us"], 1e-9 if table == "ping_samples" else self.late_s)
-        return {name: values[keep] for name, values in columns.items()}
+        return _cut(columns, keep)
 
     def flow_samples(self, flow_id: int) -> Columns:
         """One flow's samples within the window."""
@@ -138,7 +150,7 @@ class View:
         if not columns:
             return {name: values[:0] for name, values in self._all("flow_samples").items()}
         keep = self._within(columns["t_us"], self.late_s)
-        return {name: values[keep] for name, values in columns.items()}
+        return _cut(columns, keep)
 
     def _within(self, t_us: Floats, late_s: float) -> npt.NDArray[np.bool_]:
         seconds = t_us / 1e6
@@ -151,16 +163,13 @@ class View:
         order = np.argsort(columns["flow_id"], kind="stable")
         flows, firsts = np.unique(columns["flow_id"][order], return_index=True)
         parts = np.split(order, firsts[1:]) if flows.size else []
-        return {
-            float(flow): {name: values[part] for name, values in columns.items()}
-            for flow, part in zip(flows, parts, strict=True)
-        }
+        return {float(flow): _cut(columns, part) for flow, part in zip(flows, parts, strict=True)}
 
     def queue(self, name: str = "forward") -> Columns:
         """One queue's samples within the window."""
         samples = self.samples("queue_samples")
         keep = samples["queue"] == name
-        return {column: values[keep] for column, values in samples.items()}
+        return _cut(samples, keep)
 
     @property
     def main_queue(self) -> str:
@@ -226,3 +235,10 @@ class View:
 def _row(table: str, values: Sequence[float]) -> Row:
     columns = _native.metrics.TABLES[table]
     return {name: value for (name, _, _), value in zip(columns, values, strict=True)}
+
+
+def _cut(columns: Columns, rows: npt.NDArray[Any]) -> Columns:
+    """Some rows of columns: indices, or which to keep."""
+    if isinstance(columns, Lazy):
+        return Lazy(columns, lambda name: columns[name][rows])
+    return {name: values[rows] for name, values in columns.items()}

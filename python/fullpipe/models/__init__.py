@@ -1,5 +1,6 @@
 """Theories that predict metrics from a scenario without running it: a steady state of BBRv1, a
-fluid model of Reno, CUBIC, BBRv1 and BBRv2, and two of BBRv3. Derivations: docs/models.md.
+fluid model of Reno, CUBIC, BBRv1 and BBRv2, and two of BBRv3. Derivations:
+docs/background/models.md.
 """
 
 from fullpipe.models.domain import Caution, Contest

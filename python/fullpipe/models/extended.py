@@ -1,5 +1,5 @@
 """Extended fluid model: BBRv3 and BBRv2 against loss-based flows over a drop-tail bottleneck, as
-derived in docs/models.md. The integration is compiled.
+derived in docs/background/models.md. The integration is compiled.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from fullpipe.models.share import VERSIONS, split_run
 
 Plan = dict[str, Any]
 
-NS_PER_MS = 1e6
 NS_PER_S = 1e9
 #: A plan's senders beside its flows -> their section in a scenario.
 _OTHER_SENDERS = {"traffic": "traffic", "pages": "page", "datagrams": "udp"}

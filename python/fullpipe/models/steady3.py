@@ -1,6 +1,8 @@
-"""Steady-state model of BBRv3 against loss-based flows: Ware's balance of windows with BBRv3's
-ProbeRTT, and BBR's probing clock, which sets how far a loss-based window grows back. Derived in
-docs/models.md; no constant is fitted. No engine.
+"""Steady-state model of BBRv3 against loss-based flows, in closed form.
+
+Two conditions bound the loss-based share: Ware's balance of windows, with BBRv3's ProbeRTT, and the
+interval between BBR's probes, in which a loss-based window grows back. Derived in
+docs/background/models.md; no constant is fitted.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ class SteadyState3:
     """What the model predicts.
 
     `share`: the BBR aggregate's goodput over capacity, 0 to 1. `wire_share`: with headers.
-    `by_window`, `by_clock`: the loss-based part of what is in flight at an overflow, were only the
-    balance of windows or only the probing clock at work; `loss_based`: the larger of the two,
-    which holds. `period_s`: time between two overflows by the clock."""
+    `by_window`, `by_clock`: the loss-based part of the data in flight at an overflow if only the
+    balance of windows, or only the interval between probes, decided; `loss_based`: the larger of
+    the two. `period_s`: time between two overflows that probes cause."""
 
     share: float
     wire_share: float
@@ -74,7 +76,7 @@ def bbr3_share(contest: Contest, rounds: float = PROBE_ROUNDS) -> SteadyState3:
 
 
 def _root(must_grow: Callable[[float], bool]) -> float:
-    """The part in [0, 1] at which a condition that holds below it ceases to."""
+    """The largest part in [0, 1] for which a condition holds that holds for all smaller parts."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -83,8 +85,8 @@ def _root(must_grow: Callable[[float], bool]) -> float:
 
 
 class _Path:
-    """Volumes in frames, times in s, `part`: the loss-based part of what is in flight. `full`:
-    what is in flight when the buffer is full."""
+    """Volumes in frames, times in s. `part`: the loss-based part of the data in flight; `full`: the
+    data in flight when the buffer is full."""
 
     def __init__(self, contest: Contest) -> None:
         self.contest = contest
@@ -94,20 +96,20 @@ class _Path:
         self.full_rtt_s = self.full / self.capacity
 
     def min_rtt_s(self, part: float) -> float:
-        """RTT in ProbeRTT: the loss-based window and what BBR keeps, half of its estimated BDP
-        (which has this RTT in it) or four segments a flow."""
+        """RTT in ProbeRTT: the loss-based window plus BBR's, which is half of its estimated BDP
+        (computed with this RTT) or four segments a flow."""
         window_s = part * self.full / self.capacity
         at_half = window_s / (1 - PROBE_RTT_GAIN * (1 - part))
         at_least = window_s + WINDOW_MIN * self.contest.flows / self.capacity
         return max(self.contest.rtt_s, at_half, at_least)
 
     def window(self, part: float) -> float:
-        """Window of all BBR flows: twice the estimated BDP, and the room for ACKs and bursts."""
+        """Window of all BBR flows: twice the estimated BDP, and room for ACKs and bursts."""
         bdp = (1 - part) * self.capacity * self.min_rtt_s(part)
         return WINDOW_GAIN * bdp + WINDOW_EXTRA * self.contest.flows
 
     def period_s(self, part: float, rounds: float) -> float:
-        """Time between two overflows: the wait of the first of the flows, and its probe."""
+        """Time between two overflows: the shortest wait of any BBR flow, plus its probe."""
         flows = self.contest.flows
         target = (1 - part) * self.capacity * self.min_rtt_s(part) / flows
         wait_rounds = min(PROBE_WAIT_ROUNDS, max(WINDOW_MIN, target))
@@ -115,8 +117,8 @@ class _Path:
         return min(wait_s, wait_rounds * self.full_rtt_s) + rounds * self.full_rtt_s
 
     def regrown(self, period_s: float) -> float:
-        """Windows of the loss-based flows that grow back from their cut in this period, less the
-        round of the recovery."""
+        """The sum of the loss-based windows at which growth in this period, without the round of
+        recovery, makes up for the reduction."""
         growth_s = max(period_s - self.full_rtt_s, self.full_rtt_s)
         rounds = growth_s / self.full_rtt_s
         if self.contest.against == "reno":

@@ -16,12 +16,13 @@ Generated, never edited by hand:
 
 ```
 fullpipe experiment run --all --confirm
-fullpipe experiment report --all --claims docs/claims.md
+fullpipe experiment report --all --claims docs/evidence/claims.md
 ```
 
-Papers are named by the citation keys of [papers.md](papers.md). Claims on points that others
-measured need `--observed FILE.csv` with both commands. [experiments.md](experiments.md#verdicts)
-says how verdicts are made. The unit of repetition is the run; the intervals are 95 % over runs.
+Papers are named by the citation keys of [papers.md](../background/papers.md). Claims on points
+that others measured need `--observed FILE.csv` with both commands.
+[experiments.md](../reference/experiments.md#verdicts) says how verdicts are made. The unit of
+repetition is the run; the intervals are 95 % over runs.
 
 **Outcomes.** *Reproduced*: holds in every cell. *Partly*: fails in at most half of the cells, which
 are listed. *Contradicted*: fails in more than half. *Differs*: as contradicted, but only in the

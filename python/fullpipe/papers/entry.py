@@ -1,6 +1,6 @@
 """An entry of the catalogue: one TOML file for a figure or table of a paper, validated key by key.
 
-docs/experiments.md explains the keys. This module must not know runs.
+docs/reference/experiments.md explains the keys. This module must not know runs.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Entry(_Section):
     paper: str = Field(
         "",
         max_length=60,
-        description="citation key of docs/papers.md, or any text: a page's section",
+        description="citation key of docs/background/papers.md, or any text: a page's section",
     )
     figure: str = Field("", max_length=200, description="such as Fig. 8, or Table I")
     title: Sentence

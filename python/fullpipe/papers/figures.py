@@ -19,7 +19,7 @@ from fullpipe.plots.matplotlib_renderer import points_outside, svg_document
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Trace, box_of
 from fullpipe.plots.model import Plot as Panel
 
-_BESIDE = {"published": "x", "observed": "o"}
+_BESIDE = {"published": "x", "observed": "circle"}
 #: Of lines over x, in points of the page.
 _WIDTH = 1.2 / 0.7
 _MODEL_DASHES = ("dash", "dot", "dashdot")
@@ -57,11 +57,6 @@ class Series:
 def figures(results: Results) -> list[Figure]:
     """What the entry's plots show of these results; plots without anything to see are left out."""
     return [figure for plot in results.entry.plot if (figure := _figure(results, plot))]
-
-
-def lost_series(results: Results) -> list[str]:
-    """What the entry's figures should show and do not."""
-    return [text for figure in figures(results) for text in figure.lost]
 
 
 def _figure(results: Results, plot: Plot) -> Figure | None:

@@ -425,7 +425,7 @@ def _of_group(name: str) -> Measure:
 
 
 def _defined() -> dict[str, Measure]:
-    """A function for each metric of crates/fullpipe-metrics (docs/metrics.md)."""
+    """A function for each metric of crates/fullpipe-metrics (docs/reference/metrics.md)."""
     kinds = {"run": _of_run, "queue": _of_path, "group": _of_group}
     return {
         name: make(name)
@@ -434,7 +434,8 @@ def _defined() -> dict[str, Measure]:
     }
 
 
-#: Name in the metric language -> function; the docstrings are the reference (docs/experiments.md).
+#: Name in the metric language -> function; the docstrings are the reference
+#: (docs/reference/experiments.md).
 FUNCTIONS: dict[str, Measure] = _defined() | {
     function.__name__: function
     for function in (

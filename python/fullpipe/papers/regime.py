@@ -1,4 +1,4 @@
-"""The regime in which the simulator was compared with real kernels (docs/fidelity.md).
+"""The regime in which the simulator was compared with real kernels (docs/evidence/fidelity.md).
 
 A claim that fails only in cells beyond it "differs" instead of being contradicted. This module must
 not know entries.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,13 +22,14 @@ from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 from fullpipe.papers import measure, metric_functions
+from fullpipe.recording import checksums
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
 from fullpipe.sweep.measures import Rows, recorded
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.store import Store as Tables
 from fullpipe.sweep.store import cached_store
-from fullpipe.sweep.tables import EXTRA
+from fullpipe.sweep.tables import EXTRA, damaged
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,14 @@ class Store:
     def refresh(self) -> None:
         """Compacts the store and rereads what other processes wrote."""
         self._tables.compact()
+        self._tables.leave()
         self._index = None
 
-    def prepare(self) -> None:
-        """Creates the folder if it is missing. Raises UserError if it cannot be written."""
+    def prepare(self) -> list[str]:
+        """Creates the folder if it is missing, and sets damaged files aside; gives a sentence for
+        each. Raises UserError if it cannot be written."""
         try:
-            _ = self._tables
+            return self._tables.mend()
         except UserError as error:
             raise UserError(f"--store {error}") from None
 
@@ -122,16 +124,20 @@ class Store:
         return self._tables.workplace()
 
     def read_fact(self, kind: str, key: str) -> Any:
-        """A stored document, such as a model's prediction; None if it is missing."""
+        """A stored document, such as a model's prediction; None if it is missing. Raises UserError
+        if it is damaged."""
+        file = self.folder / kind / f"{key}.json"
         try:
-            return json.loads((self.folder / kind / f"{key}.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = checksums.unsealed(file, file.read_text(encoding="utf-8"))
+        except OSError:
             return None
+        except ValueError as error:
+            raise damaged(file, str(error)) from None
+        return found.get("fact", found)
 
     def write_fact(self, kind: str, key: str, document: Any) -> None:
         """Stores a document."""
-        text = json.dumps(document, allow_nan=False)
-        self._tables.write_text(self.folder / kind / f"{key}.json", text)
+        self._tables.write_fact(kind, key, document)
 
     @functools.cached_property
     def _tables(self) -> Tables:

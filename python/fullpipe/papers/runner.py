@@ -73,12 +73,15 @@ class Outcome:
     interrupted: bool = False
     #: Entry and engine -> the first reason.
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    #: Sentences about files of the store that were damaged and set aside.
+    damaged: list[str] = field(default_factory=list)
 
     def add(self, more: Outcome) -> None:
         """Adds the outcome of further runs; the runs that they reused belong to this request."""
         self.ran += more.ran
         self.interrupted |= more.interrupted
         self.failures |= more.failures
+        self.damaged += more.damaged
 
 
 def run_entries(
@@ -98,8 +101,7 @@ def run_entries(
 
     Ctrl-C keeps the runs that have ended. A cell that an engine cannot run is a failure of its
     entry and does not stop the others."""
-    store.prepare()
-    outcome = Outcome()
+    outcome = Outcome(damaged=store.prepare())
     todo: dict[str, Job] = {}
     predictions: dict[str, PredictionJob] = {}
     for entry in entries:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from fullpipe import __version__
+from fullpipe.base.templates import environment
 from fullpipe.papers.claims_page import KINDS, counts, papers, rests, title
 from fullpipe.papers.entry import Entry
 from fullpipe.papers.figures import figures
@@ -30,17 +29,10 @@ MAX_CELLS_SHOWN = 400
 
 def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None) -> str:
     """The page's text. `catalogue`: the folder that its commands name, None for the shipped one."""
-    environment = Environment(
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["prose"] = _prose
-    environment.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
-    source = resources.files("fullpipe.papers").joinpath("verdicts_page.html")
-    template = environment.from_string(source.read_text(encoding="utf-8"))
-    return template.render(
+    templates = environment("fullpipe.papers")
+    templates.filters["prose"] = _prose
+    templates.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
+    return templates.get_template("verdicts_page.html").render(
         version=__version__,
         statuses=STATUSES,
         grades={**GRADES, "": ""},

@@ -36,7 +36,7 @@ def _host(host: Host) -> dict[str, Any]:
     resolved: dict[str, Any] = {
         "pacing": host.pacing,
         "pacing_shift": _PACING_SHIFTS[host.tsq],
-        "gso_max_segments": host.gso_max_segments,
+        "gso_max_segments": host.largest_burst(host.tcp),
         "receive_aggregation_ns": host.receive_aggregation,
         "ack_policy": host.ack_policy,
         "receive_low_water_bytes": host.receive_low_water,

@@ -14,6 +14,7 @@ from fullpipe.plan.network import DELAYS, delays_at_ends, resolve_jitter, route
 from fullpipe.plan.seeds import start_offset_ns
 from fullpipe.scenario.applications import resolve_page, resolve_pattern, resolve_udp
 from fullpipe.scenario.flow import Flow
+from fullpipe.scenario.host import Host
 from fullpipe.scenario.model import Scenario
 from fullpipe.scenario.path import EcnChoice
 from fullpipe.scenario.route import Routed
@@ -84,7 +85,15 @@ def _flow(scenario: Scenario, flow: Flow, key: str) -> dict[str, Any]:
         "jitter": jitter,
         "receive_window_bytes": flow.receive_window,
         **_ecn(path.ecn if flow.ecn is None else flow.ecn),
+        **_stack(scenario.host, flow.tcp),
     }
+
+
+def _stack(host: Host, tcp: str | None) -> dict[str, Any]:
+    """The TCP of a flow's hosts where it is not that of all."""
+    if tcp in (None, host.tcp):
+        return {}
+    return {"stack": {"tcp": tcp, "gso_max_segments": host.largest_burst(tcp)}}
 
 
 def _probes(scenario: Scenario) -> Iterator[dict[str, Any]]:

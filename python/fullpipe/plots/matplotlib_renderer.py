@@ -24,6 +24,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fullpipe.base.writing import atomic_file
 from fullpipe.plots import style
+from fullpipe.plots.look import Look, dressed
 from fullpipe.plots.model import Grid, Plot, Trace, thin
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
@@ -35,9 +36,15 @@ _MARKS = {
 _OPEN = ("x", "triangle", "circle", "dash")
 _STEPS = {"linear": "default", "before": "steps-pre", "after": "steps-post"}
 _SETTINGS: Any = {
-    "svg.hashsalt": "fullpipe", "svg.fonttype": "none", "font.size": 9,
-    "font.family": "sans-serif",
+    "svg.hashsalt": "fullpipe", "svg.fonttype": "none", "pdf.fonttype": 42,
+    "font.size": Look.font_pt, "font.family": "sans-serif",
 }  # fmt: skip
+#: Formats of a figure: for papers, for pages, for slides.
+SUFFIXES = (".pdf", ".svg", ".png")
+_WIDTH_IN = 7.5
+#: Narrower figures have their legend below.
+_NARROW_IN = 5.0
+_DEFAULT = Look()
 #: A longer legend beside a plot is set in columns.
 _MAX_LEGEND_ROWS = 14
 #: Entries in one line of a legend below a plot.
@@ -55,35 +62,50 @@ _DRAWING = re.compile(r"\b(d|x|y|points|transform)=\"[^\"]*\"")
 _FONT = re.compile(r"font-family: [^;\"]*;")
 
 
-def write(plot: Plot | Grid, stem: Path, alarm: str = "") -> list[Path]:
-    """Writes STEM.png and STEM.svg, each whole or not at all; returns the paths. `alarm` is written
-    above the plot in red. Raises UserError if a file cannot be written."""
-    paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".png", ".svg")]
-    with mpl.rc_context(_SETTINGS):
-        figure = figure_of(plot, alarm)
+def write(plot: Plot | Grid, stem: Path, alarm: str = "", look: Look = _DEFAULT) -> list[Path]:
+    """Writes STEM.pdf, STEM.svg and STEM.png, each whole or not at all; returns the paths. `alarm`
+    is written above the plot in red. Raises UserError if a file cannot be written."""
+    paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in SUFFIXES]
+    with mpl.rc_context({**_SETTINGS, "font.size": look.font_pt}):
+        figure = figure_of(plot, alarm, look)
         for path in paths:
             _save(figure, path)
     return paths
 
 
-def write_file(plot: Plot | Grid, path: Path) -> None:
+def write_file(plot: Plot | Grid, path: Path, look: Look = _DEFAULT) -> None:
     """Writes one file, whole or not at all, in the format of its suffix. Raises UserError if it
     cannot be written."""
-    with mpl.rc_context(_SETTINGS):
-        _save(figure_of(plot), path)
+    with mpl.rc_context({**_SETTINGS, "font.size": look.font_pt}):
+        _save(figure_of(plot, look=look), path)
 
 
-def figure_of(plot: Plot | Grid, alarm: str = "") -> Figure:
+def figure_of(plot: Plot | Grid, alarm: str = "", look: Look = _DEFAULT) -> Figure:
     """A figure that belongs to no window, with its legend. `alarm` is written above it in red."""
+    plot = dressed(plot, look)
     if isinstance(plot, Grid):
-        return _grid(plot)
+        return _grid(plot, look)
     rows = len(plot.rows) or (0 if plot.upright else len(plot.boxes))
-    height = 1.2 + 0.3 * rows if rows else 2.8
-    figure = Figure(figsize=(7.5, max(height, 1.8)), layout="constrained")
-    axes = figure.subplots()
-    draw(axes, plot)
+    height = max(1.2 + 0.3 * rows if rows else 2.8, 1.8)
+    width = look.width_in or _WIDTH_IN
+    entries = len(plot.traces) + len(plot.spans)
+    if width < _NARROW_IN and not rows:
+        height = 0.68 * width
+    below = _is_below(look, width)
+    if below and entries > 1:
+        height += 0.016 * look.font_pt * math.ceil(entries / _columns_below(width))
+    figure = Figure(figsize=(width, height), layout="constrained")
+    draw(figure.subplots(), plot, below, look)
     _alarm(figure, alarm[:150])
     return figure
+
+
+def _is_below(look: Look, width_in: float) -> bool:
+    return look.legend == "below" or (look.legend == "auto" and width_in < _NARROW_IN)
+
+
+def _columns_below(width_in: float) -> int:
+    return max(1, min(_COLUMNS_BELOW, round(width_in / 1.6)))
 
 
 def svg(plot: Plot, alarm: str = "") -> Markup:
@@ -111,12 +133,12 @@ def svg_document(grid: Grid, look: Callable[[Figure], None] = lambda _: None) ->
     return text
 
 
-def draw(axes: Any, plot: Plot, legend_below: bool = False) -> None:
+def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAULT) -> None:
     """Draws a plot with its legend into Matplotlib axes: beside them, or below in a narrow
     figure."""
     _draw(axes, plot, None)
     axes.set_title(_plain(plot.title), loc="left", fontweight="bold")
-    if plot.zero and not plot.rows and not (plot.boxes and not plot.upright):
+    if plot.zero and not (plot.log_y or plot.rows or (plot.boxes and not plot.upright)):
         axes.set_ylim(bottom=0)
     if plot.right is not None:
         title, factor = plot.right
@@ -124,7 +146,8 @@ def draw(axes: Any, plot: Plot, legend_below: bool = False) -> None:
             "right", functions=(lambda y: y * factor, lambda y: y / factor)
         )
         right.set_ylabel(_plain(title))
-    _legend(axes, plot, legend_below)
+    if look.legend != "none":
+        _legend(axes, plot, legend_below)
 
 
 def points_outside(figure: Figure) -> list[str]:
@@ -132,18 +155,20 @@ def points_outside(figure: Figure) -> list[str]:
     return [text for axes in figure.axes if axes.get_visible() for text in _outside(axes)]
 
 
-def _grid(grid: Grid) -> Figure:
+def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
     columns = grid.columns
     rows = math.ceil(len(grid.panels) / columns)
     width = 7.6 if columns == 1 else _PANEL_WIDTH_IN * columns + _LEGEND_IN
-    figure = Figure(
-        figsize=(width, _PANEL_HEIGHT_IN * rows + (0.6 if grid.title else 0.3)),
-        layout="constrained",
-    )
+    height = _PANEL_HEIGHT_IN * rows + (0.6 if grid.title else 0.3)
+    if look.width_in:
+        height *= min(1.0, max(look.width_in / width, 0.45))
+        width = look.width_in
+    below = _is_below(look, width)
+    figure = Figure(figsize=(width, height), layout="constrained")
     every: Any = figure.subplots(rows, columns, squeeze=False, sharex=grid.share_x, sharey=True)
     for axes, panel in zip(every.flat, grid.panels, strict=False):
         _draw(axes, panel, grid.heat_range)
-        axes.set_title(_plain(panel.title), fontsize=9)
+        axes.set_title(_plain(panel.title), fontsize=look.font_pt)
     for unused in every.flat[len(grid.panels) :]:
         unused.set_visible(False)
     for inner in every[:, 1:].flat:
@@ -156,16 +181,19 @@ def _grid(grid: Grid) -> Figure:
         heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
         scale = ScalarMappable(Normalize(*grid.heat_range), "viridis")
         figure.colorbar(scale, ax=every, shrink=0.8, label=_plain(heat.title))
-    _common_legend(figure, every.flat[: len(grid.panels)])
+    if look.legend != "none":
+        _common_legend(figure, every.flat[: len(grid.panels)], below, width)
     if grid.title:
         title = f"{grid.title}\n{grid.note}" if grid.note else grid.title
-        figure.suptitle(_plain(title), fontsize=9)
+        figure.suptitle(_plain(title), fontsize=look.font_pt)
     return figure
 
 
 def _draw(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None:
     if plot.log_x:
         axes.set_xscale("log", base=plot.log_x)
+    if plot.log_y:
+        axes.set_yscale("log")
     for spans in plot.spans:
         axes.barh(
             spans.rows, spans.ends - spans.starts, left=spans.starts, height=0.72,
@@ -217,7 +245,12 @@ def _line(axes: Any, trace: Trace) -> None:
         )  # fmt: skip
     if trace.band is not None:
         low, high = trace.band
-        axes.fill_between(trace.x, low, high, color=trace.colour, alpha=0.15, linewidth=0)
+        step = {"before": "pre", "after": "post"}.get(trace.shape)
+        axes.fill_between(
+            trace.x, low, high, color=trace.colour, alpha=0.15, linewidth=0, step=step
+        )
+    if trace.band is not None and trace.joined:
+        low, high = trace.band
         shown = trace.x > 0 if axes.get_xscale() == "log" else np.full(trace.x.shape, True)
         axes.vlines(trace.x[shown], low[shown], high[shown], color=trace.colour, linewidth=0.6)
 
@@ -268,18 +301,18 @@ def _legend(axes: Any, plot: Plot, below: bool) -> None:
         return
     if below:
         axes.figure.legend(
-            fontsize=7, frameon=False, loc="outside lower left",
-            ncols=_COLUMNS_BELOW, borderaxespad=0.0,
+            fontsize="small", frameon=False, loc="outside lower left",
+            ncols=_columns_below(axes.figure.get_figwidth()), borderaxespad=0.0,
         )  # fmt: skip
     else:
         axes.legend(
-            handles, labels, fontsize=7, frameon=False, loc="upper left",
+            handles, labels, fontsize="small", frameon=False, loc="upper left",
             bbox_to_anchor=(1.12 if plot.right else 1.01, 1.0),
             ncols=1 + (len(labels) - 1) // _MAX_LEGEND_ROWS, borderaxespad=0.0,
         )  # fmt: skip
 
 
-def _common_legend(figure: Figure, panels: Iterable[Any]) -> None:
+def _common_legend(figure: Figure, panels: Iterable[Any], below: bool, width_in: float) -> None:
     """One legend for all panels: not every panel needs to show every trace."""
     shown: dict[str, Any] = {}
     for axes in panels:
@@ -288,9 +321,10 @@ def _common_legend(figure: Figure, panels: Iterable[Any]) -> None:
             shown.setdefault(label, handle)
     shown.pop("", None)
     if len(shown) > 1:
+        columns = _columns_below(width_in) if below else 1 + (len(shown) - 1) // 24
         figure.legend(
-            list(shown.values()), list(shown), fontsize=7, frameon=False,
-            loc="outside right upper", ncols=1 + (len(shown) - 1) // 24,
+            list(shown.values()), list(shown), fontsize="small", frameon=False, ncols=columns,
+            loc="outside lower left" if below else "outside right upper",
         )  # fmt: skip
 
 
@@ -335,7 +369,11 @@ def _svg_text(figure: Figure, **options: Any) -> str:
 
 
 def _undated(suffix: str) -> dict[str, Any]:
-    return {".svg": {"Date": None, "Creator": None}, ".png": {"Software": None}}.get(suffix, {})
+    return {
+        ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+        ".svg": {"Date": None, "Creator": None},
+        ".png": {"Software": None},
+    }[suffix]
 
 
 def _shorter(document: str) -> str:

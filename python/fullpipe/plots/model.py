@@ -27,7 +27,8 @@ class Trace:
     `dash` is "solid", "dot", "dash" or "dashdot"; `mark` is a key of the renderers' tables ("x",
     "triangle", "circle", "dash", "dot", "square", ...). `shape` is "linear", "before" if a value
     holds since the previous point, or "after" if it holds until the next. `band` is the (low, high)
-    of an interval around each y."""
+    of an interval around each y. `is_reference`: it stands for no measurement, but for a rate, a
+    limit or a base RTT."""
 
     name: str
     colour: str
@@ -40,6 +41,7 @@ class Trace:
     mark: str = ""
     joined: bool = False
     band: tuple[Floats, Floats] | None = None
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Plot:
 
     `right` is (title, factor): the same data in another unit on the right. `over_time` plots of
     one run share their time axis. `x_ticks` are (position, text) pairs; `log_x` is the base of a
-    logarithmic x axis, 0 for a linear one. `zero` lets the y axis begin at 0. `labels` are
-    (x, y, text) written beside points."""
+    logarithmic x axis, 0 for a linear one; `log_y` makes the y axis logarithmic. `zero` lets the y
+    axis begin at 0. `labels` are (x, y, text) written beside points."""
 
     key: str
     title: str
@@ -105,6 +107,7 @@ class Plot:
     heat: Heat | None = None
     x_ticks: tuple[tuple[float, str], ...] = ()
     log_x: float = 0.0
+    log_y: bool = False
     zero: bool = True
     labels: tuple[tuple[float, float, str], ...] = ()
 

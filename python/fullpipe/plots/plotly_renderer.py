@@ -104,6 +104,8 @@ def grid_figure_of(grid: Grid) -> dict[str, Any]:
             if grid.share_x and panel.heat is None:
                 x_axis["matches"] = "x"
         _x_scale(x_axis, panel)
+        if panel.log_y:
+            y_axis["type"] = "log"
         layout |= {f"xaxis{number}": x_axis, f"yaxis{number}": y_axis}
         if panel.title:
             layout["annotations"].append({
@@ -162,7 +164,10 @@ def _data(plot: Plot) -> list[dict[str, Any]]:
             "x": [_plain(x) for x in plot.heat.x_labels],
             "y": [_plain(y) for y in plot.heat.y_labels],
         })  # fmt: skip
-    data += [_drawn(trace) for trace in plot.traces]
+    for trace in plot.traces:
+        if trace.band is not None and not trace.joined:
+            data += _band(trace, trace.band)
+        data.append(_drawn(trace))
     for x, y, text in plot.labels:
         data.append({
             "type": "scatter", "mode": "text", "x": [x], "y": [y], "text": [_plain(text)],
@@ -222,7 +227,7 @@ def _drawn(trace: Trace) -> dict[str, Any]:
         drawn = {"mode": "lines+markers", "line": line, "marker": marker}
     else:
         drawn = {"mode": "markers", "marker": marker}
-    if trace.band is not None:
+    if trace.band is not None and trace.joined:
         low, high = trace.band
         drawn["error_y"] = {
             "type": "data", "symmetric": False, "thickness": 1, "width": 2,
@@ -231,7 +236,20 @@ def _drawn(trace: Trace) -> dict[str, Any]:
     return {
         "type": "scatter", "x": _numbers(trace.x), "y": _numbers(trace.y),
         "name": _plain(trace.name), "opacity": trace.opacity, **drawn,
+    } | ({"legendgroup": _plain(trace.name)} if trace.band is not None else {})  # fmt: skip
+
+
+def _band(trace: Trace, band: tuple[Floats, Floats]) -> list[dict[str, Any]]:
+    """An interval around a line: its lower edge, and the upper one filled down to it."""
+    edge = {
+        "type": "scatter", "x": _numbers(trace.x), "mode": "lines", "showlegend": False,
+        "line": {"width": 0, "shape": _SHAPES[trace.shape], "color": trace.colour},
+        "hoverinfo": "skip", "legendgroup": _plain(trace.name),
     }  # fmt: skip
+    red, green, blue = (int(trace.colour[i : i + 2], 16) for i in (1, 3, 5))
+    filled = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
+    low, high = band
+    return [{**edge, "y": _numbers(low)}, {**edge, "y": _numbers(high), **filled}]
 
 
 def _numbers(values: Floats) -> dict[str, str]:
@@ -245,6 +263,8 @@ def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> No
     axis stays as it is."""
     horizontal, vertical = layout["xaxis"], layout["yaxis"]
     _x_scale(horizontal, plot)
+    if plot.log_y:
+        vertical["type"] = "log"
     ends = [trace.x for trace in plot.traces] + [spans.ends for spans in plot.spans]
     right = max((float(np.nanmax(values)) for values in ends if values.size), default=1.0)
     if plot.over_time:

@@ -1,4 +1,4 @@
-"""A recording on disk: `metadata.json`, `scenario.toml` and one Parquet file a table.
+"""A recording on disk: `metadata.json`, `scenario.toml`, one Parquet file a table, and checksums.
 
 This is the only writer of recordings, for every engine and for imports. It must never compute a
 metric. Input is untrusted, so it is checked before use.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
-from fullpipe.recording.parquet import opened_parquet, write_parquet
+from fullpipe.recording import checksums
+from fullpipe.recording.parquet import opened_parquet, write_parquet, write_pieces
 
 #: Increased by one when a table loses or renames a column.
 FORMAT_VERSION = 1
@@ -106,6 +108,14 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
 }  # fmt: skip
 
 
+class PiecewiseTables(Mapping[str, pa.Table]):
+    """Tables that may not fit into memory, and whose rows can be had piece by piece."""
+
+    @abstractmethod
+    def pieces(self, name: str) -> Iterator[pa.Table]:
+        """The rows of a table in their order."""
+
+
 class RecordingError(UserError):
     """A folder that is not a recording, or a damaged one."""
 
@@ -116,6 +126,8 @@ class Recording:
 
     path: Path
     metadata: dict[str, Any]
+    #: Files whose checksums were verified by this object.
+    _verified: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
     def open(cls, path: Path | str) -> Recording:
@@ -127,10 +139,11 @@ class Recording:
             what = "is a file" if path.exists() else "no such folder"
             raise RecordingError(f"{path}: {what}; a recording is a folder")
         try:
+            _verify(path / "metadata.json")
             metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise RecordingError(f"{path}: not a recording, it has no metadata.json") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RecordingError(f"{path}/metadata.json: cannot be read: {error}") from None
         version = metadata.get("format_version") if isinstance(metadata, dict) else None
         if version != FORMAT_VERSION:
@@ -148,12 +161,34 @@ class Recording:
 
         Raises RecordingError if the file is damaged or has other columns."""
         schema = {**TABLES, **OPTIONAL_TABLES}[name]
+        return self.columns(name, schema.names)
+
+    def names(self, name: str) -> list[str]:
+        """The names of a table's columns."""
+        return list({**TABLES, **OPTIONAL_TABLES}[name].names)
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has. Raises RecordingError as `table`."""
         file = self.path / f"{name}.parquet"
         try:
             with opened_parquet(file) as opened:
+                return int(opened.metadata.num_rows)
+        except (OSError, pa.ArrowException, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise RecordingError(f"{file}: cannot be read: {reason}") from None
+
+    def columns(self, name: str, names: Sequence[str]) -> pa.Table:
+        """Some columns of a table. Raises RecordingError as `table`."""
+        schema = {**TABLES, **OPTIONAL_TABLES}[name]
+        schema = pa.schema([schema.field(column) for column in names])
+        file = self.path / f"{name}.parquet"
+        if file not in self._verified:
+            _verify(file)
+            self._verified.add(file)
+        try:
+            with opened_parquet(file) as opened:
                 table = opened.read(columns=schema.names)
-            table = table.select(schema.names)
-            return table if table.schema == schema else table.cast(schema)
+            return _fitted(table, schema)
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RecordingError(f"{file}: cannot be read: {reason}") from None
@@ -164,11 +199,17 @@ class Recording:
 
     @cached_property
     def scenario_toml(self) -> str:
-        """The scenario's text; empty if the recording was imported without one."""
+        """The scenario's text; empty if the recording was imported without one.
+
+        Raises RecordingError if the file is damaged."""
+        file = self.path / "scenario.toml"
         try:
-            return (self.path / "scenario.toml").read_text(encoding="utf-8")
+            _verify(file)
+            return file.read_text(encoding="utf-8")
         except OSError:
             return ""
+        except UnicodeDecodeError:
+            raise RecordingError(f"{file}: not a text file; a scenario is TOML in UTF-8") from None
 
     @property
     def problems(self) -> list[str]:
@@ -209,19 +250,44 @@ def write_recording(
         partial.mkdir(parents=True)
         own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
         for name, schema in {**TABLES, **own}.items():
-            table = tables[name].select(schema.names)
-            table = table if table.schema == schema else table.cast(schema)
-            write_parquet(table, partial / f"{name}.parquet")
+            file = partial / f"{name}.parquet"
+            if isinstance(tables, PiecewiseTables):
+                pieces = (_fitted(piece, schema) for piece in tables.pieces(name))
+                write_pieces(pieces, schema, file)
+            else:
+                write_parquet(_fitted(tables[name], schema), file)
         (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
         document = {"format_version": FORMAT_VERSION, **metadata}
         text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
         (partial / "metadata.json").write_text(text + "\n", encoding="utf-8")
+        checksums.seal(partial, [file.name for file in partial.iterdir()])
         partial.rename(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Recording.open(path)
+
+
+def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    table = table.select(schema.names)
+    return table if table.schema == schema else table.cast(schema)
+
+
+def verify_recording(path: Path) -> None:
+    """Raises RecordingError naming the first damaged file of a recording."""
+    for file in sorted(path.iterdir()):
+        _verify(file)
+
+
+def _verify(file: Path) -> None:
+    try:
+        checksums.verify(file)
+    except checksums.DamagedError as error:
+        raise RecordingError(
+            f"{error.file}: damaged: {error}; run the scenario again, or remove "
+            f"{checksums.FILE} if you changed the file yourself"
+        ) from None
 
 
 def empty_table(name: str) -> pa.Table:

@@ -19,10 +19,11 @@ from fullpipe.recording.recording import Recording
 from fullpipe.report import provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
+from fullpipe.report.headline import headline
 from fullpipe.report.predictions import compare as compare_predictions
+from fullpipe.report.repetitions import group_plots
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.templates import template
-from fullpipe.report.timeline import left_out, time_plots
 
 #: Runs whose course over time is drawn; all are in the tables and distributions.
 MAX_RUNS_OVER_TIME = 6
@@ -32,6 +33,9 @@ MAX_RUNS_OVER_TIME_LIGHT = 2
 MAX_FLOWS_LISTED = 1000
 #: More runs than this, and the table of single runs is folded away.
 MAX_RUNS_UNFOLDED = 8
+
+#: Groups whose figures stand at the top; all are in the tables.
+MAX_HEADLINES = 6
 
 #: Draws a plot under an identifier, with an alarm.
 Draw = Callable[[Plot, str, str], dict[str, Any]]
@@ -92,6 +96,7 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         folded=len(runs) > MAX_RUNS_UNFOLDED,
         with_links=[run for run in runs if has_names(run.summary["links"])],
         with_traffic=[run for run in runs if "traffic" in run.summary],
+        headlines=[headline(group) for group in groups[:MAX_HEADLINES]],
         comparison=_comparison(groups) if len(runs) > 1 else [],
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
         bootstrap_seed=BOOTSTRAP_SEED,
@@ -124,8 +129,8 @@ def _course(index: int, group: Group, draw: Draw) -> dict[str, Any]:
         "line": provenance.path_line([run]),
         "seed": run.metadata.seed,
         "warnings": run.warnings,
-        "left_out": left_out(run),
-        "plots": [draw(plot, f"run{index}-{plot.key}", run.mark) for plot in time_plots(run)],
+        "is_mean": len(group.runs) > 1,
+        "plots": [draw(plot, f"run{index}-{plot.key}", group.mark) for plot in group_plots(group)],
     }
 
 

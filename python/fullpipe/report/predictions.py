@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.registry import is_external_name
+from fullpipe.base.toml import parse_toml
+from fullpipe.congestion.trust import from_outside
 from fullpipe.plan.resolve import resolve
 from fullpipe.plots import style
 from fullpipe.plots.model import Plot, Trace
@@ -54,21 +54,12 @@ def _trusted_plan(run: Run) -> dict[str, Any] | None:
     """The recording's plan where its scenario, read anew, gives the very same; models take no
     other, since a foreign recording may say anything."""
     try:
-        document = tomllib.loads(run.recording.scenario_toml)
-        if _names_files(document):
-            return None  # no model knows them, and reading a class executes it
-        plan = resolve(make_scenario(document), run.metadata.seed)
+        document = parse_toml(run.recording.scenario_toml)
+        with from_outside():  # reading a class executes it, and no model knows such algorithms
+            plan = resolve(make_scenario(document), run.metadata.seed)
     except (UserError, ValueError):
         return None
     return plan if plan == run.recording.metadata.get("plan") else None
-
-
-def _names_files(document: dict[str, Any]) -> bool:
-    flows, tables = document.get("flow"), document.get("cc")
-    items = [(item, "cc") for item in flows] if isinstance(flows, list) else []
-    items += [(item, "base") for item in tables.values()] if isinstance(tables, dict) else []
-    names = [item.get(key) for item, key in items if isinstance(item, dict)]
-    return any(isinstance(name, str) and is_external_name(name) for name in names)
 
 
 def _measured(group: Group) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
+from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import format_rate, format_time
 from fullpipe.congestion.registry import Table, base_of, is_kernel
 from fullpipe.metrics import View
@@ -113,7 +114,7 @@ def constants(group: Group) -> list[dict[str, Any]]:
 def _tables(scenario_toml: str) -> dict[str, Table]:
     """The variants that a recorded scenario declares; it may come from anywhere."""
     try:
-        written = tomllib.loads(scenario_toml).get("cc")
+        written = parse_toml(scenario_toml).get("cc")
     except tomllib.TOMLDecodeError:
         return {}
     tables = written.items() if isinstance(written, dict) else ()
@@ -128,7 +129,7 @@ def commands(group: Group) -> list[str]:
     """The command lines that repeat these runs from `scenario.toml`; empty where the recording has
     no scenario."""
     try:
-        document = tomllib.loads(group.runs[0].recording.scenario_toml)
+        document = parse_toml(group.runs[0].recording.scenario_toml)
     except tomllib.TOMLDecodeError:
         return []
     engine = group.runs[0].metadata.engine

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fullpipe.base.refusals import explain
+from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import UnitError, parse_spread, parse_time
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
 from fullpipe.metrics.view import Floats
@@ -213,7 +214,7 @@ def _repeated(recording: Recording) -> Any:
     """What repetitions of a run have in common of their plans."""
     plan = recording.metadata.get("plan", {})
     try:
-        document = tomllib.loads(recording.scenario_toml)
+        document = parse_toml(recording.scenario_toml)
         starts = parse_time(document.get("start_spread", 0))
         return without_seed(plan, starts, parse_spread(document.get("rtt_spread", 0)))
     except (tomllib.TOMLDecodeError, UnitError, AttributeError, KeyError, TypeError):

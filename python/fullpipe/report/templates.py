@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import jinja2
 
+from fullpipe.base.templates import environment
+
 
 def template(name: str) -> jinja2.Template:
-    """A template of this package. All that it inserts is escaped."""
-    environment = jinja2.Environment(
-        autoescape=jinja2.select_autoescape(default=True, default_for_string=True),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.PackageLoader("fullpipe.report", ""),
-    )
-    return environment.get_template(name)
+    """A template of this package."""
+    return environment("fullpipe.report").get_template(name)

@@ -70,11 +70,6 @@ def time_plots(run: Run) -> list[Plot]:
     return [plot for plot in plots if not plot.empty]
 
 
-def left_out(run: Run) -> int:
-    """How many flows of the run are not drawn over time."""
-    return max(0, len(run.ccs) - MAX_FLOWS)
-
-
 def _chosen(view: View) -> list[_Flow]:
     """At most MAX_FLOWS flows, in turn from each congestion control, so that none is missing."""
     members: dict[str, list[int]] = {}
@@ -91,7 +86,7 @@ def _by_id(turn: tuple[int, int]) -> int:
     return turn[1]
 
 
-def _window_s(run: Run, view: View) -> float:
+def window_s(run: Run, view: View) -> float:
     """A round window of about a 200th of the run, at least two RTTs, in whole samples."""
     sample_s = run.metadata.plan.sample_interval_ns / 1e9
     if not sample_s:
@@ -105,7 +100,7 @@ def _window_s(run: Run, view: View) -> float:
 
 
 def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
-    window = _window_s(run, view)
+    window = window_s(run, view)
     ends, rates = throughput_over_time(view, window)
     traces = [flow.trace(ends, rates[flow.id] / 1e6, "before") for flow in flows]
     directions = np.array([str(way) for way in view.flows["direction"]])
@@ -271,7 +266,7 @@ def _rates(run: Run, view: View, flows: list[_Flow]) -> Plot:
         if modelled and len(flows) <= MAX_FLOWS_OF_TWO_LINES:
             times = _of(estimates, flow.id, "t_us") / 1e6
             traces.append(flow.second("bandwidth estimate", times, estimate / 1e6))
-    traces += _bottleneck_rates(view, _window_s(run, view)) if traces else []
+    traces += _bottleneck_rates(view, window_s(run, view)) if traces else []
     return Plot(
         "rates", "Pacing rate and the algorithm's bandwidth estimate", "time (s)",
         "rate (Mbit/s)", traces, over_time=True,
@@ -380,7 +375,8 @@ def _reference(name: str, view: View, value: float, way: str = "") -> Trace:
     """A line across the plot; of the direction `way`, where each has its own."""
     x, y = np.array([view.start_s, view.end_s]), np.array([value, value])
     dash = "dashdot" if way == "down" else "dash"
-    return Trace(_of_way(name, way), style.REFERENCE, x, y, dash, 1.0)
+    name = _of_way(name, way)
+    return Trace(name, style.REFERENCE, x, y, dash, 1.0, is_reference=True)
 
 
 def _of(samples: Columns, flow_id: int, column: str) -> Floats:

@@ -1,6 +1,7 @@
 """The server: authentication, routes and responses.
 
-Loopback only; a token in the link becomes a cookie; other Host headers are refused (DNS rebinding).
+Loopback only; a token in the link becomes a cookie; other Host headers are refused (DNS rebinding),
+and so are requests of other pages (Origin).
 The content security policy allows only this server's own files.
 """
 
@@ -10,7 +11,7 @@ import asyncio
 import functools
 import hmac
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,11 @@ _POLICY = (
 _FILES = {"page.css": "text/css", "page.js": "text/javascript"}
 
 
-def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlette:
+def make_app(
+    folder: Path | None, token: str, hosts: frozenset[str], trusted: Sequence[Path] = ()
+) -> Starlette:
     """The application. `folder`: the store that it shows; None for the bench alone. `hosts`: the
-    allowed Host headers."""
+    allowed Host headers. `trusted`: files whose code may run if the store's scenarios name them."""
     limiter = anyio.Semaphore(_RUNS_AT_ONCE)
     shared = None if folder is None else Shared(folder)
 
@@ -78,12 +81,14 @@ def make_app(folder: Path | None, token: str, hosts: frozenset[str]) -> Starlett
         return await _answer(lambda: _shared_answer(shared, "chart", dict(request.query_params)))
 
     async def one_cell(request: Request) -> Response:
-        return await _answer(lambda: _shared_answer(shared, "cell", dict(request.query_params)))
+        return await _answer(
+            lambda: _shared_answer(shared, "cell", dict(request.query_params), trusted)
+        )
 
     async def run(request: Request) -> Response:
         body = await _body(request)
         async with limiter:
-            return await _answer(lambda: as_json(_drawn(body, folder)))
+            return await _answer(lambda: as_json(_drawn(body, folder, trusted)))
 
     async def events(request: Request) -> Response:
         async def stream() -> AsyncIterator[str]:
@@ -116,6 +121,10 @@ async def _guard(
 ) -> Response:
     if request.headers.get("host", "") not in hosts:
         return PlainTextResponse("this page answers to its own address alone", 421)
+    # Browsers send Origin with every POST; pages of other ports of this host get the cookie too.
+    origin = request.headers.get("origin")
+    if origin is not None and origin not in {f"http://{host}" for host in hosts}:
+        return PlainTextResponse("this page answers to itself alone, not to another page", 403)
     given = request.query_params.get("token")
     if request.url.path == "/" and given is not None:
         if not hmac.compare_digest(given.encode(), token.encode()):
@@ -149,24 +158,24 @@ async def _body(request: Request) -> Any:
             return None
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
-def _drawn(body: Any, folder: Path | None) -> dict[str, Any]:
+def _drawn(body: Any, folder: Path | None, trusted: Sequence[Path]) -> dict[str, Any]:
     """A run of the bench (`bench`: the sliders' values) or of a cell of the store (`cell`)."""
     if not isinstance(body, dict) or len(body) != 1:
         raise UserError('the body must be {"bench": {...}} or {"cell": {...}}, 64 KB at most')
     if "bench" in body:
         document = bench.read_bench(body["bench"]).document
     elif isinstance(body.get("cell"), dict):
-        found = cells.cell(_store(folder), body["cell"])["document"]
-        if found is None:
-            raise UserError("this store does not say what its scenarios are")
-        document = found
+        found = cells.cell(_store(folder), body["cell"], trusted)
+        if found["document"] is None:
+            raise UserError(found["refused"])
+        document = found["document"]
     else:
         raise UserError('the body must be {"bench": {...}} or {"cell": {...}}')
-    drawn = bench.draw(document)
+    drawn = bench.draw(document, trusted)
     return {"toml": drawn.toml, "figures": drawn.figures, "summary": drawn.summary}
 
 
@@ -176,15 +185,21 @@ def _store(folder: Path | None) -> Path:
     return folder
 
 
-def _shared_answer(shared: Shared | None, kind: str, wanted: dict[str, str] | None = None) -> str:
+def _shared_answer(
+    shared: Shared | None,
+    kind: str,
+    wanted: dict[str, str] | None = None,
+    trusted: Sequence[Path] = (),
+) -> str:
     """The shared answer to this question about the store."""
     folder = _store(None if shared is None else shared.folder)
     assert shared is not None
     if wanted is None:
         return shared.answer(kind, lambda: cells.state(folder))
-    work = {"chart": cells.chart, "cell": cells.cell}[kind]
     question = (kind, *sorted(wanted.items()))
-    return shared.answer(question, lambda: work(folder, wanted))
+    if kind == "chart":
+        return shared.answer(question, lambda: cells.chart(folder, wanted))
+    return shared.answer(question, lambda: cells.cell(folder, wanted, trusted))
 
 
 def _state_or_error(shared: Shared | None) -> str:

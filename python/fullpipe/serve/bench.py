@@ -6,7 +6,9 @@ Input from the page is checked here; it can name no file and no program.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -14,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
+from fullpipe.base.scratch import scratch
 from fullpipe.congestion.registry import cc_sets
+from fullpipe.congestion.trust import from_outside
 from fullpipe.engines.runner import run_scenario
-from fullpipe.engines.scratch import scratch
 from fullpipe.metrics import summarise
 from fullpipe.plots.plotly_renderer import figure_of
 from fullpipe.report.runs import read_run
@@ -33,7 +36,7 @@ _SHOWN = ("throughput", "queue", "cwnd", "rtt")
 class Bench(BaseModel):
     """The values of the sliders."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     rate_mbps: float = Field(50, ge=0.1, le=1000)
     rtt_ms: float = Field(40, ge=0.1, le=1000)
@@ -99,11 +102,12 @@ def read_bench(given: Any) -> Bench:
     return bench
 
 
-def draw(document: dict[str, Any]) -> Drawn:
-    """Runs a scenario in the simulator and draws it. Raises UserError if it is none."""
-    scenario = make_scenario(document, "bench")
-    toml = tomli_w.dumps(document)
-    with scratch("fullpipe-bench-") as folder:
+def draw(document: dict[str, Any], trusted: Sequence[Path] = ()) -> Drawn:
+    """Runs a scenario in the simulator and draws it. Raises UserError if it is none, or names code
+    in a file that is not `trusted`."""
+    with from_outside(trusted), scratch("fullpipe-bench-") as folder:
+        scenario = make_scenario(document, "bench")
+        toml = tomli_w.dumps(document)
         outcome = run_scenario(scenario, toml, [folder / "run"], "sim", jobs=1)
         run = read_run(outcome.recordings[0])
         figures = [

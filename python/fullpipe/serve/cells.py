@@ -5,18 +5,19 @@ Only reads. Names from the page are checked before use, and no SQL comes from it
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.toml import parse_toml
+from fullpipe.congestion.trust import from_outside
 from fullpipe.expr.quantities import COLUMN_UNITS
 from fullpipe.plots.plotly_renderer import grid_figure_of
 from fullpipe.sweep.cells import cells_of, scenario_of
 from fullpipe.sweep.chart import KINDS, Request, make_chart, view_of
 from fullpipe.sweep.file import read_sweep
-from fullpipe.sweep.query import ask, axis_column, axis_columns
+from fullpipe.sweep.query import ask, axis_column, axis_columns, quoted, sql_text
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
 
@@ -70,8 +71,9 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
     return grid_figure_of(make_chart(store, request))
 
 
-def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> dict[str, Any]:
     """The cell at a point (axis -> value as it is shown): its scenario, and its runs' rows.
+    `refused`: why its scenario cannot be run, such as code in a file that is not `trusted`.
 
     Raises UserError if there is no such cell."""
     store = Store(folder)
@@ -84,10 +86,19 @@ def cell(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
         store,
         "select asked.seed, r.flow, r.goodput_bps, r.share, r.retransmit_ratio, r.rtt_p50_us "
         "from asked join flows_rows r using (key) "
-        f"where sweep = '{row['sweep']}' and cell = {row['cell']} "
+        f"where sweep = {sql_text(row['sweep'])} and cell = {row['cell']} "
         "order by asked.seed, r.flow_id limit 200",
     )
-    return {"cell": row["cell"], "rows": rows.to_pylist(), "document": document(store, **row)}
+    found, refused = None, "this store does not say what its scenarios are"
+    with from_outside(trusted):
+        try:
+            found = document(store, **row)
+        except UserError as error:
+            refused = str(error)
+    return {
+        "cell": row["cell"], "rows": rows.to_pylist(), "document": found,
+        "refused": "" if found else refused,
+    }  # fmt: skip
 
 
 def _fits(store: Store, wanted: Mapping[str, Any], view: str) -> list[str]:
@@ -99,12 +110,13 @@ def _fits(store: Store, wanted: Mapping[str, Any], view: str) -> list[str]:
     for axis, value in wanted.items():
         if axis not in columns:
             raise UserError(f"{axis!r} is no axis; axes are {', '.join(sorted(columns))}")
-        text = "'" + str(value).replace("'", "''") + "'"
-        same = [f'cast("{axis_column(axis, view)}" as varchar) = {text}']
+        same = [f"cast({quoted(axis_column(axis, view))} as varchar) = {sql_text(str(value))}"]
         for column in (axis, *(f"{axis}_{unit}" for unit in COLUMN_UNITS.values())):
             if column in columns:
-                named = axis_column(column, view)
-                same.append(f'try_cast("{named}" as double) = try_cast({text} as double)')
+                named = quoted(axis_column(column, view))
+                same.append(
+                    f"try_cast({named} as double) = try_cast({sql_text(str(value))} as double)"
+                )
         conditions.append(f"({' or '.join(same)})")
     return conditions
 
@@ -115,6 +127,6 @@ def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
     if text is None:
         one = store.scenarios(sweep).get(str(cell))
         return one if isinstance(one, dict) else None
-    found = read_sweep(tomllib.loads(text), "sweep")
+    found = read_sweep(parse_toml(text), "sweep")
     cells = cells_of(found)
     return scenario_of(found, cells[cell])[0] if cell < len(cells) else None

@@ -216,7 +216,7 @@ async function openCell(point) {
     ]));
     $("cell").replaceChildren(element("h2", {}, `Cell ${rows.cell}: ${title}`), numbers);
     if (!rows.document) {
-      say("this store does not say what its scenarios are; what was measured is below", "bench");
+      say(`${rows.refused}; what was measured is below`, "bench");
       return;
     }
     const drawn = await ask("/api/run", { cell });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -58,13 +58,19 @@ def scenario_of(sweep: Sweep, cell: Cell) -> tuple[dict[str, Any], Scenario]:
     return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
 
 
-def plan_runs(sweep: Sweep, cells: Sequence[Cell], count: int) -> list[Planned]:
+def plan_runs(
+    sweep: Sweep,
+    cells: Sequence[Cell],
+    count: int,
+    on_planned: Callable[[int], None] = lambda _cells: None,
+) -> list[Planned]:
     """So many further runs of each cell, with the seeds after those that it has. Adds their keys to
-    the cells.
+    the cells. `on_planned` gets the number of cells before each.
 
     Raises UserError where a cell is no scenario."""
     options, planned = deciding_options(sweep), []
-    for cell in cells:
+    for number, cell in enumerate(cells):
+        on_planned(number)
         document, scenario = scenario_of(sweep, cell)
         cell.first_seed = scenario.seed
         cell.own_flows = own_flows(sweep.template, fields_of(cell.point))

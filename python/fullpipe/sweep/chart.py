@@ -15,10 +15,11 @@ import numpy as np
 
 from fullpipe.base.errors import UserError
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
+from fullpipe.metrics.titles import title_of
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
-from fullpipe.sweep.query import choices, columns_of, connect, metric_column, quoted, reason
-from fullpipe.sweep.stopping import half_width
+from fullpipe.statistics.intervals import half_width
+from fullpipe.sweep.query import choices, columns_of, connect, metric_column, quoted, reason, select
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
 
@@ -61,12 +62,16 @@ def make_chart(store: Store, request: Request) -> Grid:
     names = _ordered([row[1] for row in rows])
     if request.kind != "heat" and len(names) > MAX_SERIES:
         raise UserError(f"--by {request.by}: {len(names)} values, at most {MAX_SERIES}")
+    divisors = [1.0 if request.kind != "pareto" else title_of(request.x or "")[1],
+                title_of(request.y)[1]]  # fmt: skip
+    rows = [_divided(row, *divisors) for row in rows]
     draw = _Drawer(request, x_column, names, _ordered([row[2] for row in rows]))
     panels = []
     for facet in facets:
-        title = "" if request.facet is None else f"{request.facet} {_shown(facet)}"
+        title = "" if request.facet is None else f"{_axis_title(request.facet)} {_shown(facet)}"
         panels.append(draw.panel(title, [row for row in rows if row[0] == facet]))
-    title = request.y + (f" by {request.by}" if request.by else "")
+    title = title_of(request.y)[0].partition(" (")[0]
+    title += f" by {_axis_title(request.by)}" if request.by else ""
     note = "".join(f"; only flows whose {name} is the cell's" for name in own)
     return Grid(title, panels, draw.note() + note)
 
@@ -78,7 +83,8 @@ class _Drawer:
         self, request: Request, x_column: str, names: list[Any], places: list[Any]
     ) -> None:
         self.request = request
-        self.x_title = _title(x_column)
+        is_metric = request.kind in ("cdf", "pareto")
+        self.x_title = _title(x_column) if is_metric else _axis_title(x_column)
         self.names = names
         self.places = places
         self.counts: list[int] = []
@@ -89,7 +95,7 @@ class _Drawer:
         """The plot of these rows."""
         if self.request.kind == "heat":
             return self._heat(title, rows)
-        y_title = "share of runs" if self.request.kind == "cdf" else _title(self.request.y)
+        y_title = "Share of runs" if self.request.kind == "cdf" else _title(self.request.y)
         ticks = tuple((float(i), _shown(place)) for i, place in enumerate(self.places))
         is_placed = self.request.kind == "box" or (
             self.request.kind == "line" and not self.is_numeric
@@ -145,7 +151,8 @@ class _Drawer:
                     self.counts.append(len(found))
         heat = Heat(values, tuple(map(_shown, self.places)), tuple(map(_shown, self.names)),
                     _title(self.request.y))  # fmt: skip
-        return Plot(title, title, self.x_title, self.request.by or "", heat=heat, zero=False)
+        by = _axis_title(self.request.by or "")
+        return Plot(title, title, self.x_title, by, heat=heat, zero=False)
 
     def _line(self, name: str, colour: str, rows: list[Any]) -> Trace:
         x, mean, half = [], [], []
@@ -206,9 +213,10 @@ def run_values(
         names = _Names(view, columns_of(connection, view))
         y = quoted(metric_column(metric, view, names.columns))
         factors = [quoted(names.column(name)) for name in axes]
-        rows = connection.execute(
+        rows = select(
+            connection,
             f"select avg({y}), {', '.join(factors)} from {view} {names.where(where)} "
-            f"group by {', '.join(['key', *factors])} having avg({y}) is not null"
+            f"group by {', '.join(['key', *factors])} having avg({y}) is not null",
         ).fetchall()
     except duckdb.Error as error:
         raise UserError(f"effects: {reason(error, connection)}") from None
@@ -283,11 +291,12 @@ def _rows(
         group += [x] if x not in ("null", "avg(x_value)") else []
         # Of pareto one point a cell: its runs are repetitions of it.
         unit = "cell" if request.kind == "pareto" else "key"
-        rows = connection.execute(
+        rows = select(
+            connection,
             f"select {facet}, {by}, {x}, cast({unit} as varchar), avg({y}) "
             f"from {view}{joined} {names.where(request.where)} "
             f"group by {', '.join([*dict.fromkeys(group), unit])} "
-            f"having avg({y}) is not null order by all"
+            f"having avg({y}) is not null order by all",
         ).fetchall()
         return rows, shown.removeprefix("axis_"), list(names.own)
     except duckdb.Error as error:
@@ -335,14 +344,30 @@ def _spans_decades(values: Sequence[Any]) -> bool:
     return len(numbers) > 2 and min(numbers) > 0 and max(numbers) / min(numbers) >= 20
 
 
-def _title(name: str) -> str:
-    """A column's name with its unit in brackets."""
-    units = {"bps": "bit/s", "s": "s", "ms": "ms", "us": "us", "rttmin": "RTTmin", "bdp": "BDP",
-             "packets": "packets", "bits": "bit"}  # fmt: skip
+_AXES = {
+    "cc": "congestion control", "loss": "random loss", "rate": "bottleneck rate", "rtt": "base RTT",
+}  # fmt: skip
+
+
+def _axis_title(name: str) -> str:
+    """An axis as people call it, with its unit in brackets."""
+    units = {"bps": "bit/s", "s": "s", "bdp": "BDP", "packets": "packets", "bits": "bit"}
     head, _, unit = name.rpartition("_")
-    return f"{head.replace('_', ' ')} ({units[unit]})" if head and unit in units else (
-        name.replace("_", " ")
-    )  # fmt: skip
+    axis, shown = (head, f" ({units[unit]})") if head and unit in units else (name, "")
+    return _AXES.get(axis, axis.replace("_", " ")) + shown
+
+
+def _title(name: str) -> str:
+    """A metric or an axis with its unit in brackets."""
+    title, _ = title_of(name)
+    return title if title != name.replace("_", " ") else _axis_title(name)
+
+
+def _divided(
+    row: tuple[Any, Any, Any, str, float], x: float, y: float
+) -> tuple[Any, Any, Any, str, float]:
+    facet, by, place, unit, value = row
+    return facet, by, place / x if x != 1.0 else place, unit, value / y
 
 
 def _shown(value: Any) -> str:

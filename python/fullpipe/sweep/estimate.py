@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pydantic_core import to_json
 
-from fullpipe.engines.scratch import scratch
+from fullpipe.base.scratch import scratch
 from fullpipe.sweep.cells import Planned
 from fullpipe.sweep.runs import Run, cost_s
 from fullpipe.sweep.store import Store

@@ -1,6 +1,6 @@
 """A sweep as a user writes it: `[scenario]`, `[axis]`, `[sweep]` in a TOML file.
 
-docs/sweeps.md says what a key means. Must never run anything.
+docs/reference/sweeps.md says what a key means. Must never run anything.
 """
 
 from __future__ import annotations

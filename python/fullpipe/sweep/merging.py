@@ -53,6 +53,7 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 partial.rename(place)
     result.compact()
+    result.leave()
     known_keys = result.known()
     asked = {key for rows in result.sweeps().values() for key in rows.column("key").to_pylist()}
     return Merged(len(known_keys), len(asked - known_keys))

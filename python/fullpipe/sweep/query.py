@@ -10,7 +10,8 @@
 An axis whose values have units has two columns, as written and in base units: `rtt` and `rtt_s`,
 `rate` and `rate_bps`. If a view has a column of its own with the name of an axis, such as `cc` in
 `flows`, the plain name is refused: `axis_cc` is the cell's value, `flow_cc` (`run_...`, `path_...`)
-what the row has, and `own_cc` whether the flow takes its value from the axis. Must never write.
+what the row has, and `own_cc` whether the flow takes its value from the axis. A question reads the
+store's files alone: DuckDB gets no other file, no network and no extension. Must never write.
 """
 
 from __future__ import annotations
@@ -25,29 +26,45 @@ import pyarrow as pa
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS, schema_of
+from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS, schema_of, verify
 
 VIEWS = ("cells", "runs", "flows", "path")
 #: View -> what a row is called.
 _ROWS = {"runs": "run", "flows": "flow", "path": "path"}
+#: DuckDB would otherwise download extensions, and take Python's variables for tables.
+_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+    "allow_community_extensions": "false", "python_enable_replacements": "false",
+}  # fmt: skip
 
 
-def connect(store: Store) -> duckdb.DuckDBPyConnection:
-    """A connection in memory with the views; no statement on it can change a file.
+def connect(store: Store, allow_files: bool = False) -> duckdb.DuckDBPyConnection:
+    """A connection in memory with the views. Statements on it read the store's files and no others,
+    unless `allow_files` says so, and change no setting.
 
     Raises UserError where a file of the store is damaged or it holds no sweep."""
-    connection = duckdb.connect()
     sweeps = {name: schema_of(file) for name, file in store.sweep_files().items()}
     if not sweeps:
         raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
+    parts = store.parts()
+    files = [part / f"{view}.parquet" for part in parts for view in SCHEMAS]
+    for file in files:  # DuckDB verifies no checksum of a page
+        verify(file)
+    connection = duckdb.connect(config=_CONFIGURATION)
+    files += store.sweep_files().values()
+    if not allow_files:
+        connection.execute(
+            f"set allowed_paths = [{', '.join(sql_text(str(file)) for file in files)}]"
+        )
+        connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
     connection.execute(f"create view asked as {_asked(store, sweeps)}")
     names = dict.fromkeys(name for schema in sweeps.values() for name in schema.names)
     axes = axis_columns(names)
-    parts = [str(part) for part in store.parts()]
     for view, schema in SCHEMAS.items():
         if parts:
-            files = ", ".join(_text(f"{part}/{view}.parquet") for part in parts)
-            connection.execute(f"create view {view}_rows as select * from read_parquet([{files}])")
+            rows = ", ".join(sql_text(f"{part}/{view}.parquet") for part in parts)
+            connection.execute(f"create view {view}_rows as select * from read_parquet([{rows}])")
         else:
             connection.register(f"{view}_rows", empty(schema))
         columns = [
@@ -119,17 +136,31 @@ def reason(error: duckdb.Error, connection: duckdb.DuckDBPyConnection) -> str:
         assert missing is not None
         if found := choices(missing[1].lower(), view, columns_of(connection, view)):
             return found
-    return str(error)
+    first, _, rest = str(error).partition("\n")
+    if "file system operations are disabled" in first:
+        return f"{first}; `fullpipe query --allow-files` reads files beside the store's"
+    hint = rest.partition("\n")[0]
+    return f"{first} {hint}" if hint.startswith(("Did you mean", "Candidate")) else first
 
 
-def ask(store: Store, sql: str) -> pa.Table:
-    """The answer to one SELECT. Raises UserError with DuckDB's reason for what is wrong."""
-    connection = connect(store)
+def select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
+    """The rows of one SELECT. Raises UserError for anything else, duckdb.Error where it fails."""
     try:
-        statements = duckdb.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UserError("query: one SELECT, please; a store is changed by sweeps alone")
-        answer: pa.Table = connection.sql(sql).to_arrow_table()
+        sql.encode()
+    except UnicodeEncodeError:
+        raise UserError("the text is not Unicode: DuckDB takes UTF-8") from None
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise UserError("one SELECT, please; a store is changed by sweeps alone")
+    return connection.sql(sql)
+
+
+def ask(store: Store, sql: str, allow_files: bool = False) -> pa.Table:
+    """The answer to one SELECT. `allow_files`: it may read other files than the store's. Raises
+    UserError with DuckDB's reason for what is wrong."""
+    connection = connect(store, allow_files)
+    try:
+        answer: pa.Table = select(connection, sql).to_arrow_table()
         return answer
     except duckdb.Error as error:
         why = reason(error, connection)
@@ -147,14 +178,14 @@ def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
             kinds.setdefault(field.name, set()).add(field.type)
     files = store.sweep_files()
     return " union all by name ".join(
-        f"select {_text(name)} as sweep, "
+        f"select {sql_text(name)} as sweep, "
         + ", ".join(
             f"cast({quoted(column)} as varchar) as {quoted(column)}"
             if len(kinds[column]) > 1
             else quoted(column)
             for column in schema.names
         )
-        + f" from read_parquet({_text(str(files[name]))})"
+        + f" from read_parquet({sql_text(str(files[name]))})"
         for name, schema in sweeps.items()
     )
 
@@ -164,7 +195,8 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(value: str) -> str:
+def sql_text(value: str) -> str:
+    """Text as SQL takes it, whatever it holds."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -172,14 +204,19 @@ def export(table: pa.Table, path: Path) -> None:
     """Writes an answer as CSV or Parquet, by the file's name. Raises UserError otherwise."""
     import pyarrow.csv
 
+    from fullpipe.base.writing import atomic_file
     from fullpipe.recording.parquet import write_parquet
 
-    try:
+    check_export(path)
+    with atomic_file(path) as partial:
         if path.suffix == ".csv":
-            pyarrow.csv.write_csv(table, path)
-        elif path.suffix == ".parquet":
-            write_parquet(table, path)
+            with partial.open("wb") as file:
+                pyarrow.csv.write_csv(table, file)
         else:
-            raise UserError(f"--to {path}: must end in .csv or .parquet")
-    except OSError as error:
-        raise UserError(f"--to {path}: cannot be written: {error.strerror}") from None
+            write_parquet(table, partial)
+
+
+def check_export(path: Path) -> None:
+    """Raises UserError unless `export` knows the format of this file's name."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise UserError(f"--to {path}: must end in .csv or .parquet")

@@ -6,6 +6,7 @@ Decides what runs; the scheduler decides where and in what order. Must never jud
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ from fullpipe.sweep.worker import Cells
 
 #: Seeds that a round of the stopping rule adds, as a share of those that a cell has.
 _GROWTH = 0.5
+#: Interval between two reports of progress while cells are planned (s).
+_PLANNING_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Outcome:
     ran: int = 0
     failures: list[tuple[Cell, int, str]] = field(default_factory=list)
     interrupted: bool = False
+    #: Sentences about files of the store that were damaged and set aside.
+    damaged: list[str] = field(default_factory=list)
 
 
 def run_sweep(
@@ -77,11 +82,15 @@ def run_sweep(
         check_metric(rule[0], f"{sweep.source}: sweep.seeds.until")
         if shard.count > 1:
             raise UserError("--shard: a rule to stop looks at all seeds of a cell; give a number")
-    check_engine(sweep)
-    cells = cells_of(sweep)
-    outcome = Outcome(cells=len(cells))
-    known = store.known()
-    todo = plan_runs(sweep, cells, sweep.seeds.least)
+    try:
+        check_engine(sweep)
+        cells = cells_of(sweep)
+        todo = plan_runs(sweep, cells, sweep.seeds.least, _planning(len(cells), on_progress))
+    except UserError:
+        store.withdraw()
+        raise
+    outcome = Outcome(cells=len(cells), damaged=store.mend())
+    known = _known(sweep, store)
     while True:
         store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
         _run(sweep, todo, known, store, executor, shard, on_progress, outcome)
@@ -90,9 +99,33 @@ def run_sweep(
         todo = _more(sweep, cells, store, rule)
         if not todo:
             break
-        known = store.known()
+        known = _known(sweep, store)
     store.compact()
+    store.leave()
     return outcome
+
+
+def _planning(total: int, on_progress: Callable[[Progress], None]) -> Callable[[int], None]:
+    """Reports how many cells are planned, twice a second."""
+    begin = shown = time.monotonic()
+
+    def report(done: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if done and now - shown >= _PLANNING_S:
+            shown = now
+            per_s, share = done / max(now - begin, 1e-9), done / total
+            on_progress(Progress(done, total, 0, share, (total - done) / per_s, per_s, True))
+
+    return report
+
+
+def _known(sweep: Sweep, store: Store) -> set[str]:
+    """The keys of the runs that are there, with their recordings if the sweep keeps them."""
+    known = store.known()
+    if sweep.options.keep == "recordings":
+        return {key for key in known if store.recording(key).is_dir()}
+    return known
 
 
 def missing(sweep: Sweep, store: Store | None) -> tuple[list[Planned], int, int]:

@@ -78,7 +78,8 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the work is. `left_s`: None before the first result."""
+    """How far the work is. `left_s`: None before the first result. `is_planning`: nothing runs yet,
+    and `done` and `total` count planned cells."""
 
     done: int
     total: int
@@ -86,6 +87,7 @@ class Progress:
     share: float
     left_s: float | None
     per_s: float
+    is_planning: bool = False
 
 
 @dataclass

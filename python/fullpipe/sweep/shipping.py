@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fullpipe.base.errors import RunError
-from fullpipe.engines.scratch import scratch
+from fullpipe.base.scratch import scratch
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Failure
 from fullpipe.sweep.store import Store

@@ -5,14 +5,13 @@ Must never run anything.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
+from fullpipe.statistics.intervals import half_width
 from fullpipe.sweep.tables import SCHEMAS
 
 
@@ -54,17 +53,6 @@ def widths(
                 per_group.setdefault(group, []).append(float(np.mean(several)))
         found[cell] = max((2 * half_width(values) for values in per_group.values()), default=0.0)
     return found
-
-
-def half_width(values: npt.ArrayLike) -> float:
-    """Half the width of the 95 % interval of the mean of these runs (Student's t); infinite below
-    two."""
-    runs = np.asarray(values, dtype=np.float64)
-    if runs.size < 2:
-        return math.inf
-    from scipy.stats import t  # takes a while to load
-
-    return float(t.ppf(0.975, runs.size - 1) * runs.std(ddof=1) / math.sqrt(runs.size))
 
 
 def _table_of(metric: str) -> str | None:

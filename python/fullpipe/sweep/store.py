@@ -10,6 +10,8 @@ parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one 
 predictions/KEY.json     what models predicted for a plan of an experiment
 recordings/KK/KEY/       recordings, if they are kept
 work/                    what is being written
+damaged/                 files that `mend` set aside
+checksums.json           of each part; sweeps/ID.checksums.json of each sweep
 ```
 
 A part is written aside and renamed, so a run is stored completely or not at all, even if the
@@ -34,7 +36,11 @@ import fullpipe
 from fullpipe.base.cache import user_cache
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
-from fullpipe.sweep.tables import EXTRA, SCHEMAS, read, unique_rows, write
+from fullpipe.recording import checksums
+from fullpipe.recording.parquet import write_parquet
+from fullpipe.recording.recording import RecordingError, verify_recording
+from fullpipe.sweep import workplaces
+from fullpipe.sweep.tables import EXTRA, SCHEMAS, damaged, read, read_part, unique_rows, verify
 
 #: 2: other metrics of runs whose flows come late or end and of links whose rate changes.
 FORMAT = 2
@@ -44,6 +50,7 @@ _IDENTITY = {
     "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
 }  # fmt: skip
 _REPLACES = "replaces.json"
+_ABOUT = frozenset({"format", "fullpipe_version"})
 
 
 def cached_store(name: str) -> Path:
@@ -59,27 +66,37 @@ class Store:
         written although `create` asks for it."""
         self.folder = folder
         about = folder / "store.json"
-        if create and not about.exists():
-            if folder.exists() and any(folder.iterdir()):
-                raise UserError(f"{folder}: is not empty and no store; name another with --out")
+        self._is_new = create and not about.exists()
+        self._is_new_folder = not folder.exists()
+        if self._is_new:
             with self._writing():
+                if folder.exists() and any(folder.iterdir()):
+                    raise UserError(f"{folder}: is not empty and no store; name another with --out")
                 (folder / "parts").mkdir(parents=True, exist_ok=True)
                 (folder / "sweeps").mkdir(exist_ok=True)
-                document = {"format": FORMAT, "fullpipe_version": fullpipe.__version__}
-                self.write_text(about, json.dumps(document) + "\n")
+                self._write_about()
         try:
-            document = json.loads(about.read_text(encoding="utf-8"))
+            document = checksums.unsealed(about, about.read_text(encoding="utf-8"))
+            if not document.keys() <= _ABOUT:
+                raise checksums.DamagedError(about)
             version = document["format"]
         except FileNotFoundError:
             raise UserError(f"{folder}: no store of sweeps, it has no store.json") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{about}: cannot be read: {error}") from None
+        except OSError as error:
+            raise UserError(f"{about}: cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError) as error:
+            raise UserError(
+                f"{about}: cannot be read: damaged: {error}; if a store of this program lies "
+                f"here, it holds {checksums.sealed(self._about())}"
+            ) from None
         if version != FORMAT:
             raise UserError(
                 f"{about}: format is {version!r}, this program reads {FORMAT}; an older fullpipe "
                 "(run its sweeps into another folder) or a newer one wrote it"
             )
         if create:
+            with self._writing():
+                workplaces.remove_left(folder / "work")
             self._check_writable()
 
     def known(self) -> set[str]:
@@ -91,11 +108,10 @@ class Store:
 
     def parts(self) -> list[Path]:
         """Folders of rows, without those that a compacted one replaces."""
-        found = sorted(path for path in (self.folder / "parts").iterdir() if path.is_dir())
+        found = self._folders()
         replaced: set[str] = set()
         for part in found:
-            with contextlib.suppress(FileNotFoundError):
-                replaced.update(json.loads((part / _REPLACES).read_text(encoding="utf-8")))
+            replaced.update(_replaced_by(part))
         return [part for part in found if part.name not in replaced]
 
     def table(self, name: str) -> pa.Table:
@@ -119,17 +135,17 @@ class Store:
 
     def workplace(self) -> Path:
         """A folder that does not exist yet, for what is being written."""
-        (self.folder / "work").mkdir(exist_ok=True)
-        return self.folder / "work" / f"{os.getpid()}-{os.urandom(6).hex()}"
+        return workplaces.own(self.folder / "work") / os.urandom(6).hex()
 
     def write_sweep(self, name: str, rows: pa.Table, document: str | None) -> None:
         """Stores what a sweep asks for, and its file if it has one; replaces an earlier answer of
         the same sweep."""
         with self._writing():
             if document is not None:
-                self.write_text(self.folder / "sweeps" / f"{name}.toml", document)
-            with _whole(self.folder / "sweeps" / f"{name}.parquet") as partial:
-                write(rows, partial)
+                with self._listed(f"{name}.toml") as partial:
+                    partial.write_text(document, encoding="utf-8")
+            with self._listed(f"{name}.parquet") as partial:
+                write_parquet(rows, partial)
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
@@ -141,32 +157,81 @@ class Store:
         return {file.stem: file for file in found}
 
     def document(self, name: str) -> str | None:
-        """The file of a sweep as TOML; None if it is missing."""
-        try:
-            return (self.folder / "sweeps" / f"{name}.toml").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
+        """The file of a sweep as TOML; None if it is missing. Raises UserError for a damaged
+        one."""
+        return _text_of(self.folder / "sweeps" / f"{name}.toml")
 
     def write_scenarios(self, name: str, scenarios: Mapping[int, Mapping[str, Any]]) -> None:
         """Adds the scenarios of cells (number -> document) of a sweep without a file."""
         with self._writing():
             every = {**self.scenarios(name), **{str(cell): one for cell, one in scenarios.items()}}
-            self.write_text(self.folder / "sweeps" / f"{name}.json", json.dumps(every) + "\n")
+            with self._listed(f"{name}.json") as partial:
+                partial.write_text(json.dumps(every) + "\n", encoding="utf-8")
 
     def scenarios(self, name: str) -> dict[str, Any]:
-        """The scenarios that `write_scenarios` stored, by their cells' numbers as text."""
+        """The scenarios that `write_scenarios` stored, by their cells' numbers as text. Raises
+        UserError for a damaged file."""
+        file = self.folder / "sweeps" / f"{name}.json"
+        text = _text_of(file)
         try:
-            text = (self.folder / "sweeps" / f"{name}.json").read_text(encoding="utf-8")
-            found = json.loads(text)
-        except (OSError, ValueError):
-            return {}
+            found = json.loads(text or "{}")
+        except (ValueError, RecursionError) as error:
+            raise damaged(file, str(error)) from None
         return found if isinstance(found, dict) else {}
+
+    def write_fact(self, kind: str, key: str, document: Any) -> None:
+        """Stores a small document, such as a model's prediction."""
+        with self._writing():
+            self.write_text(
+                self.folder / kind / f"{key}.json", checksums.sealed({"fact": document})
+            )
+
+    def mend(self) -> list[str]:
+        """Sets damaged files aside, into `damaged/`; gives a sentence for each. What they held is
+        then missing, and runs again."""
+        said: list[str] = []
+        with self._writing():
+            for part in self._folders():
+                said += self._mended(part)
+            for file in sorted((self.folder / "sweeps").glob("[!.]*")):
+                found = _damage(file) if file.exists() else None
+                if found is not None:
+                    said.append(self._set_aside(file, found))
+                    if found.file != file:  # the list of its checksums
+                        self._set_aside(found.file, found)
+            for file in sorted(self.folder.glob("predictions/[!.]*.json")):
+                if (found := _damaged_fact(file)) is not None:
+                    said.append(self._set_aside(file, found))
+            for recording in sorted(self.folder.glob("recordings/*/*")):
+                try:
+                    verify_recording(recording)
+                except RecordingError as error:
+                    said.append(self._set_aside(recording, error))
+        return said
+
+    def withdraw(self) -> None:
+        """Removes the store if this object made it and nothing was stored."""
+        if self._is_new and not self._folders() and not self.sweep_files():
+            workplaces.leave(self.folder / "work")
+            for name in ("store.json", ".compacting"):
+                (self.folder / name).unlink(missing_ok=True)
+            for name in ("parts", "sweeps", "work", *(["."] if self._is_new_folder else [])):
+                with contextlib.suppress(OSError):
+                    (self.folder / name).rmdir()
+
+    def leave(self) -> None:
+        """Removes this process's folder for what is being written, and those of killed ones."""
+        with self._writing():
+            workplaces.leave(self.folder / "work")
+            workplaces.remove_left(self.folder / "work")
 
     def compact(self) -> None:
         """Makes one part of all, in the order of keys, each run once. Does nothing while another
         program compacts the store."""
         with self._writing(), self._alone() as mine:
-            parts = self.parts() if mine else []
+            if not mine:
+                return
+            parts = self.parts()
             self._remove_replaced()
             if not parts or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
                 return
@@ -196,18 +261,73 @@ class Store:
             for name, schema in {**SCHEMAS, **EXTRA}.items():
                 rows = tables.get(name, empty(schema))
                 if name in SCHEMAS or rows.num_rows:
-                    write(rows, partial / f"{name}.parquet")
+                    write_parquet(rows, partial / f"{name}.parquet")
             if replaces:
                 (partial / _REPLACES).write_text(json.dumps(replaces), encoding="utf-8")
+            checksums.seal(partial, [file.name for file in partial.iterdir()])
             partial.rename(self.folder / "parts" / partial.name)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
     def _remove_replaced(self) -> None:
         kept = {part.name for part in self.parts()}
-        for part in list((self.folder / "parts").iterdir()):
+        for part in self._folders():
             if part.name not in kept:
                 shutil.rmtree(part, ignore_errors=True)
+
+    def _folders(self) -> list[Path]:
+        """All folders in `parts`."""
+        try:
+            return sorted(path for path in (self.folder / "parts").iterdir() if path.is_dir())
+        except OSError as error:
+            raise UserError(f"{self.folder}/parts: cannot be read: {error.strerror}") from None
+
+    def _mended(self, part: Path) -> list[str]:
+        """Sets a damaged part aside; only its list of replaced parts, where that is damaged: while
+        they are there, runs are in the store twice, and `compact` keeps one."""
+        files = sorted(part.iterdir())
+        found = next(filter(None, map(_damage, files)), None)
+        if found is None:
+            gone = checksums.listed_names(part / checksums.FILE) - {file.name for file in files}
+            found = next((checksums.DamagedError(part / name, "is missing") for name in gone), None)
+        if found is None:
+            try:
+                read_part(part)  # an earlier program's has no list of checksums
+            except UserError as error:
+                return [self._set_aside(part, error)] if part.exists() else []
+            return []
+        if found.file.name == _REPLACES and not any(
+            _damage(file) for file in part.iterdir() if file.name != _REPLACES
+        ):
+            sentence = self._set_aside(found.file, found)
+            names = [file.name for file in part.iterdir() if file.name != checksums.FILE]
+            checksums.seal(part, names)
+            return [sentence]
+        return [self._set_aside(part, found)] if part.exists() else []
+
+    def _set_aside(self, what: Path, why: Exception) -> str:
+        place = self.folder / "damaged" / f"{what.parent.name}-{what.name}-{os.urandom(3).hex()}"
+        place.parent.mkdir(exist_ok=True)
+        what.rename(place)
+        file = getattr(why, "file", what)
+        return f"{file}: damaged: {why}; {place} has it now, and what it held runs again"
+
+    def _about(self) -> dict[str, Any]:
+        return {"format": FORMAT, "fullpipe_version": fullpipe.__version__}
+
+    def _write_about(self) -> None:
+        self.write_text(self.folder / "store.json", checksums.sealed(self._about()) + "\n")
+
+    @contextlib.contextmanager
+    def _listed(self, name: str) -> Iterator[Path]:
+        """A file of `sweeps` to write, which replaces another when it is complete; its checksum is
+        listed just before. One program at a time does this."""
+        file = self.folder / "sweeps" / name
+        with (self.folder / ".listing").open("w") as lock, _whole(file) as partial:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield partial
+            self.write_text(checksums.manifest_of(file), checksums.announced(file, partial))
+            partial.replace(file)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:
@@ -251,6 +371,51 @@ def _whole(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         yield partial
-        partial.replace(path)
+        if partial.exists():
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _replaced_by(part: Path) -> list[str]:
+    """The parts that a compacted one replaces. Raises UserError where their list is damaged."""
+    file = part / _REPLACES
+    text = _text_of(file)
+    try:
+        return [str(name) for name in json.loads(text or "[]")]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise damaged(file, str(error)) from None
+
+
+def _text_of(file: Path) -> str | None:
+    """A small file of a store; None if it is missing. Raises UserError for a damaged one."""
+    if not file.exists():
+        return None
+    verify(file)
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise damaged(file, str(error)) from None
+
+
+def _damage(file: Path) -> checksums.DamagedError | None:
+    """What is wrong with a file, by its checksum."""
+    try:
+        checksums.verify(file)
+        if file.name.endswith(checksums.FILE):
+            checksums.listed_names(file)
+    except checksums.DamagedError as error:
+        return error
+    except FileNotFoundError:  # another program compacts the store
+        return None
+    return None
+
+
+def _damaged_fact(file: Path) -> checksums.DamagedError | None:
+    try:
+        checksums.unsealed(file, file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        return checksums.DamagedError(file)
+    except checksums.DamagedError as error:
+        return error
+    return None

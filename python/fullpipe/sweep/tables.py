@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from fullpipe.base.columns import column
 from fullpipe.base.errors import UserError
-from fullpipe.recording.parquet import opened_parquet, write_parquet
+from fullpipe.recording import checksums
+from fullpipe.recording.parquet import opened_parquet
 from fullpipe.sweep.measures import Rows
 
 #: What a store has of every run; `key` names the run.
@@ -31,12 +32,6 @@ EXTRA: dict[str, pa.Schema] = {
         ("values", pa.list_(pa.float64())),
     ]),
 }  # fmt: skip
-
-
-def write(rows: pa.Table, file: Path) -> None:
-    """Writes a table. Raises OSError."""
-    # Checksums let a reader refuse pages that were damaged on disk.
-    write_parquet(rows, file, write_page_checksum=True)
 
 
 def read(file: Path, table: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
@@ -72,18 +67,28 @@ def unique_rows(rows: pa.Table, identity: Sequence[str]) -> pa.Table:
     return found.combine_chunks()
 
 
+def verify(file: Path) -> None:
+    """Raises UserError naming a damaged file and what to do."""
+    try:
+        checksums.verify(file)
+    except (OSError, checksums.DamagedError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise damaged(getattr(error, "file", file), reason) from None
+
+
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[pq.ParquetFile]:
+    verify(file)
     try:
         with opened_parquet(file) as opened:
             yield opened
     except (OSError, pa.ArrowException, ValueError) as error:
-        raise _damaged(file, str(error)) from None
+        raise damaged(file, str(error)) from None
 
 
-def _damaged(file: Path, reason: str) -> UserError:
-    place = file.parent if file.parent.parent.name == "parts" else file
+def damaged(file: Path, reason: str) -> UserError:
+    """The error that a file of a store is damaged."""
     return UserError(
-        f"{file}: damaged: {reason.splitlines()[0]}; move {place} away, and the sweep runs what it "
-        "held again"
+        f"{file}: damaged: {reason.splitlines()[0]}; the sweep's own command sets it aside and "
+        "runs what it held again"
     )
