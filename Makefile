@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SYSTEM := build/.system-packages
 TEST_SYSTEM := build/.system-packages-test
 
-.PHONY: build wheel demo test test-cluster test-live test-web lint format lock clean assets kernels docs
+.PHONY: build wheel demo test swarm test-cluster test-live test-web lint format lock clean assets kernels docs
 
 build: $(VENV)/bin/fullpipe $(LOADED) assets
 
@@ -37,7 +37,7 @@ wheel: build
 
 # Downloads Debian's kernels for the virtual machine into the user's cache.
 kernels: build
-	$(VENV)/bin/fullpipe doctor --mend
+	$(VENV)/bin/fullpipe doctor --install
 
 # System packages: installed if root, else named in one line. Checked again when packages changed.
 $(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
@@ -74,10 +74,10 @@ demo:
 	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
 
-# Writes the reference of the Python API from its docstrings.
+# Writes the manual. A warning, such as a broken link, is an error.
 docs: build
-	$(PYTHON) scripts/api_reference.py build/docs
-	@echo "Open build/docs/fullpipe.html in a browser."
+	$(PYTHON) -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/docs
+	@echo "Open build/docs/index.html in a browser."
 
 # Rust's tests use the debug build, which detects overflows and compiles faster. Clippy runs as the
 # compiler of this build, so the crates are compiled once instead of twice. Python's tests run beside
@@ -100,6 +100,20 @@ python-tests: python-format-check types
 	$(MAKE) --no-print-directory kernels wheel docs
 	$(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
 		--dist loadscope --no-loadscope-reorder --durations 40 --skipped-file=$(SKIPPED)
+
+# Random scenarios for so long, such as `make swarm SECONDS=28800`, and then damaged input for about as
+# long again; `make test` has some hundred of each. Each time they are others. What fails is printed
+# with what repeats it.
+SECONDS := 3600
+FIRST := $(shell date +%s)000
+swarm: build
+	status=0; \
+	$(PYTHON) tests/swarm/run.py --first $(FIRST) --seconds $(SECONDS) || status=1; \
+	FULLPIPE_FUZZ_EXAMPLES=$$(($(SECONDS) * 8)) \
+		$(PYTHON) -m pytest --numprocesses $$(nproc) tests/python/test_fuzz.py || status=1; \
+	PROPTEST_CASES=$$(($(SECONDS) * 50)) $(ALONE) \
+		cargo test --locked --quiet -p fullpipe-plan -p fullpipe-agent || status=1; \
+	exit $$status
 
 # Tests that need Ray, in an environment of their own: nothing else uses its 270 MB, so it is not in
 # requirements.lock. On a slow machine Ray's node starts later than its default limit.

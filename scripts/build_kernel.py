@@ -27,16 +27,9 @@ from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.cli import INTERRUPTED
-from fullpipe.engines.vm import kernels
+from fullpipe.engines.vm import builders, kernels
 from fullpipe.engines.vm.debian import Archive
 
-#: Commands and the Debian packages that bring them.
-_PROGRAMS = {
-    "make": "make", "gcc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc",
-    "tar": "tar", "xz": "xz-utils", "patch": "patch", "pahole": "dwarves",
-}  # fmt: skip
-#: objtool and resolve_btfids read ELF files.
-_HEADER = "#include <libelf.h>\n"
 _MODULE = re.compile(r"(?:\w+/)+[\w-]+")
 #: What a whole kernel has.
 _OPTIONS = Path(__file__).resolve().parents[1] / "qemu/kernel.config"
@@ -207,17 +200,9 @@ def _run(command: list[str], folder: Path, work: Path) -> None:
 
 
 def _check_programs() -> None:
-    missing = [packages for name, packages in _PROGRAMS.items() if not shutil.which(name)]
-    compiler = shutil.which("gcc")
-    if compiler:
-        tried = subprocess.run(
-            [compiler, "-E", "-"], input=_HEADER, capture_output=True, text=True, check=False
-        )
-        missing += ["libelf-dev"] if tried.returncode != 0 else []
+    missing = builders.missing_packages()
     if missing:
-        raise UserError(
-            "missing; as root: apt-get install -y --no-install-recommends " + " ".join(missing)
-        )
+        raise UserError(f"missing; as root: {builders.install_command(missing)}")
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""Writes docs/commands.md: every command, as the command line itself knows it.
+"""Writes docs/reference/commands.md: every command, as the command line itself knows it.
 
 python scripts/commands.py
 """
@@ -14,7 +14,7 @@ import typer
 
 from fullpipe.cli.app import app
 
-PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 
 _HEAD = """# Every command
 

@@ -30,7 +30,7 @@ from pathlib import Path
 _VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 _PROGRAM = "qemu-system-x86_64"
 _INSIDE = "--inside"
-_ERRAND, _STATUS, _SOCKET = "errand.json", "status", "files"
+_JOB, _STATUS, _SOCKET = "job.json", "status", "files"
 #: What QEMU and virtiofsd say, and the kernel.
 _COMPLAINTS, _CONSOLE = "complaints", "console"
 _MOUNTS = (
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def outside(folder: Path, given: argparse.Namespace) -> int:
-    """Boots the machine and waits for its end; `folder` has its errand."""
+    """Boots the machine and waits for its end; `folder` has its job."""
     from fullpipe.base.cache import user_cache
     from fullpipe.base.errors import UserError
     from fullpipe.engines.child import die_with_parent, stop
@@ -91,8 +91,8 @@ def outside(folder: Path, given: argparse.Namespace) -> int:
     for name, content in image.ready_modules(kernel, image.module_files(kernel)):
         (folder / f"{name}.ko").write_bytes(content)
         modules.append(name)
-    errand = {"modules": modules, "command": given.command, "folder": str(Path.cwd())}
-    (folder / _ERRAND).write_text(json.dumps(errand))
+    job = {"modules": modules, "command": given.command, "folder": str(Path.cwd())}
+    (folder / _JOB).write_text(json.dumps(job))
     init = [str(Path(__file__).resolve()), _INSIDE, str(folder)]
     arguments = (
         "console=ttyS0 loglevel=4 panic=-1 mitigations=off psi=0 "
@@ -149,9 +149,9 @@ def outside(folder: Path, given: argparse.Namespace) -> int:
 def inside(folder: Path) -> None:
     """What the machine's first process does: makes it ready, runs the command, switches it off.
     If that fails the kernel panics, after Python's traceback."""
-    errand = json.loads((folder / _ERRAND).read_text())
+    job = json.loads((folder / _JOB).read_text())
     libc = ctypes.CDLL(None, use_errno=True)
-    for name in errand["modules"]:
+    for name in job["modules"]:
         with (folder / f"{name}.ko").open("rb") as file:
             _checked(libc.syscall(_SYS_FINIT_MODULE, file.fileno(), b"", 0), name)
     for kind, where in _MOUNTS:
@@ -164,8 +164,8 @@ def inside(folder: Path) -> None:
         as_they_are[1] &= ~termios.OPOST
         termios.tcsetattr(words, termios.TCSANOW, as_they_are)
         done = subprocess.run(
-            errand["command"],
-            cwd=errand["folder"],
+            job["command"],
+            cwd=job["folder"],
             env=_ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=words,

@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md: every metric, as crates/fullpipe-metrics defines it.
+"""Writes docs/reference/metrics.md: every metric, as crates/fullpipe-metrics defines it.
 
 python scripts/metrics.py
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fullpipe import _native
 
-PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 
 _HEAD = """# Metrics
 

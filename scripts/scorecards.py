@@ -1,4 +1,5 @@
-"""Writes docs/scorecards/: the scorecards of built-in congestion controls, and a page that compares
+"""Writes docs/evidence/scorecards/: the scorecards of built-in congestion controls, and a page
+that compares
 them.
 
     python scripts/scorecards.py [--quick] [--jobs N] [NAME...]
@@ -14,12 +15,12 @@ from fullpipe.base.cache import user_cache
 from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.draft import run_draft
-from fullpipe.scorecard.draft_items import draft_items
+from fullpipe.scorecard.draft_cases import draft_cases
 from fullpipe.scorecard.items import items
 from fullpipe.scorecard.publish import comparison, own_page
 from fullpipe.sweep.store import Store
 
-_FOLDER = Path(__file__).parent.parent / "docs" / "scorecards"
+_FOLDER = Path(__file__).parent.parent / "docs" / "evidence" / "scorecards"
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
     (_FOLDER / "README.md").write_text(comparison(card), encoding="utf-8")
     for name in names:
         family = cc_set(name).algorithm == "bbr3"
-        draft = run_draft(name, draft_items(), store, given.quick, given.jobs) if family else []
+        draft = run_draft(name, draft_cases(), store, given.quick, given.jobs) if family else []
         text = own_page({**card, "scorecard": name}, [found.document(name) for found in draft])
         (_FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
     return 0

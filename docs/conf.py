@@ -1,0 +1,29 @@
+"""Sphinx's settings for the manual: `make docs` writes it to build/docs."""
+
+import importlib.metadata
+
+import fullpipe
+
+project = "fullpipe"
+author = "the fullpipe authors"
+release = importlib.metadata.version("fullpipe")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+# Lexers that Pygments has not: shown as text.
+suppress_warnings = ["misc.highlighting_failure"]
+
+html_theme = "furo"
+html_title = "fullpipe"
+html_static_path = ["_static"]
+html_css_files = ["manual.css"]
+html_show_sourcelink = False
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True}
+
+# Names of the API are loaded when they are first used; autodoc does not trigger that.
+for name in fullpipe.__all__:
+    setattr(fullpipe, name, getattr(fullpipe, name))

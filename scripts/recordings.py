@@ -1,0 +1,66 @@
+"""Writes docs/reference/recordings.md: the tables of a recording, from the comments of the Rust
+rows
+that engines write.
+
+python scripts/recordings.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fullpipe.recording.recording import FORMAT_VERSION, OPTIONAL_TABLES
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "reference" / "recordings.md"
+ROWS = ROOT / "crates" / "fullpipe-plan" / "src" / "tables.rs"
+
+_HEAD = f"""# Recordings
+
+A run leaves a folder. `python scripts/recordings.py` writes this page.
+
+| file | content |
+|---|---|
+| `scenario.toml` | the scenario as it was given |
+| `metadata.json` | the plan, the random seed, every constant, the engine, the health of the run |
+| `TABLE.parquet` | one file for each table below |
+| `report.html` | the report, unless `--no-report` was given |
+
+`fullpipe.load(FOLDER)` reads them in [Python](python.md); any Parquet reader does. Times count from
+the start of the run. A column's name ends with its unit; a column without one counts, or is a name.
+The format's version is {FORMAT_VERSION}; it is in `metadata.json`, and grows when a table loses or
+renames a column.
+"""
+_TYPES = {
+    "U64": "integer",
+    "OptU64": "integer or null",
+    "F64": "real number",
+    "Text": "text",
+}
+_ROW = re.compile(r"^row! \{\n(.*?)^\}", re.M | re.S)
+_NAME = re.compile(r'(?P<docs>(?:    ///[^\n]*\n)+)    \w+, "(?P<name>\w+)", \{')
+_COLUMN = re.compile(r"(?P<docs>(?:        ///[^\n]*\n)+)        (?P<name>\w+): (?P<type>\w+),")
+
+
+def page() -> str:
+    """The page as Markdown."""
+    parts = [_HEAD]
+    for row in _ROW.finditer(ROWS.read_text(encoding="utf-8")):
+        table = _NAME.search(row[1])
+        assert table is not None
+        only = " Only where the run has them." if table["name"] in OPTIONAL_TABLES else ""
+        parts.append(f"\n## `{table['name']}`\n\n{_text(table['docs'])}{only}\n\n")
+        parts.append("| column | type | meaning |\n|---|---|---|\n")
+        for column in _COLUMN.finditer(row[1]):
+            what = _text(column["docs"])
+            parts.append(f"| `{column['name']}` | {_TYPES[column['type']]} | {what} |\n")
+    return "".join(parts)
+
+
+def _text(docs: str) -> str:
+    return " ".join(line.strip().removeprefix("///").strip() for line in docs.splitlines())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
