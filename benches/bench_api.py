@@ -1,5 +1,5 @@
-"""What Python costs: ACKs a CPU second of a class, beside an algorithm in C; steps of the Gymnasium
-environment.
+"""What Python costs: ACKs a CPU second of a class, compared with an algorithm in C, and steps a CPU
+second of the Gymnasium environment.
 
 Exit status 1 where a target is missed.
 """
@@ -23,7 +23,7 @@ ROUNDS = 5
 
 
 class Aimd(fullpipe.Controller):
-    """Looks at what such a thing looks at, and counts the calls."""
+    """AIMD that reads the usual facts, and counts its calls."""
 
     flags = fullpipe.Controller.OWNS_CWND
     calls = 0
@@ -51,7 +51,7 @@ def plan(cc: str) -> dict[str, Any]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """The least CPU time of some rounds: whatever else the machine does only adds."""
+    """The least CPU time of some rounds; other load only adds."""
     best = float("inf")
     for _ in range(ROUNDS):
         begun = time.process_time()

@@ -6,7 +6,8 @@ hand-overs and a cellular random walk (generated traces, which the kernel's htb 
 Then the parking lot: three links, one long Reno flow and three short ones. Over RED every packet is
 dropped alike, so the long flow meets three times the loss. Over drop tail it meets what it meets:
 there the law is given the loss events that each flow had. In phase such flows share as chance has
-it (docs/paths.md), so engines are compared where jitter breaks phases, and without only shown.
+it (docs/reference/links.md), so engines are compared where jitter breaks phases, and without only
+shown.
 Exit status 1 where a target is missed.
 
 Figures of the simulator are means over `--seeds` runs; the machine runs schedules once and parking
@@ -17,15 +18,15 @@ Usage: `.venv/bin/python benches/bench_changes.py [--only PART] [--cc cubic] [--
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from runs import FOLDER, recordings
+from runs import FOLDER, arguments, pair
 
 from fullpipe import _native
 from fullpipe.metrics import View
@@ -62,7 +63,9 @@ def schedules(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def document(name: str, link: Mapping[str, Any], cc: str, seed: int) -> dict[str, Any]:
+def document(
+    name: str, link: Mapping[str, Any], cc: str, _engine: str, seed: int
+) -> dict[str, Any]:
     """The scenario of a schedule."""
     return {
         "name": name,
@@ -172,10 +175,7 @@ def law_share(recording: Recording, lot: Lot) -> float:
 def show_lot(name: str, seeds: int, vm_seeds: int, jobs: int) -> bool:
     """Runs and prints one; whether a target is missed."""
     lot = LOTS[name]
-    made = [
-        recordings([parking_lot(name, seed + 1) for seed in range(count)], engine, jobs)
-        for engine, count in (("sim", seeds), ("vm", vm_seeds))
-    ]
+    made = pair(lambda _, seed: parking_lot(name, seed), (seeds, vm_seeds), jobs)
     ours, theirs = (np.array([long_share(one) for one in runs]) for runs in made)
     laws = np.array([law_share(one, lot) for one in made[0]])
     missed = ["law"] if abs(ours.mean() / laws.mean() - 1) > LAW else []
@@ -193,25 +193,16 @@ def show_lot(name: str, seeds: int, vm_seeds: int, jobs: int) -> bool:
 
 def main() -> None:
     """Runs and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="schedules whose names contain this")
+    parser = arguments(__doc__, 8, 3)
     parser.add_argument("--cc", default="cubic")
-    parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--vm-seeds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     failed = 0
     print(f"{'schedule':14} {'goodput Mbit/s':>18} {'':>7} {'p95 above base ms':>20}")
     for name, link in schedules(FOLDER / "traces").items():
         if options.only not in name:
             continue
-        made = [
-            recordings(
-                [document(name, link, options.cc, seed + 1) for seed in range(count)],
-                engine, options.jobs,
-            )
-            for engine, count in (("sim", options.seeds), ("vm", 1))
-        ]  # fmt: skip
+        schedule = partial(document, name, link, options.cc)
+        made = pair(schedule, (options.seeds, 1), options.jobs)
         sim, vm = (np.mean([figures(one, link) for one in runs], axis=0) for runs in made)
         change = float(sim[0] / vm[0] - 1)
         missed = ["goodput"] if abs(change) > GOODPUT else []

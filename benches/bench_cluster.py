@@ -2,7 +2,7 @@
 machine, which share nothing but its disk) and on the pool with as many processes.
 
 Runs take somewhat more than a CPU second each. Both executors of a sweep
-(`fullpipe.sweep.pool`, `fullpipe.sweep.cluster`) do some of them, in turns, within one process:
+(`fullpipe.sweep.pool`, `fullpipe.sweep.cluster`) do some of them alternately, within one process:
 other work on the machine and its clock change from one minute to the next by more than is judged
 here, and meet both alike. Each round is one turn of each, which begins first changes; judged is the
 median over rounds of Ray's time over the pool's. Workers have started before: what joining a

@@ -1,23 +1,23 @@
 """Prague and CUBIC beside one another over DualPI2: the simulator against the kernel's module.
 
 Kernels send ECT(0) for Prague too, and over DualPI2 in `vm` what is ECT goes to the L queue
-(docs/l4s.md); so CUBIC goes without ECN here, in both engines, and is
+(docs/background/l4s.md); so CUBIC goes without ECN here, in both engines, and is
 dropped with the probability with which it would be marked. Exit status 1 where a target is missed:
 mean windows within 20 %, the 99th percentile of the L queue below 2 ms (of Prague's smoothed RTT
 above its base, as both engines have it).
 
-Needs a kernel with the module (docs/vm.md):
+Needs a kernel with the module (docs/background/vm.md):
 `.venv/bin/python benches/bench_dualpi2.py [--kernel stock-7.3] [--seeds 5] [--vm-seeds 1]`.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
-from runs import recordings
+from runs import arguments, pair
 
 from fullpipe.metrics import View
 from fullpipe.recording.recording import Recording
@@ -27,7 +27,7 @@ SECONDS, WARMUP_S = 45, 15
 WINDOW, L_QUEUE_MS = 0.2, 2.0
 
 
-def document(rate: str, rtt: str, seed: int) -> dict[str, Any]:
+def document(rate: str, rtt: str, _engine: str, seed: int) -> dict[str, Any]:
     """The scenario."""
     return {
         "name": f"dualpi2 {rate} {rtt}",
@@ -63,14 +63,8 @@ def figures(made: list[Recording]) -> dict[str, float]:
 
 def main() -> None:
     """Runs and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__, 5, 1)
     parser.add_argument("--kernel", default="stock-7.3", help="one with sch_dualpi2")
-    parser.add_argument("--only", default="", help="paths whose names contain this")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--vm-seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     print(
         f"{'path':14} {'cwnd Prague':>15} {'cwnd CUBIC':>15} {'Mbit/s Prague':>15} "
@@ -80,20 +74,13 @@ def main() -> None:
     for rate, rtt in PATHS:
         if given.only not in f"{rate} {rtt}":
             continue
-        sim, vm = (
-            figures(
-                recordings(
-                    [document(rate, rtt, seed + 1) for seed in range(count)],
-                    engine,
-                    given.jobs,
-                    **options,
-                )
-            )
-            for engine, count, options in (
-                ("sim", given.seeds, {}),
-                ("vm", given.vm_seeds, {"kernel": given.kernel}),
-            )
+        made = pair(
+            partial(document, rate, rtt),
+            (given.seeds, given.vm_seeds),
+            given.jobs,
+            kernel=given.kernel,
         )
+        sim, vm = (figures(one) for one in made)
         missed = [cc for cc in ("prague", "cubic") if abs(sim[cc] / vm[cc] - 1) > WINDOW]
         missed += [
             f"L of {name}" for name, one in (("sim", sim), ("vm", vm)) if one["l_ms"] > L_QUEUE_MS

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memory import peak_kib
+from processes import peak_kib
 
 from fullpipe.models import Contest, FluidRun, contest_run, published_run, run_fluid
 from fullpipe.models.extended import run_extended

@@ -1,8 +1,6 @@
 """The checks of the virtual machine, as figures.
 
 `twins`   ours against the kernel's own of the same name, alone on five paths
-`shares`  shares against one CUBIC flow, as measured on real kernels (twelve points)
-`many`    16 and 32 BBRv3 flows in a deep buffer, with two mechanisms off (bless2025, Fig. 9)
 `cost`    guest instructions an ACK: fp_bbr3 against the kernel's bbr, and fp_cubic against cubic
 `speed`   simulated over CPU time, one flow at 100 Mbit/s and two at 10 Mbit/s
 `start`   CPU seconds of `fullpipe run`, all processes, from the kept machine until the first packet
@@ -18,9 +16,7 @@ Usage: `.venv/bin/python benches/bench_kernel.py WHAT [--kernel 6.12] [--jobs 2]
 from __future__ import annotations
 
 import argparse
-import csv
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -30,8 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import tomli_w
+from processes import children_cpu_s
 from runs import recordings
 
 from fullpipe import _native
@@ -42,7 +38,6 @@ from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
 
-OBSERVED = Path(__file__).resolve().parents[1] / "tests/data/link_share_observed.csv"
 TWINS = (("cubic", "kernel:cubic"), ("reno", "kernel:reno"), ("bbr1", "kernel:bbr"))
 PATHS = (
     ("10mbit", "40ms", "1bdp", 60),
@@ -51,9 +46,7 @@ PATHS = (
     ("100mbit", "10ms", "1bdp", 30),
     ("100mbit", "40ms", "1bdp", 30),
 )
-#: Flows and buffer in BDP, spread over both, as the file spells them.
-POINTS = {("1", "1"), ("2", "4"), ("4", "16"), ("8", "2"), ("16", "64"), ("32", "8")}
-_WHATS = ("twins", "shares", "many", "cost", "speed", "start", "same")
+_WHATS = ("twins", "cost", "speed", "start", "same")
 _TRIES = 5
 _START_TARGET_S = 1.0
 #: How often a start looks, and at what: the head of the shared memory, and as much of the stream.
@@ -98,56 +91,6 @@ def twins(run: Run, numbers: Sequence[int], seconds: int | None) -> None:
     print("targets: goodput within 1 %, mean cwnd within 3 %, episodes within 1 (cubic, reno)")
 
 
-def shares(run: Run) -> None:
-    """Mean squared error of the BBR aggregate's share."""
-    with OBSERVED.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["bbr_version"] in ("v1", "v3")]
-    against_cubic = [row for row in rows if row["loss_cca"] == "cubic"]
-    chosen = [row for row in against_cubic if (row["n_bbr"], row["buffer_bdp"]) in POINTS]
-    made = run([_contest(row) for row in chosen])
-    errors = []
-    for row, recording in zip(chosen, made, strict=True):
-        view = View(recording)
-        count = int(row["n_bbr"])
-        rates = [flow["goodput_bps"] for flow in summarise(recording)["flows"][:count]]
-        share, observed = sum(rates) / view.rate_bps, float(row["link_share"])
-        errors.append((share - observed) ** 2)
-        print(
-            f"{row['bbr_version']} N={row['n_bbr']:>2} X={row['buffer_bdp']:>2}: observed "
-            f"{observed:.3f}, vm {share:.3f}"
-        )
-    print(f"MSE over {len(errors)} points {np.mean(errors):.5f}; target 0.01")
-
-
-def _contest(row: dict[str, str]) -> dict[str, Any]:
-    rate, rtt = float(row["capacity_mbps"]), float(row["rtt_ms"])
-    limit = round(float(row["buffer_bdp"]) * rate * rtt * 125 * 1.024)
-    cc = {"v1": "bbr1", "v3": "bbr3-linux"}[row["bbr_version"]]
-    flows = ({"cc": cc, "count": int(row["n_bbr"])}, {"cc": row["loss_cca"]})
-    path = (f"{rate:g}mbit", f"{rtt:g}ms", f"{limit}B", 1000)
-    return {**document(path, *flows), "warmup": "600s", "sample_interval": "1s"}
-
-
-def many(run: Run) -> None:
-    """Median queueing delay of many BBRv3 flows."""
-    off: tuple[tuple[str, dict[str, int]], ...] = (
-        ("as it is", {}),
-        ("without the offload budget", {"offload_quanta": 0}),
-        ("without extra_acked", {"extra_acked_gain": 0}),
-    )
-    path = ("100mbit", "10ms", "8bdp", 30)
-    cells = [(count, name, values) for count in (16, 32) for name, values in off]
-    made = run([
-        {**document(path, {"cc": "bbr3-linux", "count": count}, warmup="10s"),
-         "cc": {"bbr3-linux": values} if values else {}}
-        for count, _, values in cells
-    ])  # fmt: skip
-    for (count, name, _), recording in zip(cells, made, strict=True):
-        delay = summarise(recording)["path"]["queue_delay_rttmin"]["p50"]
-        print(f"{count} flows, {name}: median queueing delay {delay:.2f} RTTmin")
-    print("bless2025: doubles from 16 to 32 flows; 3.7 without the budget, 2.7 without extra_acked")
-
-
 def cost(run: Run) -> None:
     """Guest instructions in the whole stack for each packet acknowledged."""
     path = ("100mbit", "10ms", "2bdp", 20)
@@ -184,10 +127,9 @@ def speed(run: Run) -> None:
 
 def _cpu_s(path: tuple[str, str, str, int], flows: list[dict[str, Any]]) -> float:
     plan = resolve(make_scenario({**document(path, *flows), "warmup": "0s"}))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_cpu_s()
     VmEngine().run(plan, lambda _done: True, {})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return children_cpu_s() - before_s
 
 
 def start(kernel: str) -> None:
@@ -230,7 +172,7 @@ class Start(NamedTuple):
 def _started(folder: Path, words: Sequence[str]) -> Start:
     """Runs `fullpipe` with these words, with its temporary files in a folder."""
     program = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_cpu_s()
     process = subprocess.Popen(
         [sys.executable, "-c", program, *words],
         stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(folder)},
@@ -247,9 +189,7 @@ def _started(folder: Path, words: Sequence[str]) -> Start:
     python_s, qemu_s = (_spent_s(pid) for pid in (process.pid, qemu))
     if process.wait():
         raise SystemExit(f"fullpipe ended with status {process.returncode}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    whole_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Start(python_s + qemu_s, qemu_s, whole_s)
+    return Start(python_s + qemu_s, qemu_s, children_cpu_s() - before_s)
 
 
 def _has_sent(folder: Path) -> bool:
@@ -327,7 +267,7 @@ def main() -> None:
     numbers = [int(number) for number in options.paths.split(",")]
     checks: dict[str, Callable[[Run], None]] = {
         "twins": partial(twins, numbers=numbers, seconds=options.seconds),
-        "shares": shares, "many": many, "cost": cost, "speed": speed,
+        "cost": cost, "speed": speed,
         "start": lambda _run: start(options.kernel),
         "same": lambda _run: same(options.kernel, options.busy),
     }  # fmt: skip

@@ -11,19 +11,18 @@ simulator's figures are means over `--seeds` runs, the machine's over `--vm-seed
 where a path says so. The simulator tells congestion controls what a stock kernel does.
 
 Usage: `.venv/bin/python benches/bench_queues.py [--only PART] [--seeds 8] [--vm-seeds 1]`. With
-`--engine live` this host's kernel takes the machine's place (docs/live.md).
+`--engine live` this host's kernel takes the machine's place (docs/background/live.md).
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from runs import recordings
+from runs import arguments, pair
 
 from fullpipe.metrics import View
 from fullpipe.metrics.flows import delivered_bytes
@@ -48,7 +47,7 @@ class Path:
     seconds: int = 12
     vm_seeds: int = 1
 
-    def document(self, seed: int, engine: str) -> dict[str, Any]:
+    def document(self, engine: str, seed: int) -> dict[str, Any]:
         """The scenario."""
         return {
             "name": self.name,
@@ -193,12 +192,8 @@ def misses(sim: Figures, vm: Figures) -> Iterator[str]:
 
 def main() -> None:
     """Runs and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="paths whose names contain this")
-    parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--vm-seeds", type=int, default=1)
+    parser = arguments(__doc__, 8, 1)
     parser.add_argument("--engine", choices=("vm", "live"), default="vm")
-    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     print(
         f"{'path':30} {'largest share difference':>24} {'delay ms':>13} {'drops':>15} {'marks':>13}"
@@ -206,12 +201,7 @@ def main() -> None:
     failed = 0
     for path in (path for path in PATHS if options.only in path.name):
         seeds = max(options.seeds, 2 * path.vm_seeds), max(options.vm_seeds, path.vm_seeds)
-        made = [
-            recordings(
-                [path.document(seed + 1, engine) for seed in range(count)], engine, options.jobs
-            )
-            for engine, count in zip(("sim", options.engine), seeds, strict=True)
-        ]
+        made = pair(path.document, seeds, options.jobs, options.engine)
         sim, vm = (figures(path, one) for one in made)
         worst = int(np.abs(sim.shares - vm.shares).argmax())
         missed = list(misses(sim, vm))

@@ -6,7 +6,7 @@ and ACKs included; simulated over CPU time of two BBRv3 flows at 10 Gbit/s, 20 m
 it simulated over CPU time, of four flows at 100 Gbit/s, 10 ms, and of 1,000 at 10 Gbit/s, 20 ms;
 packets a CPU second under CAKE as a part of those under a FIFO, and over a Mahimahi trace as a part
 of those over a constant rate of the same mean; the growth of memory from 60 s to 600 s. What is
-compared runs in turn, and the best of `--runs` counts. Exit status 1 where a target is missed.
+compared runs alternately, and the best of `--runs` counts. Exit status 1 where a target is missed.
 
 Usage: `.venv/bin/python benches/bench_speed.py [--runs 3] [--only PART]`.
 """
@@ -18,12 +18,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory import peak_kib
+from processes import peak_kib
+from targets import Targets
 
 from fullpipe import _native
 from fullpipe.plan.resolve import resolve
@@ -37,22 +36,6 @@ WIFI = {"standard": "n", "width": 40, "streams": 2, "mcs": 15, "guard_interval":
 #: Full packets a ms of the trace, and the same as a rate on the wire.
 TRACE_PACKETS = 20
 TRACE_RATE = f"{TRACE_PACKETS * 1514 * 8}kbit"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure beside its target: at least that, or at most."""
-
-    text: str
-    value: float
-    target: float
-    unit: str = ""
-    at_most: bool = False
-
-    @property
-    def missed(self) -> bool:
-        """Whether it is on the wrong side."""
-        return self.value > self.target if self.at_most else self.value < self.target
 
 
 def measure(rate: str, rtt: str, ccs: list[str], duration_s: int, **path: str) -> tuple[float, int]:
@@ -100,34 +83,35 @@ def link(**keys: Any) -> dict[str, Any]:
     return {"duration": "20s", "link": [link], "flow": TWO}
 
 
-def large(text: str, case: tuple[str, str, list[str], int], most_gib: float) -> Figure:
+def large(
+    targets: Targets, text: str, case: tuple[str, str, list[str], int], most_gib: float
+) -> None:
     """Memory of a run (`measure`'s arguments) with Python; its speed is in the text."""
     seconds, packets = measure(*case)
     speed = f"{case[-1] / seconds:.2f} simulated seconds and {packets / seconds / 1e6:.1f} million"
     memory = peak_kib("bench_speed", f"measure(*{case!r})") / KIB_PER_GIB
-    text = f"memory, {text} ({speed} packets a CPU second)"
-    return Figure(text, memory, most_gib, "GiB", at_most=True)
+    targets.at_most(f"memory, {text} ({speed} packets a CPU second)", memory, "GiB", most_gib)
 
 
-def figures(runs: int, only: str) -> Iterator[Figure]:
+def figures(targets: Targets, runs: int, only: str) -> None:
     """All of them whose name contains `only`."""
     million = "million packets a CPU second"
     if only in "wire":
         (value,) = best([path(20)], runs)
-        yield Figure("1 Gbit/s, BBRv3 and CUBIC", value, 10, million)
+        targets.at_least("1 Gbit/s, BBRv3 and CUBIC", value, million, 10)
         ten = ("10gbit", "20ms", ["bbr3", "bbr3"], 10)
         speed = max(ten[-1] / measure(*ten)[0] for _ in range(runs))
-        yield Figure("10 Gbit/s, two BBRv3", speed, 12, "simulated seconds a CPU second")
+        targets.at_least("10 Gbit/s, two BBRv3", speed, "simulated seconds a CPU second", 12)
     if only in "large":
-        yield large("100 Gbit/s, two BBRv3 and two CUBIC", ("100gbit", "10ms", FOUR, 2), 4)
-        yield large("1,000 flows at 10 Gbit/s", ("10gbit", "20ms", FOUR * 250, 3), 1)
+        large(targets, "100 Gbit/s, two BBRv3 and two CUBIC", ("100gbit", "10ms", FOUR, 2), 4)
+        large(targets, "1,000 flows at 10 Gbit/s", ("10gbit", "20ms", FOUR * 250, 3), 1)
     if only in "wifi":
         up, down = best([wifi("up"), wifi("down")], runs)
-        yield Figure("Wi-Fi at 300 Mbit/s, up", up, 1, million)
-        yield Figure("Wi-Fi at 300 Mbit/s, down", down, 1, million)
+        targets.at_least("Wi-Fi at 300 Mbit/s, up", up, million, 1)
+        targets.at_least("Wi-Fi at 300 Mbit/s, down", down, million, 1)
     if only in "cake":
         fifo, cake = best([path(10), path(10, qdisc="cake")], runs)
-        yield Figure("CAKE at 1 Gbit/s", cake / fifo, 0.5, "of a FIFO's packets a CPU second")
+        targets.at_least("CAKE at 1 Gbit/s", cake / fifo, "of a FIFO's packets a CPU second", 0.5)
     if only in "trace":
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "steady.trace"
@@ -135,12 +119,12 @@ def figures(runs: int, only: str) -> Iterator[Figure]:
             file.write_text("".join(times), encoding="utf-8")
             steady, traced = best([link(rate=TRACE_RATE), link(rate_trace=str(file))], runs)
         # Below 5 % runs of the same kind differ as much.
-        yield Figure("Mahimahi trace", traced / steady, 0.95, "of a constant rate's packets")
+        targets.at_least("Mahimahi trace", traced / steady, "of a constant rate's packets", 0.95)
     if only in "memory":
         case = "measure('1gbit', '40ms', ['bbr3', 'cubic'], {})"
         short, long = (peak_kib("bench_speed", case.format(seconds)) for seconds in (60, 600))
         text = f"memory, {short / 1024:.0f} MiB for 60 s"
-        yield Figure(text, long / short, 1.2, "times that for 600 s", at_most=True)
+        targets.at_most(text, long / short, "times that for 600 s", 1.2)
 
 
 def main() -> None:
@@ -149,16 +133,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="wire, large, wifi, cake, trace, memory")
     options = parser.parse_args()
-    failed = False
-    for figure in figures(options.runs, options.only):
-        failed |= figure.missed
-        bound = "at most" if figure.at_most else "at least"
-        print(
-            f"{figure.text}: {figure.value:.2f} {figure.unit} ({bound} {figure.target:g}) "
-            f"{'missed' if figure.missed else 'ok'}",
-            flush=True,
-        )
-    sys.exit(failed)
+    targets = Targets()
+    figures(targets, options.runs, options.only)
+    sys.exit(targets.status)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ import pyarrow as pa
 import tomli_w
 from installed import compile_modules
 from sweep_timed import FOLDER
+from targets import Targets
 
 from fullpipe.sweep.store import Store
 
@@ -136,21 +137,20 @@ def tables(store: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(part.glob("*.parquet"))}
 
 
-def bench_overhead(sweeper: Sweeper, cells: int) -> bool:
+def bench_overhead(targets: Targets, sweeper: Sweeper, cells: int) -> None:
     """Undisturbed, into the store `whole`."""
     spent, simulator_s = sweeper.run(sweeper.folder / "whole")
     overhead = spent.cpu_s / simulator_s - 1
-    ok = tell("overhead of the sweep", overhead * 100, "% of the simulator's CPU time", 25)
-    ok &= tell("peak memory of the parent", spent.parent_bytes / 1e6, "MB", 500)
+    targets.at_most("overhead of the sweep", overhead * 100, "% of the simulator's CPU time", 25)
+    targets.at_most("peak memory of the parent", spent.parent_bytes / 1e6, "MB", 500)
     print(
         f"  {cells} cells: all processes {spent.cpu_s:.1f} CPU s, simulator {simulator_s:.1f}; "
         f"a cell {simulator_s / cells * 1e6:.0f} us and "
         f"{(spent.cpu_s - simulator_s) / cells * 1e6:.0f} us beside it"
     )
-    return ok
 
 
-def bench_killed(sweeper: Sweeper, seed: int) -> bool:
+def bench_killed(targets: Targets, sweeper: Sweeper, seed: int) -> None:
     """Killed and resumed, into the store `killed`; compares with `whole`."""
     draw, store = random.Random(seed), sweeper.folder / "killed"
     killed = 0
@@ -167,9 +167,9 @@ def bench_killed(sweeper: Sweeper, seed: int) -> bool:
         finish(process)
     sweeper.run(store)
     same = tables(store) == tables(sweeper.folder / "whole")
-    print(f"killed {killed} times of {KILLS} at random and resumed: "
-          f"{'the same bytes' if same else 'OTHER BYTES'}")  # fmt: skip
-    return same and killed == KILLS
+    bytes_are = "the same bytes" if same else "OTHER BYTES"
+    text = f"killed {killed} times of {KILLS} at random and resumed: {bytes_are}"
+    targets.hold(text, same and killed == KILLS)
 
 
 def _groups(store: Path) -> int:
@@ -177,7 +177,7 @@ def _groups(store: Path) -> int:
     return len(list(place.iterdir())) if place.is_dir() else 0
 
 
-def bench_query(whole: Path, folder: Path, cells: int) -> bool:
+def bench_query(targets: Targets, whole: Path, folder: Path, cells: int) -> None:
     """A store of so many cells made of the rows of another, and the time of an answer."""
     store = Store(folder / "many", create=True)
     real = Store(whole)
@@ -208,9 +208,9 @@ def bench_query(whole: Path, folder: Path, cells: int) -> bool:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         cpu.append(finish(process).cpu_s)
         wall.append(time.monotonic() - begin)
-    ok = tell(f"query over {copies * asked.num_rows} cells", min(wall), "s, the whole command", 1)
+    text = f"query over {copies * asked.num_rows} cells"
+    targets.at_most(text, min(wall), "s, the whole command", 1)
     print(f"  of it CPU {min(cpu):.2f} s; rows are those of {asked.num_rows} runs, repeated")
-    return ok
 
 
 class Page(threading.Thread):
@@ -268,7 +268,7 @@ class Page(threading.Thread):
         return (answer.getheader("Set-Cookie") or "").partition(";")[0]
 
 
-def bench_page(whole: Path, seconds: float) -> bool:
+def bench_page(targets: Targets, whole: Path, seconds: float) -> None:
     """Ten pages at once. Judged is the CPU time of the server for an answer of theirs, streams of
     events included: pages that ask every 1.25 s, ten of them, leave one core a quarter second. How
     long they wait depends on what else the machine does, and is printed."""
@@ -290,7 +290,8 @@ def bench_page(whole: Path, seconds: float) -> bool:
         )
     print(f"  load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     answers = sum(len(took[kind]) for kind in KINDS)
-    return tell(f"{PAGES} pages at once: an answer", spent_s / answers, "CPU s of the server", 0.25)
+    text = f"{PAGES} pages at once: an answer"
+    targets.at_most(text, spent_s / answers, "CPU s of the server", 0.25)
 
 
 def _cpu_s(pid: int) -> float:
@@ -311,13 +312,6 @@ def _pages(link: str, count: int, seconds: float) -> dict[str, list[float]]:
     return found
 
 
-def tell(name: str, value: float, unit: str, most: float) -> bool:
-    """Prints a measure beside its target; whether it is met."""
-    ok = bool(value <= most)
-    print(f"{name}: {value:.3g} {unit} (at most {most:g}){'' if ok else '  MISSED'}", flush=True)
-    return ok
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Prints a line a measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
@@ -330,18 +324,18 @@ def main(words: Sequence[str] | None = None) -> int:
     compile_modules()
     # What a command leaves behind, its fork server, becomes a child of this process.
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    ok = True
+    targets = Targets()
     with tempfile.TemporaryDirectory(prefix="fullpipe-bench-") as name:
         folder = Path(name)
         sweeper = Sweeper(folder, cells)
-        ok &= bench_overhead(sweeper, cells)  # the others need its store
+        bench_overhead(targets, sweeper, cells)  # the others need its store
         if "killed" in wanted:
-            ok &= bench_killed(sweeper, given.seed)
+            bench_killed(targets, sweeper, given.seed)
         if "query" in wanted:
-            ok &= bench_query(folder / "whole", folder, many)
+            bench_query(targets, folder / "whole", folder, many)
         if "page" in wanted:
-            ok &= bench_page(folder / "whole", seconds)
-    return 0 if ok else 1
+            bench_page(targets, folder / "whole", seconds)
+    return targets.status
 
 
 if __name__ == "__main__":

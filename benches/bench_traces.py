@@ -2,8 +2,8 @@
 
 For each trace: share, goodput, mean cwnd, median queueing delay, and time in each phase, measured
 by the same code on both sides, from 3 s after the last flow's start to the end. A trace is one draw
-of what may be a chaotic contest, so the mean over our seeds is held against it, and it is told in
-how many seeds each figure alone is within its target. From 19 seeds on it is told too whether the
+of what may be a chaotic contest, so the mean over our seeds is compared with it, and the table says
+in how many seeds each figure alone is within its target. From 19 seeds on it also says whether the
 trace lies inside the central 95 % of what the seeds span in share, goodput and queue, each figure
 by itself and all together (inside.py). Recordings are kept in build/bench and found again as long
 as nothing that decides their content changed.
@@ -13,8 +13,9 @@ Usage: `.venv/bin/python benches/bench_traces.py FOLDER... [--engine vm] [--seed
 have the traces (traces.py), which are not part of this repository. DIR gets one figure a trace:
 kernel and ours over time, one above the other. The simulator's hosts are as busy as the traces'
 were and its links carry what their routers did; `--idle`: hosts that have nothing to do, and the
-rate that was set. `--markdown docs/fidelity.md` writes the engine's table there, between its marks.
-Where a flow's name stands behind a figure, the figure is that of the worst one.
+rate that was set. `--markdown docs/evidence/fidelity.md` writes the engine's table there, between
+its marks.
+A figure with a flow's name is that of the worst flow.
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ DIGITS = {"share": 3, "goodput": 2, "cwnd": 1, "queue": 2, "phase": 1}
 #: late ones, as s04's share and s02's goodput and queue say, which 6.12 as released misses by far.
 OWN_TCP = {"bbr3-linux": "6.12.117", "bbr2": "6.1"}
 #: The traces' hosts shared one processor that executes an instruction a nanosecond, as those of
-#: our machine do: packets cost as much there (docs/agreement.md), and the least RTT says so, 23 us
+#: our machine do: packets cost as much there (docs/evidence/agreement.md), and the least RTT says
+#: so, 23 us
 #: above the path's. It read the queues every 110 ms, which delayed the receivers: for 2 to 4 ms in
-#: our machine with three short processes (docs/fidelity.md).
+#: our machine with three short processes (docs/evidence/fidelity.md).
 BUSY = {
     **WORK, "reader_pause": "3ms", "reader_pause_spread": "1ms", "reader_pause_every": "110ms",
 }  # fmt: skip
@@ -253,7 +255,7 @@ def _difference(line: Line) -> str:
 
 
 def markdown(compared: Sequence[tuple[Trace, Sequence[Line], Place | None]]) -> str:
-    """All traces as one table for docs/fidelity.md."""
+    """All traces as one table for docs/evidence/fidelity.md."""
     is_judged = any(found for *_, found in compared)
     titles = ["trace", *TITLES.values(), *["off by, standard deviations"] * is_judged]
     rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]

@@ -27,7 +27,8 @@ from fullpipe.scenario.model import make_scenario
 from fullpipe.scenario.wifi import CATEGORIES, WifiOptions, resolve_wifi
 
 NS_PER_S = 10**9
-#: BBRv1 with as little allowance for aggregated ACKs as ns-3's TcpBbr has (docs/wifi.md).
+#: BBRv1 with as little allowance for aggregated ACKs as ns-3's TcpBbr has
+#: (docs/background/wifi.md).
 NS3_BBR = "bbr1[extra_acked_gain=0]"
 #: UDP payload of an IP packet of 1500 bytes.
 PAYLOAD_BITS = 8 * 1472

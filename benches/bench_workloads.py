@@ -5,8 +5,9 @@ timeouts, on four paths of 20 Mbit/s (targets: within 5 and 15 %; the simulator'
 begin microseconds apart, since single runs of the same arrivals differ by chance); the page times
 of three pages (target: within 5 %); those of this host's curl and lighttpd in the machine against
 the agent's own (target: within 3 %); and shares and pings of RRUL's classes, CAKE diffserv4 at 20
-Mbit/s both ways (target: within 10 %). Both engines see the same arrivals. `--only PART` runs what
-has PART in its name, `--seeds N` so many seeds of traffic. Exit status 1 where a target is missed.
+Mbit/s in both directions (target: within 10 %). Both engines see the same arrivals. `--only PART`
+runs what has PART in its name, `--seeds N` so many seeds of traffic. Exit status 1 where a target
+is missed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from targets import Targets
 
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.vm import web
@@ -70,7 +72,7 @@ CURL: dict[str, tuple[tuple[int, ...], int]] = {
         (18, 213, 36, 416, 70, 812, 136, 23, 266, 45, 519, 87, 1015, 170, 29, 332, 56, 649, 109), 4,
     ),
 }  # fmt: skip
-#: The same where one packet in a hundred is lost on the way down: loads differ by chance.
+#: The same with 1 % of the packets down lost: loads differ by chance.
 CURL_LOSSY, LOSSY_LOADS = "curl, 9 objects of 0.5 MB in all, 1 % lost", 60
 RRUL = "rrul"
 
@@ -149,8 +151,8 @@ def stock_times(document: dict[str, Any], folder: str) -> list[Any]:
 
 
 def rrul_figures(recording: Recording) -> dict[str, float]:
-    """Mean goodput in Mbit/s of each class both ways, and the median of each probe in ms, while all
-    streams run."""
+    """Mean goodput in Mbit/s of each class in both directions, and the median of each probe in ms,
+    while all streams run."""
     view = View(recording, start_s=7.0, end_s=recording.metadata["plan"]["duration_ns"] / 1e9 - 6)
     found = {}
     for flow, rate in zip(view.flows["flow"], goodput_bps(view), strict=True):
@@ -169,19 +171,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4, help="of traffic (default 4)")
     parser.add_argument("--length", default="20s", help="of RRUL's streams (default 20s)")
     options = parser.parse_args()
-    missed = []
+    targets = Targets()
 
     def hold(
         what: str, simulated: float, machine: float, unit: str, most: float, who: Any = ENGINES
     ) -> None:
         off = simulated / machine - 1
-        is_met = abs(off) <= most
-        text = (
-            f"{what}: {who[0]} {simulated:.4g}, {who[1]} {machine:.4g} {unit} ({100 * off:+.1f} %)"
+        targets.hold(
+            f"{what}: {who[0]} {simulated:.4g}, {who[1]} {machine:.4g} {unit} ({100 * off:+.1f} %)",
+            abs(off) <= most,
         )
-        print(text if is_met else f"{text}  MISSED", flush=True)
-        if not is_met:
-            missed.append(text)
 
     with tempfile.TemporaryDirectory() as folder:
         for name, document in TRAFFIC.items():
@@ -242,7 +241,7 @@ def main() -> None:
             )
             for what in sim:
                 hold(f"RRUL {what}", sim[what], vm[what], "", 0.1)
-    sys.exit(1 if missed else 0)
+    sys.exit(targets.status)
 
 
 if __name__ == "__main__":

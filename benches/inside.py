@@ -1,4 +1,4 @@
-"""Whether one draw lies inside what repeated runs span: each figure for itself, and all together.
+"""Whether one draw lies inside the range of repeated runs: each figure by itself, and all together.
 
 It must never know what a figure means.
 

@@ -1,5 +1,5 @@
-"""What the virtual machine's hosts take, as keys of the simulator's: measured apart from any
-contest (docs/agreement.md, "What the machine's hosts take")."""
+"""Processing costs of the virtual machine's hosts, as keys of the simulator's: measured apart from
+any contest (docs/evidence/agreement.md, "What the machine's hosts take")."""
 
 #: One processor executes an instruction a nanosecond. A burst's packets reach the router one after
 #: the other, as over a link of the sender's own.

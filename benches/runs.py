@@ -1,13 +1,15 @@
 """What the benchmarks of the kernel engines share: many scenarios, a few at a time, into recordings
-that the next start finds again. A folder is named by a hash of everything that decides its content.
+that the next start finds again, and the same on two engines. A folder is named by a hash of
+everything that decides its content.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
 
-FOLDER = Path("build/bench")
+FOLDER = Path(__file__).resolve().parents[1] / "build/bench"
 
 
 def recordings(
@@ -30,6 +32,37 @@ def recordings(
     """One recording for each scenario, `jobs` at a time."""
     with ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(lambda document: _recorded(document, engine, options), documents))
+
+
+def pair(
+    document: Callable[[str, int], Mapping[str, Any]],
+    seeds: tuple[int, int],
+    jobs: int,
+    kernel_engine: str = "vm",
+    **options: str,
+) -> tuple[list[Recording], list[Recording]]:
+    """Recordings of the simulator and of a kernel engine, with so many seeds of each, of
+    `document(engine, seed)`; `options` are the kernel engine's."""
+    sim, kernel = (
+        recordings([document(name, seed + 1) for seed in range(count)], name, jobs, **chosen)
+        for name, count, chosen in (
+            ("sim", seeds[0], {}),
+            (kernel_engine, seeds[1], options),
+        )
+    )
+    return sim, kernel
+
+
+def arguments(about: str | None, seeds: int, vm_seeds: int) -> argparse.ArgumentParser:
+    """The options of a comparison of engines; the numbers are their defaults."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="paths whose names contain this")
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--vm-seeds", type=int, default=vm_seeds)
+    parser.add_argument("--jobs", type=int, default=1)
+    return parser
 
 
 def _recorded(document: Mapping[str, Any], engine: str, options: Mapping[str, str]) -> Recording:

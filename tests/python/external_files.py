@@ -72,7 +72,7 @@ REFUSED = {
 
 #: Contained while it runs: the reason of the stop.
 CONTAINED = {
-    "endless loop": (GROW, "for (;;) ctl->cwnd_cnt++;", "a call did not end within 1,000,000"),
+    "endless loop": (GROW, "for (;;) ctl->cwnd_cnt++;", "stopped: no simulated time passed"),
     "calls itself": (GROW, "mine_on_ack(s, p, conn, ack, ctl);", "mine.h"),
     "endless recursion": (
         "CC_INLINE void mine_init",

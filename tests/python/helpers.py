@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fullpipe import _native
 from fullpipe.plan.resolve import resolve
+from fullpipe.recording import checksums
 from fullpipe.scenario.model import make_scenario
 
 #: Measured numbers; its README says where they come from.
@@ -37,3 +38,9 @@ def measured(name: str) -> list[dict[str, str]]:
     """The rows of a CSV file of tests/data."""
     with (DATA / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def resealed(folder: Path) -> None:
+    """Lists the checksums of a folder's files as they are now."""
+    (folder / checksums.FILE).unlink()
+    checksums.seal(folder, [file.name for file in folder.iterdir()])

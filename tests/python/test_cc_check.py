@@ -102,7 +102,7 @@ def test_what_it_costs_is_shown_as_a_table_and_as_json(
     mine = Cost("./mine.h", 21000.4, 27.3, 216.0, 8146, {"fp_cong_avoid": (8146, 242.0)})
     theirs = Cost("kernel:cubic", 21990.0, 76.2, None, 9081, {"fp_cong_avoid": (9081, 54.0)})
     step = check.Step("vm 6.12, cost", True, "words", (mine, theirs))
-    monkeypatch.setattr(check, "check", lambda _file, _kernels: iter([step]))
+    monkeypatch.setattr(check, "check", lambda _file, _kernels, begins: iter([step]))
     monkeypatch.chdir(tmp_path)
     shown = []
     for option in ([], ["--json"]):
@@ -144,3 +144,28 @@ def test_a_kernel_that_is_not_here_leaves_its_steps_open(
     monkeypatch.setattr(check, "PATHS", {})
     (*_, step) = check.check(str(works(tmp_path)), ["5.4"], seeds=1)
     assert step.holds is None and "5.4" in step.words
+
+
+def test_each_step_is_named_before_it_is_made_and_a_kernel_that_refuses_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise UserError("the kernel refuses mine: back-edge from insn 7 to 7")
+
+    for name in ("warnings", "fuzz"):
+        monkeypatch.setattr(external, name, lambda _source: "not asked here")
+    monkeypatch.setattr(check, "_survives", lambda *_: "not asked here")
+    monkeypatch.setattr(check, "machine_for", lambda _release: None)
+    monkeypatch.setattr(check, "_agrees", refuse)
+    monkeypatch.setattr(check, "_costed", refuse)
+    monkeypatch.setattr(check.os, "geteuid", lambda: 1)
+    begun: list[str] = []
+    made = []
+    for step in check.check(str(works(tmp_path)), ["6.1", "6.12"], begins=begun.append):
+        assert step.name in (begun[-1], "this kernel")
+        made.append(step.name)
+    assert [name for name in made if name.startswith("vm")] == ["vm 6.1, bulk", "vm 6.12, bulk"]
+    monkeypatch.setattr(check.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(check, "_loads", refuse)
+    (*_, last) = check.check(str(tmp_path / "mine.h"), ["6.1"])
+    assert last.name.startswith("this kernel")

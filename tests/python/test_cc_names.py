@@ -84,7 +84,7 @@ def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path, tmp_path: P
     card = run_card(mine, [plain, "reno"], chosen, Store(Path("store"), create=True), quick=True)
     delay = {name: one["value"] for name, one in
              card["items"][0]["measures"][0]["subjects"].items()}  # fmt: skip
-    assert delay[plain] == delay["reno"] < delay[mine]
+    assert delay["mine"] == delay["reno"] < delay["mine[beta=0.85]"]
     (found, *_) = Hunt(mine, "loss", 1, 100_000).run(["reno"])
     left = write_finding(tmp_path, "found", mine, "loss", found, "Found")
     assert load_scenario(left).flow[0].cc == f"{folder}/mine.h[beta=0.85]"

@@ -11,7 +11,7 @@ from controller_files import RENO
 from external_files import PATH, plan, run
 from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external import classes
+from fullpipe.congestion.external import classes, contained
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine
 from fullpipe.engines.runner import run_scenario
@@ -196,10 +196,66 @@ def test_a_class_that_goes_wrong_ends_the_run_with_its_line(kind: str, tmp_path:
     assert run("reno")["flows"]["bytes_delivered"][0] > 0
 
 
-def test_ending_the_program_in_a_class_ends_the_run_not_the_program(tmp_path: Path) -> None:
-    path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", "raise KeyboardInterrupt"))
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        ("raise KeyboardInterrupt", r"mine\.py:21: in on_ack .*KeyboardInterrupt"),
+        ("raise SystemExit(0)", r"mine\.py:21: in on_ack .*SystemExit: 0"),
+        ("import os; os._exit(0)", r"mine\.py: it ended its process \(exit status 0\)"),
+        ("import os; os.abort()", r"mine\.py:21: it ended its process \(SIGABRT\)"),
+    ],
+)
+def test_ending_the_program_in_a_class_ends_the_run_not_the_program(
+    ending: str, reason: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", ending))
+    with pytest.raises(UserError, match=reason):
         run(f"{path}:Reno")
+    assert run("reno")["flows"]["bytes_delivered"][0] > 0
+
+
+def test_a_class_that_waits_for_ever_is_stopped_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(contained.STALL_S, "2")
+    for endless in ("while True: pass", "import time; time.sleep(1e6)"):
+        path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", endless))
+        with pytest.raises(UserError, match=r"mine\.py:21: stopped: no simulated time"):
+            run(f"{path}:Reno")
+
+
+def test_a_class_can_do_nothing_to_the_machine(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    for attack, refusal in {
+        f"open({str(made)!r}, 'w')": "Permission",
+        f"open({str(tmp_path / 'mine.py')!r}, 'a')": "Permission",
+        "import os; os.fork()": "not permitted",
+        "import os; os.kill(os.getppid(), 9)": "not permitted",
+        "import os; os.execv('/bin/true', ['true'])": "not permitted",
+        "import socket; socket.socket()": "not permitted",
+        "open('/etc/passwd').read()": "Permission",
+        f"import ctypes; ctypes.CDLL(None).system(b'touch {made}')": "",
+    }.items():
+        path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", f"acked = 1; {attack}"))
+        if refusal:
+            with pytest.raises(UserError, match=rf"mine\.py:21: in on_ack .*{refusal}"):
+                run(f"{path}:Reno")
+        else:
+            run(f"{path}:Reno")
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_a_class_cannot_take_all_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(contained.MEMORY_MIB, "1024")
+    path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", "acked = bytearray(2**31)"))
+    with pytest.raises(UserError, match=r"mine\.py:21: in on_ack .*MemoryError"):
+        run(f"{path}:Reno")
+
+
+def test_what_a_class_prints_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = RENO.replace("self.prior_cwnd = self.ctl.cwnd\n\n", "print('begun \\x1b[31m')\n\n")
+    run(f"{written(tmp_path, text)}:Reno")
+    assert capfd.readouterr().err == "begun ?[31m\n"
 
 
 def test_kernels_refuse_a_class_and_say_what_they_run(tmp_path: Path) -> None:

@@ -65,3 +65,13 @@ def test_the_machine_is_missing_where_qemu_is(tmp_path: Path) -> None:
 def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
     done = fullpipe("doctor", "--for", "qemu")
     assert done.returncode == 2 and "'sim', 'vm', 'live'" in done.stderr
+
+
+def test_what_building_a_kernel_lacks_is_named_and_asked_for_by_no_engine(tmp_path: Path) -> None:
+    for program in ("sh", "unshare", "git", "bc", "tar"):
+        found = shutil.which(program)
+        if found is not None:
+            (tmp_path / program).symlink_to(found)
+    text = " ".join(fullpipe("doctor", path=str(tmp_path)).stdout.split())
+    assert "no vm: building lacks make, gcc, libc6-dev, flex, bison, xz-utils, patch," in text
+    assert "scripts/build_kernel.py" in text and "apt-get install" in text

@@ -12,7 +12,7 @@ import pytest
 
 from experiment_entries import CATALOGUE, SMALL, MadeStore, entry_of, of_catalogue
 from fullpipe.papers import judge
-from fullpipe.papers.figures import figures, lost_series
+from fullpipe.papers.figures import figures
 from fullpipe.papers.run_store import StoredRun
 from fullpipe.papers.verdicts import Results, collect
 from fullpipe.sweep.runs import Run
@@ -133,7 +133,7 @@ def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -
                              dict.fromkeys(names, spread))  # fmt: skip
 
     found = collect(of_catalogue(path), Spread(tmp_path, lambda *_: 0.0), "default", None, 1, ())
-    assert lost_series(found) == []
+    assert [text for figure in figures(found) for text in figure.lost] == []
 
 
 def test_nothing_run_draws_nothing(tmp_path: Path) -> None:

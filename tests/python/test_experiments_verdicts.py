@@ -247,7 +247,7 @@ def test_nothing_is_written_before_both_engines_ran(tmp_path: Path) -> None:
     assert comparison_page(judge(entry, OnlySim(tmp_path, by_hand))) == ""
 
 
-#: SMALL in the regime of docs/fidelity.md at 10 Mbit/s, and beyond it at 400.
+#: SMALL in the regime of docs/evidence/fidelity.md at 10 Mbit/s, and beyond it at 400.
 BOTH = ("rate = [2, 4]", "rate = [10, 400]")
 
 

@@ -8,17 +8,22 @@ import re
 from pathlib import Path
 
 import pytest
+import tomli_w
+from typer.testing import CliRunner
 
 from external_files import CONTAINED, GROW, PATH, REFUSED, changed, plan, run, works
-from fullpipe import _native
 from fullpipe.authoring.new import LIKE, write_new
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.cli.app import app
 from fullpipe.congestion import external
 from fullpipe.congestion.controller import Controller, EventKind
+from fullpipe.congestion.external import contained
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines.runner import run_scenario
-from fullpipe.scenario.model import load_scenario
+from fullpipe.engines.sim import SimEngine
+from fullpipe.kernel import replay
+from fullpipe.scenario.model import load_scenario, make_scenario
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +90,10 @@ def test_a_division_of_signed_values_is_refused_for_the_kernel(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", CONTAINED)
-def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(kind: str, tmp_path: Path) -> None:
+def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(contained.STALL_S, "2")
     old, new, reason = CONTAINED[kind]
     if kind == "endless recursion":
         path = changed(tmp_path, GROW, "ctl->cwnd += deep(&left);")
@@ -142,7 +150,8 @@ def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
     identity = found["flows"][0]["cc"]["algorithm"]
     (tmp_path / "mine.h").unlink()
     assert external.source_of(identity).name == "mine"
-    assert _native.sim.run(json.dumps(found))["flows"]["bytes_acked"]
+    result = SimEngine().run(found, lambda _done: True, {})
+    assert result.tables["flows"]["bytes_acked"][0].as_py() > 0
 
 
 def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_added(
@@ -168,13 +177,76 @@ def test_a_compiler_that_does_not_end_is_ended_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that works is another process, which heeds no SIGTERM and holds the pipes."""
-    mark, compiler = tmp_path / "pid", tmp_path / "cc"
-    works_on = f"sh -c 'echo $$ > {mark}; exec sleep 1000'"
-    compiler.write_text(f"#!/bin/sh\ntrap '' TERM\n{works_on} & wait\n")
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\ntrap '' TERM\nsh -c 'exec sleep 1000.7919' & wait\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setattr("fullpipe.congestion.external.native.COMPILER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("fullpipe.congestion.external.toolchain.COMPILER_TIMEOUT_S", 0.5)
     with pytest.raises(UserError, match=r"did not end within 0.5 s and was stopped"):
         cc_set(str(works(tmp_path)))
-    command = Path(f"/proc/{mark.read_text().strip()}/cmdline")
-    assert not command.exists() or not command.read_bytes()  # gone, or a corpse
+    commands = [read_if_there(file) for file in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [words for words in commands if b"1000.7919" in words]
+
+
+def read_if_there(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # the process has ended
+        return b""
+
+
+@pytest.mark.parametrize("name", ["int", "linux", "bpf", "u32", "cc", "params", "bbr3_model"])
+def test_a_new_file_gets_no_name_that_means_something_else(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"{name}: .*choose another name"):
+        write_new(name, None, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_comparison_goes_on_where_one_file_fails(tmp_path: Path) -> None:
+    old, new, reason = CONTAINED["wild pointer"]
+    bad = changed(tmp_path, old, new)
+    options = ["--duration", "2s", "--warmup", "0.5s", "--repeat", "1", "--json"]
+    arguments = ["compare", str(bad), "reno", *options, "--out", str(tmp_path / "out")]
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 1
+    assert set(json.loads(answer.stdout)["runs"]) == {"reno"}
+    assert f"mine.h:42: it touched {reason}" in answer.stderr
+
+
+def test_seeds_go_on_in_other_processes_where_a_file_fails(tmp_path: Path) -> None:
+    old, new, reason = CONTAINED["division by zero"]
+    document = {"duration": "1s", "path": PATH, "flow": [{"cc": str(changed(tmp_path, old, new))}]}
+    folders = [tmp_path / str(seed) for seed in range(3)]
+    outcome = run_scenario(make_scenario(document), tomli_w.dumps(document), folders, jobs=2)
+    assert outcome.recordings == []
+    assert len(outcome.failures) == 3
+    assert all(reason in failure for failure in outcome.failures)
+
+
+def test_an_interruption_reaches_a_worker_and_keeps_what_it_recorded(tmp_path: Path) -> None:
+    found = plan(str(works(tmp_path)), duration="10000s")
+    asked: list[int] = []
+
+    def progress(done_ns: int) -> bool:
+        asked.append(done_ns)
+        return done_ns == 0
+
+    result = SimEngine().run(found, progress, {})
+    assert result.interrupted
+    assert 0 < max(result.tables["flow_samples"]["t_us"].to_pylist()) < 10_000_000_000
+
+
+def test_a_capture_and_a_trace_of_calls_are_written_by_a_worker(tmp_path: Path) -> None:
+    files = {name: str(tmp_path / name) for name in ("pcap", "cc_trace")}
+    SimEngine().run(plan(str(works(tmp_path))), lambda _done: True, files)
+    there = {name: Path(file).read_bytes() for name, file in files.items()}
+    SimEngine().run(plan("reno"), lambda _done: True, files)
+    assert there["pcap"] == Path(files["pcap"]).read_bytes()
+    assert there["cc_trace"][:8] == b"fpcctrc3"
+    assert replay(Path(files["cc_trace"])).algorithms[0].difference is None
+
+
+def test_nothing_of_a_file_is_loaded_into_the_program(tmp_path: Path) -> None:
+    run(str(works(tmp_path)))
+    assert str(tmp_path.parent) not in (maps := Path("/proc/self/maps").read_text())
+    assert "/native-" not in maps

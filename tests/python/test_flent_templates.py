@@ -124,7 +124,7 @@ def test_the_axis_of_a_run_is_flents(tmp_path: Path) -> None:
         (["nosuch", "--path", "net.toml"], "known are"),
         (["rrul"], "--path"),
         (["rrul", "--path", "missing.toml"], "cannot be read"),
-        (["rrul", "--path", "empty.toml"], "a test needs a network"),
+        (["rrul", "--path", "empty.toml"], "a network is needed"),
         (["rrul", "--path", "net.toml", "--length", "long"], "--length long"),
         (["rrul", "--path", "net.toml", "--length", "1ms"], "at least 1s"),
         (["rrul", "--path", "net.toml", "--cc", "nosuch"], "nosuch"),

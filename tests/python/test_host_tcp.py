@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from fullpipe import _native
-from fullpipe._native import DEFAULT_KERNEL, KERNELS
+from fullpipe._native import DEFAULT_KERNEL, GSO_MAX_SEGMENTS, KERNELS
+from fullpipe.base.errors import UserError
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import Scenario, make_scenario
 
 
-def beside_reno(**host: str) -> Scenario:
+def beside_reno(**host: Any) -> Scenario:
     return make_scenario({
         "duration": "10s", "path": {"rate": "10mbit", "rtt": "10ms", "buffer": "0.5bdp"},
         "host": host, "flow": [{"cc": "bbr2"}, {"cc": "reno"}],
@@ -36,3 +40,45 @@ def test_each_tcp_sends_otherwise() -> None:
     ]
     delivered = [bytes(table["bytes_delivered"][1]) for table in tables]
     assert len(set(delivered)) == len(delivered)
+
+
+@pytest.mark.parametrize("written", [7.3, 5.13, 6.12, 6.4, 6.18])
+def test_a_release_may_be_written_as_a_number(written: float) -> None:
+    # TOML and --set read 7.3 as a number.
+    assert resolve(beside_reno(tcp=written)) == resolve(beside_reno(tcp=repr(written)))
+
+
+def test_a_number_that_two_releases_have_is_refused() -> None:
+    # 6.1 and 6.10 are one number.
+    with pytest.raises(UserError, match=r'host.tcp.*6.1 is also 6.10; write "6.1" in quotes'):
+        beside_reno(tcp=6.1)
+    with pytest.raises(UserError, match=r"host.tcp"):
+        beside_reno(tcp=6.13)
+
+
+def test_bursts_are_as_large_as_a_buffer_where_they_end_with_it() -> None:
+    # tcp_grow_skb() came with 6.10; 65215 bytes are 45 packets of 1448.
+    assert 65215 // 1448 == 45
+    assert {tcp for tcp, most in GSO_MAX_SEGMENTS.items() if most == 45} == {"5.13", "6.1", "6.4"}
+    for tcp in KERNELS:
+        host = resolve(beside_reno(tcp=tcp))["host"]
+        assert host["gso_max_segments"] == GSO_MAX_SEGMENTS[tcp]
+    assert resolve(beside_reno(tcp="5.13", gso_max_segments=10))["host"]["gso_max_segments"] == 10
+
+
+def flows_with(first: dict[str, Any], second: dict[str, Any]) -> Scenario:
+    return make_scenario({
+        "duration": "10s", "path": {"rate": "10mbit", "rtt": "10ms", "buffer": "0.5bdp"},
+        "flow": [{"cc": "bbr2", **first}, {"cc": "reno", **second}],
+    })  # fmt: skip
+
+
+def test_a_flow_may_have_the_tcp_of_a_release_of_its_own() -> None:
+    one, both = flows_with({"tcp": "5.13"}, {}), flows_with({"tcp": "5.13"}, {"tcp": "5.13"})
+    stack = {"tcp": "5.13", "gso_max_segments": 45}
+    assert [flow.get("stack") for flow in resolve(one)["flows"]] == [stack, None]
+    assert resolve(flows_with({"tcp": DEFAULT_KERNEL}, {})) == resolve(flows_with({}, {}))
+    tables = [_native.sim.run(json.dumps(resolve(made))) for made in (one, both)]
+    hosts = _native.sim.run(json.dumps(resolve(beside_reno(tcp="5.13"))))
+    samples = [bytes(table["flow_samples"]["bytes_delivered"][1]) for table in (*tables, hosts)]
+    assert samples[1] == samples[2] != samples[0]

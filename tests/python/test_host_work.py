@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+import capture
 from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
+from fullpipe.engines.sim import SimEngine
 from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
@@ -177,3 +179,19 @@ def test_a_reader_is_back_before_it_leaves_again() -> None:
             UserError, match=r"reader_pause_spread: .* must be at most reader_pause, "
         ):
             make_scenario({**document, "host": wrong})
+
+
+def test_acks_leave_a_host_in_the_order_in_which_it_makes_them(tmp_path: Path) -> None:
+    # Timers ask for ACKs while the processor is busy with data, whose ACKs are due when it is free.
+    document = {
+        "duration": "2s",
+        "path": {"rate": "50mbit", "rtt": "1ms"},
+        "host": {"packet_cost": "500us", "receive_aggregation": "1300us"},
+        "flow": [{"cc": "reno", "count": 3}],
+    }
+    plan = resolve(make_scenario(document))
+    SimEngine().run(plan, lambda _done: True, {"pcap": str(tmp_path / "run.pcap")})
+    for segments in capture.read(tmp_path / "run.pcap").values():
+        acks = [one.ack for one in segments if not one.leaves]
+        assert len(acks) > 100
+        assert acks == sorted(acks)

@@ -261,3 +261,30 @@ def test_each_link_is_summarised_by_its_name_in_json_table_and_report(
     for name in ("core", "access", "home"):
         assert any(name in line and "forward" in line for line in printed.splitlines()), name
         assert f'<td class="text">{name}</td>' in page
+
+
+def test_of_copies_of_a_packet_the_first_to_arrive_counts() -> None:
+    # Every packet comes twice to a link that takes 42 ms for each of them.
+    slow = {"name": "slow", "rate": "200kbit", "delay": "1ms", "buffer": "100pkt"}
+    raw = simulate(
+        duration="5s",
+        link=[{"name": "copies", "rate": "1gbit", "delay": "1ms", "duplicate": 1.0}, slow],
+        udp=[{"rate": "50kbit", "payload": "1000B"}],
+        probe=[{"interval": "100ms", "start": "50ms"}],
+    )
+    delays_us = column(raw, "datagrams", "delay_us")
+    assert len(delays_us) > 30
+    assert set(delays_us[:-1]) == {2000}
+    # A probe waits for no copy of itself.
+    rtts_us = column(raw, "ping_samples", "rtt_us")
+    assert rtts_us.min() == 4000
+
+
+def test_a_flow_that_is_stopped_sends_no_more_than_its_amount() -> None:
+    # All is written at once, and the window lets it go in several round trips.
+    raw = simulate(
+        duration="1s",
+        path={"rate": "500mbit", "rtt": "56ms"},
+        flow=[{"cc": "bbr3", "amount": "49992B", "stop": "100ms"}],
+    )
+    assert column(raw, "flows", "bytes_delivered")[0] == 49992

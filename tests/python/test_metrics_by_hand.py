@@ -166,6 +166,8 @@ def test_retransmissions_are_a_share_of_what_each_flow_sent(tmp_path: Path) -> N
     )  # fmt: skip
     ratios = [flow["retransmit_ratio"] for flow in view.flow_metrics]
     assert ratios == pytest.approx([0.05, 0.05])
+    # Within the window, which begins with the first sample.
+    assert [flow["retransmitted_packets"] for flow in view.flow_metrics] == [5, 15]
     assert view.run_metrics["retransmit_ratio"] == pytest.approx(20 / 400)
     silent = recorded(tmp_path / "silent", flows=[flow(0)])
     assert np.isnan(silent.run_metrics["retransmit_ratio"])

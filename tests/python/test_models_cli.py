@@ -202,7 +202,7 @@ def test_validate_prints_the_error_of_each_panel_and_what_is_missing(tmp_path: P
     assert errors["2a", "steady v1, as published"] == pytest.approx(0.03473, abs=1e-4)
     assert errors["5a", "extended fluid"] < 0.03
     assert found["missing_panels"] == ["2b", "2c"]
-    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".svg"}
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf", ".png", ".svg"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ from fullpipe.recording.recording import Recording
 from fullpipe.report.figures import write_figures
 from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
-from helpers import column
+from helpers import column, resealed
 
 DOCUMENT = {
     "name": "capture", "duration": "8s",
@@ -31,7 +32,9 @@ def test_tshark_reads_a_capture_and_counts_our_retransmissions(tmp_path: Path) -
     tshark = shutil.which("tshark")
     assert tshark is not None
     capture = tmp_path / "run.pcap"
-    raw = _native.sim.run(json.dumps(resolve(make_scenario(DOCUMENT))), None, str(capture))
+    with capture.open("wb") as file:
+        plan = json.dumps(resolve(make_scenario(DOCUMENT)))
+        raw = _native.sim.run(plan, None, os.dup(file.fileno()))
 
     def fields(condition: str, *names: str) -> list[list[str]]:
         command = [tshark, "-r", str(capture), "-Y", condition, "-T", "fields"]
@@ -84,6 +87,7 @@ def test_a_hostile_name_in_a_foreign_recording_stays_text(tmp_path: Path) -> Non
     metadata = json.loads((recording.path / "metadata.json").read_text(encoding="utf-8"))
     metadata["plan"]["name"] = "<script>alert(1)</script>"
     (recording.path / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
+    resealed(recording.path)
     page = write_report([Recording.open(recording.path)], tmp_path / "report.html")
     assert "<script>alert(1)" not in page.read_text(encoding="utf-8")
 

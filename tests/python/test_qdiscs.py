@@ -51,6 +51,43 @@ def test_what_is_left_out_is_what_linux_and_tc_take() -> None:
     assert resolved("prio")["aqm"]["filters"] == [(1, 2), (8, 2), (46, 0), (48, 0), (56, 0)]
 
 
+@pytest.mark.parametrize(
+    ("qdisc", "option", "written", "key", "value"),
+    [
+        ("fq", "ce_threshold", "2ms", "ce_threshold_ns", 2_000_000),
+        ("codel", "ce_threshold", "2ms", "ce_threshold_ns", 2_000_000),
+        ("fq_codel", "ce_threshold", "2ms", "ce_threshold_ns", 2_000_000),
+        ("dualpi2", "min_qlen_step", 4, "min_qlen_step_packets", 4),
+        ("red", "adaptive", True, "adaptive", True),
+    ],
+)
+def test_an_option_is_in_a_plan_only_where_it_is_set(
+    qdisc: str, option: str, written: Any, key: str, value: Any
+) -> None:
+    # Recordings from before the option are found by the plan they had.
+    assert key not in resolved(qdisc)["aqm"]
+    assert resolved(qdisc, qdisc_options={option: written})["aqm"][key] == value
+
+
+@pytest.mark.parametrize("qdisc", ["codel", "fq_codel"])
+def test_a_ce_threshold_keeps_the_queue_shorter_without_a_drop(qdisc: str) -> None:
+    # DCTCP over a step of 1 ms (RFC 8257): marks come before CoDel's first interval is over.
+    found = simulate(
+        **document(
+            qdisc, {"cc": "dctcp"}, rate="100mbit", rtt="10ms", ecn=True,
+            qdisc_options={"ce_threshold": "1ms"},
+        )
+    )  # fmt: skip
+    queue = {
+        name: column(found, "queue_samples", name)
+        for name in ("queue_bytes", "dropped_packets", "marked_packets")
+    }
+    assert queue["marked_packets"].max() > 100
+    assert queue["dropped_packets"].max() == 0
+    # CoDel alone lets 5 ms stand, 62,500 bytes.
+    assert 0 < float(np.mean(queue["queue_bytes"][-40:])) < 40_000
+
+
 @pytest.mark.parametrize("qdisc", DISCIPLINES)
 def test_every_discipline_delivers_and_keeps_to_the_links_rate(qdisc: str) -> None:
     raw = simulate(**document(qdisc))

@@ -51,6 +51,22 @@ def test_two_controls_alone_are_compared_by_welchs_test(
     assert (tmp_path / "c" / "report.html").is_file()
 
 
+def test_set_changes_the_path_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["compare", "reno", "cubic", *PATH, "--duration", "4s", "--warmup", "1s", "--repeat",
+               "1", "--json"]  # fmt: skip
+    goodputs = {}
+    for rate in ("20mbit", "4mbit"):
+        place = ["--set", f"path.rate={rate}", "--out", str(tmp_path / rate)]
+        status, output, _ = run([*command, *place], monkeypatch, capsys)
+        assert status == 0
+        document = json.loads(output)
+        assert document["path"]["rate"] == rate
+        goodputs[rate] = [runs[0]["flows"][0]["goodput_bps"] for runs in document["runs"].values()]
+    assert max(goodputs["4mbit"]) < 4e6 < min(goodputs["20mbit"])
+
+
 def test_controls_together_share_one_path_and_have_no_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

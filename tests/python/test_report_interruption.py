@@ -52,8 +52,8 @@ def test_an_interrupted_run_leaves_a_recording_that_says_so(tmp_path: Path, numb
     scenario, out, capture = tmp_path / "s.toml", tmp_path / "out", tmp_path / "capture"
     scenario.write_text(LONG, encoding="utf-8")
     child = start(str(scenario), "--out", str(out), "--pcap", str(capture))
-    # Once the capture has bytes, the run is under way.
-    while not capture.exists() or not capture.stat().st_size:
+    # Once the capture, which gets its name at the end, has bytes, the run is under way.
+    while not any(partial.stat().st_size for partial in tmp_path.glob(".capture.*")):
         assert child.poll() is None, child.communicate()
     output, messages = interrupt(child, number)
     assert "interrupted before its end" in messages

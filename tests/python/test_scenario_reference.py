@@ -20,8 +20,10 @@ SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
 
 
 def test_the_page_in_docs_is_the_reference() -> None:
-    written = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
-    assert written == reference.markdown(), "fullpipe schema --markdown > docs/scenario.md"
+    written = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
+    assert written == reference.markdown(), (
+        "fullpipe schema --markdown > docs/reference/scenario.md"
+    )
 
 
 def test_every_key_of_the_schema_stands_in_the_reference_with_words() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ import pytest
 
 from fullpipe import cli
 from fullpipe.authoring.new import write_new
-from fullpipe.base.errors import UserError
 from fullpipe.metrics.harm import harm
+from fullpipe.scorecard.beside_others import beside_others
 from fullpipe.scorecard.card import run_card
+from fullpipe.scorecard.card_page import card_page
 from fullpipe.scorecard.items import items
-from fullpipe.scorecard.page import page
-from fullpipe.scorecard.standing import changes, stands
 from fullpipe.sweep.store import Store
 
 #: Loss leaves the whole window: it never backs off.
@@ -64,7 +62,9 @@ def _card(store: Store, subject: str, *wanted: str, against: str = "cubic,reno")
 
 def _standings(card: dict[str, Any]) -> dict[str, str]:
     return {
-        f"{item['id'].removeprefix('rfc9743-')} {measure['id']}": stands(measure, card["scorecard"])
+        f"{item['id'].removeprefix('rfc9743-')} {measure['id']}": beside_others(
+            measure, card["scorecard"]
+        )
         for item in card["items"]
         for measure in item["measures"]
     }
@@ -92,31 +92,10 @@ def test_an_algorithm_of_half_a_bdp_falls_out_where_utilisation_counts(
     assert found["5.2.3-short harm"] == "better"
 
 
-def test_what_got_worse_since_a_baseline_is_told_and_noise_is_not(store: Store) -> None:
-    before = _card(store, "cubic", "5.1.3", against="reno")
-    assert changes(before, _card(store, "cubic", "5.1.3", against="reno")) == []
-    other = _card(store, "cubic[beta=0.3]", "5.1.3", against="reno")
-    (found,) = [
-        change
-        for change in changes(before, {**_renamed(other, "cubic"), "scorecard": "cubic"})
-        if change["measure"] == "utilisation"
-    ]
-    assert found["verdict"] == "worse"
-    assert found["now"] < found["before"]
-    with pytest.raises(UserError, match="quick"):
-        changes({**before, "quick": False}, before)
-
-
-def _renamed(card: dict[str, Any], name: str) -> dict[str, Any]:
-    text = json.dumps(card).replace(json.dumps(card["scorecard"]), json.dumps(name))
-    renamed: dict[str, Any] = json.loads(text)
-    return renamed
-
-
 def test_the_page_holds_every_figure_with_its_command_and_loads_nothing(store: Store) -> None:
     card = _card(store, "cubic", "5.1.3", "6.2", against="reno")
-    text = page(card)
-    assert "fullpipe scorecard cubic --only rfc9743-5.1.3" in text
+    text = card_page(card)
+    assert "fullpipe scorecard cubic --only rfc9743-5.1.3 --quick" in text
     assert "needs a tunnel" in text
     assert "<svg" in text
     assert "src=" not in text and "<script" not in text and "http" not in text

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from fullpipe import cli
+from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
 from fullpipe.expr.language import ExpressionError
 from fullpipe.scorecard.draft import Result, run_draft
-from fullpipe.scorecard.draft_items import draft_items
-from fullpipe.scorecard.holds import holds
+from fullpipe.scorecard.draft_cases import draft_cases
+from fullpipe.scorecard.measured_conditions import holds
 from fullpipe.sweep.store import Store
 
 
@@ -25,14 +27,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def _run(store: Store, cc: str, *cases: int) -> list[Result]:
-    items = [item for item in draft_items() if not cases or item.case in cases]
-    return run_draft(cc, items, store, quick=True, jobs=2)
+    chosen = [case for case in draft_cases() if not cases or case.case in cases]
+    return run_draft(cc, chosen, store, quick=True, jobs=2)
 
 
 def test_every_case_of_the_draft_that_can_run_holds_for_bbr3(store: Store) -> None:
     results = _run(store, "bbr3")
-    assert [found.item.id for found in results] == [f"draft-{n:02d}" for n in range(1, 23)]
-    failing = {found.item.id: found.paths for found in results if found.holds is False}
+    assert [found.case.id for found in results] == [f"draft-{n:02d}" for n in range(1, 23)]
+    failing = {found.case.id: found.paths for found in results if found.holds is False}
     assert failing == {}
     assert all(found.why for found in results if found.holds is None)
 
@@ -56,6 +58,19 @@ def test_what_is_no_bbr_is_not_judged(store: Store) -> None:
     (found,) = _run(store, "cubic", 1)
     assert found.holds is None
     assert "phases" in found.why
+
+
+@pytest.mark.parametrize("published", ["max_bw_Bps", "min_rtt_us"])
+def test_a_bbr_that_does_not_publish_its_estimates_is_not_judged(
+    store: Store, tmp_path: Path, published: str
+) -> None:
+    place = write_new("silent", "bbr3", tmp_path)
+    text, count = re.subn(rf"\n\tinfo->{published} = [^;]*;", "", place.read_text())
+    assert count == 1
+    place.write_text(text)
+    results = run_draft(str(place), draft_cases(), store, quick=True, jobs=2)
+    assert all(found.holds is None for found in results)
+    assert all(published in found.why for found in results if not found.case.needs)
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -99,7 +114,7 @@ def test_a_broken_file_is_told_by_file_and_key(tmp_path: Path) -> None:
     text = 'id = "x"\ncase = 1\ntitle = "t"\nmeasure = "nothing"\n'
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(UserError, match=r"x\.toml: measure"):
-        draft_items(tmp_path)
+        draft_cases(tmp_path)
 
 
 @pytest.mark.parametrize("condition", ["x < 1", "x != 1", "x >= 0 or 1 / zero > 0"])

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.engines.scratch import scratch
+from fullpipe.base.scratch import scratch
 
 HOLD = """
 import sys, tempfile
-from fullpipe.engines.scratch import scratch
+from fullpipe.base.scratch import scratch
 tempfile.tempdir = sys.argv[1]
 with scratch("run-") as folder:
     (folder / "big").write_bytes(b"x" * 1000)

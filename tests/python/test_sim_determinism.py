@@ -117,6 +117,6 @@ def test_repetitions_are_the_same_bytes_on_one_core_and_on_two(tmp_path: Path) -
         for jobs in ("1", "2")
         for files in [(tmp_path / jobs).rglob("*.*")]
     )
-    assert len(one) == 3 * 8 and one == two
+    assert len(one) == 3 * 9 and one == two
     tables = [one[f"run-{index}/flow_samples.parquet"] for index in range(3)]
     assert len(set(tables)) == 3

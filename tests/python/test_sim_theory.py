@@ -81,7 +81,7 @@ def test_the_cubic_law_under_even_losses_has_the_windows_of_the_rfc(
 
 
 #: Left out: 10 ms and 1 %, where Linux's rule that an unchanged window's growth rests for HZ/32
-#: (three RTTs) costs a window of ten packets 7 % (docs/fidelity.md).
+#: (three RTTs) costs a window of ten packets 7 % (docs/evidence/fidelity.md).
 @pytest.mark.parametrize(
     ("rtt_ms", "loss", "window"), [row for row in CUBIC_TABLE if row[:2] != (10, 1e-2)]
 )

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from fullpipe.base.errors import UserError
+from fullpipe.recording.parquet import write_parquet
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.tables import EXTRA, SCHEMAS, read, read_part, unique_rows, write
+from fullpipe.sweep.tables import EXTRA, SCHEMAS, read, read_part, unique_rows
+from helpers import resealed
 from sweep_files import filled, sweep
 
 _TEXTS = ["", "a", "ab", "é", "queue", "z" * 40, None]
@@ -58,9 +60,11 @@ def test_the_same_rows_are_the_same_bytes_however_they_came_about(
         draw.shuffle(places)
         parts = []
         for part in range(count):
-            write(table.take(pa.array(places[part::count], pa.uint64())), tmp_path / str(part))
+            write_parquet(
+                table.take(pa.array(places[part::count], pa.uint64())), tmp_path / str(part)
+            )
             parts.append(read(tmp_path / str(part)))
-        write(unique_rows(pa.concat_tables(parts), ["place"]), tmp_path / "compact")
+        write_parquet(unique_rows(pa.concat_tables(parts), ["place"]), tmp_path / "compact")
         assert read(tmp_path / "compact").equals(table)
         files.add((tmp_path / "compact").read_bytes())
     assert len(files) == 1
@@ -69,7 +73,8 @@ def test_the_same_rows_are_the_same_bytes_however_they_came_about(
 def test_a_file_of_other_columns_is_named(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", sweep())
     (part,) = store.parts()
-    write(read(part / "path.parquet").drop_columns(["drops"]), part / "path.parquet")
+    write_parquet(read(part / "path.parquet").drop_columns(["drops"]), part / "path.parquet")
+    resealed(part)
     with pytest.raises(UserError, match=r"path\.parquet: damaged: has other columns"):
         store.table("path")
     shutil.copytree(part, part.with_name("again"))
@@ -82,7 +87,7 @@ def test_a_flipped_bit_is_refused_or_changes_no_value(
 ) -> None:
     draw = random.Random(5)
     table = _table(60, draw)
-    write(table, tmp_path / "good")
+    write_parquet(table, tmp_path / "good")
     good = (tmp_path / "good").read_bytes()
     refused = 0
     for _ in range(600):
@@ -122,5 +127,5 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", sweep())
     (part,) = Store(tmp_path / "store").parts()
     (part / "runs.parquet").unlink()
-    with pytest.raises(UserError, match=r"runs\.parquet: damaged: .*move .* away"):
+    with pytest.raises(UserError, match=r"runs\.parquet: damaged: .*sets it aside"):
         store.known()

@@ -28,7 +28,7 @@ def test_a_point_is_the_mean_over_runs_with_students_interval(store: Store) -> N
     chart = make_chart(store, Request("share", "rtt", "cc", "buffer"))
     assert [panel.title for panel in chart.panels] == ["buffer 0.5", "buffer 1", "buffer 4"]
     panel = chart.panels[0]
-    assert panel.x_title == "rtt (s)"
+    assert panel.x_title == "base RTT (s)"
     line = next(one for one in panel.traces if one.name == "bbr3")
     assert line.x.tolist() == [0.01, 0.04]
     found = run_values(store, "share", [], "own_cc and buffer = 0.5 and rtt = '10ms'")[0]

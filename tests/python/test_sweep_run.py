@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 import tomli_w
 
 from fullpipe.base.errors import UserError
-from fullpipe.sweep import schedule
+from fullpipe.sweep import running, schedule
 from fullpipe.sweep.cells import cells_of, plan_runs
 from fullpipe.sweep.merging import merge
 from fullpipe.sweep.pool import Here, Pool
@@ -40,6 +39,19 @@ def test_a_sweep_runs_its_grid_and_a_second_time_nothing(tmp_path: Path) -> None
     assert (second.ran, second.reused) == (0, 12)
     answer = ask(store, "select count(*) n, count(distinct cell) c from runs").to_pylist()
     assert answer == [{"n": 12, "c": 6}]
+
+
+def test_planning_is_reported_cell_by_cell_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_PLANNING_S", 0.0)
+    seen: list[schedule.Progress] = []
+    running.run_sweep(
+        sweep(), Store(tmp_path / "store", create=True), Here(), on_progress=seen.append
+    )
+    planning = [now for now in seen if now.is_planning]
+    assert [(now.done, now.total) for now in planning] == [(done, 6) for done in range(1, 6)]
+    assert seen[: len(planning)] == planning and seen[-1].done == 12
 
 
 def test_axes_are_columns_as_written_and_in_base_units(tmp_path: Path) -> None:
@@ -243,11 +255,10 @@ def test_a_damaged_table_is_named_and_costs_only_what_it_held(tmp_path: Path) ->
     merge(tmp_path / "store", [tmp_path / "other"])
     (part,) = store.parts()
     (part / "runs.parquet").write_bytes(b"PAR1 nothing PAR1")
-    with pytest.raises(UserError, match=r"runs\.parquet: damaged.*move .* away"):
-        filled(tmp_path / "store", sweep())
-    shutil.move(part, tmp_path / "away")
+    with pytest.raises(UserError, match=r"runs\.parquet: damaged.*sets it aside"):
+        store.known()
     _, outcome = filled(tmp_path / "store", sweep())
-    assert outcome.ran == 12
+    assert outcome.ran == 12 and "runs.parquet: damaged" in outcome.damaged[0]
 
 
 def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:

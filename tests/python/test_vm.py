@@ -33,7 +33,7 @@ from fullpipe.engines.vm import (
     snapshot,
     vmlinux,
 )
-from fullpipe.engines.vm.shared import Errand, stream_offset
+from fullpipe.engines.vm.shared import Job, stream_offset
 from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
@@ -132,7 +132,8 @@ def alone(request: pytest.FixtureRequest) -> RunResult:
     assert result.failure is None
     assert result.health["problems"] == []
     assert str(result.metadata["kernel"]).startswith(f"{version}.")
-    # Some 20,000 instructions a packet (docs/vm.md), 825 packets a second, and the agent's looks.
+    # Some 20,000 instructions a packet (docs/background/vm.md), 825 packets a second, and the
+    # agent's looks.
     assert 0.01 < result.health["cpu_busy_mean"] < 0.05
     return result
 
@@ -202,7 +203,7 @@ def test_a_machine_without_memory_dies_with_words() -> None:
     initramfs = image.build(kernel, image.module_files(kernel), user_cache() / "initramfs")
     unpacked = vmlinux.unpacked(kernel.image, user_cache() / "vmlinux")
     small = hardware.Hardware(unpacked, initramfs, 72, 2**26)
-    ended = machine.run(small, Errand({}, (), {}), lambda _done: True, False)
+    ended = machine.run(small, Job({}, (), {}), lambda _done: True, False)
     assert "Kernel panic" in ended.console[0]
     assert not ended.stream
 

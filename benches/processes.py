@@ -1,10 +1,17 @@
-"""What the benchmarks of memory share."""
+"""What processes of a benchmark take: CPU time and memory."""
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
+
+
+def children_cpu_s() -> float:
+    """User and system time of all children that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def peak_kib(module: str, call: str) -> int:

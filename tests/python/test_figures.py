@@ -1,0 +1,89 @@
+"""Figures for papers: formats, looks, many flows and repetitions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fullpipe
+from fullpipe.base.errors import UserError
+from fullpipe.metrics import View
+from fullpipe.plots.look import Look
+from fullpipe.report.figures import write_figures
+from fullpipe.report.repetitions import group_plots
+from fullpipe.report.runs import grouped, read_run
+
+PATH = {"rate": "20mbit", "rtt": "20ms", "buffer": "1bdp"}
+
+
+def recordings(flows: list[dict[str, Any]], seeds: int = 1) -> fullpipe.Recordings:
+    document = {"duration": "4s", "warmup": "1s", "path": PATH, "flow": flows}
+    return fullpipe.run(document, seeds=seeds)
+
+
+def plots(runs: fullpipe.Recordings) -> dict[str, Any]:
+    (group,) = grouped([read_run(run) for run in runs])
+    return {plot.key: plot for plot in group_plots(group)}
+
+
+def test_a_figure_is_a_pdf_an_svg_and_a_png_named_after_what_it_shows(tmp_path: Path) -> None:
+    one, other = recordings([{"cc": "bbr3"}]), recordings([{"cc": "cubic"}])
+    names = {path.name for path in write_figures([*one, *other], tmp_path)}
+    for suffix in ("pdf", "svg", "png"):
+        assert {f"bbr3_throughput.{suffix}", f"cubic_throughput.{suffix}"} <= names
+
+
+def test_a_figure_has_the_width_that_was_asked_for(tmp_path: Path) -> None:
+    look = Look(width_in=3.3, title=False)
+    write_figures(recordings([{"cc": "bbr3"}, {"cc": "cubic"}]), tmp_path, look)
+    drawn = (tmp_path / "bbr3_cubic_throughput.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", drawn)
+    assert box is not None
+    assert float(box[1]) == pytest.approx(3.3 * 72, abs=0.01)
+    assert b"Throughput" not in (tmp_path / "bbr3_cubic_throughput.svg").read_bytes()
+
+
+def test_the_same_recording_gives_the_same_bytes(tmp_path: Path) -> None:
+    runs = recordings([{"cc": "bbr3"}])
+    first = write_figures(runs, tmp_path / "first")
+    second = write_figures(runs, tmp_path / "second")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_a_label_renames_an_axis_and_one_that_names_nothing_is_refused(tmp_path: Path) -> None:
+    runs = recordings([{"cc": "bbr3"}])
+    write_figures(runs, tmp_path, Look(labels={"goodput (Mbit/s)": "Rate in Mbit/s"}))
+    assert b"Rate in Mbit/s" in (tmp_path / "bbr3_throughput.svg").read_bytes()
+    with pytest.raises(UserError, match="gooodput"):
+        write_figures(runs, tmp_path, Look(labels={"gooodput": "Goodput"}))
+
+
+def test_of_many_flows_each_group_has_its_sum_and_none_is_missing() -> None:
+    runs = recordings([{"cc": "bbr3", "count": 12}, {"cc": "cubic", "count": 13}])
+    (bbr, cubic, capacity) = plots(runs)["throughput"].traces
+    assert (bbr.name, cubic.name) == ("bbr3 (12 flows)", "cubic (13 flows)")
+    assert capacity.is_reference
+    view = View(runs[0], start_s=0.0)
+    carried = sum(view.flow_samples(flow)["bytes_delivered"][-1] for flow in range(25))
+    seconds = np.diff(np.concatenate(([0.0], bbr.x)))
+    drawn = float(np.sum((bbr.y + cubic.y) * seconds)) * 1e6 / 8
+    assert drawn == pytest.approx(carried, rel=0.02)
+
+
+def test_of_repetitions_a_line_is_the_mean_with_students_interval() -> None:
+    runs = recordings([{"cc": "bbr3"}, {"cc": "cubic"}], seeds=3)
+    line = plots(runs)["cwnd"].traces[0]
+    views = [View(run, start_s=0.0).flow_samples(0) for run in runs]
+    at = 20
+    values = np.array([samples["cwnd_packets"][at] for samples in views])
+    assert line.x[at] == pytest.approx(views[0]["t_us"][at] / 1e6)
+    assert line.y[at] == pytest.approx(values.mean())
+    assert line.band is not None
+    # Student's t of 97.5 % with two degrees of freedom is 4.303.
+    assert line.band[1][at] - line.y[at] == pytest.approx(
+        4.3027 * values.std(ddof=1) / 3**0.5, rel=1e-4
+    )

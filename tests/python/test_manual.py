@@ -1,0 +1,105 @@
+"""The manual's tutorial and how-to guides do what they say: every command and snippet is run.
+
+A page's files are blocks with a caption, its commands `console` blocks, its programs `python`
+blocks. The chapters of the tutorial share a folder, as they do for a reader; a how-to guide has its
+own. A block after `<!-- not run: REASON -->` is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+CHAPTERS = re.findall(r"^([a-z-]+)$", (DOCS / "tutorial/index.md").read_text(), re.M)
+GUIDES = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
+#: Why a block is not run. Anything else is a mistake.
+REASONS = {
+    "changes the host's kernel",
+    "needs a network interface of the reader's",
+    "needs a second host",
+    "needs the published package",
+    "needs root",
+    "runs until it is stopped",
+}
+MOST_GUIDE_LINES = 60
+
+_BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?"
+    r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$",
+    re.M | re.S,
+)
+_CAPTION = re.compile(r":caption: (\S+)\n\n?")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: `kind` as written, the file's name if it has a caption."""
+
+    kind: str
+    body: str
+    file: str | None
+    reason: str | None
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """The page's fenced blocks in order."""
+    for match in _BLOCK.finditer(page.read_text(encoding="utf-8")):
+        body, caption = match["body"], _CAPTION.match(match["body"])
+        if caption:
+            body = body[caption.end() :]
+        yield Block(match["kind"], body, caption and caption[1], match["reason"])
+
+
+def follow(page: Path, folder: Path) -> None:
+    """Does what the page says, in the folder."""
+    program = ""
+    for block in blocks_of(page):
+        if block.reason is not None:
+            assert block.reason in REASONS, f"{page}: {block.reason}"
+        elif block.file:
+            (folder / block.file).write_text(block.body, encoding="utf-8")
+        elif block.kind == "console":
+            commands = re.findall(r"^\$ (.*(?:\\\n.*)*)", block.body, re.M)
+            assert commands, f"{page}: a console block without a command"
+            for command in commands:
+                _run(["bash", "-c", command], folder, f"{page.name}: {command}")
+        elif block.kind == "python":
+            program += block.body
+    if program:
+        (folder / "program.py").write_text(program, encoding="utf-8")
+        _run([sys.executable, "program.py"], folder, f"{page.name}: its program")
+
+
+def _run(words: list[str], folder: Path, what: str) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    answer = subprocess.run(
+        words, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    assert answer.returncode == 0, f"{what}\n{answer.stdout[-2000:]}\n{answer.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.vm
+def test_the_tutorial_can_be_followed_from_its_first_page_to_its_last(tmp_path: Path) -> None:
+    assert len(CHAPTERS) >= 7
+    for chapter in CHAPTERS:
+        follow(DOCS / f"tutorial/{chapter}.md", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_a_how_to_guide_can_be_followed(guide: Path, tmp_path: Path) -> None:
+    follow(guide, tmp_path)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_a_how_to_guide_is_short(guide: Path) -> None:
+    assert len(guide.read_text(encoding="utf-8").splitlines()) <= MOST_GUIDE_LINES
