@@ -53,6 +53,7 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
     let fq = Aqm::Fq(fq::Params {
         quantum_bytes: 3028,
         flow_limit_packets: 10_000,
+        ce_threshold_ns: None,
     });
     let fq_codel = Aqm::FqCodel(fq_codel::Params {
         target_ns,
@@ -61,11 +62,13 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         flows: 1024,
         memory_limit_bytes: 32 << 20,
         ecn: true,
+        ce_threshold_ns: None,
     });
     let codel = Aqm::Codel(codel::Params {
         target_ns,
         interval_ns,
         ecn: true,
+        ce_threshold_ns: None,
     });
     let red = Aqm::Red(red::Params {
         min_bytes: 200_000,
@@ -74,6 +77,7 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         avpkt_bytes: 1000,
         burst_packets: 500,
         ecn: true,
+        adaptive: false,
     });
     let cake = |tins, isolation| {
         Aqm::Cake(cake::Params {
@@ -117,6 +121,7 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         coupling: 2,
         classic_percent: 10,
         drop_overload: true,
+        min_qlen_step_packets: 0,
     });
     vec![
         (
