@@ -120,7 +120,7 @@ struct bbr1 {
 
 CC_INLINE u64 bbr1_now_ms(const struct cc_conn *conn) { return conn->now_us / CC_USEC_PER_MSEC; }
 
-CC_INLINE u32 bbr1_max_bw(const struct bbr1 *s) { return s->bw.s[0].value; }
+CC_INLINE u32 bbr1_max_bw(const struct bbr1 *s) { return cc_max_of(&s->bw); }
 
 CC_INLINE u32 bbr1_bw(const struct bbr1 *s) { return s->lt_use_bw ? s->lt_bw : bbr1_max_bw(s); }
 

@@ -34,6 +34,7 @@
 #define FULLPIPE_CC_BBR3_H
 
 #include "bbr3_bounds.h"
+#include "fixed.h"
 
 #define bbr3_FLAGS (CC_OWNS_CWND | CC_WANTS_RING | CC_SEND_IS_PURE)
 
@@ -115,20 +116,6 @@ CC_INLINE int bbr3_adapt_longterm(struct bbr3 *s, const struct bbr3_params *p,
 	return 0;
 }
 
-/* floor(log2(value)), 0 of 0. eBPF has no instruction for it, and clang no substitute. */
-CC_INLINE u32 bbr3_log2(u32 value)
-{
-	u32 log = 0, step;
-
-	for (step = 16; step; step >>= 1) {
-		if (value >> step) {
-			value >>= step;
-			log += step;
-		}
-	}
-	return log;
-}
-
 /* From DOWN or CRUISE: is it time to probe? By the clock, or by when Reno would have lost. */
 CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params *p,
 				       const struct cc_conn *conn, const struct cc_ctl *ctl)
@@ -137,7 +124,7 @@ CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params 
 	if (p->ecn_reprobe_gain && s->ecn_eligible && s->ecn_in_cycle && !s->loss_in_cycle &&
 	    conn->ca_state == CC_OPEN) {
 		bbr3_start_refill(
-		    s, conn, (u8)bbr3_log2(bbr3_scale(s->inflight_longterm, p->ecn_reprobe_gain)));
+		    s, conn, (u8)cc_log2(bbr3_scale(s->inflight_longterm, p->ecn_reprobe_gain)));
 		return 1;
 	}
 	if (conn->now_us > s->cycle_stamp_us + s->bw_probe_wait_us ||

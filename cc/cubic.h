@@ -14,6 +14,7 @@
 #define FULLPIPE_CC_CUBIC_H
 
 #include "cc.h"
+#include "fixed.h"
 #include "params.h"
 #include "window.h"
 
@@ -75,31 +76,6 @@ struct cubic {
 	u8 slow_start; /* for the recording only */
 	u8 unused_;
 };
-
-/*
- * Cube root, rounded down. Newton's method from a power of two above the root; it falls
- * monotonically to the answer. The start has at most 22 bits, so that 24 steps always suffice.
- */
-CC_INLINE u32 cubic_root(u64 a)
-{
-	u64 x = 1;
-	u32 i;
-
-	for (i = 0; i < 22; i++)
-		if (x * x * x <= a)
-			x <<= 1;
-	for (i = 0; i < 24; i++) {
-		u64 next;
-
-		if (!x)
-			break;
-		next = (2 * x + a / (x * x)) / 3;
-		if (next >= x)
-			break;
-		x = next;
-	}
-	return (u32)x;
-}
 
 CC_INLINE u64 cubic_ticks(const struct cubic_params *p, u64 us) { return us / p->clock_us; }
 
@@ -176,7 +152,7 @@ CC_INLINE void cubic_update(struct cubic *s, const struct cubic_params *p,
 			} else {
 				u64 factor = (1ull << (10 + 3 * CUBIC_HZ_SHIFT)) / (p->scale * 10);
 
-				s->k = cubic_root(factor * (s->last_max_cwnd - cwnd));
+				s->k = cc_cbrt(factor * (s->last_max_cwnd - cwnd));
 				s->origin = s->last_max_cwnd;
 			}
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
-/* minmax.h - the largest value of a sliding window, in constant space: the best, the best after
- * it and the best after that (K. Nichols' algorithm; Linux lib/win_minmax.c). Time is whatever
- * counts up, here packet-timed rounds. */
+/* minmax.h - the largest or the smallest value of a sliding window, in constant space: the best,
+ * the best after it and the best after that (K. Nichols' algorithm; Linux lib/win_minmax.c). Time
+ * is whatever counts up, such as packet-timed rounds. */
 #ifndef FULLPIPE_CC_MINMAX_H
 #define FULLPIPE_CC_MINMAX_H
 
@@ -22,7 +22,7 @@ CC_INLINE void cc_max_reset(struct cc_minmax *m, u32 t, u32 value)
 	m->s[0].value = m->s[1].value = m->s[2].value = value;
 }
 
-/* Takes a value in; m->s[0].value is the largest of the window afterwards. */
+/* Takes a value in; cc_max_of() is then the window's largest. */
 CC_INLINE void cc_max_update(struct cc_minmax *m, u32 window, u32 t, u32 value)
 {
 	u32 age;
@@ -58,5 +58,14 @@ CC_INLINE void cc_max_update(struct cc_minmax *m, u32 window, u32 t, u32 value)
 		m->s[2].value = value;
 	}
 }
+
+/* The smallest value of a window is the complement of the complements' largest. */
+CC_INLINE void cc_min_reset(struct cc_minmax *m, u32 t, u32 value) { cc_max_reset(m, t, ~value); }
+CC_INLINE void cc_min_update(struct cc_minmax *m, u32 window, u32 t, u32 value)
+{
+	cc_max_update(m, window, t, ~value);
+}
+CC_INLINE u32 cc_min_of(const struct cc_minmax *m) { return ~m->s[0].value; }
+CC_INLINE u32 cc_max_of(const struct cc_minmax *m) { return m->s[0].value; }
 
 #endif

@@ -21,6 +21,7 @@
 #define FULLPIPE_CC_PRAGUE_H
 
 #include "cc.h"
+#include "fixed.h"
 #include "params.h"
 #include "window.h"
 
@@ -109,7 +110,7 @@ CC_INLINE void prague_update_alpha(struct prague *s, const struct prague_params 
 	if (s->saw_mark) {
 		marked = (u64)(conn->delivered_ce - s->delivered_ce) << PRAGUE_SHIFT;
 		marked /= cc_max_u32(conn->delivered - s->delivered, 1);
-		s->alpha = cc_min_u64(s->alpha - (s->alpha >> p->gain_shift) + marked,
+		s->alpha = cc_min_u64(cc_ewma(s->alpha, marked, p->gain_shift),
 				      PRAGUE_ONE << p->gain_shift);
 		s->alpha_us = conn->now_us;
 	}

@@ -11,6 +11,10 @@ strict="-std=c11 -Wall -Wextra -Werror -Wconversion"
 ${CC:-cc} $strict -O1 -fsanitize=undefined -fno-sanitize-recover=all \
 	cc/native.c tests/cc/fuzz.c -o "$work/fuzz"
 "$work/fuzz"
+# shellcheck disable=SC2086 # as above
+${CC:-cc} $strict -O1 -fsanitize=undefined -fno-sanitize-recover=all tests/cc/fixed.c \
+	-lm -o "$work/fixed"
+"$work/fixed"
 
 for algorithm in $(grep -v '^ \*' cc/registry.h | sed -n 's/.*ALGORITHM(\([a-z0-9_]*\), ".*/\1/p'); do
 	cat >"$work/wrap.c" <<END

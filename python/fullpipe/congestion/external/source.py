@@ -57,7 +57,7 @@ _TRIGRAPH = re.compile(r"\?\?[=/]")
 _PROBES = re.compile(r"__has_(include|embed)\w*")
 #: Headers of the contract, which a file beside an algorithm would hide from it.
 _HEADERS = {
-    "cc.h", "cc_types.h", "defaults.h", "external.h", "minmax.h", "native.h", "params.h",
+    "cc.h", "cc_types.h", "defaults.h", "external.h", "fixed.h", "minmax.h", "native.h", "params.h",
     "registry.h", "ring.h", "table.h", "window.h",
 }  # fmt: skip
 _FLOAT = re.compile(r"\b(float|double|_Complex)\b")
@@ -292,7 +292,7 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         if included[2]:
             raise UserError(
                 f"{place}: #include <{included[2]}>: an algorithm has no libc; it runs in the "
-                "kernel too. What there is: cc.h, params.h, window.h, minmax.h"
+                "kernel too. What there is: cc.h, params.h, window.h, fixed.h, minmax.h"
             )
         beside = path.parent / included[1]
         try:
@@ -309,7 +309,7 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         elif not _is_contracts(included[1]):
             raise UserError(
                 f'{place}: #include "{included[1]}": is neither in {path.parent} nor a header of '
-                "the contract, such as cc.h, params.h, window.h, minmax.h"
+                "the contract, such as cc.h, params.h, window.h, fixed.h, minmax.h"
             )
 
 
