@@ -27,13 +27,10 @@ assets: | $(SYSTEM)
 
 # dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
 # With the interpreter of `build`, PyO3 is not compiled again.
-SHIPPED := experiments flent_tests scorecard cc bpf
 wheel: build
-	rm -rf dist $(addprefix $(ASSETS)/,$(SHIPPED))
-	cp -r $(SHIPPED) $(ASSETS)
-	$(ALONE) $(VENV)/bin/maturin build --release --locked --quiet --interpreter $(PYTHON) --out dist
-	$(VENV)/bin/maturin sdist --out dist
-	rm -rf $(addprefix $(ASSETS)/,$(SHIPPED))
+	rm -rf dist
+	$(ALONE) scripts/with_sources.sh $(VENV)/bin/maturin build --release --locked --quiet --interpreter $(PYTHON) --out dist
+	scripts/with_sources.sh $(VENV)/bin/maturin sdist --out dist
 
 # Downloads Debian's kernels for the virtual machine into the user's cache.
 kernels: build
