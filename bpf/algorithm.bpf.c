@@ -6,4 +6,6 @@
 
 #include FP_SOURCE
 
+#define FP_HOST "host.h"
 #include "glue.h"
+#include "ops.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * glue.h - the Linux kernel as a host of cc/cc.h: a tcp_congestion_ops (eBPF struct_ops) that
- * reads the connection, calls the algorithm and applies what it decided. It must never know which
- * algorithm it carries: algorithm.bpf.c includes its file, defines FP_ALGORITHM, its name, and
- * includes this one. Its flags decide what is compiled: cong_control or cong_avoid, the ring, RTT
- * samples. What holds where it decides nothing is cc/defaults.h's. A loader sets the variables of
- * .rodata below before the load, and the name in the ops; one object thus serves every parameter
- * set.
+ * glue.h - the Linux kernel as a host of cc/cc.h: the calls of a tcp_congestion_ops, which read the
+ * connection, call the algorithm and apply what it decided. It must never know which algorithm it
+ * carries, nor in which form: algorithm.bpf.c (eBPF) or the file of a package (module/) includes
+ * the algorithm, defines FP_ALGORITHM, its name, and FP_HOST, the header with what differs between
+ * the forms (host.h here, module/host.h there), and includes this one. The algorithm's flags decide
+ * what is compiled: cong_control or cong_avoid, the ring, RTT samples. What holds where it decides
+ * nothing is cc/defaults.h's.
  *
  * What a stock kernel (6.1 and later) forces to differ from Google's own kernel:
- * - State lives in socket storage: icsk_ca_priv has 104 bytes, BBRv3 needs more.
+ * - State lives beside the socket: icsk_ca_priv has 104 bytes, BBRv3 needs more.
  * - No tx_in_flight and no lost count per packet: the contract's snapshot ring (cc/ring.h) stands
  *   in, fed by min_tso_segs, which TCP calls before it sends, and by what precedes a timeout's
  *   retransmission.
@@ -26,7 +26,6 @@
 
 #include "../cc/defaults.h"
 #include "../cc/ring.h"
-#include "settings.h"
 
 #define FP_PASTE2(a, b) a##b
 #define FP_PASTE(a, b) FP_PASTE2(a, b)
@@ -40,9 +39,9 @@
 
 _Static_assert(!FP_WANTS_RING || FP_OWNS_CWND, "CC_WANTS_RING needs CC_OWNS_CWND");
 
-/* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives in socket
- * storage, not on the stack: 512 bytes are too few, and what the verifier does not know of memory
- * it need not follow. */
+/* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives with the
+ * socket, not on the stack: 512 bytes are too few, and what the verifier does not know of memory it
+ * need not follow. */
 enum fp_call_kind { FP_CALL_INIT, FP_CALL_ACK, FP_CALL_EVENT, FP_CALL_RELEASE };
 
 struct fp_call {
@@ -71,63 +70,10 @@ struct fp_socket {
 	u8 came_marked;    /* the last data packet was */
 	u32 prior_rcv_nxt; /* after it */
 #endif
+	FP_HOST_FIELDS
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct fp_socket);
-} fp_sockets SEC(".maps");
-
-/* Every call, for replay; a page where nobody traces. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} fp_trace SEC(".maps");
-
-#define FP_PARAM_DEFAULT(name, dflt, min, max, scale, unit, zero, source, meaning) dflt,
-#define FP_TEXT2(text) #text
-#define FP_TEXT(text) FP_TEXT2(text)
-
-/* What a loader sets before the load (all of .rodata). Constants to the verifier too, which drops
- * the code that they switch off. */
-const volatile struct {
-	FP_SETTINGS
-	struct FP_CC(_params) params;
-} fp_settings = {
-    .algorithm = FP_TEXT(FP_ALGORITHM),
-    .flags = FP_FLAGS,
-    .state_bytes = sizeof(struct FP_ALGORITHM),
-    .tick_us = 4000,
-    .cong_control_args = 4,
-    .param_count = sizeof(struct FP_CC(_params)) / sizeof(u32),
-    .params = {FP_CC(_PARAMS)(FP_PARAM_DEFAULT)},
-};
-
-/* What user space reads, and the one thing that it may write behind the load (all of .bss). */
-struct {
-	u32 live;       /* sockets that use it now */
-	u32 opened;     /* sockets that ever used it */
-	u32 trace_lost; /* calls that found the ring buffer full */
-	u32 seed;       /* of the algorithm's random numbers; 0: the kernel's */
-} fp_counters;
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* The compiler must not take the defaults for the values. */
-static __always_inline const struct FP_CC(_params) * fp_parameters(void)
-{
-	const void *params = (const void *)&fp_settings.params;
-
-	barrier_var(params);
-	return params;
-}
-
-static __always_inline struct fp_socket *fp_find(struct sock *sk)
-{
-	return bpf_sk_storage_get(&fp_sockets, sk, 0, 0);
-}
+#include FP_HOST
 
 /* tcp_is_cwnd_limited() */
 static __always_inline u8 fp_is_cwnd_limited(const struct tcp_sock *tp)
@@ -140,10 +86,9 @@ static __always_inline u8 fp_is_cwnd_limited(const struct tcp_sock *tp)
 /* What was negotiated, TCP_ECN_OK or TCP_ECN_MODE_ACCECN; 0: nothing. */
 static __always_inline u8 fp_ecn_modes(const struct tcp_sock *tp)
 {
-	const struct tcp_sock___accecn *newer = (const void *)tp;
 	u8 modes = TCP_ECN_OK;
 
-	if (bpf_core_field_exists(newer->accecn_fail_mode))
+	if (fp_has_accecn(tp))
 		modes |= TCP_ECN_MODE_ACCECN;
 	return tp->ecn_flags & modes;
 }
@@ -153,7 +98,7 @@ static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
 	const struct inet_connection_sock *icsk = (const void *)sk;
 	const struct tcp_sock *tp = (const void *)sk;
 	struct cc_conn *conn = &s->call.conn;
-	u64 idle_us = (u64)((u32)bpf_jiffies64() - tp->lsndtime) * fp_settings.tick_us;
+	u64 idle_us = (u64)(fp_jiffies() - tp->lsndtime) * fp_tick_us();
 
 	conn->now_us = tp->tcp_mstamp;
 	conn->now_ns = tp->tcp_clock_cache;
@@ -200,18 +145,17 @@ static __always_inline void fp_begin(struct sock *sk, struct fp_socket *s, u32 k
 	fp_read_conn(sk, s);
 	fp_read_ctl(sk, s);
 	s->call.kind = kind;
-	if (fp_settings.is_traced)
+	if (fp_is_traced(s))
 		s->call.before = s->call.after;
 	CC_STEP();
 }
 
-/* Nobody is woken for it: who reads the trace looks often enough. */
 static __always_inline void fp_log(struct fp_socket *s)
 {
-	if (!fp_settings.is_traced)
+	if (!fp_is_traced(s))
 		return;
-	if (bpf_ringbuf_output(&fp_trace, &s->call, sizeof(s->call), BPF_RB_NO_WAKEUP))
-		__sync_fetch_and_add(&fp_counters.trace_lost, 1);
+	if (fp_put_call(s))
+		__sync_fetch_and_add(&fp_counts(s)->trace_lost, 1);
 	s->call.sequence++;
 }
 
@@ -250,23 +194,23 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 		cc_ring_push(&s->ring, &s->call.conn);
 	CC_STEP();
 #endif
-	if (fp_settings.is_traced)
+	if (fp_is_traced(s))
 		s->call.event = event;
-	FP_CC(_on_event)(&s->state, fp_parameters(), &s->call.conn, &event, &s->call.after);
+	FP_CC(_on_event)(&s->state, fp_parameters(s), &s->call.conn, &event, &s->call.after);
 	return 1;
 }
 
-SEC("struct_ops")
+FP_ENTRY
 void fp_init(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
-	struct fp_socket *s = bpf_sk_storage_get(&fp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct fp_socket *s = fp_make(sk);
 	u32 number;
 
 	if (!s || s->is_live)
 		return;
-	number = __sync_fetch_and_add(&fp_counters.opened, 1) + 1;
-	__sync_fetch_and_add(&fp_counters.live, 1);
+	number = __sync_fetch_and_add(&fp_counts(s)->opened, 1) + 1;
+	__sync_fetch_and_add(&fp_counts(s)->live, 1);
 	s->is_live = 1;
 	s->call.socket = number;
 #if FP_ECHOES_CE
@@ -279,13 +223,13 @@ void fp_init(u64 *context)
 #endif
 	/* Multiplied by the golden ratio: seeds of neighbours must differ in every bit. */
 	s->call.conn.seed =
-	    fp_counters.seed ? fp_counters.seed + number * 0x9e3779b9u : bpf_get_prandom_u32();
+	    fp_counts(s)->seed ? fp_counts(s)->seed + number * 0x9e3779b9u : fp_random();
 	fp_begin(sk, s, FP_CALL_INIT);
-	FP_CC(_init)(&s->state, fp_parameters(), &s->call.conn, &s->call.after);
+	FP_CC(_init)(&s->state, fp_parameters(s), &s->call.conn, &s->call.after);
 	fp_end(sk, s);
 }
 
-SEC("struct_ops")
+FP_ENTRY
 void fp_release(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -293,26 +237,22 @@ void fp_release(u64 *context)
 
 	if (!s || !s->is_live)
 		return;
-	__sync_fetch_and_add(&fp_counters.live, -1);
+	__sync_fetch_and_add(&fp_counts(s)->live, -1);
 	s->is_live = 0;
 	s->call.kind = FP_CALL_RELEASE;
 	fp_log(s);
 	/* A socket that returns to this algorithm starts with fresh state. */
-	bpf_sk_storage_delete(&fp_sockets, sk);
+	fp_drop(sk);
 }
 
-/* The verifier refuses one load of either of two kinds of memory, which is what the compiler would
- * make of `s->call.after` in one branch and of the socket in the other. */
-#define FP_LOADED(value) barrier_var(value)
-
-SEC("struct_ops")
+FP_ENTRY
 u32 fp_ssthresh(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
 	struct fp_socket *s = fp_find(sk);
 	u32 ssthresh = ((struct tcp_sock *)sk)->snd_ssthresh;
 
-	FP_LOADED(ssthresh);
+	fp_keep(ssthresh);
 	if (fp_tell(sk, s, CC_EVENT_SSTHRESH, 0, 0)) {
 		fp_end(sk, s);
 		ssthresh = s->call.after.ssthresh;
@@ -320,14 +260,14 @@ u32 fp_ssthresh(u64 *context)
 	return ssthresh;
 }
 
-SEC("struct_ops")
+FP_ENTRY
 u32 fp_undo_cwnd(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
 	struct fp_socket *s = fp_find(sk);
 	u32 cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
 
-	FP_LOADED(cwnd);
+	fp_keep(cwnd);
 	if (fp_tell(sk, s, CC_EVENT_UNDO, 0, 0)) {
 		fp_end(sk, s);
 		cwnd = s->call.after.cwnd;
@@ -335,7 +275,7 @@ u32 fp_undo_cwnd(u64 *context)
 	return cwnd;
 }
 
-SEC("struct_ops")
+FP_ENTRY
 void fp_set_state(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -378,7 +318,7 @@ static __always_inline void fp_take_mark(struct sock *sk, struct fp_socket *s, u
 	if (s->came_marked != is_marked) {
 		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {
 			fp_echo(tp, s->came_marked);
-			bpf_tcp_send_ack(tp, s->prior_rcv_nxt);
+			fp_send_ack(sk, s->prior_rcv_nxt);
 		}
 		icsk->icsk_ack.pending |= ICSK_ACK_NOW;
 	}
@@ -388,7 +328,7 @@ static __always_inline void fp_take_mark(struct sock *sk, struct fp_socket *s, u
 }
 #endif
 
-SEC("struct_ops")
+FP_ENTRY
 void fp_cwnd_event(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -420,7 +360,7 @@ void fp_cwnd_event(u64 *context)
 		fp_end(sk, s);
 }
 
-SEC("struct_ops")
+FP_ENTRY
 void fp_cwnd_event_tx_start(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -431,7 +371,7 @@ void fp_cwnd_event_tx_start(u64 *context)
 }
 
 #if FP_WANTS_ACKS
-SEC("struct_ops")
+FP_ENTRY
 void fp_in_ack_event(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -443,7 +383,7 @@ void fp_in_ack_event(u64 *context)
 #endif
 
 #if FP_WANTS_RTT
-SEC("struct_ops")
+FP_ENTRY
 void fp_pkts_acked(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -489,21 +429,14 @@ static __always_inline void fp_read_ack(const struct tcp_sock *tp, const struct 
 	ack->age_us = (u32)(tp->tcp_mstamp - tp->first_tx_mstamp);
 }
 
-SEC("struct_ops")
+FP_ENTRY
 void fp_cong_control(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
 	const struct rate_sample *rs;
 	struct fp_socket *s;
 
-	/* The verifier knows which; one load of a chosen address would be refused. */
-	if (fp_settings.cong_control_args == 2) {
-		rs = (void *)context[1];
-		FP_LOADED(rs);
-	} else {
-		rs = (void *)context[3];
-		FP_LOADED(rs);
-	}
+	rs = fp_rate_sample(context);
 	s = fp_find(sk);
 	if (!s || !s->is_live)
 		return;
@@ -515,11 +448,11 @@ void fp_cong_control(u64 *context)
 	cc_ring_sample(&s->ring, &s->call.conn, &s->call.ack);
 #endif
 	CC_STEP();
-	FP_CC(_on_ack)(&s->state, fp_parameters(), &s->call.conn, &s->call.ack, &s->call.after);
+	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
 	fp_end(sk, s);
 }
 
-SEC("struct_ops")
+FP_ENTRY
 u32 fp_min_tso_segs(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -531,7 +464,7 @@ u32 fp_min_tso_segs(u64 *context)
 	return s->call.after.tso_segs;
 }
 
-SEC("struct_ops")
+FP_ENTRY
 u32 fp_sndbuf_expand(u64 *context)
 {
 	struct fp_socket *s = fp_find((void *)context[0]);
@@ -539,7 +472,7 @@ u32 fp_sndbuf_expand(u64 *context)
 	return s && s->is_live ? s->kept.sndbuf_factor : CC_DEFAULT_SNDBUF_FACTOR;
 }
 #else
-SEC("struct_ops")
+FP_ENTRY
 void fp_cong_avoid(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
@@ -550,36 +483,9 @@ void fp_cong_avoid(u64 *context)
 		return;
 	fp_begin(sk, s, FP_CALL_ACK);
 	s->call.ack.acked_sacked = acked;
-	FP_CC(_on_ack)(&s->state, fp_parameters(), &s->call.conn, &s->call.ack, &s->call.after);
+	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
 	fp_end(sk, s);
 }
 #endif
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops fp_ops = {
-    .name = "fp_unnamed",
-    /* Any program may choose it, as it may the kernel's own. */
-    .flags = TCP_CONG_NON_RESTRICTED | ((FP_FLAGS)&CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0),
-    .init = (void *)fp_init,
-    .release = (void *)fp_release,
-    .ssthresh = (void *)fp_ssthresh,
-    .undo_cwnd = (void *)fp_undo_cwnd,
-    .set_state = (void *)fp_set_state,
-    .cwnd_event = (void *)fp_cwnd_event,
-    .cwnd_event_tx_start = (void *)fp_cwnd_event_tx_start,
-#if FP_WANTS_ACKS
-    .in_ack_event = (void *)fp_in_ack_event,
-#endif
-#if FP_WANTS_RTT
-    .pkts_acked = (void *)fp_pkts_acked,
-#endif
-#if FP_OWNS_CWND
-    .cong_control = (void *)fp_cong_control,
-    .min_tso_segs = (void *)fp_min_tso_segs,
-    .sndbuf_expand = (void *)fp_sndbuf_expand,
-#else
-    .cong_avoid = (void *)fp_cong_avoid,
-#endif
-};
 
 #endif

@@ -19,6 +19,8 @@ typedef __s32 s32;
 typedef __s64 s64;
 #define CC_HAVE_TYPES
 
+#define FP_ENTRY SEC("struct_ops")
+#define FP_HOST_FIELDS
 #define FP_KERNEL __attribute__((preserve_access_index))
 
 #define SK_PACING_NONE 0 /* enum sk_pacing */
