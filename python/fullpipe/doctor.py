@@ -12,7 +12,7 @@ from pathlib import Path
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import registry
 from fullpipe.engines import assets
-from fullpipe.engines.vm import builders, hardware, kernels
+from fullpipe.engines.vm import builders, hardware, kernels, uml_kernel
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 _INSTALL = "fullpipe doctor --install"
@@ -50,7 +50,7 @@ def checks(engine: str | None = None) -> list[Check]:
     if engine in (None, "vm", "live"):
         found.append(_assets())
     if engine in (None, "vm"):
-        found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS), _builders()]
+        found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS), _uml(), _builders()]
     if engine in (None, "live"):
         found += [_namespaces(), *(_qdisc(kind, lost) for kind, lost in _QDISCS.items())]
         found.append(_struct_ops())
@@ -82,6 +82,15 @@ def install(say: Callable[[str], None]) -> None:
                 if version == kernels.DEFAULT:
                     raise
                 say(f"continued without it: {error}")
+
+
+def build_uml(version: str | None, say: Callable[[str], None]) -> None:
+    """Builds the kernel of that version, by default the default one, for User Mode Linux. Raises
+    UserError if there is no such version or a program is missing, RunError if a step fails."""
+    if version is not None and version not in kernels.VERSIONS:
+        raise UserError(f"--kernel {version}: must be one of {', '.join(kernels.VERSIONS)}")
+    made = uml_kernel.build(version or kernels.DEFAULT, say)
+    say(f"built {made.release} for --machine uml")
 
 
 def _sim() -> Check:
@@ -116,6 +125,14 @@ def _kernel(version: str) -> Check:
     return Check(
         f"vm: kernel {version}", found is not None, found.release if found else "not downloaded",
         f"engine vm{option}", _INSTALL, ("vm",), () if option else ("vm",),
+    )  # fmt: skip
+
+
+def _uml() -> Check:
+    built = uml_kernel.versions()
+    return Check(
+        "vm: User Mode Linux", bool(built), ", ".join(built) or "not built",
+        "--machine uml", uml_kernel.BUILD, ("vm",),
     )  # fmt: skip
 
 

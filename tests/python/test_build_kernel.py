@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from fullpipe.base.errors import UserError
+from fullpipe.engines.vm import source
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "build_kernel.py"
 PATCH = """--- a/net/ipv4/tcp_bbr.c
@@ -102,13 +103,14 @@ def test_options_that_the_source_lacks_and_those_that_it_refuses_are_told_apart(
     wanted, config = tmp_path / "wanted", tmp_path / ".config"
     wanted.write_text("# of all\nCONFIG_NET=y\nCONFIG_VETH=y\nCONFIG_DUALPI2=y\n")
     config.write_text("CONFIG_NET=y\n# CONFIG_VETH is not set\n")
-    assert script().left_out(wanted, config, tree) == (["CONFIG_DUALPI2=y"], ["CONFIG_VETH=y"])
+    assert source.left_out(wanted, config, tree) == (["CONFIG_DUALPI2=y"], ["CONFIG_VETH=y"])
     config.write_text("CONFIG_NET=y\nCONFIG_VETH=y\nCONFIG_DUALPI2=y\n")
-    assert script().left_out(wanted, config, tree) == ([], [])
+    assert source.left_out(wanted, config, tree) == ([], [])
 
 
 def test_the_machines_options_are_none_twice() -> None:
-    lines = (SCRIPT.parents[1] / "qemu/kernel.config").read_text().split("\n")
+    files = (SCRIPT.parents[1] / "qemu/kernel.config", source.NETWORK)
+    lines = [line for file in files for line in file.read_text().split("\n")]
     options = [line for line in lines if line and not line.startswith("#")]
     assert all(line.startswith("CONFIG_") and "=" in line for line in options)
     assert len(set(options)) == len(options)

@@ -19,6 +19,7 @@ mod peer;
 mod request;
 mod sample;
 mod session;
+mod shared;
 mod sink;
 mod vm;
 

@@ -1,8 +1,9 @@
-//! Destinations of frames: a file, or memory shared with the virtual machine's host. A frame that has
+//! Destinations of frames: a file, or space shared with the virtual machine's host. A frame that has
 //! been put survives whatever happens afterwards.
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{fence, Ordering};
 
 use fullpipe_plan::stream::{encode, Frame};
@@ -52,22 +53,48 @@ impl Sink for FileSink {
     }
 }
 
-/// Bytes at the end of the memory that only [`Frame::Failure`], [`Frame::Problem`] and
+/// Bytes at the end of the space that only [`Frame::Failure`], [`Frame::Problem`] and
 /// [`Frame::End`] may use, so that a run that recorded too much can still report it.
 const RESERVE_BYTES: usize = 16 * 1024;
 
-/// Frames in zeroed memory. A frame's length is written last, so the reader sees whole frames only.
-pub(crate) struct MemorySink {
-    memory: &'static mut [u8],
+/// Zeroed space that the host of a virtual machine reads.
+pub(crate) enum Space {
+    Memory(&'static mut [u8]),
+    /// Part of a file of the host: where it begins, and its length.
+    File(File, u64, usize),
+}
+
+impl Space {
+    fn len(&self) -> usize {
+        match self {
+            Self::Memory(memory) => memory.len(),
+            Self::File(_, _, bytes) => *bytes,
+        }
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Memory(memory) => {
+                memory[at..at + bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            Self::File(file, start, _) => file.write_all_at(bytes, *start + at as u64),
+        }
+    }
+}
+
+/// Frames in shared space. A frame's length is written last, so the reader sees whole frames only.
+pub(crate) struct SharedSink {
+    space: Space,
     used: usize,
     buffer: Vec<u8>,
     is_full: bool,
 }
 
-impl MemorySink {
-    pub(crate) fn new(memory: &'static mut [u8]) -> Self {
+impl SharedSink {
+    pub(crate) fn new(space: Space) -> Self {
         Self {
-            memory,
+            space,
             used: 0,
             buffer: Vec::with_capacity(4096),
             is_full: false,
@@ -75,20 +102,26 @@ impl MemorySink {
     }
 }
 
-impl Sink for MemorySink {
+impl Sink for SharedSink {
     fn put(&mut self, frame: &Frame) {
         self.buffer.clear();
         encode(frame, &mut self.buffer);
         let last_words = matches!(frame, Frame::Failure(_) | Frame::Problem(_) | Frame::End);
         let reserve = if last_words { 0 } else { RESERVE_BYTES };
         let end = self.used + self.buffer.len();
-        if end + reserve > self.memory.len() {
+        if end + reserve > self.space.len() {
             self.is_full = true;
             return;
         }
-        self.memory[self.used + 4..end].copy_from_slice(&self.buffer[4..]);
-        fence(Ordering::Release);
-        self.memory[self.used..self.used + 4].copy_from_slice(&self.buffer[..4]);
+        let (length, rest) = self.buffer.split_at(4);
+        let written = self.space.write(self.used + 4, rest).and_then(|()| {
+            fence(Ordering::Release);
+            self.space.write(self.used, length)
+        });
+        if written.is_err() {
+            self.is_full = true;
+            return;
+        }
         self.used = end;
     }
 

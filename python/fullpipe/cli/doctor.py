@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,16 +15,31 @@ def doctor(
         bool,
         typer.Option("--install", help="Install what is missing and download the kernels."),
     ] = False,
+    build: Annotated[
+        Literal["uml"] | None,
+        typer.Option(
+            help="Build uml, the kernel of --machine uml, which takes some 8 CPU minutes."
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Kernel to build: 6.1, 6.12 (default), 7.3."),
+    ] = None,
     for_: Annotated[EngineName | None, typer.Option("--for", help="Check one engine only.")] = None,
 ) -> None:
     """Checks what this machine can run, and how to install the rest.
 
     Exit status 1: the engine of --for lacks what every scenario needs."""
     from fullpipe import __version__
-    from fullpipe.doctor import checks, install
+    from fullpipe.base.errors import UserError
+    from fullpipe.doctor import build_uml, checks, install
 
+    if kernel is not None and build is None:
+        raise UserError("--kernel: only with --build uml")
     if install_:
         install(message)
+    if build is not None:
+        build_uml(kernel, message)
     found = checks(for_)
     console.print(f"fullpipe {__version__}")
     table = text_table("", "what", "found")

@@ -11,7 +11,7 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.units import UnitError
-from fullpipe.engines.base import EngineName
+from fullpipe.engines.base import EngineName, MachineName
 
 if TYPE_CHECKING:
     from fullpipe.plots.look import Look
@@ -93,6 +93,13 @@ KernelImage = Annotated[
         help="Kernel for --engine vm: 6.1, 6.12 (the default), 7.3, one that was built here, or an "
         "image.",
         autocompletion=kernel_names,
+    ),
+]
+Machine = Annotated[
+    MachineName,
+    typer.Option(
+        help="Machine of --engine vm: qemu, uml (User Mode Linux: fast, its processor takes no "
+        "time), or auto (uml where it is built and can run the scenario)."
     ),
 ]
 KernelModules = Annotated[

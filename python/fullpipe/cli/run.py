@@ -20,6 +20,7 @@ from fullpipe.cli.options import (
     KernelImage,
     KernelModules,
     Light,
+    Machine,
     Recordings,
     ScenarioFile,
     cc_names,
@@ -61,6 +62,7 @@ def run(
     light: Light = False,
     figures: Figures = None,
     jobs: Jobs = None,
+    machine: Machine = "qemu",
     kernel: KernelImage = None,
     modules: KernelModules = None,
     cc_trace: Annotated[
@@ -120,7 +122,7 @@ def run(
         for name, value in (
             ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
             ("background_processes", background_processes), ("cc_trace", cc_trace),
-            ("token", token if peer else None),
+            ("token", token if peer else None), ("machine", machine if machine != "qemu" else None),
         )
         if value is not None
     }  # fmt: skip

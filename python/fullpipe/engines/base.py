@@ -46,6 +46,8 @@ class Engine(Protocol):
 
 
 EngineName = Literal["sim", "vm", "live"]
+#: Machines of the engine vm.
+MachineName = Literal["qemu", "uml", "auto"]
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fullpipe.scenario.model import Scenario
 
 #: Engine options that affect the recording; to repeat a run needs them as well as the plan.
-_DECIDING = ("kernel", "modules", "background_processes", "peer", "web")
+_DECIDING = ("machine", "kernel", "modules", "background_processes", "peer", "web")
 
 
 #: The algorithm of flows that an external agent controls (crates/fullpipe-sim, stepper.rs).

@@ -1,29 +1,42 @@
-"""Engine `vm`: a stock Linux kernel in QEMU with instruction counting. Its clock is virtual: idle
-time is skipped, the host's load has no effect, and the same plan gives the same tables.
+"""Engine `vm`: a Linux kernel on a virtual clock. Idle time is skipped, the host's load has no
+effect, and the same plan gives the same tables. The machine is QEMU with instruction counting,
+which runs any stock kernel, or User Mode Linux, whose processor takes no time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion.registry import state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import Progress, RunResult
+from fullpipe.engines.base import MachineName, Progress, RunResult
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux, web
+from fullpipe.engines.vm import (
+    hardware,
+    image,
+    kernels,
+    machine,
+    shared,
+    uml,
+    uml_kernel,
+    vmlinux,
+    watch,
+    web,
+)
 from fullpipe.engines.vm.hardware import Hardware, memory_mib
 from fullpipe.engines.vm.shared import Job
 from fullpipe.scenario.wifi import refuse_wifi
 
+_NO_QEMU = f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --install` installs it"
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
 _ROW_BYTES = 160
 _STREAM_SPARE_MIB = 4
@@ -57,15 +70,14 @@ class VmEngine:
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_classes(plan)
-        if not hardware.is_there():
-            raise UserError(
-                f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --install` installs it"
-            )
+        if not (hardware.is_there() or uml_kernel.versions()):
+            raise UserError(_NO_QEMU)
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
-        """Runs the plan; options `kernel` (a version or the path of an image), `modules`,
+        """Runs the plan; options `machine` (`qemu`, the default, `uml`, or `auto`: `uml` where its
+        kernel is built and the plan fits), `kernel` (a version or the path of an image), `modules`,
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
         `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
@@ -77,7 +89,11 @@ class VmEngine:
             web.refuse_pages(plan)
             stock = web.programs()
         trace = options.get("cc_trace")
-        kernel = kernels.find(options.get("kernel"), options.get("modules"))
+        is_uml = _is_uml(plan, options)
+        if not (is_uml or hardware.is_there()):
+            raise UserError(_NO_QEMU)
+        find = uml_kernel.find if is_uml else kernels.find
+        kernel = find(options.get("kernel"), options.get("modules"))
         refuse_accurate_ecn(plan, kernel.release)
         trace_mib = _trace_mib(plan) if trace else 0
         given = with_arrivals(with_steps(plan))
@@ -96,14 +112,19 @@ class VmEngine:
             objects |= image.counted(plan)
         found = image.module_files(kernel)
         job = Job(request, image.modules(plan, kernel, found), objects)
-        initramfs = image.build(kernel, found, user_cache() / "initramfs")
-        built = Hardware(
-            vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
-            initramfs.resolve(),
-            memory_mib(memory_needed_mib(plan) + 2 * trace_mib),
-            shared.size_bytes(job, _stream_mib(given) + trace_mib),
-        )
-        ended = machine.run(built, job, progress, bool(options.get("from_snapshot", True)))
+        initramfs = image.build(kernel, found, user_cache() / "initramfs", ready=not is_uml)
+        memory = memory_mib(memory_needed_mib(plan) + 2 * trace_mib)
+        shared_bytes = shared.size_bytes(job, _stream_mib(given) + trace_mib)
+        if is_uml:
+            ended = uml.run(kernel.image, initramfs, memory, shared_bytes, job, progress)
+        else:
+            built = Hardware(
+                vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
+                initramfs.resolve(),
+                memory,
+                shared_bytes,
+            )
+            ended = machine.run(built, job, progress, bool(options.get("from_snapshot", True)))
         received = decoded(ended.stream, assets.algorithms(plan))
         if trace:
             Path(trace).write_bytes(received["trace"])
@@ -113,6 +134,7 @@ class VmEngine:
         facts = dict(received["facts"])
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
+            "machine": "uml" if is_uml else "qemu",
             "qemu": ended.version,
             "image_sha256": image.digest(initramfs, job.objects),
             "facts": facts,
@@ -122,7 +144,21 @@ class VmEngine:
         return RunResult(tables, metadata, health, ended.interrupted, failure)
 
 
-def _unfinished(ended: machine.Ended, complete: bool) -> str | None:
+def _is_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether User Mode Linux runs the plan. Raises UserError if it must and cannot."""
+    wanted = options.get("machine", "qemu")
+    if wanted not in get_args(MachineName):
+        raise UserError(f"--machine {wanted}: must be {', '.join(get_args(MachineName))}")
+    if wanted == "qemu":
+        return False
+    why = uml.refused(plan, options)
+    if wanted == "uml" and why:
+        raise UserError(f"--machine uml: {why}")
+    built = uml_kernel.versions()
+    return wanted == "uml" or (not why and (options.get("kernel") or kernels.DEFAULT) in built)
+
+
+def _unfinished(ended: watch.Ended, complete: bool) -> str | None:
     if complete or ended.interrupted:
         return None
     what = "hung" if ended.silent else "died"

@@ -8,17 +8,21 @@ import subprocess
 #: Commands and the Debian packages that bring them.
 _PROGRAMS = {
     "make": "make", "gcc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc",
-    "tar": "tar", "xz": "xz-utils", "patch": "patch", "pahole": "dwarves",
+    "tar": "tar", "xz": "xz-utils", "patch": "patch",
 }  # fmt: skip
+#: What writes a kernel's types (BTF), which eBPF needs.
+_TYPES = {"pahole": "dwarves"}
 #: objtool and resolve_btfids read ELF files.
 _HEADER = "#include <libelf.h>\n"
 
 
-def missing_packages() -> list[str]:
-    """Debian packages with what is missing; empty if kernels can be built."""
-    missing = [packages for name, packages in _PROGRAMS.items() if not shutil.which(name)]
+def missing_packages(types: bool = True) -> list[str]:
+    """Debian packages with what is missing; empty if kernels can be built, by default those for
+    QEMU, which have types."""
+    programs = {**_PROGRAMS, **(_TYPES if types else {})}
+    missing = [packages for name, packages in programs.items() if not shutil.which(name)]
     compiler = shutil.which("gcc")
-    if compiler:
+    if compiler and types:
         tried = subprocess.run(
             [compiler, "-E", "-"], input=_HEADER, capture_output=True, text=True, check=False
         )

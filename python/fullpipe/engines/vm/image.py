@@ -35,15 +35,15 @@ _CC_PREFIX, _NO_CC = "tcp_", ("tcp_diag",)
 _MOST_KEPT = 8
 
 
-def build(kernel: Kernel, found: Mapping[str, Path], folder: Path) -> Path:
+def build(kernel: Kernel, found: Mapping[str, Path], folder: Path, ready: bool = True) -> Path:
     """Path of the initramfs (cpio, newc) for a kernel with these modules, cached in `folder` under
-    a hash of its content."""
-    name = _name_of_sources(found)
+    a hash of its content. `ready`: with all congestion controls, for a machine that boots once."""
+    name = _name_of_sources(found, ready)
     for kept in folder.glob(f"{name}-*"):
         digest = kept.name.removeprefix(f"{name}-")
         if digest == hashlib.sha256(kept.read_bytes()).hexdigest():
             return kept
-    content = _content(kernel, found)
+    content = _content(kernel, found, ready)
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(dir=folder)
     with os.fdopen(descriptor, "wb") as file:
@@ -94,9 +94,9 @@ def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
     return whole.hexdigest()
 
 
-def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
-    files = {"init": assets.agent().read_bytes(), "ready/sets.json": _sets()}
-    for path in _ready_objects():
+def _content(kernel: Kernel, found: Mapping[str, Path], ready: bool) -> bytes:
+    files = {"init": assets.agent().read_bytes(), "ready/sets.json": _sets(ready)}
+    for path in _ready_objects(ready):
         files[f"ready/{path.name}"] = path.read_bytes()
     order = []
     for name, content in ready_modules(kernel, found):
@@ -106,16 +106,15 @@ def _content(kernel: Kernel, found: Mapping[str, Path]) -> bytes:
     return _cpio(files, ("bpf", "dev", "modules", "proc", "ready", "run", "sys", "tmp"))
 
 
-def _sets() -> bytes:
-    """The congestion controls that a machine loads when it boots: all built-in ones."""
-    sets = [
-        {"algorithm": item.algorithm, "params": item.values} for item in registry.cc_sets().values()
-    ]
+def _sets(ready: bool) -> bytes:
+    """The congestion controls that a machine loads when it boots: all built-in ones, or none."""
+    found = registry.cc_sets().values() if ready else ()
+    sets = [{"algorithm": item.algorithm, "params": item.values} for item in found]
     return json.dumps(sets).encode()
 
 
-def _ready_objects() -> list[Path]:
-    names = {item.algorithm for item in registry.cc_sets().values()}
+def _ready_objects(ready: bool) -> list[Path]:
+    names = {item.algorithm for item in registry.cc_sets().values()} if ready else set()
     return [assets.bpf_object(name) for name in sorted(names)]
 
 
@@ -136,10 +135,10 @@ def module_files(kernel: Kernel) -> dict[str, Path]:
     }
 
 
-def _name_of_sources(found: Mapping[str, Path]) -> str:
+def _name_of_sources(found: Mapping[str, Path], ready: bool) -> str:
     """A name that changes when any source file changes."""
-    facts: list[object] = [_sets()]
-    for path in (assets.agent(), *_ready_objects(), *found.values()):
+    facts: list[object] = [_sets(ready)]
+    for path in (assets.agent(), *_ready_objects(ready), *found.values()):
         status = path.stat()
         facts.append((str(path), status.st_size, status.st_mtime_ns))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

@@ -1,0 +1,96 @@
+"""One run of User Mode Linux in time travel: a kernel as a program of the host, without rights and
+without a clock of its own. Time passes only while it waits; what its processor does takes none. It
+knows nothing of plans except which it cannot run.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fullpipe.base.cache import user_cache
+from fullpipe.base.scratch import scratch
+from fullpipe.engines import assets
+from fullpipe.engines.child import stop
+from fullpipe.engines.vm import shared
+from fullpipe.engines.vm.core import reserved
+from fullpipe.engines.vm.shared import Job
+from fullpipe.engines.vm.watch import Ended, follow, last_words, prepare, wait
+
+#: The names that the agent knows (crates/fullpipe-agent/src/shared.rs).
+_SHARED, _CONSOLE = "shared", "console"
+#: 2020-01-01, as in QEMU.
+_START_NS = 1_577_836_800 * 10**9
+_ARGUMENTS = (
+    "time-travel=inf-cpu", f"time-travel-start={_START_NS}",
+    "con=null", "con0=null,fd:1", "loglevel=4", "oops=panic", "random.trust_bootloader=on",
+)  # fmt: skip
+#: The kernel takes the end of its environment for the end of its address space (um_arch.c,
+#: get_top_address()), so that there must be one, and the same for every run.
+_ENVIRONMENT = {"HOME": "/"}
+
+
+def refused(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Why this machine cannot run a plan; empty if it can."""
+    ours = assets.algorithms(plan)
+    if ours:
+        return (
+            f"{', '.join(ours)} would be eBPF, for which User Mode Linux has no compiler; "
+            "use kernel:NAME or --machine qemu"
+        )
+    if options.get("cc_cost") or options.get("background_processes"):
+        return "its processor takes no time, so that nothing can be said about work; use qemu"
+    return ""
+
+
+def run(
+    kernel: Path,
+    initramfs: Path,
+    memory_mib: int,
+    shared_bytes: int,
+    job: Job,
+    progress: Callable[[int], bool],
+) -> Ended:
+    """Boots a machine, waits for its end and returns the agent's output. `progress(ns)` may return
+    False to stop it. Leaves no process behind."""
+    with scratch("fullpipe-uml-") as folder, reserved(user_cache() / "cores") as core:
+        start = shared.create(folder / _SHARED, shared_bytes, job)
+        command = [
+            str(kernel.resolve()), *_ARGUMENTS, f"mem={memory_mib}M",
+            f"initrd={initramfs.resolve()}", f"hostfs={folder}", f"uml_dir={folder}", "umid=uml",
+        ]  # fmt: skip
+        with shared.view(folder / _SHARED) as view:
+            with (folder / _CONSOLE).open("wb") as console:
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=_ENVIRONMENT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=console,
+                    stderr=console,
+                    preexec_fn=lambda: _prepare(core),
+                    start_new_session=True,
+                )
+            try:
+                interrupted, silent = wait(process, view, start, progress)
+            finally:
+                stop(process)
+                # Programs of the guest are processes of their own.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            _, end = follow(view, start)
+            stream = view[start:end]
+        console_text = (folder / _CONSOLE).read_text(errors="replace")
+        return Ended(None, stream, last_words(console_text.splitlines()), interrupted, silent)
+
+
+def _prepare(core: int | None) -> None:
+    prepare(core)
+    # A panic ends in abort().
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,118 @@
+"""Kernels for User Mode Linux: built from Debian's source with a small patch of ours, and kept in
+the user's cache with the headers that modules need. It knows nothing of plans.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.engines.vm import builders, kernels, source
+from fullpipe.engines.vm.kernels import Kernel
+from fullpipe.engines.vm.source import Say
+
+BUILD = "fullpipe doctor --build uml"
+_OPTIONS = (source.CONFIG / "uml.config", source.NETWORK)
+_PATCH = source.CONFIG / "uml.patch"
+#: Files that a module's build reads.
+_HEADERS = ("Kbuild", "Kconfig", "Makefile", "Module.symvers", ".config")
+_HEADER_ENDINGS = (".h", ".mk", ".include", ".lds", ".sh", ".pl", ".awk")
+#: Folders of programs and settings that it runs and reads.
+_WHOLE = ("scripts", "include")
+_MAKE = ("make", "-s", "ARCH=um")
+
+
+def find(version: str | None, modules: str | None) -> Kernel:
+    """The kernel of a version, by default the default one. Raises UserError with the command that
+    builds it."""
+    if modules is not None:
+        raise UserError("--modules: not with --machine uml, whose kernels have all built in")
+    name = version or kernels.DEFAULT
+    if name not in kernels.VERSIONS:
+        raise UserError(
+            f"--kernel {name}: --machine uml has builds of its own; must be "
+            f"{', '.join(kernels.VERSIONS)}"
+        )
+    kernel = cached(name)
+    if kernel is None:
+        others = [f"--kernel {other}" for other in versions()]
+        raise UserError(
+            f"the kernel {name} for --machine uml is not built; `{command(name)}` builds it"
+            + (f" (built: {', '.join(others)})" if others else "")
+        )
+    return kernel
+
+
+def cached(version: str) -> Kernel | None:
+    """The kernel of that version that was built here; None if there is none."""
+    folder = _folder(version)
+    if not (folder / "linux").is_file():
+        return None
+    release = (folder / "release").read_text(encoding="utf-8")
+    return Kernel(release, folder / "linux", folder / "tree")
+
+
+def versions() -> list[str]:
+    """Versions of the kernels that were built here."""
+    return [version for version in kernels.VERSIONS if cached(version)]
+
+
+def tree(version: str) -> Path:
+    """The folder in which `make ARCH=um M=DIR modules` builds modules for that kernel."""
+    return _folder(version) / "tree"
+
+
+def command(version: str) -> str:
+    """What builds the kernel of a version."""
+    return BUILD if version == kernels.DEFAULT else f"{BUILD} --kernel {version}"
+
+
+def build(version: str, say: Say) -> Kernel:
+    """Builds and keeps the kernel of a version. Raises UserError if a program is missing, RunError
+    if a step fails."""
+    missing = builders.missing_packages(types=False)
+    if missing:
+        raise UserError(f"missing; as root: {builders.install_command(missing)}")
+    target = _folder(version)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fullpipe-uml-", dir=target.parent) as text:
+        work = Path(text)
+        place = source.unpacked(version, work, say)
+        source.apply(_PATCH, place, work)
+        source.configure(_MAKE, _OPTIONS, _OPTIONS, place / ".config", place, work, say)
+        say("building the kernel, some 8 CPU minutes")
+        source.run([*_MAKE, f"-j{os.cpu_count() or 1}", "linux", "modules_prepare"], place, work)
+        made = source.folder(work / "made")
+        shutil.copy(place / "linux", made)
+        release = (place / "include/config/kernel.release").read_text(encoding="utf-8").strip()
+        (made / "release").write_text(release, encoding="utf-8")
+        # Every symbol is in the kernel itself, so that this is what modules are linked against.
+        shutil.copy(place / "vmlinux.symvers", place / "Module.symvers")
+        _keep_headers(place, made / "tree")
+        source.run(["strip", str(made / "linux")], work, work)
+        shutil.rmtree(target, ignore_errors=True)
+        made.rename(target)
+    kernel = cached(version)
+    if kernel is None:
+        raise RunError(f"{target}: the kernel is not there")
+    return kernel
+
+
+def _keep_headers(place: Path, target: Path) -> None:
+    """Moves what modules need to be built, and the list of what is built in."""
+    for folder, _, names in os.walk(place):
+        inside = Path(folder).relative_to(place)
+        is_whole = inside.parts[:1] and inside.parts[0] in _WHOLE
+        for name in names:
+            is_header = name in _HEADERS or name.startswith(("Makefile", "modules.builtin"))
+            if is_whole or is_header or name.endswith(_HEADER_ENDINGS):
+                (target / inside).mkdir(parents=True, exist_ok=True)
+                shutil.move(Path(folder, name), target / inside / name)
+
+
+def _folder(version: str) -> Path:
+    return user_cache() / "uml" / version

@@ -1,0 +1,134 @@
+"""User Mode Linux as the machine: what it refuses, and, where a kernel for it was built (a build
+takes some 8 CPU minutes), that runs are exact, equal, and those of the other machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe.base.errors import UserError
+from fullpipe.engines.base import RunResult
+from fullpipe.engines.vm import VmEngine, uml, uml_kernel
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
+
+BUILT = uml_kernel.versions()
+needs_kernel = pytest.mark.skipif(
+    not BUILT, reason=f"no kernel for User Mode Linux; `{uml_kernel.BUILD}` builds one"
+)
+SCENARIO = """
+name = "uml"
+duration = "5s"
+path = { rate = "100mbit", rtt = "40ms", buffer = "1bdp" }
+flow = [{ cc = "%s" }]
+"""
+#: Payload in a packet of 1500 bytes with timestamps; bytes of the packet that htb counts.
+PAYLOAD_BYTES, WIRE_BYTES = 1448, 1514
+
+
+def plan_of(cc: str = "kernel:cubic", **path: Any) -> dict[str, Any]:
+    """100 Mbit/s, 40 ms, 1 BDP, unless told otherwise."""
+    return resolve(
+        make_scenario(
+            {
+                "name": "uml",
+                "duration": "5s",
+                "seed": 3,
+                "path": {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp", **path},
+                "flow": [{"cc": cc}],
+                "probe": [{"kind": "ping", "interval": "200ms"}],
+            }
+        )
+    )
+
+
+def run(plan: dict[str, Any], **options: Any) -> RunResult:
+    """Runs to the end."""
+    return VmEngine().run(plan, lambda _done: True, {"kernel": BUILT[0], **options})
+
+
+def fullpipe(folder: Path, cc: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command on the scenario with an empty cache."""
+    (folder / "s.toml").write_text(SCENARIO % cc)
+    command = "import sys; from fullpipe.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", command, "run", "s.toml", "--engine", "vm", *options],
+        cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+    )  # fmt: skip
+
+
+def test_a_kernel_that_is_not_built_is_refused_with_the_command_that_builds_it(
+    tmp_path: Path,
+) -> None:
+    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "fullpipe: the kernel 6.12 for --machine uml is not built; `fullpipe doctor --build uml` "
+        "builds it\n"
+    )
+    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", "--kernel", "7.3")
+    assert "`fullpipe doctor --build uml --kernel 7.3` builds it" in done.stderr
+
+
+@pytest.mark.parametrize("options", [("--kernel", "bzImage"), ("--modules", ".")])
+def test_kernels_of_ones_own_are_refused_by_name(tmp_path: Path, options: tuple[str, str]) -> None:
+    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", *options)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert options[0] in done.stderr
+
+
+def test_algorithms_as_ebpf_are_refused_with_what_runs_instead(tmp_path: Path) -> None:
+    done = fullpipe(tmp_path, "bbr3", "--machine", "uml")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "bbr3 would be eBPF" in done.stderr and "--machine qemu" in done.stderr
+
+
+def test_work_of_the_processor_is_refused_because_it_takes_no_time() -> None:
+    with pytest.raises(UserError, match="takes no time"):
+        run_with = {"machine": "uml", "background_processes": "3"}
+        VmEngine().run(plan_of(), lambda _done: True, run_with)
+    assert uml.refused(plan_of(), {}) == ""
+
+
+@needs_kernel
+def test_a_flow_gets_the_payload_of_a_full_link() -> None:
+    result = run(plan_of(), machine="uml")
+    flow = result.tables["flow_samples"].to_pydict()
+    at = {t_us: sent for t_us, sent in zip(flow["t_us"], flow["bytes_delivered"], strict=True)}
+    goodput_bps = (at[5_000_000] - at[2_000_000]) * 8 / 3
+    assert goodput_bps == pytest.approx(100e6 * PAYLOAD_BYTES / WIRE_BYTES, rel=0.001)
+    assert result.metadata["machine"] == "uml"
+    assert result.health["problems"] == []
+
+
+@needs_kernel
+def test_runs_beside_one_another_are_equal_in_every_table() -> None:
+    plan = plan_of(loss="0.1%", jitter="1ms")
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda _: run(plan, machine="uml"), range(6)))
+    for other in results[1:]:
+        assert other.metadata == results[0].metadata
+        for name, table in results[0].tables.items():
+            assert table.equals(other.tables[name]), name
+
+
+@needs_kernel
+def test_another_seed_gives_other_losses() -> None:
+    one, other = (
+        run({**plan_of(loss="0.1%"), "seed": seed}, machine="uml").tables["flow_samples"]
+        for seed in (1, 2)
+    )
+    assert not one.equals(other)
+
+
+@needs_kernel
+def test_auto_takes_it_only_where_the_plan_fits() -> None:
+    assert run(plan_of(), machine="auto").metadata["machine"] == "uml"
+    assert uml.refused(plan_of("bbr3"), {})
