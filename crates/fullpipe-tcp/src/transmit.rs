@@ -461,9 +461,8 @@ impl Sender {
             departs_ns,
             echo_ns: self.echo_ns,
             is_retransmission: again,
-            // Retransmissions are not ECN-capable (RFC 3168 section 6.1.5), except for algorithms that
-            // need ECN (tcp_ecn_send()).
-            ect: self.config.ecn && (!again || self.cc.wants(flags::WANTS_ECN)),
+            // Retransmissions are not ECN-capable (RFC 3168 section 6.1.5).
+            ect: self.config.ecn && (!again || self.keeps_ect()),
             l4s: self.config.l4s && self.ctl.is_scalable != 0,
             ..Data::default()
         };
@@ -504,6 +503,11 @@ impl Sender {
         payload
     }
 
+    /// Algorithms that need ECN have it on every packet (tcp_ecn_send()).
+    fn keeps_ect(&self) -> bool {
+        self.cc.wants(flags::WANTS_ECN)
+    }
+
     /// Appends packets one by one, as they may be short or carry a FIN; returns their payload.
     fn push_packets(&self, numbers: Range<u32>, common: Data, out: &mut Vec<Burst>) -> u64 {
         let end = self.data_end();
@@ -511,6 +515,8 @@ impl Sender {
         for number in numbers {
             let data = Data {
                 number,
+                // Control packets are not ECN-capable (RFC 3168 section 6.1.1), with the same exception.
+                ect: common.ect && (self.lone_fin != Some(number) || self.keeps_ect()),
                 payload_bytes: self.payload_of(number, end),
                 push: number + 1 == end,
                 fin: self.closed && number + 1 == self.written,

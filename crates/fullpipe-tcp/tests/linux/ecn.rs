@@ -253,6 +253,26 @@ fn retransmissions_of_dctcp_are_ecn_capable() {
 }
 
 #[test]
+fn a_fin_without_data_is_not_ecn_capable_but_for_algorithms_that_need_ecn() {
+    // RFC 3168 sections 6.1.1 and 6.1.4; tcp_ecn_send() sets ECT on packets with new data only.
+    for (cc, keeps_ect) in [("reno", false), ("dctcp", true)] {
+        let mut sender = sender(
+            cc,
+            SenderConfig {
+                ecn: true,
+                amount_bytes: Some(4 * u64::from(MSS)),
+                ..config()
+            },
+        );
+        let (fins, data): (Vec<_>, Vec<_>) = sends(&mut sender, START)
+            .into_iter()
+            .partition(|packet| packet.payload_bytes == 0);
+        assert!(data.len() == 4 && data.iter().all(|packet| packet.ect));
+        assert!(fins.len() == 1 && fins[0].ect == keeps_ect, "{cc}");
+    }
+}
+
+#[test]
 fn dctcp_reduces_by_half_of_the_marked_fraction() {
     // RFC 8257 section 3.3: cwnd (1 - alpha / 2), alpha being 1 - g of itself after each clean window.
     let mut sender = sender(
