@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import shutil
 import subprocess
@@ -13,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import numpy as np
 import pytest
+from matplotlib.image import imread
 from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from starlette.testclient import TestClient
 
 from experiment_entries import entry_of
@@ -30,6 +34,7 @@ from sweep_files import filled, sweep
 
 HOST = "127.0.0.1:8000"
 BASE = f"http://{HOST}"
+PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +111,9 @@ def test_a_chart_and_a_cell_of_the_store(client: TestClient) -> None:
     assert figure["data"][0]["type"] == "heatmap"
     cell = client.get("/api/cell?rtt=40ms&buffer=4.0").json()
     assert len(cell["rows"]) == 4 and cell["document"]["path"]["rtt"] == "40ms"
+    assert cell["axes"] == {"rtt": "40ms", "buffer": "4.0", "cc": "bbr3"} and cell["alike"] == 1
+    assert client.get(f"/api/cell?cell={cell['id']}").json() == cell
+    assert client.get("/api/cell?rtt=40ms").json()["alike"] == 3
     drawn = client.post("/api/run", json={"cell": {"rtt": "40ms", "buffer": "4.0"}}).json()
     assert drawn["summary"]["flows"][0]["cc"] == "bbr3"
     for shown in ("rtt=40ms&buffer=4", "rtt=0.04&buffer=4.0"):
@@ -213,52 +221,191 @@ def _served(folder: Path) -> Iterator[str]:
         process.wait(30)
 
 
-@pytest.mark.slow
-def test_a_browser_moves_a_slider_and_sees_a_curve_change(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def link(folder: Path) -> Iterator[str]:
+    """What `fullpipe serve` prints, and again for every browser."""
+    with _served(folder) as found:
+        yield found
+
+
+@pytest.fixture
+def page(link: str) -> Iterator[webdriver.Chrome]:
+    """A browser of a laptop's size with the chart of the sweep, which ends without an error."""
     driver_program = shutil.which("chromedriver")
     assert driver_program is not None
     options = webdriver.ChromeOptions()
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--window-size=1280,900"):  # fmt: skip
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(driver_program)
-    with _served(folder) as link, webdriver.Chrome(options=options, service=service) as driver:
+    with webdriver.Chrome(options=options, service=service) as driver:
+        driver.set_script_timeout(PATIENCE_S)
         driver.get(link)
-        wait = WebDriverWait(driver, 120)
-        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#chart .heatmaplayer image"))
-        assert "token" not in driver.current_url
-        assert driver.find_element(By.ID, "count").text == "12 of 12 runs"
-        driver.find_element(By.CSS_SELECTOR, "#chart .nsewdrag").click()
-        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#cell table td"))
-        wait.until(lambda d: d.find_elements(By.CSS_SELECTOR, "#plot-queue .trace"))
-        driver.find_element(By.ID, "tab-bench").click()
-        wait.until(
-            lambda d: (
-                d.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace")
-                or d.find_elements(By.CSS_SELECTOR, "#status.error")
-            )
-        )
-        assert "error" not in (status := driver.find_element(By.ID, "status")).get_attribute(
-            "class"
-        ), status.text
-
-        def curve() -> str:
-            lines = driver.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace .js-line")
-            return "".join(str(line.get_attribute("d")) for line in lines)
-
-        before = curve()
-        slider = driver.find_element(By.ID, "rtt_ms")
-        slider.send_keys(Keys.PAGE_UP)
-        wait.until(lambda d: curve() not in ("", before))
-        driver.set_window_size(400, 800)
-        for tab in ("tab-bench", "tab-sweep"):
-            driver.find_element(By.ID, tab).click()
-            width = driver.execute_script("return document.documentElement.scrollWidth")
-            assert width <= driver.execute_script("return window.innerWidth")
-        unnamed = driver.execute_script(
-            "return [...document.querySelectorAll('input, select, button')]"
-            ".filter(e => !e.getAttribute('aria-label') && !e.textContent.trim()).length"
-        )
-        assert unnamed == 0
+        _seen(driver, "#chart .heatmaplayer image")
+        yield driver
         errors = [line for line in driver.get_log("browser") if line["level"] == "SEVERE"]
         assert errors == []
+
+
+def _seen(driver: webdriver.Chrome, selector: str) -> None:
+    WebDriverWait(driver, PATIENCE_S).until(
+        lambda d: (
+            d.find_elements(By.CSS_SELECTOR, selector)
+            or d.find_elements(By.CSS_SELECTOR, "#status.error")
+        )
+    )
+    status = driver.find_element(By.ID, "status")
+    assert "error" not in str(status.get_attribute("class")), status.text
+
+
+def _choose(driver: webdriver.Chrome, **values: str) -> None:
+    for name, value in values.items():
+        Select(driver.find_element(By.ID, name)).select_by_value(value)
+
+
+def _drawn(driver: webdriver.Chrome, **values: str) -> None:
+    """Chooses, and waits until that is drawn."""
+    _choose(driver, **values)
+    wanted = [[name, value] for name, value in values.items()]
+    WebDriverWait(driver, PATIENCE_S).until(
+        lambda d: d.execute_script(
+            "return arguments[0].every(([name, value]) => figure.wanted.get(name) === value)"
+            " && document.getElementById('chart').figure === figure", wanted,
+        )
+    )  # fmt: skip
+
+
+def _opened(driver: webdriver.Chrome) -> str:
+    """What the page says of the cell that was opened, once its run is drawn."""
+    _seen(driver, "#plot-queue .trace")
+    return driver.find_element(By.CSS_SELECTOR, "#cell h2").get_attribute("textContent") or ""
+
+
+@pytest.mark.slow
+def test_a_browser_moves_a_slider_and_sees_a_curve_change(page: webdriver.Chrome) -> None:
+    assert "token" not in page.current_url
+    assert page.find_element(By.ID, "count").text == "12 of 12 runs"
+    page.find_element(By.ID, "tab-bench").click()
+    _seen(page, "#plot-throughput .trace")
+
+    def curve() -> str:
+        lines = page.find_elements(By.CSS_SELECTOR, "#plot-throughput .trace .js-line")
+        return "".join(str(line.get_attribute("d")) for line in lines)
+
+    before = curve()
+    page.find_element(By.ID, "rtt_ms").send_keys(Keys.PAGE_UP)
+    WebDriverWait(page, PATIENCE_S).until(lambda _: curve() not in ("", before))
+    page.set_window_size(400, 800)
+    for tab in ("tab-bench", "tab-sweep"):
+        page.find_element(By.ID, tab).click()
+        width = page.execute_script("return document.documentElement.scrollWidth")
+        assert width <= page.execute_script("return window.innerWidth")
+    unnamed = page.execute_script(
+        "return [...document.querySelectorAll('input, select, button')]"
+        ".filter(e => !e.getAttribute('aria-label') && !e.textContent.trim()).length"
+    )
+    assert unnamed == 0
+
+
+@pytest.mark.slow
+def test_the_figures_of_the_first_run_fit_their_boxes_and_the_controls_one_row(
+    page: webdriver.Chrome,
+) -> None:
+    page.find_element(By.ID, "tab-bench").click()
+    _seen(page, "#plot-queue .trace")
+    sizes = page.execute_script(
+        "return [...document.querySelectorAll('#plots .plot')].map(box =>"
+        " [box.clientWidth, box.querySelector('.main-svg').getBoundingClientRect().width])"
+    )
+    assert len(sizes) == 4 and all(drawn <= box for box, drawn in sizes), sizes
+    tops = page.execute_script(
+        "return [...document.querySelectorAll('#sliders label:not([hidden])')]"
+        ".map(label => label.offsetTop)"
+    )
+    assert len(tops) == 8 and len(set(tops)) == 1, tops
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "x"), [("heat", "rtt"), ("line", "rtt"), ("box", "rtt")])
+def test_a_click_opens_the_cell_that_it_names_and_moves_the_sliders(
+    page: webdriver.Chrome, kind: str, x: str
+) -> None:
+    """The cell of the second facet, whose buffer is 1 BDP, at the first RTT of 10 ms."""
+    _drawn(page, kind=kind, x=x, by="cc", facet="buffer")
+    page.execute_script(
+        "const box = document.getElementById('chart');"
+        "const data = box._fullData.find(trace => trace.xaxis === 'x2');"
+        "const x = {heat: '10ms', line: 0.01, box: 0}[arguments[0]];"
+        "box.emit('plotly_click', {points: [{data, x, y: 'bbr3'}]})", kind,
+    )  # fmt: skip
+    assert "rtt 10ms, buffer 1.0, cc bbr3" in _opened(page)
+    told = {name: page.find_element(By.ID, f"{name}-value").text
+            for name in ("rate_mbps", "rtt_ms", "buffer_bdp", "loss_percent")}  # fmt: skip
+    assert told == {
+        "rate_mbps": "Rate 10 Mbit/s", "rtt_ms": "RTT 10 ms", "buffer_bdp": "Buffer 1 BDP",
+        "loss_percent": "Random loss 0.5 %",
+    }  # fmt: skip
+    flows = page.execute_script("return flowChoices().map(one => one.value).filter(Boolean)")
+    assert flows == ["bbr3", "cubic"]
+
+
+@pytest.mark.slow
+def test_a_point_of_a_pareto_plot_is_clicked_with_a_mouse(page: webdriver.Chrome) -> None:
+    _drawn(page, kind="pareto", by="rtt")
+    point = page.find_elements(By.CSS_SELECTOR, "#chart .scatterlayer .point")[0]
+    ActionChains(page).move_to_element(point).click().perform()
+    assert "Cell " in _opened(page)
+
+
+@pytest.mark.slow
+def test_an_answer_that_comes_late_does_not_replace_what_was_chosen_since(
+    page: webdriver.Chrome,
+) -> None:
+    title = page.execute_async_script(
+        "const end = arguments[0], real = ask, answers = [], y = document.getElementById('y');"
+        "ask = path => new Promise(done => answers.push(() => real(path).then(done)));"
+        "(async () => {"
+        " y.value = 'share'; const first = chart();"
+        " y.value = 'rtt_p50_us'; const second = chart();"
+        " answers[1](); await second; answers[0](); await first;"
+        " end(document.getElementById('chart-title').textContent); })()"
+    )
+    assert title.startswith("Smoothed RTT, median")
+
+
+@pytest.mark.slow
+def test_a_choice_outlives_news_of_the_sweep(page: webdriver.Chrome) -> None:
+    _drawn(page, y="share", kind="line", x="buffer", facet="rtt")
+    page.execute_script(
+        "makeChoice({axes: {...axes, loss: ['0%']}, metrics, kinds: ['line', 'heat']})"
+    )
+    chosen = {name: Select(page.find_element(By.ID, name)).first_selected_option for name in
+              ("y", "kind", "x", "facet")}  # fmt: skip
+    values = {name: option.get_attribute("value") for name, option in chosen.items()}
+    assert values == {"y": "share", "kind": "line", "x": "buffer", "facet": "rtt"}
+    assert "loss" in page.find_element(By.ID, "facet").text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lines_and_texts_of_figures_stand_out_from_the_page(
+    page: webdriver.Chrome, scheme: str
+) -> None:
+    """In a screenshot: the queue, a black line on white; and the axes' texts of a heat map."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    shades = [_shades(page, "#chart .xtitle")]
+    page.find_element(By.ID, "tab-bench").click()
+    _seen(page, "#plot-queue .trace")
+    shades.append(_shades(page, "#plot-queue .scatterlayer"))
+    for dark, light, most in shades:
+        assert light - dark > 0.5
+        assert most == pytest.approx(dark if scheme == "dark" else light, abs=0.1)
+
+
+def _shades(driver: webdriver.Chrome, selector: str) -> tuple[float, float, float]:
+    """The darkest, the lightest and the median shade of an element, from 0 to 1."""
+    picture = driver.find_element(By.CSS_SELECTOR, selector).screenshot_as_png
+    grey = imread(io.BytesIO(picture), format="png")[..., :3].mean(axis=2)
+    return float(grey.min()), float(grey.max()), float(np.median(grey))

@@ -29,7 +29,7 @@ MAX_CELLS_SHOWN = 400
 
 def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None) -> str:
     """The page's text. `catalogue`: the folder that its commands name, None for the shipped one."""
-    templates = environment("fullpipe.papers")
+    templates = environment("fullpipe.papers", "fullpipe.plots")
     templates.filters["prose"] = _prose
     templates.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
     return templates.get_template("verdicts_page.html").render(

@@ -28,7 +28,7 @@ class Trace:
     "triangle", "circle", "dash", "dot", "square", ...). `shape` is "linear", "before" if a value
     holds since the previous point, or "after" if it holds until the next. `band` is the (low, high)
     of an interval around each y. `is_reference`: it stands for no measurement, but for a rate, a
-    limit or a base RTT."""
+    limit or a base RTT. `keys`: what each point stands for, for programs."""
 
     name: str
     colour: str
@@ -42,6 +42,7 @@ class Trace:
     joined: bool = False
     band: tuple[Floats, Floats] | None = None
     is_reference: bool = False
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

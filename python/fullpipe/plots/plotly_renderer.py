@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from fullpipe.base.templates import environment
 from fullpipe.base.writing import write_text
 from fullpipe.plots import plotly_script, style
 from fullpipe.plots.model import Box, Floats, Grid, Plot, Spans, Trace
@@ -58,12 +59,10 @@ def html(plot: Plot, identifier: str, alarm: str = "") -> Markup:
 def write_page(grid: Grid, path: Path) -> None:
     """Writes the grid as a page of its own that loads nothing from elsewhere. Raises UserError if
     it cannot be written."""
-    figure = grid_figure_of(grid)
-    page = Markup(
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{}</title></head>'
-        "<body>{}{}</body></html>\n"
-    ).format(grid.title, plotly_script.inline(), _element(figure, "chart"))
-    write_text(path, page)
+    page = environment("fullpipe.plots").get_template("chart_page.html")
+    figure = Markup(_script_json(grid_figure_of(grid)))
+    write_text(path, page.render(title=grid.title, note=grid.note, figure=figure,
+                                 library=plotly_script.inline()))  # fmt: skip
 
 
 def figure_of(plot: Plot, alarm: str = "") -> dict[str, Any]:
@@ -75,13 +74,31 @@ def figure_of(plot: Plot, alarm: str = "") -> dict[str, Any]:
 
 
 def grid_figure_of(grid: Grid) -> dict[str, Any]:
-    """The grid as `data` and `layout` for Plotly's script: JSON values, NaN for missing ones."""
-    columns = grid.columns
+    """The grid as `data` and `layout` for Plotly's script: JSON values, NaN for missing ones.
+    `narrow` is the layout of one column. `title` and `note` are the page's to show."""
+    data: list[dict[str, Any]] = []
+    named: set[str] = set()
+    for index, panel in enumerate(grid.panels):
+        number = _number(index)
+        for drawn in _data(panel):
+            name = drawn.get("name", "")
+            drawn |= {"xaxis": f"x{number}", "yaxis": f"y{number}", "legendgroup": name}
+            drawn["showlegend"] = bool(name) and name not in named
+            named.add(name)
+            data.append(drawn)
+    wide, narrow = (
+        {**_grid_layout(grid, is_narrow), "showlegend": bool(named - {""})}
+        for is_narrow in (False, True)
+    )
+    return {"data": data, "layout": wide, "narrow": narrow, "title": grid.title, "note": grid.note}
+
+
+def _grid_layout(grid: Grid, is_narrow: bool) -> dict[str, Any]:
+    columns = 1 if is_narrow else grid.columns
     rows = math.ceil(len(grid.panels) / columns)
-    title = f"<b>{_plain(grid.title)}</b><br><sup>{_plain(grid.note)}</sup>"
     layout: dict[str, Any] = {
-        **_LOOK, "title": {"text": title}, "height": _PANEL_PX * rows + 120, "annotations": [],
-        "boxmode": "overlay",
+        **_LOOK, "height": _PANEL_PX * rows + 60, "annotations": [], "boxmode": "overlay",
+        "margin": {"l": 56 if is_narrow else 70, "r": 14, "t": 30, "b": 60},
     }  # fmt: skip
     if grid.heat_range is not None:
         heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
@@ -90,11 +107,14 @@ def grid_figure_of(grid: Grid) -> dict[str, Any]:
             "colorscale": "Viridis", "cmin": low, "cmax": high,
             "colorbar": {"title": {"text": _plain(heat.title)}},
         }  # fmt: skip
-    data: list[dict[str, Any]] = []
-    named: set[str] = set()
+        if is_narrow:
+            layout["coloraxis"]["colorbar"] |= {
+                "orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "thickness": 12,
+            }  # fmt: skip
+            layout["margin"]["t"] = 110
     for index, panel in enumerate(grid.panels):
         row, column = divmod(index, columns)
-        number = "" if index == 0 else str(index + 1)
+        number = _number(index)
         across, up = _part(column, columns, 0.05), _part(rows - 1 - row, rows, 0.3 / rows)
         is_lowest = row == rows - 1 or index + columns >= len(grid.panels)
         x_axis = _panel_axis(panel.x_title if is_lowest else "", across, f"y{number}")
@@ -112,13 +132,12 @@ def grid_figure_of(grid: Grid) -> dict[str, Any]:
                 "text": _plain(panel.title), "showarrow": False, "xref": "paper", "yref": "paper",
                 "x": sum(across) / 2, "y": up[1], "xanchor": "center", "yanchor": "bottom",
             })  # fmt: skip
-        for drawn in _data(panel):
-            name = drawn.get("name", "")
-            drawn |= {"xaxis": f"x{number}", "yaxis": f"y{number}", "legendgroup": name}
-            drawn["showlegend"] = bool(name) and name not in named
-            named.add(name)
-            data.append(drawn)
-    return {"data": data, "layout": layout}
+    return layout
+
+
+def _number(index: int) -> str:
+    """What Plotly appends to the names of a panel's axes."""
+    return "" if index == 0 else str(index + 1)
 
 
 def as_json(value: Any) -> str:
@@ -142,7 +161,7 @@ def _panel_axis(title: str, domain: list[float], anchor: str) -> dict[str, Any]:
 
 def _x_scale(axis: dict[str, Any], plot: Plot) -> None:
     if plot.log_x:
-        axis["type"] = "log"
+        axis |= {"type": "log", "dtick": "D2"}  # 1, 2 and 5 of each decade
     if plot.x_ticks:
         axis |= {
             "tickvals": [position for position, _ in plot.x_ticks],
@@ -236,7 +255,9 @@ def _drawn(trace: Trace) -> dict[str, Any]:
     return {
         "type": "scatter", "x": _numbers(trace.x), "y": _numbers(trace.y),
         "name": _plain(trace.name), "opacity": trace.opacity, **drawn,
-    } | ({"legendgroup": _plain(trace.name)} if trace.band is not None else {})  # fmt: skip
+        **({"legendgroup": _plain(trace.name)} if trace.band is not None else {}),
+        **({"customdata": list(trace.keys)} if trace.keys else {}),
+    }  # fmt: skip
 
 
 def _band(trace: Trace, band: tuple[Floats, Floats]) -> list[dict[str, Any]]:

@@ -16,27 +16,14 @@ for (const section of document.querySelectorAll(".course")) {
   }
 }
 
-// Where there is no room beside a plot, its legend stands below and the plot keeps its size.
-const NARROW_PX = 700, ENTRY_PX = 48, LETTER_PX = 7, ROW_PX = 20, MOST_ROWS = 8;
-
-function legendRows(plot, width) {
-  let rows = 1, used = 0;
-  for (const trace of plot.data) {
-    if (trace.showlegend === false || !trace.name) continue;
-    const entry = ENTRY_PX + LETTER_PX * trace.name.length;
-    if (used && used + entry > width) { rows += 1; used = 0; }
-    used += entry;
-  }
-  return Math.min(rows, MOST_ROWS);
-}
-
+// A plot keeps its size where its legend moves below it.
 function fit(plot) {
   plot.wide ??= { height: plot.layout.height, margin: { ...plot.layout.margin }, legend: { ...plot.layout.legend } };
   const narrow = plot.parentElement.clientWidth < NARROW_PX;
   if (plot.narrow === narrow && !narrow) return;
   plot.narrow = narrow;
   if (!narrow) { Plotly.relayout(plot, plot.wide).then(Plotly.Plots.resize); return; }
-  const below = plot.layout.showlegend ? ROW_PX * legendRows(plot, plot.parentElement.clientWidth) : 0;
+  const below = plot.layout.showlegend ? ROW_PX * legendRows(plot.data, plot.parentElement.clientWidth) : 0;
   const body = Math.min(plot.wide.height, plot.layout.yaxis.tickvals ? plot.wide.height : 300);
   Plotly.relayout(plot, {
     height: body + below,

@@ -9,4 +9,4 @@ from fullpipe.base.templates import environment
 
 def template(name: str) -> jinja2.Template:
     """A template of this package."""
-    return environment("fullpipe.report").get_template(name)
+    return environment("fullpipe.report", "fullpipe.plots").get_template(name)

@@ -24,7 +24,7 @@ def card_page(
     card: Mapping[str, Any], comparison: Comparison | None = None, judged: Judged | None = None
 ) -> str:
     """The page of a scorecard's document, with what changed."""
-    templates = environment("fullpipe.scorecard")
+    templates = environment("fullpipe.scorecard", "fullpipe.plots")
     templates.filters["shown"] = shown
     colours = {name: cc_colour(name) for name in card["subjects"]}
     return templates.get_template("card_page.html").render(

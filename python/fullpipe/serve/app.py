@@ -43,7 +43,13 @@ _POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; frame-ancestors 'none'"
 )
-_FILES = {"page.css": "text/css", "page.js": "text/javascript"}
+#: The page's files -> the package that has each, and its type.
+_FILES = {
+    "page.css": ("fullpipe.serve", "text/css"),
+    "page.js": ("fullpipe.serve", "text/javascript"),
+    "colours.css": ("fullpipe.plots", "text/css"),
+    "chart.js": ("fullpipe.plots", "text/javascript"),
+}
 
 
 def make_app(
@@ -65,8 +71,9 @@ def make_app(
                 "Cache-Control": "max-age=86400, private"})  # fmt: skip
         if name not in _FILES:
             return PlainTextResponse("no such file", 404)
-        text = files("fullpipe.serve").joinpath(name).read_text(encoding="utf-8")
-        return Response(text, media_type=_FILES[name])
+        package, kind = _FILES[name]
+        text = files(package).joinpath(name).read_text(encoding="utf-8")
+        return Response(text, media_type=kind)
 
     async def about(_request: Request) -> Response:
         return await _answer(lambda: as_json({
@@ -176,7 +183,10 @@ def _drawn(body: Any, folder: Path | None, trusted: Sequence[Path]) -> dict[str,
     else:
         raise UserError('the body must be {"bench": {...}} or {"cell": {...}}')
     drawn = bench.draw(document, trusted)
-    return {"toml": drawn.toml, "figures": drawn.figures, "summary": drawn.summary}
+    return {
+        "toml": drawn.toml, "sliders": drawn.sliders, "figures": drawn.figures,
+        "summary": drawn.summary,
+    }  # fmt: skip
 
 
 def _store(folder: Path | None) -> Path:

@@ -6,7 +6,7 @@ Input from the page is checked here; it can name no file and no program.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from fullpipe.congestion.registry import cc_sets
 from fullpipe.congestion.trust import from_outside
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
+from fullpipe.plan.resolve import resolve
 from fullpipe.plots.plotly_renderer import figure_of
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
@@ -82,9 +83,11 @@ class Bench(BaseModel):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A run as the page shows it."""
+    """A run as the page shows it. `sliders`: their values for this scenario; empty if it has what
+    sliders cannot express."""
 
     toml: str
+    sliders: dict[str, Any]
     figures: list[dict[str, Any]]
     summary: dict[str, Any]
 
@@ -116,4 +119,24 @@ def draw(document: dict[str, Any], trusted: Sequence[Path] = ()) -> Drawn:
             if plot.key in _SHOWN
         ]
         summary = summarise(outcome.recordings[0])
-    return Drawn(toml, figures, summary)
+        sliders = sliders_of(resolve(scenario))
+    return Drawn(toml, sliders, figures, summary)
+
+
+def sliders_of(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the sliders that are nearest to a plan; empty if it has more than one link,
+    more flows, or congestion controls and queues that the bench does not offer."""
+    path, ccs = plan["path"], [flow["cc"]["name"] for flow in plan["flows"]]
+    if len(plan["links"]) != 1 or not 1 <= len(ccs) <= MAX_FLOWS or not set(ccs) <= set(cc_sets()):
+        return {}
+    rtt_ns = path["forward_delay_ns"] + path["reverse_delay_ns"]
+    qdisc, limit = path["qdisc"]["aqm"]["kind"], path["qdisc"]["limit_bytes"]
+    if qdisc not in QDISCS or not rtt_ns or not path["rate_bps"]:
+        return {}
+    found = {
+        "rate_mbps": path["rate_bps"] / 1e6, "rtt_ms": rtt_ns / 1e6, "qdisc": qdisc, "flows": ccs,
+        "loss_percent": (path["loss"] or {}).get("probability_ppm", 0) / 1e4,
+    }  # fmt: skip
+    if limit is not None:
+        found["buffer_bdp"] = limit * 8e9 / (path["rate_bps"] * rtt_ns)
+    return found

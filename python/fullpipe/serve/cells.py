@@ -13,13 +13,17 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.toml import parse_toml
 from fullpipe.congestion.trust import from_outside
 from fullpipe.expr.quantities import COLUMN_UNITS
+from fullpipe.metrics.titles import title_of
 from fullpipe.plots.plotly_renderer import grid_figure_of
 from fullpipe.sweep.cells import cells_of, scenario_of
-from fullpipe.sweep.chart import KINDS, Request, make_chart, view_of
+from fullpipe.sweep.chart import CELL, KINDS, Request, make_chart, view_of
 from fullpipe.sweep.file import read_sweep
 from fullpipe.sweep.query import ask, axis_column, axis_columns, quoted, sql_text
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
+
+#: Axes with more values than this are filtered by typing one.
+_MOST_VALUES = 200
 
 
 def state(folder: Path) -> dict[str, Any]:
@@ -27,33 +31,37 @@ def state(folder: Path) -> dict[str, Any]:
     store = Store(folder)
     asked = store.sweeps()
     keys = {key for rows in asked.values() for key in rows.column("key").to_pylist()}
-    columns: dict[str, int] = {}
+    values: dict[str, dict[Any, None]] = {}
     for rows in asked.values():
-        for name in axis_columns(rows.column_names):
-            if not _is_companion(name, rows.column_names):
-                values = rows.column(name).unique()
-                columns[name] = max(columns.get(name, 0), len(values))
-    metrics = sorted({
-        field.name
+        for name in _axes(rows.column_names):
+            values.setdefault(name, {}).update(dict.fromkeys(rows.column(name).to_pylist()))
+    metrics = {
+        field.name: title_of(field.name)[0]
         for schema in SCHEMAS.values()
         for field in schema
         if str(field.type) == "double" and field.name not in ("start_s",)
-    })  # fmt: skip
-    axes = sorted(columns, key=lambda name: columns[name] < 2)
+    }
     return {
-        "done": len(store.known() & keys), "asked": len(keys), "axes": axes,
-        "metrics": metrics, "kinds": list(KINDS), "name": folder.name,
+        "done": len(store.known() & keys), "asked": len(keys),
+        "axes": {
+            name: list(map(str, values[name])) if len(values[name]) <= _MOST_VALUES else []
+            for name in sorted(values, key=lambda name: len(values[name]) < 2)
+        },
+        "metrics": sorted(metrics.items(), key=lambda metric: metric[1]),
+        "kinds": list(KINDS), "name": folder.name,
     }  # fmt: skip
 
 
-def _is_companion(name: str, names: list[str]) -> bool:
-    """Whether a column holds another's values in base units."""
-    return any(name == f"{other}_{unit}" for other in names for unit in COLUMN_UNITS.values())
+def _axes(names: list[str]) -> list[str]:
+    """The axes without the columns that hold their values in base units."""
+    companions = {f"{name}_{unit}" for name in names for unit in COLUMN_UNITS.values()}
+    return [name for name in axis_columns(names) if name not in companions]
 
 
 def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
     """A chart as `data` and `layout` for Plotly's script. `wanted`: y, x, by, facet, kind, and
-    filters `is.AXIS` = value.
+    filters `is.AXIS` = value. `panels` has the facets' value of each panel, `places` the texts of
+    positions 0, 1, ... on its x axis, if it has such.
 
     Raises UserError if a name is no column."""
     store = Store(folder)
@@ -68,17 +76,29 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
         y, wanted.get("x") or None, wanted.get("by") or None,
         wanted.get("facet") or None, kind, where or None,
     )  # fmt: skip
-    return grid_figure_of(make_chart(store, request))
+    grid = make_chart(store, request)
+    places = [text for _, text in grid.panels[0].x_ticks]
+    panels = [panel.key for panel in grid.panels]
+    return {**grid_figure_of(grid), "panels": panels, "places": places}
 
 
 def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> dict[str, Any]:
-    """The cell at a point (axis -> value as it is shown): its scenario, and its runs' rows.
-    `refused`: why its scenario cannot be run, such as code in a file that is not `trusted`.
+    """A cell: its axes, its scenario, and its runs' rows. `wanted`: values of axes as they are
+    shown, or `cell`: the `id` of an earlier answer. Of several cells that fit it is the first, and
+    `alike` says how many they are. `refused`: why its scenario cannot be run, such as code in a
+    file that is not `trusted`.
 
     Raises UserError if there is no such cell."""
     store = Store(folder)
-    where = " and ".join(_fits(store, wanted, "cells")) or "true"
-    found = ask(store, f"select sweep, cell from cells where {where} order by all limit 1")
+    if "cell" in wanted:
+        where = f"{CELL} = {sql_text(str(wanted['cell']))}"
+    else:
+        where = " and ".join(_fits(store, wanted, "cells")) or "true"
+    found = ask(
+        store,
+        f"select *, {CELL} as id, count(*) over () as alike from cells where {where} "
+        "order by sweep, cell limit 1",
+    )
     if not found.num_rows:
         raise UserError("no cell there")
     row = found.to_pylist()[0]
@@ -89,23 +109,29 @@ def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> 
         f"where sweep = {sql_text(row['sweep'])} and cell = {row['cell']} "
         "order by asked.seed, r.flow_id limit 200",
     )
-    found, refused = None, "this store does not say what its scenarios are"
+    scenario, refused = None, "this store does not say what its scenarios are"
     with from_outside(trusted):
         try:
-            found = document(store, **row)
+            scenario = document(store, row["sweep"], row["cell"])
         except UserError as error:
             refused = str(error)
+    axes = _axes([name for name in found.column_names if name in _axis_names(store)])
     return {
-        "cell": row["cell"], "rows": rows.to_pylist(), "document": found,
-        "refused": "" if found else refused,
+        "id": row["id"], "cell": row["cell"], "alike": row["alike"],
+        "axes": {name: str(row[name]) for name in axes if row[name] is not None},
+        "rows": rows.to_pylist(), "document": scenario, "refused": "" if scenario else refused,
     }  # fmt: skip
+
+
+def _axis_names(store: Store) -> set[str]:
+    return {name for rows in store.sweeps().values() for name in axis_columns(rows.column_names)}
 
 
 def _fits(store: Store, wanted: Mapping[str, Any], view: str) -> list[str]:
     """Conditions on a view that axes have these values, as written or as numbers in base units.
 
     Raises UserError if a name is no axis."""
-    columns = {name for rows in store.sweeps().values() for name in axis_columns(rows.column_names)}
+    columns = _axis_names(store)
     conditions = []
     for axis, value in wanted.items():
         if axis not in columns:

@@ -2,10 +2,8 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const NARROW = 700;
-const config = () => ({ displaylogo: false, responsive: true,
-  ...(innerWidth < NARROW ? { displayModeBar: false } : {}) });
 const FLOWS_AT_FIRST = ["bbr3", "cubic"];
+const PARETO_X = "queue_delay_p95_rttmin";
 
 // Sliders: value = least * (most / least) ^ position, or linear where `least` is 0.
 const SLIDERS = [
@@ -45,18 +43,14 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-function colours(layout) {
-  const style = getComputedStyle(document.body);
-  const ink = style.getPropertyValue("--ink");
-  const narrow = innerWidth < NARROW;
-  const top = layout.title && layout.title.text ? 72 : 30;
-  return {
-    ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { ...layout.font, color: ink }, autosize: true, width: undefined,
-    legend: { orientation: "h", y: -0.25 },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: ink },
-    margin: narrow ? { l: 48, r: 8, t: top, b: 40 } : { l: 64, r: 16, t: top, b: 48 },
+// A run's figures stand in boxes of their own, with the legend below.
+function drawFigure(box, figure) {
+  const below = ROW_PX * legendRows(figure.data, box.clientWidth), right = figure.layout.yaxis2 ? 62 : 12;
+  const layout = {
+    ...figure.layout, height: 300 + below, margin: { l: 60, r: right, t: 12, b: 54 + below },
+    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom" },
   };
+  return Plotly.react(box, figure.data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
 }
 
 function table(place, titles, rows) {
@@ -77,49 +71,80 @@ function sliderValue(slider) {
   return Number(value.toPrecision(2));
 }
 
+function setSlider(slider, value) {
+  const kept = Math.max(slider.least, Math.min(slider.most, value));
+  const position = slider.least === 0
+    ? kept / slider.most
+    : Math.log(kept / slider.least) / Math.log(slider.most / slider.least);
+  $(slider.key).value = Math.round(1000 * position);
+  tellSlider(slider);
+}
+
+function tellSlider(slider) {
+  const told = `${sliderValue(slider)} ${slider.unit}`;
+  $(`${slider.key}-value`).textContent = `${slider.label} ${told}`;
+  $(slider.key).setAttribute("aria-valuetext", told);
+}
+
 function makeSliders(about) {
   const form = $("sliders");
   for (const slider of SLIDERS) {
-    const position = slider.least === 0
-      ? slider.value / slider.most
-      : Math.log(slider.value / slider.least) / Math.log(slider.most / slider.least);
     const input = element("input", {
-      type: "range", id: slider.key, min: 0, max: 1000, value: Math.round(1000 * position),
-      "aria-label": `${slider.label} in ${slider.unit}`,
+      type: "range", id: slider.key, min: 0, max: 1000, "aria-label": `${slider.label} in ${slider.unit}`,
     });
-    const output = element("output", { for: slider.key });
-    const tell = () => {
-      output.textContent = `${slider.label} ${sliderValue(slider)} ${slider.unit}`;
-      input.setAttribute("aria-valuetext", `${sliderValue(slider)} ${slider.unit}`);
-    };
-    input.addEventListener("input", tell);
+    const output = element("output", { for: slider.key, id: `${slider.key}-value` });
+    input.addEventListener("input", () => tellSlider(slider));
     input.addEventListener("change", run);
     form.append(element("label", {}, output, input));
-    tell();
+    setSlider(slider, slider.value);
   }
   form.append(choice("qdisc", "Queue", about.qdiscs, "fifo", run));
   for (let index = 0; index < about.max_flows; index++) {
     const names = index === 0 ? about.ccs : ["", ...about.ccs];
-    form.append(choice(`flow-${index}`, `Flow ${index + 1}`, names, FLOWS_AT_FIRST[index] || "", run));
+    const changed = () => { showFlows(); run(); };
+    form.append(choice(`flow-${index}`, `Flow ${index + 1}`, names, FLOWS_AT_FIRST[index] || "", changed));
   }
+  showFlows();
   form.addEventListener("submit", (event) => event.preventDefault());
 }
 
+const flowChoices = () => [...document.querySelectorAll("select[id^=flow-]")];
+
+// The flows there are, and a place for one more.
+function showFlows() {
+  let places = 1;
+  for (const select of flowChoices()) {
+    select.parentElement.hidden = !select.value && places-- < 1;
+  }
+}
+
+function setSliders(values) {
+  for (const slider of SLIDERS) if (slider.key in values) setSlider(slider, values[slider.key]);
+  $("qdisc").value = values.qdisc;
+  flowChoices().forEach((select, index) => { select.value = values.flows[index] || ""; });
+  showFlows();
+}
+
+// `names`: values, or [value, what is shown] pairs.
 function choice(id, label, names, chosen, changed) {
-  const select = element("select", { id, "aria-label": label },
-    ...names.map((name) => element("option", { value: name }, name || "none")));
+  const select = element("select", { id, "aria-label": label }, ...options(names));
   select.value = chosen;
   select.addEventListener("change", changed);
   return element("label", {}, label, select);
+}
+
+function options(names) {
+  return names.map((name) => {
+    const [value, shown] = Array.isArray(name) ? name : [name, name || "none"];
+    return element("option", { value }, shown);
+  });
 }
 
 async function run() {
   const mine = ++running;
   const bench = { qdisc: $("qdisc").value, flows: [] };
   for (const slider of SLIDERS) bench[slider.key] = sliderValue(slider);
-  for (const select of document.querySelectorAll("select[id^=flow-]")) {
-    if (select.value) bench.flows.push(select.value);
-  }
+  for (const select of flowChoices()) if (select.value) bench.flows.push(select.value);
   // What fits in about a second of one core.
   bench.duration_s = Math.max(1, Math.min(30, Math.floor(30000 / bench.rate_mbps)));
   say("running", "bench");
@@ -141,14 +166,14 @@ function draw(place, found) {
       shown(flow.retransmit_ratio, 0.01, 2) + " %", shown(flow.rtt_us.p50, 1e3, 1),
     ]));
   for (const figure of found.figures) {
-    let box = document.getElementById(`plot-${figure.key}`);
-    if (!box) {
-      box = element("div", { id: `plot-${figure.key}`, class: "plot", role: "img" });
-      place.append(element("div", {}, element("h2", {}, figure.title), box));
-    }
-    box.setAttribute("aria-label", `${figure.title} over time`);
-    Plotly.react(box, figure.data, colours(figure.layout), config());
+    if ($(`plot-${figure.key}`)) continue;
+    const box = element("div", {
+      id: `plot-${figure.key}`, class: "plot drawn", role: "img", "aria-label": `${figure.title} over time`,
+    });
+    place.append(element("div", {}, element("h2", {}, figure.title), box));
   }
+  // Once all boxes are there: their number decides how wide each is.
+  for (const figure of found.figures) drawFigure($(`plot-${figure.key}`), figure);
 }
 
 async function copy() {
@@ -165,71 +190,121 @@ async function copy() {
 
 // ---- sweep ------------------------------------------------------------------------------------
 
-let axes = [];
+let axes = {};
+let metrics = [];
+let figure = null;
+let charting = 0;
 
+const names = () => Object.keys(axes);
+
+// What is chosen stays chosen when a sweep brings more axes.
 function makeChoice(state) {
-  axes = state.axes;
-  const names = ["", ...state.axes];
-  $("choice").replaceChildren(
-    choice("y", "Metric", state.metrics, "goodput_bps", chart),
-    choice("x", "To the right", state.axes, state.axes[0], chart),
-    choice("by", "Upwards, or a line each", ["", "cc", ...state.axes.filter((a) => a !== "cc")],
-      state.axes[1] || "", chart),
-    choice("facet", "A plot each", names, "", chart),
-    choice("kind", "Kind", state.kinds.filter((kind) => kind !== "pareto"),
-      state.axes.length > 1 ? "heat" : "line", chart),
-    choice("filter", "Only where", names, "", chart),
-    element("label", {}, "is", element("input", { id: "filter-value", "aria-label": "value" })),
-  );
-  $("filter-value").addEventListener("change", chart);
+  const isFirst = !$("y");
+  if (!isFirst && JSON.stringify([axes, metrics]) === JSON.stringify([state.axes, state.metrics])) return;
+  ({ axes, metrics } = state);
+  if (isFirst) {
+    $("choice").append(
+      choice("y", "Metric", metrics, "goodput_bps", chart),
+      choice("kind", "Kind", state.kinds, names().length > 1 ? "heat" : "line", () => { offer(); chart(); }),
+      choice("x", "x axis", [], "", chart), choice("by", "Group by", [], "", chart),
+      choice("facet", "Facets", [], "", chart), choice("filter", "Only where", [], "", () => { offer(); chart(); }),
+      element("label", {}, "is", element("input", { id: "filter-value", list: "filter-values", "aria-label": "value" })),
+      element("datalist", { id: "filter-values" }),
+    );
+    $("filter-value").addEventListener("change", chart);
+    $("choice").addEventListener("submit", (event) => event.preventDefault());
+  }
+  offer();
+}
+
+function offer() {
+  const kind = $("kind").value, none = ["", ...names()];
+  reoffer("x", kind === "pareto" ? metrics : names(), kind === "pareto" ? PARETO_X : names()[0]);
+  reoffer("by", kind === "heat" ? names() : ["", ...new Set(["cc", ...names()])], names()[1] || "");
+  $("by").previousSibling.textContent = kind === "heat" ? "y axis" : "Group by";
+  reoffer("facet", none, "");
+  reoffer("filter", none, "");
+  $("x").disabled = kind === "cdf";
+  $("filter-value").disabled = !$("filter").value;
+  $("filter-values").replaceChildren(...options(axes[$("filter").value] || []));
+}
+
+function reoffer(id, values, otherwise) {
+  const select = $(id), chosen = select.value;
+  const known = values.map((value) => Array.isArray(value) ? value[0] : value);
+  select.replaceChildren(...options(values));
+  select.value = known.includes(chosen) && select.dataset.offered ? chosen : otherwise;
+  select.dataset.offered = "yes";
 }
 
 async function chart() {
+  const mine = ++charting;
   const wanted = new URLSearchParams();
   for (const name of ["y", "x", "by", "facet", "kind"]) wanted.set(name, $(name).value);
   if ($("filter").value && $("filter-value").value) {
     wanted.set(`is.${$("filter").value}`, $("filter-value").value);
   }
   try {
-    const figure = await ask(`/api/chart?${wanted}`);
+    const found = await ask(`/api/chart?${wanted}`);
+    if (mine !== charting) return; // something else was chosen meanwhile
+    figure = { ...found, wanted };
+    $("chart-title").textContent = figure.title;
+    $("chart-note").textContent = figure.note;
     const box = $("chart");
-    await Plotly.react(box, figure.data, colours(figure.layout), config());
-    box.removeAllListeners && box.removeAllListeners("plotly_click");
+    await drawGrid(box, figure);
+    box.removeAllListeners("plotly_click");
     box.on("plotly_click", (event) => openCell(event.points[0]));
     say("", "chart");
   } catch (error) {
-    say(error.message, "chart", true);
+    if (mine === charting) say(error.message, "chart", true);
   }
 }
 
+// The values of axes, or the cell, that a point of the chart stands for.
+function standsFor(point) {
+  if (point.customdata) return { cell: point.customdata };
+  const { wanted, panels, places } = figure, kind = wanted.get("kind"), cell = {};
+  if (wanted.get("facet")) {
+    cell[wanted.get("facet")] = panels[Number((point.data.xaxis || "x").slice(1) || 1) - 1];
+  }
+  const by = kind === "heat" ? point.y : point.data.name;
+  if (wanted.get("by") && by) cell[wanted.get("by")] = String(by);
+  if (kind !== "cdf") cell[wanted.get("x")] = String(kind !== "heat" && places.length ? places[Math.round(point.x)] : point.x);
+  for (const [name, value] of wanted) if (name.startsWith("is.")) cell[name.slice(3)] = value;
+  return cell;
+}
+
 async function openCell(point) {
-  const cell = { [$("x").value]: String(point.x) };
-  if ($("kind").value === "heat" && $("by").value) cell[$("by").value] = String(point.y);
-  if ($("filter").value) cell[$("filter").value] = $("filter-value").value;
   say("running the cell", "bench");
+  const mine = ++running;
   try {
-    const rows = await ask(`/api/cell?${new URLSearchParams(cell)}`);
-    const title = Object.entries(cell).map(([name, value]) => `${name} ${value}`).join(", ");
+    const rows = await ask(`/api/cell?${new URLSearchParams(standsFor(point))}`);
+    if (mine !== running) return;
+    const place = Object.entries(rows.axes).map(([name, value]) => `${name} ${value}`).join(", ");
+    const first = rows.alike > 1 ? `, the first of ${rows.alike} cells that the point stands for` : "";
+    const title = `Cell ${rows.cell}: ${place}${first}`;
     const numbers = element("table");
     table(numbers, ["seed", "flow", "Mbit/s", "share"], rows.rows.map((row) => [
       String(row.seed), row.flow, shown(row.goodput_bps, 1e6, 2), shown(row.share, 1, 3),
     ]));
-    $("cell").replaceChildren(element("h2", {}, `Cell ${rows.cell}: ${title}`), numbers);
+    $("cell").replaceChildren(element("h2", {}, title), numbers);
     if (!rows.document) {
       say(`${rows.refused}; what was measured is below`, "bench");
       return;
     }
-    const drawn = await ask("/api/run", { cell });
+    const drawn = await ask("/api/run", { cell: { cell: rows.id } });
+    if (mine !== running) return;
     show("bench");
+    const fits = Object.keys(drawn.sliders).length > 0;
+    if (fits) setSliders(drawn.sliders);
     draw($("plots"), drawn);
-    say(`cell ${rows.cell}: ${title}`, "bench");
+    say(fits ? title : `${title}; sliders cannot express its scenario`, "bench");
   } catch (error) {
-    say(error.message, "bench", true);
+    if (mine === running) say(error.message, "bench", true);
   }
 }
 
 function follow() {
-  let first = true;
   let done = -1;
   const events = new EventSource("/events");
   events.onmessage = (event) => {
@@ -239,9 +314,8 @@ function follow() {
     $("done").max = Math.max(1, state.asked);
     $("done").value = state.done;
     $("count").textContent = `${state.done} of ${state.asked} runs`;
-    if (first) makeChoice(state);
+    if (Object.keys(state.axes).length) makeChoice(state);
     if (state.done !== done && state.done > 0) chart();
-    first = false;
     done = state.done;
   };
 }
@@ -252,18 +326,26 @@ function show(name) {
     $(`tab-${other}`).setAttribute("aria-selected", String(other === name));
   }
   for (const box of document.querySelectorAll(`#${name} .js-plotly-plot`)) Plotly.Plots.resize(box);
+  if (name === "sweep" && figure) drawGrid($("chart"), figure);
 }
 
 async function begin() {
-  const about = await ask("/api/about");
-  $("tab-sweep").addEventListener("click", () => { show("sweep"); say("", "bench"); });
-  $("tab-bench").addEventListener("click", () => { show("bench"); if (!toml) run(); });
+  let about = null, chosen = "";
+  const open = (name) => {
+    show(name);
+    if (name === "sweep") say("", "bench");
+    if (name === "bench" && about && !toml) run();
+  };
+  for (const name of ["sweep", "bench"]) {
+    $(`tab-${name}`).addEventListener("click", () => { chosen = name; open(name); });
+  }
   $("copy").addEventListener("click", copy);
+  about = await ask("/api/about");
   makeSliders(about);
+  $("tab-sweep").disabled = !about.sweep;
   // Who came to watch a sweep has not asked for a run.
-  if (about.sweep) { show("sweep"); follow(); return; }
-  $("tab-sweep").disabled = true;
-  await run();
+  open(about.sweep ? chosen || "sweep" : "bench");
+  if (about.sweep) follow();
 }
 
 addEventListener("DOMContentLoaded", () => begin().catch((error) => say(error.message, "page", true)));

@@ -26,6 +26,8 @@ from fullpipe.sweep.tables import SCHEMAS
 KINDS = ("line", "heat", "box", "cdf", "pareto")
 MAX_PANELS, MAX_SERIES = 24, 24
 
+#: A cell of a store as text, SWEEP/INDEX, in SQL.
+CELL = "sweep || '/' || cell"
 #: Of these metrics less is better, of all others more.
 _LESS = ("delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion")
 
@@ -68,8 +70,8 @@ def make_chart(store: Store, request: Request) -> Grid:
     draw = _Drawer(request, x_column, names, _ordered([row[2] for row in rows]))
     panels = []
     for facet in facets:
-        title = "" if request.facet is None else f"{_axis_title(request.facet)} {_shown(facet)}"
-        panels.append(draw.panel(title, [row for row in rows if row[0] == facet]))
+        key = "" if request.facet is None else _shown(facet)
+        panels.append(draw.panel(key, [row for row in rows if row[0] == facet]))
     title = title_of(request.y)[0].partition(" (")[0]
     title += f" by {_axis_title(request.by)}" if request.by else ""
     note = "".join(f"; only flows whose {name} is the cell's" for name in own)
@@ -91,10 +93,12 @@ class _Drawer:
         is_number = all(isinstance(place, int | float) for place in places)
         self.is_numeric = request.kind == "line" and is_number
 
-    def panel(self, title: str, rows: list[Any]) -> Plot:
-        """The plot of these rows."""
+    def panel(self, key: str, rows: list[Any]) -> Plot:
+        """The plot of these rows, which have the value `key` of the facets' axis."""
+        facet = self.request.facet
+        title = "" if facet is None else f"{_axis_title(facet)} {key}"
         if self.request.kind == "heat":
-            return self._heat(title, rows)
+            return self._heat(key, title, rows)
         y_title = "Share of runs" if self.request.kind == "cdf" else _title(self.request.y)
         ticks = tuple((float(i), _shown(place)) for i, place in enumerate(self.places))
         is_placed = self.request.kind == "box" or (
@@ -118,7 +122,7 @@ class _Drawer:
             traces.append(self._front(rows))
         decades = self.is_numeric and _spans_decades(self.places)
         return Plot(
-            title, title, self.x_title, y_title, traces, boxes=boxes,
+            key, title, self.x_title, y_title, traces, boxes=boxes,
             x_ticks=ticks if is_placed else (), log_x=10 if decades else 0, zero=False,
         )  # fmt: skip
 
@@ -141,7 +145,7 @@ class _Drawer:
             case _:
                 return f"means of {runs} runs"
 
-    def _heat(self, title: str, rows: list[Any]) -> Plot:
+    def _heat(self, key: str, title: str, rows: list[Any]) -> Plot:
         values = np.full((len(self.names), len(self.places)), np.nan)
         for line, name in enumerate(self.names):
             for column, place in enumerate(self.places):
@@ -152,7 +156,7 @@ class _Drawer:
         heat = Heat(values, tuple(map(_shown, self.places)), tuple(map(_shown, self.names)),
                     _title(self.request.y))  # fmt: skip
         by = _axis_title(self.request.by or "")
-        return Plot(title, title, self.x_title, by, heat=heat, zero=False)
+        return Plot(key, title, self.x_title, by, heat=heat, zero=False)
 
     def _line(self, name: str, colour: str, rows: list[Any]) -> Trace:
         x, mean, half = [], [], []
@@ -187,7 +191,8 @@ class _Drawer:
     def _points(self, name: str, colour: str, rows: list[Any]) -> Trace:
         self.counts.append(len(rows))
         points = _pairs(rows)
-        return Trace(name, colour, points[:, 0], points[:, 1], opacity=0.8, mark="dot")
+        return Trace(name, colour, points[:, 0], points[:, 1], opacity=0.8, mark="dot",
+                     keys=tuple(row[3] for row in rows))  # fmt: skip
 
     def _front(self, rows: list[Any]) -> Trace:
         front = _front(_pairs(rows), _is_less(self.request.x or ""), _is_less(self.request.y))
@@ -290,12 +295,12 @@ def _rows(
         group = [name for name in (facet, by) if name != "''"]
         group += [x] if x not in ("null", "avg(x_value)") else []
         # Of pareto one point a cell: its runs are repetitions of it.
-        unit = "cell" if request.kind == "pareto" else "key"
+        unit = CELL if request.kind == "pareto" else "key"
         rows = select(
             connection,
-            f"select {facet}, {by}, {x}, cast({unit} as varchar), avg({y}) "
+            f"select {facet}, {by}, {x}, {unit} as unit, avg({y}) "
             f"from {view}{joined} {names.where(request.where)} "
-            f"group by {', '.join([*dict.fromkeys(group), unit])} "
+            f"group by {', '.join([*dict.fromkeys(group), 'unit'])} "
             f"having avg({y}) is not null order by all",
         ).fetchall()
         return rows, shown.removeprefix("axis_"), list(names.own)
