@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from fullpipe import _native
+
+_PATIENCE_S = 60
 
 #: What Python itself needs to start and to load a module.
 PYTHON = [*dict.fromkeys([sys.base_prefix, sys.prefix]), "/usr/lib", "/lib", "/lib64", "/etc"]
@@ -160,3 +164,39 @@ def test_a_compiler_works_within_its_folders_and_cannot_leave_them(tmp_path: Pat
     if _confined("pass", read=PYTHON) == "done":
         assert "denied" in compiled(f'const char *key = \n#include "{secret}/key"\n;').stderr
         assert compiled(f'__asm__(".incbin \\"{secret}/key\\"");').returncode != 0
+
+
+#: Starts a program as compilers are started, and waits for it.
+_STARTS = """
+import subprocess, sys
+from fullpipe import _native
+child = subprocess.Popen(
+    ["/bin/sh", "-c", {script!r}], stdout=sys.stdout, preexec_fn=_native.sandbox.end_with_parent)
+sys.exit(child.wait() % 256)
+"""
+
+
+def _started(script: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _STARTS.format(script=script)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_compiler_and_its_parts_end_with_the_program_that_is_killed(number: int) -> None:
+    with _started("sleep 1000 & echo $!; wait") as program:
+        assert program.stdout is not None
+        part = os.pidfd_open(int(program.stdout.readline()))
+        program.send_signal(number)
+        ended, _, _ = select.select([part], [], [], _PATIENCE_S)
+        os.close(part)
+        assert ended, "a part of the compiler still runs"
+        assert program.stdout.read() == "", "none holds the pipe"
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [("exit 0", 0), ("exit 7", 7), ("kill -XCPU $$", 256 - signal.SIGXCPU)],
+)
+def test_what_ends_with_its_parent_ends_as_it_would_alone(script: str, status: int) -> None:
+    with _started(script) as program:
+        assert program.wait(_PATIENCE_S) == status

@@ -12,6 +12,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sandbox.add_function(wrap_pyfunction!(confine, &sandbox)?)?;
     sandbox.add_function(wrap_pyfunction!(report_faults, &sandbox)?)?;
     sandbox.add_function(wrap_pyfunction!(end_with, &sandbox)?)?;
+    sandbox.add_function(wrap_pyfunction!(end_with_parent, &sandbox)?)?;
     module.add_submodule(&sandbox)
 }
 
@@ -59,4 +60,11 @@ fn report_faults(reports: RawFd) -> PyResult<()> {
 #[pyfunction]
 fn end_with(socket: RawFd) {
     fullpipe_sandbox::end_with(socket);
+}
+
+/// Ends this process, and what it starts in its process group, with its parent. For `preexec_fn` of a
+/// child, before `confine`.
+#[pyfunction]
+fn end_with_parent() -> PyResult<()> {
+    Ok(fullpipe_sandbox::end_with_parent()?)
 }

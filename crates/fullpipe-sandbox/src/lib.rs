@@ -6,10 +6,12 @@ use std::io;
 use std::path::PathBuf;
 
 mod calls;
+mod ending;
 mod faults;
 mod files;
 mod limits;
 
+pub use ending::end_with_parent;
 pub use faults::{end_with, report_faults};
 
 /// What a process keeps. Paths that do not exist are left out; a folder stands for all below it.

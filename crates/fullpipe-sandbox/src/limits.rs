@@ -33,7 +33,7 @@ fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(resource, &wanted) })
 }
 
-fn check(answer: libc::c_int) -> io::Result<()> {
+pub(crate) fn check(answer: libc::c_int) -> io::Result<()> {
     if answer == 0 {
         Ok(())
     } else {

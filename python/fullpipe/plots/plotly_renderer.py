@@ -161,12 +161,24 @@ def _panel_axis(title: str, domain: list[float], anchor: str) -> dict[str, Any]:
 
 def _x_scale(axis: dict[str, Any], plot: Plot) -> None:
     if plot.log_x:
-        axis |= {"type": "log", "dtick": "D2"}  # 1, 2 and 5 of each decade
+        values = _decades(np.concatenate([trace.x for trace in plot.traces] or [np.ones(1)]))
+        axis |= {"type": "log", "tickvals": values, "ticktext": [f"{value:g}" for value in values]}
     if plot.x_ticks:
         axis |= {
             "tickvals": [position for position, _ in plot.x_ticks],
             "ticktext": [_plain(text) for _, text in plot.x_ticks],
         }  # fmt: skip
+
+
+def _decades(values: Floats) -> list[float]:
+    """1, 2 and 5 of each decade of the values; of many decades only 1. Plotly would write the digit
+    without its power of ten."""
+    known = values[np.isfinite(values) & (values > 0)]
+    if not known.size:
+        return []
+    low, high = math.floor(math.log10(known.min())), math.ceil(math.log10(known.max()))
+    digits = (1, 2, 5) if high - low <= 4 else (1,)
+    return [digit * 10.0**power for power in range(low, high + 1) for digit in digits]
 
 
 def _data(plot: Plot) -> list[dict[str, Any]]:
@@ -309,7 +321,7 @@ def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> No
         layout["yaxis2"] = {
             "overlaying": "y", "side": "right", "range": [0, top * factor], "showgrid": False,
             "zeroline": False, "title": _title(title), "ticks": "", "automargin": True,
-            "fixedrange": True,
+            "fixedrange": True, "tickmode": "auto",
         }  # fmt: skip
         layout["legend"] = {"x": 1.1}
 

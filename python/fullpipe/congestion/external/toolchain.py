@@ -83,6 +83,7 @@ def run(
     }
 
     def confine() -> None:
+        _native.sandbox.end_with_parent()
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
         _native.sandbox.confine(
             **rights, processes=True, memory_bytes=MEMORY_BYTES, file_bytes=output_bytes
@@ -124,6 +125,7 @@ def confined_to(program: str) -> Callable[[], None]:
     reads = [*_LOADED, "/proc/self"]
 
     def confine() -> None:
+        _native.sandbox.end_with_parent()
         resource.setrlimit(resource.RLIMIT_CPU, (PROGRAM_CPU_S, PROGRAM_CPU_S))
         _native.sandbox.confine(read=reads, execute=[program, *_LOADED], file_bytes=0)
 
