@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -11,13 +12,15 @@ from markupsafe import Markup
 
 from fullpipe.base.templates import environment
 from fullpipe.plots.style import cc_colour
-from fullpipe.scorecard.beside_others import beside_others, number
+from fullpipe.scorecard.beside_others import APART, beside_others, number
 from fullpipe.scorecard.change_texts import figures, shown, what_was_tested, worsening
 from fullpipe.scorecard.changes import Comparison
 from fullpipe.scorecard.gate import Judged
 
-_WIDTH, _HEIGHT, _TOP, _BOTTOM = 1100, 420, 16, 150
+_WIDTH, _HEIGHT, _TOP, _BOTTOM = 1100, 390, 16, 110
 _STRIP_WIDTH, _STRIP_HEIGHT = 220, 22
+#: Tolerances from the middle of the overview to its ends.
+MOST_TOLERANCES = 10
 
 
 def card_page(
@@ -42,7 +45,7 @@ def card_page(
 
 
 def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
-    """Parallel coordinates: an axis an item."""
+    """Parallel coordinates: an axis an item, with a line for each tolerance."""
     axes = [
         (item["id"], item["measures"][0])
         for item in card["items"]
@@ -50,10 +53,17 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     ]
     if not axes:
         return ""
-    step = (_WIDTH - 60) / max(len(axes) - 1, 1)
-    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="overview">']
+    left, right = 30.0, _WIDTH - 30.0
+    step = (right - left) / max(len(axes) - 1, 1)
+    parts = [
+        f'<svg class="overview drawn" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        'aria-label="overview">'
+    ]
+    for tolerance in range(-MOST_TOLERANCES, MOST_TOLERANCES + 1):
+        y, colour = _y(tolerance / MOST_TOLERANCES), "#e4e4e4" if tolerance else "#bbb"
+        parts.append(f'<path d="M{left:.0f},{y:.1f}H{right:.0f}" stroke="{colour}"/>')
     for index, (name, measure) in enumerate(axes):
-        x = 30 + index * step
+        x = left + index * step
         parts.append(
             f'<line x1="{x:.0f}" y1="{_TOP}" x2="{x:.0f}" y2="{_HEIGHT - _BOTTOM}" '
             'stroke="#ccc"/>'
@@ -65,10 +75,10 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     for subject in reversed(card["subjects"]):
         points = []
         for index, (_, measure) in enumerate(axes):
-            height = _height(measure, subject)
-            if height is not None:
-                y = _TOP + (1 - height) * (_HEIGHT - _BOTTOM - _TOP)
-                points.append(f"{30 + index * step:.0f},{y:.1f}")
+            found = {name: number(one["value"]) for name, one in measure["subjects"].items()}
+            place = overview_place(found, subject, measure["better"])
+            if place is not None:
+                points.append(f"{left + index * step:.0f},{_y(place):.1f}")
         width = 3 if subject == card["scorecard"] else 1.3
         parts.append(
             f'<polyline points="{" ".join(points)}" fill="none" stroke="{colours[subject]}" '
@@ -78,18 +88,24 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _height(measure: Mapping[str, Any], subject: str) -> float | None:
-    """A subject's position between the worst (0) and the best (1) of all."""
-    found = {name: number(one["value"]) for name, one in measure["subjects"].items()}
-    known = [value for value in found.values() if math.isfinite(value)]
-    mine = found[subject]
+def _y(place: float) -> float:
+    return _TOP + (1 - place) / 2 * (_HEIGHT - _BOTTOM - _TOP)
+
+
+def overview_place(values: Mapping[str, float], subject: str, better: str) -> float | None:
+    """A subject's place on an axis from -1 (worst) to 1: by how many tolerances (`APART` of the
+    median of all) it is better than the median, of at most `MOST_TOLERANCES`. None without a
+    value."""
+    mine = values[subject]
+    known = [value for value in values.values() if math.isfinite(value)]
     if math.isnan(mine) or not known:
         return None
-    if math.isinf(mine):
-        return 0.0
-    low, high = min(known), max(known)
-    share = (mine - low) / (high - low) if high > low else 0.5
-    return share if measure["better"] == "more" else 1 - share
+    if math.isinf(mine):  # never
+        return -1.0
+    middle = statistics.median(known)
+    tolerance = APART * abs(middle) or APART * max(map(abs, known)) or 1.0
+    steps = (mine - middle) / tolerance * (1 if better == "more" else -1)
+    return max(-1.0, min(1.0, steps / MOST_TOLERANCES))
 
 
 def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
@@ -108,7 +124,7 @@ def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
 
     middle = _STRIP_HEIGHT / 2
     parts = [
-        f'<svg width="{_STRIP_WIDTH}" height="{_STRIP_HEIGHT}" role="img">'
+        f'<svg class="strip drawn" width="{_STRIP_WIDTH}" height="{_STRIP_HEIGHT}" role="img">'
         f'<line x1="6" x2="{_STRIP_WIDTH - 6}" y1="{middle}" y2="{middle}" stroke="#ddd"/>'
     ]
     for index, (name, one) in enumerate(reversed(measure["subjects"].items())):
