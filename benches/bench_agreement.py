@@ -1,22 +1,23 @@
 """The simulator and the virtual machine as distributions, cell by cell.
 
 The cells are those of `experiments/agreement.toml` (every algorithm alone, two equal flows, one
-beside CUBIC), or of `--entry`, such as `benches/agreement_loss.toml`. Each is run with several
-seeds on both engines; starts spread by 5 ms and round trips by one packet's time (each seed has one
-of its own, the same on both), so that seeds draw from the contest, and not from one start and one
-phase (`--exact`: of one phase); the simulator tells congestion controls what a stock kernel does,
-has the TCP of the machine's kernel (Debian's 6.12.117, or that of `--kernel`), and its hosts work
-as long for a packet and an ACK as the machine's do. `--draw` takes so many of the cells, the first
-of one fixed random order. The entry's metrics (share, median queueing delay, utilisation and loss)
-are each tested for equality of their distributions (energy distance, permutations), the false
-discovery rate of all tests together controlled at 0.05. A rejected test counts as a difference
-where the means are further apart than what a reader would act on. Exit status 1 where more than 5 %
-of the tests differ so, or the mean difference of means misses its target.
+beside CUBIC), or of `--entry`, such as `benches/agreement_loss.toml` or
+`benches/agreement_kernel.toml`. Each is run with several seeds on both engines; starts spread by 5
+ms and round trips by one packet's time (each seed has one of its own, the same on both), so that
+seeds draw from the contest, and not from one start and one phase (`--exact`: of one phase); the
+simulator tells congestion controls what a stock kernel does, has the TCP of the machine's kernel
+(Debian's 6.12.117, or that of `--kernel`), and its hosts work as long for a packet and an ACK as
+the machine's do. `--draw` takes so many of the cells, the first of one fixed random order. The
+entry's metrics (share, median queueing delay, utilisation and loss) are each tested for equality of
+their distributions (energy distance, permutations), the false discovery rate of all tests together
+controlled at 0.05. A rejected test counts as a difference where the means are further apart than
+what a reader would act on. Exit status 1 where more than 5 % of the tests differ so, or the mean
+difference of means misses its target.
 
 Usage, from the checkout:
 
     bench_agreement.py measure vm|sim FILE [--entry TOML] [--cells AXIS=VALUE,... ...] [--draw N]
-        [--seeds 10] [--seconds S] [--exact] [--kernel 7.3]
+        [--seeds 10] [--seconds S] [--exact] [--kernel 7.3] [--machine uml]
     bench_agreement.py compare SIM VM [--markdown]
 
 `measure` adds one line of JSON a run to FILE, which is of one build, and leaves out what it has.
@@ -55,11 +56,8 @@ TARGETS = {
 }  # fmt: skip
 RATE = 0.05
 PERMUTATIONS = 9999
-#: The simulator's model of the machine: the facts of a stock kernel, and its hosts' CPU costs,
-#: measured independently of the cells (docs/evidence/agreement.md). Half of a packet's cost at the
-#: receiver
-#: is the router's, so packets of a burst reach the queue 3.5 us apart.
-MACHINE = {"cc_facts": "stock", **WORK}
+#: Algorithms of the kernel, and the simulator's own.
+OURS = {"kernel:reno": "reno", "kernel:cubic": "cubic", "kernel:bbr": "bbr1"}
 #: The machine's kernels, and the simulator's TCP that is theirs.
 TCP = {"6.12": "6.12.117", "6.1": "6.1", "7.3": "7.3"}
 #: Share of a requested duration that is warm-up.
@@ -109,7 +107,9 @@ def run(options: argparse.Namespace) -> None:
         if not options.exact:
             document["rtt_spread"] = "1pkt"
         if options.engine == "sim":
-            document["host"] = {**MACHINE, "tcp": TCP[options.kernel]}
+            work = {} if options.machine == "uml" else WORK
+            document["host"] = {"cc_facts": "stock", **work, "tcp": TCP[options.kernel]}
+            document["flow"] = [{**flow, "cc": _ours(flow["cc"])} for flow in document["flow"]]
         label = cell.label
         if options.seconds:
             document["duration"] = f"{options.seconds}s"
@@ -119,7 +119,8 @@ def run(options: argparse.Namespace) -> None:
             if (label, seed) not in have:
                 jobs.append((label, {**document, "seed": seed}))
 
-    chosen_engine = {"kernel": options.kernel} if options.engine == "vm" else {}
+    is_vm = options.engine == "vm"
+    chosen_engine = {"kernel": options.kernel, "machine": options.machine} if is_vm else {}
 
     def one(job: tuple[str, dict[str, Any]]) -> None:
         label, document = job
@@ -138,6 +139,10 @@ def run(options: argparse.Namespace) -> None:
         for number, _ in enumerate(pool.map(one, jobs), 1):
             print(f"\r{number} of {len(jobs)} runs", end="", file=sys.stderr)
     print(file=sys.stderr)
+
+
+def _ours(cc: str) -> str:
+    return OURS.get(cc, cc)
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
@@ -256,6 +261,9 @@ def main() -> None:
         "--exact", action="store_true", help="the cells' own round trips to all seeds"
     )
     verb.add_argument("--kernel", choices=TCP, default="6.12", help="the machine's")
+    verb.add_argument(
+        "--machine", choices=("qemu", "uml"), default="qemu", help="what the simulator's hosts are"
+    )
     verb.add_argument("--jobs", type=int, default=1)
     verb.set_defaults(do=run)
     verb = verbs.add_parser("compare")

@@ -18,11 +18,11 @@ from fullpipe.engines.vm.source import Say
 BUILD = "fullpipe doctor --build uml"
 _OPTIONS = (source.CONFIG / "uml.config", source.NETWORK)
 _PATCH = source.CONFIG / "uml.patch"
-#: Files that a module's build reads.
-_HEADERS = ("Kbuild", "Kconfig", "Makefile", "Module.symvers", ".config")
-_HEADER_ENDINGS = (".h", ".mk", ".include", ".lds", ".sh", ".pl", ".awk")
-#: Folders of programs and settings that it runs and reads.
-_WHOLE = ("scripts", "include")
+#: What a module's build reads: files, folders, and of other folders only headers and makefiles.
+_FILES = ("Kbuild", "Makefile", "Module.symvers", ".config", "modules.builtin")
+_FOLDERS = ("scripts", "include")
+_FOLDERS_OF_HEADERS = ("arch/um", "arch/x86")
+_HEADERS = ("*.h", "Makefile*", "Kbuild*")
 _MAKE = ("make", "-s", "ARCH=um")
 
 
@@ -62,7 +62,7 @@ def versions() -> list[str]:
 
 
 def tree(version: str) -> Path:
-    """The folder in which `make ARCH=um M=DIR modules` builds modules for that kernel."""
+    """The folder in which `make M=DIR modules` builds modules for that kernel."""
     return _folder(version) / "tree"
 
 
@@ -103,15 +103,20 @@ def build(version: str, say: Say) -> Kernel:
 
 
 def _keep_headers(place: Path, target: Path) -> None:
-    """Moves what modules need to be built, and the list of what is built in."""
-    for folder, _, names in os.walk(place):
-        inside = Path(folder).relative_to(place)
-        is_whole = inside.parts[:1] and inside.parts[0] in _WHOLE
-        for name in names:
-            is_header = name in _HEADERS or name.startswith(("Makefile", "modules.builtin"))
-            if is_whole or is_header or name.endswith(_HEADER_ENDINGS):
-                (target / inside).mkdir(parents=True, exist_ok=True)
-                shutil.move(Path(folder, name), target / inside / name)
+    """Copies what modules need to be built, and the list of what is built in."""
+    target.mkdir()
+    for name in _FILES:
+        shutil.copy(place / name, target)
+    # So that modules need not say for which machine they are.
+    makefile = target / "Makefile"
+    makefile.write_text("ARCH ?= um\n" + makefile.read_text(encoding="utf-8"), encoding="utf-8")
+    for name in _FOLDERS:
+        shutil.copytree(place / name, target / name, symlinks=True)
+    for name in _FOLDERS_OF_HEADERS:
+        for path in (found for glob in _HEADERS for found in (place / name).rglob(glob)):
+            inside = target / path.relative_to(place)
+            inside.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, inside, follow_symlinks=False)
 
 
 def _folder(version: str) -> Path:
