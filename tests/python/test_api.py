@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import gc
 import inspect
 import subprocess
 import sys
@@ -10,12 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import tomli_w
 
 import fullpipe
 from controller_files import RENO
 from fullpipe import Recordings, RunError, UserError
+from fullpipe.base.toml import parse_toml, with_value
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
+from fullpipe.recording.recording import TABLES
 from fullpipe.scenario.model import load_scenario
 
 SCENARIO: dict[str, Any] = {
@@ -59,6 +64,59 @@ def test_a_run_is_the_one_of_the_command_line(tmp_path: Path) -> None:
     assert mine.path == tmp_path / "api"
     for file in theirs.path.iterdir():
         assert (mine.path / file.name).read_bytes() == file.read_bytes()
+
+
+def test_recordings_last_as_long_as_anything_refers_to_one_of_them() -> None:
+    for recording in fullpipe.run(SCENARIO):
+        assert recording.table("flows").num_rows == 2
+    second = fullpipe.run(SCENARIO, seeds=2, jobs=1)[1:][0]
+    assert second.table("flows").num_rows == 2
+    place = second.path
+    del second, recording
+    gc.collect()
+    assert not place.parent.exists()
+
+
+def test_the_saved_scenario_of_each_repetition_repeats_that_run(tmp_path: Path) -> None:
+    text = f"# A seed of its own.\nseed = 4\n{tomli_w.dumps(SCENARIO)}"
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    runs = fullpipe.run(tmp_path / "s.toml", seeds=3, jobs=1, out=tmp_path / "runs")
+    assert runs.seeds == [4, 5, 6]
+    assert "# A seed of its own." in runs[2].scenario_toml
+    for run in runs:
+        (again,) = fullpipe.run(run.path / "scenario.toml")
+        assert again.metadata["seed"] == run.metadata["seed"]
+        assert again.metadata["plan"] == run.metadata["plan"]
+        for name in TABLES:
+            assert again.table(name).equals(run.table(name))
+    samples = [str(run.table("flow_samples")["srtt_us"].to_pylist()) for run in runs]
+    assert len(set(samples)) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = 1", "seed = 3 # mine\na = 1", "[path]\nseed = 3", "", 'name = """\nseed = 3\n"""\na = 1'],
+)
+def test_a_key_of_a_document_is_set_and_all_others_stay(text: str) -> None:
+    changed = with_value(text, "seed", 7)
+    assert parse_toml(changed) == parse_toml(text) | {"seed": 7}
+    assert with_value(changed, "seed", 7) == changed
+
+
+def test_one_job_starts_no_process_and_gives_what_several_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = fullpipe.run(SCENARIO, seeds=2, jobs=2, out=tmp_path / "two")
+
+    def refused(*_arguments: Any, **_options: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", refused)
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    mine = fullpipe.run(SCENARIO, seeds=2, jobs=1, out=tmp_path / "one")
+    for one, other in zip(mine, theirs, strict=True):
+        for file in other.path.iterdir():
+            assert (one.path / file.name).read_bytes() == file.read_bytes()
 
 
 def test_tables_join_runs_and_metrics_are_those_of_summaries() -> None:

@@ -302,3 +302,28 @@ def test_a_folder_that_exists_is_never_overwritten(
     (tmp_path / "out").mkdir()
     assert run(["run", str(file), "--out", str(tmp_path / "out")], monkeypatch) == 2
     assert "exists already" in capsys.readouterr().err
+    kept = tmp_path / "out" / "letter.txt"
+    kept.write_text("mine")
+    assert run(["run", str(file), "--out", str(tmp_path / "out"), "--force"], monkeypatch) == 2
+    assert "is no recording" in capsys.readouterr().err
+    assert kept.read_text() == "mine"
+
+
+def test_force_replaces_recordings_once_there_are_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "good.toml", tmp_path / "out"
+    file.write_text(GOOD, encoding="utf-8")
+    words = ["run", str(file), "--out", str(out), "--no-report"]
+    again = [*words, "--force"]
+    assert run(again, monkeypatch) == 0
+    first = (out / "metadata.json").read_bytes()
+    assert run([*again, "--engine", "vm", "--kernel", "none"], monkeypatch) != 0
+    assert (out / "metadata.json").read_bytes() == first
+    assert run([*again, "--set", "seed=2"], monkeypatch) == 0
+    assert (out / "metadata.json").read_bytes() != first
+    assert run([*again, "--repeat", "2", "--jobs", "1"], monkeypatch) == 0
+    assert not (out / "metadata.json").exists()
+    assert run(again, monkeypatch) == 0
+    assert not (out / "run-000").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.toml", "out"]

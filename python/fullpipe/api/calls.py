@@ -43,7 +43,7 @@ def run(
     themselves. Several run in `jobs` processes (default: all cores), with a spread of starts;
     classes passed as `cc` run in this process. `changes`: as `--set`, "path.rate=10mbit".
     `on_progress` is called with the share done, 0 to 1. `out`: a folder that keeps the recordings;
-    without it they are deleted with the returned object.
+    without it they are deleted with the last object that refers to one.
 
     Raises UserError for bad input (also what a Controller raises, with its line), RunError if a
     run failed, KeyboardInterrupt where it was interrupted."""

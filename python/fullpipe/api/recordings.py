@@ -9,6 +9,7 @@ import html
 import io
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
@@ -58,8 +59,8 @@ class Recordings(Sequence[Recording]):
     def __init__(
         self, recordings: Sequence[Recording], keeps: TemporaryDirectory[str] | None = None
     ) -> None:
-        self._recordings = list(recordings)
-        self._keeps = keeps  # a temporary folder, deleted with this object
+        """`keeps`: a temporary folder that holds them, deleted with the last of them."""
+        self._recordings = [replace(one, keeps=keeps) if keeps else one for one in recordings]
 
     @overload
     def __getitem__(self, index: int) -> Recording: ...
@@ -67,7 +68,7 @@ class Recordings(Sequence[Recording]):
     def __getitem__(self, index: slice) -> Recordings: ...
     def __getitem__(self, index: int | slice) -> Recording | Recordings:
         if isinstance(index, slice):
-            return Recordings(self._recordings[index], self._keeps)
+            return Recordings(self._recordings[index])
         return self._recordings[index]
 
     def __len__(self) -> int:

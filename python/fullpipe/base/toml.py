@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
+
+import tomli_w
 
 #: Documents of people have five levels; code that walks deeper ones would overflow its stack.
 _MAX_DEPTH = 32
@@ -27,3 +30,18 @@ def parse_toml(text: str) -> dict[str, Any]:
             if isinstance(inner, dict | list)
         ]
     raise tomllib.TOMLDecodeError(f"tables are nested deeper than {_MAX_DEPTH} levels")
+
+
+def with_value(text: str, key: str, value: int) -> str:
+    """A document with a key of its top level set. Its other lines stay as they are."""
+    given = tomllib.loads(text)
+    if given.get(key) == value:
+        return text
+    line = f"{key} = {value}"
+    top = re.search(r"^\s*\[", text, re.M)
+    head = text[: top.start()] if top else text
+    changed, count = re.subn(rf"^{key}\s*=.*$", line, head, count=1, flags=re.M)
+    found = (changed if count else f"{line}\n{head}") + text[len(head) :]
+    if tomllib.loads(found) != {**given, key: value}:  # such as a key within a text of many lines
+        return tomli_w.dumps({**given, key: value})
+    return found

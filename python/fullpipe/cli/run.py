@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,9 @@ def run(
         int, typer.Option(min=1, max=10000, help="Number of runs, each with another seed.")
     ] = 1,
     out: Recordings = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the recordings that --out has.")
+    ] = False,
     set_: Changes = None,
     json_: Json = False,
     per_flow: Annotated[
@@ -96,6 +100,7 @@ def run(
     from fullpipe.base.writing import check_folder
     from fullpipe.engines import engine as engine_of
     from fullpipe.plan.resolve import resolve
+    from fullpipe.recording.replacing import replaced
     from fullpipe.scenario.document import load_document
     from fullpipe.scenario.model import make_scenario
 
@@ -127,7 +132,10 @@ def run(
         if value is not None
     }  # fmt: skip
     base = out or Path("recordings") / f"{_slug(made.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
-    record(made, toml, base, engine, repeat, options, json_, per_flow, report, light, figures, jobs)
+    with replaced(base) if force else nullcontext():
+        record(
+            made, toml, base, engine, repeat, options, json_, per_flow, report, light, figures, jobs
+        )
 
 
 def record(

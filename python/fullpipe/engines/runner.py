@@ -62,7 +62,8 @@ def run_scenario(
 ) -> Outcome:
     """Runs the scenario once for every folder of `out`, with these seeds (by default the scenario's
     and those after it). Several runs have a spread of starts (`Scenario.repeated()`), which each
-    recording's scenario records. Classes that this program passed run sequentially in this process.
+    recording's scenario records. Classes that this program passed run sequentially in this process,
+    as do all runs if `jobs` is 1.
 
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM if it has the same
     handler, keep what was recorded: the current run ends early and is marked as interrupted.
@@ -84,8 +85,11 @@ def run_scenario(
                 raise UserError(f"{folder}: exists already; name another folder with --out")
         if len(plans) == 1:
             return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
-        if any(external.is_handed(choice["algorithm"]) for _, choice in cc_choices(plans[0])):
-            return _run_series(plans, scenario_toml, out, engine_name, options, on_progress)
+        is_handed = any(external.is_handed(one["algorithm"]) for _, one in cc_choices(plans[0]))
+        if is_handed or jobs == 1:
+            return _run_series(
+                plans, scenario_toml, out, engine_name, options, on_progress, raises=is_handed
+            )
         return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
 
 
@@ -124,15 +128,23 @@ def _run_series(
     engine_name: str,
     options: Mapping[str, Any],
     on_progress: Callable[[float], None],
+    raises: bool,
 ) -> Outcome:
+    """Runs one plan after another in this process. `raises`: the first failure ends them all."""
     from fullpipe.recording.recording import Recording
 
     outcome = Outcome()
     for index, (plan, folder) in enumerate(zip(plans, out, strict=True)):
-        one = _run_here(
-            plan, scenario_toml, folder, engine_name, options,
-            lambda share, done=index: on_progress((done + share) / len(plans)),  # type: ignore[misc]
-        )  # fmt: skip
+        try:
+            one = _run_here(
+                plan, scenario_toml, folder, engine_name, options,
+                lambda share, done=index: on_progress((done + share) / len(plans)),  # type: ignore[misc]
+            )  # fmt: skip
+        except (RunError, UserError) as error:
+            if raises:
+                raise
+            outcome.failures.append(f"{folder}: {error}")
+            continue
         outcome.recordings += [Recording.open(folder) for _ in one.recordings]
         outcome.failures += one.failures
         if one.interrupted:
@@ -256,9 +268,15 @@ def record_result(
     options: Mapping[str, Any],
     result: RunResult,
 ) -> Recording:
-    """Writes an engine's result as a recording, with everything needed to repeat the run."""
+    """Writes an engine's result as a recording, with everything needed to repeat the run: its
+    scenario has the run's own seed."""
+    from fullpipe.base.toml import parse_toml, with_value
     from fullpipe.recording.recording import write_recording
+    from fullpipe.scenario.model import Scenario
 
+    default = Scenario.model_fields["seed"].default
+    if parse_toml(scenario_toml).get("seed", default) != plan["seed"]:
+        scenario_toml = with_value(scenario_toml, "seed", plan["seed"])
     metadata = {
         "engine": engine_name,
         "options": {name: str(options[name]) for name in _DECIDING if name in options},

@@ -126,6 +126,8 @@ class Recording:
 
     path: Path
     metadata: dict[str, Any]
+    #: What is to live as long as this object: a temporary folder that holds it.
+    keeps: object = field(default=None, compare=False, repr=False)
     #: Files whose checksums were verified by this object.
     _verified: set[Path] = field(default_factory=set, compare=False, repr=False)
 
