@@ -29,6 +29,7 @@
 #include "bubble.h"
 #include "minmax.h"
 #include "params.h"
+#include "state.h"
 
 #define bbr1_FLAGS (CC_OWNS_CWND | CC_SEND_IS_PURE)
 
@@ -627,26 +628,35 @@ CC_INLINE void bbr1_on_event(struct bbr1 *s, const struct bbr1_params *p,
 	}
 }
 
-CC_INLINE void bbr1_info(const struct bbr1 *s, const struct bbr1_params *p, struct cc_info *info)
+#define bbr1_STATE(S)                                                                              \
+	S(phase, "phase", 1, bbr1_phase(s), "mode; in ProbeBW by the pacing gain")                 \
+	S(bw, "bytes/s", 1, bbr1_known_Bps(s, bbr1_bw(s)), "bandwidth that the model paces from")  \
+	S(max_bw, "bytes/s", 1, bbr1_known_Bps(s, bbr1_max_bw(s)), "of the max filter")            \
+	S(min_rtt, "us", 1, s->min_rtt_us == BBR1_NO_RTT ? CC_NONE : cc_unless(s->min_rtt_us, 0),  \
+	  "least RTT of the filter")                                                               \
+	S(pacing_gain, "", CC_ONE, s->pacing_gain, "gain on the bandwidth")                        \
+	S(cwnd_gain, "", CC_ONE, s->cwnd_gain, "gain on the BDP")                                  \
+	S(extra_acked, "packets", 1, cc_max_u32(s->extra_acked[0], s->extra_acked[1]),             \
+	  "estimate of ACK aggregation")                                                           \
+	S(round_count, "", 1, s->rounds, "packet-timed rounds")
+
+/* A bandwidth of the model for recordings. */
+CC_INLINE s64 bbr1_known_Bps(const struct bbr1 *s, u32 bw)
 {
-	(void)p;
-	info->max_bw_Bps = (u64)bbr1_max_bw(s) * s->mss_bytes * CC_USEC_PER_SEC >> BBR1_BW_SHIFT;
-	info->bw_Bps = (u64)bbr1_bw(s) * s->mss_bytes * CC_USEC_PER_SEC >> BBR1_BW_SHIFT;
-	info->min_rtt_us = s->min_rtt_us == BBR1_NO_RTT ? 0 : s->min_rtt_us;
-	info->pacing_gain = s->pacing_gain;
-	info->cwnd_gain = s->cwnd_gain;
-	info->extra_acked = cc_max_u32(s->extra_acked[0], s->extra_acked[1]);
-	info->round_count = s->rounds;
+	return cc_unless((u64)bw * s->mss_bytes * CC_USEC_PER_SEC >> BBR1_BW_SHIFT, 0);
+}
+
+CC_INLINE u32 bbr1_phase(const struct bbr1 *s)
+{
 	if (s->mode == BBR1_STARTUP)
-		info->phase = CC_PHASE_STARTUP;
-	else if (s->mode == BBR1_DRAIN)
-		info->phase = CC_PHASE_DRAIN;
-	else if (s->mode == BBR1_PROBE_RTT)
-		info->phase = CC_PHASE_PROBE_RTT;
-	else if (s->pacing_gain > CC_ONE)
-		info->phase = CC_PHASE_UP;
-	else
-		info->phase = s->pacing_gain < CC_ONE ? CC_PHASE_DOWN : CC_PHASE_CRUISE;
+		return CC_PHASE_STARTUP;
+	if (s->mode == BBR1_DRAIN)
+		return CC_PHASE_DRAIN;
+	if (s->mode == BBR1_PROBE_RTT)
+		return CC_PHASE_PROBE_RTT;
+	if (s->pacing_gain > CC_ONE)
+		return CC_PHASE_UP;
+	return s->pacing_gain < CC_ONE ? CC_PHASE_DOWN : CC_PHASE_CRUISE;
 }
 
 #endif

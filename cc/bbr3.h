@@ -35,6 +35,7 @@
 
 #include "bbr3_bounds.h"
 #include "fixed.h"
+#include "state.h"
 
 #define bbr3_FLAGS (CC_OWNS_CWND | CC_WANTS_RING | CC_SEND_IS_PURE)
 
@@ -461,21 +462,24 @@ CC_INLINE void bbr3_on_event(struct bbr3 *s, const struct bbr3_params *p,
 		bbr3_on_state(s, p, event->value, ctl);
 }
 
-CC_INLINE void bbr3_info(const struct bbr3 *s, const struct bbr3_params *p, struct cc_info *info)
+#define bbr3_STATE(S)                                                                              \
+	S(phase, "phase", 1, s->phase, "of the draft's state machine")                             \
+	S(bw, "bytes/s", 1, bbr3_known_Bps(s, bbr3_bw(s)), "bandwidth that the model paces from")  \
+	S(max_bw, "bytes/s", 1, bbr3_known_Bps(s, bbr3_max_bw(s)), "long-term bandwidth")          \
+	S(bw_shortterm, "bytes/s", 1, bbr3_known_Bps(s, s->bw_shortterm), "short-term bound")      \
+	S(min_rtt, "us", 1, cc_unless(s->min_rtt_us, BBR3_UNSET), "least RTT of the filter")       \
+	S(pacing_gain, "", CC_ONE, s->pacing_gain, "gain on the bandwidth")                        \
+	S(cwnd_gain, "", CC_ONE, s->cwnd_gain, "gain on the BDP")                                  \
+	S(inflight_longterm, "packets", 1, cc_bound(s->inflight_longterm), "long-term bound")      \
+	S(inflight_shortterm, "packets", 1, cc_bound(s->inflight_shortterm), "short-term bound")   \
+	S(extra_acked, "packets", 1, bbr3_extra_acked(s), "estimate of ACK aggregation")           \
+	S(round_count, "", 1, s->round_count, "packet-timed rounds")
+
+/* A bandwidth of the model for recordings. */
+CC_INLINE s64 bbr3_known_Bps(const struct bbr3 *s, u32 bw)
 {
-	(void)p;
-	info->bw_Bps = bbr3_rate_Bps(bbr3_bw(s), s->mss_bytes, CC_ONE, 0);
-	info->max_bw_Bps = bbr3_rate_Bps(bbr3_max_bw(s), s->mss_bytes, CC_ONE, 0);
-	if (s->bw_shortterm != BBR3_UNSET)
-		info->bw_shortterm_Bps = bbr3_rate_Bps(s->bw_shortterm, s->mss_bytes, CC_ONE, 0);
-	info->min_rtt_us = s->min_rtt_us == BBR3_UNSET ? 0 : s->min_rtt_us;
-	info->phase = s->phase;
-	info->pacing_gain = s->pacing_gain;
-	info->cwnd_gain = s->cwnd_gain;
-	info->inflight_longterm = cc_min_u32(s->inflight_longterm, CC_INFINITE);
-	info->inflight_shortterm = cc_min_u32(s->inflight_shortterm, CC_INFINITE);
-	info->extra_acked = bbr3_extra_acked(s);
-	info->round_count = s->round_count;
+	return bw == BBR3_UNSET ? CC_NONE
+				: cc_unless(bbr3_rate_Bps(bw, s->mss_bytes, CC_ONE, 0), 0);
 }
 
 #endif

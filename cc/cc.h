@@ -22,6 +22,7 @@
 /*
  *   struct NAME          its state; the host clears it before NAME_init
  *   NAME_PARAMS(P)       its parameters (params.h), from which struct NAME_params is made
+ *   NAME_STATE(S)        its own variables, which recordings and reports show (state.h)
  *   NAME_FLAGS           what it asks of the host: CC_OWNS_CWND and the other flags, or 0
  *
  *   void NAME_init    (struct NAME *, const struct NAME_params *,
@@ -30,7 +31,6 @@
  *                      const struct cc_conn *, const struct cc_ack *, struct cc_ctl *);
  *   void NAME_on_event(struct NAME *, const struct NAME_params *,
  *                      const struct cc_conn *, const struct cc_event *, struct cc_ctl *);
- *   void NAME_info    (const struct NAME *, const struct NAME_params *, struct cc_info *);
  *
  * reno.h is the shortest example. Built-in algorithms have a line in registry.h; an external one is
  * named by its path.
@@ -181,7 +181,7 @@ struct cc_ctl {
 #define CC_ECHOES_CE 32
 #define CC_SEND_IS_PURE 64
 
-/* The variables that every algorithm publishes for recordings. Unset ones are 0 or CC_INFINITE. */
+/* A variable of unit "phase" (state.h). */
 enum cc_phase {
 	CC_PHASE_NONE,
 	CC_PHASE_STARTUP,
@@ -195,6 +195,9 @@ enum cc_phase {
 	CC_PHASE_AVOIDANCE,
 };
 
+/* Files up to version 4 have no NAME_STATE. They fill this instead; unset ones are 0 or
+ * CC_INFINITE: void NAME_info(const struct NAME *, const struct NAME_params *, struct cc_info *);
+ */
 struct cc_info {
 	u64 bw_Bps; /* the bandwidth from which the model paces */
 	u64 max_bw_Bps;

@@ -16,6 +16,7 @@
 #include "cc.h"
 #include "fixed.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define cubic_FLAGS CC_WANTS_RTT
@@ -47,6 +48,21 @@
 	P(clock_us, 4000, 1, 10000, 1, "us", "not allowed", "Linux HZ=250 (Debian)",                  \
 	  "resolution of the epoch's clock")
 /* clang-format on */
+
+/* W_max, K and W_est as RFC 9438 names them; a reduction ends their epoch. */
+#define cubic_STATE(S)                                                                             \
+	S(phase, "phase", 1, s->slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE,             \
+	  "slow start or avoidance")                                                               \
+	S(min_rtt, "us", 1, cc_unless(s->delay_min_us, 0), "least RTT seen")                       \
+	S(w_max, "packets", 1, s->epoch_start ? (s64)s->origin : CC_NONE,                          \
+	  "plateau of the running epoch's cubic function")                                         \
+	S(k, "s", 1u << CUBIC_HZ_SHIFT, s->epoch_start ? (s64)s->k : CC_NONE,                      \
+	  "from the epoch's start to W_max")                                                       \
+	S(w_est, "packets", 1, s->epoch_start ? (s64)s->reno_cwnd : CC_NONE,                       \
+	  "window that Reno would have")                                                           \
+	S(growth_interval, "packets", 1, cc_unless(s->cnt, 0),                                     \
+	  "acknowledged for each by which the window grows")                                       \
+	S(hystart_found, "", 1, s->found, "1: HyStart ended slow start")
 
 struct cubic_params {
 	cubic_PARAMS(CC_PARAM_FIELD)
@@ -283,13 +299,6 @@ CC_INLINE void cubic_on_event(struct cubic *s, const struct cubic_params *p,
 		if (now > last)
 			s->epoch_start = cc_min_u64(s->epoch_start + (now - last), now);
 	}
-}
-
-CC_INLINE void cubic_info(const struct cubic *s, const struct cubic_params *p, struct cc_info *info)
-{
-	(void)p;
-	info->phase = s->slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE;
-	info->min_rtt_us = s->delay_min_us;
 }
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "cc.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define dctcp_FLAGS (CC_WANTS_ECN | CC_WANTS_ACKS | CC_ECHOES_CE)
@@ -25,6 +26,11 @@
 	  "a window of packets weighs 1/2^this in alpha")                                          \
 	P(alpha_init, CC_ONE, 0, CC_ONE, CC_ONE, "of packets", "the first mark costs nothing",     \
 	  "Linux dctcp_alpha_on_init", "alpha before any window was seen")
+
+#define dctcp_STATE(S)                                                                             \
+	S(alpha, "", CC_ONE, s->is_plain ? CC_NONE : (s64)s->alpha,                                \
+	  "estimated part of marked packets")                                                      \
+	S(prior_cwnd, "packets", 1, s->prior_cwnd, "window before the last reduction")
 
 struct dctcp_params {
 	dctcp_PARAMS(CC_PARAM_FIELD)
@@ -125,13 +131,6 @@ CC_INLINE void dctcp_on_event(struct dctcp *s, const struct dctcp_params *p,
 	default:
 		break;
 	}
-}
-
-CC_INLINE void dctcp_info(const struct dctcp *s, const struct dctcp_params *p, struct cc_info *info)
-{
-	(void)s;
-	(void)p;
-	(void)info;
 }
 
 #endif

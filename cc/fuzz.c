@@ -44,6 +44,7 @@ struct call {
 
 static struct call *call;
 static void *state, *twin, *params;
+static s64 *values, *other_values;
 static struct cc_kept kept;
 static u64 random_state;
 
@@ -93,18 +94,15 @@ static void tell(void)
 {
 	struct cc_ctl ctl = call->ctl, other = call->ctl;
 	struct cc_kept other_kept = kept;
-	struct cc_info info, other_info;
-
-	memset(&info, 0, sizeof(info));
-	memset(&other_info, 0, sizeof(other_info));
 	memcpy(twin, state, cc_external.state_bytes);
 	fill_stack(0x5555555555555555ull);
 	make(state, &kept, &ctl);
-	cc_external.info(state, params, &info);
+	cc_external.read(state, params, values);
 	fill_stack(0xaaaaaaaaaaaaaaaaull);
 	make(twin, &other_kept, &other);
-	cc_external.info(twin, params, &other_info);
-	if (memcmp(&ctl, &other, sizeof(ctl)) || memcmp(&info, &other_info, sizeof(info))) {
+	cc_external.read(twin, params, other_values);
+	if (memcmp(&ctl, &other, sizeof(ctl)) ||
+	    memcmp(values, other_values, cc_external.variable_count * sizeof(*values))) {
 		call->differs = 1;
 		exit(1);
 	}
@@ -387,8 +385,10 @@ int main(int count, char **words)
 	random_state = strtoull(words[2], 0, 10);
 	state = calloc(1, cc_external.state_bytes);
 	twin = calloc(1, cc_external.state_bytes);
+	values = calloc(cc_external.variable_count, sizeof(*values));
+	other_values = calloc(cc_external.variable_count, sizeof(*other_values));
 	params = calloc(cc_external.param_count + 1, sizeof(u32));
-	if (!state || !twin || !params)
+	if (!state || !twin || !values || !other_values || !params)
 		return 2;
 	fuzz(strtoull(words[3], 0, 10));
 	return 0;

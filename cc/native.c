@@ -20,6 +20,11 @@ const u32 cc_algorithm_count = sizeof(cc_algorithms) / sizeof(cc_algorithms[0]);
 const struct cc_set cc_sets[] = {CC_SETS(SET_ROW, OVERRIDE)};
 const u32 cc_set_count = sizeof(cc_sets) / sizeof(cc_sets[0]);
 
+const struct cc_state_info cc_info_variables[] = {CC_INFO_STATE(CC_STATE_INFO)};
+const u32 cc_info_variable_count = sizeof(cc_info_variables) / sizeof(cc_info_variables[0]);
+
+void cc_info_read(const struct cc_info *s, s64 *values) { CC_INFO_STATE(CC_STATE_READ) }
+
 void cc_ring_take_native(struct cc_ring *ring, const struct cc_conn *conn,
 			 const struct cc_event *event)
 {

@@ -6,19 +6,27 @@
 #include "cc.h"
 #include "defaults.h"
 #include "ring.h"
+#include "state.h"
 
 struct cc_param_info {
 	const char *name, *unit, *zero, *source, *meaning;
 	u32 dflt, min, max, scale;
 };
 
+struct cc_state_info {
+	const char *name, *unit, *meaning;
+	u32 scale;
+	u32 unused_;
+};
+
 struct cc_algorithm {
 	const char *name, *title, *sources;
 	const struct cc_param_info *params;
+	const struct cc_state_info *variables;
 	u32 param_count;
+	u32 variable_count;
 	u32 state_bytes;
 	u32 flags;
-	u32 unused_;
 	/* Each with the contract's defaults filled in. */
 	void (*init)(void *state, const void *params, struct cc_kept *, const struct cc_conn *,
 		     struct cc_ctl *);
@@ -26,7 +34,8 @@ struct cc_algorithm {
 		       const struct cc_ack *, struct cc_ctl *);
 	void (*on_event)(void *state, const void *params, struct cc_kept *, const struct cc_conn *,
 			 const struct cc_event *, struct cc_ctl *);
-	void (*info)(const void *state, const void *params, struct cc_info *);
+	/* The variables' values, of which each may be CC_NONE. */
+	void (*read)(const void *state, const void *params, s64 *values);
 };
 
 struct cc_override {
@@ -51,6 +60,10 @@ void cc_ring_take_native(struct cc_ring *ring, const struct cc_conn *conn,
 void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *conn,
 			   struct cc_ack *ack);
 extern const u32 cc_ring_bytes;
+/* The variables of code that is not C and fills struct cc_info. */
+extern const struct cc_state_info cc_info_variables[];
+extern const u32 cc_info_variable_count;
+void cc_info_read(const struct cc_info *s, s64 *values);
 /* ctl->tso_segs for an algorithm that is not asked. */
 u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl);
 /* What goes around a call of code that is not C (defaults.h). */

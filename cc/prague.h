@@ -23,6 +23,7 @@
 #include "cc.h"
 #include "fixed.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define prague_FLAGS (CC_OWNS_CWND | CC_WANTS_ECN | CC_ECHOES_CE)
@@ -56,6 +57,16 @@
 	P(burst_us, 250, 0, 10000, 1, "us", "bursts as the host has them",                         \
 	  "draft, pacing; prague_burst_shift",                                                     \
 	  "longest burst, in time at the pacing rate; at least two packets")
+
+#define prague_STATE(S)                                                                            \
+	S(phase, "phase", 1, s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE,          \
+	  "slow start or avoidance")                                                               \
+	S(round_count, "", 1, s->round, "rounds since slow start")                                 \
+	S(alpha, "", (u32)PRAGUE_ONE, s->alpha >> p->gain_shift,                                   \
+	  "estimated part of marked packets")                                                      \
+	S(window, "packets", (u32)PRAGUE_ONE, s->window,                                           \
+	  "window with its fraction, before pacing and host")                                      \
+	S(in_loss, "", 1, s->in_loss, "1: in a loss episode, in which marks do not count")
 
 struct prague_params {
 	prague_PARAMS(CC_PARAM_FIELD)
@@ -256,14 +267,6 @@ CC_INLINE void prague_on_event(struct prague *s, const struct prague_params *p,
 	default:
 		break;
 	}
-}
-
-CC_INLINE void prague_info(const struct prague *s, const struct prague_params *p,
-			   struct cc_info *info)
-{
-	(void)p;
-	info->phase = s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE;
-	info->round_count = s->round;
 }
 
 #endif

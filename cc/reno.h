@@ -12,6 +12,7 @@
 
 #include "cc.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define reno_FLAGS 0
@@ -22,6 +23,8 @@
 	  "what a reduction leaves of the window")                                                 \
 	P(min_ssthresh, 2, 1, 1000, 1, "packets", "not allowed",                                   \
 	  "RFC 5681 section 3.1, equation 4", "floor of the slow-start threshold")
+
+#define reno_STATE(S) S(prior_cwnd, "packets", 1, s->prior_cwnd, "window before the last reduction")
 
 struct reno_params {
 	reno_PARAMS(CC_PARAM_FIELD)
@@ -59,13 +62,6 @@ CC_INLINE void reno_on_event(struct reno *s, const struct reno_params *p,
 	} else if (event->kind == CC_EVENT_UNDO) {
 		ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
 	}
-}
-
-CC_INLINE void reno_info(const struct reno *s, const struct reno_params *p, struct cc_info *info)
-{
-	(void)s;
-	(void)p;
-	(void)info;
 }
 
 #endif

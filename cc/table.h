@@ -10,9 +10,46 @@
 #include "defaults.h"
 #include "native.h"
 #include "params.h"
+#include "state.h"
 
 #define CC_PARAM_INFO(name, dflt, min, max, scale, unit, zero, source, meaning)                    \
 	{#name, unit, zero, source, meaning, dflt, min, max, scale},
+
+/* Whether NAME_STATE is defined: if it is, its rows become commas. */
+#define CC_STATE_COMMA(name, unit, scale, value, meaning) , 1
+#define CC_SECOND(first, second, ...) second
+#define CC_SECOND_OF(...) CC_SECOND(__VA_ARGS__)
+#define CC_HAS_STATE(name) CC_SECOND_OF(name##_STATE(CC_STATE_COMMA), 0, 0)
+#define CC_JOIN(a, b) a##b
+#define CC_JOIN_VALUE(a, b) CC_JOIN(a, b)
+
+#define CC_STATE_INFO(name, unit, scale, value, meaning) {#name, unit, meaning, scale, 0},
+#define CC_STATE_READ(name, unit, scale, value, meaning) *values++ = (s64)(value);
+
+/* NAME_variables[] and NAME_read_values(), from NAME_STATE or, without it, from NAME_info. */
+#define CC_VARIABLES_1(name)                                                                       \
+	static const struct cc_state_info name##_variables[] = {name##_STATE(CC_STATE_INFO)};      \
+	CC_INLINE void name##_read_values(const struct name *s, const struct name##_params *p,     \
+					  s64 *values)                                             \
+	{                                                                                          \
+		(void)s;                                                                           \
+		(void)p;                                                                           \
+		name##_STATE(CC_STATE_READ)                                                        \
+	}
+#define CC_VARIABLES_0(name)                                                                       \
+	static const struct cc_state_info name##_variables[] = {CC_INFO_STATE(CC_STATE_INFO)};     \
+	CC_INLINE void name##_read_values(const struct name *state, const struct name##_params *p, \
+					  s64 *values)                                             \
+	{                                                                                          \
+		struct cc_info info = {.inflight_longterm = CC_INFINITE,                           \
+				       .inflight_shortterm = CC_INFINITE};                         \
+		const struct cc_info *s = &info;                                                   \
+                                                                                                   \
+		name##_info(state, p, &info);                                                      \
+		CC_INFO_STATE(CC_STATE_READ)                                                       \
+	}
+
+#define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_STATE(name))(name)
 
 /* One call between cc_open_ctl() and cc_close_ctl(). */
 #define CC_DECIDE(name, call)                                                                      \
@@ -45,17 +82,18 @@
 	{                                                                                          \
 		CC_DECIDE(name, name##_on_event(s, p, conn, event, ctl));                          \
 	}                                                                                          \
-	static void name##_info_(const void *s, const void *p, struct cc_info *info)               \
+	CC_VARIABLES(name)                                                                         \
+	static void name##_read_(const void *s, const void *p, s64 *values)                        \
 	{                                                                                          \
-		CC_CALL(name##_info(s, p, info));                                                  \
+		CC_CALL(name##_read_values(s, p, values));                                         \
 	}
 
 #define CC_ROW(name, title, sources)                                                               \
 	{                                                                                          \
-#name, title, sources, name##_param_info,                                          \
+#name, title, sources, name##_param_info, name##_variables,                        \
 		    sizeof(name##_param_info) / sizeof(name##_param_info[0]) - 1,                  \
-		    sizeof(struct name), name##_FLAGS, 0, name##_init_, name##_on_ack_,            \
-		    name##_on_event_, name##_info_                                                 \
+		    sizeof(name##_variables) / sizeof(name##_variables[0]), sizeof(struct name),   \
+		    name##_FLAGS, name##_init_, name##_on_ack_, name##_on_event_, name##_read_     \
 	}
 
 #endif

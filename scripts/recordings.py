@@ -1,6 +1,5 @@
-"""Writes docs/reference/recordings.md: the tables of a recording, from the comments of the Rust
-rows
-that engines write.
+"""Writes docs/reference/recordings.md: the tables of a recording, from the comments of the
+Rust rows that engines write, and the variables of the built-in algorithms.
 
 python scripts/recordings.py
 """
@@ -10,7 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fullpipe.recording.recording import FORMAT_VERSION, OPTIONAL_TABLES
+from fullpipe import _native
+from fullpipe.recording.recording import FORMAT_VERSION, OPTIONAL_TABLES, TABLES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "recordings.md"
@@ -31,6 +31,15 @@ A run leaves a folder. `python scripts/recordings.py` writes this page.
 the start of the run. A column's name ends with its unit; a column without one counts, or is a name.
 The format's version is {FORMAT_VERSION}; it is in `metadata.json`, and grows when a table loses or
 renames a column.
+"""
+_VARIABLES = """
+Behind these a recording has a column for every other variable that an algorithm of it declares
+(`NAME_STATE` in [C](own-algorithms.md#the-file), `Variable` in [Python](python.md)): a real number,
+null for flows of other algorithms and where it has no value. `variables` in `metadata.json` has
+units and meanings. The built-in algorithms declare:
+
+| column | algorithm | meaning |
+|---|---|---|
 """
 _TYPES = {
     "U64": "integer",
@@ -55,7 +64,19 @@ def page() -> str:
         for column in _COLUMN.finditer(row[1]):
             what = _text(column["docs"])
             parts.append(f"| `{column['name']}` | {_TYPES[column['type']]} | {what} |\n")
+        if table["name"] == "cc_samples":
+            parts.append(_variables())
     return "".join(parts)
+
+
+def _variables() -> str:
+    rows = [
+        f"| `{one['column']}` | {algorithm['title']} | {one['meaning']} |\n"
+        for algorithm in _native.cc.algorithms()
+        for one in algorithm["variables"]
+        if one["column"] not in TABLES["cc_samples"].names
+    ]
+    return f"{_VARIABLES}{''.join(rows)}"
 
 
 def _text(docs: str) -> str:

@@ -3,9 +3,10 @@
  * with one constant changed. fullpipe compare ./aimd.h cubic */
 #include "cc.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
-#define aimd_CONTRACT 2
+#define aimd_CONTRACT 4
 #define aimd_TITLE "AIMD with beta 0.85"
 #define aimd_FLAGS 0
 
@@ -20,6 +21,8 @@ struct aimd_params {
 struct aimd {
 	u32 prior_cwnd; /* packets, before the last reduction */
 };
+
+#define aimd_STATE(S) S(prior_cwnd, "packets", 1, s->prior_cwnd, "window before the last reduction")
 
 CC_INLINE void aimd_init(struct aimd *s, const struct aimd_params *p, const struct cc_conn *conn,
 			 struct cc_ctl *ctl)
@@ -49,9 +52,4 @@ CC_INLINE void aimd_on_event(struct aimd *s, const struct aimd_params *p,
 	} else if (event->kind == CC_EVENT_UNDO) {
 		ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
 	}
-}
-
-CC_INLINE void aimd_info(const struct aimd *s, const struct aimd_params *p, struct cc_info *info)
-{
-	info->cwnd_gain = p->beta;
 }

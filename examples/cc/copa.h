@@ -10,8 +10,9 @@
  */
 #include "cc.h"
 #include "params.h"
+#include "state.h"
 
-#define copa_CONTRACT 2
+#define copa_CONTRACT 4
 #define copa_TITLE "Copa"
 #define copa_FLAGS CC_OWNS_CWND
 
@@ -63,6 +64,16 @@ CC_INLINE u32 copa_min(const struct copa_half *h)
 {
 	return h->before ? cc_min_u32(h->before, h->now) : h->now;
 }
+
+#define copa_STATE(S)                                                                              \
+	S(phase, "phase", 1, s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE,          \
+	  "slow start or avoidance")                                                               \
+	S(min_rtt, "us", 1, cc_unless(copa_min(&s->least), 0), "least RTT of the window")          \
+	S(standing_rtt, "us", 1, cc_unless(copa_min(&s->standing), 0),                             \
+	  "least RTT of half an srtt")                                                             \
+	S(window, "packets", CC_ONE, s->cwnd, "window with its fraction")                          \
+	S(velocity, "", 1, s->velocity, "1 after a turn, doubled each round of one direction")     \
+	S(round_count, "", 1, s->rounds, "rounds since slow start")
 
 CC_INLINE void copa_init(struct copa *s, const struct copa_params *p, const struct cc_conn *conn,
 			 struct cc_ctl *ctl)
@@ -148,12 +159,4 @@ CC_INLINE void copa_on_event(struct copa *s, const struct copa_params *p,
 		s->same_rounds = 0;
 		ctl->cwnd = s->cwnd / CC_ONE;
 	}
-}
-
-CC_INLINE void copa_info(const struct copa *s, const struct copa_params *p, struct cc_info *info)
-{
-	info->min_rtt_us = copa_min(&s->least);
-	info->phase = s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE;
-	info->cwnd_gain = s->inverse_delta;
-	info->round_count = s->rounds;
 }

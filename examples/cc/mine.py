@@ -6,7 +6,7 @@ fullpipe compare ./mine.py:Mine cubic
 from __future__ import annotations
 
 import fullpipe
-from fullpipe import Constant, EventKind
+from fullpipe import Constant, EventKind, Variable
 
 
 class Mine(fullpipe.Controller):
@@ -14,6 +14,7 @@ class Mine(fullpipe.Controller):
 
     title = "AIMD with beta 0.85"
     beta = Constant(0.85, 0.1, 0.99, unit="of cwnd", meaning="what a reduction leaves")
+    prior_cwnd = Variable("packets", "window before the last reduction")
 
     def init(self) -> None:
         """What a reduction that was none goes back to."""

@@ -9,8 +9,9 @@
  */
 #include "cc.h"
 #include "params.h"
+#include "state.h"
 
-#define vegas_CONTRACT 2
+#define vegas_CONTRACT 4
 #define vegas_TITLE "Vegas-like: 2 to 4 packets in the queue"
 #define vegas_FLAGS CC_OWNS_CWND
 
@@ -34,7 +35,14 @@ struct vegas {
 	u8 in_slow_start;
 	u8 grows; /* slow start doubles every other round only (section 3.3) */
 	u8 unused_[2];
+	u32 queued; /* of its packets, at the end of the last round */
 };
+
+#define vegas_STATE(S)                                                                             \
+	S(phase, "phase", 1, s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE,          \
+	  "slow start or avoidance")                                                               \
+	S(min_rtt, "us", 1, cc_unless(s->base_us, 0), "base RTT")                                  \
+	S(queued, "packets", 1, s->queued, "of its packets in the queue, by the last round's RTT")
 
 CC_INLINE void vegas_init(struct vegas *s, const struct vegas_params *p, const struct cc_conn *conn,
 			  struct cc_ctl *ctl)
@@ -51,6 +59,7 @@ CC_INLINE void vegas_round(struct vegas *s, const struct vegas_params *p, struct
 	if (!s->least_us)
 		return;
 	queued = (u32)((u64)ctl->cwnd * (s->least_us - s->base_us) / s->least_us);
+	s->queued = queued;
 	if (s->in_slow_start) {
 		s->grows = !s->grows;
 		if (queued > p->gamma) {
@@ -99,10 +108,4 @@ CC_INLINE void vegas_on_event(struct vegas *s, const struct vegas_params *p,
 		s->in_slow_start = s->grows = 1;
 		s->round_ends = conn->delivered + 1;
 	}
-}
-
-CC_INLINE void vegas_info(const struct vegas *s, const struct vegas_params *p, struct cc_info *info)
-{
-	info->min_rtt_us = s->base_us;
-	info->phase = s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE;
 }

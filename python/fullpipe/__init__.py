@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from fullpipe.api.recordings import Drawing, Recordings
     from fullpipe.api.stores import SweepResults
     from fullpipe.base.errors import RunError, UserError
-    from fullpipe.congestion.controller import CaState, Constant, Controller, EventKind, Phase
+    from fullpipe.congestion.controller import (
+        CaState,
+        Constant,
+        Controller,
+        EventKind,
+        Phase,
+        Variable,
+    )
     from fullpipe.recording.recording import Recording
 
 __all__ = [
@@ -44,6 +51,7 @@ __all__ = [
     "RunError",
     "SweepResults",
     "UserError",
+    "Variable",
     "__version__",
     "load",
     "predict",
@@ -58,7 +66,14 @@ _LAZY = {
     "api.recordings": ["Drawing", "Recordings"],
     "api.stores": ["SweepResults"],
     "base.errors": ["RunError", "UserError"],
-    "congestion.controller": ["CaState", "Constant", "Controller", "EventKind", "Phase"],
+    "congestion.controller": [
+        "CaState",
+        "Constant",
+        "Controller",
+        "EventKind",
+        "Phase",
+        "Variable",
+    ],
     "recording.recording": ["Recording"],
 }
 

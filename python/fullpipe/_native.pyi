@@ -113,8 +113,9 @@ class _Controller:
         title: str,
         flags: int,
         params: list[dict[str, Any]],
+        variables: list[dict[str, str]],
         make: Callable[[list[int], Conn, Ctl], list[Any]],
-    ) -> None: ...
+    ) -> dict[str, Any]: ...
 
 class MeasuredRun:
     @property

@@ -79,7 +79,7 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 	struct cc_ctl ctl = {.cwnd = 10, .ssthresh = CC_INFINITE};
 	struct cc_event event;
 	struct cc_ack ack;
-	struct cc_info info;
+	s64 values[64];
 	struct cc_kept kept = {0};
 	u32 i;
 
@@ -113,8 +113,7 @@ static void drive(const struct cc_algorithm *algorithm, const u32 *params, const
 			fprintf(stderr, "%s: window 0 after call %u\n", name, i);
 			exit(1);
 		}
-		memset(&info, 0, sizeof(info));
-		algorithm->info(s, params, &info);
+		algorithm->read(s, params, values);
 	}
 	free(ring);
 	free(s);

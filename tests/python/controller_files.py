@@ -5,14 +5,14 @@ RENO = """
 from __future__ import annotations
 
 import fullpipe
-from fullpipe import Constant, EventKind
+from fullpipe import Constant, EventKind, Variable
 
 
 class Reno(fullpipe.Controller):
     title = "NewReno in Python"
     beta = Constant(0.5, 0.1, 0.99, unit="of cwnd", meaning="what a reduction leaves")
     min_ssthresh = Constant(2, 1, 1000, unit="packets", scale=1)
-    prior_cwnd = 0
+    prior_cwnd = Variable("packets")
 
     def init(self) -> None:
         self.prior_cwnd = self.ctl.cwnd

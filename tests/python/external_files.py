@@ -45,7 +45,7 @@ def changed(folder: Path, old: str, new: str) -> Path:
 
 #: What it is -> (old text, new text, what the refusal says). Refused before anything runs.
 REFUSED = {
-    "syntax error": ("u32 left = ack->acked_sacked;", "u32 left = ;", "mine.h:36: expected expr"),
+    "syntax error": ("u32 left = ack->acked_sacked;", "u32 left = ;", "mine.h:37: expected expr"),
     "missing function": ("mine_on_event(", "mine_on_evnt(", "mine_on_event() is missing"),
     "missing state": ("struct mine {", "struct other {", "struct mine is missing"),
     "empty state": ("u32 prior_cwnd;", "", "prior_cwnd"),
@@ -55,7 +55,7 @@ REFUSED = {
     "libc header": ('#include "cc.h"', "#include <math.h>\n#include", ":4: #include <math.h>"),
     "libc function": (GROW, "ctl->cwnd += (u32)rand();", "rand"),
     "declared libc function": (
-        GROW, "int rand(void); ctl->cwnd += (u32)rand();", "mine.h:42: rand() is not there",
+        GROW, "int rand(void); ctl->cwnd += (u32)rand();", "mine.h:43: rand() is not there",
     ),
     "global variable": (GROW, "static u32 calls; ctl->cwnd += calls++;", "calls is a variable"),
     "5 KB of stack": (
@@ -80,7 +80,7 @@ CONTAINED = {
         "{ volatile u32 here = *n + 1; return deep(&here) + here; }\nCC_INLINE void mine_init",
         "",
     ),
-    "division by zero": (GROW, "ctl->cwnd += left / conn->ecn_low;", "mine.h:42: division by zero"),
-    "index outside": (GROW, "u32 a[4] = {0}; ctl->cwnd += a[left + 9];", "mine.h:42: an index"),
+    "division by zero": (GROW, "ctl->cwnd += left / conn->ecn_low;", "mine.h:43: division by zero"),
+    "index outside": (GROW, "u32 a[4] = {0}; ctl->cwnd += a[left + 9];", "mine.h:43: an index"),
     "wild pointer": (GROW, "ctl->cwnd += *(u32 *)(8ull * left);", "memory that is not its own"),
 }  # fmt: skip

@@ -30,8 +30,8 @@ def column(raw: dict[str, Any], table: str, name: str) -> npt.NDArray[Any]:
     kind, values = raw[table][name]
     if kind == "text":
         return np.array(values)
-    data = values[0] if kind == "opt_u64" else values
-    return np.frombuffer(data, dtype="<f8" if kind == "f64" else "<u8")
+    data = values[0] if kind.startswith("opt_") else values
+    return np.frombuffer(data, dtype="<f8" if kind.endswith("f64") else "<u8")
 
 
 def measured(name: str) -> list[dict[str, str]]:

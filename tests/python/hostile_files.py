@@ -202,7 +202,7 @@ C: dict[str, Snippet] = {
     ),
     # Size.
     "stack of 1 GB": Snippet("on_ack", "volatile u8 a[1u << 30]; a[left] = 1;", "stack"),
-    "array of unknown size": Snippet("on_ack", "volatile u8 a[left]; a[0] = 1;", "mine.h:42"),
+    "array of unknown size": Snippet("on_ack", "volatile u8 a[left]; a[0] = 1;", "mine.h:43"),
     "static array": Snippet(
         "on_ack", "static u8 mass[1ull << 40]; mass[left] = 1; ctl->cwnd += mass[7];", "mine.h"
     ),

@@ -22,12 +22,12 @@ from fullpipe.congestion import external
 UNDEFINED = {
     "signed overflow": (
         "s32 x = (s32)left; ctl->cwnd += (u32)(x * 100000000) >> 31;",
-        "mine.h:42: signed integer overflow",
+        "mine.h:43: signed integer overflow",
     ),
-    "shift too far": ("ctl->cwnd = 1u << left;", "mine.h:42: shift exponent"),
+    "shift too far": ("ctl->cwnd = 1u << left;", "mine.h:43: shift exponent"),
     "beyond the state": (
         "(&s->prior_cwnd)[left & 3] = 1;",
-        "mine.h:42: heap-buffer-overflow",
+        "mine.h:43: heap-buffer-overflow",
     ),
     "read before it was written": (
         "u32 a[8]; if (left < 3) a[left & 7] = 1; ctl->cwnd += a[2] & 7;",
@@ -78,7 +78,7 @@ def test_a_compiler_without_sanitizers_leaves_the_question_open(
 
 def test_strict_warnings_follow_what_was_written(tmp_path: Path) -> None:
     path = changed(tmp_path, GROW, "u32 a; if (left > 3) a = conn->mss_bytes; ctl->cwnd += a;")
-    with pytest.raises(UserError, match=r"mine\.h:42: .*uninitialized"):
+    with pytest.raises(UserError, match=r"mine\.h:43: .*uninitialized"):
         external.warnings(external.read(path))
 
 

@@ -79,9 +79,9 @@ def in_release(plan: str) -> list[Any]:
 
 def told(kind: str, values: Any) -> dict[str, Any]:
     """A column as JSON has it."""
-    if kind == "opt_u64":
+    if kind.startswith("opt_"):
         data, valid = values
-        numbers = np.frombuffer(data, "<u8").tolist()
+        numbers = np.frombuffer(data, "<f8" if kind == "opt_f64" else "<u8").tolist()
         return {kind: [n if there else None for n, there in zip(numbers, valid, strict=True)]}
     if kind == "text":
         return {kind: list(values)}

@@ -124,7 +124,7 @@ pub struct Ctl {
     pub unused: u8,
 }
 
-/// `struct cc_info`: what an algorithm lets others see.
+/// `struct cc_info`: what an algorithm without a list of its own variables lets others see.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // documented in cc/cc.h, which is the contract
@@ -164,15 +164,25 @@ pub(crate) struct ParamInfo {
 }
 
 #[repr(C)]
+pub(crate) struct StateInfo {
+    pub(crate) name: *const c_char,
+    pub(crate) unit: *const c_char,
+    pub(crate) meaning: *const c_char,
+    pub(crate) scale: u32,
+    pub(crate) unused: u32,
+}
+
+#[repr(C)]
 pub(crate) struct Algorithm {
     pub(crate) name: *const c_char,
     pub(crate) title: *const c_char,
     pub(crate) sources: *const c_char,
     pub(crate) params: *const ParamInfo,
+    pub(crate) variables: *const StateInfo,
     pub(crate) param_count: u32,
+    pub(crate) variable_count: u32,
     pub(crate) state_bytes: u32,
     pub(crate) flags: u32,
-    pub(crate) unused: u32,
     pub(crate) init:
         unsafe extern "C" fn(*mut c_void, *const c_void, *mut Kept, *const Conn, *mut Ctl),
     pub(crate) on_ack: unsafe extern "C" fn(
@@ -191,7 +201,7 @@ pub(crate) struct Algorithm {
         *const Event,
         *mut Ctl,
     ),
-    pub(crate) info: unsafe extern "C" fn(*const c_void, *const c_void, *mut Info),
+    pub(crate) read: unsafe extern "C" fn(*const c_void, *const c_void, *mut i64),
 }
 
 // SAFETY: native.c's tables are immutable and point only to immutable data and to functions that
@@ -222,6 +232,9 @@ extern "C" {
     pub(crate) static cc_sets: [Set; 0];
     pub(crate) static cc_set_count: u32;
     pub(crate) static cc_ring_bytes: u32;
+    pub(crate) static cc_info_variables: [StateInfo; 0];
+    pub(crate) static cc_info_variable_count: u32;
+    pub(crate) fn cc_info_read(info: *const Info, values: *mut i64);
     pub(crate) fn cc_ring_take_native(ring: *mut c_void, conn: *const Conn, event: *const Event);
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
     pub(crate) fn cc_least_burst(kept: *mut Kept, ctl: *mut Ctl) -> u32;

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info};
 use crate::dynamic::DynAlgorithm;
-use crate::registry::{Algorithm, Code};
+use crate::registry::{info_variables, Algorithm, Code};
 use crate::trace::{Call, CallLog, Introduction, Logged, CALL_ACK, CALL_EVENT, CALL_INIT};
 use crate::{flags, INFINITE};
 
@@ -299,21 +299,36 @@ impl Controller {
         ctl.tso_segs
     }
 
-    /// The variables that the algorithm publishes.
-    pub fn info(&self) -> Info {
-        let mut info = Info {
-            inflight_longterm: INFINITE,
-            inflight_shortterm: INFINITE,
-            ..Info::default()
-        };
+    /// The algorithm's own variables, in the order and the units of [`Algorithm::variables`]; `None`:
+    /// it has no value now.
+    pub fn variables(&self) -> Vec<Option<f64>> {
+        let variables = &self.algorithm.variables;
+        let mut raw = vec![0; variables.len()];
+        let mut own = Vec::new();
         match &self.instance {
-            Instance::C { raw, state } => {
-                // SAFETY: as in init.
-                unsafe { (raw.info)(state.as_ptr().cast(), self.params(), &mut info) }
+            Instance::C { raw: code, state } => {
+                // SAFETY: as in init; `raw` has variable_count places.
+                unsafe { (code.read)(state.as_ptr().cast(), self.params(), raw.as_mut_ptr()) }
             }
-            Instance::Dynamic(code) => code.info(&mut info),
+            Instance::Dynamic(code) => {
+                let mut info = Info {
+                    inflight_longterm: INFINITE,
+                    inflight_shortterm: INFINITE,
+                    ..Info::default()
+                };
+                code.info(&mut info);
+                // SAFETY: the registry puts the variables of cc_info before a trait object's own.
+                unsafe { abi::cc_info_read(&info, raw.as_mut_ptr()) }
+                own.resize(variables.len() - info_variables().len(), None);
+                code.read(&mut own);
+                raw.truncate(info_variables().len());
+            }
         }
-        info
+        let shown = raw
+            .iter()
+            .zip(variables)
+            .map(|(&raw, known)| known.shown(raw));
+        shown.chain(own).collect()
     }
 
     /// The raw state, to compare with another host's (a replay, the kernel's map). Empty if the code is

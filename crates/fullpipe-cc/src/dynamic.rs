@@ -14,6 +14,8 @@ pub trait DynAlgorithm {
     fn on_event(&mut self, conn: &Conn, event: &Event, ctl: &mut Ctl);
     /// `NAME_info`.
     fn info(&self, info: &mut Info);
+    /// The values of the variables that it was registered with, in their order.
+    fn read(&self, _values: &mut [Option<f64>]) {}
 }
 
 /// Makes the instance of one connection from its stored parameters.

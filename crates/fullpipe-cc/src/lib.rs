@@ -15,7 +15,9 @@ pub mod trace;
 pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info};
 pub use controller::{BadParams, Controller};
 pub use dynamic::{DynAlgorithm, Maker};
-pub use registry::{algorithm, algorithms, register, set, sets, Algorithm, Param, Phase, Set};
+pub use registry::{
+    algorithm, algorithms, register, set, sets, Algorithm, Param, Phase, Set, Variable,
+};
 
 /// 1.0 as a gain (`CC_ONE`).
 pub const ONE: u32 = 1024;

@@ -32,6 +32,55 @@ pub struct Param {
     pub scale: u32,
 }
 
+/// One of an algorithm's own variables (cc/state.h).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Variable {
+    /// Name in the algorithm's list.
+    pub name: &'static str,
+    /// Its column in tables: the name and the unit.
+    pub column: &'static str,
+    /// Unit of the values in tables.
+    pub unit: &'static str,
+    /// What it is.
+    pub meaning: &'static str,
+    /// What 1.0 of the unit in tables is stored as.
+    pub scale: f64,
+}
+
+/// A variable has no value (`CC_NONE`).
+const NONE: i64 = i64::MIN;
+
+impl Variable {
+    /// As an algorithm declares it. Names and units become columns: `w_max` in `packets` is
+    /// `w_max_packets`, and rates, which C has in bytes/s, are in bit/s.
+    pub fn new(name: &str, unit: &str, meaning: &str, scale: u32) -> Self {
+        let is_word = |unit: &str| unit.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let (unit, ending, bits) = match unit {
+            "bytes/s" => ("bit/s", "bps", 8.0),
+            "bit/s" => ("bit/s", "bps", 1.0),
+            "phase" => (unit, "", 1.0),
+            _ if is_word(unit) => (unit, unit, 1.0),
+            _ => (unit, "", 1.0),
+        };
+        let column = match ending {
+            "" => name.to_owned(),
+            _ => format!("{name}_{ending}"),
+        };
+        Self {
+            name: name.to_owned().leak(),
+            column: column.leak(),
+            unit: unit.to_owned().leak(),
+            meaning: meaning.to_owned().leak(),
+            scale: f64::from(scale.max(1)) / bits,
+        }
+    }
+
+    /// A stored value in the unit of tables.
+    pub(crate) fn shown(&self, stored: i64) -> Option<f64> {
+        (stored != NONE).then(|| stored as f64 / self.scale)
+    }
+}
+
 /// One algorithm.
 pub struct Algorithm {
     pub(crate) code: Code,
@@ -43,6 +92,8 @@ pub struct Algorithm {
     pub sources: &'static str,
     /// Its constants, in storage order.
     pub params: Vec<Param>,
+    /// Its own variables, in the order in which they are read.
+    pub variables: Vec<Variable>,
 }
 
 /// What is called.
@@ -107,13 +158,15 @@ pub fn algorithm(name: &str) -> Option<&'static Algorithm> {
     known.or_else(|| registered().iter().copied().find(|item| item.name == name))
 }
 
-/// Registers an algorithm that is a trait object. A name that is already registered keeps its
+/// Registers an algorithm that is a trait object. Its own variables are those of `struct cc_info` and
+/// `variables`, whose values are real numbers. A name that is already registered keeps its
 /// algorithm, which is returned.
 pub fn register(
     name: &str,
     title: &str,
     flags: u32,
     params: Vec<Param>,
+    variables: Vec<Variable>,
     make: Box<Maker>,
 ) -> &'static Algorithm {
     algorithm(name).unwrap_or_else(|| {
@@ -123,6 +176,7 @@ pub fn register(
             title: title.to_owned().leak(),
             sources: "",
             params,
+            variables: info_variables().iter().cloned().chain(variables).collect(),
         })
     })
 }
@@ -219,6 +273,9 @@ fn text(pointer: *const c_char) -> &'static str {
 pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>) -> Algorithm {
     // SAFETY: native.c sets param_count to the length of the array behind params.
     let params = unsafe { std::slice::from_raw_parts(raw.params, raw.param_count as usize) };
+    // SAFETY: as for params.
+    let variables =
+        unsafe { std::slice::from_raw_parts(raw.variables, raw.variable_count as usize) };
     Algorithm {
         code: Code::C(raw),
         name: name.map_or_else(|| text(raw.name), |name| name.leak()),
@@ -238,7 +295,27 @@ pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>)
                 scale: param.scale,
             })
             .collect(),
+        variables: variables.iter().map(read_variable).collect(),
     }
+}
+
+fn read_variable(raw: &abi::StateInfo) -> Variable {
+    Variable::new(text(raw.name), text(raw.unit), text(raw.meaning), raw.scale)
+}
+
+/// The variables of `struct cc_info`.
+pub(crate) fn info_variables() -> &'static [Variable] {
+    static ALL: OnceLock<Vec<Variable>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        // SAFETY: native.c defines an array of exactly that many immutable elements.
+        let raw = unsafe {
+            std::slice::from_raw_parts(
+                abi::cc_info_variables.as_ptr(),
+                abi::cc_info_variable_count as usize,
+            )
+        };
+        raw.iter().map(read_variable).collect()
+    })
 }
 
 fn read_set(raw: &'static abi::Set) -> Set {

@@ -3,7 +3,7 @@
 
 mod bottleneck;
 
-use bottleneck::{peak_queue_rtt, phases, utilisation, visit, Flow, Path, Row, MSS};
+use bottleneck::{peak_queue_rtt, phases, utilisation, visit, Flow, Path, Row, Seen, MSS};
 use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE, ONE};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@
 mod hand;
 
 use fullpipe_cc::{CaState, EventKind, Phase, INFINITE};
-use hand::Hand;
+use hand::{Hand, Seen};
 
 /// A round trip of the steady path: 10 packets in 10 ms.
 fn until(hand: &mut Hand, phase: Phase) {

@@ -4,7 +4,7 @@
 mod hand;
 
 use fullpipe_cc::{CaState, Phase, INFINITE};
-use hand::{Hand, PACKETS};
+use hand::{Hand, Seen, PACKETS};
 
 /// A connection whose ECN is negotiated and whose path marks early; its round trips are 10 ms.
 fn marked_path(longest_rtt_us: u32) -> Hand {

@@ -18,6 +18,7 @@ mod tables;
 mod traffic;
 
 pub use applications::{Datagrams, Lookup, Page, PageObject, Protocol};
+pub use cc_row::CcSamples;
 pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern, Stack};
 pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Kernel, Pacing, ReaderPauses};
 pub use links::{Access, ConnectionOrigin, Link};

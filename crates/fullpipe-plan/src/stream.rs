@@ -167,7 +167,7 @@ impl Received {
             Frame::FlowSample(row) => self.tables.flow_samples.push(row),
             Frame::Queue(row) => self.tables.queue_samples.push(row),
             Frame::Ping(row) => self.tables.ping_samples.push(row),
-            Frame::Cc(row) => self.tables.cc_samples.push(row),
+            Frame::Cc(row) => self.tables.cc_samples.push_row(row),
             Frame::Event(row) => self.tables.events.push(row),
             Frame::Page(row) => self.tables.page_loads.get_or_insert_default().push(row),
             Frame::Object(row) => self.tables.page_objects.get_or_insert_default().push(row),
@@ -199,7 +199,10 @@ impl Received {
                 match known.and_then(|known| {
                     Controller::new(known, &params).map_err(|error| error.to_string())
                 }) {
-                    Ok(reader) => drop(readers.insert(flow_id, reader)),
+                    Ok(reader) => {
+                        self.tables.cc_samples.declare(reader.algorithm());
+                        readers.insert(flow_id, reader);
+                    }
                     Err(reason) => self.problems.push(format!("cc_samples: {reason}")),
                 }
             }
@@ -214,8 +217,7 @@ impl Received {
                 let place = reader.state_mut();
                 if place.len() == state.len() {
                     place.copy_from_slice(&state);
-                    let row = CcRow::of(t_us, flow_id, &reader.info());
-                    self.tables.cc_samples.push(row);
+                    self.tables.cc_samples.push(t_us, flow_id, reader);
                 }
             }
         }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cc_row::CcSamples;
+
 /// A name in a row: most rows have one that is known before the run, and take no memory for it.
 pub type Text = Cow<'static, str>;
 
@@ -18,6 +20,8 @@ pub enum Column {
     OptU64(Vec<Option<u64>>),
     /// Real numbers.
     F64(Vec<f64>),
+    /// Real numbers of which some do not exist.
+    OptF64(Vec<Option<f64>>),
     /// Text.
     Text(Vec<Text>),
 }
@@ -186,7 +190,8 @@ row! {
 }
 
 row! {
-    /// The algorithm's own variables at a sampling time (cc.h, struct cc_info).
+    /// The algorithm's own variables at a sampling time (cc/state.h). Others have columns
+    /// behind these.
     CcRow, "cc_samples", {
         /// Since the start of the run.
         t_us: U64,
@@ -455,7 +460,7 @@ pub struct Tables {
     /// Probe answers in the order of sending.
     pub ping_samples: Vec<PingRow>,
     /// Algorithm samples.
-    pub cc_samples: Vec<CcRow>,
+    pub cc_samples: CcSamples,
     /// Events in the order of time.
     pub events: Vec<EventRow>,
     /// Flows of traffic in the order of their ends; `None`: the plan has no traffic.
@@ -500,7 +505,7 @@ impl Tables {
             Box::new(move || FlowSampleRow::table(&flow_samples)),
             Box::new(move || QueueRow::table(&queue_samples)),
             Box::new(move || PingRow::table(&ping_samples)),
-            Box::new(move || CcRow::table(&cc_samples)),
+            Box::new(move || cc_samples.table()),
             Box::new(move || EventRow::table(&events)),
         ];
         let own = [

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use fullpipe_cc::replay::{replay, TraceError};
-use fullpipe_cc::{algorithms, external, sets, Algorithm, Param};
+use fullpipe_cc::{algorithms, external, sets, Algorithm, Param, Variable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pythonize::pythonize;
@@ -22,17 +22,18 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// What Python learns of an algorithm.
 #[derive(Serialize)]
-struct About<'a> {
+pub(crate) struct About<'a> {
     name: &'a str,
     title: &'a str,
     sources: &'a str,
     flags: u32,
     state_bytes: usize,
     params: &'a [Param],
+    variables: &'a [Variable],
 }
 
 impl<'a> About<'a> {
-    fn of(algorithm: &'a Algorithm) -> Self {
+    pub(crate) fn of(algorithm: &'a Algorithm) -> Self {
         Self {
             name: algorithm.name,
             title: algorithm.title,
@@ -40,11 +41,12 @@ impl<'a> About<'a> {
             flags: algorithm.flags(),
             state_bytes: algorithm.state_bytes(),
             params: &algorithm.params,
+            variables: &algorithm.variables,
         }
     }
 }
 
-/// All algorithms of the registry: name, title, sources, flags, state_bytes, params.
+/// All algorithms of the registry: name, title, sources, flags, state_bytes, params, variables.
 #[pyfunction(name = "algorithms")]
 fn list_algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let all: Vec<_> = algorithms().iter().map(About::of).collect();

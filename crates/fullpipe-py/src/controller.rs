@@ -5,10 +5,13 @@
 use std::cell::RefCell;
 
 use fullpipe_cc::DynAlgorithm;
-use fullpipe_cc::{Ack, Conn, Ctl, Event, EventKind, Info, Param};
+use fullpipe_cc::{Ack, Conn, Ctl, Event, EventKind, Info, Param, Variable};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pythonize::pythonize;
+
+use crate::cc::About;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyConn>()?;
@@ -243,17 +246,24 @@ pub(crate) fn take_raised() -> Option<(String, PyErr)> {
 
 /// Makes a class known to this process under a name that plans then use. `make(values, conn, ctl)`
 /// gives the methods of a connection's instance, of its stored constants: init, on_ack, on_event,
-/// on_send and info, None for what need not be called; `params` are dicts as those of
-/// `cc.algorithms`.
+/// on_send and info, and what gives the values of its variables, None for what need not be called;
+/// `params` and `variables` are dicts as those of `cc.algorithms`. Returns what `cc.algorithms` says of
+/// it.
 #[pyfunction(name = "register")]
-fn register_class(
+fn register_class<'py>(
+    py: Python<'py>,
     name: &str,
     title: &str,
     flags: u32,
     params: Vec<Bound<'_, PyDict>>,
+    variables: Vec<Bound<'_, PyDict>>,
     make: PyObject,
-) -> PyResult<()> {
+) -> PyResult<Bound<'py, PyAny>> {
     let params = params.iter().map(param).collect::<PyResult<Vec<_>>>()?;
+    let variables = variables
+        .iter()
+        .map(variable)
+        .collect::<PyResult<Vec<_>>>()?;
     let owner = name.to_owned();
     let make_one = move |values: &[u32]| -> Box<dyn DynAlgorithm> {
         Python::with_gil(|py| match Instance::new(py, &make, values) {
@@ -270,17 +280,24 @@ fn register_class(
             }
         })
     };
-    fullpipe_cc::register(name, title, flags, params, Box::new(make_one));
-    Ok(())
+    let made = fullpipe_cc::register(name, title, flags, params, variables, Box::new(make_one));
+    Ok(pythonize(py, &About::of(made))?)
+}
+
+fn variable(row: &Bound<'_, PyDict>) -> PyResult<Variable> {
+    let text = |key: &str| item(row, key)?.extract::<String>();
+    let (name, unit, meaning) = (text("name")?, text("unit")?, text("meaning")?);
+    Ok(Variable::new(&name, &unit, &meaning, 1))
+}
+
+fn item<'py>(row: &Bound<'py, PyDict>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+    row.get_item(key)?
+        .ok_or_else(|| PyAttributeError::new_err(key.to_owned()))
 }
 
 fn param(row: &Bound<'_, PyDict>) -> PyResult<Param> {
-    let get = |key: &str| {
-        row.get_item(key)?
-            .ok_or_else(|| PyAttributeError::new_err(key.to_owned()))
-    };
-    let text = |key: &str| Ok::<_, PyErr>(&*get(key)?.extract::<String>()?.leak());
-    let number = |key: &str| get(key)?.extract::<u32>();
+    let text = |key: &str| Ok::<_, PyErr>(&*item(row, key)?.extract::<String>()?.leak());
+    let number = |key: &str| item(row, key)?.extract::<u32>();
     Ok(Param {
         name: text("name")?,
         unit: text("unit")?,
@@ -318,6 +335,7 @@ struct Instance {
     on_event: Option<Method>,
     on_send: Option<Method>,
     show: Option<Method>,
+    values: Option<PyObject>,
 }
 
 impl Instance {
@@ -328,7 +346,8 @@ impl Instance {
         let event = Py::new(py, PyEvent::default())?;
         let info = Py::new(py, PyInfo::default())?;
         let methods = make.call1(py, (values.to_vec(), &conn, &ctl))?;
-        let [init, on_ack, on_event, on_send, show]: [Option<PyObject>; 5] = methods.extract(py)?;
+        let [init, on_ack, on_event, on_send, show, values]: [Option<PyObject>; 6] =
+            methods.extract(py)?;
         let nothing = PyTuple::empty(py);
         let method = |bound: Option<PyObject>, arguments: &Bound<'_, PyTuple>| {
             let arguments = arguments.clone().unbind();
@@ -340,6 +359,7 @@ impl Instance {
             on_event: method(on_event, &PyTuple::new(py, [&event])?),
             on_send: method(on_send, &nothing),
             show: method(show, &PyTuple::new(py, [&info])?),
+            values,
             conn,
             ctl,
             ack,
@@ -425,6 +445,20 @@ impl DynAlgorithm for Class {
         });
         if let Err(error) = answer {
             note(&self.name, error);
+        }
+    }
+
+    fn read(&self, values: &mut [Option<f64>]) {
+        let Some(method) = self.instance.as_ref().and_then(|one| one.values.as_ref()) else {
+            return;
+        };
+        let answer = Python::with_gil(|py| method.call0(py)?.extract::<Vec<Option<f64>>>(py));
+        match answer {
+            Ok(own) => values
+                .iter_mut()
+                .zip(own)
+                .for_each(|(place, value)| *place = value),
+            Err(error) => note(&self.name, error),
         }
     }
 }

@@ -29,16 +29,25 @@ fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
     match column {
         Column::U64(values) => pair(py, "u64", words(py, &values, |value| value.to_le_bytes())?),
         Column::F64(values) => pair(py, "f64", words(py, &values, |value| value.to_le_bytes())?),
+        Column::OptF64(values) => {
+            let data = words(py, &values, |value| value.unwrap_or(0.0).to_le_bytes())?;
+            pair(py, "opt_f64", (data, valid(py, &values)))
+        }
         Column::Text(values) => pair(py, "text", values),
         Column::OptU64(values) => {
-            let valid: Vec<u8> = values
-                .iter()
-                .map(|value| u8::from(value.is_some()))
-                .collect();
             let data = words(py, &values, |value| value.unwrap_or(0).to_le_bytes())?;
-            pair(py, "opt_u64", (data, PyBytes::new(py, &valid)))
+            pair(py, "opt_u64", (data, valid(py, &values)))
         }
     }
+}
+
+/// A byte for each value: 1 where it exists.
+fn valid<'py, T>(py: Python<'py>, values: &[Option<T>]) -> Bound<'py, PyBytes> {
+    let valid: Vec<u8> = values
+        .iter()
+        .map(|value| u8::from(value.is_some()))
+        .collect();
+    PyBytes::new(py, &valid)
 }
 
 fn words<'py, T: Copy>(

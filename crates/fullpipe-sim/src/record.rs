@@ -1,9 +1,10 @@
 //! The recording: counters of packets, and the rows of its tables. Must never know what causes them.
 
+use fullpipe_cc::algorithm;
 use fullpipe_net::{AnyLink, Direction, Link};
 use fullpipe_plan::{
-    CcRow, DatagramRow, EventRow, Flow, FlowDirection, FlowRow, FlowSampleRow, ObjectRow, PageRow,
-    PingRow, Plan, QueueRow, Table, Tables, Text, TrafficRow, TrafficSampleRow,
+    CcSamples, DatagramRow, EventRow, Flow, FlowDirection, FlowRow, FlowSampleRow, ObjectRow,
+    PageRow, PingRow, Plan, QueueRow, Table, Tables, Text, TrafficRow, TrafficSampleRow,
 };
 use fullpipe_tcp::{Burst, Receiver, Sender, SenderEvent};
 use fullpipe_workload::Datagram;
@@ -44,10 +45,17 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn new(plan: &'a Plan, rows: Option<RowSink<'a>>) -> Self {
+        let mut cc_samples = CcSamples::default();
+        for flow in &plan.flows {
+            if let Some(algorithm) = flow.cc.algorithm.as_deref().and_then(algorithm) {
+                cc_samples.declare(algorithm);
+            }
+        }
         let has_samples = plan.traffic.iter().any(|group| !group.samples.is_empty());
         Self {
             plan,
             tables: Tables {
+                cc_samples,
                 traffic: (!plan.traffic.is_empty()).then(Vec::new),
                 traffic_samples: has_samples.then(Vec::new),
                 page_loads: (!plan.pages.is_empty()).then(Vec::new),
@@ -208,9 +216,12 @@ impl<'a> Record<'a> {
             FlowSampleRow::table,
         );
         if sender.is_established() {
-            let row = CcRow::of(now_ns / 1000, flow as u64, &sender.cc_info());
-            self.tables.cc_samples.push(row);
-            pass_on(&mut self.rows, &mut self.tables.cc_samples, CcRow::table);
+            let samples = &mut self.tables.cc_samples;
+            samples.push(now_ns / 1000, flow as u64, sender.controller());
+            if let Some(take) = self.rows.as_mut().filter(|_| samples.len() >= ROWS_AT_ONCE) {
+                take(samples.table());
+                samples.clear();
+            }
         }
     }
 

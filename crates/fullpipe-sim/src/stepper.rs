@@ -120,7 +120,14 @@ impl Stepper {
             MADE.with_borrow_mut(|made| made.push(Rc::clone(&notes)));
             Box::new(Agent(notes)) as Box<dyn DynAlgorithm>
         };
-        fullpipe_cc::register(AGENT, title, flags::OWNS_CWND, Vec::new(), Box::new(make));
+        fullpipe_cc::register(
+            AGENT,
+            title,
+            flags::OWNS_CWND,
+            Vec::new(),
+            Vec::new(),
+            Box::new(make),
+        );
         let plan = Arc::new(plan);
         // SAFETY: the plan is on the heap and never changes, and `simulation`, its only borrower, is
         // dropped or consumed before `plan`.

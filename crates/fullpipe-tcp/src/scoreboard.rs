@@ -436,7 +436,11 @@ mod tests {
             );
             acks.extend(answers.into_iter().map(|ack| (now_ns + 10 * MS, ack)));
         }
-        let state = format!("{:?} {:?}", sender.totals(), sender.cc_info());
+        let state = format!(
+            "{:?} {:?}",
+            sender.totals(),
+            sender.controller().variables()
+        );
         (all, state)
     }
 

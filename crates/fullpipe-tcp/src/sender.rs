@@ -4,7 +4,7 @@
 //! `transmit.rs` sends. Names follow struct tcp_sock.
 
 use fullpipe_cc::trace::CallLog;
-use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, Info, INFINITE};
+use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, INFINITE};
 use fullpipe_plan::{CcFacts, Pacing};
 
 use crate::handshake::Established;
@@ -612,9 +612,9 @@ impl Sender {
         self.ca_state
     }
 
-    /// The algorithm's own variables.
-    pub fn cc_info(&self) -> Info {
-        self.cc.info()
+    /// The algorithm's instance.
+    pub fn controller(&self) -> &Controller {
+        &self.cc
     }
 
     /// Payload of a full packet.

@@ -178,7 +178,10 @@ class Recordings(Sequence[Recording]):
             table = table.add_column(0, "seed", pa.array([seed] * rows, pa.uint64()))
             marked.append(table.add_column(0, "run", pa.array([run] * rows, pa.uint64())))
         first = [("run", pa.uint64()), ("seed", pa.uint64())]
-        return pa.concat_tables(marked) if marked else pa.schema([*first, *schema]).empty_table()
+        if not marked:
+            return pa.schema([*first, *schema]).empty_table()
+        # A run has columns for the variables of its own algorithms only.
+        return pa.concat_tables(marked, promote_options="default")
 
     def __repr__(self) -> str:
         names = {str(one.metadata.get("plan", {}).get("name") or one.path.name) for one in self}

@@ -28,7 +28,7 @@ _KEYWORDS = {
     "main",
 }  # fmt: skip
 #: The smallest, with placeholders @ for its name and @V for the version of the contract.
-_SMALLEST = Path(__file__).with_name("smallest.h")
+_SMALLEST = Path(__file__).with_name("smallest.h.in")
 
 
 def write_new(name: str, like: Like | None, folder: Path) -> Path:

@@ -37,12 +37,14 @@ def list_() -> None:
 
 @app.command()
 def show(name: CcName, json_: Json = False) -> None:
-    """Prints the constants of a congestion control.
+    """Prints the constants and the variables of a congestion control.
 
-    Each has a value, a unit, a range, the meaning of 0 and a source."""
-    from fullpipe.congestion.registry import cc_set
+    A constant has a value, a unit, a range, the meaning of 0 and a source; a variable is a column
+    of `cc_samples`."""
+    from fullpipe.congestion.registry import cc_set, variables_of
 
     found = cc_set(name)
+    variables = variables_of(found.algorithm)
     if json_:
         items = [
             {
@@ -53,7 +55,11 @@ def show(name: CcName, json_: Json = False) -> None:
             }
             for param, value in zip(found.params, found.values, strict=True)
         ]  # fmt: skip
-        print(json.dumps({"name": found.name, "algorithm": found.algorithm, "constants": items}))
+        shown = [
+            {"column": one.column, "unit": one.unit, "meaning": one.meaning} for one in variables
+        ]
+        print(json.dumps({"name": found.name, "algorithm": found.algorithm, "constants": items,
+                          "variables": shown}))  # fmt: skip
         return
     console.print(f"{found.name}: {found.title}\nalgorithm {found.algorithm}: {found.sources}")
     for param, value in zip(found.params, found.values, strict=True):
@@ -64,6 +70,10 @@ def show(name: CcName, json_: Json = False) -> None:
         console.print(Text.assemble((param.name, "bold"), value_text))
         console.print(f"    {param.meaning}")
         console.print(f"    range {limits}; 0: {param.zero}; source: {param.source}")
+    console.print("\nrecorded (cc_samples):")
+    for one in variables:
+        unit = f" ({one.unit})" if one.unit else ""
+        console.print(Text.assemble("  ", (one.column, "bold"), f"{unit}: {one.meaning}"))
 
 
 @app.command()

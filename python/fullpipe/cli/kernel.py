@@ -161,7 +161,8 @@ def _show(samples: Iterator[list[dict[str, Any]]]) -> None:
 
 
 def _sockets(rows: list[dict[str, Any]]) -> str:
-    """Three lines a socket; lo and hi are the bounds inflight_shortterm and inflight_longterm."""
+    """Three lines a socket, and one of the variables that only its algorithm has; lo and hi are the
+    bounds inflight_shortterm and inflight_longterm."""
     lines = []
     for row in rows:
         lines += [
@@ -174,6 +175,11 @@ def _sockets(rows: list[dict[str, Any]]) -> str:
             f"lo {number(row['inflight_shortterm_packets'], 1, 0)}, "
             f"hi {number(row['inflight_longterm_packets'], 1, 0)}",
         ]
+        own = [
+            f"{name} {'-' if value is None else f'{value:g}'}"
+            for name, value in row["variables"].items()
+        ]
+        lines += [f"  {', '.join(own)}"] if own else []
     return "\n".join(lines) or "no socket uses them now"
 
 

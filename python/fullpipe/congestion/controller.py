@@ -7,10 +7,12 @@ carries packets.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 if TYPE_CHECKING:
     from fullpipe._native import Ack, Conn, Ctl, Event, Info
+
+_Kind = TypeVar("_Kind")
 
 #: "No bound": a slow-start threshold that is not set.
 INFINITE = 0x7FFFFFFF
@@ -87,6 +89,23 @@ class Constant:
         return self if instance is None else self.default
 
 
+class Variable:
+    """A variable of a `Controller` that recordings show, as a column `name_unit` of `cc_samples`.
+
+    Written in the class's body; an instance sets the value, a number or None, under the same name
+    (`self.w_max = 20.5`)."""
+
+    def __init__(self, unit: str = "", meaning: str = "") -> None:
+        self.unit, self.meaning = unit, meaning
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Variable: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Any: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        return self if instance is None else None
+
+
 class Controller:
     """A congestion control in Python, run by the simulator: one instance a connection.
 
@@ -129,7 +148,8 @@ class Controller:
         SEND_IS_PURE that sets a pacing rate is not called while pacing blocks sending."""
 
     def info(self, info: Info) -> None:
-        """Fills the algorithm's values for recordings at each sample (table `cc_samples`)."""
+        """Fills the values that BBR has too, at each sample (table `cc_samples`); a `Variable`
+        needs nothing here."""
 
     def slow_start(self, acked: int) -> int:
         """Grows the window by a packet for each acknowledged, up to ssthresh (RFC 5681 section
@@ -153,7 +173,16 @@ class Controller:
 
 def constants_of(controller: type[Controller]) -> dict[str, Constant]:
     """The constants that a class and its bases declare, by name, bases first."""
-    found: dict[str, Any] = {}
+    return _declared(controller, Constant)
+
+
+def variables_of(controller: type[Controller]) -> dict[str, Variable]:
+    """The variables that a class and its bases declare, by name, bases first."""
+    return _declared(controller, Variable)
+
+
+def _declared(controller: type[Controller], kind: type[_Kind]) -> dict[str, _Kind]:
+    found: dict[str, _Kind] = {}
     for base in reversed(controller.__mro__):
-        found |= {name: value for name, value in vars(base).items() if isinstance(value, Constant)}
+        found |= {name: value for name, value in vars(base).items() if isinstance(value, kind)}
     return found

@@ -16,6 +16,7 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import external, trust
+from fullpipe.recording.recording import TABLES
 
 KERNEL_PREFIX = "kernel:"
 #: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
@@ -94,6 +95,39 @@ class CcSet:
 def params_of(algorithm: str) -> tuple[Param, ...]:
     """The constants of an algorithm as plans name it, in storage order."""
     return tuple(Param(**param) for param in _algorithm(algorithm)["params"])
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of an algorithm's own variables, as tables show it (cc/state.h)."""
+
+    name: str
+    column: str
+    unit: str
+    meaning: str
+    scale: float
+
+
+@cache
+def variables_of(algorithm: str) -> tuple[Variable, ...]:
+    """The variables of an algorithm as plans name it, in the order of its list."""
+    return tuple(Variable(**item) for item in _algorithm(algorithm)["variables"])
+
+
+def own_variables(algorithms: Mapping[str, str]) -> dict[str, Any]:
+    """What a recording's metadata says of the variables that only some algorithms have: by the
+    names of the congestion controls, whose algorithms are given, and by column; empty where no
+    algorithm has any."""
+    found = {
+        name: {
+            one.column: {"unit": one.unit, "meaning": one.meaning}
+            for one in variables_of(algorithm)
+            if one.column not in TABLES["cc_samples"].names
+        }
+        for name, algorithm in algorithms.items()
+    }
+    found = {name: columns for name, columns in found.items() if columns}
+    return {"variables": found} if found else {}
 
 
 def state_bytes_of(algorithm: str) -> int:

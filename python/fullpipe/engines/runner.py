@@ -287,6 +287,7 @@ def record_result(
         "seed": plan["seed"],
         "warmup_ns": warmup_ns(scenario_toml),
         "constants": _constants(plan),
+        **_variables(plan),
         **_sources(plan),
         "health": result.health,
         "interrupted": result.interrupted,
@@ -307,6 +308,18 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
                 for param, value in zip(params, choice["params"], strict=True)
             }
     return found
+
+
+def _variables(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Unit and meaning of the variables that only some algorithms have, by the names of these and
+    of their columns in `cc_samples`; empty where no algorithm has any."""
+    return registry.own_variables(
+        {
+            choice["name"]: choice["algorithm"]
+            for _, choice in cc_choices(plan)
+            if choice["algorithm"] not in (None, AGENT)
+        }
+    )
 
 
 def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from fullpipe.engines.tables import arrow_table
-from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES, PiecewiseTables
-
-_SCHEMAS = {**TABLES, **OPTIONAL_TABLES}
+from fullpipe.recording.recording import PiecewiseTables, schema_of
 
 
 class SpooledRows:
@@ -23,7 +21,7 @@ class SpooledRows:
         """Adds rows of tables, in the native module's column format. Raises OSError if the disk is
         full, KeyError for an unknown table."""
         for name, columns in rows.items():
-            schema = _SCHEMAS[name]
+            schema = schema_of(name, columns)
             if name not in self._spools:
                 self._spools[name] = _Spool(schema)
             self._spools[name].add(arrow_table(columns, schema))

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from fullpipe.base.columns import column
-from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES
+from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES, schema_of
 
 
 def arrow_tables(raw: Mapping[str, Any]) -> dict[str, pa.Table]:
     """Every table of a recording from a dict table -> column -> (kind, values)
     (crates/fullpipe-py/src/tables.rs)."""
-    own = {name: schema for name, schema in OPTIONAL_TABLES.items() if name in raw}
-    return {name: arrow_table(raw[name], schema) for name, schema in {**TABLES, **own}.items()}
+    names = (*TABLES, *(name for name in OPTIONAL_TABLES if name in raw))
+    return {name: arrow_table(raw[name], schema_of(name, raw[name])) for name in names}
 
 
 def arrow_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
@@ -30,10 +30,10 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
 def _array(kind: str, values: Any) -> pa.Array:
     if kind == "text":
         return column(values, pa.string())
-    if kind == "opt_u64":
+    arrow = pa.float64() if kind.endswith("f64") else pa.uint64()
+    if kind.startswith("opt_"):
         data, valid = values
         bits = np.packbits(np.frombuffer(valid, np.uint8), bitorder="little")
         buffers = [pa.py_buffer(bits), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.uint64(), len(valid), buffers)
-    arrow = pa.float64() if kind == "f64" else pa.uint64()
+        return pa.Array.from_buffers(arrow, len(valid), buffers)
     return pa.Array.from_buffers(arrow, len(values) // 8, [None, pa.py_buffer(values)])

@@ -19,7 +19,7 @@ import fullpipe
 from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.scratch import scratch
-from fullpipe.congestion.registry import changed_name, sets_of
+from fullpipe.congestion.registry import changed_name, own_variables, sets_of
 from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.kernel.agent import lasting
@@ -67,12 +67,15 @@ def _follow(stream: Path, interval_ms: int, looks: int | None) -> Iterator[list[
             if progress is None:
                 time.sleep(min(0.05, interval_ms / 4e3))
                 continue
-            yield _rows(arrow_tables(_decoded(unread[:used])["tables"]), _names())
+            yield _rows(arrow_tables(_decoded(unread[:used])["tables"]))
             unread, given = unread[used:], given + 1
 
 
-def _rows(tables: dict[str, pa.Table], names: dict[str, str]) -> list[dict[str, Any]]:
+def _rows(tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
     """The newest row of each socket."""
+    loaded = list_loaded()
+    names = _names(loaded)
+    variables = _variables(loaded).get("variables", {})
     flows = {row["flow_id"]: row for row in tables["flows"].to_pylist()}
     samples = {row["flow_id"]: row for row in tables["flow_samples"].to_pylist()}
     states = {row["flow_id"]: row for row in tables["cc_samples"].to_pylist()}
@@ -83,6 +86,11 @@ def _rows(tables: dict[str, pa.Table], names: dict[str, str]) -> list[dict[str, 
             "kernel_name": flow["cc"],
             **{name: samples[number][name] for name in _OF_SOCKET},
             **{name: states.get(number, {}).get(name) for name in _OF_ALGORITHM},
+            "variables": {
+                name: states[number][name]
+                for name in variables.get(names.get(flow["cc"], flow["cc"]), ())
+                if number in states
+            },
         }
         for number, flow in sorted(flows.items())
         if number in samples
@@ -94,9 +102,15 @@ def _decoded(stream: bytes) -> dict[str, Any]:
     return decoded(stream, [item.algorithm for item in list_loaded() if sets_of(item.algorithm)])
 
 
-def _names() -> dict[str, str]:
+def _names(loaded: list[Loaded]) -> dict[str, str]:
     """Kernel name -> our name with set and changed constants."""
-    return {item.kernel_name: _name(item) for item in list_loaded()}
+    return {item.kernel_name: _name(item) for item in loaded}
+
+
+def _variables(loaded: list[Loaded]) -> dict[str, Any]:
+    """What metadata says of the algorithms' own variables."""
+    known = [item for item in loaded if sets_of(item.algorithm)]
+    return own_variables({_name(item): item.algorithm for item in known})
 
 
 def _name(item: Loaded) -> str:
@@ -105,7 +119,8 @@ def _name(item: Loaded) -> str:
 
 def _record(stream: bytes, out: Path, interval_ms: int, lasted_s: float) -> Recording:
     received = _decoded(stream)
-    tables, names = arrow_tables(received["tables"]), _names()
+    loaded = list_loaded()
+    tables, names = arrow_tables(received["tables"]), _names(loaded)
     flows = tables["flows"].sort_by("flow_id")
     ccs = [names.get(name, name) for name in flows["cc"].to_pylist()]
     index = flows.column_names.index("cc")
@@ -115,7 +130,7 @@ def _record(stream: bytes, out: Path, interval_ms: int, lasted_s: float) -> Reco
             param.name: value / param.scale
             for param, value in zip(item.base.params, item.params, strict=True)
         }
-        for item in list_loaded()
+        for item in loaded
         if _name(item) in ccs
     }
     metadata = {
@@ -129,6 +144,7 @@ def _record(stream: bytes, out: Path, interval_ms: int, lasted_s: float) -> Reco
         },
         "warmup_ns": 0,
         "constants": constants,
+        **_variables([item for item in loaded if _name(item) in ccs]),
         "health": {"problems": list(received["problems"])},
     }
     return write_recording(out, metadata, tomli_w.dumps({}), tables)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +60,10 @@ TABLES: dict[str, pa.Schema] = {
     "events": pa.schema([("t_us", _U), ("flow_id", _U), ("event", _T), ("value", _U)]),
 }  # fmt: skip
 
+#: The table whose last columns are variables that algorithms declare, real numbers.
+_WITH_VARIABLES = "cc_samples"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
+
 #: Columns of `queue_samples` that count from a run's start.
 QUEUE_COUNTERS = tuple(
     name for name in TABLES["queue_samples"].names
@@ -106,6 +111,20 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
         ("t_us", _U), ("machine", _T), ("memory_bytes", _U), ("sockets", _U), ("orphans", _U),
     ]),
 }  # fmt: skip
+
+
+def schema_of(name: str, columns: Iterable[str]) -> pa.Schema:
+    """The schema of a table that comes with these columns: that of TABLES or OPTIONAL_TABLES, and
+    in `cc_samples` the algorithms' own variables behind it. Raises ValueError where the name of a
+    variable cannot be a column's."""
+    schema = {**TABLES, **OPTIONAL_TABLES}[name]
+    if name == _WITH_VARIABLES:
+        for column in columns:
+            if column not in schema.names:
+                if not _VARIABLE.fullmatch(column):
+                    raise ValueError(f"{column!r} is no name of a variable")
+                schema = schema.append(pa.field(column, _F))
+    return schema
 
 
 class PiecewiseTables(Mapping[str, pa.Table]):
@@ -159,15 +178,31 @@ class Recording:
         return cls(path, metadata)
 
     def table(self, name: str) -> pa.Table:
-        """One table of TABLES or OPTIONAL_TABLES, with exactly its columns.
+        """One table of TABLES or OPTIONAL_TABLES, with exactly its columns, and in `cc_samples`
+        the algorithms' own variables.
 
         Raises RecordingError if the file is damaged or has other columns."""
-        schema = {**TABLES, **OPTIONAL_TABLES}[name]
-        return self.columns(name, schema.names)
+        return self.columns(name, self.names(name))
 
     def names(self, name: str) -> list[str]:
-        """The names of a table's columns."""
+        """The names of a table's columns. Raises RecordingError as `table`."""
+        if name == _WITH_VARIABLES:
+            return [*TABLES[name].names, *self.variables]
         return list({**TABLES, **OPTIONAL_TABLES}[name].names)
+
+    @cached_property
+    def variables(self) -> list[str]:
+        """The columns of `cc_samples` that only some algorithms have. Raises RecordingError as
+        `table`."""
+        file = self.path / f"{_WITH_VARIABLES}.parquet"
+        try:
+            with opened_parquet(file) as opened:
+                names = opened.schema_arrow.names
+            found = schema_of(_WITH_VARIABLES, names).names
+            return list(found[len(TABLES[_WITH_VARIABLES]) :])
+        except (OSError, pa.ArrowException, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise RecordingError(f"{file}: cannot be read: {reason}") from None
 
     def rows(self, name: str) -> int:
         """How many rows a table has. Raises RecordingError as `table`."""
@@ -181,7 +216,7 @@ class Recording:
 
     def columns(self, name: str, names: Sequence[str]) -> pa.Table:
         """Some columns of a table. Raises RecordingError as `table`."""
-        schema = {**TABLES, **OPTIONAL_TABLES}[name]
+        schema = schema_of(name, names if name == _WITH_VARIABLES else ())
         schema = pa.schema([schema.field(column) for column in names])
         file = self.path / f"{name}.parquet"
         if file not in self._verified:
@@ -250,14 +285,16 @@ def write_recording(
     partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.partial")
     try:
         partial.mkdir(parents=True)
-        own = {name: OPTIONAL_TABLES[name] for name in OPTIONAL_TABLES if name in tables}
-        for name, schema in {**TABLES, **own}.items():
+        own = [name for name in OPTIONAL_TABLES if name in tables]
+        for name in (*TABLES, *own):
             file = partial / f"{name}.parquet"
             if isinstance(tables, PiecewiseTables):
+                schema = schema_of(name, next(tables.pieces(name)).column_names)
                 pieces = (_fitted(piece, schema) for piece in tables.pieces(name))
                 write_pieces(pieces, schema, file)
             else:
-                write_parquet(_fitted(tables[name], schema), file)
+                table = tables[name]
+                write_parquet(_fitted(table, schema_of(name, table.column_names)), file)
         (partial / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
         document = {"format_version": FORMAT_VERSION, **metadata}
         text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)

@@ -6,12 +6,16 @@
 
 #[path = "../made/mod.rs"]
 mod made;
+#[path = "../seen/mod.rs"]
+mod seen;
 
 use std::collections::VecDeque;
 
 use fullpipe_cc::{
     flags, Ack, CaState, Conn, Controller, Ctl, Event, EventKind, Info, Phase, INFINITE,
 };
+
+pub(crate) use seen::Seen;
 
 pub(crate) const MSS: u32 = 1500;
 const DUP_THRESH: u64 = 3;

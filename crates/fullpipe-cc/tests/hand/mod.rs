@@ -3,8 +3,12 @@
 
 #[path = "../made/mod.rs"]
 mod made;
+#[path = "../seen/mod.rs"]
+mod seen;
 
 use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE};
+
+pub(crate) use seen::Seen;
 
 pub(crate) const MSS: u32 = 1448;
 /// What a round delivers, and how long it takes, where nothing else is said.

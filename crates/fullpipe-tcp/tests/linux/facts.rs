@@ -43,7 +43,14 @@ fn recorded(name: &str, facts: CcFacts) -> (Sender, Arc<Mutex<Vec<Told>>>) {
     let given = Arc::clone(&notes);
     let make = move |_: &[u32]| Box::new(Listener(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
     let wishes = flags::OWNS_CWND | flags::WANTS_RING;
-    let algorithm = register(name, "listens", wishes, Vec::new(), Box::new(make));
+    let algorithm = register(
+        name,
+        "listens",
+        wishes,
+        Vec::new(),
+        Vec::new(),
+        Box::new(make),
+    );
     let settings = SenderConfig {
         facts,
         gso_max_segments: 2,
@@ -151,6 +158,7 @@ fn the_first_flight_of_a_bulk_application_is_application_limited() {
         "listens",
         flags::OWNS_CWND,
         Vec::new(),
+        Vec::new(),
         Box::new(make),
     );
     let mut sender = establish(RTT, config(), Controller::new(algorithm, &[]).unwrap());
@@ -186,7 +194,14 @@ fn a_retransmission_with_nothing_in_flight_is_a_transmission_start() {
     let starts = Arc::new(Mutex::new(0));
     let given = Arc::clone(&starts);
     let make = move |_: &[u32]| Box::new(Starts(Arc::clone(&given))) as Box<dyn DynAlgorithm>;
-    let algorithm = register("starts", "counts", 0, Vec::new(), Box::new(make));
+    let algorithm = register(
+        "starts",
+        "counts",
+        0,
+        Vec::new(),
+        Vec::new(),
+        Box::new(make),
+    );
     let cc = Controller::new(algorithm, &[]).unwrap();
     let mut sender = establish(RTT, config(), cc);
     sends(&mut sender, START);

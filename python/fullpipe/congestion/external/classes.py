@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.controller import Constant, Controller, constants_of
+from fullpipe.congestion.controller import (
+    Constant,
+    Controller,
+    Variable,
+    constants_of,
+    variables_of,
+)
 from fullpipe.congestion.external.source import (
     CONTRACT_VERSION,
     MAX_FILES,
@@ -97,6 +103,10 @@ def describe(identity: str) -> dict[str, Any]:
     controller = _renewed(source)
     params = [_row(controller, *item) for item in constants_of(controller).items()]
     title = controller.title or source.name
+    variables = [
+        {"name": name, "unit": one.unit, "meaning": one.meaning}
+        for name, one in variables_of(controller).items()
+    ]
 
     def make(values: list[int], conn: Conn, ctl: Ctl) -> list[Any]:
         wanted = _current[identity]
@@ -106,14 +116,15 @@ def describe(identity: str) -> dict[str, Any]:
             instance.__dict__[name] = value / constant.scale
         instance.__init__()  # type: ignore[misc]
         # Methods that the class does not override do nothing, and are not called.
-        return [
+        methods = [
             None if getattr(wanted, name) is getattr(Controller, name) else getattr(instance, name)
             for name in _METHODS
         ]
+        names = list(variables_of(wanted))
+        return [*methods, (lambda: [getattr(instance, name) for name in names]) if names else None]
 
-    _native.controller.register(identity, title, controller.flags, params, make)
-    return {"name": identity, "title": title, "sources": str(source.path),
-            "flags": controller.flags, "state_bytes": 0, "params": params}  # fmt: skip
+    found = _native.controller.register(identity, title, controller.flags, params, variables, make)
+    return {**found, "sources": str(source.path)}
 
 
 def _renewed(source: Source) -> type[Controller]:
@@ -294,7 +305,7 @@ def _code_of(controller: type[Controller]) -> str:
     parts: list[str] = [str(controller.flags)]
     for base in controller.__mro__[:-1]:
         for name, value in sorted(vars(base).items()):
-            if isinstance(value, Constant):
+            if isinstance(value, Constant | Variable):
                 parts.append(f"{name} {vars(value)}")
             code = getattr(value, "__code__", None)
             if code is not None:

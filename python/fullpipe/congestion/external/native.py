@@ -43,6 +43,7 @@ _CHECKED = (
 _ALGORITHM = {"name": str, "title": str, "sources": str, "flags": int, "state_bytes": int}
 _CONSTANT = {"name": str, "unit": str, "zero": str, "source": str, "meaning": str, "default": int,
              "min": int, "max": int, "scale": int}  # fmt: skip
+_VARIABLE = {"name": str, "column": str, "unit": str, "meaning": str, "scale": float}
 
 
 @cache
@@ -107,12 +108,17 @@ def _checked(source: Source, found: Any) -> dict[str, Any]:
             type(value.get(name)) is kind for name, kind in kinds.items()
         )
 
-    if not holds(found, _ALGORITHM) or not all(
-        holds(param, _CONSTANT) and param["scale"] > 0 for param in found.get("params", [None])
+    if (
+        not holds(found, _ALGORITHM)
+        or not all(holds(one, _CONSTANT) and one["scale"] > 0 for one in found.get("params", [0]))
+        or not all(holds(one, _VARIABLE) for one in found.get("variables", [0]))
     ):
         raise UserError(f"{source.path}: its description is forged")
-    params = [{name: param[name] for name in _CONSTANT} for param in found["params"]]
-    return {**{name: found[name] for name in _ALGORITHM}, "params": params}
+    params = [{name: one[name] for name in _CONSTANT} for one in found["params"]]
+    variables = [{name: one[name] for name in _VARIABLE} for one in found["variables"]]
+    return {
+        **{name: found[name] for name in _ALGORITHM}, "params": params, "variables": variables,
+    }  # fmt: skip
 
 
 def warnings(source: Source) -> str:

@@ -38,7 +38,7 @@ TOO_LARGE = f"more than {MAX_FILES} files or 1 MiB; that is no algorithm"
 #: The kernel limits `name@hash` to 31 characters.
 MAX_NAME = 15
 
-_PARTS = ("init", "on_ack", "on_event", "info")
+_PARTS = ("init", "on_ack", "on_event")
 _FLAGS = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)_FLAGS\b", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
 _INCLUDED = re.compile(r'(?:"([^"]+)"|<([^>]*)>)\s*$')
@@ -145,7 +145,7 @@ def read(path: Path | str) -> Source:
     if not mine:
         raise UserError(
             f"{path}: defines no congestion control: it needs #define NAME_FLAGS, struct NAME, "
-            "NAME_PARAMS and the functions NAME_init, NAME_on_ack, NAME_on_event, NAME_info; "
+            "NAME_PARAMS, NAME_STATE and the functions NAME_init, NAME_on_ack, NAME_on_event; "
             "`fullpipe cc new NAME` writes a file to start from"
         )
     if len(mine) > 1:
@@ -388,6 +388,10 @@ def _check_parts(path: Path, name: str, files: dict[str, str]) -> None:
         raise UserError(f"{path}: struct {name} is missing: its state (it may not be empty)")
     if not re.search(rf"#[ \t]*define[ \t]+{name}_PARAMS\s*\(", text):
         raise UserError(f"{path}: {name}_PARAMS(P) is missing: its constants (params.h)")
+    if not re.search(rf"#[ \t]*define[ \t]+{name}_STATE\s*\(|\b{name}_info\s*\(", text):
+        raise UserError(
+            f"{path}: {name}_STATE(S) is missing: its variables for recordings (state.h)"
+        )
     for part in _PARTS:
         if not re.search(rf"\b{name}_{part}\s*\(", text):
             raise UserError(f"{path}: {name}_{part}() is missing; cc.h lists the functions")

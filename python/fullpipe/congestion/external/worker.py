@@ -38,7 +38,7 @@ def packed(tables: dict[str, Any], blobs: list[bytes]) -> dict[str, Any]:
             layout[table][column] = kind
             if kind == "text":
                 blobs.append(json.dumps(values).encode())
-            elif kind == "opt_u64":
+            elif kind.startswith("opt_"):
                 blobs += values
             else:
                 blobs.append(values)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * state.h - how an algorithm declares its own variables, once, for whoever looks at it.
+ *
+ * NAME_STATE(S) lists them, one a line:
+ *   S(name, "unit", scale, value, "meaning")
+ * `value` is an integer expression of `s` (the state) and `p` (the parameters); CC_NONE where the
+ * variable has no value now. `scale` is what 1.0 of the unit is stored as, as in params.h.
+ *
+ *   S(w_max, "packets", 1, cc_unless(s->origin, 0), "window at the last loss")
+ *   S(gradient, "1/s", CC_ONE, s->gradient, "of the utility by the rate")
+ *
+ * Recordings (table cc_samples), reports, `fullpipe kernel watch` and traces of calls show each as
+ * a column `name_unit`: w_max_packets. A rate in "bytes/s" is shown in bit/s (`name_bps`); a unit
+ * that is no word, such as "1/s" or "", adds nothing to the name. The unit "phase" means that the
+ * value is one of enum cc_phase. Nothing runs in the kernel for it: hosts read the state and
+ * evaluate the list outside.
+ */
+#ifndef FULLPIPE_CC_STATE_H
+#define FULLPIPE_CC_STATE_H
+
+#include "cc.h"
+
+#define CC_NONE (-0x7fffffffffffffffll - 1)
+
+/* A value that is missing where it equals `none`. */
+CC_INLINE s64 cc_unless(u64 value, u64 none) { return value == none ? CC_NONE : (s64)value; }
+
+/* The variables of a file that fills struct cc_info and has no list, in which `s` is that. */
+/* clang-format off */
+#define CC_INFO_STATE(S)                                                                           \
+	S(phase, "phase", 1, s->phase, "what it is doing")                                         \
+	S(bw, "bytes/s", 1, cc_unless(s->bw_Bps, 0), "bandwidth that the model paces from")        \
+	S(max_bw, "bytes/s", 1, cc_unless(s->max_bw_Bps, 0), "long-term bandwidth")                \
+	S(bw_shortterm, "bytes/s", 1, cc_unless(s->bw_shortterm_Bps, 0), "short-term bound")       \
+	S(min_rtt, "us", 1, cc_unless(s->min_rtt_us, 0), "the algorithm's own minimum RTT")        \
+	S(pacing_gain, "", CC_ONE, s->pacing_gain, "gain on the bandwidth")                        \
+	S(cwnd_gain, "", CC_ONE, s->cwnd_gain, "gain on the BDP")                                  \
+	S(inflight_longterm, "packets", 1, cc_bound(s->inflight_longterm), "long-term bound")      \
+	S(inflight_shortterm, "packets", 1, cc_bound(s->inflight_shortterm), "short-term bound")   \
+	S(extra_acked, "packets", 1, s->extra_acked, "estimate of ACK aggregation")                \
+	S(round_count, "", 1, s->round_count, "packet-timed rounds")
+/* clang-format on */
+
+/* A bound in packets that is missing from CC_INFINITE on. */
+CC_INLINE s64 cc_bound(u32 packets) { return packets < CC_INFINITE ? (s64)packets : CC_NONE; }
+
+#endif
