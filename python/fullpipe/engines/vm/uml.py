@@ -5,6 +5,7 @@ knows nothing of plans except which it cannot run.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -35,8 +36,11 @@ _ARGUMENTS = (
     "con=null", "con0=null,fd:1", "loglevel=4", "oops=panic", "random.trust_bootloader=on",
 )  # fmt: skip
 #: The kernel takes the end of its environment for the end of its address space (um_arch.c,
-#: get_top_address()), so that there must be one, and the same for every run.
-_ENVIRONMENT = {"HOME": "/"}
+#: get_top_address()), so it is the same for every run. Before Linux 6.13 programs of the guest begin
+#: as copies of the kernel's process, in which the host would look for glibc's rseq area (rseq(2)).
+_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+#: personality(2)
+_ADDR_NO_RANDOMIZE = 0x0040000
 
 
 def refused(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
@@ -95,5 +99,7 @@ def run(
 
 def _prepare(core: int | None) -> None:
     prepare(core)
+    # Linux 6.12 does not ask for it itself, and would have another memory in every run.
+    ctypes.CDLL(None).personality(_ADDR_NO_RANDOMIZE)
     # A panic ends in abort().
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
