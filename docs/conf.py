@@ -19,6 +19,7 @@ html_title = "fullpipe"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
 html_show_sourcelink = False
+html_show_copyright = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from external_files import works
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording
@@ -99,6 +101,62 @@ def test_no_worker_runs_on_for_a_program_that_was_killed(tmp_path: Path) -> None
         ready, _, _ = select.select([descriptor], [], [], 30)
         os.close(descriptor)
         assert ready, "a worker still runs"
+
+
+#: An algorithm whose first ACK never ends.
+ENDLESS = """
+import fullpipe
+
+
+class Endless(fullpipe.Controller):
+    title = "a loop without end"
+
+    def on_ack(self, ack):
+        while True:
+            pass
+"""
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGTERM]])
+@pytest.mark.parametrize("several", [[], ["--repeat", "4", "--jobs", "2"]])
+def test_no_worker_of_an_algorithm_outlives_an_interrupted_command(
+    tmp_path: Path, signals: list[int], several: list[str]
+) -> None:
+    """One signal ends a run in order; the second at once, though a worker hears nothing."""
+    mine = works(tmp_path)
+    if len(signals) > 1:
+        mine = tmp_path / "endless.py"
+        mine.write_text(ENDLESS)
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(LONG.replace('"cubic"', f'"{mine}"'), encoding="utf-8")
+    child = start(str(scenario), "--out", str(tmp_path / "out"), *several)
+    workers: list[int] = []
+    while len(workers) < (3 if several else 1):  # of several runs one more describes the algorithm
+        assert child.poll() is None, child.communicate()
+        workers = [pid for pid in _descendants(child.pid) if _is_worker(pid)]
+    watched = [os.pidfd_open(pid) for pid in workers]
+    for number in signals[1:]:
+        os.kill(child.pid, number)
+    interrupt(child, signals[0])
+    for descriptor in watched:
+        ready, _, _ = select.select([descriptor], [], [], 30)
+        os.close(descriptor)
+        assert ready, "a worker still runs"
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    with contextlib.suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+def _is_worker(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"external/worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 @pytest.mark.parametrize("at_call", [0, 1])

@@ -6,14 +6,17 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from scipy import stats
 
 from fullpipe import cli
 from fullpipe.base.errors import UserError
+from fullpipe.plots.plotly_renderer import grid_figure_of
+from fullpipe.plots.style import CC_COLOURS
 from fullpipe.statistics.factorial import factorial_anova
 from fullpipe.statistics.groups import StatisticsError
-from fullpipe.sweep.chart import Request, make_chart, run_values
+from fullpipe.sweep.chart import KINDS, Request, make_chart, run_values
 from fullpipe.sweep.store import Store
 from sweep_files import filled, sweep
 
@@ -37,6 +40,27 @@ def test_a_point_is_the_mean_over_runs_with_students_interval(store: Store) -> N
     low, high = stats.t.interval(0.95, 2, runs.mean(), stats.sem(runs))
     assert line.y[0] == pytest.approx(runs.mean()) and line.band is not None
     assert (line.band[0][0], line.band[1][0]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_lines_of_congestion_controls_have_their_colours_and_all_others_differ(
+    store: Store,
+) -> None:
+    (line,) = make_chart(store, Request("share", "rtt", "cc")).panels[0].traces
+    assert line.colour == CC_COLOURS["bbr3"]
+    others = make_chart(store, Request("share", "rtt", "buffer")).panels[0].traces
+    assert len({line.colour for line in others}) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plotlys_own_classes_know_every_key_and_value_of_a_grid(store: Store, kind: str) -> None:
+    x = "queue_delay_p95_ms" if kind == "pareto" else "rtt"
+    chart = make_chart(store, Request("share", x, "cc", "buffer", kind))
+    figure = grid_figure_of(chart)
+    for layout in ("layout", "narrow"):
+        checked = go.Figure(figure["data"], figure[layout]).to_dict()
+        assert len(checked["data"]) == len(figure["data"]) >= 3
+        tops = {axis["domain"][1] for name, axis in checked["layout"].items() if "yaxis" in name}
+        assert len(tops) == (3 if layout == "narrow" else 1), "three panels in a column or a row"
 
 
 def test_by_an_axis_of_flows_only_the_flows_with_its_value_count(tmp_path: Path) -> None:

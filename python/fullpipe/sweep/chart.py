@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import cc_sets
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.metrics.titles import title_of
 from fullpipe.plots import style
@@ -111,7 +112,7 @@ class _Drawer:
             if not mine:
                 continue
             label = "" if self.request.by is None else _shown(name)
-            colour = style.cc_colour(label) if label else style.NEUTRAL
+            colour = self._colour(label, index)
             if self.request.kind == "box":
                 boxes += self._boxes(label, colour, mine, index)
             else:
@@ -125,6 +126,13 @@ class _Drawer:
             key, title, self.x_title, y_title, traces, boxes=boxes,
             x_ticks=ticks if is_placed else (), log_x=10 if decades else 0, zero=False,
         )  # fmt: skip
+
+    def _colour(self, name: str, index: int) -> str:
+        """A congestion control's own colour where lines stand for congestion controls."""
+        if not name:
+            return style.NEUTRAL
+        is_cc = self.request.by == "cc" or name in cc_sets()
+        return style.cc_colour(name) if is_cc else style.line_colour(index)
 
     def note(self) -> str:
         """What the points of the panels stand for."""
