@@ -9,6 +9,7 @@ mod kernels;
 mod measures;
 mod metrics;
 mod model;
+#[cfg(target_os = "linux")]
 mod sandbox;
 mod sim;
 mod stepper;
@@ -27,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<measures::PyMeasures>()?;
     metrics::register(module)?;
     model::register(module)?;
+    #[cfg(target_os = "linux")]
     sandbox::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;

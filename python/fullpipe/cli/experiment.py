@@ -343,7 +343,7 @@ def _print_confirmations(wanted: Sequence[Confirmation]) -> None:
 
 def _cost(wanted: Sequence[Confirmation], what: str, jobs: int | None) -> str:
     """What it costs to confirm these verdicts."""
-    from fullpipe.sweep.pool import cores
+    from fullpipe.base.machine import cores
 
     width, cost_s = jobs or cores(), sum(one.cost_s for one in wanted)
     runs = sum(one.runs for one in wanted)

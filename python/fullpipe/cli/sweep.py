@@ -173,9 +173,9 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 
 
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
+    from fullpipe.base.machine import cores
     from fullpipe.base.units import format_size
     from fullpipe.sweep.estimate import estimate
-    from fullpipe.sweep.pool import cores
     from fullpipe.sweep.running import missing, work_of
     from fullpipe.sweep.store import Store
 

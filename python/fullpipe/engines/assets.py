@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fullpipe.base import installed
 from fullpipe.base.errors import UserError
+from fullpipe.base.machine import needs_linux
 from fullpipe.congestion import external
 from fullpipe.plan.senders import cc_choices
 
@@ -15,6 +17,14 @@ from fullpipe.plan.senders import cc_choices
 def agent() -> Path:
     """Path of the static agent. Raises UserError if it was not built."""
     return _built("fullpipe-agent")
+
+
+def guest_agent() -> Path:
+    """Path of the agent for the virtual machine, which is an x86-64 one. Raises UserError if it was
+    not built."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise UserError(f"engine vm needs an x86-64 host so far, and this is {platform.machine()}")
+    return agent()
 
 
 def bpf_object(algorithm: str) -> Path:
@@ -59,6 +69,7 @@ def objects_folder() -> Path:
 
 
 def _built(name: str) -> Path:
+    needs_linux("what the engines vm and live run")
     path = installed.BUILT / name
     if not path.is_file():
         mend = "`make build` makes it" if installed.checkout() else "a wheel of fullpipe has it"

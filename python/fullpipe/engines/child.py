@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import signal
 import subprocess
 from contextlib import suppress
@@ -14,8 +15,10 @@ _PATIENCE_S = 10
 
 
 def die_with_parent() -> None:
-    """For `preexec_fn`: the kernel kills the child when this process ends, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """For `preexec_fn`: the kernel kills the child when this process ends, even by SIGKILL. Only
+    Linux does."""
+    if platform.system() == "Linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def inherit_autogroup_nice() -> None:

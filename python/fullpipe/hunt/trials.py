@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.machine import cores
 from fullpipe.engines import engine
 from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.measures import Rows
-from fullpipe.sweep.pool import cores
 from fullpipe.sweep.runs import Run, run_of
 from fullpipe.sweep.schedule import Failure, Group, Item, LostError, Work, run_all
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.base.machine import cores
 
 Spec = dict[str, Any]
 Outcome = dict[str, Any]
@@ -23,7 +23,7 @@ def run_many(
     """Runs all specs on so many threads (default: all cores); outcomes are in the specs' order.
 
     `on_progress` gets the share done, 0 to 1. Raises UserError for a spec out of range."""
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or cores()
     run = getattr(_native.model, model)
     outcomes: list[Outcome] = []
     # In portions, so that Ctrl-C is noticed between two of them.

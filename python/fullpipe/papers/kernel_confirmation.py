@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.machine import cores
 from fullpipe.engines import engine
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
@@ -20,7 +21,6 @@ from fullpipe.papers.run_store import Store
 from fullpipe.papers.runner import Outcome, job_of, run_entries
 from fullpipe.papers.verdicts import Status, judge
 from fullpipe.plan.resolve import resolve
-from fullpipe.sweep.pool import cores
 from fullpipe.sweep.schedule import Progress
 
 #: Runs of each cell, the least that gives an interval.

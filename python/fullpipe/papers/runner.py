@@ -15,6 +15,7 @@ from typing import Any
 import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.machine import cores
 from fullpipe.engines import engine
 from fullpipe.engines.runner import run_scenario
 from fullpipe.expr.conditions import Condition
@@ -25,7 +26,7 @@ from fullpipe.papers.run_store import Measured, Store
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import Cell as SweepCell
-from fullpipe.sweep.pool import Pool, cores
+from fullpipe.sweep.pool import Pool
 from fullpipe.sweep.runs import PACKET_S, run_of
 from fullpipe.sweep.schedule import Failure, Item, Progress, run_all
 from fullpipe.sweep.templates import fill

@@ -21,16 +21,12 @@ from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
+from fullpipe.base.machine import cores
 from fullpipe.sweep.schedule import GROUP_S, Failure, Group, LostError, Work
 
 #: Groups queued for each worker, so that it never waits for the parent.
 _AHEAD = 2
 _TICK_S = 0.5
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 class Pool:
@@ -116,7 +112,8 @@ class Here:
 
 
 def _context(preload: str) -> BaseContext:
-    if len(list(Path("/proc/self/task").iterdir())) == 1:  # threads of libraries included
+    threads = Path("/proc/self/task")  # those of libraries included
+    if threads.is_dir() and len(list(threads.iterdir())) == 1:
         importlib.import_module(preload)
         return multiprocessing.get_context("fork")
     context = multiprocessing.get_context("forkserver")

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
+from fullpipe.base.machine import needs_linux
 from fullpipe.congestion.external import toolchain
 from fullpipe.congestion.external.source import Source, folder_of
 from fullpipe.congestion.external.worker import HEAD, message
@@ -203,6 +204,7 @@ class _Worker:
     def __init__(
         self, algorithms: Sequence[Algorithm], key: _Key, files: Mapping[str, int]
     ) -> None:
+        needs_linux(toolchain.CONFINED)
         self.key = key
         self.is_ready = False
         self._sources = [one.source for one in algorithms]

@@ -18,8 +18,11 @@ from pathlib import Path
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.base.machine import needs_linux
 from fullpipe.base.scratch import scratch
 
+#: What cannot be run elsewhere, as `needs_linux` says it.
+CONFINED = "a congestion control in a file, which runs confined by Landlock and seccomp,"
 #: Limits of one run of a compiler: wall-clock and processor time, address space, and the largest
 #: file that it writes. The largest algorithm of this project takes 1 s, 0.2 GB and 1 MB.
 COMPILER_TIMEOUT_S = 60.0
@@ -75,6 +78,7 @@ def run(
     """Runs a compiler or another tool of the toolchain that may read `reads` and write into
     `folder`. Raises UserError if it cannot be started, or exceeds a limit; `about` is the file that
     the message then names."""
+    needs_linux(CONFINED)
     tools = _tools(command[0])
     rights = {
         "read": [*_SYSTEM, *map(str, reads), *tools],

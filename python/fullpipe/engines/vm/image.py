@@ -95,7 +95,7 @@ def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
 
 
 def _content(kernel: Kernel, found: Mapping[str, Path], ready: bool) -> bytes:
-    files = {"init": assets.agent().read_bytes(), "ready/sets.json": _sets(ready)}
+    files = {"init": assets.guest_agent().read_bytes(), "ready/sets.json": _sets(ready)}
     for path in _ready_objects(ready):
         files[f"ready/{path.name}"] = path.read_bytes()
     order = []
@@ -138,7 +138,7 @@ def module_files(kernel: Kernel) -> dict[str, Path]:
 def _name_of_sources(found: Mapping[str, Path], ready: bool) -> str:
     """A name that changes when any source file changes."""
     facts: list[object] = [_sets(ready)]
-    for path in (assets.agent(), *_ready_objects(ready), *found.values()):
+    for path in (assets.guest_agent(), *_ready_objects(ready), *found.values()):
         status = path.stat()
         facts.append((str(path), status.st_size, status.st_mtime_ns))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
