@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from fullpipe import _native
 from fullpipe.plan.resolve import resolve
@@ -16,6 +17,7 @@ from fullpipe.scenario.document import load_document
 from fullpipe.scenario.model import Scenario, make_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = Draft202012Validator(reference.json_schema())
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
 
 
@@ -62,6 +64,7 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
     if section.startswith("qdisc_options."):
         document["path"] |= {"qdisc": section.partition(".")[2], "qdisc_options": {name: value}}
         make_scenario(document)
+        SCHEMA.validate(document)
         return
     if section.startswith("link") or name in ("enter", "leave"):
         del document["path"]
@@ -100,11 +103,13 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
             node = node[0] if isinstance(node, list) else node
         node[name] = value
     make_scenario(document)
+    SCHEMA.validate(document)
 
 
 def test_there_is_a_dozen_of_scenarios_each_with_a_comment() -> None:
     assert len(SCENARIOS) >= 12
-    assert all(path.read_text(encoding="utf-8").startswith("# ") for path in SCENARIOS)
+    for path in SCENARIOS:
+        assert path.read_text(encoding="utf-8").splitlines()[1].startswith("# "), path
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""`fullpipe schema`: what a scenario file may hold."""
+"""`fullpipe schema`: what a scenario or sweep file may hold."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ def schema(
     markdown_: Annotated[
         bool, typer.Option("--markdown", help="Print the reference (scenario.md) instead.")
     ] = False,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Print the JSON schema of sweep files instead.")
+    ] = False,
 ) -> None:
     """Prints the JSON schema of scenario files."""
     from fullpipe.scenario.reference import json_schema, markdown
+    from fullpipe.sweep import schema as sweeps
 
     if markdown_:
         print(markdown(), end="")
     else:
-        print(json.dumps(json_schema(), indent=2))
+        found = sweeps.json_schema() if sweep else json_schema()
+        print(json.dumps(found, indent=1, ensure_ascii=False))

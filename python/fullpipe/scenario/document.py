@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from fullpipe.scenario.traffic.options import MAWI
 from fullpipe.scenario.traffic.sizes import is_file
 
 MAX_FILE_BYTES = 2**20
+#: The version of the format of scenario and sweep files. A change that older files do not survive
+#: makes a new one, and the old one is still read.
+FORMAT_VERSION = 1
 
 
 def load_document(
@@ -39,8 +43,20 @@ def load_document(
         raise UserError(f"{path}: not TOML: {error}") from None
     if not document:
         raise UserError(f"{path}: empty; a {what} needs {needs}")
+    check_version(document, str(path))
     find_files(document, path.parent)
     return document
+
+
+def check_version(document: Mapping[str, Any], source: str) -> None:
+    """Raises UserError for a document in a version of the format that this program does not read;
+    one without a version is read as the first."""
+    version = document.get("version", FORMAT_VERSION)
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise UserError(
+            f"{source}: version: {version!r}: this fullpipe reads version {FORMAT_VERSION} of the "
+            "format; a newer release may read this file"
+        )
 
 
 def find_files(document: dict[str, Any], folder: Path) -> None:

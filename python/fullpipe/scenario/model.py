@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import (
     ConfigDict,
@@ -41,7 +41,7 @@ MAX_SAMPLES = 20_000_000
 #: About what two programs on one host start apart.
 REPEATED_START_SPREAD_NS = 5 * 10**6
 #: What [path] may hold beside a row of links.
-_BESIDE_LINKS = ("mtu", "ecn")
+BESIDE_LINKS = ("mtu", "ecn")
 
 
 class CcTable(Section):
@@ -63,6 +63,7 @@ class CcTable(Section):
 class Scenario(Section):
     """One thing to run."""
 
+    version: Literal[1] = Field(1, description="version of the format of this file")
     name: str = Field(
         "scenario", min_length=1, max_length=200, description="name in tables, plots and reports"
     )
@@ -115,7 +116,7 @@ class Scenario(Section):
         if not isinstance(given, Mapping):
             return read(document)
         for key in given:
-            if key not in _BESIDE_LINKS:
+            if key not in BESIDE_LINKS:
                 raise ValueError(f"path.{key}: beside [[link]], [path] holds mtu and ecn only")
         scenario = read({**document, "path": {"rate": "1mbit", "rtt": "1ns", **given}})
         path = scenario.path.model_copy(update=_bottleneck(scenario.link))

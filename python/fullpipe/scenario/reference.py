@@ -1,6 +1,5 @@
 """The scenario reference, docs/reference/scenario.md, and the JSON schema, made from the models
-that check
-scenarios. Only what engines refuse and some examples are listed here."""
+that check scenarios. Only what engines refuse and some examples are listed here."""
 
 from __future__ import annotations
 
@@ -17,10 +16,12 @@ from pydantic_core.core_schema import WithDefaultSchema
 
 from fullpipe._native import DEFAULT_KERNEL
 from fullpipe.scenario.fields import QUANTITIES, Quantity
-from fullpipe.scenario.model import Scenario
+from fullpipe.scenario.model import BESIDE_LINKS, Scenario
 from fullpipe.scenario.qdiscs.options import Options
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
+#: Of the JSON schemas.
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 #: The engines that take a key, where not all take every value (crates/fullpipe-agent/src/check.rs;
 #: between two hosts, the path is a real network).
 ENGINES: dict[str, str] = {
@@ -56,7 +57,7 @@ ENGINES: dict[str, str] = {
 #: Examples that are more telling than the default or the type; those with a leading dot are for all
 #: keys of that name.
 EXAMPLES: dict[str, Any] = {
-    "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
+    "version": 1, "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
     "flent_test": "rrul", ".start": "1s", ".stop": "50s", ".station": "sta", ".enter": "wire",
     "flow.tcp": "6.1",
     ".leave": "wire", ".cc": "bbr3", ".jitter_shape": "slotted", ".loss_correlation": "25%",
@@ -88,6 +89,10 @@ _HEAD = """# Scenario reference
 
 `fullpipe schema --markdown` makes this page from the models that check scenarios; `fullpipe schema`
 prints their JSON schema. The folder `scenarios` has examples.
+
+`version = 1` names the version of this format; later releases read it too, and a file in another version is
+refused by name. An editor with a TOML language server completes and checks keys if the file's first line is
+`#:schema PATH`, the path of what `fullpipe schema` printed; in a checkout that is `schema/scenario.json`.
 
 A scenario is a TOML file. Quantities are text with a unit:
 
@@ -297,8 +302,23 @@ class _WithUnits(GenerateJsonSchema):
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of scenario files."""
-    return Scenario.model_json_schema(schema_generator=_WithUnits)
+    """The JSON schema of scenario files: every key, its type and its range. What must hold among
+    keys only the models check."""
+    schema = Scenario.model_json_schema(schema_generator=_WithUnits)
+    keys = schema["properties"]
+    # A network is [path], or a row of [[link]] beside which [path] holds what is left.
+    left = {key: schema["$defs"]["Path"]["properties"][key] for key in BESIDE_LINKS}
+    beside = {"type": "object", "properties": left, "additionalProperties": False}
+    keys["path"] = {"anyOf": [{"$ref": "#/$defs/Path"}, beside]}
+    schema["required"].remove("path")
+    network = [{"required": [key]} for key in ("path", "link")]
+    traffic = [{"required": [key]} for key in ("flow", "page", "udp", "traffic")]
+    return {
+        "$schema": DIALECT,
+        **schema,
+        "title": "A scenario of fullpipe",
+        "allOf": [{"anyOf": network}, {"anyOf": traffic}],
+    }
 
 
 def _default(field: FieldInfo) -> str:

@@ -18,7 +18,7 @@ from fullpipe.base.overrides import apply_changes
 from fullpipe.base.refusals import explain
 from fullpipe.expr.conditions import Condition
 from fullpipe.expr.language import ExpressionError
-from fullpipe.scenario.document import load_document
+from fullpipe.scenario.document import check_version, load_document
 from fullpipe.scenario.fields import Section
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
 from fullpipe.sweep.templates import fields_of, holes
@@ -138,7 +138,8 @@ def load_sweep(path: Path | str, changes: list[str] | None = None) -> Sweep:
 def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) -> Sweep:
     """The sweep in a dictionary of the file's shape; files that it names lie in `folder`. Raises
     UserError as `load_sweep`."""
-    unknown = sorted(set(document) - {"scenario", "axis", "sweep"})
+    check_version(document, source)
+    unknown = sorted(set(document) - {"version", "scenario", "axis", "sweep"})
     if unknown:
         raise UserError(f"{source}: {unknown[0]}: unknown; a sweep has scenario, axis and sweep")
     for key in ("scenario", "axis"):

@@ -12,7 +12,8 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 
-_HOLE = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)(?:\*([0-9.]+))?\}")
+#: The name of an axis, or of a field of its tables, and a factor.
+HOLE = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)(?:\*([0-9.]+))?\}")
 
 
 def fields_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def holes(value: Any) -> set[str]:
         return set().union(*(holes(part) for pair in value.items() for part in pair))
     if isinstance(value, list):
         return set().union(*(holes(item) for item in value))
-    return {hole[1] for hole in _HOLE.finditer(value)} if isinstance(value, str) else set()
+    return {hole[1] for hole in HOLE.finditer(value)} if isinstance(value, str) else set()
 
 
 def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
@@ -49,9 +50,9 @@ def fill(value: Any, fields: Mapping[str, Any], source: str) -> Any:
         return [fill(item, fields, f"{source}.{index}") for index, item in enumerate(value)]
     if not isinstance(value, str):
         return value
-    if whole := _HOLE.fullmatch(value):
+    if whole := HOLE.fullmatch(value):
         return _filled(whole, fields, source)
-    return _HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
+    return HOLE.sub(lambda hole: _text(_filled(hole, fields, source)), value)
 
 
 def fill_scenario(
