@@ -10,14 +10,17 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cmd_watch;
-use crate::kernel_cc::{self, Tracer, Wanted};
+use crate::kernel_cc::{self, Code, Tracer, Wanted};
 
 /// What to load, as the front end resolved it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// File that bpf/build.sh made.
+    /// File that bpf/build.sh made; or, if `is_module`, the kernel module, which is loaded where the
+    /// kernel has none yet.
     object: String,
+    #[serde(default)]
+    is_module: bool,
     algorithm: String,
     kernel_name: String,
     params: Vec<u32>,
@@ -42,7 +45,9 @@ pub(crate) fn run(verb: &str) -> Result<(), String> {
     match verb {
         "load" => {
             let request: Request = read()?;
-            kernel_cc::ensure_mounted()?;
+            if !request.is_module {
+                kernel_cc::ensure_mounted()?;
+            }
             load(&request, false)?.keep()?;
             println!("{}", json!({ "kernel_name": request.kernel_name }));
         }
@@ -75,10 +80,20 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 }
 
 fn load(request: &Request, is_traced: bool) -> Result<kernel_cc::Loaded, String> {
-    let object =
-        fs::read(&request.object).map_err(|error| format!("{}: {error}", request.object))?;
+    let mut object = Vec::new();
+    let code = match request.is_module {
+        true => {
+            kernel_cc::insert(&request.object)?;
+            Code::Module
+        }
+        false => {
+            let failed = |error: io::Error| format!("{}: {error}", request.object);
+            object.extend(fs::read(&request.object).map_err(failed)?);
+            Code::Object(&object)
+        }
+    };
     kernel_cc::load(&Wanted {
-        object: &object,
+        code,
         algorithm: &request.algorithm,
         kernel_name: &request.kernel_name,
         params: &request.params,

@@ -10,7 +10,7 @@ use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{CcChoice, Flow};
 
-use crate::kernel_cc::{costs, count, load, Loaded, Tracer, Wanted};
+use crate::kernel_cc::{costs, count, insert, load, Code, Loaded, Tracer, Wanted};
 use crate::request::Request;
 use crate::sample::{kernel_row, FlowMeter};
 
@@ -48,7 +48,11 @@ impl Congestion {
         if request.cc_cost {
             count()?;
         }
-        let is_watched = request.cc_cost || request.cc_trace.is_some();
+        if let Some(file) = &request.module {
+            insert(&format!("{}/{file}", request.objects))?;
+        }
+        // What is ready is eBPF, neither traced nor counted.
+        let is_own = request.cc_cost || request.cc_trace.is_some() || request.module.is_some();
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
         let traffic = request.plan.traffic.iter().map(|group| (&group.cc, true));
@@ -75,7 +79,7 @@ impl Congestion {
                     sets.push(cc);
                     let number = congestion.loaded.len();
                     let is_it = |one: &Loaded| one.is(algorithm, &cc.params);
-                    let found = ready.iter().position(is_it).filter(|_| !is_watched);
+                    let found = ready.iter().position(is_it).filter(|_| !is_own);
                     let loaded = match found {
                         Some(place) => ready.swap_remove(place),
                         None => {
@@ -105,7 +109,7 @@ impl Congestion {
             let path = format!("{}/{}", request.objects, COUNTED.1);
             let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
             self.counted = Some(load(&Wanted {
-                object: &object,
+                code: Code::Object(&object),
                 algorithm: COUNTED.0,
                 kernel_name: &format!("counted_{}", std::process::id()),
                 params: &[],
@@ -211,9 +215,15 @@ fn load_set(
 ) -> Result<Loaded, String> {
     check_name(algorithm)?;
     let path = format!("{}/{algorithm}.bpf.o", request.objects);
-    let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+    let object = match request.module {
+        Some(_) => Vec::new(),
+        None => fs::read(&path).map_err(|error| format!("{path}: {error}"))?,
+    };
     load(&Wanted {
-        object: &object,
+        code: match request.module {
+            Some(_) => Code::Module,
+            None => Code::Object(&object),
+        },
         algorithm,
         kernel_name: name,
         params,

@@ -13,6 +13,10 @@ pub(crate) struct Request {
     pub(crate) clock: Clock,
     /// Folder of the eBPF objects, one `ALGORITHM.bpf.o` each.
     pub(crate) objects: String,
+    /// The file among them that is the kernel module with all algorithms of the plan; `None`: each is
+    /// an eBPF object.
+    #[serde(default)]
+    pub(crate) module: Option<String>,
     /// File for the log of every call of every algorithm; `None`: no log.
     pub(crate) cc_trace: Option<String>,
     /// Count the instructions of the congestion controls' programs. The kernel's own CUBIC is then

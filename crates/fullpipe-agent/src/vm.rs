@@ -17,7 +17,7 @@ use nix::sys::reboot::{reboot, RebootMode};
 use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
-use crate::kernel_cc::{load, Loaded, Wanted};
+use crate::kernel_cc::{load, Code, Loaded, Wanted};
 use crate::request::Request;
 use crate::sample::Processors;
 use crate::session;
@@ -208,7 +208,7 @@ fn load_sets() -> Result<Vec<Loaded>, String> {
         let path = format!("{READY}/{}.bpf.o", set.algorithm);
         let object = fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
         let loaded = load(&Wanted {
-            object: &object,
+            code: Code::Object(&object),
             algorithm: &set.algorithm,
             kernel_name: &format!("ready{number}"),
             params: &set.params,

@@ -12,6 +12,7 @@ use libbpf_rs::{
 };
 
 use super::features::{self, Features};
+use super::module::Device;
 use super::verifier;
 
 /// Longest name of a congestion control (Linux TCP_CA_NAME_MAX less the NUL).
@@ -27,8 +28,7 @@ const LOG_LINES: usize = 12;
 
 /// What to load.
 pub(crate) struct Wanted<'a> {
-    /// An object that bpf/build.sh made.
-    pub(crate) object: &'a [u8],
+    pub(crate) code: Code<'a>,
     /// Its algorithm as the front end names it: `NAME`, or `NAME@HASH` of an external one.
     pub(crate) algorithm: &'a str,
     /// The name that sockets will choose.
@@ -39,13 +39,19 @@ pub(crate) struct Wanted<'a> {
     pub(crate) is_traced: bool,
 }
 
+/// The form in which the kernel gets an algorithm.
+#[derive(Clone, Copy)]
+pub(crate) enum Code<'a> {
+    /// An object that bpf/build.sh made.
+    Object(&'a [u8]),
+    /// The kernel module, which is loaded ([`super::insert`]).
+    Module,
+}
+
 /// A registered congestion control. Dropping it unregisters the name; sockets that use it keep it.
 pub(crate) struct Loaded {
-    object: Object,
-    link: Option<Link>,
-    has_links: bool,
-    /// State by socket, and a buffer for one state.
-    sockets: MapHandle,
+    form: Form,
+    /// A buffer for one state.
     value: Vec<u8>,
     state_bytes: usize,
     algorithm: String,
@@ -54,7 +60,21 @@ pub(crate) struct Loaded {
     params: Vec<u32>,
 }
 
-/// How many sockets, as the objects count them (`fp_counters` of bpf/glue.h).
+enum Form {
+    Ebpf(Box<Programs>),
+    Module(Device),
+}
+
+/// The eBPF form.
+struct Programs {
+    object: Object,
+    link: Option<Link>,
+    has_links: bool,
+    /// State by socket.
+    sockets: MapHandle,
+}
+
+/// How many sockets, as the objects count them (`fp_counters` of bpf/host.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     /// Use it now.
@@ -67,6 +87,28 @@ pub(super) struct Counters {
 
 /// Loads and registers. The error says what is missing or wrong.
 pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
+    match wanted.code {
+        Code::Object(object) => load_object(wanted, object),
+        Code::Module => register(wanted),
+    }
+}
+
+fn register(wanted: &Wanted<'_>) -> Result<Loaded, String> {
+    let name = wanted.kernel_name;
+    let device = Device::open()?;
+    let made = device.register(wanted.algorithm, name, wanted.params, wanted.is_traced)?;
+    Ok(Loaded {
+        form: Form::Module(device),
+        value: vec![0; made.state_bytes as usize],
+        state_bytes: made.state_bytes as usize,
+        algorithm: wanted.algorithm.to_owned(),
+        flags: made.flags,
+        kernel_name: name.to_owned(),
+        params: wanted.params.to_vec(),
+    })
+}
+
+fn load_object(wanted: &Wanted<'_>, object: &[u8]) -> Result<Loaded, String> {
     let name = wanted.kernel_name;
     check_name(name)?;
     let features = features::probe()?;
@@ -78,7 +120,7 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
     let _guard = ONE_AT_A_TIME.lock();
     collect_log();
     let mut open = ObjectBuilder::default()
-        .open_memory(wanted.object)
+        .open_memory(object)
         .map_err(|_| failed("the eBPF object cannot be read"))?;
     let built = configure(&mut open, wanted, features)?;
     let mut object = open
@@ -99,10 +141,12 @@ pub(crate) fn load(wanted: &Wanted<'_>) -> Result<Loaded, String> {
         .map_err(|error| failed(&format!("fp_sockets: {error}")))?;
     Ok(Loaded {
         value: vec![0; sockets.value_size() as usize],
-        sockets,
-        object,
-        link: Some(link),
-        has_links: features.has_links,
+        form: Form::Ebpf(Box::new(Programs {
+            object,
+            link: Some(link),
+            has_links: features.has_links,
+            sockets,
+        })),
         state_bytes: built.state_bytes,
         algorithm: wanted.algorithm.to_owned(),
         flags: built.flags,
@@ -140,6 +184,9 @@ impl Loaded {
     /// Sets the seed of the random numbers of future sockets; 0, the default: the kernel's numbers.
     pub(crate) fn set_seed(&self, seed: u32) -> Result<(), String> {
         let failed = |error| format!("seed of {}: {error}", self.kernel_name);
+        if let Form::Module(device) = &self.form {
+            return device.set_seed(&self.kernel_name, seed);
+        }
         let counters = self.map(".bss")?;
         let first = 0u32.to_ne_bytes();
         let mut value = counters.lookup(&first, MapFlags::ANY).map_err(failed)?;
@@ -160,28 +207,53 @@ impl Loaded {
     /// values can be of two consecutive calls.
     pub(crate) fn state(&mut self, socket: BorrowedFd<'_>) -> Result<Option<&[u8]>, String> {
         let key = socket.as_raw_fd().to_ne_bytes();
-        let is_ours = self
-            .sockets
-            .lookup_into(&key, &mut self.value, MapFlags::ANY)
-            .map_err(|error| format!("state of a socket under {}: {error}", self.kernel_name))?;
+        let is_ours = match &self.form {
+            Form::Ebpf(programs) => programs
+                .sockets
+                .lookup_into(&key, &mut self.value, MapFlags::ANY)
+                .map_err(|error| {
+                    format!("state of a socket under {}: {error}", self.kernel_name)
+                })?,
+            Form::Module(device) => device.state(socket, &mut self.value)? == self.state_bytes,
+        };
         let state = self.value.get(..self.state_bytes);
         let state = state.ok_or("the eBPF object's state is larger than its socket's")?;
         Ok(is_ours.then_some(state))
     }
 
+    /// Whether it is of the module.
+    pub(super) fn is_module(&self) -> bool {
+        matches!(self.form, Form::Module(_))
+    }
+
     /// The map of that name, or with that suffix (libbpf puts the object's name before `.bss`).
     pub(super) fn map(&self, name: &str) -> Result<Map<'_>, String> {
-        map(&self.object, name)
+        match &self.form {
+            Form::Ebpf(programs) => map(&programs.object, name),
+            Form::Module(_) => Err(format!("{}: a module has no maps", self.kernel_name)),
+        }
     }
 
     /// The link of the registration, to be pinned; none before Linux 6.4.
     pub(super) fn take_link(&mut self) -> Option<Link> {
-        let mut link = self.link.take()?;
-        if self.has_links {
+        let Form::Ebpf(programs) = &mut self.form else {
+            return None;
+        };
+        let mut link = programs.link.take()?;
+        if programs.has_links {
             return Some(link);
         }
         link.disconnect(); // the kernel keeps what is registered until its map's entry is deleted
         None
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Form::Module(device) = &self.form {
+            // It may have been taken away already.
+            let _ = device.unregister(&self.kernel_name);
+        }
     }
 }
 
@@ -201,7 +273,8 @@ impl Counters {
     }
 }
 
-/// `fp_settings` of bpf/glue.h without the constants.
+/// `fp_settings` of bpf/host.h: what a congestion control is.
+#[derive(Clone)]
 pub(super) struct Settings {
     /// Name in the registry.
     pub(super) algorithm: String,
@@ -336,7 +409,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn collision(name: &str) -> String {
+pub(super) fn collision(name: &str) -> String {
     format!(
         "this kernel already has a congestion control named {name}: unload that one, or choose \
          another name"

@@ -1,10 +1,11 @@
-//! Congestion controls of `bpf/` in the running kernel: loads an object with a set of constants,
-//! registers it under a name, reads the algorithm's state of a socket, pins, lists and removes it. It
-//! must never know a scenario, nor what any constant means.
+//! Congestion controls of `bpf/` and `module/` in the running kernel: loads an object or the module
+//! with a set of constants, registers it under a name, reads the algorithm's state of a socket, pins,
+//! lists and removes it. It must never know a scenario, nor what any constant means.
 
 mod cost;
 mod features;
 mod load;
+mod module;
 mod pins;
 mod trace;
 mod users;
@@ -12,7 +13,8 @@ mod verifier;
 
 pub(crate) use cost::{costs, count};
 pub(crate) use features::kernel_release;
-pub(crate) use load::{load, Loaded, Wanted};
+pub(crate) use load::{load, Code, Loaded, Wanted};
+pub(crate) use module::insert;
 pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use trace::Tracer;
 pub(crate) use users::{users, User};

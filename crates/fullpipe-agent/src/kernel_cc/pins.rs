@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::features::check_rights;
 use super::load::{available, check_name, Counters, Loaded, Settings};
+use super::module::{self, Described, Device};
 
 const BPF_FS: &str = "/sys/fs/bpf";
 const FOLDER: &str = "/sys/fs/bpf/fullpipe";
@@ -42,11 +43,17 @@ pub(crate) struct Listed {
     opened: u32,
     /// New sockets can choose it.
     is_registered: bool,
+    /// It is of the kernel module, not eBPF.
+    is_module: bool,
 }
 
 impl Loaded {
     /// Keeps the registration beyond this process, until [`unload`].
     pub(crate) fn keep(mut self) -> Result<(), String> {
+        if self.is_module() {
+            std::mem::forget(self); // it stays until the module goes
+            return Ok(());
+        }
         let folder = Path::new(FOLDER).join(self.kernel_name());
         retire(&folder)?;
         fs::create_dir_all(&folder).map_err(|error| at(&folder, &error))?;
@@ -90,8 +97,43 @@ pub(crate) fn list() -> Result<Vec<Listed>, String> {
             _ => remove(&folder),
         }
     }
+    found.extend(of_module()?.iter().map(Listed::from));
     found.sort_by(|a, b| a.kernel_name.cmp(&b.kernel_name));
     Ok(found)
+}
+
+/// Those of the kernel module that are registered or in use.
+fn of_module() -> Result<Vec<Described>, String> {
+    if !module::is_loaded() {
+        return Ok(Vec::new());
+    }
+    let is_there = |one: &Described| one.is_registered() || one.counters().live > 0;
+    Ok(Device::open()?.all().into_iter().filter(is_there).collect())
+}
+
+impl From<&Described> for Listed {
+    fn from(one: &Described) -> Self {
+        Self {
+            kernel_name: one.kernel_name(),
+            algorithm: one.algorithm(),
+            params: one.params().to_vec(),
+            sockets: one.counters().live,
+            opened: one.counters().opened,
+            is_registered: one.is_registered(),
+            is_module: true,
+        }
+    }
+}
+
+/// Takes a name of the module away, and with the last one the module.
+fn unregister(one: &Described) -> Result<u32, String> {
+    let device = Device::open()?;
+    device.unregister(&one.kernel_name())?;
+    drop(device);
+    if !of_module()?.iter().any(Described::is_registered) {
+        module::remove(); // which sockets may delay until they close
+    }
+    Ok(one.counters().live)
 }
 
 /// Unregisters the name; returns how many sockets use it until they close.
@@ -99,7 +141,10 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
     check_name(name)?;
     let listed = list()?;
     let folder = Path::new(FOLDER).join(name);
-    if !folder.is_dir() {
+    let of_module = of_module()?;
+    let is_it = |one: &&Described| one.is_registered() && one.kernel_name() == name;
+    let of_module = of_module.iter().find(is_it);
+    if of_module.is_none() && !folder.is_dir() {
         let known: Vec<&str> = listed
             .iter()
             .filter(|item| item.is_registered)
@@ -116,6 +161,9 @@ pub(crate) fn unload(name: &str) -> Result<u32, String> {
             "{name} is this host's default congestion control: choose another one first, such as \
              sysctl net.ipv4.tcp_congestion_control=cubic"
         ));
+    }
+    if let Some(one) = of_module {
+        return unregister(one);
     }
     let path = folder.join(LINK);
     if path.exists() {
@@ -196,6 +244,7 @@ fn describe(folder: &Path) -> Option<Listed> {
         params: settings.params,
         sockets: counters.live,
         opened: counters.opened,
+        is_module: false,
     })
 }
 

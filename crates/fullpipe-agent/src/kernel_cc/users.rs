@@ -4,12 +4,13 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use super::load::Settings;
+use super::module::{self, Device};
 use super::pins::registrations;
 use crate::sample::option;
 
@@ -34,6 +35,7 @@ pub(crate) struct User {
 /// All of them, each once.
 pub(crate) fn users() -> Result<Vec<User>, String> {
     let known = registrations()?;
+    let device = module::is_loaded().then(Device::open).transpose()?;
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     for (pid, number, inode) in open_sockets() {
@@ -51,8 +53,13 @@ pub(crate) fn users() -> Result<Vec<User>, String> {
             let is_it = settings.kernel_name == name;
             is_it.then(|| state(map, settings, &socket))?
         };
-        let Some((settings, state)) = known.iter().find_map(|one| Some((&one.0, state_of(one)?)))
-        else {
+        let of_ebpf = || {
+            known
+                .iter()
+                .find_map(|one| Some((one.0.clone(), state_of(one)?)))
+        };
+        let of_module = || device.as_ref()?.user(&name, socket.as_fd());
+        let Some((settings, state)) = of_ebpf().or_else(of_module) else {
             continue;
         };
         seen.insert(inode);
@@ -61,9 +68,9 @@ pub(crate) fn users() -> Result<Vec<User>, String> {
             inode,
             program: program(pid),
             kernel_name: name,
-            algorithm: settings.algorithm.clone(),
-            params: settings.params.clone(),
             owns_cwnd: settings.flags & fullpipe_cc::flags::OWNS_CWND != 0,
+            algorithm: settings.algorithm,
+            params: settings.params,
             state,
         });
     }

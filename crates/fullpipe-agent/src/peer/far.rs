@@ -117,6 +117,7 @@ impl Server {
             plan,
             clock: Clock::Wall,
             objects: self.objects.clone(),
+            module: None,
             cc_trace: None,
             cc_cost: false,
             background_processes: 0,

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
+/*
+ * core.c - the module: its parameters, what it registers, and the device through which a program
+ * registers more, reads the state of sockets and the log of calls. It must not know an algorithm:
+ * package.h, which the front end writes, lists those that are in it.
+ */
+#include <linux/capability.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/net.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "core.h"
+#include "device.h"
+#include "package.h"
+
+#define FP_LOG_BYTES (64u << 20)
+
+#define FP_EXTERN_ALGORITHM(name) extern const struct fp_algorithm fp_algorithm_##name;
+#define FP_EXTERN_SET(name) extern const struct fp_set fp_set_##name;
+FP_PACKAGE_ALGORITHMS(FP_EXTERN_ALGORITHM)
+FP_PACKAGE_SETS(FP_EXTERN_SET)
+
+#define FP_ALGORITHM_ROW(name) &fp_algorithm_##name,
+#define FP_SET_ROW(name) &fp_set_##name,
+static const struct fp_algorithm *const algorithms[] = {FP_PACKAGE_ALGORITHMS(FP_ALGORITHM_ROW)};
+static const struct fp_set *const sets[] = {FP_PACKAGE_SETS(FP_SET_ROW)};
+
+static bool on_request;
+module_param(on_request, bool, 0444);
+MODULE_PARM_DESC(on_request, "register nothing until a program asks for it");
+
+/* All that ever were registered, and what guards the list. */
+static LIST_HEAD(variants);
+static DEFINE_MUTEX(variants_lock);
+
+/* A decimal in the parameter's unit, rounded to what is stored. */
+static int parse(const char *text, u32 scale, u64 *stored)
+{
+	u64 number = 0, divisor = 1;
+	bool is_fraction = false, has_digits = false;
+
+	for (; *text && *text != '\n'; text++) {
+		if (*text == '.' && !is_fraction) {
+			is_fraction = true;
+			continue;
+		}
+		if (*text < '0' || *text > '9' || number > 1000000000000ull)
+			return -EINVAL;
+		has_digits = true;
+		if (is_fraction && divisor >= 1000000)
+			continue;
+		number = 10 * number + (*text - '0');
+		divisor *= is_fraction ? 10 : 1;
+	}
+	*stored = (number * scale + divisor / 2) / divisor;
+	return has_digits ? 0 : -EINVAL;
+}
+
+/* Millionths, as a decimal. */
+static int print(char *text, size_t size, u32 stored, u32 scale)
+{
+	u64 millionths = ((u64)stored * 1000000 + scale / 2) / scale;
+	int length =
+	    scnprintf(text, size, "%llu.%06llu", millionths / 1000000, millionths % 1000000);
+
+	while (text[length - 1] == '0')
+		length--;
+	if (text[length - 1] == '.')
+		length--;
+	text[length] = 0;
+	return length;
+}
+
+static int param_set(const char *text, const struct kernel_param *param)
+{
+	const struct fp_place *place = param->arg;
+	const struct fp_param *about = place->about;
+	char least[24], most[24];
+	u64 stored;
+
+	if (!parse(text, about->scale, &stored) && stored >= about->min && stored <= about->max) {
+		*place->value = stored;
+		return 0;
+	}
+	print(least, sizeof(least), about->min, about->scale);
+	print(most, sizeof(most), about->max, about->scale);
+	pr_err("%s: %s=%s: must be %s to %s\n", FP_DEVICE, param->name, text, least, most);
+	return -ERANGE;
+}
+
+static int param_get(char *text, const struct kernel_param *param)
+{
+	const struct fp_place *place = param->arg;
+	int length = print(text, PAGE_SIZE - 1, *place->value, place->about->scale);
+
+	text[length] = '\n';
+	text[length + 1] = 0;
+	return length + 1;
+}
+
+const struct kernel_param_ops fp_param_ops = {.set = param_set, .get = param_get};
+
+static struct fp_log *make_log(u32 call_bytes)
+{
+	struct fp_log *log = vzalloc(sizeof(*log) + FP_LOG_BYTES);
+
+	if (!log)
+		return NULL;
+	spin_lock_init(&log->lock);
+	log->call_bytes = call_bytes;
+	log->most = rounddown_pow_of_two(FP_LOG_BYTES / call_bytes);
+	return log;
+}
+
+bool fp_log_put(struct fp_log *log, const void *call)
+{
+	bool has_room;
+
+	spin_lock_bh(&log->lock);
+	has_room = log->next - log->first < log->most;
+	if (has_room) {
+		u32 place = log->next++ & (log->most - 1);
+
+		memcpy(log->calls + (size_t)place * log->call_bytes, call, log->call_bytes);
+	}
+	spin_unlock_bh(&log->lock);
+	return has_room;
+}
+
+static const void *log_first(struct fp_log *log)
+{
+	const void *call = NULL;
+
+	spin_lock_bh(&log->lock);
+	if (log->first != log->next)
+		call = log->calls + (size_t)(log->first & (log->most - 1)) * log->call_bytes;
+	spin_unlock_bh(&log->lock);
+	return call;
+}
+
+static struct fp_variant *find(const char *kernel_name)
+{
+	struct fp_variant *variant;
+
+	list_for_each_entry(variant, &variants,
+			    others) if (variant->is_registered &&
+					!strcmp(variant->ops.name, kernel_name)) return variant;
+	return NULL;
+}
+
+static void destroy(struct fp_variant *variant)
+{
+	vfree(variant->log);
+	kfree(variant);
+}
+
+static int add(const struct fp_algorithm *algorithm, const char *kernel_name, const u32 *params,
+	       bool is_traced)
+{
+	struct fp_variant *variant;
+	size_t size = struct_size(variant, params, algorithm->param_count);
+	int error;
+	u32 i;
+
+	for (i = 0; i < algorithm->param_count; i++)
+		if (params[i] < algorithm->params[i].min || params[i] > algorithm->params[i].max)
+			return -ERANGE;
+	/* A power of two is aligned to its size, as the operations want to be to a cache line. */
+	variant = kzalloc(roundup_pow_of_two(size), GFP_KERNEL);
+	if (!variant)
+		return -ENOMEM;
+	memcpy(&variant->ops, algorithm->ops, sizeof(variant->ops));
+	strscpy(variant->ops.name, kernel_name, sizeof(variant->ops.name));
+	memcpy(variant->params, params, algorithm->param_count * sizeof(u32));
+	variant->algorithm = algorithm;
+	if (is_traced) {
+		variant->log = make_log(algorithm->call_bytes);
+		if (!variant->log) {
+			destroy(variant);
+			return -ENOMEM;
+		}
+	}
+	error = tcp_register_congestion_control(&variant->ops);
+	if (error) {
+		destroy(variant);
+		return error;
+	}
+	variant->is_registered = true;
+	list_add_tail(&variant->others, &variants);
+	return 0;
+}
+
+static void take_away(struct fp_variant *variant)
+{
+	if (variant->is_registered)
+		tcp_unregister_congestion_control(&variant->ops);
+	variant->is_registered = false;
+}
+
+static int register_one(const struct fp_described *wanted)
+{
+	u32 i;
+
+	if (strnlen(wanted->kernel_name, FP_NAME_BYTES) == FP_NAME_BYTES ||
+	    !wanted->kernel_name[0] || wanted->param_count > FP_PARAMS_MOST)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(algorithms); i++) {
+		if (strncmp(algorithms[i]->name, wanted->algorithm, sizeof(wanted->algorithm)))
+			continue;
+		if (algorithms[i]->param_count != wanted->param_count)
+			return -EINVAL;
+		return add(algorithms[i], wanted->kernel_name, wanted->params, wanted->is_traced);
+	}
+	return -ENOENT;
+}
+
+static int describe(struct fp_described *described)
+{
+	u32 index = described->index;
+	struct fp_variant *variant;
+
+	memset(described, 0, sizeof(*described));
+	described->index = index;
+	list_for_each_entry(variant, &variants, others)
+	{
+		if (index--)
+			continue;
+		strscpy(described->algorithm, variant->algorithm->name,
+			sizeof(described->algorithm));
+		strscpy(described->kernel_name, variant->ops.name, sizeof(described->kernel_name));
+		described->is_traced = variant->log != NULL;
+		described->flags = variant->algorithm->flags;
+		described->state_bytes = variant->algorithm->state_bytes;
+		described->param_count = variant->algorithm->param_count;
+		memcpy(described->params, variant->params,
+		       variant->algorithm->param_count * sizeof(u32));
+		described->live = READ_ONCE(variant->counts.live);
+		described->opened = READ_ONCE(variant->counts.opened);
+		described->trace_lost = READ_ONCE(variant->counts.trace_lost);
+		described->seed = variant->counts.seed;
+		described->is_registered = variant->is_registered;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static bool is_ours(const struct sock *sk)
+{
+	const struct tcp_congestion_ops *ops = READ_ONCE(inet_csk(sk)->icsk_ca_ops);
+
+	return ops && ops->owner == THIS_MODULE;
+}
+
+/* Under the socket's lock: the state is of one call. */
+static long read_state(const struct fp_state *asked)
+{
+	void __user *buffer = u64_to_user_ptr(asked->buffer);
+	struct socket *socket;
+	const void *state;
+	int error = 0;
+	long bytes = 0;
+	struct sock *sk;
+
+	socket = sockfd_lookup(asked->socket, &error);
+	if (!socket)
+		return error;
+	sk = socket->sk;
+	if (sk_is_tcp(sk)) {
+		lock_sock(sk);
+		state = is_ours(sk) ? *fp_socket_place(sk) : NULL;
+		if (state) {
+			bytes = fp_variant_of(sk)->algorithm->state_bytes;
+			if (bytes > asked->bytes)
+				bytes = -EMSGSIZE;
+			else if (copy_to_user(buffer, state, bytes))
+				bytes = -EFAULT;
+		}
+		release_sock(sk);
+	}
+	sockfd_put(socket);
+	return bytes;
+}
+
+static long on_named(struct file *file, unsigned int command, const char *name, u32 seed)
+{
+	struct fp_variant *variant = find(name);
+
+	if (!variant)
+		return -ENOENT;
+	if (command == FP_UNREGISTER)
+		take_away(variant);
+	else if (command == FP_SEED)
+		WRITE_ONCE(variant->counts.seed, seed);
+	else if (!variant->log)
+		return -EINVAL;
+	else
+		file->private_data = variant->log;
+	return 0;
+}
+
+static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	void __user *user = (void __user *)argument;
+	struct fp_described *described;
+	struct fp_state state;
+	long result;
+
+	if (command == FP_STATE)
+		return copy_from_user(&state, user, sizeof(state)) ? -EFAULT : read_state(&state);
+	described = kzalloc(sizeof(*described), GFP_KERNEL);
+	if (!described)
+		return -ENOMEM;
+	if (command == FP_UNREGISTER || command == FP_TRACE)
+		result = copy_from_user(described->kernel_name, user, FP_NAME_BYTES) ? -EFAULT : 0;
+	else
+		result = copy_from_user(described, user, sizeof(*described)) ? -EFAULT : 0;
+	if (result)
+		goto out;
+	mutex_lock(&variants_lock);
+	switch (command) {
+	case FP_REGISTER:
+		result = register_one(described);
+		break;
+	case FP_DESCRIBE:
+		result = describe(described);
+		break;
+	case FP_UNREGISTER:
+	case FP_SEED:
+	case FP_TRACE:
+		described->kernel_name[FP_NAME_BYTES - 1] = 0;
+		result = on_named(file, command, described->kernel_name, described->seed);
+		break;
+	default:
+		result = -ENOTTY;
+	}
+	mutex_unlock(&variants_lock);
+	if (!result && command == FP_DESCRIBE && copy_to_user(user, described, sizeof(*described)))
+		result = -EFAULT;
+out:
+	kfree(described);
+	return result;
+}
+
+/* One reader: the agent's. */
+static ssize_t device_read(struct file *file, char __user *buffer, size_t size, loff_t *offset)
+{
+	struct fp_log *log = file->private_data;
+	size_t given = 0;
+	const void *call;
+
+	if (!log)
+		return -EINVAL;
+	while (given + log->call_bytes <= size && (call = log_first(log))) {
+		if (copy_to_user(buffer + given, call, log->call_bytes))
+			return -EFAULT;
+		spin_lock_bh(&log->lock);
+		log->first++;
+		spin_unlock_bh(&log->lock);
+		given += log->call_bytes;
+	}
+	return given;
+}
+
+static int device_open(struct inode *inode, struct file *file)
+{
+	/* The miscellaneous devices' own open() leaves itself here. */
+	file->private_data = NULL;
+	return capable(CAP_NET_ADMIN) ? 0 : -EPERM;
+}
+
+static const struct file_operations device_calls = {
+    .owner = THIS_MODULE,
+    .open = device_open,
+    .read = device_read,
+    .unlocked_ioctl = device_ioctl,
+};
+
+static struct miscdevice device = {
+    .minor = MISC_DYNAMIC_MINOR,
+    .name = FP_DEVICE,
+    .fops = &device_calls,
+    .mode = 0600,
+};
+
+static void remove_all(void)
+{
+	struct fp_variant *variant, *next;
+
+	list_for_each_entry_safe(variant, next, &variants, others) take_away(variant);
+	/* What kfree_rcu() frees needs no code of ours, but what reads it (get_info) does. */
+	synchronize_rcu();
+	list_for_each_entry_safe(variant, next, &variants, others) destroy(variant);
+	INIT_LIST_HEAD(&variants);
+}
+
+static int __init begin(void)
+{
+	int error = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sets) && !on_request && !error; i++) {
+		error = add(sets[i]->algorithm, sets[i]->kernel_name, sets[i]->params, false);
+		if (error)
+			pr_err("%s: %s cannot be registered: %d\n", FP_DEVICE, sets[i]->kernel_name,
+			       error);
+	}
+	if (!error)
+		error = misc_register(&device);
+	if (error)
+		remove_all();
+	return error;
+}
+
+static void __exit end(void)
+{
+	misc_deregister(&device);
+	remove_all();
+}
+
+module_init(begin);
+module_exit(end);
+MODULE_AUTHOR("fullpipe");
+MODULE_DESCRIPTION("Congestion controls of fullpipe: " FP_PACKAGE_TITLE);
+MODULE_VERSION(FP_PACKAGE_VERSION);
+MODULE_LICENSE("Dual BSD/GPL");

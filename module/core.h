@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/* core.h - what the module's core (core.c) knows of its algorithms, and they of it. */
+#ifndef FULLPIPE_MODULE_CORE_H
+#define FULLPIPE_MODULE_CORE_H
+
+#include "kernel.h"
+#include "../cc/cc.h"
+
+struct fp_param {
+	const char *name;
+	u32 min, max, scale;
+};
+
+/* An algorithm of the package. */
+struct fp_algorithm {
+	const char *name; /* as the front end names it */
+	const struct tcp_congestion_ops *ops;
+	const struct fp_param *params;
+	u32 param_count;
+	u32 flags;
+	u32 state_bytes;
+	u32 call_bytes; /* of a call in the trace */
+};
+
+/* A set of constants that the package registers by itself. */
+struct fp_set {
+	const char *kernel_name;
+	const struct fp_algorithm *algorithm;
+	const u32 *params;
+};
+
+/* Where the module's parameter of a set is kept. */
+struct fp_place {
+	const struct fp_param *about;
+	u32 *value;
+};
+
+extern const struct kernel_param_ops fp_param_ops;
+
+/* They are read when the module begins, and then do not change: a trace names an algorithm's
+ * constants once. */
+#define FP_MODULE_PARAM(name, place, text)                                                         \
+	module_param_cb(name, &fp_param_ops, (void *)&place, 0444);                                \
+	MODULE_PARM_DESC(name, text)
+
+struct fp_counts {
+	u32 live;       /* sockets that use it now */
+	u32 opened;     /* sockets that ever used it */
+	u32 trace_lost; /* calls that found the log full */
+	u32 seed;       /* of the algorithm's random numbers; 0: the kernel's */
+};
+
+/* Calls that nobody has read yet. */
+struct fp_log {
+	spinlock_t lock;
+	u32 call_bytes;
+	u32 most;  /* calls that fit */
+	u32 first; /* the oldest one, wraps */
+	u32 next;
+	u8 calls[];
+};
+
+/* An algorithm with constants under a name. Sockets keep pointing to it, also those that never
+ * connect, so it stays until the module goes. */
+struct fp_variant {
+	struct tcp_congestion_ops ops;
+	const struct fp_algorithm *algorithm;
+	struct fp_log *log; /* NULL: nobody traces */
+	struct fp_counts counts;
+	struct list_head others;
+	bool is_registered;
+	u32 params[];
+};
+
+/* False: there was no room. */
+bool fp_log_put(struct fp_log *log, const void *call);
+
+static inline struct fp_variant *fp_variant_of(const struct sock *sk)
+{
+	return container_of(inet_csk(sk)->icsk_ca_ops, struct fp_variant, ops);
+}
+
+/* The socket's state, with which its struct fp_socket begins; NULL: not ours, or not begun. */
+static inline void **fp_socket_place(const struct sock *sk) { return (void **)inet_csk_ca(sk); }
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/* ops.h - the calls of glue.h as a struct tcp_congestion_ops, and the algorithm's entry in the
+ * package. The glue takes its arguments as eBPF programs do, in an array. */
+#ifndef FULLPIPE_MODULE_OPS_H
+#define FULLPIPE_MODULE_OPS_H
+
+#define FP_ARGUMENTS(...) ((u64[]){__VA_ARGS__})
+#define FP_ADDRESS(pointer) ((u64)(unsigned long)(pointer))
+
+static void fp_op_init(struct sock *sk) { fp_init(FP_ARGUMENTS(FP_ADDRESS(sk))); }
+static void fp_op_release(struct sock *sk) { fp_release(FP_ARGUMENTS(FP_ADDRESS(sk))); }
+static u32 fp_op_ssthresh(struct sock *sk) { return fp_ssthresh(FP_ARGUMENTS(FP_ADDRESS(sk))); }
+static u32 fp_op_undo_cwnd(struct sock *sk) { return fp_undo_cwnd(FP_ARGUMENTS(FP_ADDRESS(sk))); }
+
+static void fp_op_set_state(struct sock *sk, u8 state)
+{
+	fp_set_state(FP_ARGUMENTS(FP_ADDRESS(sk), state));
+}
+
+static void fp_op_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	fp_cwnd_event(FP_ARGUMENTS(FP_ADDRESS(sk), event));
+}
+
+/* Since 7.1, instead of cwnd_event with CA_EVENT_TX_START (commit d1e59a469737). */
+#ifdef FP_HAS_TX_START
+static void fp_op_cwnd_event_tx_start(struct sock *sk)
+{
+	fp_cwnd_event_tx_start(FP_ARGUMENTS(FP_ADDRESS(sk)));
+}
+#endif
+
+#if FP_WANTS_ACKS
+static void fp_op_in_ack_event(struct sock *sk, u32 flags)
+{
+	fp_in_ack_event(FP_ARGUMENTS(FP_ADDRESS(sk), flags));
+}
+#endif
+
+#if FP_WANTS_RTT
+static void fp_op_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	fp_pkts_acked(FP_ARGUMENTS(FP_ADDRESS(sk), FP_ADDRESS(sample)));
+}
+#endif
+
+#if FP_OWNS_CWND
+static __maybe_unused void fp_op_cong_control_2(struct sock *sk, const struct rate_sample *rs)
+{
+	fp_cong_control(FP_ARGUMENTS(FP_ADDRESS(sk), FP_ADDRESS(rs)));
+}
+
+/* Since 6.10. */
+static __maybe_unused void fp_op_cong_control_4(struct sock *sk, u32 ack, int flag,
+						const struct rate_sample *rs)
+{
+	fp_op_cong_control_2(sk, rs);
+}
+
+#define FP_CONG_CONTROL                                                                            \
+	__builtin_choose_expr(FP_IS_LIKE(((struct tcp_congestion_ops *)0)->cong_control,           \
+					 void (*)(struct sock *, const struct rate_sample *)),     \
+			      fp_op_cong_control_2, fp_op_cong_control_4)
+
+static u32 fp_op_min_tso_segs(struct sock *sk)
+{
+	return fp_min_tso_segs(FP_ARGUMENTS(FP_ADDRESS(sk)));
+}
+
+static u32 fp_op_sndbuf_expand(struct sock *sk)
+{
+	return fp_sndbuf_expand(FP_ARGUMENTS(FP_ADDRESS(sk)));
+}
+#else
+static void fp_op_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	fp_cong_avoid(FP_ARGUMENTS(FP_ADDRESS(sk), ack, acked));
+}
+#endif
+
+/* For `ss -i`, as tcp_bbr.c tells it; what else an algorithm knows comes through the device. The
+ * kernel asks without the socket's lock. */
+static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union tcp_cc_info *info)
+{
+	struct cc_info told = {};
+	struct fp_socket *s;
+
+	if (!(wanted & (1 << (INET_DIAG_BBRINFO - 1))) &&
+	    !(wanted & (1 << (INET_DIAG_VEGASINFO - 1))))
+		return 0;
+	rcu_read_lock();
+	s = READ_ONCE(*fp_socket_place(sk));
+	if (s)
+		FP_CC(_info)(&s->state, fp_parameters(s), &told);
+	rcu_read_unlock();
+	if (!told.bw_Bps)
+		return 0;
+	memset(&info->bbr, 0, sizeof(info->bbr));
+	info->bbr.bbr_bw_lo = (u32)told.bw_Bps;
+	info->bbr.bbr_bw_hi = (u32)(told.bw_Bps >> 32);
+	info->bbr.bbr_min_rtt = told.min_rtt_us;
+	info->bbr.bbr_pacing_gain = told.pacing_gain / (CC_ONE / 256); /* BBR_UNIT */
+	info->bbr.bbr_cwnd_gain = told.cwnd_gain / (CC_ONE / 256);
+	*attribute = INET_DIAG_BBRINFO;
+	return sizeof(info->bbr);
+}
+
+static const struct tcp_congestion_ops fp_ops = {
+    .owner = THIS_MODULE,
+    /* Any program may choose it, as it may the kernel's own. */
+    .flags = TCP_CONG_NON_RESTRICTED | ((FP_FLAGS)&CC_WANTS_ECN ? TCP_CONG_NEEDS_ECN : 0),
+    .init = fp_op_init,
+    .release = fp_op_release,
+    .ssthresh = fp_op_ssthresh,
+    .undo_cwnd = fp_op_undo_cwnd,
+    .set_state = fp_op_set_state,
+    .cwnd_event = fp_op_cwnd_event,
+#ifdef FP_HAS_TX_START
+    .cwnd_event_tx_start = fp_op_cwnd_event_tx_start,
+#endif
+    .get_info = fp_op_get_info,
+#if FP_WANTS_ACKS
+    .in_ack_event = fp_op_in_ack_event,
+#endif
+#if FP_WANTS_RTT
+    .pkts_acked = fp_op_pkts_acked,
+#endif
+#if FP_OWNS_CWND
+    .cong_control = FP_CONG_CONTROL,
+    .min_tso_segs = fp_op_min_tso_segs,
+    .sndbuf_expand = fp_op_sndbuf_expand,
+#else
+    .cong_avoid = fp_op_cong_avoid,
+#endif
+};
+
+#define FP_PARAM(name, dflt, min, max, scale, unit, zero, source, meaning) {#name, min, max, scale},
+
+static const struct fp_param fp_params[] = {FP_CC(_PARAMS)(FP_PARAM){}};
+
+/* Places in fp_params. */
+#define FP_PARAM_PLACE(name, ...) FP_PASTE(fp_param_, name),
+enum { FP_CC(_PARAMS)(FP_PARAM_PLACE) };
+
+const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM) = {
+    .name = FP_IDENTITY,
+    .ops = &fp_ops,
+    .params = fp_params,
+    .param_count = ARRAY_SIZE(fp_params) - 1,
+    .flags = FP_FLAGS,
+    .state_bytes = sizeof(struct FP_ALGORITHM),
+    .call_bytes = sizeof(struct fp_call),
+};
+
+#endif
