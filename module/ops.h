@@ -4,6 +4,8 @@
 #ifndef FULLPIPE_MODULE_OPS_H
 #define FULLPIPE_MODULE_OPS_H
 
+#include "../cc/table.h"
+
 #define FP_ARGUMENTS(...) ((u64[]){__VA_ARGS__})
 #define FP_ADDRESS(pointer) ((u64)(unsigned long)(pointer))
 
@@ -78,12 +80,28 @@ static void fp_op_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 }
 #endif
 
+#define FP_VARIABLES(name) CC_VARIABLES(name)
+FP_VARIABLES(FP_ALGORITHM)
+
+/* The value of a variable in fixed point of `scale`; 0: the algorithm has none of that name. */
+static u64 fp_variable(const s64 *values, const char *name, u32 scale)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(FP_CC(_variables)); i++)
+		if (!strcmp(FP_CC(_variables)[i].name, name) && values[i] > 0)
+			return (u64)values[i] * scale / FP_CC(_variables)[i].scale;
+	return 0;
+}
+
 /* For `ss -i`, as tcp_bbr.c tells it; what else an algorithm knows comes through the device. The
  * kernel asks without the socket's lock. */
 static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union tcp_cc_info *info)
 {
-	struct cc_info told = {};
+	s64 values[ARRAY_SIZE(FP_CC(_variables))] = {};
+	const u32 unit = 256; /* BBR_UNIT */
 	struct fp_socket *s;
+	u64 bw_Bps;
 
 	if (!(wanted & (1 << (INET_DIAG_BBRINFO - 1))) &&
 	    !(wanted & (1 << (INET_DIAG_VEGASINFO - 1))))
@@ -91,16 +109,17 @@ static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union 
 	rcu_read_lock();
 	s = READ_ONCE(*fp_socket_place(sk));
 	if (s)
-		FP_CC(_info)(&s->state, fp_parameters(s), &told);
+		FP_CC(_read_values)(&s->state, fp_parameters(s), values);
 	rcu_read_unlock();
-	if (!told.bw_Bps)
+	bw_Bps = fp_variable(values, "bw", 1);
+	if (!bw_Bps)
 		return 0;
 	memset(&info->bbr, 0, sizeof(info->bbr));
-	info->bbr.bbr_bw_lo = (u32)told.bw_Bps;
-	info->bbr.bbr_bw_hi = (u32)(told.bw_Bps >> 32);
-	info->bbr.bbr_min_rtt = told.min_rtt_us;
-	info->bbr.bbr_pacing_gain = told.pacing_gain / (CC_ONE / 256); /* BBR_UNIT */
-	info->bbr.bbr_cwnd_gain = told.cwnd_gain / (CC_ONE / 256);
+	info->bbr.bbr_bw_lo = (u32)bw_Bps;
+	info->bbr.bbr_bw_hi = (u32)(bw_Bps >> 32);
+	info->bbr.bbr_min_rtt = fp_variable(values, "min_rtt", 1);
+	info->bbr.bbr_pacing_gain = fp_variable(values, "pacing_gain", unit);
+	info->bbr.bbr_cwnd_gain = fp_variable(values, "cwnd_gain", unit);
 	*attribute = INET_DIAG_BBRINFO;
 	return sizeof(info->bbr);
 }

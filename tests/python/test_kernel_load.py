@@ -123,12 +123,14 @@ def test_what_is_asked_wrongly_is_refused_with_what_would_be_right(loaded: Load)
     refuses("startup_pacing_gain", "kernel", "load", "bbr3", "--set", "gain=2")
     refuses("0 to 0.5 of packets", "kernel", "load", "bbr3", "--set", "loss_thresh=7")
     refuses("must be NAME=VALUE", "kernel", "load", "bbr3", "--set", "loss_thresh")
-    refuses("must be 1 to 15 letters", "kernel", "load", "bbr3", "--as", "sixteen_letters_")
-    refuses("must be 1 to 15 letters", "kernel", "load", "bbr3", "--as", "../x")
-    refuses("already has a congestion control named reno", "kernel", "load", "bbr3", "--as", "reno")
+    refuses("must be 1 to 15 letters", "kernel", "load", "bbr3", "--name", "sixteen_letters_")
+    refuses("must be 1 to 15 letters", "kernel", "load", "bbr3", "--name", "../x")
+    refuses(
+        "already has a congestion control named reno", "kernel", "load", "bbr3", "--name", "reno"
+    )
     name = loaded("reno")
     refuses(f"already has a congestion control named {name}",
-            "kernel", "load", "cubic", "--as", name)  # fmt: skip
+            "kernel", "load", "cubic", "--name", name)  # fmt: skip
     assert (entry(name) or pytest.fail("it is gone")).algorithm == "reno"
     refuses("fpt_nothing is not loaded", "kernel", "unload", "fpt_nothing")
     refuses("cubic is not loaded", "kernel", "unload", "kernel:cubic".removeprefix("kernel:"))
@@ -164,7 +166,7 @@ def test_a_kernel_without_struct_ops_is_refused_with_the_reason(tmp_path: Path) 
 def test_a_host_without_the_bpf_file_system_is_refused_with_the_reason() -> None:
     name = kernel.own_name()
     without = hidden("mount -t tmpfs none /sys/fs")
-    refuses("no bpf file system", "kernel", "load", "reno", "--as", name, inside=without)
+    refuses("no bpf file system", "kernel", "load", "reno", "--name", name, inside=without)
     assert name not in available()
 
 

@@ -25,7 +25,7 @@ def traced(cc: str, out: Path, count: int, *more: str) -> str:
     name = kernel.own_name()
     sender = f"echo go | unshare -n {sys.executable} {TRAFFIC} {name} {count} {' '.join(more)}"
     command = ("--", "sh", "-c", sender)
-    done = fullpipe("kernel", "trace", cc, "--as", name, "--out", str(out), *command)
+    done = fullpipe("kernel", "trace", cc, "--name", name, "--out", str(out), *command)
     assert done.returncode == 0, done.stderr
     assert f'"arrived": {count}' in done.stdout
     assert name not in available()
@@ -100,7 +100,7 @@ def _first_call(data: bytearray) -> int:
 
 def test_a_failing_program_leaves_its_trace_and_its_status(tmp_path: Path) -> None:
     out = tmp_path / "trace"
-    done = fullpipe("kernel", "trace", "reno", "--as", kernel.own_name(),
+    done = fullpipe("kernel", "trace", "reno", "--name", kernel.own_name(),
                     "--out", str(out), "--", "false")  # fmt: skip
     assert done.returncode == 1
     assert "false: exit status 1" in done.stderr

@@ -13,6 +13,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.units import parse_time
 from fullpipe.cli.options import CcName, Json, parsed
 from fullpipe.cli.output import console, message, number, text_table
+from fullpipe.engines.base import CcForm
 
 app = typer.Typer(
     help="Loads congestion controls into this host's kernel (root).", no_args_is_help=True
@@ -24,22 +25,54 @@ _Constants = Annotated[
 ]
 _KernelName = Annotated[
     str | None,
-    typer.Option("--as", metavar="KERNEL_NAME", help="Name in the kernel, instead of fp_..."),
+    typer.Option("--name", metavar="KERNEL_NAME", help="Name in the kernel, instead of fp_..."),
+]
+_As = Annotated[
+    CcForm,
+    typer.Option("--as", help="What the kernel gets: eBPF, or a module built for it."),
 ]
 
 
 @app.command()
-def load(name: CcName, set_: _Constants = None, as_: _KernelName = None) -> None:
+def load(
+    name: CcName, set_: _Constants = None, kernel_name: _KernelName = None, as_: _As = "ebpf"
+) -> None:
     """Loads a congestion control into this host's kernel.
 
     It stays until `unload` or the next boot. Programs choose it by its kernel name."""
     from fullpipe import kernel
 
-    wanted = kernel.request(name, _overrides(set_), as_)
+    wanted = kernel.request(name, _overrides(set_), kernel_name, as_)
     kernel.load(wanted)
     chosen = wanted.kernel_name
     message(f"{chosen} is loaded: iperf3 -C {chosen}, setsockopt(TCP_CONGESTION), or for all")
     message(f"programs: sysctl net.ipv4.tcp_congestion_control={chosen}")
+
+
+@app.command()
+def module(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Congestion controls.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="New folder; fullpipe-cc-VERSION."),
+    ] = None,
+    dkms: Annotated[
+        bool, typer.Option("--dkms", help="Add what DKMS needs to build it for each new kernel.")
+    ] = False,
+) -> None:
+    """Writes the sources of a kernel module with these congestion controls.
+
+    It builds out of the kernel's tree, for kernels without BTF or struct_ops too."""
+    import fullpipe
+    from fullpipe.congestion import module as package
+    from fullpipe.congestion.registry import cc_set
+
+    folder = out or Path(f"{package.PACKAGE}-{fullpipe.__version__}")
+    package.write_package([cc_set(name) for name in names], folder, dkms)
+    message(f"the sources are in {folder}; its README says how to build, load and sign the module")
+    if dkms:
+        message(f"as root: cp -r {folder} /usr/src/{package.PACKAGE}-{fullpipe.__version__}")
+        message(f"         dkms install {package.PACKAGE}/{fullpipe.__version__}")
 
 
 @app.command("list")
@@ -54,6 +87,7 @@ def list_(json_: Json = False) -> None:
                 "kernel_name": item.kernel_name, "algorithm": item.algorithm,
                 "name": item.base.name, "changes": item.changes, "sockets": item.sockets,
                 "opened": item.opened, "is_registered": item.is_registered,
+                "form": "module" if item.is_module else "ebpf",
                 "constants": {
                     param.name: value / param.scale
                     for param, value in zip(item.base.params, item.params, strict=False)
@@ -68,7 +102,8 @@ def list_(json_: Json = False) -> None:
         return
     table = text_table("in the kernel", "is", "with", right=("sockets", "ever"))
     for item in found:
-        mark = "" if item.is_registered else " (unloaded)"
+        mark = " (module)" if item.is_module else ""
+        mark += "" if item.is_registered else " (unloaded)"
         changes = ", ".join(f"{name}={value:g}" for name, value in item.changes.items())
         table.add_row(
             item.kernel_name + mark, item.base.name, changes, str(item.sockets), str(item.opened)
@@ -100,7 +135,8 @@ def trace(
         list[str], typer.Argument(metavar="COMMAND", help="`--` and the program to run.")
     ],
     set_: _Constants = None,
-    as_: _KernelName = None,
+    kernel_name: _KernelName = None,
+    as_: _As = "ebpf",
 ) -> None:
     """Records the kernel's calls of a congestion control.
 
@@ -108,7 +144,7 @@ def trace(
     `fullpipe replay`."""
     from fullpipe import kernel
 
-    kernel.trace(kernel.request(name, _overrides(set_), as_), out, command)
+    kernel.trace(kernel.request(name, _overrides(set_), kernel_name, as_), out, command)
     message(f"the trace is in {out}: fullpipe replay {out}")
 
 

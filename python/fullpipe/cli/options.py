@@ -11,7 +11,7 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.units import UnitError
-from fullpipe.engines.base import EngineName, MachineName
+from fullpipe.engines.base import CcForm, EngineName, MachineName
 
 if TYPE_CHECKING:
     from fullpipe.plots.look import Look
@@ -100,6 +100,13 @@ Machine = Annotated[
     typer.Option(
         help="Machine of --engine vm: qemu, uml (User Mode Linux: fast, its processor takes no "
         "time), or auto (uml where it is built and can run the scenario)."
+    ),
+]
+Form = Annotated[
+    CcForm | None,
+    typer.Option(
+        help="How the kernel of --engine vm gets fullpipe's algorithms: as ebpf (in QEMU) or as a "
+        "module (in User Mode Linux), which is built for it."
     ),
 ]
 KernelModules = Annotated[

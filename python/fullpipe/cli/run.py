@@ -16,6 +16,7 @@ from fullpipe.cli.options import (
     Changes,
     Engine,
     Figures,
+    Form,
     Jobs,
     Json,
     KernelImage,
@@ -67,6 +68,7 @@ def run(
     figures: Figures = None,
     jobs: Jobs = None,
     machine: Machine = "qemu",
+    cc_form: Form = None,
     kernel: KernelImage = None,
     modules: KernelModules = None,
     cc_trace: Annotated[
@@ -127,6 +129,7 @@ def run(
         for name, value in (
             ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
             ("background_processes", background_processes), ("cc_trace", cc_trace),
+            ("cc_form", cc_form),
             ("token", token if peer else None), ("machine", machine if machine != "qemu" else None),
         )
         if value is not None

@@ -48,6 +48,8 @@ class Engine(Protocol):
 EngineName = Literal["sim", "vm", "live"]
 #: Machines of the engine vm.
 MachineName = Literal["qemu", "uml", "auto"]
+#: How a kernel gets fullpipe's congestion controls.
+CcForm = Literal["ebpf", "module"]
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",

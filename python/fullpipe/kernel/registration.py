@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion import module
 from fullpipe.congestion.external import is_file_name
 from fullpipe.congestion.registry import CcSet, cc_set, cc_sets, sets_of
 from fullpipe.engines import assets
+from fullpipe.engines.base import CcForm
 from fullpipe.kernel.agent import ask
 
 #: Names that setsockopt(TCP_CONGESTION) accepts (Linux TCP_CA_NAME_MAX less the NUL).
@@ -25,11 +29,15 @@ class Request:
     algorithm: str
     kernel_name: str
     params: tuple[int, ...]
+    form: CcForm = "ebpf"
 
     def document(self) -> dict[str, Any]:
-        """The request as the agent's JSON."""
+        """The request as the agent's JSON. A module is built for the running kernel."""
+        is_module = self.form == "module"
+        code = _module(self.algorithm) if is_module else assets.bpf_object(self.algorithm)
         return {
-            "object": str(assets.bpf_object(self.algorithm)),
+            "object": str(code),
+            "is_module": is_module,
             "algorithm": self.algorithm,
             "kernel_name": self.kernel_name,
             "params": self.params,
@@ -47,6 +55,7 @@ class Loaded:
     sockets: int
     opened: int
     is_registered: bool
+    is_module: bool
 
     @property
     def base(self) -> CcSet:
@@ -70,22 +79,38 @@ class Loaded:
 
 
 def request(
-    name: str, overrides: Mapping[str, float] | None = None, kernel_name: str | None = None
+    name: str,
+    overrides: Mapping[str, float] | None = None,
+    kernel_name: str | None = None,
+    form: CcForm = "ebpf",
 ) -> Request:
     """The congestion control `name` of the registry with some constants replaced, under the
-    registry's kernel name or another one. Raises UserError for an unknown name or constant (with
-    the known ones), a value out of range (with the range), a name that no socket can write."""
+    registry's kernel name or another one, as eBPF or as a kernel module. Raises UserError for an
+    unknown name or constant (with the known ones), a value out of range (with the range), a name
+    that no socket can write."""
     found = cc_set(name)
     chosen = kernel_name or found.kernel_name
     if not _KERNEL_NAME.match(chosen):
-        raise UserError(f"--as {chosen}: must be 1 to 15 letters, digits, _ or -")
-    return Request(found.algorithm, chosen, found.with_overrides(overrides or {}))
+        raise UserError(f"--name {chosen}: must be 1 to 15 letters, digits, _ or -")
+    return Request(found.algorithm, chosen, found.with_overrides(overrides or {}), form)
 
 
 def load(wanted: Request) -> None:
     """Registers it in the running kernel, where it stays when this process ends. Raises UserError
     if the kernel or the rights do not allow it, or the name is taken."""
     ask("load", wanted.document())
+
+
+def _module(algorithm: str) -> Path:
+    """The module for the running kernel. Raises UserError without that kernel's headers."""
+    release = os.uname().release
+    tree = Path("/lib/modules") / release / "build"
+    if not tree.is_dir():
+        raise UserError(
+            f"--as module: the headers of this kernel are not here ({tree}); on Debian and Ubuntu: "
+            f"apt-get install linux-headers-{release}"
+        )
+    return module.build(sets_of(algorithm), tree)
 
 
 def own_name() -> str:

@@ -270,9 +270,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
 }
 
-/// Takes the module out of the kernel; false if something still uses it.
-pub(super) fn remove() -> bool {
-    nix::kmod::delete_module(c"fullpipe_cc", nix::kmod::DeleteModuleFlags::O_NONBLOCK).is_ok()
+/// Takes the module out of the kernel, unless something still uses it.
+pub(super) fn remove() {
+    let _ = delete_module(c"fullpipe_cc", DeleteModuleFlags::O_NONBLOCK);
 }
 
 /// The calls of a trace, from the device of [`Device::trace`].

@@ -11,10 +11,11 @@ from typing import Any, get_args
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.congestion.registry import state_bytes_of
+from fullpipe.congestion import module
+from fullpipe.congestion.registry import sets_of, state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
-from fullpipe.engines.base import MachineName, Progress, RunResult
+from fullpipe.engines.base import CcForm, MachineName, Progress, RunResult
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.streams import decoded
@@ -22,6 +23,7 @@ from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import (
     hardware,
+    headers,
     image,
     kernels,
     machine,
@@ -78,6 +80,7 @@ class VmEngine:
     ) -> RunResult:
         """Runs the plan; options `machine` (`qemu`, the default, `uml`, or `auto`: `uml` where its
         kernel is built and the plan fits), `kernel` (a version or the path of an image), `modules`,
+        `cc_form` (`ebpf` or `module`: how the kernel gets our congestion controls; eBPF in QEMU),
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
         `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
@@ -106,7 +109,9 @@ class VmEngine:
             "web": web.request(stock) if stock else None,
             "peer": None,
         }
-        objects = image.objects(plan) | stock
+        objects = stock | _code(plan, kernel, uml.form_of(options))
+        if module.FILE in objects:
+            request["module"] = module.FILE
         if options.get("cc_cost"):
             request["cc_cost"] = True
             objects |= image.counted(plan)
@@ -142,6 +147,18 @@ class VmEngine:
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
         tables = with_totals(arrow_tables(received["tables"]), plan)
         return RunResult(tables, metadata, health, ended.interrupted, failure)
+
+
+def _code(plan: Mapping[str, Any], kernel: kernels.Kernel, form: str) -> dict[str, bytes]:
+    """What brings the plan's congestion controls into the machine's kernel: eBPF objects, or a
+    kernel module. Raises UserError for an unknown form, or if no module can be built."""
+    if form not in get_args(CcForm):
+        raise UserError(f"--cc-form {form}: must be {', '.join(get_args(CcForm))}")
+    algorithms = assets.algorithms(plan)
+    if form == "ebpf" or not algorithms:
+        return image.objects(plan)
+    sets = [sets_of(algorithm)[0] for algorithm in algorithms]
+    return {module.FILE: module.build(sets, headers.tree(kernel)).read_bytes()}
 
 
 def _is_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> bool:

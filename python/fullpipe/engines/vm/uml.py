@@ -43,13 +43,18 @@ _ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 _ADDR_NO_RANDOMIZE = 0x0040000
 
 
+def form_of(options: Mapping[str, Any]) -> str:
+    """How the machine's kernel gets our congestion controls, as asked for or as it can."""
+    return str(options.get("cc_form") or ("module" if options.get("machine") == "uml" else "ebpf"))
+
+
 def refused(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Why this machine cannot run a plan; empty if it can."""
     ours = assets.algorithms(plan)
-    if ours:
+    if ours and form_of(options) == "ebpf":
         return (
             f"{', '.join(ours)} would be eBPF, for which User Mode Linux has no compiler; "
-            "use kernel:NAME or --machine qemu"
+            "use --cc-form module, kernel:NAME or --machine qemu"
         )
     if options.get("cc_cost") or options.get("background_processes"):
         return "its processor takes no time, so that nothing can be said about work; use qemu"
