@@ -51,7 +51,7 @@ def load(
 
 @app.command()
 def module(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Congestion controls.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Congestion controls.")],
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="New folder; fullpipe-cc-VERSION."),
