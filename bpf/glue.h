@@ -377,7 +377,7 @@ void fp_in_ack_event(u64 *context)
 	struct sock *sk = (void *)context[0];
 	struct fp_socket *s = fp_find(sk);
 
-	if (fp_tell(sk, s, CC_EVENT_ACK, 0, 0))
+	if (fp_tell(sk, s, CC_EVENT_ACK, (u32)context[1], 0))
 		fp_end(sk, s);
 }
 #endif
@@ -391,7 +391,7 @@ void fp_pkts_acked(u64 *context)
 	s32 rtt_us = sample->rtt_us;
 	struct fp_socket *s;
 
-	if (rtt_us < 0)
+	if (rtt_us < 0 && !((FP_FLAGS)&CC_WANTS_EVERY_RTT))
 		return;
 	s = fp_find(sk);
 	if (fp_tell(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked))

@@ -134,7 +134,8 @@ enum cc_event_kind {
 	                        * record per packet send this; elsewhere conn->lost counts losses */
 	CC_EVENT_TLP_RECOVERY, /* a tail loss probe repaired the loss of one packet */
 	CC_EVENT_ACK,          /* an ACK was processed and its sample is not yet reported
-	                        * (Linux in_ack_event()); CC_WANTS_ACKS only */
+	                        * (Linux in_ack_event()); CC_WANTS_ACKS only. `value`: CC_ACK_SLOW
+	                        * and the other bits */
 };
 /* clang-format on */
 
@@ -142,8 +143,18 @@ struct cc_event {
 	u32 kind;
 	u32 value;
 	u32 packets;
-	u32 is_app_limited; /* of that packet (CC_EVENT_LOST, CC_EVENT_TLP_RECOVERY) */
+	union {
+		u32 is_app_limited;  /* of that packet (CC_EVENT_LOST, CC_EVENT_TLP_RECOVERY) */
+		u32 delivered_since; /* packets, since the newest one acknowledged was sent
+				      * (CC_EVENT_RTT with CC_WANTS_EVERY_RTT; Linux
+				      * ack_sample.in_flight; kernels: 0) */
+	};
 };
+
+/* Bits of CC_EVENT_ACK (Linux enum tcp_ca_ack_event_flags). */
+#define CC_ACK_SLOW 1u   /* header prediction failed: SACKs, marks, another window */
+#define CC_ACK_WINDOW 2u /* it may change the window */
+#define CC_ACK_ECE 4u    /* it echoes marks */
 
 /* What an algorithm sets. defaults.h has the values that hold where it sets nothing. */
 struct cc_ctl {
@@ -155,7 +166,8 @@ struct cc_ctl {
 	u32 cwnd_cnt;      /* Reno's and CUBIC's fraction of a packet (Linux snd_cwnd_cnt) */
 	u16 tso_most;   /* most packets per burst; 0: the host's limit. Stock kernels ignore it */
 	u8 is_scalable; /* reduces in proportion to marks: may send ECT(1) (RFC 9331 section 4.3) */
-	u8 unused_;
+	u8 enters_cwr;  /* the host reduces as after an ECN mark, once (Linux tcp_enter_cwr()); the
+			 * simulator only */
 };
 
 /* NAME_FLAGS. They are macros, so that a host can leave out unused code at compile time.
@@ -172,7 +184,9 @@ struct cc_ctl {
  * CC_ECHOES_CE: the receiver reports the mark of each packet (RFC 8257 section 3.2) instead of
  * repeating one mark until the sender answers it. Both ends run the algorithm.
  * CC_SEND_IS_PURE: CC_EVENT_SEND sets ctl->tso_segs and changes nothing else, so that a host may
- * skip it where nothing will be sent. Kernels always send it. */
+ * skip it where nothing will be sent. Kernels always send it.
+ * CC_WANTS_EVERY_RTT: with CC_WANTS_RTT, send CC_EVENT_RTT at ACKs without an RTT sample too, with
+ * `value` CC_NO_RTT. */
 #define CC_OWNS_CWND 1
 #define CC_WANTS_RING 2
 #define CC_WANTS_ECN 4
@@ -180,6 +194,9 @@ struct cc_ctl {
 #define CC_WANTS_ACKS 16
 #define CC_ECHOES_CE 32
 #define CC_SEND_IS_PURE 64
+#define CC_WANTS_EVERY_RTT 1024
+
+#define CC_NO_RTT 0xffffffffu
 
 /* A variable of unit "phase" (state.h). */
 enum cc_phase {

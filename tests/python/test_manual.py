@@ -27,6 +27,7 @@ REASONS = {
     "needs a second host",
     "needs the published package",
     "needs root",
+    "downloads the source of a kernel",
     "runs until it is stopped",
 }
 MOST_GUIDE_LINES = 60

@@ -71,7 +71,8 @@ pub struct Event {
     pub value: u32,
     /// Depends on the kind.
     pub packets: u32,
-    /// The packet that it is about was sent while application-limited.
+    /// The packet that it is about was sent while application-limited; of an RTT with
+    /// `WANTS_EVERY_RTT`, the packets delivered since the newest one acknowledged was sent.
     pub is_app_limited: u32,
 }
 
@@ -121,7 +122,7 @@ pub struct Ctl {
     pub cwnd_cnt: u32,
     pub tso_most: u16,
     pub is_scalable: u8,
-    pub unused: u8,
+    pub enters_cwr: u8,
 }
 
 /// `struct cc_info`: what an algorithm without a list of its own variables lets others see.

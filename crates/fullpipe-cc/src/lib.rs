@@ -40,4 +40,6 @@ pub mod flags {
     pub const ECHOES_CE: u32 = 32;
     /// [`crate::EventKind::Send`] sets the burst size and changes nothing else.
     pub const SEND_IS_PURE: u32 = 64;
+    /// With `WANTS_RTT`: also at ACKs without an RTT sample.
+    pub const WANTS_EVERY_RTT: u32 = 1024;
 }

@@ -60,6 +60,8 @@ pub(crate) struct AckInfo {
     pub(crate) echo_ns: u64,
     pub(crate) ece: bool,
     pub(crate) window_changed: bool,
+    /// Header prediction failed (FLAG_SLOWPATH), apart from ECN marks.
+    pub(crate) is_slow: bool,
     /// Apart from SACK blocks it says nothing new (no FLAG_NOT_DUP).
     pub(crate) is_dupack: bool,
     /// It carries a DSACK (FLAG_DSACKING_ACK).
@@ -70,6 +72,14 @@ pub(crate) struct AckInfo {
     pub(crate) is_delayed: bool,
     /// The retransmission timer is restarted (FLAG_SET_XMIT_TIMER).
     pub(crate) sets_timer: bool,
+}
+
+impl AckInfo {
+    /// The bits of CC_EVENT_ACK (tcp_in_ack_event()).
+    fn ack_bits(&self) -> u32 {
+        let slow = self.is_slow || self.ece;
+        u32::from(slow) | u32::from(self.window_changed) << 1 | u32::from(self.ece) << 2
+    }
 }
 
 impl Sender {
@@ -127,6 +137,7 @@ impl Sender {
         self.recheck_app_limited();
         let mut info = AckInfo {
             echo_ns: ack.echo_ns,
+            is_slow: true,
             window_changed: self.updates_window(ack),
             ..AckInfo::default()
         };
@@ -139,7 +150,7 @@ impl Sender {
         info.newly_delivered = self.rate.delivered.wrapping_sub(delivered_before);
         self.process_marks(ack, is_newest, &mut info);
         if self.cc.wants(flags::WANTS_ACKS) {
-            self.cc_event(EventKind::Ack, 0, 0);
+            self.cc_event(EventKind::Ack, info.ack_bits(), 0);
         }
         if info.is_dsack {
             self.fastretrans_alert(self.snd_una, &mut info);
@@ -179,6 +190,7 @@ impl Sender {
             ..AckInfo::default()
         };
         info.is_dupack = !PREDICTED && !info.window_changed && !ack.fin;
+        info.is_slow = ack.count > 0 || ack.window_bytes != self.window_bytes;
         let is_newest = self.take_header(ack, info.window_changed);
         self.resend = Resend::Nothing;
         if info.advanced {
@@ -198,11 +210,11 @@ impl Sender {
             self.process_marks(ack, is_newest, &mut info);
         }
         let rtt_us = self.process_rtt(&mut info);
-        if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
-            self.cc_rtt(rtt_us, info.acked_packets);
+        if self.cc.wants(flags::WANTS_RTT) {
+            self.report_rtt(rtt_us, &info);
         }
         if self.cc.wants(flags::WANTS_ACKS) {
-            self.cc_event(EventKind::Ack, 0, 0);
+            self.cc_event(EventKind::Ack, info.ack_bits(), 0);
         }
         if !PREDICTED {
             self.process_tlp_ack(ack, &mut info);
@@ -519,6 +531,23 @@ impl Sender {
         Some(control_us)
     }
 
+    /// Reports an RTT sample, and to an algorithm that wants every ACK also that there is none
+    /// (pkts_acked() of tcp_clean_rtx_queue()).
+    #[inline(always)] // as `process_ack`
+    fn report_rtt(&mut self, rtt_us: Option<u32>, info: &AckInfo) {
+        if !self.cc.wants(flags::WANTS_EVERY_RTT) {
+            if let Some(rtt_us) = rtt_us {
+                self.cc_rtt(rtt_us, info.acked_packets, 0);
+            }
+            return;
+        }
+        let since = self
+            .rate
+            .delivered
+            .wrapping_sub(info.sample.prior_delivered);
+        self.cc_rtt(rtt_us.unwrap_or(u32::MAX), info.acked_packets, since);
+    }
+
     /// tcp_rtt_tsopt_us(): the RTT by the timestamp echo, in whole milliseconds.
     fn echoed_rtt_us(&self, echo_ns: u64) -> u64 {
         let elapsed_ms = (self.now_ns / NS_PER_MS).saturating_sub(echo_ns / NS_PER_MS);
@@ -596,6 +625,9 @@ impl Sender {
                 };
                 self.gather();
                 self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
+                if std::mem::take(&mut self.ctl.enters_cwr) != 0 {
+                    self.enter_cwr();
+                }
             }
             self.update_pacing_rate();
             return;

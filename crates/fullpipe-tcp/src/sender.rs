@@ -695,14 +695,14 @@ impl Sender {
         self.cc_packet_event(kind, value, packets, false);
     }
 
-    /// Reports an RTT sample, at every ACK.
+    /// Reports an RTT sample, at every ACK; `since`: the event's `delivered_since`.
     #[inline(always)] // as `Self::process_ack`
-    pub(crate) fn cc_rtt(&mut self, rtt_us: u32, packets: u32) {
+    pub(crate) fn cc_rtt(&mut self, rtt_us: u32, packets: u32, since: u32) {
         let event = Event {
             kind: EventKind::Rtt as u32,
             value: rtt_us,
             packets,
-            is_app_limited: 0,
+            is_app_limited: since,
         };
         self.gather();
         self.cc.on_event(&self.conn, event, &mut self.ctl);

@@ -35,6 +35,21 @@ def write_new(name: str, like: Like | None, folder: Path) -> Path:
     """Writes NAME.h into a folder: the smallest algorithm, or one like a built-in one. Raises
     UserError if the name is none in C, or the file exists or cannot be written."""
     name = name.removesuffix(".h")
+    check_name(name)
+    path = folder / f"{name}.h"
+    text = _smallest() if like is None else _renamed(like)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.replace("@", name))
+    except FileExistsError:
+        raise UserError(f"{path}: exists already; choose another name") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def check_name(name: str) -> None:
+    """Raises UserError for a name that no file of an algorithm may have."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > MAX_NAME:
         raise UserError(f"{name}: a name is 1 to {MAX_NAME} letters, digits and _, a letter first")
     if name in LIKE:
@@ -46,16 +61,6 @@ def write_new(name: str, like: Like | None, folder: Path) -> Path:
             f"{name}: {name}.h is a header of the contract, which every file of this folder would "
             "then miss; choose another name"
         )
-    path = folder / f"{name}.h"
-    text = _smallest() if like is None else _renamed(like)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text.replace("@", name))
-    except FileExistsError:
-        raise UserError(f"{path}: exists already; choose another name") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-    return path
 
 
 def _smallest() -> str:

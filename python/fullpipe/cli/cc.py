@@ -92,6 +92,31 @@ def new(
     message(f"`fullpipe cc check ./{path}` checks it")
 
 
+@app.command("import")
+def import_(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A kernel's file, such as net/ipv4/tcp_illinois.c or linux-6.1:tcp_illinois.c.",
+        ),
+    ],
+    as_: Annotated[
+        str | None,
+        typer.Option("--as", help="Name of the algorithm; by default the kernel's."),
+    ] = None,
+) -> None:
+    """Makes a congestion control of a Linux kernel run in the simulator.
+
+    The kernel's file is not changed. NAME.h is written here, with copies of the kernel's files if
+    they lie elsewhere."""
+    from fullpipe.authoring.kernel_import import import_kernel_file
+    from fullpipe.authoring.kernel_sources import find
+
+    path, found = import_kernel_file(find(file), as_, Path())
+    message(f"{path}: {found} of {file}; `fullpipe compare ./{path} cubic` runs it")
+
+
 @app.command()
 def check(
     file: Annotated[

@@ -25,6 +25,10 @@ def doctor(
         str | None,
         typer.Option(metavar="NAME", help="Kernel to build: 6.1, 6.12 (default), 7.3."),
     ] = None,
+    linux_source: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="Get the source of a kernel for `cc import`."),
+    ] = None,
     for_: Annotated[EngineName | None, typer.Option("--for", help="Check one engine only.")] = None,
 ) -> None:
     """Checks what this machine can run, and how to install the rest.
@@ -36,6 +40,11 @@ def doctor(
 
     if kernel is not None and build is None:
         raise UserError("--kernel: only with --build uml")
+    if linux_source is not None:
+        from fullpipe.authoring.kernel_sources import fetch
+
+        message(f"{fetch(linux_source)}: the congestion controls of Linux {linux_source}")
+        return
     if install_:
         install(message)
     if build is not None:

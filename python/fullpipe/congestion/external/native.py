@@ -37,6 +37,8 @@ _CHECKED = (
     "-Werror=vla", "-Werror=frame-larger-than=4096", "-Wno-unknown-warning-option",
     "-Wno-unused-function",
 )  # fmt: skip
+#: How the kernel's Makefile has its C understood.
+_KERNELS = ("-fno-strict-aliasing", "-fwrapv", "-fno-delete-null-pointer-checks")
 
 
 #: What a worker says of an algorithm and of each of its constants.
@@ -141,7 +143,8 @@ def warnings(source: Source) -> str:
 def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
     """What cc/external.c is told of a source."""
     text = source.title if title is None else title
-    return (f"-DCC_NAME={source.name}", f'-DCC_SOURCE="{source.main}"',
+    dialect = _KERNELS if source.is_kernels else ()
+    return (*dialect, f"-DCC_NAME={source.name}", f'-DCC_SOURCE="{source.main}"',
             f'-DCC_TITLE="{_plain(text)}"')  # fmt: skip
 
 

@@ -73,7 +73,8 @@ def check_native(source: Source, file: Path, place_of: Callable[[str], str | Non
                 continue
             if not is_local and name != _OFFERED and _is_seen(symbol, name):
                 raise UserError(f"{where(name)}: {name} would replace a function of its host")
-            if _is_shared(elf, symbol):
+            # kernel_files.py judges the variables of a kernel's file.
+            if not source.is_kernels and _is_shared(elf, symbol):
                 raise UserError(
                     f"{where(shown)}: {shown} is a variable outside the state: connections would "
                     f"share it, and no replay could repeat it. Put it into struct {source.name}"

@@ -54,11 +54,15 @@ _JOINED = re.compile(r"\\[ \t\f\v\r]*\n")
 _MARK = "\0"
 _LINE = re.compile(r"[\n\0]")
 _TRIGRAPH = re.compile(r"\?\?[=/]")
+#: What a file says that carries one of the Linux kernel (linux_host.h), and what stands for each of
+#: the headers that the kernel's file includes.
+_KERNEL = '#include "linux_tcp.h"'
 _PROBES = re.compile(r"__has_(include|embed)\w*")
 #: Headers of the contract, which a file beside an algorithm would hide from it.
 _HEADERS = {
-    "cc.h", "cc_types.h", "defaults.h", "external.h", "fixed.h", "minmax.h", "native.h", "params.h",
-    "registry.h", "ring.h", "table.h", "window.h",
+    "cc.h", "cc_types.h", "defaults.h", "external.h", "fixed.h", "linux_base.h",
+    "linux_host.h", "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h",
+    "table.h", "window.h",
 }  # fmt: skip
 _FLOAT = re.compile(r"\b(float|double|_Complex)\b")
 #: Comments, texts and characters; what lacks its closing quote ends with its line.
@@ -85,6 +89,11 @@ class Source:
     def stem(self) -> str:
         """Its name for users: the file's name without its ending, or the class's name."""
         return self.name if self.is_class else Path(self.main).stem
+
+    @property
+    def is_kernels(self) -> bool:
+        """Whether it carries a file of the Linux kernel (cc/linux_host.h)."""
+        return _KERNEL in self.files[self.main]
 
     @property
     def path(self) -> Path:
@@ -289,6 +298,9 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         included = _INCLUDED.match(directive.rest)
         if included is None:
             raise UserError(f"{place}: #include {directive.rest}: name the file, in quotes")
+        if included[2] and _KERNEL in next(iter(files.values())):
+            files[included[2]] = f"{_KERNEL}\n"
+            continue
         if included[2]:
             raise UserError(
                 f"{place}: #include <{included[2]}>: an algorithm has no libc; it runs in the "

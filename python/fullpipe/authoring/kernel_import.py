@@ -1,0 +1,84 @@
+"""Writes the file that makes a congestion control of a Linux kernel an algorithm of the contract
+(cc/linux_host.h). The kernel's file stays as it is. Must never compile it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fullpipe.authoring.new import check_name
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.congestion import external
+from fullpipe.congestion.external.kernel_files import KernelFile, Parameter, read_kernel_file
+from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
+
+#: The file, with @WORDS for what an import fills in.
+_TEMPLATE = Path(__file__).with_name("kernel_file.h.in")
+
+
+def import_kernel_file(path: Path, name: str | None, folder: Path) -> tuple[Path, str]:
+    """Writes NAME.h into a folder, with copies of the kernel's files if they lie elsewhere; returns
+    its path, and the kernel's name. Raises UserError, and leaves nothing, if the file has no
+    congestion control of a kernel or needs what the contract cannot give, or if something is there
+    already."""
+    found = read_kernel_file(path)
+    chosen = name.removesuffix(".h") if name is not None else _name_of(found)
+    check_name(chosen)
+    out = folder / f"{chosen}.h"
+    if out.exists() or out.name in found.files:
+        raise UserError(f"{out}: exists already; choose another name with --as")
+    written = {out: _wrapper(found, chosen)}
+    for file, text in found.files.items():
+        copy = folder / file
+        if not copy.exists():
+            written[copy] = text
+        elif copy.read_bytes() != text.encode():
+            raise UserError(f"{copy}: exists already and is another file than {path}")
+    try:
+        for copy, text in written.items():
+            copy.write_text(text, encoding="utf-8", newline="")
+        external.describe(external.read(out))
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+    except UserError:
+        for copy in written:
+            copy.unlink()
+        raise
+    return out, found.name
+
+
+def _name_of(found: KernelFile) -> str:
+    """The kernel's name for it; with linux_ in front where the contract has a header of it."""
+    name = re.sub(r"\W", "_", found.name)
+    name = f"linux_{name}" if (shipped("cc") / f"{name}.h").exists() else name
+    return name[:MAX_NAME]
+
+
+def _wrapper(found: KernelFile, name: str) -> str:
+    own = f"k_{name}"[:MAX_NAME]
+    types = [
+        f"#define LINUX_{member.upper()} {found.members[member]}\n"
+        for member in ("pkts_acked", "cong_control", "get_info")
+        if re.fullmatch(r"\w+", found.members.get(member, ""))
+    ]
+    includes = [f'#include "{unit}"' for unit in found.units]
+    start = [f"\t{one.variable} = ({one.kind})p->{one.name};\n" for one in found.parameters]
+    start += [f"\t(void){function}();\n" for function in found.starts]
+    if not found.starts:
+        start.append(f"\tlinux_registered = &{found.variable};\n")
+    words = {
+        "NAME": name, "OWN": own, "MAIN": found.path.name, "VERSION": str(CONTRACT_VERSION),
+        "TITLE": f"{found.name} of {found.path.name}", "FLAGS": " | ".join(found.flags) or "0",
+        "PARAMETERS": "".join(f" \\\n\t{_parameter(one, found)}" for one in found.parameters),
+        "INCLUDES": "\n".join(includes), "TYPES": "".join(types), "START": "".join(start),
+    }  # fmt: skip
+    template = _TEMPLATE.read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)", lambda match: words[match[1]], template)
+
+
+def _parameter(one: Parameter, found: KernelFile) -> str:
+    meaning = re.sub(r'[\\"]', "'", one.meaning)
+    return (f'P({one.name}, (u32)({one.value}), 0, {one.most}u, 1, "as the module takes it", '
+            f'"as the module takes it", "{found.path.name}", "{meaning}")')  # fmt: skip

@@ -1,0 +1,313 @@
+"""What a file of the Linux kernel says of its congestion control: struct tcp_congestion_ops, module
+parameters, how the module starts, and the files that it needs. Must never compile or write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.external.source import blanked, directives_of, read_text
+from fullpipe.congestion.external.tokens import Token, closing, functions_of, tokens_of
+
+#: Types of module parameters (linux/moduleparam.h) whose values are numbers; their largest.
+_NUMBERS = {
+    "bool": ("bool", 1), "byte": ("unsigned char", 2**8 - 1), "short": ("short", 2**15 - 1),
+    "ushort": ("unsigned short", 2**16 - 1), "int": ("int", 2**31 - 1),
+    "uint": ("unsigned int", 2**32 - 1), "hexint": ("unsigned int", 2**32 - 1),
+    "long": ("long", 2**32 - 1), "ulong": ("unsigned long", 2**32 - 1),
+}  # fmt: skip
+_STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
+_TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
+_LOCAL = re.compile(r'"([^"]+)"\s*$')
+_SYSTEM = re.compile(r"<([^>]+)>\s*$")
+
+
+class Parameter(NamedTuple):
+    """A module parameter: its name for users, the variable, its type in C, its first value as the
+    file writes it, the largest value and what the file says of it."""
+
+    name: str
+    variable: str
+    kind: str
+    value: str
+    most: int
+    meaning: str
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A congestion control of the kernel in a file."""
+
+    path: Path
+    name: str  # as the kernel knows it, such as illinois
+    variable: str  # its struct tcp_congestion_ops
+    members: dict[str, str]  # of that: member -> function or value
+    parameters: list[Parameter]
+    starts: list[str]  # functions of module_init(), those of needed files first
+    files: dict[str, str] = field(repr=False)  # its own files by name
+    units: list[str] = field(repr=False)  # files to compile, the named one last
+
+    @property
+    def flags(self) -> list[str]:
+        """NAME_FLAGS of the contract."""
+        found = ["CC_OWNS_CWND"] if "cong_control" in self.members else []
+        if "pkts_acked" in self.members:
+            found += ["CC_WANTS_RTT", "CC_WANTS_EVERY_RTT"]
+        if "in_ack_event" in self.members:
+            found.append("CC_WANTS_ACKS")
+        words = set(re.findall(r"\w+", " ".join(blanked(text) for text in self.files.values())))
+        if "cong_control" in self.members and words & {"tx_in_flight", "skb_marked_lost"}:
+            found.append("CC_WANTS_RING")
+        if "TCP_CONG_NEEDS_ECN" in self.members.get("flags", ""):
+            found.append("CC_WANTS_ECN")
+            if "CA_EVENT_ECN_IS_CE" in words:
+                found.append("CC_ECHOES_CE")
+        return found
+
+
+def read_kernel_file(path: Path) -> KernelFile:
+    """What a file of the kernel defines. Raises UserError if it has no congestion control, or one
+    that the kernel itself would not register."""
+    files: dict[str, str] = {}
+    units = _collect(path, files)
+    tokens = {name: tokens_of(blanked(files[name])) for name in units}
+    own = tokens[path.name]
+    found = _operations(own)
+    if not found:
+        raise UserError(
+            f"{path}: defines no struct tcp_congestion_ops; name a congestion control of a kernel, "
+            "such as net/ipv4/tcp_illinois.c"
+        )
+    registered = [name for name in found if _is_registered(own, name)] or list(found)
+    variable = registered[-1]
+    members = found[variable]
+    for needed, what in (("ssthresh", "ssthresh"), ("cong_avoid cong_control", "cong_avoid or "
+                         "cong_control")):  # fmt: skip
+        if not set(needed.split()) & set(members):
+            raise UserError(
+                f"{path}: {variable} has no {what}; the kernel would refuse to register it "
+                "(tcp_register_congestion_control())"
+            )
+    shown = _TEXT.match(members.get("name", ""))
+    every = [token for name in units for token in tokens[name]]
+    parameters = [one for name in units for one in _parameters(tokens[name])]
+    _check_variables(path.parent, tokens, found)
+    return KernelFile(
+        path, shown[1] if shown else variable, variable, members, parameters, _starts(every),
+        files, units,
+    )  # fmt: skip
+
+
+def included(text: str) -> Iterable[str]:
+    """The kernel's headers that a file includes, such as linux/module.h."""
+    for directive in directives_of(text):
+        match = _SYSTEM.match(directive.rest) if directive.name == "include" else None
+        if match:
+            yield match[1]
+
+
+def _collect(path: Path, files: dict[str, str]) -> list[str]:
+    """Reads a file, the headers beside it, and NAME.c for each header NAME.h that is not its own:
+    tcp_yeah.c calls functions of tcp_vegas.c. Returns what is to be compiled."""
+    text = files[path.name] = read_text(path, "a congestion control of a kernel in C")
+    units: list[str] = []
+    for directive in directives_of(text):
+        match = _LOCAL.match(directive.rest) if directive.name == "include" else None
+        if match is None or match[1] in files or "/" in match[1]:
+            continue
+        header = path.with_name(match[1])
+        if not header.is_file():
+            raise UserError(f'{path}:{directive.line}: #include "{match[1]}": is not beside it')
+        if path.suffix == ".c":
+            unit = header.with_suffix(".c")
+            if unit.name != path.name and unit.is_file():
+                units += _collect(unit, files)
+        if header.name not in files:
+            _collect(header, files)
+    return [*units, path.name] if path.suffix == ".c" else units
+
+
+def _operations(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
+    """Every struct tcp_congestion_ops with a value: its name, and its members."""
+    found = {}
+    for index in range(len(tokens) - 2):
+        if [token.text for token in tokens[index : index + 2]] != ["struct", "tcp_congestion_ops"]:
+            continue
+        at = index + 2
+        while at < len(tokens) and tokens[at].text not in ("=", ";", "(", ")", "{", ","):
+            at += 1
+        if at + 1 < len(tokens) and tokens[at].text == "=" and tokens[at + 1].text == "{":
+            body = tokens[at + 2 : closing(tokens, at + 1)]
+            found[tokens[index + 2].text] = dict(_members(body))
+    return found
+
+
+def _members(body: Sequence[Token]) -> Iterable[tuple[str, str]]:
+    """`.member = value` up to the next comma outside of brackets."""
+    index = 0
+    while index + 2 < len(body):
+        if body[index].text != "." or body[index + 2].text != "=":
+            index += 1
+            continue
+        end = index + 3
+        while end < len(body) and body[end].text != ",":
+            end = closing(body, end) + 1 if body[end].text in "([{" else end + 1
+        value = [token for token in body[index + 3 : end] if token.kind != "directive"]
+        yield body[index + 1].text, " ".join(token.text for token in value)
+        index = end
+
+
+def _is_registered(tokens: Sequence[Token], name: str) -> bool:
+    return any(
+        token.text == "tcp_register_congestion_control" and name in
+        [one.text for one in tokens[index + 1 : closing(tokens, index + 1)]]
+        for index, token in enumerate(tokens[:-1]) if tokens[index + 1].text == "("
+    )  # fmt: skip
+
+
+def _arguments(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
+    found: list[list[Token]] = [[]]
+    end = closing(tokens, opening)
+    index = opening + 1
+    while index < end:
+        last = closing(tokens, index) if tokens[index].text in "([{" else index
+        if tokens[index].text == ",":
+            found.append([])
+        else:
+            found[-1] += tokens[index : last + 1]
+        index = last + 1
+    return found
+
+
+def _calls(
+    tokens: Sequence[Token], names: Iterable[str]
+) -> Iterable[tuple[str, list[list[Token]]]]:
+    known = set(names)
+    for index, token in enumerate(tokens[:-1]):
+        if token.text in known and tokens[index + 1].text == "(":
+            yield token.text, _arguments(tokens, index + 1)
+
+
+def _starts(tokens: Sequence[Token]) -> list[str]:
+    return [arguments[0][0].text for _, arguments in _calls(tokens, _STARTS) if arguments[0]]
+
+
+def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
+    """The module parameters that are numbers and not negative at first."""
+    meanings = {}
+    for _, arguments in _calls(tokens, ["MODULE_PARM_DESC"]):
+        texts = [_TEXT.match(token.text) for one in arguments[1:] for token in one]
+        meanings[arguments[0][0].text] = "".join(text[1] for text in texts if text)
+    values = _first_values(tokens)
+    for macro, arguments in _calls(tokens, ["module_param", "module_param_named"]):
+        words = ["".join(token.text for token in one) for one in arguments]
+        if len(words) != (3 if macro == "module_param" else 4):
+            continue
+        name, variable, kind = words[0], words[-3], words[-2]
+        value = values.get(variable, "0")
+        if kind in _NUMBERS and not value.startswith("-"):
+            in_c, most = _NUMBERS[kind]
+            yield Parameter(name, variable, in_c, value, most, meanings.get(name, name))
+
+
+def _first_values(tokens: Sequence[Token]) -> dict[str, str]:
+    """The first values of variables outside of functions."""
+    found = {}
+    for declaration in _declarations(tokens):
+        texts = [token.text for token in declaration]
+        if "=" in texts:
+            at = texts.index("=")
+            name = next((one.text for one in reversed(declaration[:at]) if one.kind == "name"
+                         and not one.text.startswith("__")), None)  # fmt: skip
+            if name is not None:
+                found[name] = " ".join(texts[at + 1 :])
+    return found
+
+
+def _declarations(tokens: Sequence[Token]) -> Iterable[list[Token]]:
+    """What ends with a semicolon outside of functions."""
+    index, begin = 0, 0
+    code = [token for token in tokens if token.kind != "directive"]
+    while index < len(code):
+        token = code[index]
+        if token.text in ("{", "(", "["):
+            last = closing(code, index)
+            is_body = token.text == "{" and "=" not in [one.text for one in code[begin:index]]
+            index = last + 1
+            following = code[index].text if index < len(code) else ""
+            if (
+                is_body
+                and following != ";"
+                and "struct" not in {one.text for one in code[begin : begin + 2]}
+            ):
+                begin = index  # a function's
+            continue
+        if token.text == ";":
+            yield code[begin:index]
+            begin = index + 1
+        index += 1
+
+
+def _check_variables(
+    folder: Path,
+    tokens: dict[str, list[Token]],
+    operations: Iterable[str],
+) -> None:
+    """Raises UserError for a variable outside of functions that calls change: connections share it
+    in a kernel."""
+    for name, code in tokens.items():
+        shared = set(_variables(code)) - set(operations)
+        starts = set(_starts(code))
+        for function in functions_of(code):
+            if function.name in starts or function.name.endswith(("_exit", "_unregister")):
+                continue
+            body = function.body
+            for index, token in enumerate(body):
+                if token.text in shared and token.kind == "name" and _is_written(body, index):
+                    raise UserError(
+                        f"{folder / name}:{token.line}: {token.text}: {function.name}() changes a "
+                        "variable that all connections share, and no replay could repeat a run; "
+                        "what a connection learns belongs into inet_csk_ca(sk)"
+                    )
+
+
+def _variables(tokens: Sequence[Token]) -> Iterable[str]:
+    for declaration in _declarations(tokens):
+        texts = [token.text for token in declaration]
+        head = texts[: texts.index("=")] if "=" in texts else texts
+        if "(" in head or {"typedef", "extern", "const"} & set(head) or "static" not in head:
+            continue
+        if "{" in head:
+            continue
+        names = [token.text for token in declaration[: len(head)] if token.kind == "name"
+                 and not token.text.startswith("__")]  # fmt: skip
+        if names:
+            yield names[-1]
+
+
+_ASSIGN = {"=", "+", "-", "*", "/", "%", "|", "&", "^", "<", ">"}
+
+
+def _is_written(body: Sequence[Token], index: int) -> bool:
+    """Whether the name at `index` is assigned to, in whole or in part, or counted up or down."""
+    before = [token.text for token in body[max(index - 2, 0) : index]]
+    if before[-1:] in (["."], ["->"]):
+        return False
+    if before in (["+", "+"], ["-", "-"]):
+        return True
+    after = index + 1
+    while after < len(body) and body[after].text in ("[", ".", "->"):
+        after = closing(body, after) + 1 if body[after].text == "[" else after + 2
+    texts = [token.text for token in body[after : after + 3]]
+    if texts[:2] in (["+", "+"], ["-", "-"]):
+        return True
+    if texts[:1] == ["="]:
+        return texts[1:2] != ["="]
+    if texts[:2] in (["<", "<"], [">", ">"]):
+        return texts[2:3] == ["="]
+    return bool(texts) and texts[0] in _ASSIGN - {"<", ">", "="} and texts[1:2] == ["="]
