@@ -5,7 +5,8 @@
  *
  * After a reduction the window follows W(t) = C (t - K)^3 + W_max (RFC 9438 section 4.2): concave
  * up to the window of the last loss, flat around it, convex beyond. The host detects loss and runs
- * recovery; this file says how the window grows and what a reduction leaves.
+ * recovery; this file says how the window grows and what a reduction leaves. How the first slow
+ * start grows and ends is start.h's where `start` is not "linux".
  *
  * Differences from Linux: time comes from the connection's clock in steps of `clock_us` (a tick
  * of HZ=250, as Debian builds it) and not from jiffies, so its phase is the connection's.
@@ -16,6 +17,7 @@
 #include "cc.h"
 #include "fixed.h"
 #include "params.h"
+#include "start.h"
 #include "state.h"
 #include "window.h"
 
@@ -46,7 +48,8 @@
 	P(min_ssthresh, 2, 1, 1000, 1, "packets", "not allowed", "tcp_cubic.c",                       \
 	  "floor of the slow-start threshold")                                                         \
 	P(clock_us, 4000, 1, 10000, 1, "us", "not allowed", "Linux HZ=250 (Debian)",                  \
-	  "resolution of the epoch's clock")
+	  "resolution of the epoch's clock")                                                           \
+	CC_START_PARAMS(P)
 /* clang-format on */
 
 /* W_max, K and W_est as RFC 9438 names them; a reduction ends their epoch. */
@@ -62,7 +65,8 @@
 	  "window that Reno would have")                                                           \
 	S(growth_interval, "packets", 1, cc_unless(s->cnt, 0),                                     \
 	  "acknowledged for each by which the window grows")                                       \
-	S(hystart_found, "", 1, s->found, "1: HyStart ended slow start")
+	S(hystart_found, "", 1, s->found, "1: HyStart ended slow start")                           \
+	CC_START_STATE(S)
 
 struct cubic_params {
 	cubic_PARAMS(CC_PARAM_FIELD)
@@ -91,6 +95,7 @@ struct cubic {
 	u8 found;      /* HyStart ended slow start */
 	u8 slow_start; /* for the recording only */
 	u8 unused_;
+	struct cc_start start;
 };
 
 CC_INLINE u64 cubic_ticks(const struct cubic_params *p, u64 us) { return us / p->clock_us; }
@@ -122,8 +127,8 @@ CC_INLINE void cubic_reset(struct cubic *s, const struct cc_conn *conn)
 CC_INLINE void cubic_init(struct cubic *s, const struct cubic_params *p, const struct cc_conn *conn,
 			  struct cc_ctl *ctl)
 {
-	(void)p;
 	cubic_reset(s, conn);
+	cc_start_init(&s->start, CC_START_PARAMS_OF(p), ctl);
 	s->prior_cwnd = ctl->cwnd;
 	s->slow_start = 1;
 }
@@ -204,7 +209,7 @@ CC_INLINE void cubic_on_ack(struct cubic *s, const struct cubic_params *p,
 	if (!conn->is_cwnd_limited)
 		return;
 	if (s->slow_start) {
-		acked = cc_slow_start(conn, ctl, acked);
+		acked = cc_start_growth(&s->start, CC_START_PARAMS_OF(p), conn, ctl, acked);
 		if (!acked)
 			return;
 	}
@@ -262,7 +267,8 @@ CC_INLINE void cubic_on_rtt(struct cubic *s, const struct cubic_params *p,
 	rtt_us = cc_max_u32(rtt_us, 1);
 	if (!s->delay_min_us || rtt_us < s->delay_min_us)
 		s->delay_min_us = rtt_us;
-	if (p->hystart && !s->found && ctl->cwnd < ctl->ssthresh)
+	if (p->hystart && !s->found && ctl->cwnd < ctl->ssthresh &&
+	    cc_start_is_usual(&s->start, CC_START_PARAMS_OF(p)))
 		cubic_hystart(s, p, conn, rtt_us, ctl);
 }
 
@@ -283,10 +289,15 @@ CC_INLINE void cubic_on_event(struct cubic *s, const struct cubic_params *p,
 			      const struct cc_conn *conn, const struct cc_event *event,
 			      struct cc_ctl *ctl)
 {
+	const struct cc_start_params *start = CC_START_PARAMS_OF(p);
+
 	if (event->kind == CC_EVENT_RTT) {
+		cc_start_on_rtt(&s->start, start, conn, event, p->beta, p->min_ssthresh, ctl);
 		cubic_on_rtt(s, p, conn, event->value, ctl);
+		cc_start_watch(&s->start, ctl);
 	} else if (event->kind == CC_EVENT_SSTHRESH) {
 		cubic_reduce(s, p, ctl);
+		cc_start_on_reduce(&s->start, start, conn, p->beta, p->min_ssthresh, ctl);
 	} else if (event->kind == CC_EVENT_UNDO) {
 		ctl->cwnd = cc_max_u32(ctl->cwnd, s->prior_cwnd);
 	} else if (event->kind == CC_EVENT_STATE && event->value == CC_LOSS) {
@@ -299,6 +310,7 @@ CC_INLINE void cubic_on_event(struct cubic *s, const struct cubic_params *p,
 		if (now > last)
 			s->epoch_start = cc_min_u64(s->epoch_start + (now - last), now);
 	}
+	cc_start_on_event(&s->start, start, conn, event, p->min_ssthresh, ctl);
 }
 
 #endif

@@ -114,7 +114,29 @@ def test_what_is_wrong_with_a_variant_is_named(
     assert all(word in str(raised.value) for word in words), raised.value
 
 
-@pytest.mark.parametrize("name", ["cubic[beta]", "cubic[=1]", "cubic[beta=x]", "cubik[beta=0.8]"])
+def test_a_choice_is_written_and_shown_by_its_name() -> None:
+    (flow,) = flows(["cubic[start=hystart++]"])
+    assert flow["cc"]["name"] == "cubic[start=hystart++]"
+    assert flows(["cubic"], cubic={"start": "hystart++"})[0]["cc"] == flow["cc"]
+    assert flows(["cubic[start=1]"])[0]["cc"] == flow["cc"]
+    assert flows(["reno[start=linux]"])[0]["cc"]["name"] == "reno"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("bbr3[start=search]", r"cc.bbr3.start: bbr3 has no constant start; it is of reno, cubic"),
+        ("cubic[start=fast]", r"cc.cubic.start: 'fast' is not linux, hystart\+\+, search"),
+        ("cubic[start=9]", r"cc.cubic.start: 9.0 is out of range"),
+        ("cubic[beta=half]", r"cc.cubic.beta: 'half' is not a number"),
+    ],
+)
+def test_a_start_that_an_algorithm_cannot_have_is_refused_by_name(name: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        flows([name])
+
+
+@pytest.mark.parametrize("name", ["cubic[beta]", "cubic[=1]", "cubic[beta=]", "cubik[beta=0.8]"])
 def test_brackets_that_cannot_be_read_are_refused_with_what_is_right(name: str) -> None:
     with pytest.raises(UserError, match=r"flow.0.cc: .*cubic"):
         flows([name])

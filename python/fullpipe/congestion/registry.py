@@ -21,6 +21,8 @@ from fullpipe.recording.recording import TABLES
 KERNEL_PREFIX = "kernel:"
 #: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
 _CHANGED = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
+#: How the unit of a constant begins whose values have names.
+_CHOICE = "one of "
 #: Valid names of a scenario's own variants.
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,39}", re.ASCII)
 
@@ -39,8 +41,20 @@ class Param:
     max: int
     scale: int
 
-    def stored(self, value: float) -> int:
-        """The stored form of a value. Raises UserError outside the range, naming it."""
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What the values 0, 1, 2 are called, where they are a choice (cc/params.h)."""
+        start, _, names = self.unit.partition(_CHOICE)
+        return tuple(names.split(", ")) if names and not start else ()
+
+    def stored(self, value: float | str) -> int:
+        """The stored form of a value, or of a choice's name. Raises UserError outside the range,
+        naming it."""
+        if isinstance(value, str):
+            if value not in self.choices:
+                what = ", ".join(self.choices) or "a number"
+                raise UserError(f"{value!r} is not {what}")
+            return self.choices.index(value)
         stored = round(value * self.scale) if math.isfinite(value) else -1
         if not self.min <= stored <= self.max:
             raise UserError(
@@ -50,7 +64,9 @@ class Param:
         return stored
 
     def shortest(self, stored: int) -> str:
-        """The shortest decimal that is stored so: 0.85 for 870/1024."""
+        """The shortest decimal that is stored so: 0.85 for 870/1024. A choice's name."""
+        if self.choices:
+            return self.choices[stored]
         texts = (f"{stored / self.scale:.{digits}g}" for digits in range(1, 10))
         return next(
             (text for text in texts if round(float(text) * self.scale) == stored),
@@ -71,7 +87,7 @@ class CcSet:
     params: tuple[Param, ...]
 
     def with_overrides(
-        self, overrides: Mapping[str, float], called: str | None = None
+        self, overrides: Mapping[str, float | str], called: str | None = None
     ) -> tuple[int, ...]:
         """All stored values with some replaced.
 
@@ -82,7 +98,7 @@ class CcSet:
         names = [param.name for param in self.params]
         for name, value in overrides.items():
             if name not in names:
-                raise UserError(f"cc.{called}.{name}: unknown constant{_near(name, names)}")
+                raise UserError(f"cc.{called}.{name}: {_unknown(name, self.algorithm, names)}")
             index = names.index(name)
             try:
                 values[index] = self.params[index].stored(value)
@@ -227,7 +243,7 @@ class Table:
     that base called NAME."""
 
     base: str | None
-    changes: Mapping[str, float]
+    changes: Mapping[str, float | str]
 
 
 @dataclass(frozen=True)
@@ -365,23 +381,35 @@ def _base(name: str) -> CcSet:
     return cc_set(name)
 
 
-def _split(name: str) -> tuple[str, Mapping[str, float]]:
+def _split(name: str) -> tuple[str, Mapping[str, float | str]]:
     """(set, changed constants) of `cubic[beta=0.85]`; a plain name has none."""
     match = _CHANGED.fullmatch(name)
     if match is None:
         return name, {}
-    changes = {}
+    changes: dict[str, float | str] = {}
     for text in match[2].split(","):
-        constant, equals, value = text.partition("=")
-        try:
-            if not (constant.strip() and equals):
-                raise ValueError
-            changes[constant.strip()] = float(value)
-        except ValueError:
+        constant, equals, value = (part.strip() for part in text.partition("="))
+        if not (constant and equals and value):
             raise UserError(
                 f"{name!r}: between brackets write CONSTANT=VALUE, such as cubic[beta=0.85]"
-            ) from None
+            )
+        try:
+            changes[constant] = float(value)
+        except ValueError:
+            changes[constant] = value
     return match[1], changes
+
+
+def _unknown(constant: str, algorithm: str, names: list[str]) -> str:
+    """Says that an algorithm lacks a constant, and who has it."""
+    others = [
+        item["name"]
+        for item in _native.cc.algorithms()
+        if any(param["name"] == constant for param in item["params"])
+    ]
+    if others:
+        return f"{algorithm} has no constant {constant}; it is of {', '.join(others)}"
+    return f"unknown constant{_near(constant, names)}"
 
 
 def _near(name: str, names: list[str]) -> str:

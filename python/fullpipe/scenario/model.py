@@ -50,12 +50,12 @@ class CcTable(Section):
     NAME`."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, float]
+    __pydantic_extra__: dict[str, float | str]
 
     base: str | None = Field(None, description="congestion control that this is a variant of")
 
     @property
-    def constants(self) -> dict[str, float]:
+    def constants(self) -> dict[str, float | str]:
         """The changed constants."""
         return dict(self.model_extra or {})
 

@@ -60,8 +60,9 @@ _KERNEL = '#include "linux_tcp.h"'
 _PROBES = re.compile(r"__has_(include|embed)\w*")
 #: Headers of the contract, which a file beside an algorithm would hide from it.
 _HEADERS = {
-    "cc.h", "cc_types.h", "defaults.h", "external.h", "fixed.h", "linux_base.h",
-    "linux_host.h", "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h",
+    "cc.h", "cc_types.h", "defaults.h", "external.h", "fixed.h", "linux_base.h", "linux_host.h",
+    "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h", "start.h",
+    "start_hystartpp.h", "start_params.h", "start_rapid.h", "start_resume.h", "start_search.h",
     "table.h", "window.h",
 }  # fmt: skip
 _FLOAT = re.compile(r"\b(float|double|_Complex)\b")
