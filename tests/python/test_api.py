@@ -55,6 +55,15 @@ def test_importing_loads_no_library() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_a_report_of_one_run_loads_no_library_of_statistics() -> None:
+    code = (
+        "import sys, fullpipe.report.page; "
+        "print([m for m in sys.modules if m in ('scipy', 'statsmodels', 'pandas', 'matplotlib')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
 def test_a_run_is_the_one_of_the_command_line(tmp_path: Path) -> None:
     text = 'duration = "1s"\n[path]\nrate = "5mbit"\nrtt = "20ms"\n[[flow]]\ncc = "cubic"\n'
     (tmp_path / "s.toml").write_text(text)

@@ -11,20 +11,12 @@ import pytest
 import scipy
 from scipy.special import ndtr
 
-from fullpipe.statistics import (
-    StatisticsError,
-    bootstrap_difference,
-    bootstrap_interval,
-    by_run,
-    check_assumptions,
-    compare_groups,
-    kruskal_wallis,
-    one_way_anova,
-    pseudo_replicates,
-    tukey_hsd,
-    welch_anova,
-)
-from fullpipe.statistics.groups import Groups
+from fullpipe.statistics.anova import kruskal_wallis, one_way_anova, welch_anova
+from fullpipe.statistics.assumptions import check_assumptions
+from fullpipe.statistics.bootstrap import bootstrap_difference, bootstrap_interval
+from fullpipe.statistics.comparison import compare_groups
+from fullpipe.statistics.groups import Groups, StatisticsError, by_run, pseudo_replicates
+from fullpipe.statistics.posthoc import tukey_hsd
 
 NIST = Path(scipy.__file__).parent / "stats" / "tests" / "data" / "nist_anova"
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import energy_distance
 
-from fullpipe.statistics import StatisticsError, equality, rejected
+from fullpipe.statistics.distributions import equality, rejected
+from fullpipe.statistics.groups import StatisticsError
 
 
 def test_the_distance_is_the_square_of_scipys() -> None:

@@ -10,14 +10,10 @@ import numpy.typing as npt
 import pytest
 from scipy.special import ndtr, ndtri
 
-from fullpipe.statistics import (
-    bootstrap_difference,
-    bootstrap_interval,
-    by_run,
-    check_assumptions,
-    pseudo_replicates,
-    welch_anova,
-)
+from fullpipe.statistics.anova import welch_anova
+from fullpipe.statistics.assumptions import check_assumptions
+from fullpipe.statistics.bootstrap import bootstrap_difference, bootstrap_interval
+from fullpipe.statistics.groups import by_run, pseudo_replicates
 
 Floats = npt.NDArray[np.float64]
 

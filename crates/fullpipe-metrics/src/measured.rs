@@ -47,11 +47,6 @@ impl Measured {
         }
     }
 
-    /// What counts.
-    pub fn window(&self) -> Window {
-        self.window
-    }
-
     /// Metrics of the run, in the order of [`crate::definitions::tables`].
     pub fn run(&self) -> Vec<f64> {
         row(RUN, &self.run)

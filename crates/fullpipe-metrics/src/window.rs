@@ -24,7 +24,7 @@ pub struct Window {
 
 impl Window {
     /// `sampled_us`: when flows were sampled.
-    pub(crate) fn new(facts: &Facts, sampled_us: &[f64]) -> Self {
+    pub fn new(facts: &Facts, sampled_us: &[f64]) -> Self {
         let interval_s = facts.sample_interval_s;
         let last_us = sampled_us.iter().copied().fold(f64::NAN, f64::max);
         let sampled = |time_s: f64, round: fn(f64) -> f64, slack: f64| {

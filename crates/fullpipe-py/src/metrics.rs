@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fullpipe_metrics::{
     tables, About, Capacity, Facts, FlowSamples, Flows, Measured, PingSamples, QueueFacts,
-    QueueSamples, Samples, VERSION,
+    QueueSamples, Samples, Window, VERSION,
 };
 use fullpipe_net::trace::RateTrace;
 use fullpipe_plan::Text;
@@ -23,6 +23,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     metrics.add("TABLES", known)?;
     metrics.add_function(wrap_pyfunction!(jain, &metrics)?)?;
+    metrics.add_function(wrap_pyfunction!(window, &metrics)?)?;
     metrics.add_class::<PyRun>()?;
     metrics.add_class::<PyCapacity>()?;
     parent.add_submodule(&metrics)
@@ -32,6 +33,16 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn jain(values: &[u8]) -> f64 {
     fullpipe_metrics::jain(numbers(values))
+}
+
+/// Start and end of what counts, and how late a sample may be, in s. `sampled_us`: when flows were
+/// sampled, as 64-bit floats. Raises ValueError where the trace of a link cannot be read.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // as Python hands it over
+fn window(facts: PlanFacts, sampled_us: &[u8]) -> PyResult<(f64, f64, f64)> {
+    let facts = facts.read(&mut Traces::default())?;
+    let window = Window::new(&facts, &numbers(sampled_us));
+    Ok((window.start_s, window.end_s, window.late_s))
 }
 
 /// The metrics of one run.
@@ -51,13 +62,6 @@ impl PyRun {
         let facts = facts.read(&mut Traces::default())?;
         let samples = samples(tables, &facts.queues)?;
         Ok(Self(Measured::new(&samples, &facts)))
-    }
-
-    /// Start and end of what counts, and how late a sample may be, in s.
-    #[getter]
-    fn window(&self) -> (f64, f64, f64) {
-        let window = self.0.window();
-        (window.start_s, window.end_s, window.late_s)
     }
 
     /// The metrics of the run, in the order of `TABLES`; NaN where there is none.

@@ -18,7 +18,7 @@ from fullpipe.cli.output import console, message, number, text_table
 if TYPE_CHECKING:
     from fullpipe.flent import FlentFile
     from fullpipe.flent.comparing import ByBytes
-    from fullpipe.statistics import Comparison
+    from fullpipe.statistics.comparison import Comparison
 
 app = typer.Typer(help="Reads, writes and analyses Flent's files.", no_args_is_help=True)
 
@@ -113,7 +113,7 @@ def anova(
     pseudo-replicated."""
     from fullpipe.flent import read_flent
     from fullpipe.flent.comparing import by_bytes, run_groups, sample_groups
-    from fullpipe.statistics import compare_groups
+    from fullpipe.statistics.comparison import compare_groups
 
     if samples is not None and not flent_interpolation:
         raise UserError("--samples: counts values of Flent's series; add --flent-interpolation")

@@ -11,7 +11,7 @@ from fullpipe.flent.container import FlentError
 from fullpipe.flent.document import FlentFile, Floats
 from fullpipe.flent.identity import identify
 from fullpipe.flent.series import flow_totals, interpolated, ping_rtts_ms
-from fullpipe.statistics import Groups, by_run, pseudo_replicates
+from fullpipe.statistics.groups import Groups, by_run, pseudo_replicates
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from fullpipe.metrics.groups import FlowGroup, flow_groups
 from fullpipe.metrics.latency import added_latency_ms, idle_latency_ms, latency_under_load_ms
 from fullpipe.metrics.pages import PageLoads, page_loads
 from fullpipe.metrics.queue import ping_ms, queue_bytes, queue_delay_rttmin
-from fullpipe.metrics.summary import has_names, summarise
+from fullpipe.metrics.summary import has_names, summarise, summary_of
 from fullpipe.metrics.traffic import (
     TrafficFlows,
     at_once,
@@ -72,6 +72,7 @@ __all__ = [
     "slowdown",
     "summarise",
     "summarise_traffic",
+    "summary_of",
     "throughput_over_time",
     "traffic_flows",
 ]

@@ -17,14 +17,19 @@ _COUNTED = {"packets", "flows"}
 
 
 def summarise(recording: Recording) -> dict[str, Any]:
-    """Engine, seed, scenario, `health`, and the metrics after the warm-up
+    """The summary of a recording's part after the warm-up: `summary_of` its default view."""
+    return summary_of(View(recording))
+
+
+def summary_of(view: View) -> dict[str, Any]:
+    """Engine, seed, scenario, `health`, and the metrics of this view
     (docs/reference/metrics.md).
 
     They are those of the run, `flows`, `groups` (one an entry of the scenario's flows), `path` (the
     queue that the data goes through), `links` (every queue of the row), and where there are any,
     `pages`, `streams` of datagrams and `traffic` (see `summarise_pages`, `summarise_streams`,
     `summarise_traffic`). None stands where there is nothing to measure."""
-    view = View(recording)
+    recording = view.recording
     applications = _applications(view)
     return {
         "engine": recording.metadata.get("engine"),

@@ -84,17 +84,17 @@ class View:
     @cached_property
     def start_s(self) -> float:
         """When the window begins."""
-        return self._measured.window[0]
+        return self._window[0]
 
     @cached_property
     def end_s(self) -> float:
         """When it ends."""
-        return self._measured.window[1]
+        return self._window[1]
 
     @cached_property
     def late_s(self) -> float:
         """How much later than its time a sample may be."""
-        return self._measured.window[2]
+        return self._window[2]
 
     @cached_property
     def _facts(self) -> Facts:
@@ -106,6 +106,11 @@ class View:
             end_s=facts.end_s if end_s is None else min(end_s, facts.end_s),
             queues=(*facts.queues, *[one.queue for one in link_queues(self.plan)]),
         )
+
+    @cached_property
+    def _window(self) -> tuple[float, float, float]:
+        sampled_us = self._all("flow_samples")["t_us"]
+        return _native.metrics.window(self._facts, sampled_us.tobytes())
 
     @cached_property
     def _measured(self) -> _native.MeasuredRun:

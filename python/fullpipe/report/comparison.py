@@ -155,7 +155,7 @@ def _cell(values: list[float]) -> Cell:
     bare = Cell(len(values), float(np.mean(values)), None, None, None, values)
     if len(values) < LEAST_RUNS:
         return bare
-    from fullpipe.statistics import bootstrap_interval
+    from fullpipe.statistics.bootstrap import bootstrap_interval
 
     around = bootstrap_interval(values, seed=BOOTSTRAP_SEED)
     if around is None:
@@ -167,7 +167,8 @@ def _test(groups: Mapping[str, list[float]]) -> Test:
     name = "Welch's t-test" if len(groups) == 2 else "Welch's ANOVA"
     if any(len(column) < 2 for column in groups.values()):
         return Test(name, None, None, "needs 2 runs of each")
-    from fullpipe.statistics import by_run, kruskal_wallis, welch_anova
+    from fullpipe.statistics.anova import kruskal_wallis, welch_anova
+    from fullpipe.statistics.groups import by_run
 
     tested = by_run(groups)
     welch, kruskal = welch_anova(tested), kruskal_wallis(tested)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fullpipe.base.refusals import explain
 from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import UnitError, parse_spread, parse_time
-from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summarise
+from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summary_of
 from fullpipe.metrics.view import Floats
 from fullpipe.plan.seeds import without_seed
 from fullpipe.recording.recording import Recording, RecordingError
@@ -181,7 +181,7 @@ def read_run(recording: Recording) -> Run:
         )
     ccs = [str(cc) for cc in view.flows["cc"]]
     return Run(
-        recording, metadata, summarise(recording), recording.warnings, ccs,
+        recording, metadata, summary_of(view), recording.warnings, ccs,
         goodput_bps(view), queue_delay_rttmin(view), ping_ms(view),
         {cc: link_share(view, cc) for cc in dict.fromkeys(ccs)},
     )  # fmt: skip
