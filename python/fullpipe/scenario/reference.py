@@ -90,9 +90,10 @@ _HEAD = """# Scenario reference
 `fullpipe schema --markdown` makes this page from the models that check scenarios; `fullpipe schema`
 prints their JSON schema. The folder `scenarios` has examples.
 
-`version = 1` names the version of this format; later releases read it too, and a file in another version is
-refused by name. An editor with a TOML language server completes and checks keys if the file's first line is
-`#:schema PATH`, the path of what `fullpipe schema` printed; in a checkout that is `schema/scenario.json`.
+`version = 1` names the version of this format. Later releases read it too; a file in another
+version is refused by name. An editor with a TOML language server completes and checks keys if the
+file's first line is `#:schema PATH`, the path of what `fullpipe schema` printed; in a checkout that
+is `schema/scenario.json`.
 
 A scenario is a TOML file. Quantities are text with a unit:
 

@@ -36,8 +36,9 @@ _ARGUMENTS = (
     "con=null", "con0=null,fd:1", "loglevel=4", "oops=panic", "random.trust_bootloader=on",
 )  # fmt: skip
 #: The kernel takes the end of its environment for the end of its address space (um_arch.c,
-#: get_top_address()), so it is the same for every run. Before Linux 6.13 programs of the guest begin
-#: as copies of the kernel's process, in which the host would look for glibc's rseq area (rseq(2)).
+#: get_top_address()), so it is the same for every run. Before Linux 6.13 programs of the guest
+#: begin as copies of the kernel's process, in which the host would look for glibc's rseq area
+#: (rseq(2)).
 _ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 #: personality(2)
 _ADDR_NO_RANDOMIZE = 0x0040000
