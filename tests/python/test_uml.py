@@ -48,9 +48,10 @@ def plan_of(cc: str = "kernel:cubic", **path: Any) -> dict[str, Any]:
     )
 
 
-def run(plan: dict[str, Any], **options: Any) -> RunResult:
+def run(plan: dict[str, Any], kernel: str, machine: str = "uml") -> RunResult:
     """Runs to the end."""
-    return VmEngine().run(plan, lambda _done: True, {"kernel": BUILT[0], **options})
+    options = {"kernel": kernel, "machine": machine}
+    return VmEngine().run(plan, lambda _done: True, options)
 
 
 def fullpipe(folder: Path, cc: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -85,7 +86,7 @@ def test_kernels_of_ones_own_are_refused_by_name(tmp_path: Path, options: tuple[
 
 
 def test_algorithms_as_ebpf_are_refused_with_what_runs_instead(tmp_path: Path) -> None:
-    done = fullpipe(tmp_path, "bbr3", "--machine", "uml")
+    done = fullpipe(tmp_path, "bbr3", "--machine", "uml", "--cc-form", "ebpf")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "bbr3 would be eBPF" in done.stderr and "--machine qemu" in done.stderr
 
@@ -98,8 +99,9 @@ def test_work_of_the_processor_is_refused_because_it_takes_no_time() -> None:
 
 
 @needs_kernel
-def test_a_flow_gets_the_payload_of_a_full_link() -> None:
-    result = run(plan_of(), machine="uml")
+@pytest.mark.parametrize("kernel", BUILT)
+def test_a_flow_gets_the_payload_of_a_full_link(kernel: str) -> None:
+    result = run(plan_of(), kernel)
     flow = result.tables["flow_samples"].to_pydict()
     at = {t_us: sent for t_us, sent in zip(flow["t_us"], flow["bytes_delivered"], strict=True)}
     goodput_bps = (at[5_000_000] - at[2_000_000]) * 8 / 3
@@ -109,10 +111,11 @@ def test_a_flow_gets_the_payload_of_a_full_link() -> None:
 
 
 @needs_kernel
-def test_runs_beside_one_another_are_equal_in_every_table() -> None:
+@pytest.mark.parametrize("kernel", BUILT)
+def test_runs_beside_one_another_are_equal_in_every_table(kernel: str) -> None:
     plan = plan_of(loss="0.1%", jitter="1ms")
     with ThreadPoolExecutor(3) as pool:
-        results = list(pool.map(lambda _: run(plan, machine="uml"), range(6)))
+        results = list(pool.map(lambda _: run(plan, kernel), range(6)))
     for other in results[1:]:
         assert other.metadata == results[0].metadata
         for name, table in results[0].tables.items():
@@ -122,7 +125,7 @@ def test_runs_beside_one_another_are_equal_in_every_table() -> None:
 @needs_kernel
 def test_another_seed_gives_other_losses() -> None:
     one, other = (
-        run({**plan_of(loss="0.1%"), "seed": seed}, machine="uml").tables["flow_samples"]
+        run({**plan_of(loss="0.1%"), "seed": seed}, BUILT[0]).tables["flow_samples"]
         for seed in (1, 2)
     )
     assert not one.equals(other)
@@ -130,5 +133,5 @@ def test_another_seed_gives_other_losses() -> None:
 
 @needs_kernel
 def test_auto_takes_it_only_where_the_plan_fits() -> None:
-    assert run(plan_of(), machine="auto").metadata["machine"] == "uml"
-    assert uml.refused(plan_of("bbr3"), {})
+    assert run(plan_of(), BUILT[0], "auto").metadata["machine"] == "uml"
+    assert uml.refused(plan_of("bbr3"), {"cc_form": "ebpf"})

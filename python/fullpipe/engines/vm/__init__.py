@@ -109,7 +109,7 @@ class VmEngine:
             "web": web.request(stock) if stock else None,
             "peer": None,
         }
-        objects = stock | _code(plan, kernel, uml.form_of(options))
+        objects = stock | _code(plan, kernel, uml.form_of(options, is_uml))
         if module.FILE in objects:
             request["module"] = module.FILE
         if options.get("cc_cost"):

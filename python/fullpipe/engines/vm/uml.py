@@ -36,23 +36,23 @@ _ARGUMENTS = (
     "con=null", "con0=null,fd:1", "loglevel=4", "oops=panic", "random.trust_bootloader=on",
 )  # fmt: skip
 #: The kernel takes the end of its environment for the end of its address space (um_arch.c,
-#: get_top_address()), so it is the same for every run. Before Linux 6.13 programs of the guest
-#: begin as copies of the kernel's process, in which the host would look for glibc's rseq area
-#: (rseq(2)).
-_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+#: get_top_address()), so it is the same for every run; glibc moves its own variable, so there is
+#: another. Before Linux 6.13 programs of the guest begin as copies of the kernel's process, in
+#: which the host looks for glibc's rseq area (rseq(2)).
+_ENVIRONMENT = {"HOME": "/", "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 #: personality(2)
 _ADDR_NO_RANDOMIZE = 0x0040000
 
 
-def form_of(options: Mapping[str, Any]) -> str:
+def form_of(options: Mapping[str, Any], is_uml: bool) -> str:
     """How the machine's kernel gets our congestion controls, as asked for or as it can."""
-    return str(options.get("cc_form") or ("module" if options.get("machine") == "uml" else "ebpf"))
+    return str(options.get("cc_form") or ("module" if is_uml else "ebpf"))
 
 
 def refused(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """Why this machine cannot run a plan; empty if it can."""
     ours = assets.algorithms(plan)
-    if ours and form_of(options) == "ebpf":
+    if ours and form_of(options, is_uml=True) == "ebpf":
         return (
             f"{', '.join(ours)} would be eBPF, for which User Mode Linux has no compiler; "
             "use --cc-form module, kernel:NAME or --machine qemu"
