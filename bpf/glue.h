@@ -19,11 +19,13 @@
  * - tp->app_limited cannot be written before 6.11: algorithms remember what they sent while they
  *   kept the pipe empty (cc/bbr1.h, cc/bbr3_model.h).
  * - No TCP_ECN_LOW: a path is never known to mark early, so BBRv3's ECN response stays off.
+ * - No timer: CC_EVENT_TIMER waits for the next ACK or sending (cc/cc.h, CC_WANTS_TIMER).
  * - TSO bursts can be raised (min_tso_segs) but not lowered, and sk_pacing_shift is the host's.
  */
 #ifndef FULLPIPE_BPF_GLUE_H
 #define FULLPIPE_BPF_GLUE_H
 
+#include "../cc/bytes.h"
 #include "../cc/defaults.h"
 #include "../cc/ring.h"
 
@@ -36,8 +38,12 @@
 #define FP_WANTS_RTT ((FP_FLAGS)&CC_WANTS_RTT)
 #define FP_WANTS_ACKS ((FP_FLAGS)&CC_WANTS_ACKS)
 #define FP_ECHOES_CE ((FP_FLAGS)&CC_ECHOES_CE)
+#define FP_WANTS_TIMER ((FP_FLAGS)&CC_WANTS_TIMER)
+#define FP_WANTS_DETAILS ((FP_FLAGS)&CC_WANTS_DETAILS)
 
 _Static_assert(!FP_WANTS_RING || FP_OWNS_CWND, "CC_WANTS_RING needs CC_OWNS_CWND");
+_Static_assert(!((FP_FLAGS)&CC_HOST_RECOVERS) || FP_OWNS_CWND,
+	       "CC_HOST_RECOVERS needs CC_OWNS_CWND");
 
 /* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives with the
  * socket, not on the stack: 512 bytes are too few, and what the verifier does not know of memory it
@@ -93,6 +99,37 @@ static __always_inline u8 fp_ecn_modes(const struct tcp_sock *tp)
 	return tp->ecn_flags & modes;
 }
 
+#if FP_WANTS_DETAILS
+/* Of the connection's own timestamps, in us. */
+static __always_inline u32 fp_timestamp_tick_us(const struct tcp_sock *tp)
+{
+	if (!BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok))
+		return 0;
+	return fp_has_us_timestamps(tp) ? 1 : CC_USEC_PER_MSEC;
+}
+
+static __always_inline void fp_read_details(const struct tcp_sock *tp, struct cc_conn *conn)
+{
+	u32 min_rtt_us = tp->rtt_min.s[0].v;
+
+	conn->min_rtt_us = min_rtt_us == ~0u ? 0 : min_rtt_us;
+	conn->rttvar_us = tp->mdev_us >> 2;
+	conn->unsent_bytes = tp->write_seq - tp->snd_nxt;
+	conn->unsent_packets = cc_packets_up(conn->unsent_bytes, conn->mss_bytes);
+	conn->acks = tp->segs_in - tp->data_segs_in;
+	conn->rcv_tsval = tp->rx_opt.rcv_tsval;
+	conn->rcv_tsecr = tp->rx_opt.rcv_tsecr;
+	conn->ts_tick_us = fp_timestamp_tick_us(tp);
+	conn->sacked_out = tp->sacked_out;
+	conn->lost_out = tp->lost_out;
+	conn->retrans_out = tp->retrans_out;
+	conn->max_packets_out = tp->max_packets_out;
+	conn->high_seq = tp->high_seq;
+	conn->reordering = tp->reordering;
+	conn->prior_cwnd = tp->prior_cwnd;
+}
+#endif
+
 static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
 {
 	const struct inet_connection_sock *icsk = (const void *)sk;
@@ -124,9 +161,12 @@ static __always_inline void fp_read_conn(struct sock *sk, struct fp_socket *s)
 	conn->is_cwnd_full = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	conn->ecn_ok = !!fp_ecn_modes(tp);
 	conn->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
+#if FP_WANTS_DETAILS
+	fp_read_details(tp, conn);
+#endif
 }
 
-static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s)
+static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s, u32 event_kind)
 {
 	const struct tcp_sock *tp = (const void *)sk;
 	struct cc_ctl *ctl = &s->call.after;
@@ -136,14 +176,14 @@ static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s)
 	ctl->cwnd = cc_max_u32(tp->snd_cwnd, 1);
 	ctl->ssthresh = tp->snd_ssthresh;
 	ctl->cwnd_cnt = tp->snd_cwnd_cnt;
-	cc_open_ctl(&s->kept, FP_FLAGS, ctl);
+	cc_open_event(&s->kept, FP_FLAGS, event_kind, ctl);
 }
 
-/* The facts of a call that is about to be made. */
-static __always_inline void fp_begin(struct sock *sk, struct fp_socket *s, u32 kind)
+/* The facts of a call that is about to be made; `event_kind` is 0 where it is no event. */
+static __always_inline void fp_begin(struct sock *sk, struct fp_socket *s, u32 kind, u32 event_kind)
 {
 	fp_read_conn(sk, s);
-	fp_read_ctl(sk, s);
+	fp_read_ctl(sk, s, event_kind);
 	s->call.kind = kind;
 	if (fp_is_traced(s))
 		s->call.before = s->call.after;
@@ -186,7 +226,7 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 
 	if (!s || !s->is_live)
 		return 0;
-	fp_begin(sk, s, FP_CALL_EVENT);
+	fp_begin(sk, s, FP_CALL_EVENT, kind);
 	if (kind == CC_EVENT_TLP_RECOVERY)
 		event.is_app_limited = s->call.conn.app_limited != 0;
 #if FP_WANTS_RING
@@ -197,8 +237,23 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 	if (fp_is_traced(s))
 		s->call.event = event;
 	FP_CC(_on_event)(&s->state, fp_parameters(s), &s->call.conn, &event, &s->call.after);
+	cc_settle_event(&s->kept, FP_FLAGS, &s->call.conn, &event, &s->call.after);
 	return 1;
 }
+
+#if FP_WANTS_TIMER
+/* The timer's event, if it is due. */
+static __always_inline void fp_wake(struct sock *sk, struct fp_socket *s)
+{
+	u64 now_us = ((struct tcp_sock *)sk)->tcp_mstamp;
+
+	if (!s || !cc_is_timer_due(&s->kept, now_us))
+		return;
+	if (fp_tell(sk, s, CC_EVENT_TIMER, (u32)(now_us - s->kept.timer_us), 0))
+		fp_end(sk, s);
+	CC_STEP();
+}
+#endif
 
 FP_ENTRY
 void fp_init(u64 *context)
@@ -224,7 +279,7 @@ void fp_init(u64 *context)
 	/* Multiplied by the golden ratio: seeds of neighbours must differ in every bit. */
 	s->call.conn.seed =
 	    fp_counts(s)->seed ? fp_counts(s)->seed + number * 0x9e3779b9u : fp_random();
-	fp_begin(sk, s, FP_CALL_INIT);
+	fp_begin(sk, s, FP_CALL_INIT, 0);
 	FP_CC(_init)(&s->state, fp_parameters(s), &s->call.conn, &s->call.after);
 	fp_end(sk, s);
 }
@@ -435,12 +490,17 @@ void fp_cong_control(u64 *context)
 	struct sock *sk = (void *)context[0];
 	const struct rate_sample *rs;
 	struct fp_socket *s;
+	u32 cwnd;
 
 	rs = fp_rate_sample(context);
 	s = fp_find(sk);
 	if (!s || !s->is_live)
 		return;
-	fp_begin(sk, s, FP_CALL_ACK);
+#if FP_WANTS_TIMER
+	fp_wake(sk, s);
+#endif
+	fp_begin(sk, s, FP_CALL_ACK, 0);
+	cwnd = s->call.after.cwnd;
 	s->cwr_us = 0;
 	fp_read_ack((const void *)sk, rs, &s->call.ack);
 #if FP_WANTS_RING
@@ -449,6 +509,7 @@ void fp_cong_control(u64 *context)
 #endif
 	CC_STEP();
 	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
+	cc_settle_ack(&s->kept, FP_FLAGS, &s->call.conn, &s->call.ack, cwnd, &s->call.after);
 	fp_end(sk, s);
 }
 
@@ -458,6 +519,9 @@ u32 fp_min_tso_segs(u64 *context)
 	struct sock *sk = (void *)context[0];
 	struct fp_socket *s = fp_find(sk);
 
+#if FP_WANTS_TIMER
+	fp_wake(sk, s);
+#endif
 	if (!fp_tell(sk, s, CC_EVENT_SEND, 0, 0))
 		return CC_DEFAULT_TSO_SEGS;
 	fp_end(sk, s);
@@ -481,7 +545,10 @@ void fp_cong_avoid(u64 *context)
 
 	if (!s || !s->is_live)
 		return;
-	fp_begin(sk, s, FP_CALL_ACK);
+#if FP_WANTS_TIMER
+	fp_wake(sk, s);
+#endif
+	fp_begin(sk, s, FP_CALL_ACK, 0);
 	s->call.ack.acked_sacked = acked;
 	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
 	fp_end(sk, s);

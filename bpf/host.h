@@ -86,6 +86,15 @@ static __always_inline _Bool fp_has_accecn(const struct tcp_sock *tp)
 	return bpf_core_field_exists(newer->accecn_fail_mode);
 }
 
+/* Whether its timestamps count us (the route's feature tcp_usec_ts, since 6.7). */
+static __always_inline _Bool fp_has_us_timestamps(const struct tcp_sock *tp)
+{
+	const struct tcp_sock___usec *newer = (const void *)tp;
+
+	return bpf_core_field_exists(newer->tcp_usec_ts) &&
+	       BPF_CORE_READ_BITFIELD(newer, tcp_usec_ts);
+}
+
 /* Nonzero: there was no room. Nobody is woken: who reads the trace looks often enough. */
 static __always_inline long fp_put_call(struct fp_socket *s)
 {

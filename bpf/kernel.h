@@ -56,6 +56,20 @@ struct inet_connection_sock {
 	} icsk_ack;
 } FP_KERNEL;
 
+struct minmax_sample {
+	u32 v;
+} FP_KERNEL;
+
+struct minmax {
+	struct minmax_sample s[3];
+} FP_KERNEL;
+
+struct tcp_options_received {
+	u32 rcv_tsval;
+	u32 rcv_tsecr;
+	u16 tstamp_ok : 1;
+} FP_KERNEL;
+
 struct tcp_sock {
 	u32 mss_cache;
 	u32 snd_cwnd;
@@ -65,7 +79,16 @@ struct tcp_sock {
 	u32 rcv_nxt;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 write_seq;
 	u32 srtt_us; /* times 8 */
+	u32 mdev_us; /* times 4 */
+	struct minmax rtt_min;
+	struct tcp_options_received rx_opt;
+	u32 segs_in;
+	u32 data_segs_in;
+	u32 high_seq;
+	u32 prior_cwnd;
+	u32 reordering;
 	u32 packets_out;
 	u32 sacked_out;
 	u32 lost_out;
@@ -90,6 +113,11 @@ struct tcp_sock {
 /* Accurate ECN, since 6.18. */
 struct tcp_sock___accecn {
 	u8 accecn_fail_mode : 4;
+} FP_KERNEL;
+
+/* Timestamps in microseconds, since 6.7. */
+struct tcp_sock___usec {
+	u8 tcp_usec_ts : 1;
 } FP_KERNEL;
 
 struct rate_sample {

@@ -47,8 +47,10 @@
  *   2  events LOST, TLP_RECOVERY and ACK; is_cwnd_full, is_probe_answer; flags CC_WANTS_ACKS and
  *      CC_ECHOES_CE
  *   3  age_us
- *   4  flag CC_SEND_IS_PURE */
-#define CC_CONTRACT_VERSION 4
+ *   4  flag CC_SEND_IS_PURE
+ *   5  a timer (CC_WANTS_TIMER), more facts (CC_WANTS_DETAILS), recovery by the host for an
+ * algorithm that sees every ACK (CC_HOST_RECOVERS); fixed.h, losses.h and bytes.h */
+#define CC_CONTRACT_VERSION 5
 
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux's 1/256 are exact in it; a draft's 0.9
  * becomes 922/1024. */
@@ -59,7 +61,12 @@
 /* Linux's enum tcp_ca_state. */
 enum cc_ca_state { CC_OPEN, CC_DISORDER, CC_CWR, CC_RECOVERY, CC_LOSS };
 
-/* The connection at the time of the call. Volumes are in packets of mss_bytes. */
+/* Units: times are in us where the name ends in _us, in ns where it ends in _ns; rates in bytes/s
+ * (_Bps); sequence numbers (snd_una, snd_nxt, high_seq, last_end_seq) and names that end in _bytes
+ * in bytes; every other volume in packets of mss_bytes. Counters wrap at 2^32. bytes.h converts for
+ * a host that counts bytes. */
+
+/* The connection at the time of the call. */
 struct cc_conn {
 	u64 now_us;       /* time of this call (Linux tcp_mstamp) */
 	u64 now_ns;       /* the same clock in ns, not cached by the ACK (Linux tcp_clock_cache) */
@@ -88,6 +95,25 @@ struct cc_conn {
 	u8 is_cwnd_full;      /* the window stopped the sender (Linux's bit is_cwnd_limited,
 			       * without the allowance of slow start) */
 	u8 unused_[5];
+	/* With CC_WANTS_DETAILS only, else 0. `min_rtt_us` and timestamps are 0 too where the host
+	 * has none. */
+	u32 min_rtt_us;      /* the host's least RTT, of 5 minutes (Linux tcp_min_rtt()) */
+	u32 rttvar_us;       /* mean deviation of the RTT (Linux mdev_us / 4) */
+	u32 unsent_bytes;    /* written by the application, not yet sent */
+	u32 unsent_packets;  /* the same, rounded up */
+	u32 acks;            /* ACKs that came so far */
+	u32 rcv_tsval;       /* the newest segment's timestamp (RFC 7323): the receiver's clock, in
+			      * ticks that it chooses, of Linux 1 ms */
+	u32 rcv_tsecr;       /* what it echoes: when a packet of ours was sent, in ts_tick_us */
+	u32 ts_tick_us;      /* of our timestamps; 0: the connection has none */
+	u32 sacked_out;      /* packets SACKed and not acknowledged */
+	u32 lost_out;        /* packets marked lost and not acknowledged */
+	u32 retrans_out;     /* retransmissions in the network */
+	u32 max_packets_out; /* most packets_out of the last window (Linux max_packets_out) */
+	u32 high_seq;        /* snd_nxt when ca_state last changed to another episode */
+	u32 reordering;      /* packets by which the path reorders, 3 at first */
+	u32 prior_cwnd;      /* cwnd before the last reduction */
+	u32 lost_age_us;     /* CC_EVENT_LOST: since the packet that was lost was last sent */
 };
 
 /* One ACK's rate sample: draft-ietf-ccwg-bbr section 4.1, Linux struct rate_sample. "That packet"
@@ -136,6 +162,8 @@ enum cc_event_kind {
 	CC_EVENT_ACK,          /* an ACK was processed and its sample is not yet reported
 	                        * (Linux in_ack_event()); CC_WANTS_ACKS only. `value`: CC_ACK_SLOW
 	                        * and the other bits */
+	CC_EVENT_TIMER,        /* ctl->timer_us has come, `value` us ago; CC_WANTS_TIMER only. The
+	                        * timer is off: ctl->timer_us is 0 */
 };
 /* clang-format on */
 
@@ -168,6 +196,8 @@ struct cc_ctl {
 	u8 is_scalable; /* reduces in proportion to marks: may send ECT(1) (RFC 9331 section 4.3) */
 	u8 enters_cwr;  /* the host reduces as after an ECN mark, once (Linux tcp_enter_cwr()); the
 			 * simulator only */
+	u64 timer_us;   /* with CC_WANTS_TIMER: when CC_EVENT_TIMER is wanted, on the clock of
+			 * conn->now_us; 0: not at all. One that has passed is due 1 us from now */
 };
 
 /* NAME_FLAGS. They are macros, so that a host can leave out unused code at compile time.
@@ -186,7 +216,18 @@ struct cc_ctl {
  * CC_SEND_IS_PURE: CC_EVENT_SEND sets ctl->tso_segs and changes nothing else, so that a host may
  * skip it where nothing will be sent. Kernels always send it.
  * CC_WANTS_EVERY_RTT: with CC_WANTS_RTT, send CC_EVENT_RTT at ACKs without an RTT sample too, with
- * `value` CC_NO_RTT. */
+ * `value` CC_NO_RTT.
+ * CC_WANTS_TIMER: send CC_EVENT_TIMER. The simulator sends it at that very time. eBPF in a kernel
+ * has no call to wait for: it comes before the first ACK or CC_EVENT_SEND at or after that time, so
+ * while a flow sends or receives, and not while it idles. (A bpf_timer may not lie in socket
+ * storage, and its callback holds neither the socket nor its lock.) Without CC_OWNS_CWND it comes
+ * before an ACK only.
+ * CC_WANTS_DETAILS: fill the second part of struct cc_conn.
+ * CC_HOST_RECOVERS: between the other two ways, with CC_OWNS_CWND: on_ack comes with every ACK and
+ * its sample, pacing is the algorithm's, and in CWR and Recovery the window is the host's, which
+ * brings it to ctl->ssthresh by PRR (recovery.h). CC_EVENT_SSTHRESH asks for that threshold;
+ * what on_ack does to cwnd then is dropped. There is no CC_EVENT_COMPLETE_CWR; CC_EVENT_STATE says
+ * when it is over. */
 #define CC_OWNS_CWND 1
 #define CC_WANTS_RING 2
 #define CC_WANTS_ECN 4
@@ -194,6 +235,9 @@ struct cc_ctl {
 #define CC_WANTS_ACKS 16
 #define CC_ECHOES_CE 32
 #define CC_SEND_IS_PURE 64
+#define CC_WANTS_TIMER 128
+#define CC_WANTS_DETAILS 256
+#define CC_HOST_RECOVERS 512
 #define CC_WANTS_EVERY_RTT 1024
 
 #define CC_NO_RTT 0xffffffffu

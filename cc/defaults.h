@@ -16,6 +16,7 @@
  * cwnd_cnt         stays                                           -
  * tso_most         stays; at first 0                               -
  * is_scalable      stays; at first 0                               -
+ * timer_us         stays until it comes (CC_WANTS_TIMER)           later than now
  *
  * Without CC_OWNS_CWND an algorithm gets no CC_EVENT_SEND and its pacing rate is not asked for. An
  * event that it ignores changes nothing: no CC_EVENT_SSTHRESH, no reduction; no CC_EVENT_UNDO, a
@@ -25,6 +26,7 @@
 #define FULLPIPE_CC_DEFAULTS_H
 
 #include "cc.h"
+#include "recovery.h"
 
 #define CC_DEFAULT_TSO_SEGS 2u      /* Linux sysctl tcp_min_tso_segs */
 #define CC_DEFAULT_SNDBUF_FACTOR 2u /* Linux tcp_sndbuf_expand() */
@@ -35,7 +37,9 @@
 /* What of a connection the contract remembers between calls. Zeroed by the host before init. */
 struct cc_kept {
 	u32 sndbuf_factor;
-	u32 sets_pacing; /* the algorithm named a rate at its last call */
+	u32 sets_pacing;             /* the algorithm named a rate at its last call */
+	u64 timer_us;                /* CC_WANTS_TIMER */
+	struct cc_recovery recovery; /* CC_HOST_RECOVERS */
 };
 
 /* Linux tcp_update_pacing_rate(): twice the window in a round trip in slow start, 1.2 times after,
@@ -54,6 +58,22 @@ CC_INLINE void cc_open_ctl(const struct cc_kept *kept, u32 flags, struct cc_ctl 
 	ctl->sndbuf_factor = kept->sndbuf_factor;
 	if ((flags & CC_OWNS_CWND) && !kept->sets_pacing)
 		ctl->pacing_rate_Bps = 0;
+	if (flags & CC_WANTS_TIMER)
+		ctl->timer_us = kept->timer_us;
+}
+
+/* As cc_open_ctl(), for an event: a timer that has come is off. */
+CC_INLINE void cc_open_event(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl)
+{
+	if ((flags & CC_WANTS_TIMER) && kind == CC_EVENT_TIMER)
+		kept->timer_us = 0;
+	cc_open_ctl(kept, flags, ctl);
+}
+
+/* Whether CC_EVENT_TIMER is due. */
+CC_INLINE int cc_is_timer_due(const struct cc_kept *kept, u64 now_us)
+{
+	return kept->timer_us && kept->timer_us <= now_us;
 }
 
 /* `host_rate_Bps` is what the host paced at before the call. */
@@ -73,6 +93,28 @@ CC_INLINE void cc_close_ctl(struct cc_kept *kept, u32 flags, const struct cc_con
 	} else {
 		ctl->pacing_rate_Bps = host_rate_Bps;
 	}
+	if (flags & CC_WANTS_TIMER) {
+		if (ctl->timer_us && ctl->timer_us <= conn->now_us)
+			ctl->timer_us = conn->now_us + 1;
+		kept->timer_us = ctl->timer_us;
+	}
+}
+
+/* Between on_ack() and cc_close_ctl(): what the host does itself. `cwnd` is the window before the
+ * call. */
+CC_INLINE void cc_settle_ack(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			     const struct cc_ack *ack, u32 cwnd, struct cc_ctl *ctl)
+{
+	if (flags & CC_HOST_RECOVERS)
+		cc_recover_ack(&kept->recovery, conn, ack, cwnd, ctl);
+}
+
+/* The same between on_event() and cc_close_ctl(). */
+CC_INLINE void cc_settle_event(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			       const struct cc_event *event, struct cc_ctl *ctl)
+{
+	if (flags & CC_HOST_RECOVERS)
+		cc_recover_event(&kept->recovery, conn, event, ctl);
 }
 
 #endif

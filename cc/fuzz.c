@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
+#include "bytes.h"
 #include "native.h"
 
 extern const struct cc_algorithm cc_external;
@@ -129,6 +130,27 @@ static void to_state(u8 next)
 	conn->ca_state = next;
 }
 
+static void fill_details(void)
+{
+	struct cc_conn *conn = &call->conn;
+
+	conn->min_rtt_us = chance(8) ? 0 : 1 + magnitude(26);
+	conn->rttvar_us = magnitude(26);
+	conn->unsent_bytes = magnitude(32);
+	conn->unsent_packets = cc_packets_up(conn->unsent_bytes, conn->mss_bytes);
+	conn->acks += magnitude(4);
+	conn->ts_tick_us = chance(4) ? 0 : chance(4) ? 1 : 1000;
+	conn->rcv_tsval = conn->ts_tick_us ? (u32)draw() : 0;
+	conn->rcv_tsecr = conn->ts_tick_us ? (u32)draw() : 0;
+	conn->sacked_out = below((u64)conn->packets_out + 1);
+	conn->lost_out = conn->packets_out - conn->sacked_out;
+	conn->retrans_out = below((u64)conn->lost_out + 1);
+	conn->max_packets_out = conn->packets_out + magnitude(6);
+	conn->high_seq = conn->snd_nxt;
+	conn->reordering = 3 + magnitude(8);
+	conn->prior_cwnd = magnitude(24);
+}
+
 static void pass_time(void)
 {
 	struct cc_conn *conn = &call->conn;
@@ -141,6 +163,10 @@ static void pass_time(void)
 	conn->app_limited = chance(5);
 	conn->is_cwnd_limited = !chance(4);
 	conn->is_cwnd_full = !chance(4);
+	if (cc_external.flags & CC_WANTS_DETAILS)
+		fill_details();
+	if (cc_external.flags & CC_WANTS_TIMER && cc_is_timer_due(&kept, conn->now_us))
+		tell_event(CC_EVENT_TIMER, (u32)(conn->now_us - kept.timer_us), 0);
 }
 
 static void send(void)
@@ -173,8 +199,11 @@ static u32 lose(void)
 	losses = chance(3) ? losses : cc_min_u32(losses, 1 + magnitude(4));
 	conn->lost += losses;
 	conn->inflight -= losses;
-	if (losses && cc_external.flags & CC_WANTS_RING)
+	if (losses && cc_external.flags & CC_WANTS_RING) {
+		conn->lost_age_us = 1 + magnitude(26);
 		tell_event(CC_EVENT_LOST, conn->inflight + losses + magnitude(6), losses);
+		conn->lost_age_us = 0;
+	}
 	return losses;
 }
 
@@ -340,8 +369,9 @@ static void fuzz(u64 connections)
 static void print_call(void)
 {
 	static const char *const events[] = {
-	    "nothing",  "TX_START", "CWND_RESTART", "COMPLETE_CWR", "RTO",  "ECN_CE",       "STATE",
-	    "SSTHRESH", "UNDO",     "RTT",          "SEND",         "LOST", "TLP_RECOVERY", "ACK"};
+	    "nothing", "TX_START", "CWND_RESTART", "COMPLETE_CWR", "RTO",
+	    "ECN_CE",  "STATE",    "SSTHRESH",     "UNDO",         "RTT",
+	    "SEND",    "LOST",     "TLP_RECOVERY", "ACK",          "TIMER"};
 
 	if (call->differs)
 		printf("differs\n");

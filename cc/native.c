@@ -55,6 +55,23 @@ void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ct
 	cc_open_ctl(kept, flags, ctl);
 }
 
+void cc_open_event_native(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl)
+{
+	cc_open_event(kept, flags, kind, ctl);
+}
+
+void cc_settle_ack_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			  const struct cc_ack *ack, u32 cwnd, struct cc_ctl *ctl)
+{
+	cc_settle_ack(kept, flags, conn, ack, cwnd, ctl);
+}
+
+void cc_settle_event_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			    const struct cc_event *event, struct cc_ctl *ctl)
+{
+	cc_settle_event(kept, flags, conn, event, ctl);
+}
+
 void cc_close_ctl_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
 			 u64 host_rate_Bps, struct cc_ctl *ctl)
 {

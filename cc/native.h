@@ -68,6 +68,11 @@ void cc_info_read(const struct cc_info *s, s64 *values);
 u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl);
 /* What goes around a call of code that is not C (defaults.h). */
 void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl);
+void cc_open_event_native(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl);
+void cc_settle_ack_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			  const struct cc_ack *ack, u32 cwnd, struct cc_ctl *ctl);
+void cc_settle_event_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
+			    const struct cc_event *event, struct cc_ctl *ctl);
 void cc_close_ctl_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
 			 u64 host_rate_Bps, struct cc_ctl *ctl);
 

@@ -51,36 +51,42 @@
 
 #define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_STATE(name))(name)
 
-/* One call between cc_open_ctl() and cc_close_ctl(). */
-#define CC_DECIDE(name, call)                                                                      \
+/* One call between cc_open_event() and cc_close_ctl(). */
+#define CC_DECIDE(name, event_kind, call, settle)                                                  \
 	do {                                                                                       \
 		u64 host_rate_Bps = ctl->pacing_rate_Bps;                                          \
-		cc_open_ctl(kept, name##_FLAGS, ctl);                                              \
+		cc_open_event(kept, name##_FLAGS, event_kind, ctl);                                \
 		CC_CALL(call);                                                                     \
+		settle;                                                                            \
 		cc_close_ctl(kept, name##_FLAGS, conn, host_rate_Bps, ctl);                        \
 	} while (0)
 
 #define CC_DEFINE(name)                                                                            \
 	_Static_assert(!((name##_FLAGS) & CC_WANTS_RING) || ((name##_FLAGS) & CC_OWNS_CWND),       \
 		       "CC_WANTS_RING needs CC_OWNS_CWND");                                        \
+	_Static_assert(!((name##_FLAGS) & CC_HOST_RECOVERS) || ((name##_FLAGS) & CC_OWNS_CWND),    \
+		       "CC_HOST_RECOVERS needs CC_OWNS_CWND");                                     \
 	static const struct cc_param_info name##_param_info[] = {                                  \
 	    name##_PARAMS(CC_PARAM_INFO){0, 0, 0, 0, 0, 0, 0, 0, 0}};                              \
 	static void name##_init_(void *s, const void *p, struct cc_kept *kept,                     \
 				 const struct cc_conn *conn, struct cc_ctl *ctl)                   \
 	{                                                                                          \
-		CC_DECIDE(name, name##_init(s, p, conn, ctl));                                     \
+		CC_DECIDE(name, 0, name##_init(s, p, conn, ctl), (void)0);                         \
 	}                                                                                          \
 	static void name##_on_ack_(void *s, const void *p, struct cc_kept *kept,                   \
 				   const struct cc_conn *conn, const struct cc_ack *ack,           \
 				   struct cc_ctl *ctl)                                             \
 	{                                                                                          \
-		CC_DECIDE(name, name##_on_ack(s, p, conn, ack, ctl));                              \
+		u32 cwnd = ctl->cwnd;                                                              \
+		CC_DECIDE(name, 0, name##_on_ack(s, p, conn, ack, ctl),                            \
+			  cc_settle_ack(kept, name##_FLAGS, conn, ack, cwnd, ctl));                \
 	}                                                                                          \
 	static void name##_on_event_(void *s, const void *p, struct cc_kept *kept,                 \
 				     const struct cc_conn *conn, const struct cc_event *event,     \
 				     struct cc_ctl *ctl)                                           \
 	{                                                                                          \
-		CC_DECIDE(name, name##_on_event(s, p, conn, event, ctl));                          \
+		CC_DECIDE(name, event->kind, name##_on_event(s, p, conn, event, ctl),              \
+			  cc_settle_event(kept, name##_FLAGS, conn, event, ctl));                  \
 	}                                                                                          \
 	CC_VARIABLES(name)                                                                         \
 	static void name##_read_(const void *s, const void *p, s64 *values)                        \

@@ -45,6 +45,22 @@ class Conn:
     ecn_low: bool
     is_paced: bool
     is_cwnd_full: bool
+    min_rtt_us: int
+    rttvar_us: int
+    unsent_bytes: int
+    unsent_packets: int
+    acks: int
+    rcv_tsval: int
+    rcv_tsecr: int
+    ts_tick_us: int
+    sacked_out: int
+    lost_out: int
+    retrans_out: int
+    max_packets_out: int
+    high_seq: int
+    reordering: int
+    prior_cwnd: int
+    lost_age_us: int
 
 class Ack:
     prior_us: int
@@ -79,6 +95,7 @@ class Ctl:
     tso_segs: int
     sndbuf_factor: int
     cwnd_cnt: int
+    timer_us: int
 
 class Info:
     bw_Bps: int  # noqa: N815

@@ -34,6 +34,22 @@ pub struct Conn {
     pub is_paced: u8,
     pub is_cwnd_full: u8,
     pub unused: [u8; 5],
+    pub min_rtt_us: u32,
+    pub rttvar_us: u32,
+    pub unsent_bytes: u32,
+    pub unsent_packets: u32,
+    pub acks: u32,
+    pub rcv_tsval: u32,
+    pub rcv_tsecr: u32,
+    pub ts_tick_us: u32,
+    pub sacked_out: u32,
+    pub lost_out: u32,
+    pub retrans_out: u32,
+    pub max_packets_out: u32,
+    pub high_seq: u32,
+    pub reordering: u32,
+    pub prior_cwnd: u32,
+    pub lost_age_us: u32,
 }
 
 /// `struct cc_ack`: one ACK's rate sample.
@@ -94,6 +110,7 @@ pub enum EventKind {
     Lost,
     TlpRecovery,
     Ack,
+    Timer,
 }
 
 /// `enum cc_ca_state`.
@@ -123,6 +140,7 @@ pub struct Ctl {
     pub tso_most: u16,
     pub is_scalable: u8,
     pub enters_cwr: u8,
+    pub timer_us: u64,
 }
 
 /// `struct cc_info`: what an algorithm without a list of its own variables lets others see.
@@ -149,6 +167,8 @@ pub struct Info {
 pub(crate) struct Kept {
     pub(crate) sndbuf_factor: u32,
     pub(crate) sets_pacing: u32,
+    pub(crate) timer_us: u64,
+    pub(crate) recovery: [u32; 6],
 }
 
 #[repr(C)]
@@ -240,6 +260,22 @@ extern "C" {
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
     pub(crate) fn cc_least_burst(kept: *mut Kept, ctl: *mut Ctl) -> u32;
     pub(crate) fn cc_open_ctl_native(kept: *const Kept, flags: u32, ctl: *mut Ctl);
+    pub(crate) fn cc_open_event_native(kept: *mut Kept, flags: u32, kind: u32, ctl: *mut Ctl);
+    pub(crate) fn cc_settle_ack_native(
+        kept: *mut Kept,
+        flags: u32,
+        conn: *const Conn,
+        ack: *const Ack,
+        cwnd: u32,
+        ctl: *mut Ctl,
+    );
+    pub(crate) fn cc_settle_event_native(
+        kept: *mut Kept,
+        flags: u32,
+        conn: *const Conn,
+        event: *const Event,
+        ctl: *mut Ctl,
+    );
     pub(crate) fn cc_close_ctl_native(
         kept: *mut Kept,
         flags: u32,

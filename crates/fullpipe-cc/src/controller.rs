@@ -155,8 +155,9 @@ impl Controller {
                 unsafe { (raw.init)(state, params, &mut self.kept, conn, ctl) }
             }
             Instance::Dynamic(code) => {
-                let call = |ctl: &mut Ctl| code.init(conn, ctl);
-                decide(&mut self.kept, self.flags, conn, ctl, call);
+                decide(&mut self.kept, self.flags, conn, ctl, |_, ctl| {
+                    code.init(conn, ctl)
+                });
             }
         }
     }
@@ -184,8 +185,12 @@ impl Controller {
                 unsafe { (raw.on_ack)(state, params, &mut self.kept, conn, ack, ctl) }
             }
             Instance::Dynamic(code) => {
-                let call = |ctl: &mut Ctl| code.on_ack(conn, ack, ctl);
-                decide(&mut self.kept, self.flags, conn, ctl, call);
+                let cwnd = ctl.cwnd;
+                decide(&mut self.kept, self.flags, conn, ctl, |kept, ctl| {
+                    code.on_ack(conn, ack, ctl);
+                    // SAFETY: plain structures, of which it keeps no pointer.
+                    unsafe { abi::cc_settle_ack_native(kept, self.flags, conn, ack, cwnd, ctl) }
+                });
             }
         }
     }
@@ -213,8 +218,13 @@ impl Controller {
                 unsafe { (raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
             }
             Instance::Dynamic(code) => {
-                let call = |ctl: &mut Ctl| code.on_event(conn, &event, ctl);
-                decide(&mut self.kept, self.flags, conn, ctl, call);
+                // SAFETY: plain structures, of which it keeps no pointer.
+                unsafe { abi::cc_open_event_native(&mut self.kept, self.flags, event.kind, ctl) }
+                decide(&mut self.kept, self.flags, conn, ctl, |kept, ctl| {
+                    code.on_event(conn, &event, ctl);
+                    // SAFETY: as above.
+                    unsafe { abi::cc_settle_event_native(kept, self.flags, conn, &event, ctl) }
+                });
             }
         }
     }
@@ -250,9 +260,9 @@ impl Controller {
         ctl: &mut Ctl,
         make: impl FnOnce(&mut Self, &mut Ctl),
     ) {
-        let mut before = *ctl;
+        let (mut before, mut kept) = (*ctl, self.kept);
         // SAFETY: plain structures, of which it keeps no pointer.
-        unsafe { abi::cc_open_ctl_native(&self.kept, self.flags, &mut before) }
+        unsafe { abi::cc_open_event_native(&mut kept, self.flags, call.event.kind, &mut before) }
         make(self, ctl);
         if let Some(log) = &mut self.log {
             log.write(Call {
@@ -267,7 +277,7 @@ impl Controller {
 
     /// Applies a decision that is not the algorithm's own, between two of its calls.
     pub fn amend(&mut self, conn: &Conn, ctl: &mut Ctl, change: impl FnOnce(&mut Ctl)) {
-        decide(&mut self.kept, self.flags, conn, ctl, change);
+        decide(&mut self.kept, self.flags, conn, ctl, |_, ctl| change(ctl));
     }
 
     /// The least packets per burst of an algorithm that owns its window, which is about to send.
@@ -331,6 +341,11 @@ impl Controller {
         shown.chain(own).collect()
     }
 
+    /// When [`EventKind::Timer`] is due, on the clock of `now_us`; 0: the timer is off.
+    pub fn timer_us(&self) -> u64 {
+        self.kept.timer_us
+    }
+
     /// The raw state, to compare with another host's (a replay, the kernel's map). Empty if the code is
     /// not C.
     pub fn state_mut(&mut self) -> &mut [u8] {
@@ -353,12 +368,12 @@ fn decide(
     flags: u32,
     conn: &Conn,
     ctl: &mut Ctl,
-    call: impl FnOnce(&mut Ctl),
+    call: impl FnOnce(&mut abi::Kept, &mut Ctl),
 ) {
     let host_rate = ctl.pacing_rate_bytes_per_s;
     // SAFETY: plain structures, of which it keeps no pointer.
     unsafe { abi::cc_open_ctl_native(kept, flags, ctl) }
-    call(ctl);
+    call(kept, ctl);
     // SAFETY: as above.
     unsafe { abi::cc_close_ctl_native(kept, flags, conn, host_rate, ctl) }
 }

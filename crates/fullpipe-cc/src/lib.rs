@@ -40,6 +40,12 @@ pub mod flags {
     pub const ECHOES_CE: u32 = 32;
     /// [`crate::EventKind::Send`] sets the burst size and changes nothing else.
     pub const SEND_IS_PURE: u32 = 64;
+    /// Send [`crate::EventKind::Timer`].
+    pub const WANTS_TIMER: u32 = 128;
+    /// Fill the second part of [`crate::Conn`].
+    pub const WANTS_DETAILS: u32 = 256;
+    /// The contract's PRR sets the window in CWR and Recovery.
+    pub const HOST_RECOVERS: u32 = 512;
     /// With `WANTS_RTT`: also at ACKs without an RTT sample.
     pub const WANTS_EVERY_RTT: u32 = 1024;
 }

@@ -16,8 +16,8 @@ use crate::controller::Controller;
 use crate::flags;
 use crate::registry::algorithm;
 use crate::trace::{
-    Call, CALL_ACK, CALL_BYTES, CALL_EVENT, CALL_INIT, CALL_RELEASE, MAGIC, RECORD_ALGORITHM,
-    RECORD_CALL, RECORD_LOST,
+    widened, Call, CALL_ACK, CALL_BYTES, CALL_BYTES_4, CALL_EVENT, CALL_INIT, CALL_RELEASE, MAGIC,
+    MAGIC_4, RECORD_ALGORITHM, RECORD_CALL, RECORD_LOST,
 };
 
 /// No record is longer.
@@ -90,13 +90,16 @@ pub struct Replay {
 pub fn replay(trace: impl Read) -> Result<Replay, TraceError> {
     let mut reader = Reader { trace, offset: 0 };
     let mut magic = [0; 8];
-    if !reader.fill(&mut magic)? || &magic != MAGIC {
+    if !reader.fill(&mut magic)? || ![MAGIC, MAGIC_4].contains(&&magic) {
         return Err(reader.malformed(format!(
             "not a trace of congestion-control calls: it does not begin with {:?}",
             String::from_utf8_lossy(MAGIC)
         )));
     }
-    let mut state = State::default();
+    let mut state = State {
+        is_of_contract_4: &magic == MAGIC_4,
+        ..State::default()
+    };
     let mut body = Vec::new();
     loop {
         let mut head = [0; 8];
@@ -166,6 +169,7 @@ struct Connection {
 
 #[derive(Default)]
 struct State {
+    is_of_contract_4: bool,
     ids: HashMap<u32, usize>,
     known: Vec<Known>,
     connections: HashMap<(usize, u32), Connection>,
@@ -236,15 +240,21 @@ impl State {
 
     fn take_call(&mut self, body: &[u8]) -> Result<(), String> {
         let index = self.index(body)?;
-        if body.len() != 8 + CALL_BYTES {
+        let bytes = match self.is_of_contract_4 {
+            true => CALL_BYTES_4,
+            false => CALL_BYTES,
+        };
+        if body.len() != 8 + bytes {
             return Err(format!(
-                "a call of {} bytes; this build's have {CALL_BYTES}",
+                "a call of {} bytes; this trace's should have {bytes}",
                 body.len().saturating_sub(8)
             ));
         }
+        let wide = self.is_of_contract_4.then(|| widened(&body[8..]));
+        let body = wide.as_ref().map_or(&body[8..], |wide| &wide[..]);
         // SAFETY: the slice has exactly the size of Call, all of whose fields are integers, for
         // which every bit pattern is valid; `read_unaligned` needs no alignment.
-        let call: Call = unsafe { body[8..].as_ptr().cast::<Call>().read_unaligned() };
+        let call: Call = unsafe { body.as_ptr().cast::<Call>().read_unaligned() };
         let known = &mut self.known[index];
         let key = (index, call.socket);
         if call.kind == CALL_INIT {
@@ -341,15 +351,21 @@ fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, S
         ),
         ("cwnd_cnt", call.after.cwnd_cnt, ctl.cwnd_cnt, true),
     ];
-    let rates = (
-        call.after.pacing_rate_bytes_per_s,
-        ctl.pacing_rate_bytes_per_s,
-    );
+    let wide = [
+        (
+            "pacing_rate_Bps",
+            call.after.pacing_rate_bytes_per_s,
+            ctl.pacing_rate_bytes_per_s,
+        ),
+        ("timer_us", call.after.timer_us, ctl.timer_us),
+    ];
     let first = pairs
         .iter()
         .find(|(_, kernel, native, counts)| *counts && kernel != native)
         .map(|&(field, kernel, native, _)| (field, u64::from(kernel), u64::from(native)))
-        .or((rates.0 != rates.1).then_some(("pacing_rate_Bps", rates.0, rates.1)));
+        .or(wide
+            .into_iter()
+            .find(|(_, kernel, native)| kernel != native));
     Ok(first.map(|(field, kernel, native)| Difference {
         socket: call.socket,
         sequence: call.sequence,
@@ -361,7 +377,7 @@ fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, S
 }
 
 fn event_name(kind: u32) -> Result<&'static str, String> {
-    const NAMES: [(EventKind, &str); 13] = [
+    const NAMES: [(EventKind, &str); 14] = [
         (EventKind::TxStart, "tx_start"),
         (EventKind::CwndRestart, "cwnd_restart"),
         (EventKind::CompleteCwr, "complete_cwr"),
@@ -375,6 +391,7 @@ fn event_name(kind: u32) -> Result<&'static str, String> {
         (EventKind::Lost, "lost"),
         (EventKind::TlpRecovery, "tlp_recovery"),
         (EventKind::Ack, "ack_taken"),
+        (EventKind::Timer, "timer"),
     ];
     NAMES
         .iter()

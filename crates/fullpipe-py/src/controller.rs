@@ -100,6 +100,38 @@ facts! { PyConn, conn,
     is_paced: bool = conn.is_paced != 0;
     /// The window stopped the sender.
     is_cwnd_full: bool = conn.is_cwnd_full != 0;
+    /// The host's least RTT in us (with WANTS_DETAILS, as all below); 0: none.
+    min_rtt_us: u32 = conn.min_rtt_us;
+    /// Mean deviation of the RTT in us.
+    rttvar_us: u32 = conn.rttvar_us;
+    /// Bytes written by the application and not yet sent.
+    unsent_bytes: u32 = conn.unsent_bytes;
+    /// The same in packets, rounded up.
+    unsent_packets: u32 = conn.unsent_packets;
+    /// ACKs that came so far; wraps at 2**32.
+    acks: u32 = conn.acks;
+    /// The newest segment's timestamp, in the receiver's ticks.
+    rcv_tsval: u32 = conn.rcv_tsval;
+    /// What it echoes, in `ts_tick_us`.
+    rcv_tsecr: u32 = conn.rcv_tsecr;
+    /// Tick of our timestamps in us; 0: the connection has none.
+    ts_tick_us: u32 = conn.ts_tick_us;
+    /// Packets SACKed and not acknowledged.
+    sacked_out: u32 = conn.sacked_out;
+    /// Packets marked lost and not acknowledged.
+    lost_out: u32 = conn.lost_out;
+    /// Retransmissions in the network.
+    retrans_out: u32 = conn.retrans_out;
+    /// Most `packets_out` of the last window.
+    max_packets_out: u32 = conn.max_packets_out;
+    /// `snd_nxt` when the episode of `ca_state` began.
+    high_seq: u32 = conn.high_seq;
+    /// Packets by which the path reorders.
+    reordering: u32 = conn.reordering;
+    /// Window before the last reduction.
+    prior_cwnd: u32 = conn.prior_cwnd;
+    /// Us since the packet that a LOST event is about was last sent.
+    lost_age_us: u32 = conn.lost_age_us;
 }
 
 /// One ACK's rate sample (`struct cc_ack`). Volumes are packets.
@@ -202,6 +234,8 @@ decisions! { PyCtl,
     sndbuf_factor, set_sndbuf_factor: u32 = sndbuf_factor;
     /// Fraction of a packet that the window has grown.
     cwnd_cnt, set_cwnd_cnt: u32 = cwnd_cnt;
+    /// When a TIMER event is wanted, in us on the clock of `conn.now_us` (with WANTS_TIMER); 0: not.
+    timer_us, set_timer: u64 = timer_us;
 }
 
 /// What recordings show of an algorithm (`struct cc_info`, table `cc_samples`).

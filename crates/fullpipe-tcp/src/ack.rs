@@ -88,6 +88,8 @@ impl Sender {
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.advance_clock(now_ns);
         self.peer_closed |= ack.fin;
+        self.acks = self.acks.wrapping_add(1);
+        (self.ack_sent_ns, self.ack_echo_ns) = (ack.sent_ns, ack.echo_ns);
         if ack.next > self.snd_nxt || ack.sent_ns < self.echo_ns && self.is_stale(ack) {
             return;
         }

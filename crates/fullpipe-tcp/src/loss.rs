@@ -73,8 +73,11 @@ impl Sender {
         let tx_inflight = record.burst_inflight - u32::from(record.behind);
         let lost = self.conn.lost.wrapping_sub(record.lost);
         let is_app_limited = record.flags & APP_LIMITED != 0;
+        let age_us = (self.now_ns.saturating_sub(record.at_ns) / 1000) as u32;
         if is_new && self.reports_losses() {
+            self.conn.lost_age_us = age_us;
             self.cc_packet_event(EventKind::Lost, tx_inflight, lost, is_app_limited);
+            self.conn.lost_age_us = 0;
         }
         self.retransmit_hint = self.retransmit_hint.min(number);
         self.lost_end = self.lost_end.max(number + 1);

@@ -39,6 +39,11 @@ impl Default for Rtt {
 }
 
 impl Rtt {
+    /// Mean deviation (tcpi_rttvar).
+    pub(crate) fn deviation_us(&self) -> u32 {
+        (self.mdev4 >> 2) as u32
+    }
+
     /// Adds a sample of a packet that was sent once (Karn's rule).
     pub(crate) fn sample(&mut self, rtt_us: i64, snd_una: u32, snd_nxt: u32) {
         let rtt_us = rtt_us.max(1);

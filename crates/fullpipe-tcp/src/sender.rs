@@ -17,6 +17,7 @@ use crate::scoreboard::Scoreboard;
 use crate::ticks::Countdown;
 use crate::write_queue::WriteQueue;
 
+const NS_PER_MS: u64 = 1_000_000;
 /// No timer runs.
 pub(crate) const NEVER_NS: u64 = u64::MAX;
 
@@ -220,6 +221,10 @@ pub struct Sender {
     pub(crate) last_send_ns: u64,
     pub(crate) echo_ns: u64,
     pub(crate) data_segs_out: u64,
+    /// ACKs that came, and the newest one's timestamps.
+    pub(crate) acks: u32,
+    pub(crate) ack_sent_ns: u64,
+    pub(crate) ack_echo_ns: u64,
     pub(crate) established: bool,
 }
 
@@ -320,6 +325,9 @@ impl Sender {
             last_send_ns: 0,
             echo_ns: 0,
             data_segs_out: 0,
+            acks: 0,
+            ack_sent_ns: 0,
+            ack_echo_ns: 0,
             established: false,
             config,
         }
@@ -625,7 +633,8 @@ impl Sender {
     /// When the next timer expires.
     pub fn timer_ns(&self) -> Option<u64> {
         let retransmit = self.timer.map(|(_, timer)| timer.expires_ns());
-        let first_ns = retransmit.unwrap_or(NEVER_NS).min(self.pacing_at_ns);
+        let own_ns = self.pacing_at_ns.min(self.cc_timer_ns());
+        let first_ns = retransmit.unwrap_or(NEVER_NS).min(own_ns);
         (first_ns != NEVER_NS).then_some(first_ns)
     }
 
@@ -635,7 +644,16 @@ impl Sender {
         let retransmit_ns = self
             .timer
             .map_or(NEVER_NS, |(_, timer)| timer.lower_bound_ns());
-        retransmit_ns.min(self.pacing_at_ns)
+        retransmit_ns.min(self.pacing_at_ns).min(self.cc_timer_ns())
+    }
+
+    /// When the congestion control wants to be called.
+    #[inline]
+    pub(crate) fn cc_timer_ns(&self) -> u64 {
+        match self.ctl.timer_us {
+            0 => NEVER_NS,
+            us => us.saturating_mul(1000),
+        }
     }
 
     /// Packets in flight (tcp_packets_in_flight()).
@@ -689,6 +707,34 @@ impl Sender {
         conn.prior_ca_state = self.prior_ca_state as u8;
         conn.is_cwnd_limited = u8::from(is_cwnd_limited);
         conn.is_cwnd_full = u8::from(self.is_cwnd_limited);
+        if self.cc.wants(flags::WANTS_DETAILS) {
+            self.gather_details();
+        }
+    }
+
+    /// The second part of `struct cc_conn`. Timestamps count milliseconds, as Linux's.
+    #[inline(never)] // few algorithms ask for it
+    fn gather_details(&mut self) {
+        let mss = self.config.mss_bytes;
+        let least_us = self.rtt.min_us();
+        let queued = self.queue.end.max(self.snd_nxt);
+        let unsent = self.bytes_before(queued) - self.bytes_before(self.snd_nxt);
+        let conn = &mut self.conn;
+        conn.min_rtt_us = if least_us == u32::MAX { 0 } else { least_us };
+        conn.rttvar_us = self.rtt.deviation_us();
+        conn.unsent_bytes = unsent.min(u64::from(u32::MAX)) as u32;
+        conn.unsent_packets = conn.unsent_bytes.div_ceil(mss);
+        conn.acks = self.acks;
+        conn.rcv_tsval = (self.ack_sent_ns / NS_PER_MS) as u32;
+        conn.rcv_tsecr = (self.ack_echo_ns / NS_PER_MS) as u32;
+        conn.ts_tick_us = 1000;
+        conn.sacked_out = self.sacked_out;
+        conn.lost_out = self.lost_out;
+        conn.retrans_out = self.retrans_out;
+        conn.max_packets_out = self.max_packets_out;
+        conn.high_seq = self.high_seq.wrapping_mul(mss);
+        conn.reordering = self.reordering.threshold();
+        conn.prior_cwnd = self.prior_cwnd;
     }
 
     pub(crate) fn cc_event(&mut self, kind: EventKind, value: u32, packets: u32) {

@@ -541,6 +541,9 @@ impl Sender {
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
         self.recheck_app_limited();
+        if self.cc_timer_ns() <= now_ns {
+            self.on_cc_timer(out);
+        }
         if self.pacing_at_ns <= now_ns {
             self.pacing_at_ns = NEVER_NS;
             self.transmit(now_ns, out);
@@ -556,6 +559,17 @@ impl Sender {
             TimerKind::LossProbe => self.send_loss_probe(out),
             TimerKind::Reorder => self.on_reorder_timeout(out),
         }
+    }
+
+    /// The congestion control asked to be called now.
+    fn on_cc_timer(&mut self, out: &mut Vec<Burst>) {
+        if self.is_finished() {
+            self.ctl.timer_us = 0;
+            return;
+        }
+        let late_us = self.conn.now_us - self.ctl.timer_us;
+        self.cc_event(EventKind::Timer, late_us as u32, 0);
+        self.transmit(self.now_ns, out);
     }
 
     /// tcp_send_loss_probe(): new data if there are any, else the last packet.

@@ -34,6 +34,7 @@ class EventKind(IntEnum):
     LOST = 11  #: a packet was lost that was sent with `value` in flight (WANTS_RING)
     TLP_RECOVERY = 12  #: a tail loss probe repaired the loss of one packet
     ACK = 13  #: an ACK was taken in and not answered yet (WANTS_ACKS, without OWNS_CWND)
+    TIMER = 14  #: `ctl.timer_us` has come, `value` us ago (WANTS_TIMER)
 
 
 class CaState(IntEnum):
@@ -124,6 +125,9 @@ class Controller:
     WANTS_ACKS: ClassVar[int] = 16  #: send EventKind.ACK, where the host owns the window
     ECHOES_CE: ClassVar[int] = 32  #: the receiver echoes each packet's mark (RFC 8257 section 3.2)
     SEND_IS_PURE: ClassVar[int] = 64  #: `on_send` sets `ctl.tso_segs` and keeps nothing
+    WANTS_TIMER: ClassVar[int] = 128  #: send EventKind.TIMER at `ctl.timer_us`
+    WANTS_DETAILS: ClassVar[int] = 256  #: fill the second part of `conn`, from `min_rtt_us` on
+    HOST_RECOVERS: ClassVar[int] = 512  #: with OWNS_CWND: in CWR and Recovery the host sets cwnd
 
     #: A sum of the flags above.
     flags: ClassVar[int] = 0

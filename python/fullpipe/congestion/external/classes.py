@@ -49,6 +49,7 @@ _MAX_NAME = 40
 _KNOWN_FLAGS = (
     Controller.OWNS_CWND | Controller.WANTS_RING | Controller.WANTS_ECN | Controller.WANTS_RTT
     | Controller.WANTS_ACKS | Controller.ECHOES_CE | Controller.SEND_IS_PURE
+    | Controller.WANTS_TIMER | Controller.WANTS_DETAILS | Controller.HOST_RECOVERS
 )  # fmt: skip
 
 _METHODS = ("init", "on_ack", "on_event", "on_send", "info")

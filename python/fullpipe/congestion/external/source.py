@@ -20,12 +20,13 @@ from fullpipe.congestion.external.refusals import check_pragma
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
 #: earliest version whose files still run, because later ones only added something.
-CONTRACT_VERSION = 4
+CONTRACT_VERSION = 5
 CONTRACT_CHANGES = {
     1: "the first; defaults of all decisions are in defaults.h",
     2: "the events LOST, TLP_RECOVERY and ACK, the flags CC_WANTS_ACKS and CC_ECHOES_CE",
     3: "age_us of an ACK",
     4: "the flag CC_SEND_IS_PURE",
+    5: "the flags CC_WANTS_TIMER, CC_WANTS_DETAILS and CC_HOST_RECOVERS",
 }
 CONTRACT_OLDEST = 1
 
@@ -58,9 +59,11 @@ _TRIGRAPH = re.compile(r"\?\?[=/]")
 #: the headers that the kernel's file includes.
 _KERNEL = '#include "linux_tcp.h"'
 _PROBES = re.compile(r"__has_(include|embed)\w*")
-#: Headers of the contract, which a file beside an algorithm would hide from it.
+#: Headers of the contract, which a file beside an algorithm would hide from it. Those of version 5
+#: (bytes.h, fixed.h, losses.h, recovery.h) are not among them: authors of older files may have used
+#: these names.
 _HEADERS = {
-    "cc.h", "cc_types.h", "defaults.h", "external.h", "fixed.h", "linux_base.h", "linux_host.h",
+    "cc.h", "cc_types.h", "defaults.h", "external.h", "linux_base.h", "linux_host.h",
     "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h", "start.h",
     "start_hystartpp.h", "start_params.h", "start_rapid.h", "start_resume.h", "start_search.h",
     "table.h", "window.h",
@@ -305,7 +308,7 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         if included[2]:
             raise UserError(
                 f"{place}: #include <{included[2]}>: an algorithm has no libc; it runs in the "
-                "kernel too. What there is: cc.h, params.h, window.h, fixed.h, minmax.h"
+                "kernel too. What there is: cc.h, params.h, window.h, fixed.h, minmax.h, losses.h"
             )
         beside = path.parent / included[1]
         try:
@@ -322,7 +325,7 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         elif not _is_contracts(included[1]):
             raise UserError(
                 f'{place}: #include "{included[1]}": is neither in {path.parent} nor a header of '
-                "the contract, such as cc.h, params.h, window.h, fixed.h, minmax.h"
+                "the contract, such as cc.h, params.h, window.h, fixed.h, minmax.h, losses.h"
             )
 
 
