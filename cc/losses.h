@@ -6,11 +6,11 @@
  * TCP marks packets lost in the order of their sending (RACK, RFC 8985 section 6.2): those that
  * were sent a reordering window or more before the newest packet that was delivered. So what is
  * newly marked at an ACK was sent before the newest packet delivered, and no more than a reordering
- * window before the one that was the newest at the ACK before. That is a quarter of a round trip;
- * on a path whose DSACKs report needless retransmissions TCP makes it longer, up to a round trip.
+ * window, which is at most a smoothed RTT, before the one that was the newest at the ACK before.
+ * Where nothing was reordered, to_us is close: docs/reference/own-algorithms.md has figures.
  *
- * It is as exact on every host that runs TCP. A host with a record of each packet says the very
- * time (CC_EVENT_LOST, conn->lost_age_us).
+ * That holds for every host that runs TCP. A host with a record of each packet says the very time
+ * (CC_EVENT_LOST, conn->lost_age_us).
  */
 #ifndef FULLPIPE_CC_LOSSES_H
 #define FULLPIPE_CC_LOSSES_H
@@ -36,14 +36,14 @@ CC_INLINE void cc_losses_init(struct cc_losses *l, const struct cc_conn *conn)
 CC_INLINE u32 cc_losses_take(struct cc_losses *l, const struct cc_conn *conn,
 			     const struct cc_ack *ack)
 {
-	u32 lost = conn->lost - l->lost, reordering_us = conn->srtt_us / 4;
+	u32 lost = conn->lost - l->lost;
 	u64 prior_us = l->newest_us;
 
 	l->lost = conn->lost;
 	if (ack->acked_sacked)
 		l->newest_us = cc_max_u64(prior_us, conn->now_us - ack->age_us);
-	l->from_us = prior_us - cc_min_u64(reordering_us, prior_us);
-	l->to_us = l->newest_us;
+	l->from_us = prior_us - cc_min_u64(conn->srtt_us, prior_us);
+	l->to_us = l->newest_us + 1; /* clocks are rounded down */
 	/* A timeout marked the whole flight. */
 	if (lost != ack->losses && conn->ca_state == CC_LOSS)
 		l->to_us = conn->now_us;

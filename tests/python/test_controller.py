@@ -180,7 +180,7 @@ WRONG = {
                          r"mine\.py:8: in <module> .*ModuleNotFoundError"),
     "no such class": ("class Reno", "class Other", r"has no class Reno of fullpipe\.Controller"),
     "not a controller": ("(fullpipe.Controller)", "", r"has no class Reno"),
-    "an unknown flag": ("title =", "flags = 128\n    title =", r"flags: 128"),
+    "an unknown flag": ("title =", "flags = 1048576\n    title =", r"flags: 1048576"),
     "a ring without a window": ("title =", "flags = 2\n    title =", "needs OWNS_CWND"),
     "a constant beyond its range": ("Constant(0.5, 0.1", "Constant(0.5, 0.7",r"Reno\.beta: a "),
 }  # fmt: skip

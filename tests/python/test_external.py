@@ -158,7 +158,7 @@ def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
 def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_added(
     tmp_path: Path,
 ) -> None:
-    path = changed(tmp_path, "mine_CONTRACT 4", "mine_CONTRACT 1")
+    path = changed(tmp_path, "mine_CONTRACT 5", "mine_CONTRACT 1")
     assert cc_set(str(path)).name == "mine"
     contract = (shipped("cc") / "cc.h").read_text()
     assert f"#define CC_CONTRACT_VERSION {external.CONTRACT_VERSION}\n" in contract
@@ -168,8 +168,8 @@ def test_python_knows_every_event_and_flag_of_the_contract() -> None:
     contract = re.sub(r"/\*.*?\*/", "", (shipped("cc") / "cc.h").read_text(), flags=re.S)
     events = re.findall(r"CC_EVENT_(\w+)(?: = 1)?,", contract)
     assert [kind.name for kind in EventKind] == events
-    flags = re.findall(r"#define CC_(OWNS|WANTS|ECHOES)_(\w+) (\d+)", contract)
-    assert len(flags) >= 6
+    flags = re.findall(r"#define CC_(OWNS|WANTS|ECHOES|HOST)_(\w+) (\d+)", contract)
+    assert len(flags) >= 9
     for verb, what, value in flags:
         assert getattr(Controller, f"{verb}_{what}") == int(value)
 
@@ -243,7 +243,7 @@ def test_a_capture_and_a_trace_of_calls_are_written_by_a_worker(tmp_path: Path) 
     there = {name: Path(file).read_bytes() for name, file in files.items()}
     SimEngine().run(plan("reno"), lambda _done: True, files)
     assert there["pcap"] == Path(files["pcap"]).read_bytes()
-    assert there["cc_trace"][:8] == b"fpcctrc3"
+    assert there["cc_trace"][:8] == b"fpcctrc4"
     assert replay(Path(files["cc_trace"])).algorithms[0].difference is None
 
 

@@ -15,7 +15,7 @@ from fullpipe.congestion import external
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
 
-_MAGIC = b"fpcctrc3"
+_MAGIC = b"fpcctrc4"
 _RECORD_ALGORITHM = 1
 _MAX_RECORD_BYTES = 64 * 1024
 
