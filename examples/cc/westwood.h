@@ -9,6 +9,7 @@
 #include "cc.h"
 #include "fixed.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define westwood_CONTRACT 5
@@ -20,6 +21,9 @@
 	  "tcp_westwood.c TCP_WESTWOOD_RTT_MIN", "least time over which bandwidth is measured")    \
 	P(gain_shift, 3, 1, 8, 1, "log2", "not allowed", "tcp_westwood.c westwood_do_filter()",    \
 	  "gain of each of the two filters")
+
+#define westwood_STATE(S)                                                                          \
+	S(bw, "bytes/s", 1, cc_unless(westwood_bandwidth_Bps(s, p), 0), "measured bandwidth")
 
 struct westwood_params {
 	westwood_PARAMS(CC_PARAM_FIELD)
@@ -83,10 +87,4 @@ CC_INLINE void westwood_on_event(struct westwood *s, const struct westwood_param
 	} else if (event->kind == CC_EVENT_UNDO) {
 		ctl->cwnd = cc_max_u32(ctl->cwnd, conn->prior_cwnd);
 	}
-}
-
-CC_INLINE void westwood_info(const struct westwood *s, const struct westwood_params *p,
-			     struct cc_info *info)
-{
-	info->bw_Bps = westwood_bandwidth_Bps(s, p);
 }

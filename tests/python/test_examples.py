@@ -112,3 +112,37 @@ def test_this_hosts_kernel_runs_them_for_any_program(
     assert there in available()
     with program(there, 2_000_000) as user:
         assert user.transfer() == {"arrived": 2_000_000, "name": there}
+
+
+def test_ledbat_keeps_its_target_alone_and_gives_way_to_cubic(folder: Path) -> None:
+    """The draft's target is 60 ms of queue; beside a flow that fills the buffer (4 BDP, 160 ms) it
+    takes next to nothing."""
+    alone = queue_packets(run(f"{folder}/ledbat.h", duration="60s"))
+    delay_ms = alone * 1514 * 8 / 20e3
+    assert 50 < np.median(delay_ms) < 65
+    beside = run(
+        f"{folder}/ledbat.h",
+        flow=[{"cc": f"{folder}/ledbat.h", "name": "back"}, {"cc": "cubic", "name": "front"}],
+    )
+    back, front = beside.metrics()["goodput_bps"].to_pylist()
+    assert back < 0.05 * front
+
+
+def test_westwood_loses_less_to_random_loss_than_reno(folder: Path) -> None:
+    """Its window after a loss is the bandwidth times the least RTT, whatever was lost by chance."""
+    path = {"rate": "20mbit", "rtt": "40ms", "buffer": "1bdp", "loss": "0.1%"}
+    (westwood,) = run(f"{folder}/westwood.h", path=path).metrics()["goodput_bps"].to_pylist()
+    (reno,) = run("reno", path=path).metrics()["goodput_bps"].to_pylist()
+    assert westwood > 1.1 * reno
+
+
+def test_vivace_stands_random_loss_with_an_empty_queue_and_shows_its_utility(folder: Path) -> None:
+    """Its utility falls with the rate only where loss is above 5 % (section 4.1 of the paper)."""
+    path = {"rate": "20mbit", "rtt": "40ms", "buffer": "4bdp", "loss": "1%"}
+    runs = run(f"{folder}/vivace.h", path=path)
+    assert runs.metrics("path")["utilisation"].to_pylist()[0] > 0.75
+    assert np.median(queue_packets(runs)) < 5
+    samples = runs.table("cc_samples").to_pydict()
+    utility = [value for value in samples["utility"] if value is not None]
+    assert len(utility) > 100 and max(utility) > 10
+    assert {"gradient", "loss_rate", "rtt_gradient", "rate_bps"} <= {*samples}
