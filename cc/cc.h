@@ -48,8 +48,9 @@
  *      CC_ECHOES_CE
  *   3  age_us
  *   4  flag CC_SEND_IS_PURE
- *   5  a timer (CC_WANTS_TIMER), more facts (CC_WANTS_DETAILS), recovery by the host for an
- * algorithm that sees every ACK (CC_HOST_RECOVERS); fixed.h, losses.h and bytes.h */
+ *   5  a timer (CC_WANTS_TIMER), more facts (CC_WANTS_DETAILS, CC_WANTS_EVERY_RTT, value of
+ *      CC_EVENT_ACK), recovery by the host for an algorithm that sees every ACK
+ *      (CC_HOST_RECOVERS); bytes.h, fixed.h, losses.h and state.h */
 #define CC_CONTRACT_VERSION 5
 
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux's 1/256 are exact in it; a draft's 0.9

@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include <net/tcp.h>
 
 #ifndef CONFIG_64BIT
@@ -28,6 +29,13 @@
 #else
 #define TCP_ECN_MODE_ACCECN 0
 #define fp_has_accecn(tp) 0
+#endif
+
+/* The route's feature tcp_usec_ts, since 6.7. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#define fp_has_us_timestamps(tp) ((tp)->tcp_usec_ts)
+#else
+#define fp_has_us_timestamps(tp) 0
 #endif
 
 #define FP_IS_LIKE(function, ...) __builtin_types_compatible_p(typeof(function), __VA_ARGS__)

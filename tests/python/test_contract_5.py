@@ -3,17 +3,28 @@ host for an algorithm that sees every ACK, and when lost packets were sent."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from external_files import PATH, run
+from external_files import GROW, PATH, run, works
 from fullpipe import CaState, Controller, EventKind
 from fullpipe.authoring import check
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import external
 from fullpipe.congestion.external import classes
+from kernel_host import why_not
 
 CC = Path(__file__).parents[1] / "cc"
+_VERIFIER = (CC.parents[1] / "docs" / "reference" / "verifier.md").read_text(encoding="utf-8")
+#: The page's pieces of C, alternately refused and accepted, by its headings.
+PAIRS = {
+    heading: re.findall(r"```c\n(.*?)```", text, re.S)
+    for heading, text in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", _VERIFIER, re.S | re.M)
+    if "```c" in text
+}
 
 
 def test_the_timer_comes_at_the_very_time_that_was_asked_for() -> None:
@@ -184,6 +195,31 @@ def test_lost_packets_were_sent_within_the_interval_that_the_contract_derives(
     samples = tables["cc_samples"]
     assert samples["extra_acked_packets"][-1] > 20
     assert samples["round_count"][-1] == 0
+
+
+def _with(code: str, folder: Path) -> str:
+    """A file with a piece of C where the window grows."""
+    path = works(folder)
+    text = path.read_text().replace(GROW, f"{{ {code} }}")
+    text = text.replace("u32 prior_cwnd;", "u32 prior_cwnd, slot[8], ten[10];")
+    path.write_text(text.replace('#include "cc.h"', '#include "fixed.h"\n#include "cc.h"', 1))
+    return str(path)
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.parametrize("heading", PAIRS)
+def test_a_kernel_refuses_and_accepts_what_the_page_says(heading: str, tmp_path: Path) -> None:
+    refused, accepted = PAIRS[heading]
+    for name, code, is_accepted in (("no", refused, False), ("yes", accepted, True)):
+        (tmp_path / name).mkdir()
+        path = _with(code, tmp_path / name)
+        try:
+            external.compile_bpf(external.read(path))
+            check._loads(path)
+        except (UserError, RunError) as error:
+            assert not is_accepted, error
+        else:
+            assert is_accepted, f"{heading}: accepted"
 
 
 @pytest.mark.vm
