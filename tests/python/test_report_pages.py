@@ -37,7 +37,9 @@ setTimeout(() => {
     const axes = box(".cartesianlayer .bg") ?? box(".bglayer .bg") ?? box(".draglayer .nsewdrag");
     return { page: document.body.clientWidth, plot: box(".main-svg").width, axes: axes.height,
       axesWidth: axes.width, axesTop: axes.top, axesBottom: axes.bottom,
-      buttons: box(".modebar")?.bottom ?? 0, legend: box(".legend")?.top ?? 1e6 };
+      buttons: box(".modebar")?.bottom ?? 0, legend: box(".legend")?.top ?? 1e6,
+      legendBottom: box(".legend .bg")?.bottom ?? 0, drawnBottom: box(".main-svg").bottom,
+      boxBottom: plot.parentElement.getBoundingClientRect().bottom };
   });
   document.title = JSON.stringify(seen);
 }, 6000);
@@ -78,6 +80,7 @@ def test_on_a_narrow_screen_nothing_covers_or_squeezes_a_plot(
         assert plot["axes"] > 100
         assert plot["buttons"] <= plot["axesTop"]
         assert plot["legend"] >= plot["axesBottom"]
+        assert max(plot["legendBottom"], plot["drawnBottom"]) <= plot["boxBottom"] + 1
 
 
 def test_every_table_can_be_scrolled_sideways(recordings: list[Recording], tmp_path: Path) -> None:

@@ -5,15 +5,12 @@
 // Where there is no room beside a plot, its legend stands below.
 const NARROW_PX = 700, ENTRY_PX = 48, LETTER_PX = 7, ROW_PX = 20, MOST_ROWS = 8;
 
+// Plotly writes a legend in one row if it fits, and otherwise in columns as wide as the longest entry.
 function legendRows(traces, width) {
-  let rows = 1, used = 0;
-  for (const trace of traces) {
-    if (trace.showlegend === false || !trace.name) continue;
-    const entry = ENTRY_PX + LETTER_PX * trace.name.length;
-    if (used && used + entry > width) { rows += 1; used = 0; }
-    used += entry;
-  }
-  return Math.min(rows, MOST_ROWS);
+  const named = traces.filter((trace) => trace.showlegend !== false && trace.name);
+  const widths = named.map((trace) => ENTRY_PX + LETTER_PX * trace.name.length);
+  if (widths.reduce((sum, one) => sum + one, 0) <= width) return 1;
+  return Math.min(Math.ceil(widths.length / Math.max(1, Math.floor(width / Math.max(...widths)))), MOST_ROWS);
 }
 
 function fitted(figure, width) {
@@ -21,7 +18,7 @@ function fitted(figure, width) {
   const layout = figure.narrow, below = layout.showlegend ? ROW_PX * legendRows(figure.data, width) : 0;
   return {
     ...layout, height: layout.height + below, margin: { ...layout.margin, b: layout.margin.b + below },
-    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom", maxheight: below + 4 },
+    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom", maxheight: below + 8 },
   };
 }
 

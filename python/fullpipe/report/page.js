@@ -16,19 +16,25 @@ for (const section of document.querySelectorAll(".course")) {
   }
 }
 
-// A plot keeps its size where its legend moves below it.
+// A plot keeps its size where its legend moves below it; its box grows by the legend.
 function fit(plot) {
+  const box = plot.parentElement;
   plot.wide ??= { height: plot.layout.height, margin: { ...plot.layout.margin }, legend: { ...plot.layout.legend } };
-  const narrow = plot.parentElement.clientWidth < NARROW_PX;
+  const narrow = box.clientWidth < NARROW_PX;
   if (plot.narrow === narrow && !narrow) return;
   plot.narrow = narrow;
-  if (!narrow) { Plotly.relayout(plot, plot.wide).then(Plotly.Plots.resize); return; }
-  const below = plot.layout.showlegend ? ROW_PX * legendRows(plot.data, plot.parentElement.clientWidth) : 0;
+  if (!narrow) {
+    box.style.height = `${plot.wide.height}px`;
+    Plotly.relayout(plot, plot.wide).then(Plotly.Plots.resize);
+    return;
+  }
+  const below = plot.layout.showlegend ? ROW_PX * legendRows(plot.data, box.clientWidth) : 0;
   const body = Math.min(plot.wide.height, plot.layout.yaxis.tickvals ? plot.wide.height : 300);
+  box.style.height = `${body + below}px`;
   Plotly.relayout(plot, {
     height: body + below,
     margin: { ...plot.wide.margin, l: 56, r: plot.layout.yaxis2 ? 62 : 14, b: 54 + below },
-    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom", maxheight: below + 4, font: { size: 11 } },
+    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom", maxheight: below + 8, font: { size: 11 } },
   }).then(Plotly.Plots.resize);
 }
 

@@ -64,7 +64,10 @@ def facts(group: Group) -> list[tuple[str, str]]:
     counts = {cc: first.ccs.count(cc) for cc in dict.fromkeys(first.ccs)}
     found = [
         ("path", path_line(group.runs) or "not recorded"),
-        ("flows", ", ".join(f"{count} x {cc}" for cc, count in counts.items())),
+        (
+            "flows",
+            ", ".join(f"{count} x {cc}" for cc, count in counts.items()) or "none of [[flow]]",
+        ),
         ("duration", format_time(first.metadata.plan.duration_ns)),
         ("warm-up, left out of metrics", format_time(first.metadata.warmup_ns)),
         ("engine", _each(run.metadata.engine for run in group.runs)),
