@@ -253,7 +253,11 @@ async function chart() {
     const box = $("chart");
     await drawGrid(box, figure);
     box.removeAllListeners("plotly_click");
-    box.on("plotly_click", (event) => openCell(event.points[0]));
+    box.on("plotly_click", (event) => {
+      // The front of a Pareto plot is a line, and no cell.
+      const point = event.points.find((one) => one.customdata || figure.wanted.get("kind") !== "pareto");
+      if (point) openCell(point);
+    });
     say("", "chart");
   } catch (error) {
     if (mine === charting) say(error.message, "chart", true);
