@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=400, help="of equal algorithms; 400")
     parser.add_argument("--pool", type=int, default=40, help="seeds of each algorithm; 40")
     parser.add_argument("--seeds", type=int, default=10, help="seeds of each of a pair; 10")
-    parser.add_argument("--jobs", type=int, help="processes; all cores")
+    parser.add_argument("--jobs", type=int, help="processes; default: all cores")
     parser.add_argument("--store", type=Path, help="where runs are kept; the user's cache")
     parser.add_argument("--markdown", action="store_true", help="the tables of docs/ci.md")
     given = parser.parse_args()

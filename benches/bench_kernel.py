@@ -259,7 +259,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=[*_WHATS])
     parser.add_argument("--kernel", default="6.12", help="as `fullpipe run` takes it")
-    parser.add_argument("--paths", default="1,2,3,4,5", help="numbers; all")
+    parser.add_argument("--paths", default="1,2,3,4,5", help="numbers of paths; default: all")
     parser.add_argument("--seconds", type=int, help="of each run; 30 to 60")
     parser.add_argument("--jobs", type=int, default=2, help="machines at once")
     parser.add_argument("--busy", type=int, default=4, help="processes that do nothing but spin")

@@ -326,7 +326,7 @@ def main() -> None:
     )
     parser.add_argument("--engine", choices=["sim", "vm"], default="sim")
     parser.add_argument("--seeds", type=int, help="runs of each path; sim 8, vm 1")
-    parser.add_argument("--only", help="traces, such as s06,t01; all")
+    parser.add_argument("--only", help="traces, such as s06,t01; default: all")
     parser.add_argument("folders", nargs="+", type=Path, help="folders of traces")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
     parser.add_argument(

@@ -27,8 +27,8 @@ def main() -> int:
     """Runs what the store lacks and writes the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer seeds and paths")
-    parser.add_argument("--jobs", type=int, help="processes; all cores")
-    parser.add_argument("names", nargs="*", help="of congestion controls; all")
+    parser.add_argument("--jobs", type=int, help="processes; default: all cores")
+    parser.add_argument("names", nargs="*", help="congestion controls; default: all")
     given = parser.parse_args()
     store = Store(user_cache() / "scorecards", create=True)
     names = given.names or list(cc_sets())
