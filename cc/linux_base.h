@@ -674,6 +674,30 @@ static __attribute__((unused)) int param_get_uint(char *text, const struct kerne
 #define param_get_bool param_get_uint
 #define kstrtouint(text, base, to) ((void)(text), (void)(to), linux_no_param())
 #define kstrtoint(text, base, to) kstrtouint(text, base, to)
+/* linux/sysctl.h, net/net_namespace.h: nobody sets them, so they keep their first values. */
+struct ctl_table {
+	const char *procname;
+	void *data;
+	int maxlen;
+	u16 mode;
+	void *proc_handler;
+	void *extra1, *extra2;
+};
+struct ctl_table_header;
+#define register_net_sysctl(...) ((struct ctl_table_header *)1)
+#define register_net_sysctl_sz(...) ((struct ctl_table_header *)1)
+#define register_sysctl(...) ((struct ctl_table_header *)1)
+#define unregister_net_sysctl_table(header) ((void)(header))
+#define unregister_sysctl_table(header) ((void)(header))
+#define proc_dointvec NULL
+#define proc_dointvec_minmax NULL
+#define proc_douintvec NULL
+#define proc_douintvec_minmax NULL
+#define proc_dobool NULL
+#define proc_dou8vec_minmax NULL
+#define SYSCTL_ZERO NULL
+#define SYSCTL_ONE NULL
+#define init_net (*(struct net *)0)
 #define try_module_get(module) (1)
 #define __module_get(module) ((void)0)
 #define module_put(module) ((void)0)

@@ -133,6 +133,7 @@ CC_INLINE void linux_init(struct linux_socket *s, const struct cc_conn *conn, st
 
 	s->random = conn->seed;
 	sk->sk_state = TCP_ESTABLISHED;
+	sk->sk_family = AF_INET;
 	sk->sk_pacing_shift = 10;
 	tp->snd_cwnd_clamp = conn->cwnd_clamp;
 	tp->snd_una = conn->snd_una;
@@ -308,6 +309,8 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 			ctl->tso_segs = ops->min_tso_segs(sk);
 		else if (ops->tso_segs)
 			ctl->tso_segs = ops->tso_segs(sk, tp->mss_cache);
+		else if (ops->tso_segs_goal)
+			ctl->tso_segs = ops->tso_segs_goal(sk);
 		break;
 	case CC_EVENT_LOST:
 		if (ops->skb_marked_lost)
@@ -315,6 +318,7 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 			    sk,
 			    &(struct sk_buff){.cb.tx = {.in_flight = event->value,
 							.lost = conn->lost - event->packets,
+							.delivered_mstamp = conn->delivered_us + 1,
 							.is_app_limited = event->is_app_limited}});
 		break;
 	}

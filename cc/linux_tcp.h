@@ -79,6 +79,27 @@ enum tcp_ca_ack_event_flags {
 #define TCPF_CLOSE (1 << TCP_CLOSE)
 #define TCPF_LISTEN (1 << TCP_LISTEN)
 
+/* linux/sockptr.h, linux/socket.h, net/sock.h: applications set no options of a file's own. */
+#define _LINUX_SOCKPTR_H
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+typedef struct {
+	void *user;
+} sockptr_t;
+struct sock;
+struct proto {
+	int (*setsockopt)(struct sock *sk, int level, int name, sockptr_t value,
+			  unsigned int bytes);
+	int (*getsockopt)(struct sock *sk, int level, int name, char *value, int *bytes);
+};
+static const struct proto tcp_prot;
+static const struct proto tcpv6_prot;
+static inline int copy_from_sockptr(void *to, sockptr_t from, size_t bytes)
+{
+	return (void)to, (void)from, (void)bytes, -EFAULT;
+}
+
 /* net/sock.h */
 enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 struct net {
@@ -92,6 +113,8 @@ struct sock {
 	u32 sk_gso_max_segs;
 	u8 sk_pacing_shift;
 	u8 sk_state;
+	u16 sk_family;
+	struct proto *sk_prot;
 };
 #define GSO_LEGACY_MAX_SIZE 65536u
 #define GSO_MAX_SIZE GSO_LEGACY_MAX_SIZE
@@ -165,6 +188,7 @@ struct tcp_congestion_ops {
 	void *pkts_acked;
 	u32 (*min_tso_segs)(struct sock *sk);
 	u32 (*tso_segs)(struct sock *sk, unsigned int mss_now);
+	u32 (*tso_segs_goal)(struct sock *sk); /* before 4.18 */
 	void (*skb_marked_lost)(struct sock *sk, const struct sk_buff *skb);
 	void *cong_control;
 	u32 (*undo_cwnd)(struct sock *sk);
@@ -195,7 +219,6 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[ICSK_CA_PRIV_SIZE / sizeof(u64)];
 };
 struct tcp_options_received {
-	u32 rcv_tsval, rcv_tsecr;
 	u16 saw_tstamp : 1, tstamp_ok : 1;
 };
 struct tcp_sock {
@@ -331,7 +354,7 @@ enum {
 	ICSK_ACK_PUSHED2 = 8,
 	ICSK_ACK_NOW = 16,
 };
-static inline void __tcp_send_ack(struct sock *sk, u32 rcv_nxt) { (void)sk, (void)rcv_nxt; }
+#define __tcp_send_ack(sk, ...) ((void)(sk))
 static inline void tcp_send_ack(struct sock *sk) { (void)sk; }
 static inline void tcp_enter_quickack_mode(struct sock *sk, unsigned int most)
 {
@@ -339,9 +362,47 @@ static inline void tcp_enter_quickack_mode(struct sock *sk, unsigned int most)
 }
 #define INET_ECN_xmit(sk) ((void)(sk))
 #define INET_ECN_dontxmit(sk) ((void)(sk))
+/* net/ipv4/tcp_output.c: packets of about a millisecond at the pacing rate. */
+static inline u32 tcp_tso_autosize(const struct sock *sk, unsigned int mss, int least)
+{
+	u64 bytes = min_t(u64, sk->sk_pacing_rate >> sk->sk_pacing_shift, sk->sk_gso_max_size);
+
+	return min_t(u32, max_t(u32, (u32)(bytes / mss), (u32)least), sk->sk_gso_max_segs);
+}
+/* Headers: IPv4, TCP, timestamps. */
+static inline int tcp_mss_to_mtu(struct sock *sk, int mss) { return (void)sk, mss + 20 + 20 + 12; }
+static inline int tcp_mtu_to_mss(struct sock *sk, int mtu) { return (void)sk, mtu - 20 - 20 - 12; }
+/* The receive window is the host's: it does not bind. */
+static inline bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb,
+				    unsigned int mss)
+{
+	return (void)tp, (void)skb, (void)mss, true;
+}
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 count, u32 *args)
 {
 	return (void)sk, (void)op, (void)count, (void)args, -EPERM;
+}
+/* net/tcp_plb.h: another path for a congested flow (PLB). The network of a plan has one. */
+#define TCP_PLB_SCALE 8
+struct tcp_plb_state {
+	u8 consec_cong_rounds : 5, unused : 3;
+	u32 pause_until;
+};
+static inline void tcp_plb_init(const struct sock *sk, struct tcp_plb_state *plb)
+{
+	(void)sk, (void)plb;
+}
+static inline void tcp_plb_update_state(const struct sock *sk, struct tcp_plb_state *plb, int ratio)
+{
+	(void)sk, (void)plb, (void)ratio;
+}
+static inline void tcp_plb_check_rehash(struct sock *sk, struct tcp_plb_state *plb)
+{
+	(void)sk, (void)plb;
+}
+static inline void tcp_plb_update_state_upon_rto(struct sock *sk, struct tcp_plb_state *plb)
+{
+	(void)sk, (void)plb;
 }
 #define BPF_SOCK_OPS_BASE_RTT 7
 #define tcp_bpf_get_base_rtt(sk) tcp_call_bpf(sk, BPF_SOCK_OPS_BASE_RTT, 0, NULL)

@@ -22,6 +22,7 @@ _NUMBERS = {
     "long": ("long", 2**32 - 1), "ulong": ("unsigned long", 2**32 - 1),
 }  # fmt: skip
 _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
+_REGISTRY = "tcp_register_congestion_control"
 _TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
 _LOCAL = re.compile(r'"([^"]+)"\s*$')
 _SYSTEM = re.compile(r"<([^>]+)>\s*$")
@@ -77,6 +78,11 @@ def read_kernel_file(path: Path) -> KernelFile:
     units = _collect(path, files)
     tokens = {name: tokens_of(blanked(files[name])) for name in units}
     own = tokens[path.name]
+    if any(function.name == _REGISTRY for function in functions_of(own)):
+        raise UserError(
+            f"{path}: defines {_REGISTRY}(): it is the kernel's registry of congestion controls; "
+            "its Reno is fullpipe's `reno`"
+        )
     found = _operations(own)
     if not found:
         raise UserError(
@@ -164,7 +170,7 @@ def _members(body: Sequence[Token]) -> Iterable[tuple[str, str]]:
 
 def _is_registered(tokens: Sequence[Token], name: str) -> bool:
     return any(
-        token.text == "tcp_register_congestion_control" and name in
+        token.text == _REGISTRY and name in
         [one.text for one in tokens[index + 1 : closing(tokens, index + 1)]]
         for index, token in enumerate(tokens[:-1]) if tokens[index + 1].text == "("
     )  # fmt: skip
