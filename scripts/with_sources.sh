@@ -9,7 +9,7 @@ set -eu
 }
 cd "$(dirname "$0")/.."
 assets=python/fullpipe/assets
-sources="experiments flent_tests scorecard cc bpf module"
+sources="experiments flent_tests scorecard cc bpf module examples"
 remove() { for folder in $sources; do rm -rf "${assets:?}/$folder"; done; }
 trap remove EXIT
 mkdir -p "$assets"

@@ -12,6 +12,7 @@ import tomli_w
 from typer.testing import CliRunner
 
 from external_files import CONTAINED, GROW, PATH, REFUSED, changed, plan, run, works
+from fullpipe import _native
 from fullpipe.authoring.new import LIKE, write_new
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
@@ -32,9 +33,16 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("like", LIKE)
-def test_a_built_in_in_a_users_file_leaves_the_same_recording(like: str, tmp_path: Path) -> None:
+def test_an_algorithm_in_a_users_file_leaves_the_same_recording(like: str, tmp_path: Path) -> None:
     path = write_new("mine", like, tmp_path)
-    assert run(str(path)) == run(like)
+    example = shipped("examples") / "cc" / f"{like}.h"
+    assert run(str(path)) == run(str(example) if example.exists() else like)
+
+
+def test_a_new_file_can_be_like_every_built_in_algorithm_and_every_example() -> None:
+    built_in = {one["name"] for one in _native.cc.algorithms()}
+    examples = {path.stem for path in (shipped("examples") / "cc").glob("*.h")}
+    assert {*LIKE} == built_in | examples
 
 
 def test_the_smallest_file_has_sixty_lines_and_grows_as_reno_does(tmp_path: Path) -> None:

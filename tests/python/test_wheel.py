@@ -130,7 +130,7 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
     listed = installed.run("experiment", "list")
     assert "sarpkaya2025_fig2_share_bbr1" in listed and "bless2025_table1" in listed
     names = set(zipfile.ZipFile(WHEELS[-1]).namelist())
-    for folder in ("experiments", "scorecard", "cc", "bpf"):
+    for folder in ("experiments", "scorecard", "cc", "bpf", "examples"):
         ours = {path.name for path in shipped(folder).rglob("*") if path.is_file()}
         theirs = {Path(name).name for name in names if f"assets/{folder}/" in name}
         assert theirs == ours, folder

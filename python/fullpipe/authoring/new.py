@@ -1,5 +1,5 @@
-"""Writes a template for a new congestion control: the smallest one, or a copy of a built-in one
-under another name.
+"""Writes a template for a new congestion control: the smallest one, or a copy of a built-in one or
+of an example under another name.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
 
-#: Algorithms of cc/ that a new file can copy.
-Like = Literal["reno", "cubic", "bbr1", "bbr3"]
+#: What a new file can copy: the algorithms of cc/ and the examples.
+Like = Literal[
+    "reno", "cubic", "dctcp", "prague", "bbr1", "bbr3",
+    "aimd", "westwood", "vegas", "copa", "ledbat", "vivace",
+]  # fmt: skip
 LIKE = get_args(Like)
 
 #: Keywords of C11 and C23, of GCC and clang, names that compilers define before a file begins
@@ -32,7 +35,7 @@ _SMALLEST = Path(__file__).with_name("smallest.h.in")
 
 
 def write_new(name: str, like: Like | None, folder: Path) -> Path:
-    """Writes NAME.h into a folder: the smallest algorithm, or one like a built-in one. Raises
+    """Writes NAME.h into a folder: the smallest algorithm, or one like another. Raises
     UserError if the name is none in C, or the file exists or cannot be written."""
     name = name.removesuffix(".h")
     check_name(name)
@@ -52,11 +55,12 @@ def check_name(name: str) -> None:
     """Raises UserError for a name that no file of an algorithm may have."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > MAX_NAME:
         raise UserError(f"{name}: a name is 1 to {MAX_NAME} letters, digits and _, a letter first")
-    if name in LIKE:
+    is_header = (shipped("cc") / f"{name}.h").exists()
+    if is_header and name in LIKE:
         raise UserError(f"{name}: is a built-in congestion control; choose another name")
     if name in _KEYWORDS or name.startswith("cc_"):
         raise UserError(f"{name}: has a meaning in C or in the contract; choose another name")
-    if (shipped("cc") / f"{name}.h").exists():
+    if is_header:
         raise UserError(
             f"{name}: {name}.h is a header of the contract, which every file of this folder would "
             "then miss; choose another name"
@@ -68,11 +72,16 @@ def _smallest() -> str:
 
 
 def _renamed(like: str) -> str:
-    """A built-in algorithm with its own headers in one file; `@` where its name was."""
-    text = _merged(shipped("cc") / f"{like}.h", like, set())
+    """An algorithm with its own headers in one file; `@` where its name was."""
+    path = shipped("cc") / f"{like}.h"
+    if not path.exists():
+        path = shipped("examples") / "cc" / f"{like}.h"
+    text = _merged(path, like, set())
     text = re.sub(rf"FULLPIPE_CC_{like.upper()}(\w*)_H\b", r"OWN_@\1_H", text)
     text = re.sub(rf"\b{like.upper()}_", "@_X_", text)
-    text = re.sub(rf"\b{like}(?=[_\b])|\b{like}\b(?!\.)", "@", text)
+    text = re.sub(rf"\b{like}(?=[_\b])|(?<!-)\b{like}\b(?!\.)", "@", text)
+    if "#define @_CONTRACT" in text:
+        return text
     return text.replace("#define @_FLAGS", f"#define @_CONTRACT {CONTRACT_VERSION}\n"
                         "#define @_FLAGS", 1)  # fmt: skip
 

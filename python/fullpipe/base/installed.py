@@ -22,8 +22,8 @@ def checkout() -> Path | None:
 
 def shipped(folder: str) -> Path:
     """A folder of sources that comes with the program: "experiments" (the catalogue), "cc" (the
-    algorithms and their contract), "bpf" and "module" (what makes them the kernel's), "scorecard"
-    (its items).
+    algorithms and their contract), "examples" (algorithms as users write them), "bpf" and "module"
+    (what makes them the kernel's), "scorecard" (its items).
 
     Raises UserError where this installation has none."""
     found = (checkout() or BUILT) / folder

@@ -128,6 +128,7 @@ class Controller:
     WANTS_TIMER: ClassVar[int] = 128  #: send EventKind.TIMER at `ctl.timer_us`
     WANTS_DETAILS: ClassVar[int] = 256  #: fill the second part of `conn`, from `min_rtt_us` on
     HOST_RECOVERS: ClassVar[int] = 512  #: with OWNS_CWND: in CWR and Recovery the host sets cwnd
+    WANTS_EVERY_RTT: ClassVar[int] = 1024  #: EventKind.RTT without a sample too: `value` 2**32 - 1
 
     #: A sum of the flags above.
     flags: ClassVar[int] = 0

@@ -50,6 +50,7 @@ _KNOWN_FLAGS = (
     Controller.OWNS_CWND | Controller.WANTS_RING | Controller.WANTS_ECN | Controller.WANTS_RTT
     | Controller.WANTS_ACKS | Controller.ECHOES_CE | Controller.SEND_IS_PURE
     | Controller.WANTS_TIMER | Controller.WANTS_DETAILS | Controller.HOST_RECOVERS
+    | Controller.WANTS_EVERY_RTT
 )  # fmt: skip
 
 _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
