@@ -80,7 +80,7 @@ fn die_with(parent: pid_t, signal: c_int) -> io::Result<()> {
     }
 }
 
-/// A pipe that stayed open here would not end for who reads it.
+/// Whoever reads a pipe would wait for its end as long as it is open here.
 fn close_all() {
     // SAFETY: no pointers; nothing of this process is used any more.
     unsafe {
