@@ -12,8 +12,9 @@
  * - State lives beside the socket: icsk_ca_priv has 104 bytes, BBRv3 needs more.
  * - No tx_in_flight and no lost count per packet: the contract's snapshot ring (cc/ring.h) stands
  *   in, fed by min_tso_segs, which TCP calls before it sends, and by what precedes a timeout's
- *   retransmission.
- * - No call for each packet marked lost: losses are judged on the next ACK.
+ *   retransmission. The module keeps records of its own (module/sent.h).
+ * - No call for each packet marked lost: losses are judged on the next ACK. The module finds them
+ * at the next call of any kind.
  * - None for a tail loss probe's recovery: it is known by its states, CWR and back within one ACK
  *   and before the congestion control sees that (tcp_process_tlp_ack()).
  * - tp->app_limited cannot be written before 6.11: algorithms remember what they sent while they
@@ -226,6 +227,7 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 
 	if (!s || !s->is_live)
 		return 0;
+	fp_report_losses(sk, s);
 	fp_begin(sk, s, FP_CALL_EVENT, kind);
 	if (kind == CC_EVENT_TLP_RECOVERY)
 		event.is_app_limited = s->call.conn.app_limited != 0;
@@ -496,6 +498,7 @@ void fp_cong_control(u64 *context)
 	s = fp_find(sk);
 	if (!s || !s->is_live)
 		return;
+	fp_report_losses(sk, s);
 #if FP_WANTS_TIMER
 	fp_wake(sk, s);
 #endif
@@ -505,7 +508,7 @@ void fp_cong_control(u64 *context)
 	fp_read_ack((const void *)sk, rs, &s->call.ack);
 #if FP_WANTS_RING
 	CC_STEP();
-	cc_ring_sample(&s->ring, &s->call.conn, &s->call.ack);
+	fp_sample(sk, s);
 #endif
 	CC_STEP();
 	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);

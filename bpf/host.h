@@ -95,6 +95,10 @@ static __always_inline _Bool fp_has_us_timestamps(const struct tcp_sock *tp)
 	       BPF_CORE_READ_BITFIELD(newer, tcp_usec_ts);
 }
 
+/* Packets have no records of their own: the ring stands in, and no loss is told. */
+#define fp_sample(sk, s) cc_ring_sample(&(s)->ring, &(s)->call.conn, &(s)->call.ack)
+#define fp_report_losses(sk, s)
+
 /* Nonzero: there was no room. Nobody is woken: who reads the trace looks often enough. */
 static __always_inline long fp_put_call(struct fp_socket *s)
 {

@@ -32,6 +32,35 @@ static bool on_request;
 module_param(on_request, bool, 0444);
 MODULE_PARM_DESC(on_request, "register nothing until a program asks for it");
 
+bool fp_uses_ring;
+module_param_named(ring, fp_uses_ring, bool, 0444);
+MODULE_PARM_DESC(ring, "judge losses by snapshots of bursts, as eBPF has to, not by each packet");
+
+/* For each algorithm that asks, IPv4, IPv6 and IPv4 in IPv6. */
+static struct fp_family families[3 * ARRAY_SIZE(algorithms)];
+static DEFINE_SPINLOCK(families_lock);
+
+const struct fp_family *fp_family_of(const struct inet_connection_sock_af_ops *original,
+				     fp_xmit *queue_xmit)
+{
+	struct fp_family *family = NULL;
+	u32 i;
+
+	spin_lock_bh(&families_lock);
+	for (i = 0; i < ARRAY_SIZE(families); i++) {
+		family = &families[i];
+		if (!family->original) {
+			family->calls = *original;
+			family->calls.queue_xmit = queue_xmit;
+			family->original = original;
+		}
+		if (family->original == original && family->calls.queue_xmit == queue_xmit)
+			break;
+	}
+	spin_unlock_bh(&families_lock);
+	return i < ARRAY_SIZE(families) ? family : NULL;
+}
+
 /* All that ever were registered, and what guards the list. */
 static LIST_HEAD(variants);
 static DEFINE_MUTEX(variants_lock);

@@ -60,6 +60,39 @@ struct fp_log {
 	u8 calls[];
 };
 
+/* One sending of a packet, of one or more segments. */
+struct fp_sent {
+	u32 sent_us; /* low bits of the clock */
+	u32 seq, end_seq;
+	u32 inflight; /* before it */
+	u32 lost;     /* of the connection, till then */
+	bool is_told; /* its loss */
+};
+
+/* Those of a socket (sent.h). */
+struct fp_sents {
+	struct fp_sent *slot;
+	u32 size;      /* a power of two; 0: none are kept */
+	u32 count;     /* ever kept, wraps */
+	u32 lost_seen; /* tp->lost at the last look */
+};
+
+typedef int fp_xmit(struct sock *, struct sk_buff *, struct flowi *);
+
+/* An address family's operations with one of ours among them. They stay as long as the module: a
+ * socket's are read without its lock. */
+struct fp_family {
+	const struct inet_connection_sock_af_ops *original;
+	struct inet_connection_sock_af_ops calls;
+};
+
+/* NULL: there are more families than places. */
+const struct fp_family *fp_family_of(const struct inet_connection_sock_af_ops *original,
+				     fp_xmit *queue_xmit);
+
+/* Judge losses by the ring of snapshots, as eBPF has to. */
+extern bool fp_uses_ring;
+
 /* An algorithm with constants under a name. Sockets keep pointing to it, also those that never
  * connect, so it stays until the module goes. */
 struct fp_variant {

@@ -4,6 +4,18 @@
 #ifndef FULLPIPE_MODULE_HOST_H
 #define FULLPIPE_MODULE_HOST_H
 
+#if FP_WANTS_RING
+/* In sent.h. */
+static void fp_follow(struct sock *sk, struct fp_socket *s);
+static void fp_unfollow(struct sock *sk, struct fp_socket *s);
+static void fp_sample(struct sock *sk, struct fp_socket *s);
+static void fp_report_losses(struct sock *sk, struct fp_socket *s);
+#else
+#define fp_follow(sk, s)
+#define fp_unfollow(sk, s)
+#define fp_report_losses(sk, s)
+#endif
+
 static __always_inline struct fp_socket *fp_find(struct sock *sk) { return *fp_socket_place(sk); }
 
 /* The kernel clears icsk_ca_priv before init. */
@@ -18,6 +30,7 @@ static __always_inline struct fp_socket *fp_make(struct sock *sk)
 		return NULL;
 	s->variant = fp_variant_of(sk);
 	WRITE_ONCE(*fp_socket_place(sk), s);
+	fp_follow(sk, s);
 	return s;
 }
 
@@ -27,6 +40,7 @@ static __always_inline void fp_drop(struct sock *sk)
 	struct fp_socket *s = fp_find(sk);
 
 	WRITE_ONCE(*fp_socket_place(sk), NULL);
+	fp_unfollow(sk, s);
 	kfree_rcu(s, rcu);
 }
 

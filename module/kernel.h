@@ -18,6 +18,7 @@
 #define CC_HAVE_TYPES
 #define FP_HOST_FIELDS                                                                             \
 	struct fp_variant *variant;                                                                \
+	struct fp_sents sents;                                                                     \
 	struct rcu_head rcu;
 #define FP_ENTRY static __maybe_unused
 #define BPF_CORE_READ_BITFIELD(from, field) ((from)->field)

@@ -6,6 +6,10 @@
 
 #include "../cc/table.h"
 
+#if FP_WANTS_RING
+#include "sent.h"
+#endif
+
 #define FP_ARGUMENTS(...) ((u64[]){__VA_ARGS__})
 #define FP_ADDRESS(pointer) ((u64)(unsigned long)(pointer))
 

@@ -83,7 +83,7 @@ fn load(request: &Request, is_traced: bool) -> Result<kernel_cc::Loaded, String>
     let mut object = Vec::new();
     let code = match request.is_module {
         true => {
-            kernel_cc::insert(&request.object)?;
+            kernel_cc::insert(&request.object, false)?;
             Code::Module
         }
         false => {

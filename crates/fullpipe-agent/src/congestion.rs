@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use fullpipe_cc::flags;
 use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
-use fullpipe_plan::{CcChoice, Flow};
+use fullpipe_plan::{CcChoice, CcFacts, Flow};
 
 use crate::kernel_cc::{costs, count, insert, load, Code, Loaded, Tracer, Wanted};
 use crate::request::Request;
@@ -49,7 +49,8 @@ impl Congestion {
             count()?;
         }
         if let Some(file) = &request.module {
-            insert(&format!("{}/{file}", request.objects))?;
+            let uses_ring = request.plan.host.cc_facts == CcFacts::Stock;
+            insert(&format!("{}/{file}", request.objects), uses_ring)?;
         }
         // What is ready is eBPF, neither traced nor counted.
         let is_own = request.cc_cost || request.cc_trace.is_some() || request.module.is_some();

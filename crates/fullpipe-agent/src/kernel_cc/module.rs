@@ -1,7 +1,7 @@
 //! Congestion controls of the kernel module `fullpipe_cc` (module/): loads the module, registers sets
 //! of constants through its device, reads states and the log of calls there.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -14,6 +14,7 @@ use super::load::{check_name, collision, Counters, Settings};
 /// The module's name.
 const NAME: &str = "fullpipe_cc";
 const DEVICE: &str = "/dev/fullpipe_cc";
+const RING: &str = "/sys/module/fullpipe_cc/parameters/ring";
 const PARAMS_MOST: usize = 128;
 
 /// `struct fp_described` of module/device.h.
@@ -59,16 +60,26 @@ const fn code(direction: u32, number: u32, bytes: usize) -> u32 {
     direction << 30 | (bytes as u32) << 16 | (b'F' as u32) << 8 | number
 }
 
-/// Loads the module's file, without registering anything; nothing happens if it is loaded.
-pub(crate) fn insert(path: &str) -> Result<(), String> {
+/// Loads the module's file, without registering anything; nothing happens if it is loaded. With
+/// `uses_ring` it judges losses by the contract's ring, as eBPF has to.
+pub(crate) fn insert(path: &str, uses_ring: bool) -> Result<(), String> {
     if is_loaded() {
         return Ok(());
     }
     let file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
-    match finit_module(file.as_fd(), c"on_request=1", ModuleInitFlags::empty()) {
+    let params = match uses_ring {
+        true => c"on_request=1 ring=1",
+        false => c"on_request=1",
+    };
+    match finit_module(file.as_fd(), params, ModuleInitFlags::empty()) {
         Ok(()) | Err(Errno::EEXIST) => Ok(()),
         Err(error) => Err(format!("the kernel refuses {path}: {}", refusal(error))),
     }
+}
+
+/// Whether the loaded module keeps a record of every packet.
+pub(super) fn keeps_facts() -> bool {
+    fs::read_to_string(RING).is_ok_and(|answer| answer.trim() == "N")
 }
 
 /// Whether the running kernel has the module.

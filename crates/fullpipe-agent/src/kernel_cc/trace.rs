@@ -78,7 +78,7 @@ impl Tracer {
                 params: item.params(),
                 kernel_name: item.kernel_name(),
                 release,
-                keeps_facts: false,
+                keeps_facts: item.is_module() && module::keeps_facts(),
             };
             writer
                 .algorithm(id, &meaning)
