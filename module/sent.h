@@ -182,7 +182,7 @@ static void fp_report_losses(struct sock *sk, struct fp_socket *s)
 		event.is_app_limited = packet->tx.is_app_limited;
 		for (i = 1; i <= tcp_skb_pcount(skb) && lost != tp->lost; i++) {
 			lost++;
-			event.value = fp_sent_inflight(sent, packet->seq, tcp_skb_mss(skb)) + i;
+			event.value = fp_sent_inflight(sent, packet->seq, tp->mss_cache) + i;
 			event.packets = lost - sent->lost;
 			fp_tell_loss(sk, s, &event, sent->sent_us);
 		}
