@@ -46,7 +46,7 @@ ENGINES: dict[str, str] = {
     "host.ack_policy": "all; every_second: sim",
     "host.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
     "flow.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
-    "host.cc_facts": "sim; vm, live: stock",
+    "host.cc_facts": "sim, vm with a module; else stock",
     **dict.fromkeys(
         ("host.receive_aggregation", "host.packet_cost", "host.ack_cost", "host.send_cost",
          "host.handshake_cost", "host.reader_pause"), "sim; vm, live: 0",
