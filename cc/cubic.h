@@ -63,8 +63,6 @@
 	  "from the epoch's start to W_max")                                                       \
 	S(w_est, "packets", 1, s->epoch_start ? (s64)s->reno_cwnd : CC_NONE,                       \
 	  "window that Reno would have")                                                           \
-	S(growth_interval, "packets", 1, cc_unless(s->cnt, 0),                                     \
-	  "acknowledged for each by which the window grows")                                       \
 	S(hystart_found, "", 1, s->found, "1: HyStart ended slow start")                           \
 	CC_START_STATE(S)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * state.h - how an algorithm declares its own variables, once, for whoever looks at it.
+ * state.h - how an algorithm declares its own variables for recordings, reports and traces, once.
  *
  * NAME_STATE(S) lists them, one a line:
  *   S(name, "unit", scale, value, "meaning")

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::abi::EventKind;
+use crate::abi::{Ack, Conn, Ctl, Event, EventKind};
 use crate::controller::Controller;
 use crate::flags;
 use crate::registry::algorithm;
@@ -86,8 +86,63 @@ pub struct Replay {
     pub is_cut_off: bool,
 }
 
+/// A call of a trace.
+pub struct Step<'a> {
+    /// The name that sockets set, or another one that identifies the instance.
+    pub kernel_name: &'a str,
+    /// Connection, from 1.
+    pub connection: u32,
+    /// Its call, from 0.
+    pub sequence: u32,
+    /// `init`, `ack`, or the event.
+    pub name: &'static str,
+    /// The connection at the call.
+    pub conn: &'a Conn,
+    /// The rate sample, of an ACK.
+    pub ack: Option<&'a Ack>,
+    /// The event, of one.
+    pub event: Option<&'a Event>,
+    /// The controls before the call.
+    pub before: &'a Ctl,
+    /// What the host had after it.
+    pub after: &'a Ctl,
+    /// The native build's instance after the call; `None`: there is a gap before it.
+    pub controller: Option<&'a Controller>,
+    /// The output that the native build gave otherwise.
+    pub differs: Option<&'static str>,
+}
+
 /// Runs every call of a trace through the native build.
 pub fn replay(trace: impl Read) -> Result<Replay, TraceError> {
+    walk(trace, |_| {})
+}
+
+/// As [`replay`], and shows each call as it was made.
+pub fn walk(trace: impl Read, mut show: impl FnMut(&Step)) -> Result<Replay, TraceError> {
+    let mut state = State::default();
+    let is_cut_off = records(trace, |is_of_contract_4, kind, body| {
+        state.is_of_contract_4 = is_of_contract_4;
+        state.take(kind, body, &mut show)
+    })?;
+    Ok(state.finish(is_cut_off))
+}
+
+/// The algorithms that a trace introduces, in its order.
+pub fn introduced(trace: impl Read) -> Result<Vec<&'static crate::Algorithm>, TraceError> {
+    let mut state = State::default();
+    records(trace, |_, kind, body| match kind {
+        RECORD_ALGORITHM => state.take_algorithm(body),
+        _ => Ok(()),
+    })?;
+    Ok(state.known.iter().map(|known| known.algorithm).collect())
+}
+
+/// Takes the records of a trace one after another, each with whether the trace is of contract 4;
+/// returns whether the last one is incomplete.
+fn records(
+    trace: impl Read,
+    mut take: impl FnMut(bool, u32, &[u8]) -> Result<(), String>,
+) -> Result<bool, TraceError> {
     let mut reader = Reader { trace, offset: 0 };
     let mut magic = [0; 8];
     if !reader.fill(&mut magic)? || ![MAGIC, MAGIC_4].contains(&&magic) {
@@ -96,17 +151,14 @@ pub fn replay(trace: impl Read) -> Result<Replay, TraceError> {
             String::from_utf8_lossy(MAGIC)
         )));
     }
-    let mut state = State {
-        is_of_contract_4: &magic == MAGIC_4,
-        ..State::default()
-    };
+    let is_of_contract_4 = &magic == MAGIC_4;
     let mut body = Vec::new();
     loop {
         let mut head = [0; 8];
         match reader.read_up_to(&mut head)? {
-            0 => return Ok(state.finish(false)),
+            0 => return Ok(false),
             8 => {}
-            _ => return Ok(state.finish(true)),
+            _ => return Ok(true),
         }
         let (kind, bytes) = (u32_at(&head, 0), u32_at(&head, 4));
         if bytes > RECORD_BYTES_MAX {
@@ -116,11 +168,9 @@ pub fn replay(trace: impl Read) -> Result<Replay, TraceError> {
         }
         body.resize(bytes as usize, 0);
         if !reader.fill(&mut body)? {
-            return Ok(state.finish(true));
+            return Ok(true);
         }
-        state
-            .take(kind, &body)
-            .map_err(|reason| reader.malformed(reason))?;
+        take(is_of_contract_4, kind, &body).map_err(|reason| reader.malformed(reason))?;
     }
 }
 
@@ -183,10 +233,10 @@ impl State {
         }
     }
 
-    fn take(&mut self, kind: u32, body: &[u8]) -> Result<(), String> {
+    fn take(&mut self, kind: u32, body: &[u8], show: &mut impl FnMut(&Step)) -> Result<(), String> {
         match kind {
             RECORD_ALGORITHM => self.take_algorithm(body),
-            RECORD_CALL => self.take_call(body),
+            RECORD_CALL => self.take_call(body, show),
             RECORD_LOST => {
                 let index = self.index(body)?;
                 let count = body
@@ -238,7 +288,7 @@ impl State {
         Ok(())
     }
 
-    fn take_call(&mut self, body: &[u8]) -> Result<(), String> {
+    fn take_call(&mut self, body: &[u8], show: &mut impl FnMut(&Step)) -> Result<(), String> {
         let index = self.index(body)?;
         let bytes = match self.is_of_contract_4 {
             true => CALL_BYTES_4,
@@ -276,25 +326,41 @@ impl State {
             );
             known.replayed.connections += 1;
         }
-        let Some(connection) = self.connections.get_mut(&key) else {
-            known.replayed.skipped += 1; // its beginning was lost
-            return Ok(());
-        };
-        connection.has_gap |= call.sequence != connection.sequence;
-        connection.sequence = call.sequence.wrapping_add(1);
-        if connection.has_gap {
-            known.replayed.skipped += 1;
-        } else if call.kind != CALL_RELEASE {
-            check_call(&call)?;
-            let difference = run(&mut connection.controller, &call)?;
-            known.replayed.calls += 1;
-            known.replayed.acks += u64::from(call.kind == CALL_ACK);
-            if known.replayed.difference.is_none() {
-                known.replayed.difference = difference;
-            }
+        let mut native = self.connections.get_mut(&key);
+        if let Some(connection) = &mut native {
+            connection.has_gap |= call.sequence != connection.sequence;
+            connection.sequence = call.sequence.wrapping_add(1);
         }
+        // Without a connection its beginning was lost.
+        let mut native = native.filter(|connection| !connection.has_gap);
+        known.replayed.skipped += u64::from(native.is_none());
         if call.kind == CALL_RELEASE {
             self.connections.remove(&key);
+            return Ok(());
+        }
+        let name = call_name(&call)?;
+        let mut difference = None;
+        if let Some(connection) = &mut native {
+            check_call(&call)?;
+            difference = run(&mut connection.controller, &call, name);
+            known.replayed.calls += 1;
+            known.replayed.acks += u64::from(call.kind == CALL_ACK);
+        }
+        show(&Step {
+            kernel_name: &known.replayed.kernel_name,
+            connection: call.socket,
+            sequence: call.sequence,
+            name,
+            conn: &call.conn,
+            ack: (call.kind == CALL_ACK).then_some(&call.ack),
+            event: (call.kind == CALL_EVENT).then_some(&call.event),
+            before: &call.before,
+            after: &call.after,
+            controller: native.map(|connection| &connection.controller),
+            differs: difference.as_ref().map(|found| found.field),
+        });
+        if known.replayed.difference.is_none() {
+            known.replayed.difference = difference;
         }
         Ok(())
     }
@@ -311,26 +377,24 @@ fn check_call(call: &Call) -> Result<(), String> {
     Ok(())
 }
 
+fn call_name(call: &Call) -> Result<&'static str, String> {
+    match call.kind {
+        CALL_INIT => Ok("init"),
+        CALL_ACK => Ok("ack"),
+        CALL_EVENT => event_name(call.event.kind),
+        kind => Err(format!("unknown kind of call {kind}")),
+    }
+}
+
 /// One call through the native build; what differs first, if anything.
-fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, String> {
+fn run(controller: &mut Controller, call: &Call, name: &str) -> Option<Difference> {
     let mut ctl = call.before;
     let mut ack = call.ack;
-    let name = match call.kind {
-        CALL_INIT => {
-            controller.init(&call.conn, &mut ctl);
-            "init"
-        }
-        CALL_ACK => {
-            controller.on_ack(&call.conn, &mut ack, &mut ctl);
-            "ack"
-        }
-        CALL_EVENT => {
-            let name = event_name(call.event.kind)?;
-            controller.on_event(&call.conn, call.event, &mut ctl);
-            name
-        }
-        kind => return Err(format!("unknown kind of call {kind}")),
-    };
+    match call.kind {
+        CALL_INIT => controller.init(&call.conn, &mut ctl),
+        CALL_ACK => controller.on_ack(&call.conn, &mut ack, &mut ctl),
+        _ => controller.on_event(&call.conn, call.event, &mut ctl),
+    }
     let has_ring = call.kind == CALL_ACK && controller.wants(flags::WANTS_RING);
     let pairs = [
         (
@@ -366,14 +430,14 @@ fn run(controller: &mut Controller, call: &Call) -> Result<Option<Difference>, S
         .or(wide
             .into_iter()
             .find(|(_, kernel, native)| kernel != native));
-    Ok(first.map(|(field, kernel, native)| Difference {
+    first.map(|(field, kernel, native)| Difference {
         socket: call.socket,
         sequence: call.sequence,
         call: name.to_owned(),
         field,
         kernel,
         native,
-    }))
+    })
 }
 
 fn event_name(kind: u32) -> Result<&'static str, String> {

@@ -104,7 +104,7 @@ type Setter = fn(&mut CcRow, Option<f64>);
 /// How a row's column of that name is set, if rows have it.
 fn setter(column: &str) -> Option<Setter> {
     let setter: Setter = match column {
-        "phase" => |row, value| row.phase = phase(value),
+        "phase" => |row, value| row.phase = phase_name(value),
         "bw_bps" => |row, value| row.bw_bps = whole(value),
         "max_bw_bps" => |row, value| row.max_bw_bps = whole(value),
         "bw_shortterm_bps" => |row, value| row.bw_shortterm_bps = whole(value),
@@ -124,7 +124,8 @@ fn whole(value: Option<f64>) -> Option<u64> {
     value.map(|value| value as u64)
 }
 
-fn phase(value: Option<f64>) -> Text {
+/// The name of a variable of unit "phase".
+pub(crate) fn phase_name(value: Option<f64>) -> Text {
     Phase::from_raw(value.map_or(0, |value| value as u32))
         .name()
         .into()

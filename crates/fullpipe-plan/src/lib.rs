@@ -6,6 +6,7 @@
 //! is run.
 
 mod applications;
+pub mod calls;
 mod cc_row;
 mod flow;
 mod host;

@@ -18,6 +18,8 @@ pub enum Column {
     U64(Vec<u64>),
     /// Unsigned integers of which some do not exist.
     OptU64(Vec<Option<u64>>),
+    /// Integers of which some do not exist.
+    OptI64(Vec<Option<i64>>),
     /// Real numbers.
     F64(Vec<f64>),
     /// Real numbers of which some do not exist.

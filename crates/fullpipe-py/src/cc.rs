@@ -6,10 +6,14 @@ use std::path::PathBuf;
 
 use fullpipe_cc::replay::{replay, TraceError};
 use fullpipe_cc::{algorithms, external, sets, Algorithm, Param, Variable};
+use fullpipe_plan::calls::calls;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pythonize::pythonize;
 use serde::Serialize;
+
+use crate::tables;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let cc = PyModule::new(module.py(), "cc")?;
@@ -17,6 +21,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc.add_function(wrap_pyfunction!(list_sets, &cc)?)?;
     cc.add_function(wrap_pyfunction!(load, &cc)?)?;
     cc.add_function(wrap_pyfunction!(replay_trace, &cc)?)?;
+    cc.add_function(wrap_pyfunction!(calls_of, &cc)?)?;
     module.add_submodule(&cc)
 }
 
@@ -71,15 +76,39 @@ fn list_sets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(pythonize(py, sets())?)
 }
 
+/// Passes the calls of a trace to `rows`, as `sim.run` does with tables, each of some thousand calls;
+/// returns and raises what `replay` does.
+#[pyfunction(name = "calls")]
+fn calls_of<'py>(py: Python<'py>, path: PathBuf, rows: PyObject) -> PyResult<Bound<'py, PyAny>> {
+    let mut raised = None;
+    let found = calls(&path, |table| {
+        let name = table.name;
+        let answer = tables::columns(py, table).and_then(|columns| {
+            let given = PyDict::new(py);
+            given.set_item(name, columns)?;
+            rows.call1(py, (given,))
+        });
+        raised = raised.take().or(answer.err());
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    Ok(pythonize(py, &found.map_err(trace_error)?)?)
+}
+
+fn trace_error(error: TraceError) -> PyErr {
+    match error {
+        TraceError::Io(error) => PyErr::from(error),
+        malformed @ TraceError::Malformed(..) => PyValueError::new_err(malformed.to_string()),
+    }
+}
+
 /// What a trace of the kernel's calls gives natively: algorithms, is_cut_off. Raises OSError where
 /// the file cannot be read, ValueError where it is no trace.
 #[pyfunction(name = "replay")]
 fn replay_trace(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     let found = py
         .allow_threads(|| replay(BufReader::new(File::open(path)?)))
-        .map_err(|error: TraceError| match error {
-            TraceError::Io(error) => PyErr::from(error),
-            malformed @ TraceError::Malformed(..) => PyValueError::new_err(malformed.to_string()),
-        })?;
+        .map_err(trace_error)?;
     Ok(pythonize(py, &found)?)
 }

@@ -29,6 +29,10 @@ fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
     match column {
         Column::U64(values) => pair(py, "u64", words(py, &values, |value| value.to_le_bytes())?),
         Column::F64(values) => pair(py, "f64", words(py, &values, |value| value.to_le_bytes())?),
+        Column::OptI64(values) => {
+            let data = words(py, &values, |value| value.unwrap_or(0).to_le_bytes())?;
+            pair(py, "opt_i64", (data, valid(py, &values)))
+        }
         Column::OptF64(values) => {
             let data = words(py, &values, |value| value.unwrap_or(0.0).to_le_bytes())?;
             pair(py, "opt_f64", (data, valid(py, &values)))

@@ -1,4 +1,4 @@
-"""`fullpipe trace`: files by which links change."""
+"""`fullpipe trace`: files by which links change, and traces of an algorithm's calls."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import typer
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.cli.options import parsed
+from fullpipe.cli.output import console, fail, message, text_table
 from fullpipe.scenario.link_trace_generators import Kind, Shape
 from fullpipe.scenario.link_trace_generators import generate as make_trace
 
 app = typer.Typer(
-    help="Generates and checks traces: files by which links change.", no_args_is_help=True
+    help="Makes and checks traces by which links change; shows traces of an algorithm's calls.",
+    no_args_is_help=True,
 )
 
 
@@ -76,3 +78,86 @@ def show(
     print(f"{count} opportunities in {period_ms / 1000:g} s, then it repeats")
     print(f"mean {units.format_rate(mean)} on the wire; rates over one second each:")
     print(f"lowest {units.format_rate(rates[0])}, highest {units.format_rate(rates[-1])}")
+
+
+_CallTrace = Annotated[
+    Path, typer.Argument(metavar="FILE", help="What `--cc-trace` or `kernel trace` wrote.")
+]
+
+
+@app.command()
+def calls(
+    file: _CallTrace,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT", help="OUT.parquet or .csv; with --plot OUT.svg, .pdf, .png or .html."
+        ),
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns to draw over time, such as cwnd,ssthresh."),
+    ] = None,
+) -> None:
+    """Shows every call of an algorithm as a table.
+
+    A row a call: all facts (conn_, ack_, event_), the controls before it (before_) and after it,
+    and the algorithm's own variables after it. Without options: the columns and their ranges."""
+    from fullpipe.kernel.calls import ranges, write_calls
+
+    if plot is not None:
+        _draw(file, [name.strip() for name in plot.split(",") if name.strip()], to)
+    elif to is not None:
+        message(f"{to}: {write_calls(file, to)} calls")
+    else:
+        table = text_table("column", right=("calls", "least", "largest"))
+        for name, count, *ends in ranges(file):
+            table.add_row(name, str(count), *("" if end is None else f"{end}" for end in ends))
+        console.print(table)
+
+
+@app.command()
+def diff(
+    one: Annotated[Path, typer.Argument(metavar="A", help="A trace of calls.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
+) -> None:
+    """Finds the first call in which two traces of calls differ.
+
+    Names the connection, the call and what differs: a fact, a decision, or a variable of the
+    algorithm. Exit status 1: they differ."""
+    from fullpipe.kernel.calls import first_difference
+
+    found = first_difference(one, other)
+    if found is None:
+        print("no call differs")
+        return
+    print(
+        f"{found.cc}, connection {found.connection}, call {found.sequence} ({found.call}) "
+        f"at {found.t_us / 1e6:.6f} s"
+    )
+    if found.only_in is not None:
+        print(f"  only in {(one, other)[found.only_in]}")
+    for name, (left, right) in found.values.items():
+        print(f"  {name}: {left} in {one}, {right} in {other}")
+    fail(f"{one} and {other} differ", 1)
+
+
+def _draw(file: Path, columns: list[str], to: Path | None) -> None:
+    from fullpipe.kernel.calls import read_calls
+    from fullpipe.report.calls import calls_chart
+
+    if to is None or to.suffix not in (".svg", ".pdf", ".png", ".html"):
+        raise UserError(f"--plot needs --to FILE.svg, .pdf, .png or .html; {to or 'no --to'} given")
+    if not columns:
+        raise UserError("--plot: names no column; write COLUMN,COLUMN")
+    names = list(dict.fromkeys(["t_us", "cc", "connection", *columns]))
+    chart = calls_chart(read_calls(file, names), columns)
+    if to.suffix == ".html":
+        from fullpipe.plots.plotly_renderer import write_page
+
+        write_page(chart, to)
+    else:
+        from fullpipe.plots.matplotlib_renderer import write_file
+
+        write_file(chart, to)
+    message(f"wrote {to}")

@@ -14,6 +14,8 @@ import pyarrow as pa
 from fullpipe.base.columns import column
 from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES, schema_of
 
+_TYPES = {"u64": pa.uint64(), "i64": pa.int64(), "f64": pa.float64()}
+
 
 def arrow_tables(raw: Mapping[str, Any]) -> dict[str, pa.Table]:
     """Every table of a recording from a dict table -> column -> (kind, values)
@@ -27,10 +29,15 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.table([_array(*columns[name]) for name in schema.names], schema=schema)
 
 
+def table_of(columns: Mapping[str, Any]) -> pa.Table:
+    """A table of whatever columns there are, from a dict column -> (kind, values)."""
+    return pa.table({name: _array(*one) for name, one in columns.items()})
+
+
 def _array(kind: str, values: Any) -> pa.Array:
     if kind == "text":
         return column(values, pa.string())
-    arrow = pa.float64() if kind.endswith("f64") else pa.uint64()
+    arrow = _TYPES[kind.removeprefix("opt_")]
     if kind.startswith("opt_"):
         data, valid = values
         bits = np.packbits(np.frombuffer(valid, np.uint8), bitorder="little")

@@ -76,7 +76,7 @@ def replay(path: Path) -> Replay:
     """Runs every call of a trace through the native build. Raises UserError if the file cannot
     be read or is no trace."""
     try:
-        from_files = sorted(set(filter(external.is_external, _introduced(path))))
+        from_files = sorted(set(filter(external.is_external, introduced(path))))
         if from_files:
             name = str(path.resolve())
             found = external.ask(from_files, "replay", {"path": name}, read=[name]).value
@@ -89,7 +89,7 @@ def replay(path: Path) -> Replay:
     return Replay(tuple(_replayed(item) for item in found["algorithms"]), found["is_cut_off"])
 
 
-def _introduced(path: Path) -> list[str]:
+def introduced(path: Path) -> list[str]:
     """The algorithms in a trace's header (format: crates/fullpipe-cc/src/replay.rs)."""
     names = []
     with path.open("rb") as file:

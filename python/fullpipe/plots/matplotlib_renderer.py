@@ -165,7 +165,9 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
         width = look.width_in
     below = _is_below(look, width)
     figure = Figure(figsize=(width, height), layout="constrained")
-    every: Any = figure.subplots(rows, columns, squeeze=False, sharex=grid.share_x, sharey=True)
+    every: Any = figure.subplots(
+        rows, columns, squeeze=False, sharex=grid.share_x, sharey=grid.share_y
+    )
     for axes, panel in zip(every.flat, grid.panels, strict=False):
         _draw(axes, panel, grid.heat_range)
         axes.set_title(_plain(panel.title), fontsize=look.font_pt)
@@ -174,7 +176,7 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
     for inner in every[:, 1:].flat:
         inner.set_ylabel("")
     low, high = every.flat[0].get_ylim()
-    if all(panel.zero and panel.heat is None for panel in grid.panels) and low > 0:
+    if grid.share_y and all(one.zero and one.heat is None for one in grid.panels) and low > 0:
         # A limit ends the scaling of the shared axis, so it comes after all panels.
         every.flat[0].set_ylim(0.0, 1.05 * high)
     if grid.heat_range is not None:

@@ -126,13 +126,14 @@ class Plot:
 
 @dataclass(frozen=True)
 class Grid:
-    """Plots side by side with a common y axis and one legend. `share_x`: and a common x axis."""
+    """Plots side by side with one legend. `share_x` and `share_y`: and common axes."""
 
     title: str
     panels: Sequence[Plot]
     note: str = ""
     most_columns: int = 3
     share_x: bool = True
+    share_y: bool = True
 
     @property
     def columns(self) -> int:

@@ -120,7 +120,8 @@ def _grid_layout(grid: Grid, is_narrow: bool) -> dict[str, Any]:
         x_axis = _panel_axis(panel.x_title if is_lowest else "", across, f"y{number}")
         y_axis = _panel_axis(panel.y_title if column == 0 else "", up, f"x{number}")
         if index:
-            y_axis["matches"] = "y"
+            if grid.share_y:
+                y_axis["matches"] = "y"
             if grid.share_x and panel.heat is None:
                 x_axis["matches"] = "x"
         _x_scale(x_axis, panel)

@@ -15,8 +15,8 @@ from fullpipe.report.runs import Group, Qdisc, Run
 
 #: What metadata says that the page shows elsewhere.
 _SHOWN = {
-    "plan", "constants", "health", "seed", "warmup_ns", "interrupted", "failure", "format_version",
-    "engine", "options", "fullpipe_version", "git_commit",
+    "plan", "constants", "variables", "health", "seed", "warmup_ns", "interrupted", "failure",
+    "format_version", "engine", "options", "fullpipe_version", "git_commit",
 }  # fmt: skip
 _MAX_FACT = 300
 

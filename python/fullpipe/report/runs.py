@@ -80,6 +80,13 @@ class Health(_Checked):
     problems: list[str] = Field(default=[])
 
 
+class Variable(_Checked):
+    """A variable that only some algorithms have."""
+
+    unit: str
+    meaning: str
+
+
 class Metadata(_Checked):
     """What a report reads of a recording's metadata.json."""
 
@@ -95,6 +102,7 @@ class Metadata(_Checked):
     plan: Plan = Field(default_factory=Plan)
     health: Health = Field(default_factory=Health)
     constants: dict[str, dict[str, float]] = Field(default={})
+    variables: dict[str, dict[str, Variable]] = Field(default={})
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from fullpipe.report.hosts import host_plots
 from fullpipe.report.pages import page_plots
 from fullpipe.report.runs import Path, Run
 from fullpipe.report.traffic import flows_at_once, sampled_windows
+from fullpipe.report.variables import variable_plots
 
 #: More flows than this in one plot cannot be told apart.
 MAX_FLOWS = 16
@@ -65,6 +66,7 @@ def time_plots(run: Run) -> list[Plot]:
     plots = [
         _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
         _queue_delay(view), _rates(run, view, flows), _phases(view, flows), _ping(view),
+        *variable_plots(view, run.metadata.variables, flows),
         flows_at_once(run, view), sampled_windows(view), *page_plots(view), *host_plots(view),
     ]  # fmt: skip
     return [plot for plot in plots if not plot.empty]

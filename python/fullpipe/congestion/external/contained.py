@@ -446,7 +446,7 @@ def unpacked(layout: Mapping[str, Any], blobs: Sequence[bytes]) -> dict[str, dic
                 if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
                     raise ValueError(f"{table}.{column} is no text")
                 lengths.add(8 * len(values))
-            elif kind in ("opt_u64", "opt_f64"):
+            elif kind in ("opt_u64", "opt_i64", "opt_f64"):
                 valid = left.pop(0)
                 lengths |= {len(values), 8 * len(valid)}
                 values = (values, valid)

@@ -102,6 +102,12 @@ class _Worker:
         self._prepare()
         return _native.cc.replay(path), ()
 
+    def _calls(self, _blobs: Blobs, path: str) -> tuple[Any, Blobs]:
+        from fullpipe import _native
+
+        self._prepare()
+        return _native.cc.calls(path, self._rows), ()
+
     def _prepare(self) -> None:
         for identity, shared_object in self._setup["algorithms"].items():
             if shared_object is None or identity not in self._bases:
