@@ -12,8 +12,6 @@
  *
  * Where a kernel's TCP and this differ:
  * - sk_pacing_rate and cwnd outlive a call within the contract's bounds (defaults.h).
- * - SACKed, lost and retransmitted packets are told apart only in their sum, which decides what is
- *   in flight.
  * - srtt_us has whole microseconds.
  * - A file that sets tp->app_limited marks the packets that it sends from there on by itself
  *   (bubble.h).
@@ -74,21 +72,26 @@ CC_INLINE struct linux_before linux_enter(struct linux_socket *s, const struct c
 	tp->delivered_ce = conn->delivered_ce;
 	tp->lost = conn->lost;
 	tp->packets_out = conn->packets_out;
-	tp->sacked_out =
-	    conn->packets_out > conn->inflight ? conn->packets_out - conn->inflight : 0;
-	tp->retrans_out =
-	    conn->inflight > conn->packets_out ? conn->inflight - conn->packets_out : 0;
+	tp->sacked_out = conn->sacked_out;
+	tp->lost_out = conn->lost_out;
+	tp->retrans_out = conn->retrans_out;
+	tp->max_packets_out = conn->max_packets_out;
+	tp->high_seq = conn->high_seq;
+	tp->reordering = conn->reordering;
+	tp->mdev_us = conn->rttvar_us << 2;
+	tp->rx_opt.rcv_tsval = conn->rcv_tsval;
+	tp->rx_opt.rcv_tsecr = conn->rcv_tsecr;
+	tp->rx_opt.tstamp_ok = tp->rx_opt.saw_tstamp = conn->ts_tick_us != 0;
 	tp->bytes_acked += conn->snd_una - tp->snd_una;
 	tp->snd_una = conn->snd_una;
-	tp->snd_nxt = tp->write_seq = conn->snd_nxt;
+	tp->snd_nxt = conn->snd_nxt;
+	tp->write_seq = conn->snd_nxt + conn->unsent_bytes;
 	tp->srtt_us = conn->srtt_us << 3;
 	tp->app_limited = conn->app_limited;
 	if (!tp->app_limited && cc_bubble_is_open(&s->bubble, conn))
 		tp->app_limited = s->bubble.until ? s->bubble.until : 1;
 	tp->snd_cwnd_clamp = min(tp->snd_cwnd_clamp, conn->cwnd_clamp);
 	tp->is_cwnd_limited = conn->is_cwnd_full;
-	/* What is_cwnd_limited allows slow start; only this comparison uses it. */
-	tp->max_packets_out = conn->is_cwnd_limited && !conn->is_cwnd_full ? ctl->cwnd : 0;
 	tp->ecn_flags = (u8)((conn->ecn_ok ? TCP_ECN_OK | TCP_ECN_SEEN : 0) |
 			     (conn->ecn_low ? TCP_ECN_LOW : 0));
 	tp->snd_cwnd = ctl->cwnd;
@@ -137,7 +140,6 @@ CC_INLINE void linux_init(struct linux_socket *s, const struct cc_conn *conn, st
 	sk->sk_pacing_shift = 10;
 	tp->snd_cwnd_clamp = conn->cwnd_clamp;
 	tp->snd_una = conn->snd_una;
-	tp->rx_opt.tstamp_ok = tp->rx_opt.saw_tstamp = 1;
 	minmax_reset(&tp->rtt_min, tcp_jiffies32, conn->srtt_us ? conn->srtt_us : ~0u);
 	inet_csk(tp)->icsk_ca_ops = linux_registered;
 	inet_csk(tp)->icsk_ca_initialized = 1;
@@ -253,7 +255,6 @@ CC_INLINE void linux_note_reduction(struct tcp_sock *tp)
 {
 	tp->prior_ssthresh = tcp_current_ssthresh(&inet_csk(tp)->sk);
 	tp->prior_cwnd = tp->snd_cwnd;
-	tp->high_seq = tp->snd_nxt;
 }
 
 CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn,

@@ -219,6 +219,7 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[ICSK_CA_PRIV_SIZE / sizeof(u64)];
 };
 struct tcp_options_received {
+	u32 rcv_tsval, rcv_tsecr;
 	u16 saw_tstamp : 1, tstamp_ok : 1;
 };
 struct tcp_sock {
@@ -226,12 +227,13 @@ struct tcp_sock {
 	u64 tcp_mstamp, tcp_clock_cache, tcp_wstamp_ns, delivered_mstamp, first_tx_mstamp;
 	u64 bytes_acked;
 	u32 snd_cwnd, snd_ssthresh, snd_cwnd_cnt, snd_cwnd_clamp;
-	u32 prior_cwnd, prior_ssthresh, high_seq;
+	u32 prior_cwnd, prior_ssthresh, high_seq, reordering;
 	u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
 	u32 delivered, delivered_ce, lost, app_limited;
 	u32 snd_una, snd_nxt, rcv_nxt, write_seq;
 	u32 mss_cache, advmss, lsndtime;
 	u32 srtt_us; /* in 1/8 us */
+	u32 mdev_us; /* in 1/4 us */
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
 	u8 ecn_flags;
@@ -377,6 +379,13 @@ static inline bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_b
 				    unsigned int mss)
 {
 	return (void)tp, (void)skb, (void)mss, true;
+}
+/* A packet that is written and not sent; nothing may be read of it. */
+static inline struct sk_buff *tcp_send_head(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->write_seq != tp->snd_nxt ? (struct sk_buff *)(unsigned long)tp : NULL;
 }
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 count, u32 *args)
 {

@@ -70,7 +70,7 @@ def _wrapper(found: KernelFile, name: str) -> str:
         start.append(f"\tlinux_registered = &{found.variable};\n")
     words = {
         "NAME": name, "OWN": own, "MAIN": found.path.name, "VERSION": str(CONTRACT_VERSION),
-        "TITLE": f"{found.name} of {found.path.name}", "FLAGS": " | ".join(found.flags) or "0",
+        "TITLE": f"{found.name} of {found.path.name}", "FLAGS": " | ".join(found.flags),
         "PARAMETERS": "".join(f" \\\n\t{_parameter(one, found)}" for one in found.parameters),
         "INCLUDES": "\n".join(includes), "TYPES": "".join(types), "START": "".join(start),
     }  # fmt: skip

@@ -56,7 +56,9 @@ class KernelFile:
     @property
     def flags(self) -> list[str]:
         """NAME_FLAGS of the contract."""
-        found = ["CC_OWNS_CWND"] if "cong_control" in self.members else []
+        found = ["CC_WANTS_DETAILS"]
+        if "cong_control" in self.members:
+            found.append("CC_OWNS_CWND")
         if "pkts_acked" in self.members:
             found += ["CC_WANTS_RTT", "CC_WANTS_EVERY_RTT"]
         if "in_ack_event" in self.members:
