@@ -107,6 +107,7 @@ def test_a_flow_gets_the_payload_of_a_full_link(kernel: str) -> None:
     goodput_bps = (at[5_000_000] - at[2_000_000]) * 8 / 3
     assert goodput_bps == pytest.approx(100e6 * PAYLOAD_BYTES / WIRE_BYTES, rel=0.001)
     assert result.metadata["machine"] == "uml"
+    assert result.metadata["facts"]["processor"] == "takes no time"
     assert result.health["problems"] == []
 
 

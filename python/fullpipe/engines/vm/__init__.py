@@ -136,7 +136,7 @@ class VmEngine:
         failure = received["failure"] or _unfinished(ended, received["complete"])
         if failure and not received["tables"]["flow_samples"]["t_us"][1] and not ended.interrupted:
             raise RunError(failure)
-        facts = dict(received["facts"])
+        facts = dict(received["facts"]) | ({"processor": "takes no time"} if is_uml else {})
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
             "machine": "uml" if is_uml else "qemu",
