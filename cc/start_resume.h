@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * start_resume.h - Careful Resume (draft-ietf-tsvwg-careful-resume-23): once the first window is
+ * start_resume.h - Careful Resume (draft-ietf-tsvwg-careful-resume-24): once the first window is
  * acknowledged, the window jumps to half of what an earlier connection used on this path, and what
  * the jump sent is validated or given back. Must not know an algorithm.
  *
@@ -23,7 +23,7 @@ enum resume_phase {
 	RESUME_NORMAL,
 };
 
-/* Sections 4.2.1 and 4.4. */
+/* Section 4.2.1. */
 #define RESUME_RTT_TOO_SMALL 2u
 #define RESUME_RTT_TOO_LARGE 10u
 
@@ -71,7 +71,7 @@ CC_INLINE void resume_reconnoitre(struct cc_resume *s, const struct cc_start_par
 		s->phase = RESUME_NORMAL;
 		return;
 	}
-	/* A sender with nothing more to send waits (section 4.2.1). */
+	/* A sender with nothing more to send waits (section 4.2). */
 	if (!conn->is_cwnd_limited)
 		return;
 	s->phase = RESUME_UNVALIDATED;

@@ -64,7 +64,8 @@ def show(name: CcName, json_: Json = False) -> None:
     console.print(f"{found.name}: {found.title}\nalgorithm {found.algorithm}: {found.sources}")
     for param, value in zip(found.params, found.values, strict=True):
         mark = "" if value == param.default else "   (differs from the algorithm's default)"
-        value_text = f" = {value / param.scale:g} {param.unit}{mark}"
+        choice = f"{param.choices[value]} ({param.unit})" if param.choices else None
+        value_text = f" = {choice or f'{value / param.scale:g} {param.unit}'}{mark}"
         limits = f"{param.min / param.scale:g} to {param.max / param.scale:g}"
         console.print()
         console.print(Text.assemble((param.name, "bold"), value_text))
