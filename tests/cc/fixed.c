@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * fixed.c - holds cc/fixed.h and cc/minmax.h against exact arithmetic: 128-bit integers, the
- * window's values themselves, and for logarithm and power the C library's long double, whose error
- * is a thousandth of the bounds that are checked.
+ * fixed.c - holds cc/fixed.h, cc/minmax.h and cc/bytes.h against exact arithmetic: 128-bit
+ * integers, the window's values themselves, and for logarithm and power the C library's long
+ * double, whose error is a thousandth of the bounds that are checked.
  */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../cc/bytes.h"
 #include "../../cc/fixed.h"
 #include "../../cc/minmax.h"
 
@@ -191,8 +192,31 @@ static void check_windows(void)
 	}
 }
 
+/* Whatever the pieces, the packets are those of all bytes together. */
+static void check_bytes(void)
+{
+	u32 mss_bytes, i;
+
+	for (mss_bytes = 1; mss_bytes < 70000; mss_bytes += 999) {
+		struct cc_byte_count count = {0, 0};
+		u64 bytes = 0, packets = 0;
+
+		for (i = 0; i < 200; i++) {
+			u64 piece = draw() % 5000;
+
+			bytes += piece;
+			packets += cc_count_bytes(&count, piece, mss_bytes);
+			hold(packets == bytes / mss_bytes, "cc_count_bytes", bytes);
+			hold(count.packets == (u32)packets, "its counter", bytes);
+			hold(cc_packets_up(bytes, mss_bytes) == packets + (bytes % mss_bytes != 0),
+			     "cc_packets_up", bytes);
+		}
+	}
+}
+
 int main(void)
 {
+	check_bytes();
 	check_all();
 	check_some();
 	check_division();
