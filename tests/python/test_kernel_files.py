@@ -13,6 +13,7 @@ from fullpipe.authoring.kernel_import import import_kernel_file
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.cli.app import app
+from fullpipe.congestion import external
 from kernel_files import CONTROL_4_9, CONTROL_6_10, PLAIN, RATED, USER, plain, write
 
 
@@ -56,6 +57,12 @@ def test_kernels_before_and_after_6_10_call_cong_control_with_other_arguments(
     assert found[0] == found[1]
     # A path of 10 Mbit/s that loses 0.2 % of the packets; headers take 4.4 %.
     assert found[0]["flows"]["bytes_delivered"][0] * 8 / 4 > 8.5e6
+
+
+def test_kernels_refuse_it_and_name_their_own_module(tmp_path: Path) -> None:
+    source = external.read(imported(plain(tmp_path)))
+    with pytest.raises(UserError, match=r"runs in the simulator alone; kernels have the module"):
+        external.compile_bpf(source)
 
 
 def test_a_file_that_lies_elsewhere_is_copied_with_what_it_needs(tmp_path: Path) -> None:

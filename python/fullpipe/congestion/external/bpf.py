@@ -37,7 +37,13 @@ def bpf_object(identity: str) -> Path:
 
 
 def compile_bpf(source: Source) -> Path:
-    """Compiles the source as bpf/build.sh does, even if the object is in the cache."""
+    """Compiles the source as bpf/build.sh does, even if it is in the cache. Raises UserError
+    if it cannot be compiled."""
+    if source.is_kernels:
+        raise UserError(
+            f"{source.path}: a file of the Linux kernel runs in the simulator alone; kernels have "
+            "the module itself, such as kernel:illinois"
+        )
     clang = shutil.which(os.environ.get("CLANG", "clang"))
     if clang is None:
         raise UserError(
