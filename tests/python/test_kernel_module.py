@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,27 @@ from fullpipe.scenario.model import make_scenario
 
 #: One of each kind: cong_control with a ring, cong_avoid with RTT samples, an echo of marks.
 CCS = ("bbr3", "cubic", "dctcp")
+
+
+#: Of a record (crates/fullpipe-cc/src/replay.rs) and of the call in it (bpf/glue.h).
+RECORD_CALL, CALL_KIND, CALL_EVENT, EVENT, LOST = 2, 16, 2, -96, 11
+#: Of 20 kB of BDP and four of buffer, in packets of 1448 bytes, with as much again for a window of
+#: twice the BDP.
+MOST_IN_FLIGHT = 2 * 5 * 20_000 // 1448
+
+
+def lost_flights(trace: Path) -> list[int]:
+    """What was in flight when each packet was sent that CC_EVENT_LOST tells of."""
+    content, at = trace.read_bytes(), 8
+    found: list[int] = []
+    while at < len(content):
+        record, size = struct.unpack_from("<II", content, at)
+        call = content[at + 8 : at + 8 + size]
+        at += 8 + size
+        if record == RECORD_CALL and call[CALL_KIND] == CALL_EVENT:
+            kind, value = struct.unpack_from("<II", call, len(call) + EVENT)
+            found += [value] if kind == LOST else []
+    return found
 
 
 def tree(version: str) -> Path:
@@ -83,6 +105,9 @@ def test_calls_of_the_module_replay_in_the_native_build(tmp_path: Path) -> None:
     found = replay(out)
     assert not found.is_cut_off
     assert sorted(one.algorithm for one in found.algorithms) == sorted(CCS)
+    # Of each packet that was lost BBRv3 learns the flight that it was sent into.
+    flights = lost_flights(out)
+    assert flights and 0 < min(flights) <= max(flights) <= MOST_IN_FLIGHT
     for one in found.algorithms:
         assert (one.difference, one.lost, one.skipped) == (None, 0, 0), one
         assert one.calls > 300, one

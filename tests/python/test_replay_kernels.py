@@ -19,7 +19,7 @@ from fullpipe.scenario.model import make_scenario
 pytestmark = pytest.mark.vm
 
 #: Of a record (crates/fullpipe-cc/src/replay.rs) and of the call in it (bpf/glue.h): what it is.
-RECORD_CALL, CALL_KIND, EVENT_KIND = 2, 16, 200
+RECORD_CALL, CALL_KIND, EVENT_KIND = 2, 16, -96
 CALL_EVENT, TX_START = 2, 1
 ALGORITHMS = ("reno", "cubic", "dctcp", "prague", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
 
