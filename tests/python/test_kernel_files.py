@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from external_files import run
+from fullpipe.authoring.check import check
 from fullpipe.authoring.kernel_import import import_kernel_file
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
@@ -63,6 +64,13 @@ def test_kernels_refuse_it_and_name_their_own_module(tmp_path: Path) -> None:
     source = external.read(imported(plain(tmp_path)))
     with pytest.raises(UserError, match=r"runs in the simulator alone; kernels have the module"):
         external.compile_bpf(source)
+
+
+def test_a_check_leaves_out_what_a_kernels_file_is_not_made_for(tmp_path: Path) -> None:
+    steps = {step.name: step.holds for step in check(str(imported(plain(tmp_path))), [], seeds=1)}
+    assert not [name for name, holds in steps.items() if holds is False]
+    assert steps["hostile paths"]
+    assert steps["strict warnings"] is steps["compiles for eBPF"] is None
 
 
 def test_a_file_that_lies_elsewhere_is_copied_with_what_it_needs(tmp_path: Path) -> None:
