@@ -165,6 +165,7 @@ static const struct fp_param fp_params[] = {FP_CC(_PARAMS)(FP_PARAM){}};
 #define FP_PARAM_PLACE(name, ...) FP_PASTE(fp_param_, name),
 enum { FP_CC(_PARAMS)(FP_PARAM_PLACE) };
 
+extern const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM);
 const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM) = {
     .name = FP_IDENTITY,
     .ops = &fp_ops,

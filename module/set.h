@@ -15,10 +15,11 @@ static struct FP_CC(_params) FP_PASTE(fp_values_, FP_SET) = {FP_VALUES};
 FP_CC(_PARAMS)
 (FP_SET_PARAM)
 
-    const struct fp_set FP_PASTE(fp_set_, FP_SET) = {
-	.kernel_name = FP_KERNEL_NAME,
-	.algorithm = &FP_PASTE(fp_algorithm_, FP_ALGORITHM),
-	.params = (const u32 *)&FP_PASTE(fp_values_, FP_SET),
+    extern const struct fp_set FP_PASTE(fp_set_, FP_SET);
+const struct fp_set FP_PASTE(fp_set_, FP_SET) = {
+    .kernel_name = FP_KERNEL_NAME,
+    .algorithm = &FP_PASTE(fp_algorithm_, FP_ALGORITHM),
+    .params = (const u32 *)&FP_PASTE(fp_values_, FP_SET),
 };
 
 /* So that the kernel finds it by the name (tcp_ca_find_autoload()). */
