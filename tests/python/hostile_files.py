@@ -22,7 +22,7 @@ _PLACES = {
     "init": ("struct cc_ctl *ctl)\n{\n}", "struct cc_ctl *ctl)\n{\n@\n}"),
     "on_event": ("\tif (event->kind == CC_EVENT_SSTHRESH)",
                  "@\n\tif (event->kind == CC_EVENT_SSTHRESH)"),
-    "info": ("\tinfo->cwnd_gain = p->beta;", "@\n\tinfo->cwnd_gain = p->beta;"),
+    "info": ("1, s->prior_cwnd,", "1, ({ @ s->prior_cwnd; }),"),
     "first": ("#include \"cc.h\"", "@\n#include \"cc.h\""),
     "ack_first": ("\tu32 left = ack->acked_sacked;", "@\n\tu32 left = ack->acked_sacked;"),
 }  # fmt: skip

@@ -83,8 +83,8 @@ def test_a_difference_is_shown_with_its_call_field_and_values(tmp_path: Path) ->
     data = bytearray(out.read_bytes())
     first = _first_call(data)
     record_bytes = 8 + int.from_bytes(data[first + 4 : first + 8], "little")
-    # A call ends with cwnd_cnt and four bytes of padding.
-    data[first + 41 * record_bytes - 8] ^= 1
+    # A call ends with cwnd_cnt, four bytes and timer_us.
+    data[first + 41 * record_bytes - 16] ^= 1
     out.write_bytes(data)
     done = fullpipe("replay", str(out))
     assert done.returncode == 1

@@ -119,7 +119,7 @@ def test_runs_on_two_kernels_are_no_repetitions_and_each_says_how_to_repeat_it(
     groups = grouped([read_run(run) for run in (plain, other, loaded)])
     assert [commands(group) for group in groups] == [
         ["fullpipe run scenario.toml --engine vm"],
-        ["fullpipe run scenario.toml --engine vm --kernel 6.1 --set seed=2"],
-        ["fullpipe run scenario.toml --engine vm --background-processes 3 --set seed=3"],
+        ["fullpipe run scenario.toml --engine vm --kernel 6.1"],
+        ["fullpipe run scenario.toml --engine vm --background-processes 3"],
     ]
     assert len({group.label for group in groups}) == 3

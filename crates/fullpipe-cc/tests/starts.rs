@@ -24,7 +24,8 @@ fn begun(name: &str, cwnd: u32, changes: &[(&str, u32)]) -> Caller {
     flow
 }
 
-/// One ACK of `packets`, with its RTT sample. `ends_round`: of all that was sent.
+/// One ACK of `packets`, with its RTT sample. `ends_round`: of all that was sent. Returns how much the
+/// window grew.
 fn ack(flow: &mut Caller, packets: u32, rtt_us: u32, ends_round: bool) -> u32 {
     let before = flow.ctl.cwnd;
     flow.conn.delivered += packets;
@@ -36,7 +37,7 @@ fn ack(flow: &mut Caller, packets: u32, rtt_us: u32, ends_round: bool) -> u32 {
     let (una, nxt) = (flow.conn.snd_una, flow.conn.snd_nxt);
     flow.ack(packets);
     (flow.conn.snd_una, flow.conn.snd_nxt) = (una, nxt);
-    flow.ctl.cwnd - before
+    flow.ctl.cwnd.saturating_sub(before)
 }
 
 /// A round of so many ACKs of four packets; returns how much the window grew for the last one.

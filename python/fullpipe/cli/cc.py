@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fullpipe.authoring.new import Like, write_new
+from fullpipe.authoring.new import LIKE, Like, write_new
 from fullpipe.base.errors import UserError
 from fullpipe.cli.options import CcName, Json
 from fullpipe.cli.output import console, fail, message, messages, text_table
@@ -84,7 +84,10 @@ def new(
     ],
     like: Annotated[
         Like | None,
-        typer.Option(help="Start from this algorithm; by default from the smallest possible."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Start from one of {', '.join(LIKE)}; by default from the smallest possible.",
+        ),
     ] = None,
 ) -> None:
     """Writes the file of a new congestion control, which runs at once."""

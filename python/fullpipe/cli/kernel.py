@@ -60,7 +60,7 @@ def module(
         bool, typer.Option("--dkms", help="Add what DKMS needs to build it for each new kernel.")
     ] = False,
 ) -> None:
-    """Writes the sources of a kernel module with these congestion controls.
+    """Writes the sources of a kernel module with these algorithms.
 
     It builds out of the kernel's tree, for kernels without BTF or struct_ops too."""
     import fullpipe

@@ -15,7 +15,7 @@ from fullpipe.scenario.link_trace_generators import Kind, Shape
 from fullpipe.scenario.link_trace_generators import generate as make_trace
 
 app = typer.Typer(
-    help="Makes and checks traces by which links change; shows traces of an algorithm's calls.",
+    help="Makes and checks traces of links; shows traces of calls.",
     no_args_is_help=True,
 )
 

@@ -27,7 +27,7 @@ from fullpipe.sweep.store import Store
 #: Phases that only BBRv2 and v3 have. The draft's cases do not apply without them.
 _FAMILY = ("cruise", "refill")
 _NOT_FAMILY = "shows no phases of BBRv2 or v3"
-_NO_ESTIMATE = "publishes no max_bw_Bps or no min_rtt_us, which the cases measure"
+_NO_ESTIMATE = "records no max_bw or no min_rtt, which the cases measure"
 
 
 @dataclass(frozen=True)
