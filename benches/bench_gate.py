@@ -71,7 +71,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10, help="seeds of each of a pair; 10")
     parser.add_argument("--jobs", type=int, help="processes; default: all cores")
     parser.add_argument("--store", type=Path, help="where runs are kept; the user's cache")
-    parser.add_argument("--markdown", action="store_true", help="the tables of docs/ci.md")
+    parser.add_argument(
+        "--markdown", action="store_true", help="the tables of docs/reference/ci.md"
+    )
     given = parser.parse_args()
     store = Store(given.store or user_cache() / "scorecards", create=True)
     cards = {name: _card(name, store, given.pool, given.jobs) for name in (*EQUAL, CHANGED[1])}

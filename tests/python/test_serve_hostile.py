@@ -1,4 +1,4 @@
-"""The page against other pages, stores of strangers, and bodies that no page sends."""
+"""The page against other pages, stores of others, and bodies that no page sends."""
 
 from __future__ import annotations
 

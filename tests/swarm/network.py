@@ -1,11 +1,12 @@
 """What a plan promises of its network: what links may carry, least delays, limits of queues.
 
 Read from a plan's JSON and the traces that it names, by the documents of fullpipe alone
-(docs/paths.md, docs/queues.md). Shares no code with the simulator.
+(docs/reference/links.md, docs/reference/queues.md). Shares no code with the simulator.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ DIRECTIONS = (FORWARD, REVERSE)
 HEADER_BYTES = 14
 #: htb's credit, one packet and a bit (docs/architecture.md: the bottleneck is Linux's htb).
 HTB_CREDIT_BYTES = 1600
-#: Bytes that pass at an opportunity of a trace (docs/paths.md).
+#: Bytes that pass at an opportunity of a trace (docs/reference/links.md).
 OPPORTUNITY_BYTES = 1514
 #: Disciplines in which no packet overtakes another.
 IN_ORDER = {"fifo", "codel", "pie", "red", "tbf"}
@@ -157,7 +158,7 @@ class Way:
         return most_bytes, most_packets
 
 
-class Capacity:
+class Capacity(ABC):
     """What a link may carry from the start of the run to a time, in bytes that count."""
 
     def __init__(self, credit_bytes: float, debt_bytes: float) -> None:
@@ -175,9 +176,9 @@ class Capacity:
     def of_trace(times_ms: list[int], frame_bytes: int) -> _Trace:
         return _Trace(times_ms, frame_bytes)
 
+    @abstractmethod
     def until(self, at_ns: int) -> tuple[float, float]:
         """The least and most that opportunities up to this time carry."""
-        raise NotImplementedError
 
     def changes_until(self, at_ns: int) -> tuple[float, float]:
         """What changes of the rate before this time may have let pass beyond it, and may have kept

@@ -281,10 +281,10 @@ fn what_is_no_trace_is_refused_with_the_place_and_the_reason() {
     let mut long = good.clone();
     long[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
     refused(&long, "none has more than");
-    let mut stranger = good.clone();
-    let at = stranger.len() - CALL_BYTES - 8;
-    stranger[at] = 9;
-    refused(&stranger, "before it is introduced");
+    let mut unknown = good.clone();
+    let at = unknown.len() - CALL_BYTES - 8;
+    unknown[at] = 9;
+    refused(&unknown, "before it is introduced");
     let mut kind = good.clone();
     let at = kind.len() - CALL_BYTES + 8;
     kind[at] = 77;

@@ -13,7 +13,7 @@ use super::arrivals::{accept_peer, ArrivalSender, Arrivals, PeerLink};
 use super::handshake::Purpose;
 use super::messages::{recv, send, send_frames, Command, Reply};
 use super::near::LEAD_NS;
-use super::strangers::{Place, Strangers};
+use super::unauthenticated::{Place, Unauthenticated};
 use crate::check::check_for_peers;
 use crate::clock::now_ns;
 use crate::request::{Clock, Request};
@@ -26,7 +26,7 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 struct Server {
     token: String,
     objects: String,
-    strangers: Arc<Strangers>,
+    unauthenticated: Arc<Unauthenticated>,
     /// Receives the data connections of the run in progress.
     arrivals: Mutex<Option<ArrivalSender>>,
 }
@@ -40,14 +40,14 @@ pub(crate) fn serve(address: &str, token: String, objects: String) -> Result<(),
     let server = Arc::new(Server {
         token,
         objects,
-        strangers: Arc::default(),
+        unauthenticated: Arc::default(),
         arrivals: Mutex::new(None),
     });
     for stream in listener.incoming() {
         // A connection may be reset while it waits in the backlog.
         let Ok(stream) = stream else { continue };
         // A connection that has been reset has no address any more.
-        let Ok(place) = server.strangers.admit(&stream) else {
+        let Ok(place) = server.unauthenticated.admit(&stream) else {
             continue;
         };
         let server = Arc::clone(&server);
@@ -103,10 +103,10 @@ impl Server {
             dial: None,
         };
         if let Ok(near) = control.peer_addr() {
-            self.strangers.expect(near.ip(), plan.flows.len());
+            self.unauthenticated.expect(near.ip(), plan.flows.len());
         }
         let outcome = self.run(control, *plan, peer_link);
-        self.strangers.expect_nobody();
+        self.unauthenticated.expect_nobody();
         *self.arrivals() = None;
         outcome
     }

@@ -7,8 +7,8 @@ mod far;
 mod handshake;
 mod messages;
 mod near;
-mod strangers;
 mod timed;
+mod unauthenticated;
 
 pub(crate) use arrivals::PeerLink;
 pub(crate) use far::serve;

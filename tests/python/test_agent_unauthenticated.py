@@ -66,9 +66,9 @@ def test_connections_that_only_wait_keep_nobody_out(port: int, addresses: int) -
         for index in range(200):
             source = f"127.0.0.{1 + index % addresses}"
             with contextlib.suppress(OSError):
-                stranger, _ = _greeted(port, source)
-                held.callback(stranger.close)
-                stranger.sendall(b"C")
+                peer, _ = _greeted(port, source)
+                held.callback(peer.close)
+                peer.sendall(b"C")
         with _authenticated(port):
             pass
 

@@ -20,7 +20,7 @@ struct Expected {
     flows: usize,
 }
 
-struct Stranger {
+struct Peer {
     id: u64,
     from: IpAddr,
     stream: TcpStream,
@@ -30,21 +30,21 @@ struct Stranger {
 struct Places {
     next: u64,
     /// The oldest first.
-    taken: Vec<Stranger>,
+    taken: Vec<Peer>,
     expected: Option<Expected>,
 }
 
 /// The places of a server.
 #[derive(Default)]
-pub(super) struct Strangers(Mutex<Places>);
+pub(super) struct Unauthenticated(Mutex<Places>);
 
 /// A connection's place, which it leaves when this is dropped.
 pub(super) struct Place {
-    strangers: Arc<Strangers>,
+    unauthenticated: Arc<Unauthenticated>,
     id: u64,
 }
 
-impl Strangers {
+impl Unauthenticated {
     /// Gives a connection a place, and closes another one if there is none.
     pub(super) fn admit(self: &Arc<Self>, stream: &TcpStream) -> io::Result<Place> {
         let from = stream.peer_addr()?.ip();
@@ -57,9 +57,9 @@ impl Strangers {
         }
         let id = places.next;
         places.next += 1;
-        places.taken.push(Stranger { id, from, stream });
+        places.taken.push(Peer { id, from, stream });
         Ok(Place {
-            strangers: Arc::clone(self),
+            unauthenticated: Arc::clone(self),
             id,
         })
     }
@@ -81,7 +81,7 @@ impl Strangers {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.strangers
+        self.unauthenticated
             .places()
             .taken
             .retain(|one| one.id != self.id);
@@ -159,7 +159,7 @@ mod tests {
     fn a_connection_that_is_pushed_out_is_closed_and_one_that_leaves_frees_its_place() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let to = listener.local_addr().expect("an address");
-        let strangers = Arc::new(Strangers::default());
+        let unauthenticated = Arc::new(Unauthenticated::default());
         let meet = || {
             let near = TcpStream::connect(to).expect("connected");
             let (far, _) = listener.accept().expect("accepted");
@@ -168,13 +168,13 @@ mod tests {
         let connections: Vec<_> = (0..=PLACES_OF_ADDRESS).map(|_| meet()).collect();
         let places: Vec<_> = connections
             .iter()
-            .map(|(_, far)| strangers.admit(far).expect("a place"))
+            .map(|(_, far)| unauthenticated.admit(far).expect("a place"))
             .collect();
-        assert_eq!(strangers.places().taken.len(), PLACES_OF_ADDRESS);
+        assert_eq!(unauthenticated.places().taken.len(), PLACES_OF_ADDRESS);
         let mut first = &connections[0].0;
         let read = io::Read::read(&mut first, &mut [0]).expect("closed");
         assert_eq!(read, 0);
         drop(places);
-        assert!(strangers.places().taken.is_empty());
+        assert!(unauthenticated.places().taken.is_empty());
     }
 }
