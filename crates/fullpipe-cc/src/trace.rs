@@ -47,6 +47,8 @@ pub(crate) struct Call {
 
 /// Size of one logged call, as the kernel's side must have it.
 pub const CALL_BYTES: usize = size_of::<Call>();
+/// Bytes of a call's record in a trace: kind, length, id, padding, and the call.
+pub const CALL_RECORD_BYTES: usize = 16 + CALL_BYTES;
 
 /// The parts of a call: bytes in traces of contract 4, and bytes now.
 const PARTS: [(usize, usize); 6] = [

@@ -2,7 +2,7 @@
 //! a trace is trusted.
 
 use fullpipe_cc::replay::{replay, Replay};
-use fullpipe_cc::trace::{Introduction, TraceWriter, CALL_BYTES};
+use fullpipe_cc::trace::{Introduction, TraceWriter, CALL_BYTES, CALL_RECORD_BYTES};
 use fullpipe_cc::{algorithm, algorithms, sets, Ack, Conn, Controller, Ctl, Event, EventKind};
 use proptest::prelude::*;
 
@@ -156,10 +156,10 @@ fn of_contract_4(trace: &[u8], calls: usize) -> Vec<u8> {
         (272, 32),
         (312, 32),
     ];
-    let begin = trace.len() - calls * (CALL_BYTES + 16);
+    let begin = trace.len() - calls * CALL_RECORD_BYTES;
     let mut old = trace[..begin].to_vec();
     old[..8].copy_from_slice(b"fpcctrc3");
-    for record in trace[begin..].chunks(CALL_BYTES + 16) {
+    for record in trace[begin..].chunks(CALL_RECORD_BYTES) {
         let bytes: usize = PARTS.iter().map(|(_, length)| length).sum();
         old.extend(&record[..4]);
         old.extend((bytes as u32 + 8).to_le_bytes());
@@ -251,7 +251,7 @@ fn behind_a_gap_a_connection_is_left_out_and_the_others_are_not() {
 fn a_trace_cut_off_anywhere_keeps_what_came_before() {
     let made = calls("reno", &defaults("reno"), 1, 20);
     let trace = written("reno", &defaults("reno"), &made);
-    let record = CALL_BYTES + 16;
+    let record = CALL_RECORD_BYTES;
     let begin = trace.len() - 20 * record;
     for cut in begin..=trace.len() {
         let found = replayed(&trace[..cut]);
@@ -308,7 +308,7 @@ proptest! {
         let _ = replay(trace.as_slice());
         // The same damage where only calls are: most of these are replayed to their end.
         let mut trace = written(found.name, &params, &calls(found.name, &params, 1, 150));
-        let record = CALL_BYTES + 16;
+        let record = CALL_RECORD_BYTES;
         let begin = trace.len() - 150 * record;
         for (place, value) in &places {
             let at = place.index(150 * (CALL_BYTES - 16));

@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use fullpipe_cc::replay::{replay, TraceError};
+use fullpipe_cc::trace::CALL_RECORD_BYTES;
 use fullpipe_cc::{algorithms, external, sets, Algorithm, Param, Variable};
 use fullpipe_plan::calls::calls;
 use pyo3::exceptions::PyValueError;
@@ -22,6 +23,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc.add_function(wrap_pyfunction!(load, &cc)?)?;
     cc.add_function(wrap_pyfunction!(replay_trace, &cc)?)?;
     cc.add_function(wrap_pyfunction!(calls_of, &cc)?)?;
+    cc.add("CALL_RECORD_BYTES", CALL_RECORD_BYTES)?;
     module.add_submodule(&cc)
 }
 

@@ -51,8 +51,11 @@ fn confine(
 /// From now on a fault writes a line to the descriptor `reports` before it ends the process: `fault`, the
 /// signal's number, and in hexadecimal digits the addresses of the code, of the stack, and of what was
 /// touched. So does SIGUSR1. Python's own handlers (faulthandler), if there before, are called afterwards.
+/// A panic, to which external code can bring the simulator by overwriting it, prints nothing: the exception
+/// that it raises has its message.
 #[pyfunction]
 fn report_faults(reports: RawFd) -> PyResult<()> {
+    std::panic::set_hook(Box::new(|_| {}));
     Ok(fullpipe_sandbox::report_faults(reports)?)
 }
 

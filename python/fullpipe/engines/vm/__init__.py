@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import module
@@ -46,11 +47,10 @@ _STREAM_SPARE_MIB = 4
 #: (crates/fullpipe-agent/src/sample/host.rs).
 _HOST_INTERVAL_NS = 100_000_000
 _HOSTS_LOOKED_AT = 64
-#: Where the guest keeps a trace until the run's end; the ring buffer of each algorithm; bytes of a
-#: call and calls a packet, at most.
+#: Where the guest keeps a trace until the run's end; the ring buffer of each algorithm; calls a
+#: packet, at most.
 _TRACE_IN_GUEST = "/run/cc.trace"
 _TRACE_RING_MIB = 64
-_TRACE_CALL_BYTES = 320
 _TRACE_CALLS_PER_PACKET = 4
 _MEMORY_MIB = 512
 _MEMORY_PER_FLOW_MIB = 24
@@ -255,5 +255,5 @@ def _states_bytes(plan: Mapping[str, Any]) -> int:
 def _trace_mib(plan: Mapping[str, Any]) -> int:
     path = plan["path"]
     packets = path["rate_bps"] / 8 / path["mtu_bytes"] * plan["duration_ns"] / 1e9
-    calls_bytes = packets * _TRACE_CALLS_PER_PACKET * _TRACE_CALL_BYTES
+    calls_bytes = packets * _TRACE_CALLS_PER_PACKET * _native.cc.CALL_RECORD_BYTES
     return int(calls_bytes // 2**20) + _TRACE_RING_MIB * len(plan["flows"])
