@@ -262,14 +262,6 @@ impl<P: Packet> Discipline<P> for Codel<P> {
         self.state
             .dequeue(&mut self.queue, &self.law, now_ns, outcome)
     }
-
-    fn bytes(&self) -> u64 {
-        self.queue.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets.len()
-    }
 }
 
 impl<P: Packet> Source<P> for TimedFifo<P> {

@@ -41,11 +41,10 @@ pub(crate) trait Discipline<P> {
     fn new(params: &Self::Params, environment: &Environment) -> Self;
     fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>);
     fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P>;
-    fn bytes(&self) -> u64;
-    fn packets(&self) -> usize;
 
+    /// When a packet of a queue that is not empty may leave.
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
-        (self.packets() > 0).then_some(now_ns)
+        Some(now_ns)
     }
 }
 
@@ -54,6 +53,7 @@ pub(crate) trait Discipline<P> {
 pub(crate) struct Outcome<'a, P> {
     dropped: &'a mut Vec<P>,
     pub(crate) drops: u64,
+    pub(crate) dropped_bytes: u64,
     pub(crate) marks: u64,
 }
 
@@ -62,12 +62,14 @@ impl<'a, P: Packet> Outcome<'a, P> {
         Self {
             dropped,
             drops: 0,
+            dropped_bytes: 0,
             marks: 0,
         }
     }
 
     pub(crate) fn drop(&mut self, packet: P) {
         self.drops += 1;
+        self.dropped_bytes += u64::from(packet.wire_bytes());
         self.dropped.push(packet);
     }
 

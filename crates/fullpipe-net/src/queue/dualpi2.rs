@@ -108,7 +108,7 @@ impl<P: Packet> Dualpi2<P> {
     fn catch_up(&mut self, now_ns: u64) {
         while self.update_at_ns <= now_ns {
             let at_ns = self.update_at_ns;
-            let is_idle = self.packets() == 0 && self.probability == 0 && self.last_delay_ns == 0;
+            let is_idle = self.bytes == 0 && self.probability == 0 && self.last_delay_ns == 0;
             self.update_at_ns += self.params.update_ns;
             if is_idle {
                 let missed = (now_ns - at_ns) / self.params.update_ns;
@@ -239,7 +239,8 @@ impl<P: Packet> Discipline<P> for Dualpi2<P> {
     fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>) {
         self.catch_up(now_ns);
         let memory = self.memory + u64::from(packet.memory_bytes());
-        if self.packets() >= self.limit_packets || memory > self.memory_limit {
+        let packets = self.classic.packets.len() + self.low.packets.len();
+        if packets >= self.limit_packets || memory > self.memory_limit {
             outcome.drop(packet);
             return;
         }
@@ -274,14 +275,6 @@ impl<P: Packet> Discipline<P> for Dualpi2<P> {
             self.credit += change;
             return Some(next.packet);
         }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.classic.packets.len() + self.low.packets.len()
     }
 }
 

@@ -68,7 +68,8 @@ impl<P> Fifo<P> {
         self.first_packets() + self.other_packets
     }
 
-    fn waiting_bytes(&self) -> u64 {
+    /// Bytes on the wire of all packets.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
         self.first_packets() * u64::from(self.first_bytes) + self.other_bytes
     }
 }
@@ -167,14 +168,6 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         let packet = burst.first_of_burst(is_followed);
         self.leave();
         Some(packet)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.waiting_bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.len() as usize
     }
 }
 

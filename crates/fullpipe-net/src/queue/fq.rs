@@ -88,7 +88,6 @@ pub(crate) struct Fq<P> {
     limit_packets: usize,
     ce_threshold_ns: u64,
     packets: usize,
-    bytes: u64,
 }
 
 impl<P: Packet> Fq<P> {
@@ -128,12 +127,6 @@ impl<P: Packet> Fq<P> {
             self.drr.rejoin(index);
         }
     }
-
-    fn leaves(&mut self, packet: P) -> P {
-        self.packets -= 1;
-        self.bytes -= u64::from(packet.wire_bytes());
-        packet
-    }
 }
 
 impl<P: Packet> Discipline<P> for Fq<P> {
@@ -154,7 +147,6 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             limit_packets: environment.most_packets(),
             ce_threshold_ns: params.ce_threshold_ns.unwrap_or(u64::MAX),
             packets: 0,
-            bytes: 0,
         }
     }
 
@@ -190,13 +182,13 @@ impl<P: Packet> Discipline<P> for Fq<P> {
                 .insert_by_key(&mut flow.list, waiting, |waiting| waiting.send_at_ns);
         }
         self.packets += 1;
-        self.bytes += u64::from(packet.wire_bytes());
     }
 
     /// fq_dequeue()
     fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
         if let Some(packet) = self.fast_path.pop_front() {
-            return Some(self.leaves(packet));
+            self.packets -= 1;
+            return Some(packet);
         }
         self.release_throttled(now_ns);
         loop {
@@ -231,16 +223,9 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             flow.packets -= 1;
             self.ready_flows -= usize::from(flow.packets == 0);
             flow.credit -= i64::from(waiting.packet.wire_bytes());
-            return Some(self.leaves(waiting.packet));
+            self.packets -= 1;
+            return Some(waiting.packet);
         }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets
     }
 
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {

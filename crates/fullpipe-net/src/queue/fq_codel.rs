@@ -176,14 +176,6 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
             }
         }
     }
-
-    fn bytes(&self) -> u64 {
-        self.held.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.held.packets
-    }
 }
 
 impl<P: Packet> Held<P> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::discipline::{Discipline, Environment, Outcome, Parameters};
 use super::drr::Drr;
-use super::pie::{Law, State, Updates, Verdict};
+use super::pie::{self, Law, State, Updates, Verdict};
 use super::slab::{List, Slab};
 use crate::packet::Packet;
 use crate::rng::Rng;
@@ -64,7 +64,6 @@ pub(crate) struct FqPie<P> {
     updates: u64,
     limit_packets: usize,
     packets: usize,
-    bytes: u64,
     rng: Rng,
 }
 
@@ -91,27 +90,28 @@ impl<P: Packet> Discipline<P> for FqPie<P> {
     type Params = Params;
 
     fn new(params: &Params, environment: &Environment) -> Self {
-        let law = Law {
+        let of_one_queue = pie::Params {
             target_ns: params.target_ns,
             update_ns: params.update_ns,
             alpha: params.alpha,
             beta: params.beta,
-            ecn: params.ecn,
-            ecn_percent: params.ecn_percent,
             byte_mode: params.byte_mode,
             rate_estimator: params.rate_estimator,
-            frame_bytes: environment.frame_bytes,
+            ecn: params.ecn,
         };
         Self {
             flows: vec![Flow::default(); params.flows.max(1) as usize],
             slab: Slab::default(),
-            law,
-            timer: Updates::new(law.update_ns),
+            law: Law {
+                params: of_one_queue,
+                ecn_percent: params.ecn_percent,
+                frame_bytes: environment.frame_bytes,
+            },
+            timer: Updates::new(params.update_ns),
             updates: 0,
             drr: Drr::new(params.quantum_bytes.max(1)),
             limit_packets: environment.most_packets(),
             packets: 0,
-            bytes: 0,
             rng: Rng::new(environment.seed),
         }
     }
@@ -141,7 +141,6 @@ impl<P: Packet> Discipline<P> for FqPie<P> {
         let bytes = u64::from(packet.wire_bytes());
         self.slab.push_back(&mut flow.list, (now_ns, packet));
         flow.bytes += bytes;
-        self.bytes += bytes;
         self.packets += 1;
         if !flow.listed {
             flow.listed = true;
@@ -168,20 +167,11 @@ impl<P: Packet> Discipline<P> for FqPie<P> {
             let flow = &mut self.flows[index as usize];
             flow.bytes -= u64::from(bytes);
             flow.deficit -= i64::from(bytes);
-            self.bytes -= u64::from(bytes);
             self.packets -= 1;
             flow.pie
                 .on_departure(&self.law, now_ns, arrived_ns, bytes, flow.bytes);
             return Some(packet);
         }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets
     }
 }
 

@@ -96,18 +96,6 @@ macro_rules! registry {
                     $(Self::$Name(queue) => queue.next_ready_ns(now_ns),)+
                 }
             }
-
-            fn bytes(&self) -> u64 {
-                match self {
-                    $(Self::$Name(queue) => queue.bytes(),)+
-                }
-            }
-
-            fn packets(&self) -> usize {
-                match self {
-                    $(Self::$Name(queue) => queue.packets(),)+
-                }
-            }
         }
     };
 }
@@ -173,18 +161,13 @@ pub struct Counters {
     pub marked_packets: u64,
 }
 
-impl Counters {
-    fn count<P>(&mut self, outcome: &Outcome<P>) {
-        self.dropped_packets += outcome.drops;
-        self.marked_packets += outcome.marks;
-    }
-}
-
 /// A queue at a bottleneck.
 #[derive(Debug)]
 pub struct Queue<P> {
     discipline: AnyDiscipline<P>,
     counters: Counters,
+    offered_bytes: u64,
+    dropped_bytes: u64,
     /// The packet that leaves next, of a discipline that hands it out before [`Queue::leave`].
     chosen: Option<P>,
 }
@@ -203,6 +186,8 @@ impl<P: Packet> Queue<P> {
         Self {
             discipline: AnyDiscipline::new(&qdisc.aqm, &environment),
             counters: Counters::default(),
+            offered_bytes: 0,
+            dropped_bytes: 0,
             chosen: None,
         }
     }
@@ -211,12 +196,15 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn enqueue(&mut self, now_ns: u64, packet: P, dropped: &mut Vec<P>) {
         self.counters.offered_packets += 1;
+        self.offered_bytes += u64::from(packet.wire_bytes());
         let mut outcome = Outcome::new(dropped);
         match &mut self.discipline {
             AnyDiscipline::Fifo(queue) => queue.enqueue(now_ns, packet, &mut outcome),
             other => other.enqueue(now_ns, packet, &mut outcome),
         }
-        self.counters.count(&outcome);
+        self.counters.dropped_packets += outcome.drops;
+        self.counters.marked_packets += outcome.marks;
+        self.dropped_bytes += outcome.dropped_bytes;
     }
 
     /// Offers a burst of `count` packets ([`Packet::first_of_burst`]).
@@ -229,6 +217,7 @@ impl<P: Packet> Queue<P> {
         dropped: &mut Vec<P>,
     ) {
         self.counters.offered_packets += u64::from(count);
+        self.offered_bytes += u64::from(count) * u64::from(burst.wire_bytes());
         let mut outcome = Outcome::new(dropped);
         match &mut self.discipline {
             AnyDiscipline::Fifo(queue) => queue.enqueue_burst(burst, count, &mut outcome),
@@ -240,7 +229,9 @@ impl<P: Packet> Queue<P> {
                 }
             }
         }
-        self.counters.count(&outcome);
+        self.counters.dropped_packets += outcome.drops;
+        self.counters.marked_packets += outcome.marks;
+        self.dropped_bytes += outcome.dropped_bytes;
     }
 
     /// Takes the next packet. Packets that are dropped before it are added to `dropped`. `None`:
@@ -275,7 +266,9 @@ impl<P: Packet> Queue<P> {
                 self.chosen.is_some()
             }
         };
-        self.counters.count(&outcome);
+        self.counters.dropped_packets += outcome.drops;
+        self.counters.marked_packets += outcome.marks;
+        self.dropped_bytes += outcome.dropped_bytes;
         is_any
     }
 
@@ -306,7 +299,10 @@ impl<P: Packet> Queue<P> {
     /// packets are paced (fq) or the discipline shapes (CAKE, TBF), and after a call of
     /// [`Queue::dequeue`] that returned nothing.
     pub fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
-        self.discipline.next_ready_ns(now_ns)
+        match self.is_empty() {
+            true => None,
+            false => self.discipline.next_ready_ns(now_ns),
+        }
     }
 
     /// Whether no packet waits.
@@ -314,18 +310,20 @@ impl<P: Packet> Queue<P> {
     pub fn is_empty(&self) -> bool {
         match &self.discipline {
             AnyDiscipline::Fifo(queue) => queue.is_empty(),
-            other => other.packets() == 0,
+            _ => self.packets() == 0,
         }
     }
 
     /// Bytes waiting.
     pub fn bytes(&self) -> u64 {
-        self.discipline.bytes()
+        self.offered_bytes - self.dropped_bytes - self.counters.sent_bytes
     }
 
     /// Packets waiting.
+    #[inline]
     pub fn packets(&self) -> usize {
-        self.discipline.packets()
+        let left = self.counters.sent_packets + self.counters.dropped_packets;
+        (self.counters.offered_packets - left) as usize
     }
 
     /// Totals so far.

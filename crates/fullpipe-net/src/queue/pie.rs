@@ -52,18 +52,12 @@ pub struct Params {
 
 impl Parameters for Params {}
 
-/// The parameters of the control law, which FQ-PIE shares.
-#[derive(Clone, Copy, Debug)]
+/// The control law, which FQ-PIE shares.
+#[derive(Clone, Debug)]
 pub(crate) struct Law {
-    pub(crate) target_ns: u64,
-    pub(crate) update_ns: u64,
-    pub(crate) alpha: u32,
-    pub(crate) beta: u32,
-    pub(crate) ecn: bool,
+    pub(crate) params: Params,
     /// Up to this probability packets are marked instead of dropped.
     pub(crate) ecn_percent: u32,
-    pub(crate) byte_mode: bool,
-    pub(crate) rate_estimator: bool,
     pub(crate) frame_bytes: u32,
 }
 
@@ -120,7 +114,7 @@ impl State {
             return Verdict::Take;
         }
         let is_low = self.probability <= ONE / 100 * u64::from(law.ecn_percent);
-        if law.ecn && is_low && packet.ecn_capable() {
+        if law.params.ecn && is_low && packet.ecn_capable() {
             Verdict::Mark
         } else {
             self.accumulated = 0;
@@ -129,13 +123,13 @@ impl State {
     }
 
     fn signals(&mut self, law: &Law, backlog: u64, bytes: u32, rng: &mut Rng) -> bool {
-        let is_calm = self.delay < ticks(law.target_ns) / 2 && self.probability < ONE / 5;
+        let is_calm = self.delay < ticks(law.params.target_ns) / 2 && self.probability < ONE / 5;
         let frame = u64::from(law.frame_bytes);
         if self.burst > 0 || is_calm || backlog < 2 * frame {
             return false;
         }
         let bytes = u64::from(bytes);
-        let probability = if law.byte_mode && bytes <= frame {
+        let probability = if law.params.byte_mode && bytes <= frame {
             bytes * (self.probability / frame)
         } else {
             self.probability
@@ -175,7 +169,7 @@ impl State {
         backlog: u64,
     ) {
         let now = ticks(now_ns);
-        let elapsed = if law.rate_estimator {
+        let elapsed = if law.params.rate_estimator {
             self.measure_rate(now, bytes, backlog)
         } else {
             self.delay = if backlog == 0 {
@@ -216,8 +210,8 @@ impl State {
 
     /// pie_calculate_probability()
     pub(crate) fn update(&mut self, law: &Law, backlog: u64) {
-        let target = ticks(law.target_ns);
-        let (delay, old_delay) = if law.rate_estimator {
+        let target = ticks(law.params.target_ns);
+        let (delay, old_delay) = if law.params.rate_estimator {
             let old_delay = self.delay;
             self.old_delay = old_delay;
             (
@@ -230,7 +224,10 @@ impl State {
         let mut decays = delay != 0 || backlog == 0;
         let gain = |sixteenths: u32| (u64::from(sixteenths) * (ONE / TICKS_PER_S)) >> 4;
         let shift = self.gain_shift();
-        let (alpha, beta) = (gain(law.alpha) >> shift, gain(law.beta) >> shift);
+        let (alpha, beta) = (
+            gain(law.params.alpha) >> shift,
+            gain(law.params.beta) >> shift,
+        );
         let difference = |a: u64, b: u64| a.wrapping_sub(b) as i64;
         let mut delta = (alpha as i64)
             .wrapping_mul(difference(delay, target))
@@ -257,7 +254,7 @@ impl State {
         }
         self.delay = delay;
         let is_calm = delay < target / 2 && self.old_delay < target / 2 && self.probability == 0;
-        if is_calm && (!law.rate_estimator || self.rate > 0) {
+        if is_calm && (!law.params.rate_estimator || self.rate > 0) {
             let (delay, old_delay) = (self.delay, self.old_delay);
             *self = Self {
                 delay,
@@ -265,7 +262,7 @@ impl State {
                 ..Self::default()
             };
         }
-        if !law.rate_estimator {
+        if !law.params.rate_estimator {
             self.old_delay = delay;
         }
     }
@@ -354,24 +351,17 @@ impl<P: Packet> Discipline<P> for Pie<P> {
     type Params = Params;
 
     fn new(params: &Params, environment: &Environment) -> Self {
-        let law = Law {
-            target_ns: params.target_ns,
-            update_ns: params.update_ns,
-            alpha: params.alpha,
-            beta: params.beta,
-            ecn: params.ecn,
-            ecn_percent: ECN_PERCENT,
-            byte_mode: params.byte_mode,
-            rate_estimator: params.rate_estimator,
-            frame_bytes: environment.frame_bytes,
-        };
         Self {
             packets: VecDeque::new(),
             bytes: 0,
             limit_packets: environment.most_packets(),
             state: State::default(),
-            law,
-            updates: Updates::new(law.update_ns),
+            law: Law {
+                params: params.clone(),
+                ecn_percent: ECN_PERCENT,
+                frame_bytes: environment.frame_bytes,
+            },
+            updates: Updates::new(params.update_ns),
             rng: Rng::new(environment.seed),
         }
     }
@@ -407,14 +397,6 @@ impl<P: Packet> Discipline<P> for Pie<P> {
         self.state
             .on_departure(&self.law, now_ns, arrived_ns, bytes, self.bytes);
         Some(packet)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets.len()
     }
 }
 

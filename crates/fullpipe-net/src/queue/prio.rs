@@ -56,14 +56,6 @@ impl<P: Packet> Discipline<P> for Prio<P> {
             .iter_mut()
             .find_map(|band| band.dequeue(now_ns, outcome))
     }
-
-    fn bytes(&self) -> u64 {
-        self.bands.iter().map(Fifo::bytes).sum()
-    }
-
-    fn packets(&self) -> usize {
-        self.bands.iter().map(Fifo::packets).sum()
-    }
 }
 
 #[cfg(test)]

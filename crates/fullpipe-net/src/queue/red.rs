@@ -157,7 +157,7 @@ impl<P: Packet> Red<P> {
             Some(since_ns) => self
                 .derived
                 .decayed(self.average, (now_ns - since_ns) / 1000),
-            None => self.average + self.queue.bytes() - (self.average >> self.derived.wlog),
+            None => self.average + self.queue.waiting_bytes() - (self.average >> self.derived.wlog),
         };
     }
 }
@@ -216,14 +216,6 @@ impl<P: Packet> Discipline<P> for Red<P> {
             self.idle_since_ns = Some(now_ns);
         }
         packet
-    }
-
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
     }
 }
 

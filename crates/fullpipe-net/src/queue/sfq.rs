@@ -55,7 +55,6 @@ pub(crate) struct Sfq<P> {
     limit_packets: usize,
     head_drop: bool,
     packets: usize,
-    bytes: u64,
     steps: u64,
 }
 
@@ -77,7 +76,6 @@ impl<P: Packet> Sfq<P> {
         slot.packets -= 1;
         slot.changed = steps;
         self.packets -= 1;
-        self.bytes -= u64::from(packet.wire_bytes());
         Some(packet)
     }
 
@@ -89,7 +87,6 @@ impl<P: Packet> Sfq<P> {
         slot.packets += 1;
         slot.changed = steps;
         self.packets += 1;
-        self.bytes += u64::from(packet.wire_bytes());
     }
 
     /// Appends a slot to the round.
@@ -169,7 +166,6 @@ impl<P: Packet> Discipline<P> for Sfq<P> {
             limit_packets: limit as usize,
             head_drop: params.head_drop,
             packets: 0,
-            bytes: 0,
             steps: 0,
         }
     }
@@ -225,14 +221,6 @@ impl<P: Packet> Discipline<P> for Sfq<P> {
             state.credit -= i64::from(packet.wire_bytes());
         }
         Some(packet)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets
     }
 }
 

@@ -81,14 +81,6 @@ impl<P: Packet> Discipline<P> for Tbf<P> {
         self.queue.dequeue(now_ns, outcome)
     }
 
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
-    }
-
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
         let cost_ns = self.cost_ns(self.queue.front()?.0);
         Some(now_ns + cost_ns.saturating_sub(self.tokens_at(now_ns)))

@@ -546,21 +546,13 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets
-    }
-
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
-        let at_ns = if self.options.shapes {
+        let is_paced = self.options.shapes;
+        Some(if is_paced {
             self.ready_ns().max(now_ns)
         } else {
             now_ns
-        };
-        (self.packets > 0).then_some(at_ns)
+        })
     }
 }
 

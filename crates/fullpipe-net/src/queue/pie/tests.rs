@@ -30,14 +30,16 @@ pub(crate) fn most_waiting(_: &Params, _: u64, packets: u64) -> (u64, u64) {
 
 fn law() -> Law {
     Law {
-        target_ns: 15 * MS,
-        update_ns: 15 * MS,
-        alpha: 2,
-        beta: 20,
-        ecn: false,
+        params: Params {
+            target_ns: 15 * MS,
+            update_ns: 15 * MS,
+            alpha: 2,
+            beta: 20,
+            byte_mode: false,
+            rate_estimator: false,
+            ecn: false,
+        },
         ecn_percent: 10,
-        byte_mode: false,
-        rate_estimator: false,
         frame_bytes: 1514,
     }
 }
@@ -101,10 +103,8 @@ fn an_idle_queue_forgets_a_64th_of_its_probability_an_update() {
         ..State::default()
     };
     // alpha's part is 0 without a target, beta's without a change.
-    let law = Law {
-        target_ns: 0,
-        ..law()
-    };
+    let mut law = law();
+    law.params.target_ns = 0;
     state.update(&law, 0);
     assert!((state.probability() - 0.25 * 63.0 / 64.0).abs() < 1e-9);
 }
@@ -154,10 +154,8 @@ fn no_packet_goes_in_the_first_150_ms_or_from_a_short_queue() {
 
 #[test]
 fn the_departure_rate_is_measured_over_16_kib() {
-    let law = Law {
-        rate_estimator: true,
-        ..law()
-    };
+    let mut law = law();
+    law.params.rate_estimator = true;
     let mut state = State::default();
     // 10 Mbit/s: a packet of 1250 bytes a ms.
     for ms in 1..=1000 {
