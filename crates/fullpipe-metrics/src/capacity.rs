@@ -30,7 +30,8 @@ impl Capacity {
                 })
                 .fold(0.0, |sum, bits| sum + bits),
             Self::Trace(trace) => {
-                let count = opportunities_until(trace, end_s) - opportunities_until(trace, start_s);
+                let count =
+                    opportunities_before(trace, end_s) - opportunities_before(trace, start_s);
                 count as f64 * OPPORTUNITY_BITS
             }
         }
@@ -45,7 +46,7 @@ impl Capacity {
             Self::Rates(rates) => drain_by_rates(rates, at_s, 8.0 * bytes),
             Self::Trace(trace) => {
                 let needed = (bytes / OPPORTUNITY_BYTES as f64).ceil() as u64;
-                let last = opportunities_until(trace, at_s) + needed - 1;
+                let last = opportunities_before(trace, at_s) + needed - 1;
                 let count = trace.times_ms.len() as u64;
                 let within = (last % count) as usize;
                 let at_ms = last / count * trace.period_ms() + u64::from(trace.times_ms[within]);
@@ -81,19 +82,22 @@ fn pieces(rates: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
         .map(|(&(from_s, rate), until_s)| (from_s, until_s, rate))
 }
 
-/// How many opportunities there are up to a time, that included.
-fn opportunities_until(trace: &RateTrace, at_s: f64) -> u64 {
-    // Negative times become 0, where nothing has happened but an opportunity at 0.
-    let at_ms = (at_s * 1e3 + ROUNDING_MS).floor() as u64;
-    let within = at_ms % trace.period_ms();
-    let rounds = at_ms / trace.period_ms() * trace.times_ms.len() as u64;
+/// How many opportunities there are before a time. One at that time does not count: a sample is taken
+/// before the packets that leave at its time.
+fn opportunities_before(trace: &RateTrace, at_s: f64) -> u64 {
+    let at_ms = (at_s * 1e3 - ROUNDING_MS).ceil() as u64; // negative times become 0
+    let Some(last_ms) = at_ms.checked_sub(1) else {
+        return 0;
+    };
+    let within = last_ms % trace.period_ms();
+    let rounds = last_ms / trace.period_ms() * trace.times_ms.len() as u64;
     rounds
         + trace
             .times_ms
             .partition_point(|&ms| u64::from(ms) <= within) as u64
 }
 
-/// Times come out of divisions: 1.23 s may be 1229.9999999999998 ms.
+/// Times come out of divisions: 4.1 s is 4099.999999999999 ms, 1.1 s is 1100.0000000000002 ms.
 const ROUNDING_MS: f64 = 1e-6;
 
 #[cfg(test)]
@@ -131,14 +135,30 @@ mod tests {
         let times_ms = vec![2, 5, 5, 10];
         let trace = Capacity::Trace(Arc::new(RateTrace { times_ms }));
         let packets = |from_s, until_s| trace.bits(from_s, until_s) / 8.0 / 1514.0;
-        assert_eq!(packets(0.0, 0.010), 4.0);
-        assert_eq!(packets(0.002, 0.005), 2.0);
-        assert_eq!(packets(0.0, 1.0), 400.0);
-        assert_eq!(packets(0.010, 0.012), 1.0);
-        // At 5 ms both opportunities have passed: the next are at 10, 12 and 15 ms.
+        assert_eq!(packets(0.0, 0.0101), 4.0);
+        assert_eq!(packets(0.002, 0.005), 1.0);
+        assert_eq!(packets(0.0, 1.0001), 400.0);
+        assert_eq!(packets(0.010, 0.0121), 2.0);
+        // At 6 ms two opportunities of 5 ms have passed: the next are at 10, 12 and 15 ms.
         let close = |one: f64, other: f64| (one - other).abs() < 1e-12;
-        assert!(close(trace.drain_s(0.005, 1514.0), 0.005));
-        assert!(close(trace.drain_s(0.005, 1515.0), 0.007));
-        assert!(close(trace.drain_s(0.005, 4.0 * 1514.0), 0.010));
+        assert!(close(trace.drain_s(0.006, 1514.0), 0.004));
+        assert!(close(trace.drain_s(0.006, 1515.0), 0.006));
+        assert!(close(trace.drain_s(0.006, 4.0 * 1514.0), 0.009));
+    }
+
+    #[test]
+    fn a_sample_is_taken_before_the_packets_that_leave_at_its_time() {
+        let times_ms = vec![2, 5, 5, 10];
+        let trace = Capacity::Trace(Arc::new(RateTrace { times_ms }));
+        let packets = |from_s, until_s| trace.bits(from_s, until_s) / 8.0 / 1514.0;
+        assert_eq!(packets(0.0, 0.005), 1.0);
+        assert_eq!(packets(0.005, 0.010), 2.0);
+        assert_eq!(packets(0.0, 0.0), 0.0);
+        assert_eq!(trace.drain_s(0.005, 2.0 * 1514.0), 0.0);
+        // Of every time that is a multiple of 0.1 s, however it is rounded.
+        for tenths in 1..1000 {
+            let at_s = f64::from(tenths) * 0.1;
+            assert_eq!(packets(0.0, at_s), f64::from(tenths) * 40.0 - 1.0);
+        }
     }
 }

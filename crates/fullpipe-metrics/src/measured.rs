@@ -16,7 +16,7 @@ pub struct Measured {
     queues: Vec<QueueTotals>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OneFlow {
     start_s: f64,
     completion_s: f64,
@@ -99,14 +99,10 @@ fn flows_of(samples: &Samples, window: &Window) -> Vec<OneFlow> {
         .map(|flow| OneFlow {
             start_s: table.start_us[flow] / 1e6,
             completion_s: (table.completion_us[flow] - table.start_us[flow]) / 1e6,
-            delivered_bytes: 0.0,
             goodput_bps: f64::NAN,
             share: f64::NAN,
-            sent_packets: 0.0,
-            retransmitted_packets: 0.0,
             min_rtt_us: f64::NAN,
-            srtt_us: Vec::new(),
-            cwnd_packets: Vec::new(),
+            ..OneFlow::default()
         })
         .collect();
     let mut grown = vec![Growth::<3>::NONE; flows.len()];
