@@ -3,16 +3,18 @@
 
 use std::collections::VecDeque;
 
-/// Every value of the last `reach` steps.
-pub(crate) struct Ring {
-    values: Vec<f64>,
+/// Every value of the last `reach` steps. Values that are read together are adjacent: with many
+/// flows, memory access dominates the time of a step.
+#[derive(Default)]
+pub(crate) struct Ring<T = f64> {
+    values: Vec<T>,
     mask: usize,
 }
 
-impl Ring {
+impl<T: Copy> Ring<T> {
     /// A ring that can be read `reach` steps back from the newest value, holding the value of step 0.
-    pub(crate) fn new(reach: usize, initial: f64) -> Self {
-        let size = (reach + 2).next_power_of_two();
+    pub(crate) fn new(reach: usize, initial: T) -> Self {
+        let size = (reach + 4).next_power_of_two();
         Self {
             values: vec![initial; size],
             mask: size - 1,
@@ -21,21 +23,33 @@ impl Ring {
 
     /// Sets the value of step `n`. Steps are set in order, each once.
     #[inline]
-    pub(crate) fn set(&mut self, n: usize, value: f64) {
+    pub(crate) fn set(&mut self, n: usize, value: T) {
         let slot = n & self.mask;
         self.values[slot] = value;
     }
 
     /// The value of step `n`.
     #[inline]
-    pub(crate) fn get(&self, n: usize) -> f64 {
+    pub(crate) fn get(&self, n: usize) -> T {
         self.values[n & self.mask]
     }
 
     /// The value `back` steps before step `n`, or of step 0 where that is before the start.
     #[inline]
-    pub(crate) fn before(&self, n: usize, back: usize) -> f64 {
+    pub(crate) fn before(&self, n: usize, back: usize) -> T {
         self.get(n.saturating_sub(back))
+    }
+}
+
+impl<const N: usize> Ring<[f64; N]> {
+    /// The values at a time between two steps; before the start, those of step 0.
+    #[inline]
+    pub(crate) fn at(&self, time: f64) -> [f64; N] {
+        let time = time.max(0.0);
+        let step = time as usize;
+        let part = time - step as f64;
+        let (here, next) = (self.get(step), self.get(step + 1));
+        std::array::from_fn(|i| here[i] + part * (next[i] - here[i]))
     }
 }
 

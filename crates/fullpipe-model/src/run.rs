@@ -112,6 +112,7 @@ fn start(spec: &Spec) -> (Vec<Sender>, Vec<Control>) {
 }
 
 /// Sums over the window, as the published program forms them.
+#[derive(Default)]
 struct Metrics {
     first: usize,
     end: usize,
@@ -144,22 +145,14 @@ impl Metrics {
             jitter_every: whole_steps(1.0, spec.step_ms),
             sample_every,
             capacity: spec.capacity_seg_per_ms,
-            counted: 0,
             sent: vec![0.0; flows],
             delivered: vec![0.0; flows],
-            arrived: 0.0,
-            lost_smooth: 0.0,
-            lost: 0.0,
-            queue: 0.0,
-            used: 0.0,
-            rtt_last_ms: 0.0,
-            jitter_ms: 0.0,
-            jitters: 0,
             trace: spec.sample_interval_ms.map(|_| Trace {
                 sending_rate_seg_per_ms: vec![Vec::new(); flows],
                 window_seg: vec![Vec::new(); flows],
                 ..Trace::default()
             }),
+            ..Self::default()
         }
     }
 

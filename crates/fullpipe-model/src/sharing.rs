@@ -2,28 +2,11 @@
 //! processing time first. What an ideal link does with flows when it knows them all: yardsticks for
 //! completion times. Work is in the unit of time; the server does one unit of it a unit of time.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A real number with an order; none is NaN here.
-#[derive(Clone, Copy, PartialEq)]
-struct Real(f64);
-
-impl Eq for Real {}
-
-impl PartialOrd for Real {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Real {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-type Heap = BinaryHeap<Reverse<(Real, usize)>>;
+/// Numbers by their bits, which order those that are not negative as they are, and jobs.
+type Heap = BinaryHeap<Reverse<(u64, usize)>>;
 
 /// Time in the system of each job when all that are there share the server evenly. Every job there
 /// has done the same work since it came, so it ends when the work done by each reaches a level.
@@ -35,7 +18,8 @@ pub fn processor_sharing(arrivals: &[f64], works: &[f64]) -> Result<Vec<f64>, St
     let mut next = 0;
     loop {
         let until = arrivals.get(next).copied().unwrap_or(f64::INFINITY);
-        while let Some(&Reverse((Real(ends), job))) = open.peek() {
+        while let Some(&Reverse((ends, job))) = open.peek() {
+            let ends = f64::from_bits(ends);
             let at = now + (ends - level) * open.len() as f64;
             if at > until {
                 break;
@@ -52,7 +36,7 @@ pub fn processor_sharing(arrivals: &[f64], works: &[f64]) -> Result<Vec<f64>, St
             count => level += (until - now) / count as f64,
         }
         now = until;
-        open.push(Reverse((Real(level + works[next]), next)));
+        open.push(Reverse(((level + works[next]).to_bits(), next)));
         next += 1;
     }
 }
@@ -66,10 +50,11 @@ pub fn shortest_first(arrivals: &[f64], works: &[f64]) -> Result<Vec<f64>, Strin
     let mut next = 0;
     loop {
         let until = arrivals.get(next).copied().unwrap_or(f64::INFINITY);
-        while let Some(Reverse((Real(left), job))) = open.pop() {
+        while let Some(Reverse((left, job))) = open.pop() {
+            let left = f64::from_bits(left);
             let at = now + left;
             if at > until {
-                open.push(Reverse((Real(left - (until - now)), job)));
+                open.push(Reverse(((left - (until - now)).to_bits(), job)));
                 break;
             }
             now = at;
@@ -79,7 +64,7 @@ pub fn shortest_first(arrivals: &[f64], works: &[f64]) -> Result<Vec<f64>, Strin
             return Ok(times);
         }
         now = until;
-        open.push(Reverse((Real(works[next]), next)));
+        open.push(Reverse((works[next].to_bits(), next)));
         next += 1;
     }
 }
@@ -89,7 +74,7 @@ fn check(arrivals: &[f64], works: &[f64]) -> Result<(), String> {
     let finite = arrivals
         .iter()
         .chain(works)
-        .all(|&value| value.is_finite() && value >= 0.0);
+        .all(|&value| value.is_finite() && value.is_sign_positive());
     match arrivals.len() == works.len() && in_order && finite {
         true => Ok(()),
         false => Err("arrivals and works: as many, in order, finite and not negative".to_owned()),

@@ -105,6 +105,25 @@ pub(crate) fn check(field: &'static str, holds: bool, reason: &str) -> Result<()
     })
 }
 
+pub(crate) fn check_flows(flows: usize) -> Result<(), SpecError> {
+    let is_good = (1..=1000).contains(&flows);
+    check("flows", is_good, "must be between 1 and 1000 flows")
+}
+
+pub(crate) fn check_samples(
+    interval_ms: Option<f64>,
+    duration_ms: f64,
+    flows: usize,
+) -> Result<(), SpecError> {
+    let Some(interval_ms) = interval_ms else {
+        return Ok(());
+    };
+    positive("sample_interval_ms", interval_ms)?;
+    let samples = duration_ms / interval_ms * flows as f64;
+    let too_many = "too short: over 1e7 samples";
+    check("sample_interval_ms", samples <= SAMPLES_MAX, too_many)
+}
+
 impl Spec {
     /// Refuses what cannot be integrated.
     ///
@@ -117,11 +136,7 @@ impl Spec {
         positive("link_delay_ms", self.link_delay_ms)?;
         positive("duration_ms", self.duration_ms)?;
         positive("step_ms", self.step_ms)?;
-        check(
-            "flows",
-            (1..=1000).contains(&self.flows.len()),
-            "must be between 1 and 1000 flows",
-        )?;
+        check_flows(self.flows.len())?;
         let steps = self.duration_ms / self.step_ms;
         check(
             "duration_ms",
@@ -164,16 +179,7 @@ impl Spec {
                     <= self.duration_ms - self.window_cut_ms,
             "must lie in the run, at least 2 ms before the end of the window",
         )?;
-        if let Some(interval_ms) = self.sample_interval_ms {
-            positive("sample_interval_ms", interval_ms)?;
-            let samples = self.duration_ms / interval_ms * self.flows.len() as f64;
-            check(
-                "sample_interval_ms",
-                samples <= SAMPLES_MAX,
-                "too short: over 1e7 samples",
-            )?;
-        }
-        Ok(())
+        check_samples(self.sample_interval_ms, self.duration_ms, self.flows.len())
     }
 
     /// Round-trip time of a flow with an empty queue.

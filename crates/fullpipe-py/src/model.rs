@@ -1,7 +1,7 @@
 //! `fullpipe._native.model`: many runs of the fluid models at once. Specs and outcomes cross as
 //! JSON, so that fullpipe-model alone describes them; the interpreter is free meanwhile.
 
-use fullpipe_model::json;
+use fullpipe_model::{extended, json, run};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// Raises ValueError for a spec that cannot be read or run.
 #[pyfunction]
 fn fluid(py: Python<'_>, specs_json: &str, threads: usize) -> PyResult<String> {
-    py.allow_threads(|| json::fluid(specs_json, threads))
+    py.allow_threads(|| json::runs(specs_json, threads, run))
         .map_err(PyValueError::new_err)
 }
 
@@ -19,7 +19,7 @@ fn fluid(py: Python<'_>, specs_json: &str, threads: usize) -> PyResult<String> {
 /// Raises ValueError for a spec that cannot be read or run.
 #[pyfunction]
 fn fluid_extended(py: Python<'_>, specs_json: &str, threads: usize) -> PyResult<String> {
-    py.allow_threads(|| json::fluid_extended(specs_json, threads))
+    py.allow_threads(|| json::runs(specs_json, threads, extended::run))
         .map_err(PyValueError::new_err)
 }
 

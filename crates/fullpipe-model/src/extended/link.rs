@@ -1,66 +1,29 @@
 //! The drop-tail bottleneck as an exact first-in-first-out fluid: cumulative arrivals and
 //! departures, and whole segments lost where the buffer overflows.
 
-use super::Random;
-
-/// Variables of the last steps, read at fractional steps. Values that are read together are
-/// adjacent: with many flows, memory access dominates the time of a step.
-pub(super) struct Past<const N: usize> {
-    values: Vec<[f64; N]>,
-    mask: usize,
-}
-
-impl<const N: usize> Past<N> {
-    pub(super) fn new(reach: usize, initial: [f64; N]) -> Self {
-        let size = (reach + 4).next_power_of_two();
-        Self {
-            values: vec![initial; size],
-            mask: size - 1,
-        }
-    }
-
-    #[inline]
-    pub(super) fn set(&mut self, n: usize, values: [f64; N]) {
-        let slot = n & self.mask;
-        self.values[slot] = values;
-    }
-
-    /// The values of step `n`.
-    #[inline]
-    pub(super) fn get(&self, n: usize) -> &[f64; N] {
-        &self.values[n & self.mask]
-    }
-
-    /// The values at a time between two steps; before the start, those of step 0.
-    #[inline]
-    pub(super) fn at(&self, time: f64) -> [f64; N] {
-        let time = time.max(0.0);
-        let step = time as usize;
-        let part = time - step as f64;
-        let (here, next) = (self.get(step), self.get(step + 1));
-        std::array::from_fn(|i| here[i] + part * (next[i] - here[i]))
-    }
-}
+use super::random::Random;
+use crate::history::Ring;
 
 /// What the link remembers of one flow.
 struct Passage {
     /// Volume accepted, which falls by one with a lost segment, whose volume had been accepted
     /// before; segments lost.
-    past: Past<2>,
+    past: Ring<[f64; 2]>,
     accepted_now: f64,
     lost_now: f64,
 }
 
 /// The bottleneck.
+#[derive(Default)]
 pub(super) struct Link {
     capacity_per_step: f64,
     buffer: f64,
     flows: Vec<Passage>,
-    accepted: Past<1>,
+    accepted: Ring,
     accepted_now: f64,
     departed: f64,
     /// Arrival time (in steps) of what departs at a step.
-    head: Past<1>,
+    head: Ring,
     head_now: f64,
     /// Volume that did not fit and is not yet a whole lost segment; it waits in the queue.
     excess: f64,
@@ -79,7 +42,7 @@ impl Link {
         seed: u64,
     ) -> Self {
         let passage = |_| Passage {
-            past: Past::new(reach, [0.0; 2]),
+            past: Ring::new(reach, [0.0; 2]),
             accepted_now: 0.0,
             lost_now: 0.0,
         };
@@ -87,14 +50,10 @@ impl Link {
             capacity_per_step,
             buffer,
             flows: (0..flows).map(passage).collect(),
-            accepted: Past::new(reach, [0.0]),
-            accepted_now: 0.0,
-            departed: 0.0,
-            head: Past::new(reach, [0.0]),
-            head_now: 0.0,
-            excess: 0.0,
-            debt: 0.0,
+            accepted: Ring::new(reach, 0.0),
+            head: Ring::new(reach, 0.0),
             random: Random::new(seed),
+            ..Self::default()
         }
     }
 
@@ -123,7 +82,7 @@ impl Link {
         let taken = self.debt.min(total);
         self.debt -= taken;
         self.accepted_now += total - taken;
-        self.accepted.set(n, [self.accepted_now]);
+        self.accepted.set(n, self.accepted_now);
         self.departed = (self.departed + self.capacity_per_step).min(self.accepted_now);
         self.advance_head(n);
     }
@@ -162,24 +121,24 @@ impl Link {
 
     fn advance_head(&mut self, n: usize) {
         let mut step = self.head_now as usize;
-        while step < n && self.accepted.get(step + 1)[0] <= self.departed {
+        while step < n && self.accepted.get(step + 1) <= self.departed {
             step += 1;
         }
         self.head_now = if step >= n {
             n as f64
         } else {
-            let before = self.accepted.get(step)[0];
-            let width = self.accepted.get(step + 1)[0] - before;
+            let before = self.accepted.get(step);
+            let width = self.accepted.get(step + 1) - before;
             let part = ((self.departed - before) / width).clamp(0.0, 1.0);
             (step as f64 + part).max(self.head_now)
         };
-        self.head.set(n, [self.head_now]);
+        self.head.set(n, self.head_now);
     }
 
     /// Arrival time of what departed at step `n`.
     #[inline]
     pub(super) fn arrival_of_departure(&self, n: usize) -> f64 {
-        self.head.get(n)[0]
+        self.head.get(n)
     }
 
     /// Volume of a flow that had been accepted when what arrived at `time` was (not monotone), and

@@ -3,9 +3,9 @@
 use super::bbr3::{Bbr3, V2, V3};
 use super::link::Link;
 use super::loss_based::LossBased;
+use super::random::Random;
 use super::sender::Flight;
 use super::spec::{Cc, ExtendedOutcome, ExtendedSpec, ExtendedTrace, FlowSpec};
-use super::Random;
 use crate::spec::SpecError;
 
 /// RFC 6928.

@@ -1,6 +1,7 @@
 //! What every sender has: what it sent, what came back, and the pasts needed to sample rates.
 
-use super::link::{Link, Past};
+use super::link::Link;
+use crate::history::Ring;
 
 /// What a sender learns in one step.
 pub(super) struct Feedback {
@@ -24,6 +25,7 @@ pub(super) struct Feedback {
 }
 
 /// The sender's account of its segments.
+#[derive(Default)]
 pub(super) struct Flight {
     forward_steps: usize,
     reverse_steps: usize,
@@ -32,9 +34,9 @@ pub(super) struct Flight {
     pub(super) delivered: f64,
     lost: f64,
     pub(super) inflight: f64,
-    sent_past: Past<1>,
+    sent_past: Ring,
     /// What a rate sample asks of the time when its segments were sent.
-    past: Past<4>,
+    past: Ring<[f64; 4]>,
     rtt_ms: f64,
 }
 
@@ -50,13 +52,10 @@ impl Flight {
             forward_steps,
             reverse_steps,
             step_ms,
-            sent: 0.0,
-            delivered: 0.0,
-            lost: 0.0,
-            inflight: 0.0,
-            sent_past: Past::new(forward_steps, [0.0]),
-            past: Past::new(reach, [0.0, 0.0, rtt_ms, 0.0]),
+            sent_past: Ring::new(forward_steps, 0.0),
+            past: Ring::new(reach, [0.0, 0.0, rtt_ms, 0.0]),
             rtt_ms,
+            ..Self::default()
         }
     }
 
@@ -67,7 +66,7 @@ impl Flight {
             return 0.0;
         }
         let then = n - self.forward_steps;
-        self.sent_past.get(then)[0] - self.sent_past.get(then - 1)[0]
+        self.sent_past.get(then) - self.sent_past.get(then - 1)
     }
 
     /// Takes what comes back at step `n`.
@@ -109,7 +108,7 @@ impl Flight {
     pub(super) fn send(&mut self, n: usize, volume: f64) {
         self.sent += volume;
         self.inflight += volume;
-        self.sent_past.set(n, [self.sent]);
+        self.sent_past.set(n, self.sent);
         let values = [self.delivered, self.lost, self.rtt_ms, self.inflight];
         self.past.set(n, values);
     }

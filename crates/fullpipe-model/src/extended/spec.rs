@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{check, positive, SpecError};
+use crate::spec::{check, check_flows, check_samples, positive, SpecError};
 
 /// Congestion controls of the extended model.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -101,11 +101,7 @@ impl ExtendedSpec {
         positive("two_burst_seg_per_ms", self.two_burst_seg_per_ms)?;
         positive("duration_ms", self.duration_ms)?;
         positive("step_ms", self.step_ms)?;
-        check(
-            "flows",
-            (1..=1000).contains(&self.flows.len()),
-            "must be between 1 and 1000 flows",
-        )?;
+        check_flows(self.flows.len())?;
         check(
             "duration_ms",
             self.duration_ms / self.step_ms <= 1e9,
@@ -137,15 +133,6 @@ impl ExtendedSpec {
             history <= 2e7,
             "a full buffer and the base RTT must last at most 2e7 steps, over all flows",
         )?;
-        if let Some(interval_ms) = self.sample_interval_ms {
-            positive("sample_interval_ms", interval_ms)?;
-            let samples = self.duration_ms / interval_ms * self.flows.len() as f64;
-            check(
-                "sample_interval_ms",
-                samples <= 1e7,
-                "too short: over 1e7 samples",
-            )?;
-        }
-        Ok(())
+        check_samples(self.sample_interval_ms, self.duration_ms, self.flows.len())
     }
 }

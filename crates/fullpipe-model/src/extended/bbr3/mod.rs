@@ -7,8 +7,8 @@ mod cycle;
 mod estimates;
 mod loss;
 
+use super::random::Random;
 use super::sender::{Feedback, Flight};
-use super::Random;
 
 const STARTUP_PACING_GAIN: f64 = 2.77;
 const DRAIN_PACING_GAIN: f64 = 0.347;
@@ -39,7 +39,7 @@ const AGGREGATION_MAX_MS: f64 = 100.0;
 const UP_EXTRA: f64 = 2.0;
 
 /// What differs between versions.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Version {
     pub(super) up_window_gain: f64,
     pub(super) down_pacing_gain: f64,
@@ -58,8 +58,9 @@ pub(super) const V2: Version = Version {
     up_inflight_gain: Some(1.25),
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
+    #[default]
     Startup,
     Drain,
     Down,
@@ -69,8 +70,9 @@ pub(super) enum Phase {
     ProbeRtt,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum AckPhase {
+    #[default]
     Init,
     Refilling,
     Starting,
@@ -118,6 +120,7 @@ impl Aggregation {
 }
 
 /// One BBR flow.
+#[derive(Default)]
 pub(super) struct Bbr3 {
     version: Version,
     random: Random,
@@ -176,48 +179,25 @@ impl Bbr3 {
         Self {
             version,
             random,
-            phase: Phase::Startup,
-            ack_phase: AckPhase::Init,
             window,
             window_before: window,
-            bandwidth_max: [0.0; 2],
             bandwidth_shortterm: f64::INFINITY,
-            bandwidth_latest: 0.0,
             longterm: f64::INFINITY,
             shortterm: f64::INFINITY,
-            inflight_latest: 0.0,
             min_rtt_ms: base_rtt_ms,
             min_rtt_stamp_ms: start_ms,
             probe_min_rtt_ms: base_rtt_ms,
             probe_min_stamp_ms: start_ms,
-            probe_done_ms: None,
-            probe_round_done: false,
             limited: [f64::INFINITY; 2],
             cycle_start_ms: start_ms,
-            probe_wait_ms: 0.0,
-            rounds_since_probe: 0.0,
-            round_end: 0.0,
-            round_start: false,
-            loss_round_end: 0.0,
-            loss_in_round: false,
-            loss_steps: 0,
-            full_bandwidth: 0.0,
-            full_rounds: 0,
-            full_now: false,
-            full_reached: false,
-            samples_of_probe: false,
-            probe_too_high: false,
-            probe_precautionary: false,
-            up_rounds: 0,
-            up_acked: 0.0,
             up_acked_per_segment: f64::INFINITY,
-            window_limited_until: 0.0,
             pacing_rate: STARTUP_PACING_GAIN * window / base_rtt_ms,
             aggregation: Aggregation {
                 start_ms,
                 ..Aggregation::default()
             },
             two_burst_rate,
+            ..Self::default()
         }
     }
 
