@@ -75,8 +75,9 @@ impl Poller {
         Ok(self.epoll.add(what, EpollEvent::new(flags, token))?)
     }
 
-    /// Waits until `at_ns` or until something is ready; returns how many [`Poller::event`]s there are.
-    pub(crate) fn wait_until(&mut self, at_ns: u64) -> io::Result<usize> {
+    /// Waits until `at_ns` or until something is ready; returns how many [`Poller::event`]s there are,
+    /// and whether the time has come.
+    pub(crate) fn wait_until(&mut self, at_ns: u64) -> io::Result<(usize, bool)> {
         if self.alarm_ns != Some(at_ns) {
             // A time of 0 would stop the alarm.
             let moment = Expiration::OneShot(Duration::from_nanos(at_ns.max(1)).into());
@@ -90,11 +91,11 @@ impl Poller {
             Err(error) => return Err(error.into()),
         };
         let Some(rang) = (0..count).find(|&index| self.ready[index].data() == ALARM_TOKEN) else {
-            return Ok(count);
+            return Ok((count, false));
         };
         self.alarm_ns = None;
         self.ready.copy_within(rang + 1..count, rang);
-        Ok(count - 1)
+        Ok((count - 1, true))
     }
 
     /// Token and flags of an event.

@@ -14,8 +14,8 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::flows::FlowMeter;
 use crate::kernel_cc::{users, User};
-use crate::sample::FlowMeter;
 use crate::sink::{FileSink, Sink};
 
 #[derive(Deserialize)]

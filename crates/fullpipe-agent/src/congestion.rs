@@ -10,9 +10,10 @@ use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{CcChoice, CcFacts, Flow};
 
+use crate::flows::FlowMeter;
 use crate::kernel_cc::{costs, count, insert, load, Code, Loaded, Tracer, Wanted};
 use crate::request::Request;
-use crate::sample::{kernel_row, FlowMeter};
+use crate::sample::kernel_row;
 
 /// The congestion controls of a run.
 pub(crate) struct Congestion {

@@ -17,10 +17,13 @@ mod kernel_cc;
 mod net;
 mod peer;
 mod request;
+mod run;
 mod sample;
 mod session;
 mod shared;
 mod sink;
+mod socket;
+mod two_hosts;
 mod vm;
 
 use request::Request;
@@ -65,7 +68,7 @@ fn run(output: &str) -> Result<(), String> {
     let request: Request =
         serde_json::from_str(&text).map_err(|error| format!("request: {error}"))?;
     let mut sink = FileSink::create(output).map_err(|error| format!("{output}: {error}"))?;
-    session::run(&request, Processors::default(), &mut Vec::new(), &mut sink);
+    run::carry_out(&request, Processors::default(), &mut Vec::new(), &mut sink);
     sink.finish().map_err(|error| format!("{output}: {error}"))
 }
 
@@ -79,5 +82,5 @@ fn serve(address: &str, objects: &str) -> Result<(), String> {
     if token.is_empty() {
         return Err("no token on standard input".to_owned());
     }
-    peer::serve(address, token.to_owned(), objects.to_owned())
+    two_hosts::serve(address, token.to_owned(), objects.to_owned())
 }

@@ -16,18 +16,17 @@ use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
 use crate::flows::{
-    AnyPage, Connection, ConnectionEvent, Context, Control, FlowPool, PageFlow, Payload, ProbeFlow,
-    StreamFlow, WebFlow,
+    AnyPage, Connection, ConnectionEvent, Context, Control, FlowMeter, FlowPool, PageFlow,
+    ProbeFlow, StreamFlow, WebFlow,
 };
 use crate::health::Health;
 use crate::kernel_cc::{kernel_release, Loaded};
 use crate::net::{self, Home, Topology};
-use crate::peer::{self, PeerLink};
+use crate::peer::PeerLink;
 use crate::request::Request;
-use crate::sample::{
-    counters, EcnMode, FlowMeter, HostMeter, Processors, QueueMeter, HOST_INTERVAL_NS,
-};
+use crate::sample::{counters, EcnMode, HostMeter, Processors, QueueMeter, HOST_INTERVAL_NS};
 use crate::sink::Sink;
+use crate::socket::Payload;
 
 /// The run begins at a multiple of this, so that its phase against the kernel's tick is always the
 /// same.
@@ -50,30 +49,8 @@ const END_TOKEN: u64 = u64::MAX;
 /// Bytes of IPv4 and TCP headers with timestamps.
 const HEADER_BYTES: u32 = 52;
 
-/// Runs the request and puts all results into `sink`; an error is a frame too. `ready` has the
-/// congestion controls that are loaded already.
-pub(crate) fn run(
-    request: &Request,
-    processors: Processors,
-    ready: &mut Vec<Loaded>,
-    sink: &mut dyn Sink,
-) {
-    sink.put(&kernel_fact());
-    if request.background_processes > 0 {
-        let count = request.background_processes.to_string();
-        sink.put(&Frame::Fact("background_processes".into(), count));
-    }
-    let done = match &request.peer {
-        None => run_here(request, processors, ready, sink),
-        Some(peer) => peer::run(request, peer, sink),
-    };
-    match done {
-        Ok(()) => sink.put(&Frame::End),
-        Err(sentence) => sink.put(&Frame::Failure(sentence)),
-    }
-}
-
-fn run_here(
+/// Does a run in namespaces of this kernel. `ready` has the congestion controls that are loaded already.
+pub(crate) fn run_here(
     request: &Request,
     processors: Processors,
     ready: &mut Vec<Loaded>,
@@ -326,7 +303,7 @@ impl<'a> Session<'a> {
         self.health.cpu.begin(start_ns);
         self.fill_agenda();
         while let Some(next_ns) = self.agenda.next_ns() {
-            let count = self
+            let (count, is_due) = self
                 .poller
                 .wait_until(next_ns)
                 .map_err(|error| format!("epoll: {error}"))?;
@@ -335,6 +312,10 @@ impl<'a> Session<'a> {
             }
             if self.end_requested {
                 return Ok(());
+            }
+            // In User Mode Linux even the clock is a system call, and those are most of what a packet costs.
+            if !is_due {
+                continue;
             }
             while let Some((due_ns, task)) = self.agenda.take(now_ns()) {
                 if task == Task::End {

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use crate::clock::{now_ns, sleep_until};
 use crate::kernel_cc::{load, Code, Loaded, Wanted};
 use crate::request::Request;
+use crate::run::carry_out;
 use crate::sample::Processors;
-use crate::session;
 use crate::shared::{Opened, Shared};
 use crate::sink::Sink;
 
@@ -113,7 +113,7 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
         return Ok(());
     }
     sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
-    session::run(&job.request, Processors { idle_ns }, &mut ready, &mut sink);
+    carry_out(&job.request, Processors { idle_ns }, &mut ready, &mut sink);
     // They end with the machine; to take each out of the kernel first would only cost time.
     std::mem::forget(ready);
     match &job.request.cc_trace {

@@ -14,9 +14,9 @@ use nix::sys::socket::{
     getpeername, listen, recvfrom, sendto, setsockopt, sockopt, Backlog, MsgFlags, SockaddrIn,
 };
 
-use super::socket::{self, Payload};
 use crate::clock::Poller;
 use crate::net::Node;
+use crate::socket::{self, Payload};
 
 const PAGE_PORT: u16 = 42_000;
 const NAME_SERVER_PORT: u16 = 43_000;

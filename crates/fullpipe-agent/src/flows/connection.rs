@@ -11,18 +11,18 @@ use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{listen, shutdown, Backlog, Shutdown};
 use std::os::fd::AsRawFd;
 
-use super::socket::{self, Payload};
 use crate::clock::Poller;
 use crate::net::Node;
 use crate::peer::{FAR_BYTES, NEAR_BYTES};
 use crate::sample::TcpInfo;
+use crate::socket::{self, Payload};
 
 /// Flow 0 connects from the first of these ports to the first of those.
 const CLIENT_PORT: u16 = 20_000;
 const SERVER_PORT: u16 = 10_000;
 /// Most bytes read at once.
 pub(super) const MAX_FLOWS: usize = 10_000;
-/// Once no more than this is left to write, the kernel is asked to report when the last byte is
+/// Once no more than this is left to write, the kernel reports when the last byte is
 /// acknowledged.
 const LAST_BYTES: u64 = 1 << 20;
 

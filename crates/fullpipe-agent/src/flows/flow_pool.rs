@@ -16,12 +16,13 @@ use nix::sys::resource::{setrlimit, Resource};
 
 use super::application::Context;
 use super::connection::{Connection, ConnectionEvent, Role, MAX_FLOWS};
-use crate::sample::FlowMeter;
+use super::meter::FlowMeter;
 
 /// Limit of open files: three for each connection, and a reserve.
 const DESCRIPTORS: u64 = 4 * MAX_FLOWS as u64;
 
 /// All groups of a plan.
+#[derive(Default)]
 pub(crate) struct FlowPool {
     groups: Vec<Group>,
     /// Index of the first slot's connection: the plan's own flows come before.
@@ -140,12 +141,7 @@ impl FlowPool {
         Ok(Self {
             groups,
             first: plan.flows.len(),
-            slots: Vec::new(),
-            free: VecDeque::new(),
-            arrived: 0,
-            due: Vec::new(),
-            sampled: 0,
-            samples: Vec::new(),
+            ..Self::default()
         })
     }
 

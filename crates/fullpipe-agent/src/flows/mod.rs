@@ -3,13 +3,13 @@
 mod application;
 mod connection;
 mod flow_pool;
+mod meter;
 mod probe;
-pub(crate) mod socket;
 mod web;
 
 pub(crate) use application::{Context, PageFlow, StreamFlow};
 pub(crate) use connection::{Connection, ConnectionEvent};
 pub(crate) use flow_pool::{Control, FlowPool};
+pub(crate) use meter::FlowMeter;
 pub(crate) use probe::ProbeFlow;
-pub(crate) use socket::Payload;
 pub(crate) use web::{AnyPage, WebFlow};

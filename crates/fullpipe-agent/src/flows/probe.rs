@@ -9,9 +9,9 @@ use fullpipe_plan::{PingRow, Probe, ProbeKind};
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{recvfrom, sendto, MsgFlags, SockaddrIn};
 
-use super::socket;
 use crate::clock::Poller;
 use crate::net::Node;
+use crate::socket;
 
 const CLIENT_PORT: u16 = 40_000;
 const SERVER_PORT: u16 = 41_000;

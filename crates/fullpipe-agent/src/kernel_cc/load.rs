@@ -13,10 +13,12 @@ use libbpf_rs::{
 
 use super::features::{self, Features};
 use super::module::Device;
+use super::settings::{
+    check_name, collision, put_text, word, Counters, Settings, ALGORITHM, CONG_CONTROL_ARGS,
+    IS_TRACED, KERNEL_NAME, PARAMS, TICK_US,
+};
 use super::verifier;
 
-/// Longest name of a congestion control (Linux TCP_CA_NAME_MAX less the NUL).
-const NAME_BYTES_MAX: usize = 15;
 /// Offsets in `fp_ops` (bpf/kernel.h) of the name and of a callback that not every kernel has.
 const NAME_PLACE: usize = 16;
 const TX_START: Range<usize> = 16..24;
@@ -72,17 +74,6 @@ struct Programs {
     has_links: bool,
     /// State by socket.
     sockets: MapHandle,
-}
-
-/// How many sockets, as the objects count them (`fp_counters` of bpf/host.h).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counters {
-    /// Use it now.
-    pub(super) live: u32,
-    /// Ever used it.
-    pub(super) opened: u32,
-    /// Calls for which the ring buffer had no room.
-    pub(super) trace_lost: u32,
 }
 
 /// Loads and registers. The error says what is missing or wrong.
@@ -273,46 +264,8 @@ impl Counters {
     }
 }
 
-/// `fp_settings` of bpf/host.h: what a congestion control is.
-#[derive(Clone)]
-pub(super) struct Settings {
-    /// Name in the registry.
-    pub(super) algorithm: String,
-    /// What sockets write.
-    pub(super) kernel_name: String,
-    /// Stored constants.
-    pub(super) params: Vec<u32>,
-    pub(super) flags: u32,
-    pub(super) state_bytes: usize,
-}
-
 /// The seed in `fp_counters`.
 const COUNTERS_SEED: Range<usize> = 12..16;
-
-const ALGORITHM: usize = 0;
-const KERNEL_NAME: usize = 32;
-const IS_TRACED: usize = 48;
-const TICK_US: usize = 52;
-const CONG_CONTROL_ARGS: usize = 56;
-const FLAGS: usize = 60;
-const STATE_BYTES: usize = 64;
-const PARAM_COUNT: usize = 68;
-const PARAMS: usize = 72;
-
-impl Settings {
-    /// Reads what a loader wrote into `.rodata`.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let count = word(bytes.get(..PARAMS)?, PARAM_COUNT) as usize;
-        let params = bytes.get(PARAMS..PARAMS.checked_add(count.checked_mul(4)?)?)?;
-        Some(Self {
-            algorithm: text(&bytes[ALGORITHM..KERNEL_NAME]),
-            kernel_name: text(&bytes[KERNEL_NAME..IS_TRACED]),
-            params: params.chunks_exact(4).map(|chunk| word(chunk, 0)).collect(),
-            flags: word(bytes, FLAGS),
-            state_bytes: word(bytes, STATE_BYTES) as usize,
-        })
-    }
-}
 
 fn configure(
     open: &mut OpenObject,
@@ -395,41 +348,6 @@ pub(super) fn available() -> Vec<String> {
         .split_whitespace()
         .map(str::to_owned)
         .collect()
-}
-
-/// Refuses names that the kernel would cut, or that are no file names.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_good) {
-        return Err(format!(
-            "{name:?} is no name for a congestion control: 1 to {NAME_BYTES_MAX} letters, digits, \
-             _ or -"
-        ));
-    }
-    Ok(())
-}
-
-pub(super) fn collision(name: &str) -> String {
-    format!(
-        "this kernel already has a congestion control named {name}: unload that one, or choose \
-         another name"
-    )
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_ne_bytes(word)
-}
-
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|&byte| byte == 0);
-    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
-}
-
-fn put_text(place: &mut [u8], value: &str) {
-    place.fill(0);
-    place[..value.len()].copy_from_slice(value.as_bytes());
 }
 
 static LOG: Mutex<String> = Mutex::new(String::new());

@@ -7,6 +7,7 @@ mod features;
 mod load;
 mod module;
 mod pins;
+mod settings;
 mod trace;
 mod users;
 mod verifier;

@@ -9,7 +9,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::kmod::{delete_module, finit_module, DeleteModuleFlags, ModuleInitFlags};
 
-use super::load::{check_name, collision, Counters, Settings};
+use super::settings::{check_name, collision, Counters, Settings};
 
 /// The module's name.
 const NAME: &str = "fullpipe_cc";

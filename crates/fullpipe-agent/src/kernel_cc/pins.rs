@@ -12,8 +12,9 @@ use nix::sys::statfs::{statfs, BPF_FS_MAGIC};
 use serde::Serialize;
 
 use super::features::check_rights;
-use super::load::{available, check_name, Counters, Loaded, Settings};
+use super::load::{available, Loaded};
 use super::module::{self, Described, Device};
+use super::settings::{check_name, Counters, Settings};
 
 const BPF_FS: &str = "/sys/fs/bpf";
 const FOLDER: &str = "/sys/fs/bpf/fullpipe";

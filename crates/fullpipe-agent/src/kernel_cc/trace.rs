@@ -13,8 +13,9 @@ use fullpipe_cc::trace::{Introduction, TraceWriter, CALL_BYTES};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
 
 use super::features::kernel_release;
-use super::load::{Counters, Loaded};
+use super::load::Loaded;
 use super::module::{self, Device};
+use super::settings::Counters;
 
 /// How often the ring buffers are emptied: at 64 MB each, 200,000 calls fit between two reads.
 const PERIOD: Duration = Duration::from_millis(20);

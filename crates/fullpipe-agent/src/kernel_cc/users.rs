@@ -9,9 +9,9 @@ use std::path::Path;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use super::load::Settings;
 use super::module::{self, Device};
 use super::pins::registrations;
+use super::settings::Settings;
 use crate::sample::option;
 
 /// One socket at the time of a sample.

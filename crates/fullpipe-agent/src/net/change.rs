@@ -28,7 +28,7 @@ impl Change {
     pub(crate) fn apply(&self, nodes: &mut [Node]) -> Result<(), String> {
         let node = &mut nodes[self.node];
         match &self.what {
-            What::Rate(rate_bps) => qdisc::change_htb_class(node, self.port_index, *rate_bps),
+            What::Rate(rate_bps) => qdisc::put_htb_class(node, self.port_index, *rate_bps, false),
             What::Delay(parent, spec) => {
                 qdisc::change(node, self.port_index, *parent, handle(major::DELAY), spec)
             }

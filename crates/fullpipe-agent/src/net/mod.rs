@@ -4,6 +4,7 @@ mod change;
 mod dumbbell;
 mod groups;
 mod link;
+mod major;
 mod namespace;
 pub(crate) mod netlink;
 pub(crate) mod qdisc;
@@ -15,17 +16,6 @@ use fullpipe_plan::Plan;
 use groups::Groups;
 pub(crate) use namespace::{Home, Node};
 pub(crate) use topology::{DirectionQueue, Place, Topology};
-
-/// Major numbers of qdisc handles, the same on every port.
-mod major {
-    pub(super) const HTB: u32 = 1;
-    pub(super) const ACCESS: u32 = 3;
-    pub(super) const LOSS: u32 = 5;
-    pub(super) const DELAY: u32 = 6;
-    pub(super) const PACING: u32 = 7;
-    pub(super) const JITTER: u32 = 8;
-    pub(super) const QUEUE: u32 = 0x10;
-}
 
 /// Builds the plan's network: a dumbbell if it is one plain wire, else a row of links.
 pub(crate) fn build(plan: &Plan) -> Result<Topology, String> {

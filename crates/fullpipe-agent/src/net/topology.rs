@@ -43,6 +43,7 @@ pub(crate) struct DirectionQueue {
 }
 
 /// A path, ready for use.
+#[derive(Default)]
 pub(crate) struct Topology {
     pub(crate) nodes: Vec<Node>,
     /// (node, address) of the two ends of each flow: on the senders' side, on the receivers' side.
@@ -88,18 +89,12 @@ impl Topology {
         };
         Self {
             nodes,
-            flow_ends: Vec::new(),
-            probe_ends: Vec::new(),
-            application_ends: Vec::new(),
-            traffic_ends: Vec::new(),
             directions: links
                 .iter()
                 .flat_map(Link::queue_names)
                 .map(queue)
                 .collect(),
-            changes: Vec::new(),
-            delays: Vec::new(),
-            lines: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -295,7 +290,7 @@ impl Topology {
             let spec = qdisc::queue(wanted, rate_bps)?;
             if !wanted.shapes() {
                 self.attach(at, port, parent, major::HTB, &qdisc::htb())?;
-                qdisc::attach_htb_class(&mut self.nodes[at], port.index, rate_bps)?;
+                qdisc::put_htb_class(&mut self.nodes[at], port.index, rate_bps, true)?;
                 self.lines.push(format!(
                     "{}: class htb rate {rate_bps}bit burst 1600 cburst 1600",
                     self.nodes[at].name

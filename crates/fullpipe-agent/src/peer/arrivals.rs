@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 
 use super::handshake::{self, Purpose};
 use super::timed::Timed;
-use crate::flows::socket;
+use crate::socket;
 
 /// How long the handshake of a connection may take as a whole.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub(crate) struct Arrivals {
 
 /// The sending end of the hand-over.
 #[derive(Clone)]
-pub(super) struct ArrivalSender {
+pub(crate) struct ArrivalSender {
     hand_over: Sender<Arrival>,
     ready: Arc<EventFd>,
 }
@@ -40,18 +40,18 @@ pub(super) struct ArrivalSender {
 pub(crate) struct PeerLink {
     pub(crate) arrivals: Arrivals,
     /// How to connect; `None` at the far end, which waits.
-    pub(super) dial: Option<Dial>,
+    pub(crate) dial: Option<Dial>,
 }
 
 /// How the near end connects to the far end.
-pub(super) struct Dial {
-    pub(super) to: SocketAddrV4,
-    pub(super) token: String,
-    pub(super) arrivals: ArrivalSender,
+pub(crate) struct Dial {
+    pub(crate) to: SocketAddrV4,
+    pub(crate) token: String,
+    pub(crate) arrivals: ArrivalSender,
 }
 
 impl Arrivals {
-    pub(super) fn new() -> io::Result<(Self, ArrivalSender)> {
+    pub(crate) fn new() -> io::Result<(Self, ArrivalSender)> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let ready = Arc::new(EventFd::from_flags(flags)?);
         let (hand_over, waiting) = mpsc::channel();
@@ -77,7 +77,7 @@ impl Arrivals {
 
 impl ArrivalSender {
     /// Hands a connection over, or closes it if the run is over.
-    pub(super) fn hand_over(&self, arrival: Arrival) {
+    pub(crate) fn hand_over(&self, arrival: Arrival) {
         if self.hand_over.send(arrival).is_ok() {
             let _ = self.ready.write(1);
         }
@@ -131,7 +131,7 @@ impl PeerLink {
 }
 
 /// Connects a socket and authenticates it.
-pub(super) fn connect_peer(
+pub(crate) fn connect_peer(
     socket: OwnedFd,
     to: SocketAddrV4,
     token: &str,
@@ -148,7 +148,7 @@ pub(super) fn connect_peer(
 }
 
 /// Authenticates a connection that was accepted at the far end.
-pub(super) fn accept_peer(mut stream: TcpStream, token: &str) -> io::Result<(Purpose, TcpStream)> {
+pub(crate) fn accept_peer(mut stream: TcpStream, token: &str) -> io::Result<(Purpose, TcpStream)> {
     let mut timed = Timed::new(&mut stream, HANDSHAKE_TIMEOUT);
     let purpose = handshake::far(&mut timed, token)?;
     timed.end()?;

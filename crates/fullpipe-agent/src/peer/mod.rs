@@ -1,16 +1,9 @@
-//! Runs between two hosts: the near end has the scenario, the far end serves. One port carries the
-//! control connection and the connections of flows, each after a handshake. Each end measures the
-//! flows that it sends. This module must not know how a flow is measured.
+//! The link to the agent of another host: one port carries the control connection and the connections
+//! of flows, each after a handshake. This module must not know what a run is.
 
 mod arrivals;
-mod far;
 mod handshake;
-mod messages;
-mod near;
 mod timed;
-mod unauthenticated;
 
-pub(crate) use arrivals::PeerLink;
-pub(crate) use far::serve;
-pub(crate) use handshake::{FAR_BYTES, NEAR_BYTES};
-pub(crate) use near::run;
+pub(crate) use arrivals::{accept_peer, connect_peer, ArrivalSender, Arrivals, Dial, PeerLink};
+pub(crate) use handshake::{Purpose, FAR_BYTES, NEAR_BYTES};

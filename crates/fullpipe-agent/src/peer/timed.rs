@@ -1,5 +1,5 @@
 //! A connection whose reads and writes must all be done by one time: who sends a byte now and then
-//! gains nothing by it. This module must not know what is said on the connection.
+//! gains nothing by it. This module must not know what is sent on the connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

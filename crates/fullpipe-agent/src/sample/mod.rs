@@ -1,7 +1,6 @@
 //! What is read from the kernel during a run.
 
 mod cpu;
-mod flow;
 mod host;
 mod kernel_info;
 mod proc_file;
@@ -9,7 +8,6 @@ mod queue;
 mod tcp_info;
 
 pub(crate) use cpu::{CpuMeter, Processors};
-pub(crate) use flow::FlowMeter;
 pub(crate) use host::{HostMeter, HOST_INTERVAL_NS};
 pub(crate) use kernel_info::kernel_row;
 pub(crate) use queue::{counters, QueueMeter};

@@ -52,30 +52,15 @@ fn htb_class(rate_bps: u64) -> Spec {
     Spec::of("htb", &options, line)
 }
 
-/// Adds htb's class, with this rate.
-pub(crate) fn attach_htb_class(
+/// Adds htb's class, with this rate, or changes its rate: what is owed stays owed
+/// (htb_change_class()).
+pub(crate) fn put_htb_class(
     node: &mut Node,
     port_index: u32,
     rate_bps: u64,
+    is_new: bool,
 ) -> Result<(), String> {
-    put_htb_class(node, port_index, rate_bps, CREATE)
-}
-
-/// Changes its rate. What is owed stays owed (htb_change_class()).
-pub(crate) fn change_htb_class(
-    node: &mut Node,
-    port_index: u32,
-    rate_bps: u64,
-) -> Result<(), String> {
-    put_htb_class(node, port_index, rate_bps, CHANGE)
-}
-
-fn put_htb_class(
-    node: &mut Node,
-    port_index: u32,
-    rate_bps: u64,
-    flags: u16,
-) -> Result<(), String> {
+    let flags = if is_new { CREATE } else { CHANGE };
     let place = (port_index, handle(1), HTB_CLASS);
     let class = htb_class(rate_bps);
     put(node, libc::RTM_NEWTCLASS, flags, place, &class)

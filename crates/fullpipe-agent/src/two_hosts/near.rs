@@ -7,18 +7,15 @@ use std::time::Duration;
 
 use fullpipe_plan::stream::{self, Frame};
 
-use super::arrivals::{connect_peer, Arrivals, Dial, PeerLink};
-use super::handshake::Purpose;
-use super::messages::{receive_frames, recv, send, Command, Reply};
+use super::messages::{receive_frames, recv, send, Command, Reply, LEAD_NS};
 use crate::check::check_for_peers;
 use crate::clock::now_ns;
-use crate::flows::socket;
+use crate::peer::{connect_peer, Arrivals, Dial, PeerLink, Purpose};
 use crate::request::{Peer, Request};
-use crate::session;
+use crate::session::Session;
 use crate::sink::Sink;
+use crate::socket;
 
-/// Both ends begin this long after [`Command::Go`], which is longer than any wake-up takes.
-pub(super) const LEAD_NS: u64 = 200_000_000;
 /// How long the far end may take to load and prepare.
 const PREPARATION_TIMEOUT: Duration = Duration::from_secs(60);
 const ECHOES: usize = 5;
@@ -47,7 +44,7 @@ pub(crate) fn run(request: &Request, peer: &Peer, sink: &mut dyn Sink) -> Result
             arrivals: sender,
         }),
     };
-    let mut session = session::Session::with_peer(request, peer_link)?;
+    let mut session = Session::with_peer(request, peer_link)?;
     send(&mut control, &Command::Go).map_err(place)?;
     let done = session.run_from(now_ns() + one_way_ns + LEAD_NS, sink);
     let done = done.and_then(|()| session.finish(sink));

@@ -1,8 +1,8 @@
 //! Connections that have not proved yet that they know the token, and their places. A new one always
 //! gets a place: where an address holds too many, or all places are taken, the oldest connection of
-//! the address that holds the most is closed. A stranger can so be pushed out, and a near end, whose
-//! handshake takes two round trips, can not be kept out by connections that only wait. This module
-//! must not know what is said on a connection.
+//! the address that holds the most is closed. So connections that only wait cannot keep out a near end, whose
+//! handshake takes two round trips. This module
+//! must not know what a connection is for.
 
 use std::io;
 use std::net::{IpAddr, Shutdown, TcpStream};

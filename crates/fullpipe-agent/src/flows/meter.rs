@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 
 use fullpipe_plan::{EventRow, FlowRow, FlowSampleRow};
 
-use super::tcp_info::{EcnMode, TcpInfo};
-use crate::flows::Connection;
+use super::connection::Connection;
+use crate::sample::{EcnMode, TcpInfo};
 
 /// Linux TCP_INFINITE_SSTHRESH.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -19,6 +19,7 @@ const LOSS: u8 = 4;
 const CWR: u8 = 2;
 
 /// One flow's measurement.
+#[derive(Default)]
 pub(crate) struct FlowMeter {
     flow_id: u64,
     /// TCP paces this flow, or its host does.
@@ -40,14 +41,7 @@ impl FlowMeter {
         Self {
             flow_id,
             is_paced,
-            sender: TcpInfo::default(),
-            received_bytes: 0,
-            lost_packets: 0,
-            recoveries: 0,
-            timeouts: 0,
-            seen_rtos: 0,
-            ecn_modes: [None; 2],
-            received_ce: 0,
+            ..Self::default()
         }
     }
 

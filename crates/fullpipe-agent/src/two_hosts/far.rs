@@ -9,13 +9,11 @@ use std::time::Duration;
 use fullpipe_plan::stream::{encode, Frame};
 use fullpipe_plan::Plan;
 
-use super::arrivals::{accept_peer, ArrivalSender, Arrivals, PeerLink};
-use super::handshake::Purpose;
-use super::messages::{recv, send, send_frames, Command, Reply};
-use super::near::LEAD_NS;
+use super::messages::{recv, send, send_frames, Command, Reply, LEAD_NS};
 use super::unauthenticated::{Place, Unauthenticated};
 use crate::check::check_for_peers;
 use crate::clock::now_ns;
+use crate::peer::{accept_peer, ArrivalSender, Arrivals, PeerLink, Purpose};
 use crate::request::{Clock, Request};
 use crate::session::{self, Session};
 use crate::sink::Sink;

@@ -7,6 +7,8 @@ use fullpipe_plan::Plan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+/// Both ends begin this long after [`Command::Go`], which is longer than any wake-up takes.
+pub(super) const LEAD_NS: u64 = 200_000_000;
 /// Far longer than a plan of 10,000 flows.
 const MESSAGE_BYTES_MAX: u32 = 64 << 20;
 /// Ten times the stream of 100 flows sampled 100 times a second for 600 s.
@@ -20,7 +22,7 @@ pub(super) enum Command {
     Prepare(Box<Plan>),
     /// Reply at once: the near end measures the round-trip time.
     Echo,
-    /// Begin [`super::near::LEAD_NS`] after this arrives.
+    /// Begin [`LEAD_NS`] after this arrives.
     Go,
     /// Stop and send what was recorded.
     End,

@@ -1,0 +1,98 @@
+"""No module of a Rust crate imports one that imports it, directly or through others.
+
+`lint-imports` checks the same of Python's packages. A path counts as an import of the innermost
+module that it names; a module's own tests do not count.
+"""
+
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+Module = tuple[str, ...]
+ROOT = Path(__file__).parents[2]
+USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?use ([^;]+);", re.MULTILINE)
+CRATES = sorted(folder.parent.name for folder in ROOT.glob("crates/*/src"))
+
+
+def modules_of(source: Path) -> dict[Module, Path]:
+    """Module -> its file, without tests; the crate's root is the empty tuple."""
+    found = {}
+    for file in source.rglob("*.rs"):
+        parts = file.relative_to(source).with_suffix("").parts
+        if "tests" not in parts:
+            found[parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts] = file
+    return found
+
+
+def paths_of(text: str) -> Iterator[list[str]]:
+    """The paths that a file names: those of its `use` items, and others from `crate` or `super`."""
+    code = re.sub(r"//[^\n]*", "", text).partition("#[cfg(test)]\nmod tests {")[0]
+    for tree in USE.findall(code):
+        yield from branches(tree)
+    for path in re.findall(r"\b(?:crate|super)(?:::\w+)+", USE.sub("", code)):
+        yield path.split("::")
+
+
+def branches(tree: str) -> Iterator[list[str]]:
+    """The paths of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`."""
+    head, brace, rest = tree.partition("{")
+    names = re.findall(r"\w+", head)
+    if not brace:
+        yield names
+        return
+    depth, begin = 0, 0
+    inner = rest[: rest.rindex("}")] + ","
+    for place, letter in enumerate(inner):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            if inner[begin:place].strip():
+                yield from ([*names, *path] for path in branches(inner[begin:place]))
+            begin = place + 1
+
+
+def target(path: list[str], module: Module, modules: dict[Module, Path]) -> Module:
+    """The module of its crate to which a path leads from a module; that itself for other crates."""
+    if path[0] == "crate":
+        base, rest = (), path[1:]
+    elif path[0] in ("self", "super"):
+        ups = sum(name == "super" for name in path)
+        base, rest = (
+            module[: len(module) - ups],
+            [name for name in path if name not in ("self", "super")],
+        )
+    elif (*module, path[0]) in modules:
+        base, rest = module, path
+    else:
+        return module
+    while rest and (*base, rest[0]) in modules:
+        base, rest = (*base, rest[0]), rest[1:]
+    return base
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_modules_of_a_crate_do_not_import_each_other_in_circles(crate: str) -> None:
+    modules = modules_of(ROOT / "crates" / crate / "src")
+    imports = {
+        module: {target(path, module, modules) for path in paths_of(file.read_text())} - {module}
+        for module, file in modules.items()
+    }
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        circle = " <- ".join("::".join(module) or "the root" for module in error.args[1])
+        pytest.fail(f"{crate}: {circle}")
+
+
+def test_the_reader_of_paths_sees_nested_imports_and_parents() -> None:
+    text = "use crate::a::{b, c::{d, e as f}};\nlet x = super::g::H;\n// use crate::no;"
+    assert list(paths_of(text)) == [
+        ["crate", "a", "b"], ["crate", "a", "c", "d"], ["crate", "a", "c", "e", "as", "f"],
+        ["super", "g", "H"],
+    ]  # fmt: skip
+    modules = {(): Path(), ("a",): Path(), ("a", "c"): Path(), ("g",): Path()}
+    assert target(["crate", "a", "c", "d"], ("g",), modules) == ("a", "c")
+    assert target(["super", "g", "H"], ("a", "c"), modules) == ("a",)
+    assert target(["super", "super", "g", "H"], ("a", "c"), modules) == ("g",)
