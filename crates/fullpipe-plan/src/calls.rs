@@ -9,7 +9,7 @@ use fullpipe_cc::replay::{introduced, walk, Replay, Step, TraceError};
 use fullpipe_cc::{Ack, Conn, Ctl, Event};
 
 use crate::cc_row::phase_name;
-use crate::tables::{Column, Table, Text};
+use crate::rows::{Column, Table, Text};
 
 /// Rows that are passed on at a time.
 const ROWS_AT_ONCE: usize = 1 << 14;

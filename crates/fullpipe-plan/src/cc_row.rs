@@ -3,7 +3,7 @@
 
 use fullpipe_cc::{Algorithm, Controller, Phase};
 
-use crate::tables::{CcRow, Column, Table, Text};
+use crate::rows::{CcRow, Column, Table, Text};
 
 /// The rows of `cc_samples`. Its last columns are the variables for which [`CcRow`] has none; a flow
 /// whose algorithm does not have one is null there.

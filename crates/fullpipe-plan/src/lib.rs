@@ -14,6 +14,7 @@ mod links;
 mod plan;
 mod probe;
 mod route;
+mod rows;
 pub mod stream;
 mod tables;
 mod traffic;
@@ -26,8 +27,9 @@ pub use links::{Access, ConnectionOrigin, Link};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};
 pub use route::{FlowDirection, Hosts, Route};
-pub use tables::{
+pub use rows::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
-    PageRow, PingRow, QueueRow, Table, Tables, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,
+    PageRow, PingRow, QueueRow, Table, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,
 };
+pub use tables::Tables;
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};

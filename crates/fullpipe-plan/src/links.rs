@@ -4,7 +4,7 @@ use fullpipe_net::impair::{jitter, loss};
 use fullpipe_net::Medium;
 use serde::{Deserialize, Serialize};
 
-use crate::tables::Text;
+use crate::rows::Text;
 
 /// Name of the only link of a `[path]`, whose queues are just `forward` and `reverse`.
 const PATH: &str = "path";

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use fullpipe_cc::{algorithm, Controller};
 use serde::{Deserialize, Serialize};
 
-use crate::tables::{
+use crate::rows::{
     CcRow, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow, PageRow,
-    PingRow, QueueRow, Tables, TcpMemoryRow, TrafficRow, TrafficSampleRow,
+    PingRow, QueueRow, TcpMemoryRow, TrafficRow, TrafficSampleRow,
 };
+use crate::tables::Tables;
 
 /// No frame is longer; a longer one is damage.
 const MAX_FRAME_BYTES: usize = 1 << 20;

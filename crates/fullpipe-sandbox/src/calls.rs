@@ -9,7 +9,7 @@ use seccompiler::{
     SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use crate::Rights;
+use crate::rights::Rights;
 
 /// Memory, threads, time, signals to itself, files that Landlock restricts, and descriptors that are
 /// open already. No `ioctl`: TIOCSTI types into a terminal. No `sendmsg`: it hands over descriptors.

@@ -8,7 +8,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, ABI,
 };
 
-use crate::Rights;
+use crate::rights::Rights;
 
 /// The newest ABI that this was tested with.
 const TESTED: ABI = ABI::V7;

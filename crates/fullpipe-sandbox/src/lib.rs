@@ -3,34 +3,17 @@
 //! afterwards inherits all of it. Must never know what the process is for.
 
 use std::io;
-use std::path::PathBuf;
 
 mod calls;
 mod ending;
 mod faults;
 mod files;
 mod limits;
+mod rights;
 
 pub use ending::end_with_parent;
 pub use faults::{end_with, report_faults};
-
-/// What a process keeps. Paths that do not exist are left out; a folder stands for all below it.
-#[derive(Clone, Debug, Default)]
-pub struct Rights {
-    /// Files and folders that may be read, and mapped as libraries.
-    pub read: Vec<PathBuf>,
-    /// Files and folders that may be read, written, created and removed.
-    pub write: Vec<PathBuf>,
-    /// Programs, and folders of programs, that may be read and executed. Without any, `execve` is
-    /// refused.
-    pub execute: Vec<PathBuf>,
-    /// May it start processes? Threads are always allowed.
-    pub processes: bool,
-    /// Most bytes of address space.
-    pub memory_bytes: Option<u64>,
-    /// Most bytes of a file that it writes.
-    pub file_bytes: Option<u64>,
-}
+pub use rights::Rights;
 
 /// What this kernel cannot confine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::Rights;
+use crate::rights::Rights;
 
 pub(crate) fn set(rights: &Rights) -> io::Result<()> {
     // SAFETY: no pointers.
