@@ -160,6 +160,15 @@ impl Scoreboard {
         }
     }
 
+    /// One past the last packet of the buffer that holds packet `number`.
+    pub(crate) fn buffer_end(&self, number: u32) -> u32 {
+        let behind = self.bursts.partition_point(|burst| burst.first <= number);
+        match behind.checked_sub(1) {
+            Some(index) => self.bursts[index].first + self.bursts[index].count,
+            None => number + u32::from(self.own(number).behind) + 1,
+        }
+    }
+
     #[inline]
     fn burst_of<'a>(&'a self, oldest: &'a SentBurst, number: u32) -> &'a Sent {
         if number - oldest.first < oldest.count {

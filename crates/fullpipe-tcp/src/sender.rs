@@ -8,7 +8,7 @@ use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, INFIN
 use fullpipe_plan::{CcFacts, Pacing};
 
 use crate::handshake::Established;
-use crate::packet::EcnFeedback;
+use crate::packet::{Block, EcnFeedback, MAX_BLOCKS};
 use crate::rate::RateState;
 use crate::reordering::Reordering;
 use crate::rtt::Rtt;
@@ -200,7 +200,7 @@ pub struct Sender {
     /// `marks` of the newest ACK.
     pub(crate) marks_seen: u8,
     /// SACK blocks of the previous ACK, which are skipped (recv_sack_cache).
-    pub(crate) sack_cache: [crate::Block; crate::MAX_BLOCKS],
+    pub(crate) sack_cache: [Block; MAX_BLOCKS],
 
     pub(crate) is_cwnd_limited: bool,
     pub(crate) max_packets_out: u32,
@@ -214,7 +214,7 @@ pub struct Sender {
     /// When the pacing timer expires; [`NEVER_NS`]: it does not run.
     pub(crate) pacing_at_ns: u64,
     pub(crate) timer: Option<(TimerKind, Countdown)>,
-    /// Payload queued below TCP (sk_wmem_alloc).
+    /// Memory of the buffers queued below TCP (sk_wmem_alloc_get()).
     pub(crate) queued_bytes: u64,
     /// Limit of `queued_bytes`, whatever the pacing rate.
     pub(crate) output_limit_bytes: u64,

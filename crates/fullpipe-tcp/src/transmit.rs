@@ -9,7 +9,7 @@ use crate::packet::{Burst, Data};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
 use crate::sender::{Resend, Sender, TimerKind, NEVER_NS};
 use crate::ticks::Countdown;
-use crate::write_queue::GSO_MAX_BYTES;
+use crate::write_queue::{BUFFER_BYTES, GSO_MAX_BYTES};
 
 /// Bursts may be larger at small RTTs: by gso_max at 0, and by half of that every 2^9 us (sysctl
 /// tcp_tso_rtt_log).
@@ -83,9 +83,11 @@ impl Sender {
         self.has_unsent() && u64::from(self.packets_out() + 1) * mss <= self.window_bytes
     }
 
-    /// Payload has left the qdisc below TCP (with fq only: TCP small queues).
-    pub fn departed(&mut self, payload_bytes: u64) {
-        self.queued_bytes = self.queued_bytes.saturating_sub(payload_bytes);
+    /// A packet has left the qdisc below TCP (with fq only: TCP small queues).
+    pub fn departed(&mut self, packet: &Data) {
+        let buffer_bytes = if packet.leads_burst { BUFFER_BYTES } else { 0 };
+        let left_bytes = u64::from(packet.payload_bytes) + buffer_bytes;
+        self.queued_bytes = self.queued_bytes.saturating_sub(left_bytes);
     }
 
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
@@ -157,10 +159,19 @@ impl Sender {
         if self.config.pacing != Pacing::Fq {
             return false;
         }
-        let two_bursts = 2 * u64::from(packets) * u64::from(self.config.mss_bytes);
+        let payload_bytes = u64::from(packets) * u64::from(self.config.mss_bytes);
+        let two_bursts = 2 * (payload_bytes + BUFFER_BYTES);
         let allowed = self.ctl.pacing_rate_bytes_per_s >> self.config.pacing_shift;
         let allowed = allowed.max(two_bursts).min(self.output_limit_bytes);
-        self.queued_bytes > allowed << u32::from(again)
+        // sk_wmem_alloc counts the socket itself as one byte (sk_alloc()), so two equal bursts that wait
+        // are already too much for a third.
+        let allocated = self.queued_bytes + 1;
+        allocated > allowed << u32::from(again) && !self.has_one_buffer_at_most()
+    }
+
+    /// tcp_rtx_queue_empty_or_single_skb().
+    fn has_one_buffer_at_most(&self) -> bool {
+        self.packets_out() == 0 || self.board.buffer_end(self.snd_una) >= self.snd_nxt
     }
 
     /// tcp_xmit_retransmit_queue(): buffer by buffer, as far as pacing, window and small queues allow.
@@ -422,7 +433,7 @@ impl Sender {
             self.conn.edt_ns += length_ns - (length_ns / 2).min(credit_ns);
         }
         if self.config.pacing == Pacing::Fq {
-            self.queued_bytes += payload;
+            self.queued_bytes += payload + BUFFER_BYTES;
         }
     }
 

@@ -9,7 +9,7 @@ const HEADER_ROOM_BYTES: u64 = 256;
 const SHARED_INFO_BYTES: u64 = 320;
 const SK_BUFF_BYTES: u64 = 256;
 /// truesize of an empty buffer (tcp_stream_alloc_skb() of 6.12): both structures and a head of 320 bytes.
-const BUFFER_BYTES: u64 = 896;
+pub(crate) const BUFFER_BYTES: u64 = 896;
 /// Initial sk_sndbuf (second value of sysctl tcp_wmem).
 const FIRST_LIMIT_BYTES: u64 = 16_384;
 /// TCP_INIT_CWND: a send buffer has room for at least this window.
@@ -26,6 +26,7 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// The send buffer of one connection. Positions are packet numbers. Volumes are bytes of payload; every
 /// packet but the one being written counts as full.
+#[derive(Default)]
 pub(crate) struct WriteQueue {
     mss_bytes: u64,
     gso_max_segments: u32,
@@ -67,20 +68,8 @@ impl WriteQueue {
             gso_max_segments,
             most_bytes,
             notsent_lowat_bytes: u64::MAX,
-            end: 0,
-            is_blocking: false,
-            ends: VecDeque::new(),
-            sent: VecDeque::new(),
-            written_bytes: 0,
-            pushed_bytes: 0,
-            psh_ends: VecDeque::new(),
-            pages: VecDeque::new(),
-            write_start_bytes: 0,
-            max_window_bytes: 0,
-            goal_packets: 0,
             limit_bytes: FIRST_LIMIT_BYTES.min(most_bytes),
-            limit_window: 0,
-            wake_una: 0,
+            ..Self::default()
         }
     }
 

@@ -27,8 +27,9 @@ pub enum Step {
     Close(u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Closed,
     /// Waits for the name; if it sent a query of its own, then at this time.
     Looking(Option<u64>),
@@ -36,7 +37,7 @@ enum State {
     Open,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Connection {
     state: State,
     /// The object to request once it is open; with HTTP/1.1 also the one it is receiving.
@@ -50,20 +51,6 @@ struct Connection {
     sending: VecDeque<(usize, u64)>,
     /// Objects that the client has not read completely.
     written: VecDeque<(usize, u64)>,
-}
-
-impl Connection {
-    fn new() -> Self {
-        Self {
-            state: State::Closed,
-            current: None,
-            asked: VecDeque::new(),
-            request_bytes: 0,
-            thinking: VecDeque::new(),
-            sending: VecDeque::new(),
-            written: VecDeque::new(),
-        }
-    }
 }
 
 /// One page of a plan, which is loaded repeatedly.
@@ -98,7 +85,7 @@ impl PageLoader {
             Protocol::Http2 => 1,
         };
         Self {
-            connections: (0..count).map(|_| Connection::new()).collect(),
+            connections: (0..count).map(|_| Connection::default()).collect(),
             page_id: u64::from(page_id),
             is_name_known: false,
             queue: VecDeque::new(),
@@ -387,7 +374,7 @@ impl PageLoader {
             for (index, connection) in self.connections.iter_mut().enumerate() {
                 if connection.state != State::Closed {
                     steps.push(Step::Close(index as u32));
-                    *connection = Connection::new();
+                    *connection = Connection::default();
                 }
             }
         }

@@ -24,7 +24,7 @@ fn under_fq_with(settings: SenderConfig) -> Sender {
     let mut sender = sender("reno", settings);
     let first = sends(&mut sender, START);
     for packet in &first {
-        sender.departed(u64::from(packet.payload_bytes));
+        sender.departed(packet);
     }
     let sent = first.iter().map(|packet| packet.number).max().unwrap() + 1;
     sender.on_ack(START + RTT, &ack(sent, START));
@@ -52,7 +52,8 @@ fn small_queues_bound_the_time_queued_below_tcp() {
 
 #[test]
 fn at_most_4_mb_are_queued_below_tcp_since_6_16() {
-    // tcp_limit_output_bytes: 8 ms at 870 MB/s are 6.8 MB.
+    // tcp_limit_output_bytes: 8 ms at 870 MB/s are 6.8 MB. Memory counts (truesize): 896 bytes a burst
+    // beside its payload.
     let waiting = |kernel: Kernel| -> u64 {
         let mut sender = under_fq_with(SenderConfig {
             pacing_shift: 7,
@@ -61,13 +62,47 @@ fn at_most_4_mb_are_queued_below_tcp_since_6_16() {
             ..config()
         });
         let packets = sends(&mut sender, START + RTT);
-        packets.iter().map(|one| u64::from(one.payload_bytes)).sum()
+        let memory = |one: &Data| u64::from(one.payload_bytes) + 896 * u64::from(one.leads_burst);
+        packets.iter().map(memory).sum()
     };
-    let burst = 45 * u64::from(MSS);
+    let burst = 45 * u64::from(MSS) + 896;
     for newer in [Kernel::Linux6_18, Kernel::Linux7_3] {
         assert!((4 << 20..(4 << 20) + 2 * burst).contains(&waiting(newer)));
     }
     assert!(waiting(Kernel::default()) > 6_500_000);
+}
+
+#[test]
+fn two_small_bursts_may_wait_below_tcp_and_no_third() {
+    // tcp_small_queue_check() compares sk_wmem_alloc, which counts the socket itself as one byte, with
+    // twice the next buffer's memory. At 1.4 MB/s a burst has two packets, and a millisecond is less.
+    let mut sender = under_fq_with(SenderConfig {
+        initial_cwnd: 20,
+        ..config()
+    });
+    let out = sends(&mut sender, START + RTT);
+    let bursts = out.chunk_by(|_, next| !next.leads_burst);
+    assert_eq!(bursts.map(<[Data]>::len).collect::<Vec<_>>(), [2, 2]);
+}
+
+#[test]
+fn one_buffer_alone_never_stops_the_next() {
+    // tcp_rtx_queue_empty_or_single_skb(): twenty packets are more than two buffers of one packet and
+    // more than 2^-14 s at 290 MB/s.
+    let settings = SenderConfig {
+        pacing: Pacing::Fq,
+        pacing_shift: 14,
+        gso_max_segments: 45,
+        initial_cwnd: 100,
+        written_by_application: true,
+        ..config()
+    };
+    let mut sender = sender_over(MS, "reno", settings);
+    let mut sent = |packets: u32| {
+        sender.write(packets);
+        sends(&mut sender, START).len()
+    };
+    assert_eq!((sent(20), sent(1), sent(1)), (20, 1, 0));
 }
 
 #[test]
@@ -82,7 +117,7 @@ fn packets_that_depart_make_room_below_tcp_one_by_one() {
             .take_while(|packet| packet.departs_ns == at_ns)
             .count();
         for packet in waiting.drain(..leaving) {
-            sender.departed(u64::from(packet.payload_bytes));
+            sender.departed(&packet);
         }
         waiting.extend(sends(&mut sender, at_ns));
         assert!(waiting.len() <= limit, "{} of {limit}", waiting.len());
@@ -95,7 +130,7 @@ fn departed_packets_make_room_below_tcp() {
     let waiting = sends(&mut sender, START + RTT);
     assert!(sends(&mut sender, START + RTT).is_empty());
     for packet in &waiting {
-        sender.departed(u64::from(packet.payload_bytes));
+        sender.departed(packet);
     }
     assert!(!sends(&mut sender, START + RTT).is_empty());
 }
@@ -114,7 +149,7 @@ fn retransmissions_may_queue_twice_as_much_as_new_data() {
     let mut sent = 0;
     while sent < 1000 {
         for packet in sends(&mut sender, START) {
-            sender.departed(u64::from(packet.payload_bytes));
+            sender.departed(&packet);
             sent += 1;
         }
     }
