@@ -28,6 +28,7 @@
 
 #include "../cc/bytes.h"
 #include "../cc/defaults.h"
+#include "../cc/flags.h"
 #include "../cc/ring.h"
 
 #define FP_PASTE2(a, b) a##b
@@ -45,6 +46,9 @@
 _Static_assert(!FP_WANTS_RING || FP_OWNS_CWND, "CC_WANTS_RING needs CC_OWNS_CWND");
 _Static_assert(!((FP_FLAGS)&CC_HOST_RECOVERS) || FP_OWNS_CWND,
 	       "CC_HOST_RECOVERS needs CC_OWNS_CWND");
+
+#define FP_DEFINE_FLAGS_OF(name) CC_DEFINE_FLAGS_OF(name)
+FP_DEFINE_FLAGS_OF(FP_ALGORITHM)
 
 /* One call of the algorithm, whole: what the trace logs and a replay repeats. It lives with the
  * socket, not on the stack: 512 bytes are too few, and what the verifier does not know of memory it
@@ -432,8 +436,11 @@ FP_ENTRY
 void fp_in_ack_event(u64 *context)
 {
 	struct sock *sk = (void *)context[0];
-	struct fp_socket *s = fp_find(sk);
+	struct fp_socket *s;
 
+	if (!fp_wants(CC_WANTS_ACKS))
+		return;
+	s = fp_find(sk);
 	if (fp_tell(sk, s, CC_EVENT_ACK, (u32)context[1], 0))
 		fp_end(sk, s);
 }
@@ -448,7 +455,7 @@ void fp_pkts_acked(u64 *context)
 	s32 rtt_us = sample->rtt_us;
 	struct fp_socket *s;
 
-	if (rtt_us < 0 && !((FP_FLAGS)&CC_WANTS_EVERY_RTT))
+	if (!fp_wants(CC_WANTS_RTT) || (rtt_us < 0 && !((FP_FLAGS)&CC_WANTS_EVERY_RTT)))
 		return;
 	s = fp_find(sk);
 	if (fp_tell(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked))

@@ -60,6 +60,10 @@ static __always_inline const struct FP_CC(_params) * fp_parameters(const struct 
 	return params;
 }
 
+/* Whether the algorithm asks for these events with its constants. The verifier knows them, and
+ * drops the rest of a program that they switch off. */
+#define fp_wants(flag) (FP_CC(_flags_of)(fp_parameters(0)) & (flag))
+
 static __always_inline struct fp_socket *fp_find(struct sock *sk)
 {
 	return bpf_sk_storage_get(&fp_sockets, sk, 0, 0);

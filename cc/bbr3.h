@@ -94,7 +94,8 @@ CC_INLINE int bbr3_adapt_longterm(struct bbr3 *s, const struct bbr3_params *p,
 	if (s->round_start && s->ack_phase == BBR3_ACKS_PROBE_STOPPING) {
 		s->bw_probe_samples = 0;
 		s->ack_phase = BBR3_ACKS_INIT;
-		if (bbr3_is_probe_bw(s) && !s->sample.app_limited)
+		if (bbr3_is_probe_bw(s) && !s->sample.app_limited &&
+		    !(p->proposals & BBR3_NO_ACK_PHASE))
 			bbr3_advance_max_bw(s);
 		/* The last probe stopped at the bound as a precaution, and nothing bad came of it.
 		 */
@@ -140,7 +141,8 @@ CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params 
 CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
 				 const struct cc_conn *conn, const struct cc_ctl *ctl, u32 inflight)
 {
-	if (s->prev_probe_too_high && inflight >= s->inflight_longterm) {
+	if (s->prev_probe_too_high && inflight >= s->inflight_longterm &&
+	    !(p->proposals & BBR3_NO_PRECAUTION)) {
 		s->prev_probe_precautionary = 1;
 		return 1;
 	}
@@ -213,6 +215,7 @@ CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
 {
 	int expired = conn->now_us > s->probe_rtt_min_stamp_us + p->probe_rtt_interval_us;
 	u32 rtt_us = (u32)ack->rtt_us;
+	int holds;
 
 	if (ack->rtt_us >= 0 &&
 	    (rtt_us < s->probe_rtt_min_us || (p->bbr2_rules && rtt_us == s->probe_rtt_min_us) ||
@@ -220,8 +223,10 @@ CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
 		s->probe_rtt_min_us = rtt_us;
 		s->probe_rtt_min_stamp_us = conn->now_us;
 	}
+	holds = (p->proposals & BBR3_MIN_RTT_OUTLIVES_PROBE_RTT) && p->probe_rtt_duration_us &&
+		(s->phase == CC_PHASE_PROBE_RTT || (expired && !s->idle_restart));
 	if (s->probe_rtt_min_us <= s->min_rtt_us ||
-	    conn->now_us > s->min_rtt_stamp_us + p->min_rtt_window_us) {
+	    (!holds && conn->now_us > s->min_rtt_stamp_us + p->min_rtt_window_us)) {
 		if (s->min_rtt_us != s->probe_rtt_min_us)
 			s->settled = 0;
 		s->min_rtt_us = s->probe_rtt_min_us;

@@ -42,6 +42,8 @@ CC_INLINE void bbr3_start_down(struct bbr3 *s, const struct bbr3_params *p,
 	s->bw_probe_wait_us = p->probe_wait_base_us + bbr3_random_below(s, p->probe_wait_rand_us);
 	s->cycle_stamp_us = conn->now_us;
 	s->ack_phase = BBR3_ACKS_PROBE_STOPPING;
+	if (p->proposals & BBR3_NO_ACK_PHASE)
+		bbr3_advance_max_bw(s);
 	bbr3_start_round(s, conn);
 	bbr3_set_phase(s, CC_PHASE_DOWN);
 }

@@ -138,11 +138,19 @@
 	P(smart_exit_count, 3, 1, 255, 1, "rounds", "not allowed", "BBR-n+ Algorithm 1, N",        \
 	  "such rounds in a row that end Startup")                                                 \
 	P(smart_exit_delta_us, 5000, 0, BBR3_MAX_US, 1, "us", "any inflation counts",              \
-	  "BBR-n+ Algorithm 1, Delta", "smoothed RTT above min_rtt that counts as inflation")
+	  "BBR-n+ Algorithm 1, Delta", "smoothed RTT above min_rtt that counts as inflation")      \
+	P(proposals, 0, 0, 7, 1, "bits", "the draft",                                              \
+	  "draft-ietf-ccwg-bbr issue 109, PR 5, PR 115",                                           \
+	  "sum of 1: min_rtt outlives ProbeRTT; 2: no ack_phase; 4: no precaution")
 
 struct bbr3_params {
 	bbr3_PARAMS(CC_PARAM_FIELD)
 };
+
+/* Bits of `proposals`: changes of the draft that its editors discuss, for experiments/questions. */
+#define BBR3_MIN_RTT_OUTLIVES_PROBE_RTT 1u /* issue 109: expire it when ProbeRTT ends */
+#define BBR3_NO_ACK_PHASE 2u               /* PR 5: advance max_bw's filter on entering DOWN */
+#define BBR3_NO_PRECAUTION 4u              /* the draft before PR 115: UP passes the bound */
 
 /* What Google's v2 and v3 kernels share (1/256 arithmetic, rules that the draft changed). */
 #define BBR3_LINUX_FAMILY(V)                                                                       \

@@ -24,6 +24,7 @@
  *   NAME_PARAMS(P)       its parameters (params.h), from which struct NAME_params is made
  *   NAME_STATE(S)        its own variables, which recordings and reports show (state.h)
  *   NAME_FLAGS           what it asks of the host: CC_OWNS_CWND and the other flags, or 0
+ *   NAME_FLAGS_IF(F)     optional: which of them only some constants need (flags.h)
  *
  *   void NAME_init    (struct NAME *, const struct NAME_params *,
  *                      const struct cc_conn *, struct cc_ctl *);
@@ -50,7 +51,7 @@
  *   4  flag CC_SEND_IS_PURE
  *   5  a timer (CC_WANTS_TIMER), more facts (CC_WANTS_DETAILS, CC_WANTS_EVERY_RTT, value of
  *      CC_EVENT_ACK), recovery by the host for an algorithm that sees every ACK
- *      (CC_HOST_RECOVERS); bytes.h, fixed.h, losses.h and state.h */
+ *      (CC_HOST_RECOVERS); bytes.h, fixed.h, flags.h, losses.h and state.h */
 #define CC_CONTRACT_VERSION 5
 
 /* Gains and ratios are fixed point: CC_ONE is 1.0. Linux's 1/256 are exact in it; a draft's 0.9

@@ -13,9 +13,14 @@ typedef signed int s32;
 typedef signed long long s64;
 #endif
 
-#define CC_INLINE static inline __attribute__((always_inline, unused))
 /* A function that the eBPF verifier may check once instead of at every call site is not worth
- * its restrictions here: everything is inlined, on both hosts. */
+ * its restrictions here: everything is inlined, on both hosts. Not in a debugger (CC_DEBUG), which
+ * shows a function's arguments and stops at its name. */
+#ifdef CC_DEBUG
+#define CC_INLINE static __attribute__((noinline, unused))
+#else
+#define CC_INLINE static inline __attribute__((always_inline, unused))
+#endif
 
 /* Between the steps of a long function: values go to memory and are read again. The eBPF verifier
  * follows every combination of what it knows of registers, but knows nothing of memory; without

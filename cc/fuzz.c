@@ -48,6 +48,7 @@ static void *state, *twin, *params;
 static s64 *values, *other_values;
 static struct cc_kept kept;
 static u64 random_state;
+static u32 flags; /* of the algorithm with the connection's constants */
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
 static u64 draw(void)
@@ -163,9 +164,9 @@ static void pass_time(void)
 	conn->app_limited = chance(5);
 	conn->is_cwnd_limited = !chance(4);
 	conn->is_cwnd_full = !chance(4);
-	if (cc_external.flags & CC_WANTS_DETAILS)
+	if (flags & CC_WANTS_DETAILS)
 		fill_details();
-	if (cc_external.flags & CC_WANTS_TIMER && cc_is_timer_due(&kept, conn->now_us))
+	if (flags & CC_WANTS_TIMER && cc_is_timer_due(&kept, conn->now_us))
 		tell_event(CC_EVENT_TIMER, (u32)(conn->now_us - kept.timer_us), 0);
 }
 
@@ -182,7 +183,7 @@ static void send(void)
 		call->ctl.cwnd = cc_min_u32(call->ctl.cwnd, 10);
 		packets = cc_min_u32(packets, 10);
 	}
-	if (cc_external.flags & CC_OWNS_CWND)
+	if (flags & CC_OWNS_CWND)
 		tell_event(CC_EVENT_SEND, 0, 0);
 	conn->packets_out += packets;
 	conn->inflight += packets;
@@ -199,7 +200,7 @@ static u32 lose(void)
 	losses = chance(3) ? losses : cc_min_u32(losses, 1 + magnitude(4));
 	conn->lost += losses;
 	conn->inflight -= losses;
-	if (losses && cc_external.flags & CC_WANTS_RING) {
+	if (losses && flags & CC_WANTS_RING) {
 		conn->lost_age_us = 1 + magnitude(26);
 		tell_event(CC_EVENT_LOST, conn->inflight + losses + magnitude(6), losses);
 		conn->lost_age_us = 0;
@@ -225,14 +226,14 @@ static void acknowledge(void)
 	conn->snd_una += acked * conn->mss_bytes;
 	rtt_us = 1 + magnitude(26);
 	conn->srtt_us = conn->srtt_us ? conn->srtt_us - conn->srtt_us / 8 + rtt_us / 8 : rtt_us;
-	if (cc_external.flags & CC_WANTS_ACKS)
+	if (flags & CC_WANTS_ACKS)
 		tell_event(CC_EVENT_ACK, 0, 0);
-	if (cc_external.flags & CC_WANTS_RTT && !chance(8))
+	if (flags & CC_WANTS_RTT && !chance(8))
 		tell_event(CC_EVENT_RTT, rtt_us, acked);
 	call->kind = ON_ACK;
 	memset(&call->ack, 0, sizeof(call->ack));
 	call->ack.acked_sacked = acked;
-	if (cc_external.flags & CC_OWNS_CWND) {
+	if (flags & CC_OWNS_CWND) {
 		span = acked + below((u64)prior_inflight + 1);
 		age_us = 1 + magnitude(26);
 		call->ack.rtt_us = chance(8) ? -1 : (s32)rtt_us;
@@ -254,13 +255,13 @@ static void acknowledge(void)
 			call->ack.delivered_ce = (s32)marked;
 			call->ack.interval_us = chance(10) ? -1 : (s32)age_us;
 		}
-		if (cc_external.flags & CC_WANTS_RING) {
+		if (flags & CC_WANTS_RING) {
 			call->ack.tx_inflight = prior_inflight + magnitude(6);
 			call->ack.lost = cc_max_u32(losses, below(span + 1));
 		}
 	}
 	tell();
-	if (!(cc_external.flags & CC_OWNS_CWND) && conn->ca_state >= CC_CWR)
+	if (!(flags & CC_OWNS_CWND) && conn->ca_state >= CC_CWR)
 		call->ctl.cwnd = 1 + below(call->ctl.cwnd); /* the host's recovery */
 }
 
@@ -278,7 +279,7 @@ static void change_state(void)
 			tell_event(CC_EVENT_RTO, 0, 0);
 			conn->lost += conn->inflight;
 			conn->inflight = 0;
-			if (!(cc_external.flags & CC_OWNS_CWND))
+			if (!(flags & CC_OWNS_CWND))
 				call->ctl.cwnd = 1;
 		}
 		to_state(next);
@@ -288,7 +289,7 @@ static void change_state(void)
 		else if (conn->ca_state != CC_LOSS)
 			tell_event(CC_EVENT_COMPLETE_CWR, 0, 0);
 		to_state(CC_OPEN);
-		if (cc_external.flags & CC_OWNS_CWND && chance(4))
+		if (flags & CC_OWNS_CWND && chance(4))
 			tell_event(CC_EVENT_TLP_RECOVERY, 0, 0);
 	}
 }
@@ -314,6 +315,7 @@ static void connect_(void)
 	u32 near_wrap = chance(3) ? 0u - magnitude(10) : 0;
 
 	choose_constants();
+	flags = cc_external.flags_of(params);
 	memset(state, 0, cc_external.state_bytes);
 	memset(&kept, 0, sizeof(kept));
 	memset(conn, 0, sizeof(*conn));

@@ -36,6 +36,8 @@ struct cc_algorithm {
 			 const struct cc_event *, struct cc_ctl *);
 	/* The variables' values, of which each may be CC_NONE. */
 	void (*read)(const void *state, const void *params, s64 *values);
+	/* Those of `flags` that hold with these constants (flags.h). */
+	u32 (*flags_of)(const void *params);
 };
 
 struct cc_override {

@@ -8,20 +8,13 @@
 #define FULLPIPE_CC_TABLE_H
 
 #include "defaults.h"
+#include "flags.h"
 #include "native.h"
 #include "params.h"
 #include "state.h"
 
 #define CC_PARAM_INFO(name, dflt, min, max, scale, unit, zero, source, meaning)                    \
 	{#name, unit, zero, source, meaning, dflt, min, max, scale},
-
-/* Whether NAME_STATE is defined: if it is, its rows become commas. */
-#define CC_STATE_COMMA(name, unit, scale, value, meaning) , 1
-#define CC_SECOND(first, second, ...) second
-#define CC_SECOND_OF(...) CC_SECOND(__VA_ARGS__)
-#define CC_HAS_STATE(name) CC_SECOND_OF(name##_STATE(CC_STATE_COMMA), 0, 0)
-#define CC_JOIN(a, b) a##b
-#define CC_JOIN_VALUE(a, b) CC_JOIN(a, b)
 
 #define CC_STATE_INFO(name, unit, scale, value, meaning) {#name, unit, meaning, scale, 0},
 #define CC_STATE_READ(name, unit, scale, value, meaning) *values++ = (s64)(value);
@@ -49,7 +42,7 @@
 		CC_INFO_STATE(CC_STATE_READ)                                                       \
 	}
 
-#define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_STATE(name))(name)
+#define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_LIST(name##_STATE))(name)
 
 /* One call between cc_open_event() and cc_close_ctl(). */
 #define CC_DECIDE(name, event_kind, call, settle)                                                  \
@@ -88,6 +81,8 @@
 		CC_DECIDE(name, event->kind, name##_on_event(s, p, conn, event, ctl),              \
 			  cc_settle_event(kept, name##_FLAGS, conn, event, ctl));                  \
 	}                                                                                          \
+	CC_DEFINE_FLAGS_OF(name)                                                                   \
+	static u32 name##_flags_of_(const void *p) { return name##_flags_of(p); }                  \
 	CC_VARIABLES(name)                                                                         \
 	static void name##_read_(const void *s, const void *p, s64 *values)                        \
 	{                                                                                          \
@@ -99,7 +94,8 @@
 #name, title, sources, name##_param_info, name##_variables,                        \
 		    sizeof(name##_param_info) / sizeof(name##_param_info[0]) - 1,                  \
 		    sizeof(name##_variables) / sizeof(name##_variables[0]), sizeof(struct name),   \
-		    name##_FLAGS, name##_init_, name##_on_ack_, name##_on_event_, name##_read_     \
+		    name##_FLAGS, name##_init_, name##_on_ack_, name##_on_event_, name##_read_,    \
+		    name##_flags_of_                                                               \
 	}
 
 #endif

@@ -202,6 +202,10 @@ static int add(const struct fp_algorithm *algorithm, const char *kernel_name, co
 	if (!variant)
 		return -ENOMEM;
 	memcpy(&variant->ops, algorithm->ops, sizeof(variant->ops));
+	if (!(algorithm->flags_of(params) & CC_WANTS_RTT))
+		variant->ops.pkts_acked = NULL;
+	if (!(algorithm->flags_of(params) & CC_WANTS_ACKS))
+		variant->ops.in_ack_event = NULL;
 	strscpy(variant->ops.name, kernel_name, sizeof(variant->ops.name));
 	memcpy(variant->params, params, algorithm->param_count * sizeof(u32));
 	variant->algorithm = algorithm;

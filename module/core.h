@@ -18,6 +18,7 @@ struct fp_algorithm {
 	const struct fp_param *params;
 	u32 param_count;
 	u32 flags;
+	u32 (*flags_of)(const u32 *params); /* that hold with these constants (flags.h) */
 	u32 state_bytes;
 	u32 call_bytes; /* of a call in the trace */
 };

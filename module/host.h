@@ -49,6 +49,8 @@ static __always_inline const struct FP_CC(_params) * fp_parameters(const struct 
 	return (const void *)s->variant->params;
 }
 
+/* The calls that its constants do without are not registered (core.c). */
+#define fp_wants(flag) ((FP_FLAGS) & (flag))
 #define fp_counts(s) (&(s)->variant->counts)
 #define fp_is_traced(s) ((s)->variant->log != NULL)
 #define fp_tick_us() (USEC_PER_SEC / HZ)

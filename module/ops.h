@@ -157,6 +157,8 @@ static const struct tcp_congestion_ops fp_ops = {
 #endif
 };
 
+static u32 fp_flags_of(const u32 *params) { return FP_CC(_flags_of)((const void *)params); }
+
 #define FP_PARAM(name, dflt, min, max, scale, unit, zero, source, meaning) {#name, min, max, scale},
 
 static const struct fp_param fp_params[] = {FP_CC(_PARAMS)(FP_PARAM){}};
@@ -172,6 +174,7 @@ const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM) = {
     .params = fp_params,
     .param_count = ARRAY_SIZE(fp_params) - 1,
     .flags = FP_FLAGS,
+    .flags_of = fp_flags_of,
     .state_bytes = sizeof(struct FP_ALGORITHM),
     .call_bytes = sizeof(struct fp_call),
 };

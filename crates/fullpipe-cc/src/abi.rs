@@ -2,6 +2,11 @@
 
 use std::ffi::{c_char, c_void};
 
+/// 1.0 as a gain (`CC_ONE`).
+pub const ONE: u32 = 1024;
+/// "No bound" (`CC_INFINITE`).
+pub const INFINITE: u32 = 0x7fff_ffff;
+
 /// `struct cc_conn`: the state of the connection at a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,6 +228,7 @@ pub(crate) struct Algorithm {
         *mut Ctl,
     ),
     pub(crate) read: unsafe extern "C" fn(*const c_void, *const c_void, *mut i64),
+    pub(crate) flags_of: unsafe extern "C" fn(*const c_void) -> u32,
 }
 
 // SAFETY: native.c's tables are immutable and point only to immutable data and to functions that

@@ -5,16 +5,16 @@ use std::ffi::c_void;
 
 use thiserror::Error;
 
-use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info};
+use crate::abi::{self, Ack, Conn, Ctl, Event, EventKind, Info, INFINITE};
 use crate::dynamic::DynAlgorithm;
+use crate::flags;
 use crate::registry::{info_variables, Algorithm, Code};
 use crate::trace::{Call, CallLog, Introduction, Logged, CALL_ACK, CALL_EVENT, CALL_INIT};
-use crate::{flags, INFINITE};
 
 /// One connection's instance of an algorithm.
 pub struct Controller {
     algorithm: &'static Algorithm,
-    /// A copy of the algorithm's flags: they are read for every packet.
+    /// The algorithm's flags with these constants.
     flags: u32,
     params: Box<[u32]>,
     instance: Instance,
@@ -86,7 +86,7 @@ impl Controller {
         let ring_bytes = unsafe { abi::cc_ring_bytes } as usize;
         Ok(Self {
             algorithm,
-            flags: algorithm.flags(),
+            flags: algorithm.flags_of(params),
             params: params.into(),
             instance: match &algorithm.code {
                 Code::C(raw) => Instance::C {

@@ -120,10 +120,25 @@ pub struct Set {
 }
 
 impl Algorithm {
-    /// `enum cc_flags`.
+    /// The [`flags`](crate::flags) that it may ask for.
     pub fn flags(&self) -> u32 {
         match &self.code {
             Code::C(raw) => raw.flags,
+            Code::Dynamic { flags, .. } => *flags,
+        }
+    }
+
+    /// Those that hold with these stored constants, of which there must be as many as it has.
+    pub fn flags_of(&self, params: &[u32]) -> u32 {
+        assert_eq!(
+            params.len(),
+            self.params.len(),
+            "constants of {}",
+            self.name
+        );
+        match &self.code {
+            // SAFETY: the table's row has that many constants.
+            Code::C(raw) => unsafe { (raw.flags_of)(params.as_ptr().cast()) },
             Code::Dynamic { flags, .. } => *flags,
         }
     }
