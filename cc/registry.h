@@ -17,6 +17,7 @@
 #include "dctcp.h"
 #include "prague.h"
 #include "reno.h"
+#include "tarn.h"
 
 #define CC_ALGORITHMS(ALGORITHM)                                                                   \
 	ALGORITHM(reno, "Reno", "RFC 5681, Linux tcp_cong.c")                                      \
@@ -24,7 +25,8 @@
 	ALGORITHM(dctcp, "DCTCP", "RFC 8257, Linux tcp_dctcp.c")                                   \
 	ALGORITHM(prague, "Prague", "draft-briscoe-iccrg-prague-congestion-control, tcp_prague.c") \
 	ALGORITHM(bbr1, "BBRv1", "Linux tcp_bbr.c, ACM Queue 14(5) 2016")                          \
-	ALGORITHM(bbr3, "BBRv3 (and v2, BBR-n+)", "draft-ietf-ccwg-bbr, google/bbr tcp_bbr.c")
+	ALGORITHM(bbr3, "BBRv3 (and v2, BBR-n+)", "draft-ietf-ccwg-bbr, google/bbr tcp_bbr.c")     \
+	ALGORITHM(tarn, "Tarn", "docs/background/algorithms/tarn.md")
 
 /* clang-format off */
 #define CC_SETS(SET, V)                                                                            \
@@ -44,7 +46,8 @@
 	SET("bbrnplus-literal", bbr3, "fp_bbrnplus_lit", "BBR-n+ with Algorithm 1 word for word",  \
 	    BBR3_NPLUS_PUBLISHED(V) V(smart_exit, BBR3_EXIT_LITERAL))                              \
 	SET("bbrnplus-asrun", bbr3, "fp_bbrnplus_run", "BBR-n+ with the gains of its authors' files", \
-	    BBR3_NPLUS_AS_RUN(V) V(smart_exit, BBR3_EXIT_INFLATION))
+	    BBR3_NPLUS_AS_RUN(V) V(smart_exit, BBR3_EXIT_INFLATION))                               \
+	SET("tarn", tarn, "fp_tarn", "Tarn: a queue that is small and the same for all", )
 /* clang-format on */
 
 #endif

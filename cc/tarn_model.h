@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * tarn_model.h - the state of tarn.h and what it measures: rounds, RTTs, jitter, rate, the queue
+ * that stands and the queue that the law wants. Nothing here decides a window.
+ *
+ * Windows and queues are in 1/1024 packets, rates in packets per us times 2^20.
+ */
+#ifndef FULLPIPE_CC_TARN_MODEL_H
+#define FULLPIPE_CC_TARN_MODEL_H
+
+#include "cubic.h"
+#include "fixed.h"
+#include "tarn_params.h"
+
+#define TARN_RATE_SHIFT 20
+
+/* What the ACKs of a stretch of time say. */
+struct tarn_stretch {
+	u64 begin_us;
+	u64 rtt_sum_us;
+	u32 delivered; /* conn->delivered when it began */
+	u32 min_rtt_us;
+	u32 samples;
+	u32 unused_;
+};
+
+/* Sums over the rounds in CRUISE since the last drain. */
+struct tarn_sums {
+	u64 rtt_us;
+	u64 window;
+	u64 wanted;
+	u32 rounds;
+	u32 unused_;
+};
+
+struct tarn {
+	struct tarn_stretch round; /* a round trip, by packets */
+	struct tarn_stretch slot;  /* a min_rtt of time: what a fall of the rate is seen in */
+	struct tarn_sums sums;
+	u64 min_rtt_stamp_us; /* when this half of min_rtt's window began */
+	u64 low_stamp_us;     /* when the least RTT since the last drain was seen */
+	u64 probe_done_us;    /* a drain may end then; 0: inflight is still too high */
+	u64 probed_us;        /* when the last drain ended */
+	u64 hold_until_us;    /* no growth above held_window until then */
+	u64 press_stamp_us;
+	u64 left_us; /* when competition was left last; 0: never */
+	u64 max_rate_stamp_us;
+	u32 window;
+	u32 saved_window;    /* what a drain returns to */
+	u32 restore_window;  /* what slow start after a timeout returns to; 0: there was none */
+	u32 held_window;     /* TARN_NONE: no bound */
+	u32 wanted;          /* the queue by the law */
+	u32 min_rtt_us[2];   /* of this half of the window, and of the one before */
+	u32 low_us;          /* least RTT since the last drain */
+	u32 probe_rtt_us;    /* least RTT of this drain */
+	u32 standing_us;     /* least RTT of the last round */
+	u32 slot_rtt_us;     /* least RTT of the last slot */
+	u32 jitter_scaled;   /* times 2^TARN_JITTER_SHIFT */
+	u32 queue_before_us; /* when the drain began */
+	u32 press_us;        /* mean queue of two seconds */
+	u32 peak_us;         /* largest queue of a round since the last drain */
+	u32 rate;            /* of the last round */
+	u32 rate_before;     /* of the round before it */
+	u32 max_rate[2];     /* of some ten seconds in CRUISE, and of the ten before */
+	u32 full_rate;       /* Startup: the rate that must grow */
+	u32 next_round;      /* a round ends when what was sent now is delivered */
+	u32 rounds;
+	u32 lost;                          /* conn->lost at the last ACK */
+	u32 window_lost, window_delivered; /* of the running judgement of loss */
+	u32 fell_until;                    /* delivered until which a fall was answered */
+	u32 recovery_point;                /* COMPETE: one reduction until this is delivered */
+	u32 random;
+	u32 mss_bytes;
+	struct cubic cubic; /* COMPETE: the window's epoch */
+	u8 phase;           /* STARTUP, CRUISE or AVOIDANCE */
+	u8 is_probing;
+	u8 probe_round;
+	u8 probe_cuts;
+	u8 calm; /* rounds in a row with less than half of the queue wanted */
+	u8 was_full;
+	u8 full_rounds;
+	u8 is_recovering;
+	u8 has_cut;   /* too much was lost since the last drain */
+	u8 doubts;    /* returns to competition soon after it was left */
+	u8 undrained; /* drains in a row that left a queue */
+	u8 drained;   /* drains in a row that left none */
+	u8 ca_state;  /* at the last ACK */
+	u8 settling;  /* rounds whose losses are of before a cut */
+};
+
+CC_INLINE u32 tarn_scale(u32 value, u32 gain) { return (u32)((u64)value * gain >> CC_GAIN_SHIFT); }
+
+CC_INLINE u32 tarn_min_rtt(const struct tarn *s)
+{
+	return cc_min_u32(s->min_rtt_us[0], s->min_rtt_us[1]);
+}
+
+CC_INLINE u32 tarn_jitter_us(const struct tarn *s) { return s->jitter_scaled >> TARN_JITTER_SHIFT; }
+
+/* What an RTT has more than the least. */
+CC_INLINE u32 tarn_delay_us(const struct tarn *s, u32 rtt_us)
+{
+	return rtt_us - cc_min_u32(rtt_us, tarn_min_rtt(s));
+}
+
+/* What of the window is in the path and not in its queue. */
+CC_INLINE u32 tarn_in_path(const struct tarn *s, u32 rtt_us)
+{
+	return (u32)((u64)s->window * cc_min_u32(tarn_min_rtt(s), rtt_us) / cc_max_u32(rtt_us, 1));
+}
+
+/* What a rate keeps in the path without a queue. */
+CC_INLINE u32 tarn_bdp(const struct tarn *s, u32 rate)
+{
+	return (u32)((u64)rate * tarn_min_rtt(s) >> (TARN_RATE_SHIFT - CC_GAIN_SHIFT));
+}
+
+/* xorshift32, scaled as Linux get_random_u32_below(). */
+CC_INLINE u32 tarn_random_below(struct tarn *s, u32 below)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 17;
+	s->random ^= s->random << 5;
+	return (u32)((u64)s->random * below >> 32);
+}
+
+CC_INLINE void tarn_begin_stretch(struct tarn_stretch *stretch, const struct cc_conn *conn)
+{
+	stretch->begin_us = conn->now_us;
+	stretch->delivered = conn->delivered;
+	stretch->rtt_sum_us = 0;
+	stretch->min_rtt_us = TARN_NONE;
+	stretch->samples = 0;
+}
+
+CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
+{
+	u64 slot_us = (u64)TARN_MIN_RTT_SLOT_US << (s->phase == CC_PHASE_AVOIDANCE ? 3 : 0);
+
+	if (conn->now_us - s->min_rtt_stamp_us > slot_us) {
+		s->min_rtt_stamp_us = conn->now_us;
+		s->min_rtt_us[1] = s->min_rtt_us[0];
+		s->min_rtt_us[0] = rtt_us;
+	}
+	s->min_rtt_us[0] = cc_min_u32(s->min_rtt_us[0], rtt_us);
+	s->round.min_rtt_us = cc_min_u32(s->round.min_rtt_us, rtt_us);
+	s->round.rtt_sum_us += rtt_us;
+	s->round.samples++;
+	s->slot.min_rtt_us = cc_min_u32(s->slot.min_rtt_us, rtt_us);
+	if (rtt_us < s->low_us) {
+		s->low_us = rtt_us;
+		s->low_stamp_us = conn->now_us;
+	}
+	s->probe_rtt_us = cc_min_u32(s->probe_rtt_us, rtt_us);
+}
+
+/* The RTT of an ACK; 0: it has none. During repairs it may be by timestamps, in whole ms rounded
+ * down (Linux tcp_rtt_tsopt_us()). It then counts as what it may be at most, so that min_rtt is not
+ * too low: where queues are small, 1 ms is much. */
+CC_INLINE u32 tarn_rtt_us(struct tarn *s, const struct cc_conn *conn, const struct cc_ack *ack)
+{
+	int is_repairing = conn->ca_state != CC_OPEN || s->ca_state != CC_OPEN;
+	u32 rtt_us = ack->rtt_us > 0 ? (u32)ack->rtt_us : 0;
+
+	s->ca_state = conn->ca_state;
+	if (is_repairing && rtt_us && rtt_us % CC_USEC_PER_MSEC == 0)
+		rtt_us += CC_USEC_PER_MSEC - 1;
+	return rtt_us;
+}
+
+/* The queue that is ours by the law: x q^2 = area, so x q = sqrt(area x); and what the rate sends
+ * in the time that jitter adds to the RTT, never less than a packet. */
+CC_INLINE void tarn_update_wanted(struct tarn *s, const struct tarn_params *p)
+{
+	u32 standing_us = cc_max_u32(s->standing_us, 1);
+	u64 per_ms = (u64)s->window * CC_USEC_PER_MSEC / standing_us;
+	u64 jitter = (u64)s->window * tarn_jitter_us(s) / standing_us;
+
+	s->wanted = cc_max_u32(cc_sqrt(cc_min_u64(per_ms * p->area, 1ull << 41)), CC_ONE);
+	s->wanted += (u32)(jitter * p->jitter_gain >> CC_GAIN_SHIFT);
+}
+
+CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)
+{
+	u64 took_us = conn->now_us - s->round.begin_us;
+	u64 delivered = conn->delivered - s->round.delivered;
+
+	s->rate_before = s->rate;
+	if (took_us)
+		s->rate = (u32)cc_min_u64((delivered << TARN_RATE_SHIFT) / took_us, TARN_NONE - 1);
+	/* In competition the rate of before it stays. */
+	if (s->phase == CC_PHASE_AVOIDANCE)
+		return;
+	if (conn->now_us - s->max_rate_stamp_us > 10 * CC_USEC_PER_SEC) {
+		s->max_rate_stamp_us = conn->now_us;
+		s->max_rate[1] = s->max_rate[0];
+		s->max_rate[0] = 0;
+	}
+	s->max_rate[0] = cc_max_u32(s->max_rate[0], s->rate);
+}
+
+/* Nonzero: a round has ended. */
+CC_INLINE int tarn_update_round(struct tarn *s, const struct tarn_params *p,
+				const struct cc_conn *conn, const struct cc_ack *ack)
+{
+	u32 spread_us;
+
+	if (ack->interval_us <= 0 || cc_before(ack->prior_delivered, s->next_round))
+		return 0;
+	s->rounds++;
+	s->next_round = conn->delivered;
+	tarn_update_rate(s, conn);
+	if (s->round.samples) {
+		s->standing_us = s->round.min_rtt_us;
+		spread_us = (u32)(s->round.rtt_sum_us / s->round.samples) - s->standing_us;
+		if (s->phase != CC_PHASE_STARTUP && !s->is_probing &&
+		    s->round.samples >= TARN_LEAST_SAMPLES)
+			s->jitter_scaled =
+			    (u32)cc_ewma(s->jitter_scaled, cc_min_u32(spread_us, tarn_min_rtt(s)),
+					 TARN_JITTER_SHIFT);
+	}
+	tarn_update_wanted(s, p);
+	return 1;
+}
+
+#endif
