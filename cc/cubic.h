@@ -251,6 +251,7 @@ CC_INLINE void cubic_hystart(struct cubic *s, const struct cubic_params *p,
 	}
 	if (s->found)
 		ctl->ssthresh = ctl->cwnd;
+	cc_start_watch(&s->start, ctl);
 }
 
 /* bictcp_acked() */
@@ -292,7 +293,6 @@ CC_INLINE void cubic_on_event(struct cubic *s, const struct cubic_params *p,
 	if (event->kind == CC_EVENT_RTT) {
 		cc_start_on_rtt(&s->start, start, conn, event, p->beta, p->min_ssthresh, ctl);
 		cubic_on_rtt(s, p, conn, event->value, ctl);
-		cc_start_watch(&s->start, ctl);
 	} else if (event->kind == CC_EVENT_SSTHRESH) {
 		cubic_reduce(s, p, ctl);
 		cc_start_on_reduce(&s->start, start, conn, p->beta, p->min_ssthresh, ctl);

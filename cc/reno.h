@@ -18,6 +18,7 @@
 #include "window.h"
 
 #define reno_FLAGS CC_WANTS_RTT
+#define reno_FLAGS_IF(F) CC_START_FLAGS_IF(F)
 
 #define reno_PARAMS(P)                                                                             \
 	P(beta, CC_RATIO(1, 2), CC_RATIO(1, 10), CC_RATIO(99, 100), CC_ONE, "of cwnd",             \
@@ -69,7 +70,6 @@ CC_INLINE void reno_on_event(struct reno *s, const struct reno_params *p,
 
 	if (event->kind == CC_EVENT_RTT) {
 		cc_start_on_rtt(&s->start, start, conn, event, p->beta, p->min_ssthresh, ctl);
-		cc_start_watch(&s->start, ctl);
 	} else if (event->kind == CC_EVENT_SSTHRESH) {
 		s->prior_cwnd = ctl->cwnd;
 		ctl->ssthresh =

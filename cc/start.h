@@ -4,7 +4,8 @@
  * HyStart++ (start_hystartpp.h), SEARCH (start_search.h), Careful Resume (start_resume.h) and Rapid
  * Start (start_rapid.h). A window-based algorithm keeps a struct cc_start, puts the rows of
  * CC_START_PARAMS at the end of its parameters, those of CC_START_STATE at the end of its
- * variables, and calls the functions below. Must not know it.
+ * variables, and calls the functions below; CC_START_FLAGS_IF says when it needs RTT samples. Must
+ * not know it.
  *
  * All of them are for the first slow start only, as their texts say or assume; later ones end at
  * the ssthresh that was found.
@@ -22,7 +23,8 @@
 
 /* Rows for an algorithm's NAME_STATE. */
 #define CC_START_STATE(S)                                                                          \
-	S(start_rounds, "", 1, s->start.rounds, "rounds of the first slow start that have ended")  \
+	S(start_rounds, "", 1, p->start == CC_START_LINUX ? CC_NONE : (s64)s->start.rounds,        \
+	  "rounds of the first slow start that have ended; none with start linux")                 \
 	S(start_exit_cwnd, "packets", 1, cc_unless(s->start.exit_cwnd, 0),                         \
 	  "window at which the first slow start ended")
 
@@ -57,6 +59,13 @@ CC_INLINE int cc_start_is_usual(const struct cc_start *s, const struct cc_start_
 	       (p->start == CC_START_RESUME && s->resume.phase != RESUME_UNVALIDATED);
 }
 
+/* Where slow start may have ended: remembers where it did. */
+CC_INLINE void cc_start_watch(struct cc_start *s, const struct cc_ctl *ctl)
+{
+	if (!s->exit_cwnd && ctl->ssthresh <= ctl->cwnd)
+		s->exit_cwnd = ctl->cwnd;
+}
+
 /* CC_EVENT_RTT. */
 CC_INLINE void cc_start_on_rtt(struct cc_start *s, const struct cc_start_params *p,
 			       const struct cc_conn *conn, const struct cc_event *event, u32 beta,
@@ -65,10 +74,13 @@ CC_INLINE void cc_start_on_rtt(struct cc_start *s, const struct cc_start_params 
 	u32 rtt_us = cc_max_u32(event->value, 1);
 	int ends_round, is_over = 0;
 
+	if (p->start == CC_START_LINUX)
+		return;
 	if (p->start == CC_START_RAPID && s->rapid.is_recovering)
 		ctl->ssthresh = rapid_window(&s->rapid, conn, beta, min_ssthresh);
 	if (p->start == CC_START_RESUME)
 		resume_sample(&s->resume, p, conn, rtt_us, event->packets, ctl);
+	cc_start_watch(s, ctl);
 	if (s->exit_cwnd)
 		return;
 	/* The first round is the initial window's. */
@@ -89,6 +101,7 @@ CC_INLINE void cc_start_on_rtt(struct cc_start *s, const struct cc_start_params 
 		rapid_sample(&s->rapid, conn, rtt_us);
 	if (is_over)
 		ctl->ssthresh = ctl->cwnd;
+	cc_start_watch(s, ctl);
 }
 
 /* Slow start's growth on an ACK; returns the packets left for avoidance. */
@@ -97,22 +110,15 @@ CC_INLINE u32 cc_start_growth(struct cc_start *s, const struct cc_start_params *
 {
 	u32 grow = acked;
 
-	if (s->exit_cwnd || p->start == CC_START_LINUX)
-		return cc_slow_start(conn, ctl, acked);
-	if (p->start == CC_START_RESUME && s->resume.phase == RESUME_UNVALIDATED)
+	if (p->start == CC_START_RESUME && s->resume.phase == RESUME_UNVALIDATED && !s->exit_cwnd)
 		return 0;
-	if (p->start == CC_START_HYSTARTPP)
+	if (p->start == CC_START_HYSTARTPP && !s->exit_cwnd)
 		grow = hystartpp_growth(&s->hystartpp, p, conn, acked);
-	else if (p->start == CC_START_RAPID)
+	else if (p->start == CC_START_RAPID && !s->exit_cwnd)
 		grow = rapid_growth(&s->rapid, acked);
-	return cc_slow_start(conn, ctl, grow);
-}
-
-/* After every call that may have ended slow start: remembers where it did. */
-CC_INLINE void cc_start_watch(struct cc_start *s, const struct cc_ctl *ctl)
-{
-	if (!s->exit_cwnd && ctl->ssthresh <= ctl->cwnd)
-		s->exit_cwnd = ctl->cwnd;
+	grow = cc_slow_start(conn, ctl, grow);
+	cc_start_watch(s, ctl);
+	return grow;
 }
 
 /* CC_EVENT_SSTHRESH, after the algorithm has set its own. */
@@ -135,7 +141,7 @@ CC_INLINE void cc_start_on_event(struct cc_start *s, const struct cc_start_param
 	int is_over = event->kind == CC_EVENT_COMPLETE_CWR || event->kind == CC_EVENT_UNDO;
 	int is_timeout = event->kind == CC_EVENT_STATE && event->value == CC_LOSS;
 
-	if (!is_over && !is_timeout)
+	if (p->start == CC_START_LINUX || (!is_over && !is_timeout))
 		return;
 	if (p->start == CC_START_RAPID)
 		s->rapid.is_recovering = 0;

@@ -49,6 +49,9 @@ struct cc_start_params {
 #define CC_START_PARAM_OF(name, dflt, min, max, scale, unit, zero, source, meaning) (p)->name,
 #define CC_START_PARAMS_OF(p) (&(const struct cc_start_params){CC_START_PARAMS(CC_START_PARAM_OF)})
 
+/* For an algorithm's NAME_FLAGS_IF that needs RTT samples for its start alone. */
+#define CC_START_FLAGS_IF(F) F(CC_WANTS_RTT, p->start != CC_START_LINUX)
+
 #define CC_START_NO_RTT 0xffffffffu
 
 #endif
