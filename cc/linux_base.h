@@ -79,6 +79,7 @@ typedef struct {
 #define ULLONG_MAX (~0ull)
 #define BITS_PER_LONG (8 * (int)sizeof(long))
 #define BITS_PER_BYTE 8
+#define BITS_PER_TYPE(type) (sizeof(type) * BITS_PER_BYTE)
 /* linux/const.h, uapi/linux/const.h */
 #define U32_C(x) x##U
 #define U64_C(x) x##ULL
@@ -395,6 +396,7 @@ static struct linux_current linux_current;
 #define HZ CONFIG_HZ
 #define INITIAL_JIFFIES ((unsigned long)(u32)(-300 * HZ))
 #define TICK_NSEC (1000000000ull / HZ)
+#define LINUX_TICKS(ns) ((ns) / TICK_NSEC + INITIAL_JIFFIES)
 
 static unsigned long jiffies;
 static u64 jiffies_64;
@@ -473,13 +475,15 @@ static inline int ktime_compare(ktime_t a, ktime_t b) { return a < b ? -1 : a > 
 
 /* linux/random.h, linux/prandom.h. One stream a connection (SplitMix64: Steele, Lea and Flood,
  * OOPSLA 2014), seeded by its host. */
-static inline u64 get_random_u64(void)
+static inline u64 linux_mix(u64 x)
 {
-	u64 x = *linux_current.random += 0x9e3779b97f4a7c15ull;
-
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
 	return x ^ x >> 31;
+}
+static inline u64 get_random_u64(void)
+{
+	return linux_mix(*linux_current.random += 0x9e3779b97f4a7c15ull);
 }
 static inline u32 get_random_u32(void) { return (u32)(get_random_u64() >> 32); }
 static inline u16 get_random_u16(void) { return (u16)(get_random_u64() >> 48); }
@@ -542,6 +546,11 @@ static inline void kfree(const void *piece)
 #define kzalloc(bytes, flags) linux_take(1, bytes)
 #define kcalloc(count, bytes, flags) linux_take(count, bytes)
 #define kmalloc_array(count, bytes, flags) linux_take(count, bytes)
+/* Of 7.0: an object, or several, of a variable's or a type's size; flags may be left out. */
+#define kmalloc_obj(of, ...) ((typeof(of) *)linux_take(1, sizeof(of)))
+#define kzalloc_obj(of, ...) kmalloc_obj(of)
+#define kmalloc_objs(of, count, ...) ((typeof(of) *)linux_take(count, sizeof(of)))
+#define kzalloc_objs(of, count, ...) kmalloc_objs(of, count)
 #define kvmalloc(bytes, flags) linux_take(1, bytes)
 #define kvzalloc(bytes, flags) linux_take(1, bytes)
 #define kvcalloc(count, bytes, flags) linux_take(count, bytes)
@@ -562,11 +571,20 @@ static inline void kfree(const void *piece)
 #define KERN_DEBUG ""
 #define KERN_CONT ""
 
+static inline int linux_no_text(char *to, size_t bytes, int printed)
+{
+	if (bytes)
+		*to = 0;
+	return printed;
+}
 static __attribute__((unused)) int linux_printed(const char *format, ...)
 {
 	(void)format;
 	return 0;
 }
+#define snprintf(to, bytes, ...) linux_no_text(to, bytes, 0 ? linux_printed(__VA_ARGS__) : 0)
+#define scnprintf(to, bytes, ...) snprintf(to, bytes, __VA_ARGS__)
+#define sprintf(to, ...) snprintf(to, 1, __VA_ARGS__)
 #define printk(...) (0 ? linux_printed(__VA_ARGS__) : 0)
 #define no_printk(...) printk(__VA_ARGS__)
 #define printk_once(...) printk(__VA_ARGS__)
@@ -638,6 +656,8 @@ struct module;
 #define module_param(...)
 #define module_param_named(...)
 #define module_param_array(...)
+#define module_param_array_named(...)
+#define module_param_string(...)
 #define module_param_cb(...)
 #define core_param(...)
 #define EXPORT_SYMBOL(...)
@@ -697,7 +717,6 @@ struct ctl_table_header;
 #define proc_dou8vec_minmax NULL
 #define SYSCTL_ZERO NULL
 #define SYSCTL_ONE NULL
-#define init_net (*(struct net *)0)
 #define try_module_get(module) (1)
 #define __module_get(module) ((void)0)
 #define module_put(module) ((void)0)
@@ -741,10 +760,14 @@ typedef struct {
 struct btf_id_set8 {
 	u32 count;
 };
+#define btf_id_set btf_id_set8
 struct btf_kfunc_id_set {
 	struct module *owner;
-	struct btf_id_set8 *set;
+	struct btf_id_set8 *set, *check_set;
 };
+#define DEFINE_KFUNC_BTF_ID_SET(ids, name) struct btf_kfunc_id_set name = {.set = (ids)}
+#define register_kfunc_btf_id_set(list, ids) ((void)(ids))
+#define unregister_kfunc_btf_id_set(list, ids) ((void)(ids))
 #define __bpf_kfunc __attribute__((unused))
 #define __bpf_kfunc_start_defs()
 #define __bpf_kfunc_end_defs()

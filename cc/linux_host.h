@@ -26,13 +26,14 @@
 struct linux_socket {
 	struct tcp_sock tp;
 	u64 random;
+	u32 timestamp_offset; /* of the receiver's clock: each connection has its own since 4.10
+			       * (secure_tcp_ts_off()) */
 	struct cc_bubble bubble;
 	struct linux_heap heap;
 };
 
 /* Linux's sk_gso_max_size of a device without limits: 64 KiB less the room for headers and 1. */
 #define LINUX_GSO_BYTES (GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER)
-#define LINUX_TICKS(ns) ((ns) / TICK_NSEC + INITIAL_JIFFIES)
 /* sysctl tcp_min_rtt_wlen */
 #define LINUX_MIN_RTT_WINDOW (300u * HZ)
 
@@ -62,10 +63,10 @@ CC_INLINE struct linux_before linux_enter(struct linux_socket *s, const struct c
 	jiffies = (unsigned long)jiffies_64;
 	tcp_time_stamp = (u32)jiffies;
 
-	tp->tcp_mstamp = conn->now_us;
+	tp->tcp_mstamp = LINUX_STAMP(conn->now_us);
 	tp->tcp_clock_cache = conn->now_ns;
 	tp->tcp_wstamp_ns = conn->edt_ns;
-	tp->delivered_mstamp = conn->delivered_us;
+	tp->delivered_mstamp = LINUX_STAMP(conn->delivered_us);
 	tp->lsndtime = (u32)LINUX_TICKS(conn->last_send_us * 1000);
 	tp->mss_cache = tp->advmss = conn->mss_bytes;
 	tp->delivered = conn->delivered;
@@ -78,8 +79,9 @@ CC_INLINE struct linux_before linux_enter(struct linux_socket *s, const struct c
 	tp->max_packets_out = conn->max_packets_out;
 	tp->high_seq = conn->high_seq;
 	tp->reordering = conn->reordering;
+	tp->reord_seen = conn->reordering > TCP_FASTRETRANS_THRESH;
 	tp->mdev_us = conn->rttvar_us << 2;
-	tp->rx_opt.rcv_tsval = conn->rcv_tsval;
+	tp->rx_opt.rcv_tsval = conn->rcv_tsval + s->timestamp_offset;
 	tp->rx_opt.rcv_tsecr = conn->rcv_tsecr;
 	tp->rx_opt.tstamp_ok = tp->rx_opt.saw_tstamp = conn->ts_tick_us != 0;
 	tp->bytes_acked += conn->snd_una - tp->snd_una;
@@ -135,6 +137,7 @@ CC_INLINE void linux_init(struct linux_socket *s, const struct cc_conn *conn, st
 	struct linux_before before_call;
 
 	s->random = conn->seed;
+	s->timestamp_offset = (u32)linux_mix(~(u64)conn->seed);
 	sk->sk_state = TCP_ESTABLISHED;
 	sk->sk_family = AF_INET;
 	sk->sk_pacing_shift = 10;
@@ -191,7 +194,7 @@ CC_INLINE void linux_on_ack(struct linux_socket *s, const struct cc_conn *conn,
 	if (ops->cong_control) {
 #ifdef LINUX_CONG_CONTROL
 		struct rate_sample rs = {
-		    .prior_mstamp = ack->prior_us,
+		    .prior_mstamp = LINUX_STAMP(ack->prior_us),
 		    .prior_delivered = ack->prior_delivered,
 		    .prior_delivered_ce = ack->prior_delivered_ce,
 		    .prior_lost = conn->lost - ack->lost,
@@ -215,7 +218,9 @@ CC_INLINE void linux_on_ack(struct linux_socket *s, const struct cc_conn *conn,
 		};
 
 		linux_see_rtt(&s->tp, ack->rtt_us);
-		s->tp.first_tx_mstamp = conn->now_us - ack->age_us;
+		if (after(ack->last_end_seq, s->tp.linux_sack_end))
+			s->tp.linux_sack_end = ack->last_end_seq;
+		s->tp.first_tx_mstamp = LINUX_STAMP(conn->now_us - ack->age_us);
 		_Generic(&LINUX_CONG_CONTROL, linux_control_of_4_9 *
 			 : linux_control_2, linux_control_of_6_10 *
 			 : linux_control_4)(ops->cong_control, sk, conn->snd_una, &rs);
@@ -317,10 +322,11 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 		if (ops->skb_marked_lost)
 			ops->skb_marked_lost(
 			    sk,
-			    &(struct sk_buff){.cb.tx = {.in_flight = event->value,
-							.lost = conn->lost - event->packets,
-							.delivered_mstamp = conn->delivered_us + 1,
-							.is_app_limited = event->is_app_limited}});
+			    &(struct sk_buff){
+				.cb.tx = {.in_flight = event->value,
+					  .lost = conn->lost - event->packets,
+					  .delivered_mstamp = LINUX_STAMP(conn->delivered_us + 1),
+					  .is_app_limited = event->is_app_limited}});
 		break;
 	}
 	linux_leave(s, &before_call, conn, ctl);
@@ -343,7 +349,7 @@ CC_INLINE void linux_info(const struct linux_socket *s, struct cc_info *info)
 	LINUX_GET_INFO(sk, ~0u, &kind, &shown);
 	if (kind == INET_DIAG_VEGASINFO) {
 		info->min_rtt_us = shown.vegas.tcpv_minrtt;
-	} else if (kind == INET_DIAG_BBRINFO) {
+	} else if (kind == INET_DIAG_BBRINFO) { /* that of v2 begins alike */
 		info->bw_Bps = info->max_bw_Bps =
 		    (u64)shown.bbr.bbr_bw_hi << 32 | shown.bbr.bbr_bw_lo;
 		info->min_rtt_us = shown.bbr.bbr_min_rtt;

@@ -64,7 +64,10 @@ enum tcp_ca_ack_event_flags {
 #define TCP_FASTRETRANS_THRESH 3
 #define MAX_TCP_HEADER 320
 #define MAX_TCP_WINDOW 32767u
+#define TCP_MAX_QUICKACKS 16u
 #define TCP_ECN_OK 1
+#define TCP_ECN_MODE_RFC3168 TCP_ECN_OK
+#define TCP_ECN_MODE_ACCECN 0
 #define TCP_ECN_QUEUE_CWR 2
 #define TCP_ECN_DEMAND_CWR 4
 #define TCP_ECN_SEEN 8
@@ -73,6 +76,8 @@ enum tcp_ca_ack_event_flags {
 #define TCPHDR_CWR 0x80
 #define TCPHDR_ECE 0x40
 #define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT 2
+#define TCP_SYN_RECV 3
 #define TCP_CLOSE 7
 #define TCP_LISTEN 10
 #define TCPF_ESTABLISHED (1 << TCP_ESTABLISHED)
@@ -102,8 +107,26 @@ static inline int copy_from_sockptr(void *to, sockptr_t from, size_t bytes)
 
 /* net/sock.h */
 enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
+/* net/netns/ipv4.h: Linux's first values, which are the ones of a plan's hosts. */
 struct net {
-	int unused_;
+	struct {
+		u8 sysctl_tcp_ecn, sysctl_tcp_min_tso_segs, sysctl_tcp_plb_enabled;
+		u8 sysctl_tcp_slow_start_after_idle, sysctl_tcp_timestamps;
+		int sysctl_tcp_pacing_ss_ratio, sysctl_tcp_pacing_ca_ratio;
+	} ipv4;
+};
+static const struct net linux_net = {
+    .ipv4 = {.sysctl_tcp_ecn = 2,
+	     .sysctl_tcp_min_tso_segs = 2,
+	     .sysctl_tcp_slow_start_after_idle = 1,
+	     .sysctl_tcp_timestamps = 1,
+	     .sysctl_tcp_pacing_ss_ratio = 200,
+	     .sysctl_tcp_pacing_ca_ratio = 120},
+};
+#define init_net (*(struct net *)(unsigned long)&linux_net)
+/* linux/in6.h */
+struct in6_addr {
+	u8 s6_addr[16];
 };
 struct sock {
 	unsigned long sk_pacing_rate; /* bytes/s */
@@ -114,6 +137,11 @@ struct sock {
 	u8 sk_pacing_shift;
 	u8 sk_state;
 	u16 sk_family;
+	/* Logs print them: a plan's hosts have no addresses, so all are 0. */
+	u16 sk_num;
+	__be16 sk_dport;
+	__be32 sk_daddr, sk_rcv_saddr;
+	struct in6_addr sk_v6_daddr, sk_v6_rcv_saddr;
 	struct proto *sk_prot;
 };
 #define GSO_LEGACY_MAX_SIZE 65536u
@@ -136,11 +164,51 @@ struct tcp_bbr_info {
 	__u8 bbr_mode, bbr_phase, unused1, bbr_version;
 	__u32 bbr_inflight_lo, bbr_inflight_hi, bbr_extra_acked;
 };
+/* Of Google's v2 tree. */
+struct tcp_bbr2_info {
+	__u32 bbr_bw_lsb, bbr_bw_msb, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
+	__u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb;
+	__u8 bbr_mode, bbr_phase, unused1, bbr_version;
+	__u32 bbr_inflight_lo, bbr_inflight_hi, bbr_extra_acked;
+};
+#define LINUX_BBR_PHASES(prefix, tag)                                                              \
+	enum tag {                                                                                 \
+		prefix##_INVALID,                                                                  \
+		prefix##_STARTUP,                                                                  \
+		prefix##_DRAIN,                                                                    \
+		prefix##_PROBE_RTT,                                                                \
+		prefix##_PROBE_BW_UP,                                                              \
+		prefix##_PROBE_BW_DOWN,                                                            \
+		prefix##_PROBE_BW_CRUISE,                                                          \
+		prefix##_PROBE_BW_REFILL,                                                          \
+	}
+LINUX_BBR_PHASES(BBR_PHASE, tcp_bbr_phase);
+LINUX_BBR_PHASES(BBR2_PHASE, tcp_bbr2_phase);
 union tcp_cc_info {
 	struct tcpvegas_info vegas;
 	struct tcp_dctcp_info dctcp;
 	struct tcp_bbr_info bbr;
+	struct tcp_bbr2_info bbr2;
 };
+
+/* linux/skbuff.h. Times of packets are in us; from 4.9 to 4.12 they were this union. The importing
+ * file says so (LINUX_SKB_MSTAMP). */
+struct skb_mstamp {
+	union {
+		u64 v64;
+		struct {
+			u32 stamp_us, stamp_jiffies;
+		};
+	};
+};
+#ifdef LINUX_SKB_MSTAMP
+typedef struct skb_mstamp linux_stamp;
+#define LINUX_STAMP(us)                                                                            \
+	((struct skb_mstamp){.stamp_us = (u32)(us), .stamp_jiffies = (u32)LINUX_TICKS((us)*1000)})
+#else
+typedef u64 linux_stamp;
+#define LINUX_STAMP(us) (us)
+#endif
 
 /* net/tcp.h */
 struct ack_sample {
@@ -149,7 +217,7 @@ struct ack_sample {
 	u32 in_flight; /* bytes */
 };
 struct rate_sample {
-	u64 prior_mstamp;
+	linux_stamp prior_mstamp;
 	u32 prior_lost, prior_delivered, prior_delivered_ce, tx_in_flight;
 	s32 lost, delivered, delivered_ce;
 	long interval_us;
@@ -163,17 +231,18 @@ struct rate_sample {
 /* linux/skbuff.h, net/tcp.h: a packet is seen only where Google's kernels report its loss. */
 struct tcp_skb_cb {
 	u32 seq, end_seq;
+	u8 sacked, tcp_flags;
 	struct {
 		u32 delivered, delivered_ce, lost, in_flight;
 		bool is_app_limited;
-		u64 first_tx_mstamp, delivered_mstamp;
+		linux_stamp first_tx_mstamp, delivered_mstamp;
 	} tx;
 };
 struct sk_buff {
 	struct tcp_skb_cb cb;
 	u32 len;
 };
-#define TCP_SKB_CB(skb) (&(skb)->cb)
+#define TCP_SKB_CB(skb) ((struct tcp_skb_cb *)(unsigned long)&(skb)->cb)
 #define tcp_skb_pcount(skb) 1
 
 /* Members whose type changed from kernel to kernel are without one: the importing file knows what
@@ -224,7 +293,8 @@ struct tcp_options_received {
 };
 struct tcp_sock {
 	struct inet_connection_sock inet_conn; /* first, so that pointers convert */
-	u64 tcp_mstamp, tcp_clock_cache, tcp_wstamp_ns, delivered_mstamp, first_tx_mstamp;
+	linux_stamp tcp_mstamp, delivered_mstamp, first_tx_mstamp;
+	u64 tcp_clock_cache, tcp_wstamp_ns;
 	u64 bytes_acked;
 	u32 snd_cwnd, snd_ssthresh, snd_cwnd_cnt, snd_cwnd_clamp;
 	u32 prior_cwnd, prior_ssthresh, high_seq, reordering;
@@ -237,9 +307,13 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	struct tcp_options_received rx_opt;
 	u8 ecn_flags;
-	u8 fast_ack_mode; /* Google's: asks the receiving end, which is the host's */
+	u32 reord_seen;     /* whether reordering was seen, not how often */
+	u32 linux_sack_end; /* end of what the newest packet that was acknowledged carried */
+	u8 fast_ack_mode;   /* Google's: asks the receiving end, which is the host's */
 	bool is_cwnd_limited, tlp_orig_data_app_limited;
-	bool linux_wants_cwr; /* the file called tcp_enter_cwr() */
+	bool is_sack_reneg;        /* receivers of a plan renege nothing */
+	struct sk_buff linux_head; /* see tcp_send_head() */
+	bool linux_wants_cwr;      /* the file called tcp_enter_cwr() */
 };
 
 #define tcp_sk(socket) ((struct tcp_sock *)(socket))
@@ -248,7 +322,8 @@ static inline void *inet_csk_ca(const struct sock *sk)
 {
 	return (void *)inet_csk(sk)->icsk_ca_priv;
 }
-#define sock_net(sk) ((struct net *)((void)(sk), NULL))
+#define sock_net(sk) ((void)(sk), &init_net)
+#define read_pnet(net) (&init_net)
 #define sock_owned_by_me(sk) ((void)(sk))
 #define lockdep_sock_is_held(sk) ((void)(sk), 1)
 #define lock_sock(sk) ((void)(sk))
@@ -265,6 +340,27 @@ static inline void *inet_csk_ca(const struct sock *sk)
 #define NET_ADD_STATS_BH(net, counter, value) ((void)(net), (void)(value))
 #define TCP_INC_STATS(net, counter) ((void)(net))
 
+/* linux/byteorder/generic.h, net/inet_sock.h, linux/inet.h, net/sock.h: what logs are made of. */
+#define htons(x) __builtin_bswap16(x)
+#define ntohs(x) __builtin_bswap16(x)
+#define htonl(x) __builtin_bswap32(x)
+#define ntohl(x) __builtin_bswap32(x)
+#define INET_ADDRSTRLEN 16
+#define INET6_ADDRSTRLEN 48
+struct inet_sock {
+	__be32 inet_daddr, inet_saddr, inet_rcv_saddr;
+	__be16 inet_dport, inet_sport;
+	u16 inet_num;
+};
+static const struct inet_sock linux_inet;
+#define inet_sk(sk) ((void)(sk), (struct inet_sock *)(unsigned long)&linux_inet)
+static inline bool ipv4_is_loopback(__be32 address) { return address == 0x7f; }
+enum sock_flags { SOCK_DEAD, SOCK_DBG };
+static inline bool sock_flag(const struct sock *sk, enum sock_flags flag)
+{
+	return (void)sk, (void)flag, false;
+}
+
 /* net/tcp.h */
 #define before(a, b) cc_before(a, b)
 #define after(a, b) cc_after(a, b)
@@ -274,19 +370,19 @@ static inline void *inet_csk_ca(const struct sock *sk)
 #define tcp_clock_us() (ktime_get_ns() / 1000)
 #define tcp_clock_ms() (ktime_get_ns() / 1000000)
 #define tcp_stamp_us_delta(later, earlier) ((u32)max_t(s64, (s64)((later) - (earlier)), 0))
+#define tcp_stamp32_us_delta(later, earlier) ((u32)max_t(s32, (s32)((later) - (earlier)), 0))
 #define tcp_time_stamp_ms(tp) ((u32)((tp)->tcp_mstamp / 1000))
 #define tcp_time_stamp_ts(tp) tcp_time_stamp_ms(tp)
 #define tcp_time_stamp_raw() ((u32)(ktime_get_ns() / 1000000))
 /* Before 4.13 a variable, from then on a function. */
 static u32 tcp_time_stamp;
 #define tcp_time_stamp(tp) tcp_time_stamp_ms(tp)
-/* linux/skbuff.h of 4.9 to 4.12 */
-struct skb_mstamp {
-	u64 stamp_us;
-};
-#define skb_mstamp_get(stamp) ((stamp)->stamp_us = tcp_clock_us())
-#define skb_mstamp_us_delta(later, earlier)                                                        \
-	tcp_stamp_us_delta((later)->stamp_us, (earlier)->stamp_us)
+#define skb_mstamp_get(stamp) (*(stamp) = linux_stamp_now())
+#define skb_mstamp_us_delta(later, earlier) ((later)->stamp_us - (earlier)->stamp_us)
+static inline struct skb_mstamp linux_stamp_now(void)
+{
+	return (struct skb_mstamp){.stamp_us = (u32)tcp_clock_us(), .stamp_jiffies = (u32)jiffies};
+}
 #define tcp_mstamp_refresh(tp) ((void)(tp))
 
 static inline u32 tcp_snd_cwnd(const struct tcp_sock *tp) { return tp->snd_cwnd; }
@@ -327,9 +423,30 @@ static inline u32 tcp_current_ssthresh(const struct sock *sk)
 		return tp->snd_ssthresh;
 	return max(tp->snd_ssthresh, (tp->snd_cwnd >> 1) + (tp->snd_cwnd >> 2));
 }
+/* With cong_control(), whose samples name that packet. */
+static inline u32 tcp_highest_sack_seq(const struct tcp_sock *tp)
+{
+	return tp->sacked_out && after(tp->linux_sack_end, tp->snd_una) ? tp->linux_sack_end
+									: tp->snd_una;
+}
 static inline u32 tcp_min_rtt(const struct tcp_sock *tp) { return minmax_get(&tp->rtt_min); }
 static inline bool tcp_is_sack(const struct tcp_sock *tp) { return (void)tp, true; }
 static inline bool tcp_is_reno(const struct tcp_sock *tp) { return (void)tp, false; }
+static inline bool tcp_ecn_mode_any(const struct tcp_sock *tp)
+{
+	return tp->ecn_flags & TCP_ECN_OK;
+}
+static inline bool tcp_ecn_mode_rfc3168(const struct tcp_sock *tp) { return tcp_ecn_mode_any(tp); }
+static inline bool tcp_ecn_mode_accecn(const struct tcp_sock *tp) { return (void)tp, false; }
+/* Google's: a warning's condition. */
+static inline bool tcp_skb_tx_in_flight_is_suspicious(u32 packets, u8 sacked, u32 in_flight)
+{
+	return (void)sacked, in_flight < packets;
+}
+static inline bool tcp_needs_internal_pacing(const struct sock *sk)
+{
+	return sk->sk_pacing_status == SK_PACING_NEEDED;
+}
 static inline bool tcp_ca_needs_ecn(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_ca_ops->flags & TCP_CONG_NEEDS_ECN;
@@ -375,17 +492,23 @@ static inline u32 tcp_tso_autosize(const struct sock *sk, unsigned int mss, int 
 static inline int tcp_mss_to_mtu(struct sock *sk, int mss) { return (void)sk, mss + 20 + 20 + 12; }
 static inline int tcp_mtu_to_mss(struct sock *sk, int mtu) { return (void)sk, mtu - 20 - 20 - 12; }
 /* The receive window is the host's: it does not bind. */
+static inline u32 tcp_wnd_end(const struct tcp_sock *tp) { return tp->snd_nxt + (1u << 30); }
 static inline bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb,
 				    unsigned int mss)
 {
 	return (void)tp, (void)skb, (void)mss, true;
 }
-/* A packet that is written and not sent; nothing may be read of it. */
+/* What is written and not sent, as one packet. */
 static inline struct sk_buff *tcp_send_head(const struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 bytes = tp->write_seq - tp->snd_nxt;
 
-	return tp->write_seq != tp->snd_nxt ? (struct sk_buff *)(unsigned long)tp : NULL;
+	tp->linux_head = (struct sk_buff){
+	    .cb = {.seq = tp->snd_nxt, .end_seq = tp->write_seq},
+	    .len = bytes,
+	};
+	return bytes ? &tp->linux_head : NULL;
 }
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 count, u32 *args)
 {

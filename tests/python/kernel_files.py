@@ -148,6 +148,66 @@ static int __init user_register(void)
 }
 module_init(user_register);
 """
+#: PLAIN as files of other kernels write parts of it, each with what stands for a text of PLAIN:
+#: they leave what it does unchanged.
+DIALECTS = {
+    "its own copy of a function that a kernel keeps to itself": (
+        "static u32 plain_ssthresh",
+        """static bool
+tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, u32 mss)
+{
+	return !after(TCP_SKB_CB(skb)->end_seq, tcp_wnd_end(tp)) && mss;
+}
+static u32 tcp_reno_ssthresh(struct sock *sk)
+{
+	struct sk_buff *skb = tcp_send_head(sk);
+
+	return skb && tcp_snd_wnd_test(tcp_sk(sk), skb, tcp_sk(sk)->mss_cache) ? 7 : 8;
+}
+static u32 plain_ssthresh""",
+    ),
+    "a parameter whose first value shifts": (
+        "static int keep __read_mostly = HALF;", "static int keep __read_mostly = 1 << 9;",
+    ),
+    "debugging that prints addresses": (
+        "\tif (!tcp_is_cwnd_limited(sk))\n",
+        """	char text[64];
+
+	if (sock_flag(sk, SOCK_DBG) || ipv4_is_loopback(inet_sk(sk)->inet_daddr)) {
+		snprintf(text, sizeof(text), "%pI4:%u", &inet_sk(sk)->inet_daddr, sk->sk_num);
+		trace_printk("%s\\n", text);
+		return;
+	}
+	if (ntohs(inet_sk(sk)->inet_dport) || sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs != 2)
+		return;
+	if (!tcp_is_cwnd_limited(sk))
+""",
+    ),
+    "lists of functions for BPF, of 5.16 and of 5.18": (
+        "static int __init plain_register",
+        """BTF_SET8_START(plain_ids)
+BTF_ID_FLAGS(func, plain_ssthresh)
+BTF_SET8_END(plain_ids)
+
+static const struct btf_kfunc_id_set plain_set = {
+	.owner = THIS_MODULE,
+	.set = &plain_ids,
+};
+static DEFINE_KFUNC_BTF_ID_SET(&plain_ids, plain_older_set);
+
+static int __init plain_register""",
+    ),
+}  # fmt: skip
+#: RATED with the times of packets that kernels from 4.9 to 4.12 have.
+STAMPS_4_9 = {
+    "u32 rounds;": "u32 rounds;\n\tstruct skb_mstamp last;",
+    "if (rs->interval_us": """if (skb_mstamp_us_delta(&tp->delivered_mstamp, &r->last) > 9)
+		r->last.v64 = 0;
+	r->last = tp->delivered_mstamp;
+	if (r->last.stamp_jiffies - tcp_time_stamp > 1 && tp->delivered_mstamp.stamp_us)
+		return;
+	if (rs->interval_us""",
+}
 CONTROL_4_9 = "struct sock *sk, const struct rate_sample *rs"
 CONTROL_6_10 = "struct sock *sk, u32 ack, int flag, const struct rate_sample *rs"
 

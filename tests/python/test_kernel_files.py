@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
+import tarfile
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
 
 from external_files import run
+from fullpipe.authoring import kernel_sources
 from fullpipe.authoring.check import check
 from fullpipe.authoring.kernel_import import import_kernel_file
-from fullpipe.base.errors import UserError
+from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.installed import shipped
 from fullpipe.cli.app import app
 from fullpipe.congestion import external
-from kernel_files import CONTROL_4_9, CONTROL_6_10, PLAIN, RATED, USER, plain, write
+from kernel_files import (
+    CONTROL_4_9,
+    CONTROL_6_10,
+    DIALECTS,
+    PLAIN,
+    RATED,
+    STAMPS_4_9,
+    USER,
+    plain,
+    write,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +72,86 @@ def test_kernels_before_and_after_6_10_call_cong_control_with_other_arguments(
     assert found[0] == found[1]
     # A path of 10 Mbit/s that loses 0.2 % of the packets; headers take 4.4 %.
     assert found[0]["flows"]["bytes_delivered"][0] * 8 / 4 > 8.5e6
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_other_kernels_files_are_made_of_changes_nothing(dialect: str, tmp_path: Path) -> None:
+    old, new = DIALECTS[dialect]
+    assert run(str(imported(plain(tmp_path, old, new))))["flows"] == run("reno")["flows"]
+
+
+def test_times_of_packets_are_a_union_from_4_9_to_4_12(tmp_path: Path) -> None:
+    text = RATED.replace("@", CONTROL_4_9)
+    (tmp_path / "later").mkdir()
+    later = imported(write(tmp_path / "later", "rated", text))
+    for old, new in STAMPS_4_9.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    assert run(str(imported(write(tmp_path, "rated", text)))) == run(str(later))
+
+
+def test_a_receivers_clock_starts_anywhere(tmp_path: Path) -> None:
+    # tcp_lp.c takes the difference of both clocks for a one-way delay.
+    clocks = """static size_t
+plain_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	info->vegas.tcpv_minrtt = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
+	*attr = INET_DIAG_VEGASINFO;
+	return sizeof(info->vegas);
+}
+
+static struct tcp_congestion_ops plain __read_mostly = {
+	.get_info	= plain_info,
+"""
+    old = "static struct tcp_congestion_ops plain __read_mostly = {\n"
+    path = str(imported(plain(tmp_path, old, clocks)))
+    starts = []
+    for seed in (1, 2):
+        found = [value for value in run(path, seed=seed)["cc_samples"]["min_rtt_us"] if value]
+        assert max(found) - min(found) < 45, "a path of 20 ms and its queue"
+        starts.append(min(found))
+    assert abs(starts[0] - starts[1]) > 2**16
+
+
+class Suites:
+    """Stands for debian.Archive: the sources of the suite that it was made for."""
+
+    HAVE: ClassVar = {None: ["linux-source-6.1"], "trixie": ["linux-source-6.12"],
+                      "bullseye": ["linux-source-5.10"]}  # fmt: skip
+
+    def __init__(self, folder: Path, suite: str | None) -> None:
+        self.folder, self.suite = folder, suite
+
+    def names(self, prefix: str) -> list[str]:
+        return self.HAVE.get(self.suite, [])
+
+    def refresh(self) -> bool:
+        return True
+
+    def unpack(self, packages: list[str], into: Path) -> None:
+        package = packages[0]
+        (into / "usr/src").mkdir(parents=True)
+        with tarfile.open(into / f"usr/src/{package}.tar.xz", "w:xz") as packed:
+            for name in ("net/ipv4/tcp_plain.c", "net/ipv4/udp.c", "net/ipv6/tcp_ipv6.c"):
+                text = f"{self.suite} {name}".encode()
+                member = tarfile.TarInfo(f"{package}/{name}")
+                member.size = len(text)
+                packed.addfile(member, io.BytesIO(text))
+
+
+def test_the_source_of_a_kernel_comes_from_the_suite_that_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernel_sources, "Archive", Suites)
+    for version, suite in (("6.1", None), ("5.10", "bullseye")):
+        folder = kernel_sources.fetch(version)
+        assert [path.name for path in folder.iterdir()] == ["tcp_plain.c"]
+        found = kernel_sources.find(f"linux-{version}:tcp_plain.c").read_text()
+        assert found == f"{suite} net/ipv4/tcp_plain.c"
+    with pytest.raises(RunError, match=r"linux-source-6\.6: .*there are 5\.10, 6\.1, 6\.12"):
+        kernel_sources.fetch("6.6")
 
 
 def test_kernels_refuse_it_and_name_their_own_module(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion import external
 from fullpipe.congestion.external.kernel_files import KernelFile, Parameter, read_kernel_file
-from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
+from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME, blanked
+from fullpipe.congestion.external.tokens import functions_of, tokens_of
 
 #: The file, with @WORDS for what an import fills in.
 _TEMPLATE = Path(__file__).with_name("kernel_file.h.in")
+_MACRO = re.compile(r"^#define (\w+)", re.M)
 
 
 def import_kernel_file(path: Path, name: str | None, folder: Path) -> tuple[Path, str]:
@@ -58,6 +60,7 @@ def _name_of(found: KernelFile) -> str:
 
 def _wrapper(found: KernelFile, name: str) -> str:
     own = f"k_{name}"[:MAX_NAME]
+    first = ["#define LINUX_SKB_MSTAMP\n"] if found.is_before_4_13 else []
     types = [
         f"#define LINUX_{member.upper()} {found.members[member]}\n"
         for member in ("pkts_acked", "cong_control", "get_info")
@@ -72,10 +75,27 @@ def _wrapper(found: KernelFile, name: str) -> str:
         "NAME": name, "OWN": own, "MAIN": found.path.name, "VERSION": str(CONTRACT_VERSION),
         "TITLE": f"{found.name} of {found.path.name}", "FLAGS": " | ".join(found.flags),
         "PARAMETERS": "".join(f" \\\n\t{_parameter(one, found)}" for one in found.parameters),
+        "FIRST": "".join(first), "OWNED": "".join(_owned(found)),
         "INCLUDES": "\n".join(includes), "TYPES": "".join(types), "START": "".join(start),
     }  # fmt: skip
     template = _TEMPLATE.read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)", lambda match: words[match[1]], template)
+
+
+def _owned(found: KernelFile) -> list[str]:
+    """Makes way for the file's own functions where cc/linux_*.h have one of that name: files bring
+    copies of what a kernel keeps to itself."""
+    given = "\n".join(_blanked_header(name) for name in ("linux_base.h", "linux_tcp.h"))
+    functions = {function.name for function in functions_of(tokens_of(given))}
+    macros = set(_MACRO.findall(given))
+    return [
+        f"#undef {name}\n" if name in macros else f"#define {name} own_{name}\n"
+        for name in found.functions if name in functions | macros
+    ]  # fmt: skip
+
+
+def _blanked_header(name: str) -> str:
+    return blanked((shipped("cc") / name).read_text(encoding="utf-8"))
 
 
 def _parameter(one: Parameter, found: KernelFile) -> str:

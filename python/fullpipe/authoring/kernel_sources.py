@@ -15,6 +15,8 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.vm.debian import Archive
 
 _NAMED = re.compile(r"linux-([0-9]+\.[0-9]+):(.+)")
+#: Debian's suites that have sources of kernels, beside what this host's apt knows.
+_SUITES = ("bookworm", "trixie", "trixie-backports", "bullseye", "sid")
 _KEPT = re.compile(r"[^/]+/net/ipv4/(tcp_\w+\.[ch])")
 
 
@@ -48,13 +50,7 @@ def fetch(version: str) -> Path:
     package = f"linux-source-{version}"
     with tempfile.TemporaryDirectory() as text:
         place = Path(text)
-        archive = Archive(place, None)
-        if package not in archive.names("linux-source-") and not (
-            archive.refresh() and package in archive.names("linux-source-")
-        ):
-            known = ", ".join(sorted(archive.names("linux-source-"))) or "none"
-            raise RunError(f"{package}: not in the package lists of this host, which have {known}")
-        archive.unpack([package], place / "unpacked")
+        _archive(place, package).unpack([package], place / "unpacked")
         packed = next((place / "unpacked").rglob("linux-source-*.tar.*"), None)
         if packed is None:
             raise RunError(f"{package}: has no archive of the source")
@@ -71,6 +67,29 @@ def fetch(version: str) -> Path:
         except OSError:  # another process was faster
             shutil.rmtree(made)
     return folder
+
+
+def _archive(place: Path, package: str) -> Archive:
+    """The archive that has a package: this host's, or one of Debian's suites. Raises RunError if
+    none has, with the sources that there are."""
+    known: set[str] = set()
+    for suite in (None, *_SUITES):
+        folder = place / (suite or "host")
+        folder.mkdir()
+        archive = Archive(folder, suite)
+        if suite is not None:
+            archive.refresh()
+        found = archive.names("linux-source-")
+        if suite is None and package not in found and archive.refresh():
+            found = archive.names("linux-source-")
+        if package in found:
+            return archive
+        known.update(found)
+    versions = sorted(
+        (name.removeprefix("linux-source-") for name in known),
+        key=lambda version: [int(part) for part in re.findall("[0-9]+", version)],
+    )
+    raise RunError(f"{package}: Debian has no such package; there are {', '.join(versions)}")
 
 
 def _folder(version: str) -> Path:

@@ -54,6 +54,30 @@ class KernelFile:
     units: list[str] = field(repr=False)  # files to compile, the named one last
 
     @property
+    def functions(self) -> list[str]:
+        """Functions that it defines whatever a kernel's version and options are."""
+        found = []
+        for name in self.units:
+            text = blanked(self.files[name])
+            inside = _conditional(text)
+            for function in functions_of(tokens_of(text)):
+                # A macro in front of a variable looks like one.
+                begins = re.search(rf"\b{function.name}\s*\([^;{{}}]*\)\s*\{{", text)
+                if begins and function.body[0].line not in inside:
+                    found.append(function.name)
+        return found
+
+    @property
+    def is_before_4_13(self) -> bool:
+        """Whether times of packets are `struct skb_mstamp` to it, and to no other version."""
+        words = self._words
+        return "skb_mstamp" in words and not words & {"LINUX_VERSION_CODE", "KERNEL_VERSION"}
+
+    @property
+    def _words(self) -> set[str]:
+        return set(re.findall(r"\w+", " ".join(blanked(text) for text in self.files.values())))
+
+    @property
     def flags(self) -> list[str]:
         """NAME_FLAGS of the contract."""
         found = ["CC_WANTS_DETAILS"]
@@ -63,7 +87,7 @@ class KernelFile:
             found += ["CC_WANTS_RTT", "CC_WANTS_EVERY_RTT"]
         if "in_ack_event" in self.members:
             found.append("CC_WANTS_ACKS")
-        words = set(re.findall(r"\w+", " ".join(blanked(text) for text in self.files.values())))
+        words = self._words
         if "cong_control" in self.members and words & {"tx_in_flight", "skb_marked_lost"}:
             found.append("CC_WANTS_RING")
         if "TCP_CONG_NEEDS_ECN" in self.members.get("flags", ""):
@@ -133,11 +157,30 @@ def _collect(path: Path, files: dict[str, str]) -> list[str]:
             raise UserError(f'{path}:{directive.line}: #include "{match[1]}": is not beside it')
         if path.suffix == ".c":
             unit = header.with_suffix(".c")
-            if unit.name != path.name and unit.is_file():
+            if unit.name != path.name and unit.is_file() and _declares(header, unit):
                 units += _collect(unit, files)
         if header.name not in files:
             _collect(header, files)
     return [*units, path.name] if path.suffix == ".c" else units
+
+
+def _declares(header: Path, unit: Path) -> bool:
+    """Whether a header announces functions of a file."""
+    announced = set(re.findall(r"\w+", blanked(read_text(header, "a header in C"))))
+    code = tokens_of(blanked(read_text(unit, "a congestion control of a kernel in C")))
+    return bool(announced & {function.name for function in functions_of(code)})
+
+
+def _conditional(text: str) -> set[int]:
+    """Lines between #if and #endif."""
+    found: set[int] = set()
+    begins: list[int] = []
+    for directive in directives_of(text):
+        if directive.name in ("if", "ifdef", "ifndef"):
+            begins.append(directive.line)
+        elif directive.name == "endif" and begins:
+            found.update(range(begins.pop(), directive.line))
+    return found
 
 
 def _operations(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
@@ -233,7 +276,7 @@ def _first_values(tokens: Sequence[Token]) -> dict[str, str]:
             name = next((one.text for one in reversed(declaration[:at]) if one.kind == "name"
                          and not one.text.startswith("__")), None)  # fmt: skip
             if name is not None:
-                found[name] = " ".join(texts[at + 1 :])
+                found[name] = re.sub(r"([<>&|=]) (?=[<>&|=])", r"\1", " ".join(texts[at + 1 :]))
     return found
 
 
