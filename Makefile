@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SYSTEM := build/.system-packages
 TEST_SYSTEM := build/.system-packages-test
 
-.PHONY: build wheel demo test swarm test-cluster test-live test-web lint format lock clean assets kernels docs
+.PHONY: build wheel demo test swarm quic test-quic test-cluster test-live test-web lint format lock clean assets kernels docs
 
 build: $(VENV)/bin/fullpipe $(LOADED) assets
 
@@ -124,6 +124,18 @@ test-cluster: build
 	RAY_raylet_start_wait_time_s=300 RAY_AUTH_MODE=token \
 		RAY_AUTH_TOKEN=$$($(PYTHON) -c 'import secrets; print(secrets.token_hex(32))') \
 		$(CLUSTER)/bin/python -m pytest tests/cluster
+
+# QUIC stacks for the simulator: the module fullpipe_quic. A workspace of its own, so that nothing else
+# is built with TLS. Takes six CPU minutes.
+QUIC := crates/fullpipe-quic
+quic: build
+	cd $(QUIC) && $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 \
+		$(abspath $(VENV))/bin/maturin develop --release --locked --quiet
+
+# Tests of the QUIC stacks, which the others skip.
+test-quic: quic
+	cd $(QUIC) && cargo fmt --check && $(ALONE) cargo clippy --release --locked --quiet -- -D warnings
+	$(PYTHON) -m pytest tests/quic
 
 # Pages loaded by curl from lighttpd in the virtual machine. Not part of `make test`: Debian starts a
 # web server where lighttpd is installed.

@@ -20,6 +20,7 @@ const REGISTRIES: &[&str] = &["lib.rs", "medium.rs", "queue/mod.rs"];
 const CORE: &[&str] = &[
     "src",
     "../fullpipe-tcp/src",
+    "../fullpipe-transport/src",
     "../fullpipe-workload/src",
     "../fullpipe-plan/src",
     "../fullpipe-cc/src",

@@ -43,6 +43,22 @@ pub struct HostOptions {
     /// When receiving applications stall; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader_pauses: Option<ReaderPauses>,
+    /// Programs that carry a transport of their own wake at the first multiple of this behind the time of
+    /// a timer; 0: at that time.
+    #[serde(default = "program_timer_ns", skip_serializing_if = "is_tokio")]
+    pub program_timer_ns: u64,
+}
+
+/// The resolution of tokio's timers, under which most QUIC stacks in Rust run
+/// (tokio/src/runtime/time/source.rs, `deadline_to_tick`).
+const TOKIO_TIMER_NS: u64 = 1_000_000;
+
+fn program_timer_ns() -> u64 {
+    TOKIO_TIMER_NS
+}
+
+fn is_tokio(timer_ns: &u64) -> bool {
+    *timer_ns == TOKIO_TIMER_NS
 }
 
 fn is_zero(value: &u64) -> bool {

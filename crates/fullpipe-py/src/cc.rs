@@ -41,11 +41,12 @@ pub(crate) struct About<'a> {
 
 impl<'a> About<'a> {
     pub(crate) fn of(algorithm: &'a Algorithm) -> Self {
+        let defaults: Vec<u32> = algorithm.params.iter().map(|one| one.default).collect();
         Self {
             name: algorithm.name,
             title: algorithm.title,
             sources: algorithm.sources,
-            flags: algorithm.flags(),
+            flags: algorithm.flags_of(&defaults),
             state_bytes: algorithm.state_bytes(),
             params: &algorithm.params,
             variables: &algorithm.variables,
@@ -53,7 +54,8 @@ impl<'a> About<'a> {
     }
 }
 
-/// All algorithms of the registry: name, title, sources, flags, state_bytes, params, variables.
+/// All algorithms of the registry: name, title, sources, flags (with the default constants),
+/// state_bytes, params, variables.
 #[pyfunction(name = "algorithms")]
 fn list_algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let all: Vec<_> = algorithms().iter().map(About::of).collect();

@@ -4,10 +4,10 @@ use fullpipe_metrics::{Measures, Samples};
 use nix::time::{clock_gettime, ClockId};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict};
 
 use crate::metrics::{samples, PlanFacts, Traces};
-use crate::sim::tables_of;
+use crate::sim::{loaded, tables_of};
 use crate::tables::columns;
 
 /// Measures runs, one after another.
@@ -29,12 +29,15 @@ impl PyMeasures {
     }
 
     /// Runs plans (JSON without traces of traffic) and adds them. Returns the places of those that failed,
-    /// which are not added, with what `sim.run` raises.
+    /// which are not added, with what `sim.run` raises. `transport`: as `sim.run` takes it.
+    #[pyo3(signature = (runs, transport=None))]
     fn simulate(
         &mut self,
         py: Python<'_>,
         runs: Vec<(PlanFacts, PyBackedBytes)>,
+        transport: Option<Bound<'_, PyCapsule>>,
     ) -> PyResult<Vec<(usize, PyErr)>> {
+        let transport = transport.as_ref().map(loaded).transpose()?;
         let mut failures = Vec::new();
         let mut samples = Samples::default();
         for (place, (facts, plan)) in runs.into_iter().enumerate() {
@@ -42,7 +45,7 @@ impl PyMeasures {
             let begin_s = thread_cpu_s();
             let found = std::str::from_utf8(&plan)
                 .map_err(PyErr::from)
-                .and_then(|plan| tables_of(py, plan));
+                .and_then(|plan| tables_of(py, plan, transport));
             self.simulator_s += thread_cpu_s() - begin_s;
             let found = found.and_then(|tables| Ok((tables, facts.read(&mut self.traces)?)));
             match found {

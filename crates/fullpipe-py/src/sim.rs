@@ -7,10 +7,11 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use fullpipe_plan::{Table, Tables};
+use fullpipe_sim::transport::{Loaded, Transport, CAPSULE};
 use fullpipe_sim::{read_plan, run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict};
 
 use crate::controller::take_raised;
 use crate::tables;
@@ -38,13 +39,15 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
 /// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes rows
-/// while they come, as a dict of one table; what it did not get is in the tables. `pcap` and `cc_trace` are descriptors of open
+/// while they come, as a dict of one table; what it did not get is in the tables. `transport` is the
+/// capsule of a module with other transports than TCP (`fullpipe_quic.transport`). `pcap` and `cc_trace` are descriptors of open
 /// files for a capture and for a trace of calls, which are closed at the end.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where a class raised something (`algorithm`, and what
 /// it raised as the cause), OSError where a file cannot be written.
+#[allow(clippy::too_many_arguments)] // Python's, most of them with a default
 #[pyfunction]
-#[pyo3(signature = (plan_json, progress=None, pcap=None, cc_trace=None, traces=None, rows=None))]
+#[pyo3(signature = (plan_json, progress=None, pcap=None, cc_trace=None, traces=None, rows=None, transport=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
@@ -53,10 +56,12 @@ fn run<'py>(
     cc_trace: Option<RawFd>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
+    transport: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = read(plan_json)?;
     let files = Files { pcap, cc_trace };
-    let outcome = simulated(py, &plan, progress, files, traces, rows)?;
+    let transport = transport.as_ref().map(loaded).transpose()?;
+    let outcome = simulated(py, &plan, progress, files, traces, rows, transport)?;
     let result = tables::to_dict(py, outcome.tables)?;
     let health = PyDict::new(py);
     health.set_item("events", outcome.events)?;
@@ -67,19 +72,43 @@ fn run<'py>(
         health.set_item("traffic_flows", outcome.traffic_flows)?;
         health.set_item("traffic_connections", outcome.traffic_connections)?;
     }
+    let failures = outcome.transport_failures;
+    if !failures.is_empty() {
+        health.set_item("transport_failures", failures)?;
+    }
     result.set_item("health", health)?;
     result.set_item("interrupted", outcome.interrupted)?;
     Ok(result)
 }
 
 /// Runs a plan (JSON) that names no trace of traffic. Raises as `run`.
-pub(crate) fn tables_of(py: Python<'_>, plan_json: &str) -> PyResult<Tables> {
+pub(crate) fn tables_of(
+    py: Python<'_>,
+    plan_json: &str,
+    transport: Option<Loaded>,
+) -> PyResult<Tables> {
     let plan = read(plan_json)?;
-    simulated(py, &plan, None, Files::default(), None, None).map(|outcome| outcome.tables)
+    let files = Files::default();
+    simulated(py, &plan, None, files, None, None, transport).map(|outcome| outcome.tables)
 }
 
 fn read(plan_json: &str) -> PyResult<Plan> {
     read_plan(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
+}
+
+/// The transports of a module. Raises ValueError if it is not one of this version.
+pub(crate) fn loaded(capsule: &Bound<'_, PyCapsule>) -> PyResult<Loaded> {
+    if capsule.name()? != Some(CAPSULE) {
+        return Err(PyValueError::new_err(
+            "transport: not a module of transports",
+        ));
+    }
+    // SAFETY: a capsule of this name points to the address of such a table, which is a static of a module
+    // that Python never unloads.
+    let module = unsafe { *capsule.pointer().cast::<*const std::ffi::c_void>() };
+    // SAFETY: as before.
+    unsafe { Loaded::new(module) }
+        .map_err(|error| PyValueError::new_err(format!("transport: {error}; run make quic")))
 }
 
 /// Descriptors of the files that a run writes in addition to its tables.
@@ -106,6 +135,7 @@ fn simulated(
     files: Files,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
+    transport: Option<Loaded>,
 ) -> PyResult<Outcome> {
     let pcap = files.pcap.map(|file| {
         PcapWriter::new(Box::new(opened(file))).map_err(|error| unwritable("--pcap", &error))
@@ -138,6 +168,7 @@ fn simulated(
         .chain(plan.traffic.iter().map(|group| &group.cc))
         .any(|cc| is_class(cc.algorithm.as_deref()));
     let _ = take_raised();
+    let transport = transport.as_ref().map(|loaded| loaded as &dyn Transport);
     let work = || {
         let mut ask = |done_ns: u64| {
             raised = take_raised();
@@ -174,6 +205,7 @@ fn simulated(
             cc_trace: cc_trace.map(|file| Box::new(file) as Box<dyn Write + Send>),
             traces,
             rows: rows.is_some().then_some(&mut take),
+            transports: transport.as_slice(),
         };
         run_plan(plan, inputs, &mut ask)
     };
@@ -181,6 +213,10 @@ fn simulated(
     // more than the call where other threads want it.
     let outcome = if has_classes {
         work()
+    } else if transport.is_some() {
+        // A thread of its own: stacks keep random numbers for a thread, which must start again.
+        py.allow_threads(|| std::thread::scope(|scope| scope.spawn(work).join()))
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     } else {
         py.allow_threads(work)
     };

@@ -5,6 +5,7 @@
 
 mod agenda;
 mod check;
+mod endpoints;
 mod hosts;
 mod network;
 mod packet;
@@ -21,6 +22,7 @@ pub use stepper::{Seen, Stepper, AGENT};
 pub use workloads::Traces;
 
 pub use fullpipe_plan::{Plan, Tables};
+pub use fullpipe_transport as transport;
 
 /// Reads a plan as Python writes it. Here, so that serde's code for it is compiled once.
 ///

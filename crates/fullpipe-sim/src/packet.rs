@@ -41,12 +41,24 @@ pub(crate) enum Body {
         row: u32,
         bytes: u32,
     },
+    /// A datagram of another transport than TCP; `payload` is its number in [`crate::endpoints::Payloads`].
+    Opaque {
+        payload: u32,
+        bytes: u32,
+        ecn: Ecn,
+        /// The sender of the data sent it.
+        is_data: bool,
+    },
 }
 
 impl Body {
-    /// Whether it carries payload of TCP.
+    /// Whether the sender of a connection's data sent it, and not only to open or close the connection.
     pub(crate) fn is_data(&self) -> bool {
-        matches!(self, Self::Data(data) if data.payload_bytes > 0)
+        match self {
+            Self::Data(data) => data.payload_bytes > 0,
+            Self::Opaque { is_data, .. } => *is_data,
+            _ => false,
+        }
     }
 
     /// Whether it opens or closes a connection and carries no data.
@@ -54,15 +66,15 @@ impl Body {
         match self {
             Self::Data(data) => data.payload_bytes == 0,
             Self::Handshake(_) | Self::LastAck => true,
-            Self::Ack(_) | Self::Probe { .. } | Self::Dns { .. } | Self::Datagram { .. } => false,
+            _ => false,
         }
     }
 
-    /// Whether it belongs to a connection.
+    /// Whether it belongs to a connection of TCP.
     pub(crate) fn is_of_connection(&self) -> bool {
         !matches!(
             self,
-            Self::Probe { .. } | Self::Dns { .. } | Self::Datagram { .. }
+            Self::Probe { .. } | Self::Dns { .. } | Self::Datagram { .. } | Self::Opaque { .. }
         )
     }
 }
@@ -150,7 +162,9 @@ impl Packet for InFlight {
             }
             Body::Handshake(HandshakePacket::Ack { .. }) | Body::LastAck => HEADER_BYTES,
             Body::Probe { .. } => PROBE_BYTES,
-            Body::Dns { bytes, .. } | Body::Datagram { bytes, .. } => UDP_HEADER_BYTES + bytes,
+            Body::Dns { bytes, .. } | Body::Datagram { bytes, .. } | Body::Opaque { bytes, .. } => {
+                UDP_HEADER_BYTES + bytes
+            }
         }
     }
 
@@ -163,17 +177,24 @@ impl Packet for InFlight {
             Body::Data(data) if data.ect && data.ce => Ecn::Ce,
             Body::Data(data) if data.ect && data.l4s => Ecn::Ect1,
             Body::Data(data) if data.ect => Ecn::Ect0,
+            Body::Opaque { ecn, .. } => *ecn,
             _ => Ecn::NotEct,
         }
     }
 
     fn ecn_capable(&self) -> bool {
-        matches!(&self.body, Body::Data(data) if data.ect)
+        match &self.body {
+            Body::Data(data) => data.ect,
+            Body::Opaque { ecn, .. } => *ecn != Ecn::NotEct,
+            _ => false,
+        }
     }
 
     fn mark_ce(&mut self) {
-        if let Body::Data(data) = &mut self.body {
-            data.ce = true;
+        match &mut self.body {
+            Body::Data(data) => data.ce = true,
+            Body::Opaque { ecn, .. } => *ecn = Ecn::Ce,
+            _ => {}
         }
     }
 

@@ -3,8 +3,8 @@
 use fullpipe_cc::algorithm;
 use fullpipe_net::{AnyLink, Direction, Link};
 use fullpipe_plan::{
-    CcSamples, DatagramRow, EventRow, Flow, FlowDirection, FlowRow, FlowSampleRow, ObjectRow,
-    PageRow, PingRow, Plan, QueueRow, Table, Tables, Text, TrafficRow, TrafficSampleRow,
+    CcRow, CcSamples, DatagramRow, EventRow, Flow, FlowDirection, FlowRow, FlowSampleRow,
+    ObjectRow, PageRow, PingRow, Plan, QueueRow, Table, Tables, Text, TrafficRow, TrafficSampleRow,
 };
 use fullpipe_tcp::{Burst, Receiver, Sender, SenderEvent};
 use fullpipe_workload::Datagram;
@@ -218,10 +218,30 @@ impl<'a> Record<'a> {
         if sender.is_established() {
             let samples = &mut self.tables.cc_samples;
             samples.push(now_ns / 1000, flow as u64, sender.controller());
-            if let Some(take) = self.rows.as_mut().filter(|_| samples.len() >= ROWS_AT_ONCE) {
-                take(samples.table());
-                samples.clear();
-            }
+            self.pass_on_cc();
+        }
+    }
+
+    /// A sample of a flow of another transport than TCP, and of its congestion control.
+    pub(crate) fn opaque_sample(&mut self, row: FlowSampleRow, cc: CcRow) {
+        let tells = !cc.phase.is_empty() || cc.bw_bps.is_some();
+        self.tables.flow_samples.push(row);
+        pass_on(
+            &mut self.rows,
+            &mut self.tables.flow_samples,
+            FlowSampleRow::table,
+        );
+        if tells {
+            self.tables.cc_samples.push_row(cc);
+            self.pass_on_cc();
+        }
+    }
+
+    fn pass_on_cc(&mut self) {
+        let samples = &mut self.tables.cc_samples;
+        if let Some(take) = self.rows.as_mut().filter(|_| samples.len() >= ROWS_AT_ONCE) {
+            take(samples.table());
+            samples.clear();
         }
     }
 
@@ -260,6 +280,11 @@ impl<'a> Record<'a> {
             &mut self.tables.queue_samples,
             QueueRow::table,
         );
+    }
+
+    /// The totals of a flow of another transport than TCP.
+    pub(crate) fn opaque_row(&mut self, row: FlowRow) {
+        self.tables.flows.push(row);
     }
 
     /// The totals of a flow of the plan.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion import external
+from fullpipe.congestion import external, stacks
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario import link_traces
@@ -33,20 +33,24 @@ class SimEngine:
 
     name = "sim"
 
-    def check(self, plan: Mapping[str, Any]) -> None:
+    def check(self, plan: Mapping[str, Any], _options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError for features that only a kernel has."""
         for whose, choice in cc_choices(plan):
+            if stacks.is_planned(choice):
+                continue
             if choice["algorithm"] is None:
                 raise UserError(
                     f"{whose}: {choice['name']} is the kernel's own and needs "
                     "--engine vm or live; the simulator runs the names of `fullpipe cc list`"
                 )
+        _check_stacks(plan)
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
         """Runs the plan; options `pcap` and `cc_trace` are paths of a capture, and of a trace of
-        every call of the flows' congestion controls (`fullpipe replay`), to write."""
+        every call of the flows' congestion controls (`fullpipe replay`), to write. With `debug_cc`
+        files of C are compiled for a debugger and run in this process."""
         # A sweep's short runs are checked here and run without Arrow.
         from fullpipe.engines.spool import SpooledRows
         from fullpipe.engines.tables import arrow_tables
@@ -61,17 +65,43 @@ class SimEngine:
             for option in ("pcap", "cc_trace"):
                 if options.get(option) and plan.get(key):
                     raise UserError(f"--{option.replace('_', '-')}: not with {why}")
+        if options.get("pcap") and stacks.used(cc_choices(plan)):
+            raise UserError("--pcap: not with flows of QUIC stacks, whose packets are encrypted")
         flows = traces_of(plan)
         rows = SpooledRows()
-        run = _contained if _is_contained(plan) else _here
+        is_debugged = bool(options.get("debug_cc"))
         with _opened(options) as files:
-            raw = run(plan, progress, files, flows, rows)
+            if _is_contained(plan) and not is_debugged:
+                raw = _contained(plan, progress, files, flows, rows)
+            else:
+                raw = _here(plan, progress, files, flows, rows, is_debugged)
             try:
                 tables = rows.with_last(arrow_tables(raw))
             except (KeyError, ValueError, TypeError) as error:
                 raise UserError(f"the tables of this run are forged: {error}") from None
         health = {"problems": [], **raw.get("health", {})}
-        return RunResult(tables, {}, health, interrupted=bool(raw.get("interrupted")))
+        for flow, why in health.pop("transport_failures", ()):
+            name = plan["flows"][flow]["name"]
+            health["problems"].append(f"flow {name}: its connection failed: {why}")
+        names = [name for _, name in stacks.used(cc_choices(plan))]
+        metadata = {"stacks": stacks.versions(names)} if names else {}
+        return RunResult(tables, metadata, health, interrupted=bool(raw.get("interrupted")))
+
+
+def _check_stacks(plan: Mapping[str, Any]) -> None:
+    flows = stacks.used([(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]])
+    found = stacks.used(cc_choices(plan))
+    for whose, name in found:
+        if (whose, name) not in flows:
+            raise UserError(f"{whose}: {name} is a QUIC stack's, which only [[flow]] can use")
+    if found:
+        stacks.module()
+        whose, name = found[0]
+        if _is_contained(plan):
+            raise UserError(
+                f"{whose}: {name} is a QUIC stack's, which cannot run beside a congestion control "
+                "from a file: that runs in a worker without rights"
+            )
 
 
 def _is_contained(plan: Mapping[str, Any]) -> bool:
@@ -114,12 +144,15 @@ def _here(
     files: Mapping[str, int],
     flows: dict[str, Any],
     rows: SpooledRows,
+    is_debugged: bool,
 ) -> dict[str, Any]:
     for algorithm in _external(plan):
-        external.load_here(algorithm)
+        external.load_here(algorithm, is_debugged)
     pcap, cc_trace = (os.dup(files[name]) if name in files else None for name in _FILES)
     try:
-        return _native.sim.run(json.dumps(plan), progress, pcap, cc_trace, flows, rows)
+        has_stacks = stacks.used(cc_choices(plan))
+        transport = stacks.module().transport if has_stacks else None
+        return _native.sim.run(json.dumps(plan), progress, pcap, cc_trace, flows, rows, transport)
     except ValueError as error:
         raise UserError(str(error)) from None
     except OSError as error:

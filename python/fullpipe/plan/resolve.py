@@ -48,6 +48,8 @@ def _host(host: Host) -> dict[str, Any]:
     }
     if host.tcp != DEFAULT_KERNEL:
         resolved["tcp"] = host.tcp
+    if host.program_timer != 10**6:
+        resolved["program_timer_ns"] = host.program_timer
     if host.cc_facts != "google":
         resolved["cc_facts"] = host.cc_facts
     rare = {"send_ns": host.send_cost, "handshake_ns": host.handshake_cost}

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from fullpipe.base import units
+from fullpipe.base.toml import WrittenFloat
 
 
 class Section(BaseModel):
@@ -38,6 +39,18 @@ class Section(BaseModel):
                 if isinstance(document[key], str | bool):
                     raise ValueError(f"{key}: must be a number, without quotes")
         return document
+
+
+def release_name(written: Any) -> Any:
+    """A kernel's release that was written without quotes. Raises ValueError for a number of which
+    nobody knows whether it was 6.1 or 6.10."""
+    if isinstance(written, WrittenFloat):
+        return written.text
+    if not isinstance(written, float):
+        return written
+    if (text := repr(written)).endswith(".1"):
+        raise ValueError(f'a number, {text} is also {text}0; write "{text}" in quotes')
+    return text
 
 
 @functools.cache
@@ -112,7 +125,7 @@ _TIME = Quantity(
 _DURATION = replace(_TIME, limits="above 0, to 604800s", parse=units.parse_duration)
 _SIZE = Quantity(
     "size", "a size with its unit", "64KB", "1B to 1024GB", units.parse_size,
-    _shortest({"GB": 2**30, "MB": 2**20, "KB": 2**10, "B": 1}),
+    _shortest({"GB": units.GIB, "MB": units.MIB, "KB": units.KIB, "B": 1}),
 )  # fmt: skip
 _BUFFER = Quantity(
     "buffer", "a queue limit: BDP, bytes or packets", "1bdp", "above 0, to 1000000 bdp or pkt",

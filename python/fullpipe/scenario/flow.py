@@ -23,7 +23,8 @@ class Flow(Sender):
         min_length=1, max_length=500,
         description="congestion control: a name of `fullpipe cc list`; the same with changed "
         "constants (cubic[beta=0.85]); a variant of [cc.NAME]; a file (./mine.h, or a Python "
-        "class, ./mine.py:Mine), relative to the scenario; or kernel:NAME",
+        "class, ./mine.py:Mine), relative to the scenario; kernel:NAME; or a QUIC stack's own "
+        "(quinn:bbr)",
     )  # fmt: skip
     count: int = Field(1, ge=1, le=MAX_FLOWS, description="number of flows like this")
     start_step: Time = Field(0, description="interval between the starts of `count` flows")

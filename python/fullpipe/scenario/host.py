@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from fullpipe._native import DEFAULT_KERNEL, GSO_MAX_SEGMENTS, KERNELS
 from fullpipe.base import units
-from fullpipe.scenario.fields import Rate, Section, Size, Time
-
-
-def _release(written: Any) -> Any:
-    """A release that TOML read as a number: 7.3 is "7.3", but 6.1 may also have been 6.10."""
-    if not isinstance(written, float):
-        return written
-    if (text := repr(written)).endswith(".1"):
-        raise ValueError(f'a number, {text} is also {text}0; write "{text}" in quotes')
-    return text
-
+from fullpipe.scenario.fields import Rate, Section, Size, Time, release_name
 
 if TYPE_CHECKING:
     KernelName = str
 else:
-    KernelName = Annotated[Literal[KERNELS], BeforeValidator(_release)]
+    KernelName = Annotated[Literal[KERNELS], BeforeValidator(release_name)]
 
 
 class Host(Section):
@@ -95,6 +85,10 @@ class Host(Section):
     reader_pause_every: Time = Field(
         100 * 10**6, description="interval between the starts of pauses; the first start is drawn "
         "from the seed"
+    )  # fmt: skip
+    program_timer: Time = Field(
+        10**6, le=10**8, description="programs that run a QUIC stack wake at the first multiple of "
+        "this behind a timer's time; 1ms: as tokio's; 0: at that time"
     )  # fmt: skip
 
     def largest_burst(self, tcp: str) -> int:

@@ -37,7 +37,7 @@ ENGINES: dict[str, str] = {
     ),
     "link.rate_trace": "all but two hosts; vm, live: as steps of 20ms",
     "link.kind": "all but two hosts; wifi: sim",
-    "flow.cc": "all; kernel:NAME: vm, live",
+    "flow.cc": "all; kernel:NAME: vm, live; QUIC stacks: sim",
     "flow.rtt": "all but two hosts",
     "flow.jitter": "all but two hosts",
     "traffic.configuration": "all but two hosts",
@@ -53,6 +53,7 @@ ENGINES: dict[str, str] = {
     ),
     "host.reader_pause_spread": "sim",
     "host.reader_pause_every": "sim",
+    "host.program_timer": "sim",
 }  # fmt: skip
 #: Examples that are more telling than the default or the type; those with a leading dot are for all
 #: keys of that name.
@@ -101,7 +102,7 @@ A scenario is a TOML file. Quantities are text with a unit:
 |---|---|---|
 | rate | bit, kbit, mbit, gbit (powers of ten) | `"1.5gbit"` |
 | time | ns, us, ms, s, min | `"250us"` |
-| size | B, KB, MB, GB (powers of two; KiB, MiB, GiB are the same) | `"64KB"` |
+| size | B, KB, MB, GB: powers of 1024, in any case; KiB, MiB, GiB are the same | `"64KB"` |
 | buffer | bdp (rate x base RTT), pkt, or a size | `"0.5bdp"` |
 | spread | pkt (what a packet takes at the bottleneck), or a time | `"1pkt"` |
 | ratio | a number, or % | `"0.1%"` |

@@ -1,7 +1,8 @@
 //! Timers that need one event on the agenda: an earlier deadline gets an event of its own, a later one is
 //! found when the event of the earlier one comes.
 
-use super::{Agenda, Event};
+use super::event::Event;
+use super::front::Agenda;
 
 /// No time.
 pub(crate) const NEVER_NS: u64 = u64::MAX;

@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Processed(u32),
     /// A host's processor is done with an ACK to send.
     AckMade(u32),
+    /// A timer of an endpoint of another transport (flow * 2 + end).
+    Endpoint(u32),
     /// Everything is sampled.
     Sample,
 }

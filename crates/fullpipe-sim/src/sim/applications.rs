@@ -112,7 +112,9 @@ impl Simulation<'_> {
 
     /// A packet has left the network.
     pub(super) fn packet_gone(&mut self, packet: &InFlight) {
-        if packet.body.is_of_connection() {
+        if let Body::Opaque { payload, .. } = packet.body {
+            self.endpoints.payloads.release(payload);
+        } else if packet.body.is_of_connection() {
             self.packet_left(self.hosts.ids.connection(packet.flow_id));
         }
     }

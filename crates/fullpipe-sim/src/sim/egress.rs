@@ -24,6 +24,9 @@ struct DataPath {
 impl Simulation<'_> {
     /// A connection starts: its client sends a SYN.
     pub(super) fn start(&mut self, connection: usize) {
+        if self.endpoints.has(connection) {
+            return self.start_endpoints(connection);
+        }
         let now_ns = self.now_ns();
         let started = &mut self.hosts.connections[connection];
         started.is_started = true;
@@ -130,6 +133,9 @@ impl Simulation<'_> {
 
     /// An application stops writing and closes.
     pub(super) fn stop(&mut self, connection: usize) {
+        if self.endpoints.has(connection) {
+            return self.stop_endpoints(connection);
+        }
         let stopped = &mut self.hosts.connections[connection];
         stopped.sender.stop();
         stopped.is_stopped = true;
@@ -270,7 +276,7 @@ impl Simulation<'_> {
                 let departures = &mut sending.departures;
                 if departures.hold(agenda, connection, ready_ns, access_bps, data, unmade) {
                     if is_fq {
-                        sending.sender.departed(u64::from(data.payload_bytes));
+                        sending.sender.departed(&data);
                         made_room = true;
                     }
                     self.enter(&path, data);
@@ -299,7 +305,7 @@ impl Simulation<'_> {
                     sending.departures.make_first(ready_ns);
                 }
                 Next::Leaves(data) => {
-                    sending.sender.departed(u64::from(data.payload_bytes));
+                    sending.sender.departed(&data);
                     self.enter(&path, data);
                 }
             }

@@ -197,6 +197,9 @@ impl Simulation<'_> {
         while let Some(packet) = self.network.pop_duplicated() {
             self.record.count_sent(&packet.body);
             self.hosts.packet_added(&packet);
+            if let Body::Opaque { payload, .. } = packet.body {
+                self.endpoints.payloads.copied(payload);
+            }
         }
         self.lose_dropped();
         for position in self.network.exits(batch) {

@@ -176,6 +176,9 @@ impl Simulation<'_> {
             }
             &Body::Dns { page, number, .. } => self.deliver_dns(direction, page, number),
             &Body::Datagram { row, .. } => self.record.datagram_delivered(now_ns, row),
+            &Body::Opaque { payload, ecn, .. } => {
+                self.deliver_opaque(direction, packet, payload, ecn);
+            }
             &Body::Probe { row } if direction == Direction::Forward => {
                 self.send_unlost(flow_id, Direction::Reverse, Body::Probe { row });
             }

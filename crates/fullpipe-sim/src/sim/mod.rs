@@ -1,20 +1,23 @@
 //! A simulation in progress: its parts, and what an event does with them. `egress.rs` sends what hosts have
 //! to send, `forward.rs` moves it through the network, `ingress.rs` delivers it, `applications.rs` does what
-//! workloads want done.
+//! workloads want done, `transports.rs` calls endpoints of transports other than TCP.
 
 mod applications;
 mod egress;
 mod forward;
 mod ingress;
+mod transports;
 
 use std::io;
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_net::{derive_seed, purpose};
-use fullpipe_plan::{Plan, Table, Tables};
+use fullpipe_plan::{CcChoice, Flow, Plan, Table, Tables};
+use fullpipe_transport::Transport;
 
 use crate::agenda::{Agenda, Event};
 use crate::check::{check, BadPlan};
+use crate::endpoints::Endpoints;
 use crate::hosts::{connection, routes, Hosts, PcapWriter, Seeds};
 use crate::network::Network;
 use crate::record::{Counts, Record};
@@ -45,6 +48,8 @@ pub struct Outcome {
     pub pcap_error: Option<io::Error>,
     /// Why the trace of calls could not be written.
     pub cc_trace_error: Option<io::Error>,
+    /// Why connections of other transports than TCP failed, each with its flow.
+    pub transport_failures: Vec<(usize, String)>,
 }
 
 /// What a run may be given besides its plan.
@@ -59,6 +64,8 @@ pub struct Inputs<'a> {
     /// Takes rows of samples, events and `traffic` during the run, some ten thousand of a table at a
     /// time; the rest is in the outcome's tables.
     pub rows: Option<&'a mut (dyn FnMut(Table) + Send)>,
+    /// Other transports than TCP, for flows whose congestion control is one of theirs.
+    pub transports: &'a [&'a dyn Transport],
 }
 
 /// Runs a plan to its end, or until `progress`, which is given the simulated ns from time to time, returns
@@ -80,6 +87,7 @@ pub(crate) struct Simulation<'a> {
     network: Network,
     pub(crate) hosts: Hosts,
     workloads: Workloads,
+    endpoints: Endpoints,
     record: Record<'a>,
     /// The trace of calls of congestion controls, or why it could not be begun.
     cc_trace: Option<io::Result<CallLog>>,
@@ -93,15 +101,26 @@ impl<'a> Simulation<'a> {
         let network = Network::new(plan, routes(plan).collect())?;
         let cc_trace = inputs.cc_trace.map(CallLog::new);
         let mut agenda = Agenda::default();
+        let mut endpoints = Endpoints::new(plan);
         let mut connections = Vec::with_capacity(plan.flows.len());
         for (index, flow) in (0..).zip(&plan.flows) {
             let seeds = Seeds {
                 cc: derive_seed(plan.seed, purpose::CC, index),
                 host: derive_seed(plan.seed, purpose::HOST, index),
             };
-            let mut made = connection(plan, flow, &seeds, flow.pattern.is_some())
+            let is_opaque = flow.cc.algorithm.is_none()
+                && endpoints.add(plan, index as usize, inputs.transports)?;
+            let unused;
+            let of_tcp = match is_opaque {
+                true => {
+                    unused = never_started(flow);
+                    &unused
+                }
+                false => flow,
+            };
+            let mut made = connection(plan, of_tcp, &seeds, flow.pattern.is_some())
                 .map_err(|BadPlan(text)| BadPlan(format!("flows.{index}.{text}")))?;
-            if let Some(Ok(log)) = &cc_trace {
+            if let (Some(Ok(log)), false) = (&cc_trace, is_opaque) {
                 made.sender.trace_calls(log, &flow.cc.name);
             }
             connections.push(made);
@@ -121,6 +140,7 @@ impl<'a> Simulation<'a> {
             network,
             hosts: Hosts::new(plan, connections, inputs.pcap),
             workloads,
+            endpoints,
             record: Record::new(plan, inputs.rows),
             cc_trace,
         })
@@ -194,6 +214,7 @@ impl<'a> Simulation<'a> {
             Event::Arrival(group) => self.flow_arrives(group as usize),
             Event::Processed(host) => self.processed(host as usize),
             Event::AckMade(host) => self.ack_made(host as usize),
+            Event::Endpoint(index) => self.endpoint_timer(index as usize),
             Event::Sample => self.sample(),
         }
     }
@@ -202,7 +223,9 @@ impl<'a> Simulation<'a> {
         let now_ns = self.now_ns();
         let own = &self.hosts.connections[..self.plan.flows.len()];
         for (id, connection) in own.iter().enumerate() {
-            if connection.is_started {
+            if let Some((row, cc)) = self.endpoints.sample_started(id, now_ns) {
+                self.record.opaque_sample(row, cc);
+            } else if connection.is_started {
                 let (sender, receiver) = (&connection.sender, &connection.receiver);
                 self.record.flow_sample(now_ns, id, sender, receiver);
             }
@@ -219,6 +242,10 @@ impl<'a> Simulation<'a> {
         self.record_pages(true);
         let own = &self.hosts.connections[..self.plan.flows.len()];
         for (id, connection) in own.iter().enumerate() {
+            if let Some(row) = self.endpoints.flow_row(self.plan, id) {
+                self.record.opaque_row(row);
+                continue;
+            }
             self.record.flow_row(
                 id,
                 connection.completion_us,
@@ -242,8 +269,23 @@ impl<'a> Simulation<'a> {
             traffic_connections: self.workloads.pool.connections(),
             pcap_error: self.hosts.capture.finish(),
             cc_trace_error: cc_trace.and_then(io::Result::err),
+            transport_failures: self.endpoints.failures().collect(),
             tables: self.record.into_tables(),
         }
+    }
+}
+
+/// The flow of the TCP connection that has the number of a flow of another transport, so that connections
+/// and flows have the same numbers. It is never started.
+fn never_started(flow: &Flow) -> Flow {
+    let algorithm = &fullpipe_cc::algorithms()[0];
+    Flow {
+        cc: CcChoice {
+            name: flow.cc.name.clone(),
+            algorithm: Some(algorithm.name.to_owned()),
+            params: algorithm.params.iter().map(|param| param.default).collect(),
+        },
+        ..flow.clone()
     }
 }
 

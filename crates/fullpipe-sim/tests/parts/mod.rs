@@ -75,5 +75,6 @@ pub(crate) fn host() -> HostOptions {
         arp: false,
         work: None,
         reader_pauses: None,
+        program_timer_ns: 0,
     }
 }

@@ -1,0 +1,185 @@
+"""Tables of docs/evidence/quic.md: each congestion control of the QUIC stacks alone on 20 paths and
+beside TCP, what timers change, what BBRs believe of a link that slows down, packets a CPU second.
+Needs `make quic`. Prints Markdown; `--jobs N` runs in N processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import fullpipe
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.stacks import STACKS
+
+CONTROLS = [f"{name}:{control}" for name, stack in STACKS.items() for control in stack.controls]
+TCP = ["cubic", "bbr3"]
+RTT = "40ms"
+
+Document = dict[str, Any]
+
+
+def path(rate: str = "20mbit", rtt: str = RTT, buffer: str = "1bdp", **others: Any) -> Document:
+    return {"path": {"rate": rate, "rtt": rtt, "buffer": buffer, **others}}
+
+
+#: 20 paths: rates and RTTs, buffers, queue disciplines, losses, jitter, reordering, changing rates.
+PATHS: dict[str, Document] = {
+    **{
+        f"{rate} Mbit/s, {rtt} ms": path(f"{rate}mbit", f"{rtt}ms")
+        for rate in (5, 20, 50)
+        for rtt in (10, 40, 100)
+    },
+    "buffer 0.25 BDP": path(buffer="0.25bdp"),
+    "buffer 4 BDP": path(buffer="4bdp"),
+    "fq_codel": path(buffer="4bdp", qdisc="fq_codel"),
+    "CAKE": path(buffer="4bdp", qdisc="cake"),
+    "PIE": path(buffer="4bdp", qdisc="pie"),
+    "fq_codel, ECN": path(buffer="4bdp", qdisc="fq_codel", ecn=True),
+    "DualPI2, ECN": path(buffer="4bdp", qdisc="dualpi2", ecn=True),
+    "loss 0.1 %": path(loss="0.1%"),
+    "loss 1 %": path(loss="1%"),
+    "jitter 5 ms": path(jitter="5ms"),
+    "reverse 1 Mbit/s": path(reverse_rate="1mbit"),
+}
+
+#: Where two flows share: 20 Mbit/s and 40 ms unless the name says otherwise.
+SHARED = {
+    "1 BDP": path(),
+    "4 BDP": path(buffer="4bdp"),
+    "100 ms": path(rtt="100ms"),
+}
+
+
+def scenario(where: Document, ccs: Sequence[str], **others: Any) -> Document:
+    flows = [{"cc": cc, "start": f"{100 * index}ms"} for index, cc in enumerate(ccs)]
+    return {"name": "quic", "duration": "20s", "warmup": "5s", "flow": flows, **where, **others}
+
+
+def alone(job: tuple[str, str]) -> tuple[float, float, float]:
+    """Utilisation in %, median queueing delay in ms, lost packets in %; NaN: not possible."""
+    name, cc = job
+    try:
+        (row,) = fullpipe.run(scenario(PATHS[name], [cc])).metrics("path").to_pylist()
+    except UserError:  # no ECN
+        return math.nan, math.nan, math.nan
+    values = row["utilisation"], row["queue_delay_p50_ms"], row["loss_ratio"]
+    used, queue_ms, lost = (math.nan if value is None else value for value in values)
+    return 100 * used, queue_ms, 100 * lost
+
+
+def share(job: tuple[str, str, str]) -> float:
+    """Share of the first of two flows in their goodput, in %: mean of two seeds."""
+    name, cc, other = job
+    document = scenario(SHARED[name], [cc, other], start_spread="100ms")
+    rows = fullpipe.run(document, seeds=[1, 2], jobs=1).metrics("flows").to_pylist()
+    first = sum(row["goodput_bps"] for row in rows if row["flow_id"] == 0)
+    return 100 * first / sum(row["goodput_bps"] for row in rows)
+
+
+def with_timer(job: tuple[str, str]) -> tuple[float, float]:
+    """Utilisation in % and lost packets in % on 50 Mbit/s, 20 ms."""
+    timer, cc = job
+    document = scenario(path("50mbit", "20ms"), [cc], host={"program_timer": timer})
+    (row,) = fullpipe.run(document).metrics("path").to_pylist()
+    return 100 * row["utilisation"], 100 * (row["loss_ratio"] or 0.0)
+
+
+def after_a_drop(cc: str) -> dict[str, float]:
+    """What a flow believes and does 10 s after its link fell from 50 to 10 Mbit/s."""
+    link = {
+        "name": "falls", "rate": "50mbit", "delay": "10ms", "buffer": "100KB",
+        "rate_steps": [["10s", "10mbit"]],
+    }  # fmt: skip
+    document = {"duration": "30s", "warmup": "20s", "link": [link], "flow": [{"cc": cc}]}
+    runs = fullpipe.run(document)
+    (row,) = runs.metrics("path").to_pylist()
+    late = [one for one in runs.table("cc_samples").to_pylist() if one["t_us"] > 20e6]
+    return {
+        "bw": statistics.median(one["bw_bps"] for one in late) / 1e6,
+        "queue": row["queue_delay_p50_ms"], "loss": 100 * (row["loss_ratio"] or 0.0),
+    }  # fmt: skip
+
+
+def packets_a_cpu_second(cc: str) -> float:
+    """Packets of both directions over the CPU seconds of a run, of several the most."""
+    found = []
+    for _ in range(2):
+        before = time.process_time()
+        runs = fullpipe.run(scenario(path("100mbit", "20ms"), [cc], duration="20s"))
+        spent = time.process_time() - before
+        rows = runs.table("queue_samples").to_pylist()
+        last = {row["queue"]: row["sent_packets"] for row in rows}
+        sent = sum(last.values()) if len(last) > 1 else 1.5 * sum(last.values())
+        found.append(sent / spent)
+    return max(found)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print(f"| {' | '.join(head)} |")
+    print(f"|{'---|' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+    print(flush=True)
+
+
+def _shown(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def crossed(values: dict[Any, Any], names: Sequence[str], show: Callable[[Any], str]) -> None:
+    ccs = [*TCP, *CONTROLS]
+    rows = [[name, *(show(values[name, cc]) for cc in ccs)] for name in names]
+    table(["path", *(f"`{cc}`" for cc in ccs)], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1)
+    jobs = parser.parse_args().jobs
+    with ProcessPoolExecutor(jobs) as pool:
+        pairs = [(name, cc) for name in PATHS for cc in (*TCP, *CONTROLS)]
+        values = dict(zip(pairs, pool.map(alone, pairs), strict=True))
+        for position, title in enumerate(("Utilisation, %", "Median queue, ms", "Lost, %")):
+            print(f"### {title}\n")
+            digits = (1, 1, 2)[position]
+            crossed(values, list(PATHS), lambda one, at=position, d=digits: _shown(one[at], d))
+        triples = [
+            (name, cc, other)
+            for other in ("cubic", "bbr3")
+            for name in SHARED
+            for cc in (*TCP, *CONTROLS)
+        ]
+        shares = dict(zip(triples, pool.map(share, triples), strict=True))
+        for other in ("cubic", "bbr3"):
+            print(f"### Share of a flow beside one of TCP's {other}, %\n")
+            values = {(name, cc): shares[name, cc, other] for name, cc, _ in triples}
+            crossed(values, list(SHARED), lambda one: f"{one:.0f}")
+        print("### Timers: utilisation and loss, %\n")
+        timers = ("0", "1ms", "4ms")
+        pairs = [(timer, cc) for cc in CONTROLS for timer in timers]
+        found = dict(zip(pairs, pool.map(with_timer, pairs), strict=True))
+        rows = [
+            [f"`{cc}`", *("{:.1f}, {:.2f}".format(*found[timer, cc]) for timer in timers)]
+            for cc in CONTROLS
+        ]
+        table(["cc", *timers], rows)
+        print("### A link that falls from 50 to 10 Mbit/s\n")
+        ccs = ["bbr1", "bbr3", "quinn:bbr", "noq:bbr3"]
+        rows = [
+            [f"`{cc}`", f"{one['bw']:.1f}", f"{one['queue']:.0f}", f"{one['loss']:.1f}"]
+            for cc, one in zip(ccs, pool.map(after_a_drop, ccs), strict=True)
+        ]
+        table(["cc", "its bandwidth, Mbit/s", "queue, ms", "lost, %"], rows)
+    print("### Packets a CPU second\n")
+    rows = [[f"`{cc}`", f"{packets_a_cpu_second(cc):,.0f}"] for cc in ("cubic", *CONTROLS)]
+    table(["cc", "packets"], rows)
+
+
+if __name__ == "__main__":
+    main()
