@@ -1,0 +1,108 @@
+"""qlog files are read whole by the data model of another project (quiche's `qlog` crate), and count
+what the recording counts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe.base.errors import UserError
+from fullpipe.recording.recording import Recording
+from fullpipe.report.qlog import write_qlog
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = """
+duration = "4s"
+[path]
+rate = "20mbit"
+rtt = "40ms"
+buffer = "0.5bdp"
+loss = 0.002
+[[flow]]
+cc = "bbr3"
+[[flow]]
+cc = "cubic"
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, list[Path]]:
+    folder = tmp_path_factory.mktemp("qlog")
+    (folder / "contest.toml").write_text(SCENARIO)
+    words = ["run", "contest.toml", "--pcap", "capture.pcap", "--out", "recorded", "--no-report"]
+    command = [str(Path(sys.executable).with_name("fullpipe")), *words]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    recording = Recording.open(folder / "recorded")
+    return recording, write_qlog(recording, folder / "qlog", folder / "capture.pcap")
+
+
+def events(file: Path) -> list[dict[str, Any]]:
+    """The records behind the header. Each begins with RFC 7464's separator and ends with a line
+    feed."""
+    records = file.read_text().split("\x1e")
+    assert records[0] == ""
+    assert all(record.endswith("\n") for record in records[1:])
+    return [json.loads(record) for record in records[2:]]
+
+
+def test_another_projects_reader_knows_every_event(
+    recorded: tuple[Recording, list[Path]],
+) -> None:
+    for file in recorded[1]:
+        command = ["cargo", "run", "--quiet", "--locked", "-p", "fullpipe-qlog-check", "--"]
+        found = subprocess.run(
+            [*command, str(file)], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 0, found.stderr
+        assert "RecoveryMetricsUpdated" in found.stdout
+        read = sum(int(line.rpartition(" ")[2]) for line in found.stdout.splitlines())
+        assert read == len(events(file))
+
+
+def test_packets_are_those_of_the_recording(recorded: tuple[Recording, list[Path]]) -> None:
+    recording, files = recorded
+    for flow, file in zip(recording.table("flows").to_pylist(), files, strict=True):
+        found = events(file)
+        sent = [one for one in found if one["name"] == "quic:packet_sent"]
+        lost = [one for one in found if one["name"] == "quic:packet_lost"]
+        acked = [one["data"]["packet_numbers"] for one in found if "acked" in one["name"]]
+        assert len(sent) == flow["packets_sent"]
+        assert len(lost) == flow["packets_retransmitted"]
+        numbers = [number for some in acked for number in some]
+        assert len(numbers) == len(set(numbers)) <= flow["packets_delivered"]
+        assert sum(one["data"]["frames"][0]["length"] for one in sent) >= flow["bytes_acked"]
+
+
+def test_metrics_end_with_the_last_sample(recorded: tuple[Recording, list[Path]]) -> None:
+    recording, files = recorded
+    samples = [one for one in recording.table("flow_samples").to_pylist() if one["flow_id"] == 1]
+    state: dict[str, Any] = {}
+    for event in events(files[1]):
+        if event["name"] == "quic:recovery_metrics_updated":
+            state |= event["data"]
+    assert state["packets_in_flight"] == samples[-1]["inflight_packets"]
+    assert state["smoothed_rtt"] == samples[-1]["srtt_us"] / 1e3
+    mss = recording.table("flows")["mss_bytes"][1].as_py()
+    assert state["congestion_window"] == samples[-1]["cwnd_packets"] * mss
+
+
+def test_times_do_not_go_back_and_phases_are_the_algorithms(
+    recorded: tuple[Recording, list[Path]],
+) -> None:
+    found = events(recorded[1][0])
+    times = [one["time"] for one in found]
+    assert times == sorted(times)
+    states = [one["data"]["new"] for one in found if "congestion_state" in one["name"]]
+    assert states[:2] == ["startup", "drain"]
+
+
+def test_a_capture_of_something_else_is_refused(
+    recorded: tuple[Recording, list[Path]], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="no capture"):
+        write_qlog(recorded[0], tmp_path, ROOT / "README.md")
