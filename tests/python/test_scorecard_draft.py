@@ -15,8 +15,8 @@ from fullpipe import cli
 from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
 from fullpipe.expr.language import ExpressionError
-from fullpipe.scorecard.draft import Result, run_draft
-from fullpipe.scorecard.draft_cases import draft_cases
+from fullpipe.scorecard.conformance import Result, run_cases
+from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
 from fullpipe.scorecard.measured_conditions import holds
 from fullpipe.sweep.store import Store
 
@@ -27,8 +27,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def _run(store: Store, cc: str, *cases: int) -> list[Result]:
-    chosen = [case for case in draft_cases() if not cases or case.case in cases]
-    return run_draft(cc, chosen, store, quick=True, jobs=2)
+    chosen = [case for case in cases_of(DRAFT) if not cases or case.case in cases]
+    return run_cases(cc, chosen, store, quick=True, jobs=2)
 
 
 def test_every_case_of_the_draft_that_can_run_holds_for_bbr3(store: Store) -> None:
@@ -68,7 +68,7 @@ def test_a_bbr_that_does_not_publish_its_estimates_is_not_judged(
     text, count = re.subn(rf"\n\tS\({published}, .*", "", place.read_text())
     assert count == 1
     place.write_text(text)
-    results = run_draft(str(place), draft_cases(), store, quick=True, jobs=2)
+    results = run_cases(str(place), cases_of(DRAFT), store, quick=True, jobs=2)
     assert all(found.holds is None for found in results)
     assert all(published in found.why for found in results if not found.case.needs)
 
@@ -114,7 +114,7 @@ def test_a_broken_file_is_told_by_file_and_key(tmp_path: Path) -> None:
     text = 'id = "x"\ncase = 1\ntitle = "t"\nmeasure = "nothing"\n'
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(UserError, match=r"x\.toml: measure"):
-        draft_cases(tmp_path)
+        cases_of(DRAFT, tmp_path)
 
 
 @pytest.mark.parametrize("condition", ["x < 1", "x != 1", "x >= 0 or 1 / zero > 0"])

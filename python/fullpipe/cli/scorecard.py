@@ -25,7 +25,7 @@ from fullpipe.cli.progress import progress_of_runs
 if TYPE_CHECKING:
     from fullpipe.scorecard.changes import Comparison
     from fullpipe.scorecard.comparing import Settings
-    from fullpipe.scorecard.draft import Result
+    from fullpipe.scorecard.conformance import Result
     from fullpipe.scorecard.gate import Judged
     from fullpipe.scorecard.items import Item
     from fullpipe.sweep.store import Store
@@ -36,7 +36,8 @@ _DRAFT = "draft"
 def scorecard(
     cc: CcName,
     against: Annotated[
-        str, typer.Option(metavar="NAMES", help="Congestion controls to compare with, with commas.")
+        str,
+        typer.Option(metavar="NAMES", help="Others to compare with, separated by commas."),
     ] = "cubic,reno,bbr1,bbr3",
     only: Annotated[
         str | None,
@@ -83,6 +84,7 @@ def scorecard(
     RFC 9743's items, scenarios of other makers, 1,000 random paths, and for BBR's family the
     draft's test cases. Exit status: 0 done; 1 a run failed, a case of --only draft failed, or
     something is worse than --baseline; 2 bad input."""
+    from fullpipe.congestion.registry import listed
     from fullpipe.scorecard.comparing import Settings
     from fullpipe.scorecard.gate import Gate
     from fullpipe.scorecard.items import items
@@ -107,7 +109,7 @@ def scorecard(
         known = ", ".join(item.id for item in items())
         raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
     gate = Gate(chosen, fail_if or [], allow) if baseline is not None else None
-    names = [name.strip() for name in against.split(",") if name.strip()]
+    names = listed(against)
     with progress_of_runs() as update:
         settings = Settings(names, quick, engine, seeds, changes, jobs, update)
         card, comparison = _run(cc, chosen, runs, settings, baseline)
@@ -156,10 +158,10 @@ def _add_draft(
     card: dict[str, Any], cc: str, quick: bool, jobs: int | None, store: Store, update: Any
 ) -> None:
     """Adds the draft's cases, where they can be held against the algorithm."""
-    from fullpipe.scorecard.draft import run_draft
-    from fullpipe.scorecard.draft_cases import draft_cases
+    from fullpipe.scorecard.conformance import run_cases
+    from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
 
-    results = run_draft(cc, draft_cases(), store, quick, jobs, update)
+    results = run_cases(cc, cases_of(DRAFT), store, quick, jobs, update)
     if any(found.holds is not None for found in results):
         card["draft"] = [found.document(cc) for found in results]
 
@@ -224,15 +226,15 @@ def _print(card: dict[str, Any]) -> None:
 
 def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Store) -> bool:
     """Runs and prints the draft's test cases. Returns whether one failed."""
-    from fullpipe.scorecard.draft import run_draft
-    from fullpipe.scorecard.draft_cases import draft_cases
+    from fullpipe.scorecard.conformance import run_cases
+    from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
 
-    chosen = [case for case in draft_cases() if only in (_DRAFT, case.id)]
+    chosen = [case for case in cases_of(DRAFT) if only in (_DRAFT, case.id)]
     if not chosen:
-        known = ", ".join(case.id for case in draft_cases())
+        known = ", ".join(case.id for case in cases_of(DRAFT))
         raise UserError(f"--only {only}: unknown; known are draft, {known}")
     with progress_of_runs() as update:
-        results = run_draft(cc, chosen, store, quick, jobs, update)
+        results = run_cases(cc, chosen, store, quick, jobs, update)
     if as_json:
         print(json.dumps({"items": [found.document(cc) for found in results]}))
     else:

@@ -26,6 +26,17 @@ def check(text: str) -> None:
         raise ExpressionError(f"{text!r} is no condition")
 
 
+def figures(text: str, values: Mapping[str, Scalar]) -> str:
+    """The values that a condition names, such as `estimate 0.913, rtt_ms 40`."""
+    names = dict.fromkeys(n.id for n in ast.walk(parse(text)) if isinstance(n, ast.Name))
+    shown = []
+    for name in names:
+        value = values.get(name, math.nan)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        shown.append(f"{name} {value:.4g}" if is_number else f"{name} {value or '-'}")
+    return ", ".join(shown)
+
+
 class _Measured(Scalars):
     """Comparisons with something that did not happen ("" for a number, NaN) are false."""
 

@@ -11,14 +11,15 @@ from fullpipe.scorecard.beside_others import beside_others
 from fullpipe.scorecard.change_texts import shown
 
 
-def comparison(card: Mapping[str, Any]) -> str:
-    """A table of all subjects of a scorecard, a row a measure."""
+def comparison(card: Mapping[str, Any], commit: str) -> str:
+    """A table of all subjects of a scorecard, a row a measure. `commit`: what was measured."""
     names = card["subjects"]
     lines = [
         "# Scorecards of the built-in congestion controls",
         "",
         f"Made by `scripts/scorecards.py{' --quick' if card['quick'] else ''}`, fullpipe "
-        f"{card['fullpipe_version']}, engine {card['engine']}, {card['runs']} runs. What each row "
+        f"{card['fullpipe_version']} of commit {commit}, engine {card['engine']}, {card['runs']} "
+        "runs. What each row "
         "is: [scorecard.md](../../reference/scorecard.md) and `scorecard/`. Means over cells and "
         "seeds, or the worst where it says so; `never`: a download did not end.",
         "",

@@ -43,6 +43,7 @@ class Trajectory:
     Columns are one value a sample; bounds that are not set are infinite."""
 
     def __init__(self, recording: Recording) -> None:
+        self.recording = recording
         view = View(recording, start_s=-1.0)
         own = view.samples("cc_samples")
         keep = own["flow_id"] == 0
@@ -81,8 +82,9 @@ class Trajectory:
 
     @property
     def has_estimates(self) -> bool:
-        """Whether the algorithm published max_bw and min_rtt at all."""
-        return bool(np.isfinite(self.max_bw_bps).any() and np.isfinite(self.min_rtt_us).any())
+        """Whether the algorithm published max_bw, min_rtt and its rounds at all."""
+        estimates = (self.max_bw_bps, self.min_rtt_us)
+        return all(bool(np.isfinite(one).any()) for one in estimates) and bool(self.round.any())
 
     @property
     def bdp(self) -> float:

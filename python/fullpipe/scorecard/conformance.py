@@ -1,4 +1,4 @@
-"""Runs the draft's cases for a congestion control and says which hold.
+"""Runs the cases of a document for a congestion control and says which hold.
 
 Some changes happen when the connection enters a phase. A first run finds that time; the simulator
 repeats the run exactly up to it. Must never know how a result is shown.
@@ -12,31 +12,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.registry import cc_set
+from fullpipe.congestion.registry import choose
 from fullpipe.expr.language import Scalar
 from fullpipe.recording.recording import Recording
-from fullpipe.scorecard.draft_cases import Case
+from fullpipe.scorecard.conformance_cases import Case, Trigger
 from fullpipe.scorecard.draft_measures import MEASURES
-from fullpipe.scorecard.measured_conditions import holds
+from fullpipe.scorecard.measured_conditions import figures, holds
 from fullpipe.scorecard.paths import path_fields
 from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.trajectory import Trajectory
+from fullpipe.scorecard.window_measures import WINDOW_MEASURES
+from fullpipe.scorecard.windows import Windows
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
 
 #: Phases that only BBRv2 and v3 have. The draft's cases do not apply without them.
 _FAMILY = ("cruise", "refill")
 _NOT_FAMILY = "shows no phases of BBRv2 or v3"
-_NO_ESTIMATE = "records no max_bw or no min_rtt, which the cases measure"
+_NO_ESTIMATE = "records no max_bw, no min_rtt or no rounds, which the cases measure"
+
+#: What a case reads of a run.
+Read = Trajectory | Windows
+_MEASURES = {**MEASURES, **WINDOW_MEASURES}
 
 
 @dataclass(frozen=True)
 class OnPath:
-    """A case on one path: the measured values, and the texts of conditions that do not hold."""
+    """A case on one path: the measured values, the texts of conditions that do not hold, with
+    their figures, and the run; None if there was none."""
 
     path: str
     values: dict[str, Scalar]
     failed: tuple[str, ...]
+    recording: Recording | None = None
 
 
 @dataclass(frozen=True)
@@ -50,12 +58,13 @@ class Result:
 
     def document(self, cc: str) -> dict[str, Any]:
         """As JSON: the first path's values, how many paths hold, and what fails on the others."""
+        command = "scorecard" if self.case.reads_bbr else "conformance"
         return {
             "id": self.case.id,
             "title": self.case.title,
             "holds": self.holds,
             "measured": self._measured(),
-            "command": f"fullpipe scorecard {cc} --only {self.case.id}",
+            "command": f"fullpipe {command} {cc} --only {self.case.id}",
         }
 
     def _measured(self) -> dict[str, Any]:
@@ -71,34 +80,37 @@ class Result:
         }
 
 
-def run_draft(
+def run_cases(
     cc: str,
     cases: Sequence[Case],
     store: Store,
     quick: bool = False,
     jobs: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
+    engine: str = "sim",
 ) -> list[Result]:
-    """Every case, on its first path only where `quick`. Raises UserError for an unknown `cc`."""
-    cc_set(cc.partition("[")[0])
+    """Every case, on its first path only where `quick`. Raises UserError for an unknown `cc`, or
+    where the engine cannot run it."""
+    choose(cc, {})
     plain: list[tuple[Case, list[dict[str, Any]], bool]] = []
     for case in cases:
         if not case.needs:
             texts = case.paths[:1] if quick else case.paths
             fields = [path_fields(text, case.id) for text in texts]
             plain.append((case, fields, False))
-    first = _trajectories(cc, plain, store, jobs, on_progress)
+    first = _read(cc, plain, store, jobs, on_progress, engine)
     later = [
         (case, _triggered(case, fields, first[case.id]), True)
         for case, fields, _ in plain
         if case.trigger is not None
     ]
-    second = _trajectories(cc, [one for one in later if one[1]], store, jobs, on_progress)
-    seen = [one for found in first.values() for one in found.values() if one is not None]
-    unfit = _unfit(seen)
+    again = [one for one in later if one[1]]
+    second = _read(cc, again, store, jobs, on_progress, engine)
+    seen = [one for found in first.values() for one in found.values()]
+    unfit = _unfit([one for one in seen if isinstance(one, Trajectory)])
     results = []
     for case in cases:
-        if case.needs or unfit:
+        if case.needs or (unfit and case.reads_bbr):
             why = f"needs {case.needs}" if case.needs else unfit
             results.append(Result(case, None, why=why))
             continue
@@ -116,33 +128,36 @@ def _unfit(seen: Sequence[Trajectory]) -> str:
     return "" if any(one.has_estimates for one in seen) else _NO_ESTIMATE
 
 
-def _trajectories(
+def _read(
     cc: str,
     work: Sequence[tuple[Case, list[dict[str, Any]], bool]],
     store: Store,
     jobs: int | None,
     on_progress: Callable[[Progress], None],
-) -> dict[str, dict[str, Trajectory | None]]:
-    """Case -> path -> trajectory of its run; None if the run failed."""
+    engine: str,
+) -> dict[str, dict[str, Read | None]]:
+    """Case -> path -> what it reads of its run; None if the run failed."""
     if not work:
         return {}
     sweeps = [
-        case.sweep(_with(cc, case.constants), paths, changed) for case, paths, changed in work
+        case.sweep(_with(cc, case.constants), paths, changed, engine)
+        for case, paths, changed in work
     ]
     ran = run_together(sweeps, store, jobs, on_progress)
     if ran.interrupted:
         raise KeyboardInterrupt
-    found: dict[str, dict[str, Trajectory | None]] = {}
+    found: dict[str, dict[str, Read | None]] = {}
     for (case, paths, _), cells in zip(work, ran.cells, strict=True):
         mine = found.setdefault(case.id, {})
         for fields, cell in zip(paths, cells, strict=True):
             folder = store.recording(cell.keys[0])
-            mine[fields["label"]] = Trajectory(Recording.open(folder)) if folder.is_dir() else None
+            kind = Trajectory if case.reads_bbr else Windows
+            mine[fields["label"]] = kind(Recording.open(folder)) if folder.is_dir() else None
     return found
 
 
 def _triggered(
-    case: Case, paths: Sequence[dict[str, Any]], found: Mapping[str, Trajectory | None]
+    case: Case, paths: Sequence[dict[str, Any]], found: Mapping[str, Read | None]
 ) -> list[dict[str, Any]]:
     """The paths on which the trigger fired, with its time."""
     trigger = case.trigger
@@ -150,13 +165,18 @@ def _triggered(
     result = []
     for fields in paths:
         trajectory = found[fields["label"]]
-        visit = trajectory.visit(trigger.phase, trigger.visit) if trajectory else None
-        if trajectory is None or visit is None:
+        if not isinstance(trajectory, Trajectory):
+            continue
+        visit = trajectory.visit(trigger.phase, trigger.visit)
+        if visit is None:
             continue
         index = visit.first if trigger.when == "entry" else visit.last + 1
         if index >= trajectory.t_s.size:
             continue
-        at_ms = float(trajectory.t_s[index]) * 1e3 + trigger.rounds * fields["rtt_ms"]
+        reached_ms = float(trajectory.t_s[index]) * 1e3
+        if reached_ms < trigger.after_rtts * fields["rtt_ms"]:
+            continue
+        at_ms = reached_ms + trigger.rounds * fields["rtt_ms"]
         result.append({**fields, **_times(at_ms, fields)})
     return result
 
@@ -171,28 +191,35 @@ def _times(at_ms: float, fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _judged(case: Case, path: str, trajectory: Trajectory | None) -> OnPath:
+def _judged(case: Case, path: str, trajectory: Read | None) -> OnPath:
     if trajectory is None:
-        phase = case.trigger.phase if case.trigger else "the end"
-        return OnPath(path, {}, (f"never reached {phase}",))
+        return OnPath(path, {}, (_missed(case.trigger),))
     values: dict[str, Scalar] = {
-        **MEASURES[case.measure](trajectory), "bdp": trajectory.bdp,
+        **_MEASURES[case.measure](trajectory), "bdp": trajectory.bdp,
         "rtt_ms": trajectory.rtt_s * 1e3,
     }  # fmt: skip
     failed = []
     for hold in case.hold:
         try:
             if not holds(hold.check, values):
-                failed.append(hold.text)
+                failed.append(f"{hold.text} ({figures(hold.check, values)})")
         except UserError:
             failed.append(f"{hold.text} (not seen)")
-    return OnPath(path, values, tuple(failed))
+    return OnPath(path, values, tuple(failed), trajectory.recording)
+
+
+def _missed(trigger: Trigger | None) -> str:
+    if trigger is None:
+        return "never reached the end"
+    after = f" for the first time after {trigger.after_rtts:g} RTTs" if trigger.after_rtts else ""
+    return f"did not reach {trigger.phase}{after}"
 
 
 def _with(cc: str, constants: Mapping[str, float]) -> str:
     """The name with changed constants; those that the algorithm does not have are left out."""
     base, bracket, own = cc.partition("[")
-    known = {param.name for param in cc_set(base).params}
+    found = choose(base, {}).base
+    known = set() if found is None else {param.name for param in found.params}
     texts = [f"{name}={value:g}" for name, value in constants.items() if name in known]
     texts += [own.removesuffix("]")] if bracket else []
     return f"{base}[{','.join(texts)}]" if texts else cc

@@ -1,8 +1,9 @@
-"""The example test cases of draft-ietf-ccwg-bbr as files: `scorecard/draft/*.toml`.
+"""What documents ask of a congestion control, case by case, as files: the example test cases of
+draft-ietf-ccwg-bbr (`scorecard/draft/*.toml`), RFC 9438 on CUBIC, RFC 5681 and 6582 on Reno.
 
 A file holds a scenario, the paths that it is repeated over, the measure that reads BBR's variables
-(draft_measures.py), and what is held against it. A case is a sweep with axes `path` and `cc`. Must
-never run anything.
+(draft_measures.py) or the window (window_measures.py), and what is held against it. A case is a
+sweep with axes `path` and `cc`. Must never run anything.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from fullpipe.expr.language import ExpressionError
 from fullpipe.scorecard import measured_conditions
 from fullpipe.scorecard.draft_measures import MEASURES
 from fullpipe.scorecard.item_files import read_model
+from fullpipe.scorecard.window_measures import WINDOW_MEASURES
 from fullpipe.sweep.file import Sweep, read_sweep
+
+#: The documents by the folders that hold their cases.
+DRAFT, CUBIC, RENO = "draft", "rfc9438", "rfc5681"
+DOCUMENTS = {
+    DRAFT: "draft-ietf-ccwg-bbr",
+    CUBIC: "RFC 9438 (CUBIC)",
+    RENO: "RFC 5681 and 6582 (Reno)",
+}
 
 
 class _Part(BaseModel):
@@ -35,12 +45,14 @@ class Hold(_Part):
 
 class Trigger(_Part):
     """When a change happens: `rounds` base RTTs after the connection enters or leaves a phase for
-    the `visit`-th time. A separate run without the change finds that time."""
+    the `visit`-th time. A separate run without the change finds that time. Where it is within the
+    first `after_rtts` base RTTs, the case does not apply."""
 
     phase: str
     visit: Annotated[int, Field(ge=1)] = 1
     when: Literal["entry", "exit"] = "entry"
     rounds: float = 0.0
+    after_rtts: float = 0.0
 
 
 class Change(_Part):
@@ -66,7 +78,14 @@ class Case(_Part):
     change: Change = Change()
     hold: list[Hold] = []
 
-    def sweep(self, cc: str, paths: Sequence[Mapping[str, Any]], changed: bool) -> Sweep:
+    @property
+    def reads_bbr(self) -> bool:
+        """Whether it measures BBR's own variables; else the window."""
+        return self.measure in MEASURES
+
+    def sweep(
+        self, cc: str, paths: Sequence[Mapping[str, Any]], changed: bool, engine: str
+    ) -> Sweep:
         """Its runs on these paths (fields of `path_fields`), with what happens or without.
 
         Raises UserError if they are no scenarios."""
@@ -83,23 +102,25 @@ class Case(_Part):
         document = {
             "scenario": scenario,
             "axis": {"path": [dict(path) for path in paths], "cc": [cc]},
-            "sweep": {"name": self.id, "seeds": 1, "keep": "recordings"},
-        }
+            "sweep": {"name": self.id, "seeds": 1, "keep": "recordings",
+                      "engine": engine},
+        }  # fmt: skip
         return read_sweep(document, self.id)
 
 
-def draft_cases(folder: Path | None = None) -> list[Case]:
-    """All cases, in the draft's order. Raises UserError naming file and key."""
-    place = folder or shipped("scorecard") / "draft"
+def cases_of(document: str, folder: Path | None = None) -> list[Case]:
+    """All cases of a document (a key of DOCUMENTS), in its order; `folder` holds them, by default
+    the shipped one. Raises UserError naming file and key."""
+    place = folder or shipped("scorecard") / document
     cases = [_read(path) for path in sorted(place.glob("*.toml"))]
     return sorted(cases, key=lambda case: case.case)
 
 
 def _read(path: Path) -> Case:
     case = read_model(Case, path)
-    if case.measure not in MEASURES:
-        known = ", ".join(MEASURES)
-        raise UserError(f"{path}: measure: {case.measure!r} is unknown; known are {known}")
+    if case.measure not in (known := {**MEASURES, **WINDOW_MEASURES}):
+        names = ", ".join(known)
+        raise UserError(f"{path}: measure: {case.measure!r} is unknown; known are {names}")
     for hold in case.hold:
         try:
             measured_conditions.check(hold.check)

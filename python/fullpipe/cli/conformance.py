@@ -1,0 +1,120 @@
+"""`fullpipe conformance`: whether an implementation does what its document asks, case by case."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fullpipe.base.errors import UserError
+from fullpipe.cli.options import CcName, Jobs, Json
+from fullpipe.cli.output import console, message, text_table
+from fullpipe.cli.progress import progress_of_runs
+
+if TYPE_CHECKING:
+    from fullpipe.scorecard.conformance import Result
+
+#: How names of algorithms begin or end, and the document that describes them.
+_BY_NAME = {"cubic": "rfc9438", "reno": "rfc5681", "bbr": "draft"}
+
+
+def conformance(
+    cc: CcName,
+    document: Annotated[
+        Literal["draft", "rfc9438", "rfc5681"] | None,
+        typer.Option(
+            help="draft: draft-ietf-ccwg-bbr; rfc9438: CUBIC; rfc5681: Reno. By default by name."
+        ),
+    ] = None,
+    only: Annotated[str | None, typer.Option(metavar="CASE", help="The id of one case.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run each case on its first path only.")
+    ] = False,
+    traces: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write window, flight, RTT and rates over time as CSV."),
+    ] = None,
+    engine: Annotated[Literal["sim", "vm"], typer.Option(help="What runs it.")] = "sim",
+    json_: Json = False,
+    jobs: Jobs = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
+    ] = None,
+) -> None:
+    """Checks an implementation against its document, case by case.
+
+    NAME is a congestion control, a file, or kernel:NAME with --engine vm. Each case says whether
+    the implementation does as the document asks, or how it deviates, with the figure. Exit status:
+    0 all cases hold, 1 some deviate, 2 bad input."""
+    from fullpipe.scorecard.conformance import run_cases
+    from fullpipe.scorecard.conformance_cases import DOCUMENTS, cases_of
+    from fullpipe.sweep.store import Store, cached_store
+
+    chosen = _chosen(cc, document, only)
+    runs = Store(store or cached_store("scorecards"), create=True)
+    # All run also with --only: in some cases no flow reaches the phases that tell BBR's family.
+    with progress_of_runs() as update:
+        results = run_cases(cc, cases_of(chosen), runs, quick, jobs, update, engine)
+    results = [found for found in results if only in (None, found.case.id)]
+    if traces is not None:
+        _write_traces(results, traces)
+    if json_:
+        cases = [found.document(cc) for found in results]
+        print(json.dumps({"name": cc, "document": DOCUMENTS[chosen], "cases": cases}))
+    else:
+        _print(cc, DOCUMENTS[chosen], results)
+    if any(found.holds is False for found in results):
+        raise typer.Exit(1)
+
+
+def _chosen(cc: str, document: str | None, only: str | None) -> str:
+    """The document to hold `cc` against. Raises UserError where the name does not tell, or for an
+    unknown case."""
+    from fullpipe.scorecard.conformance_cases import DOCUMENTS, cases_of
+
+    if document is None and only is not None:
+        document = next((key for key in DOCUMENTS if only.startswith(f"{key}-")), None)
+    if document is None:
+        name = Path(cc.partition("[")[0]).stem.lower()
+        document = next((found for word, found in _BY_NAME.items() if word in name), None)
+    if document is None:
+        known = ", ".join(f"{key} ({title})" for key, title in DOCUMENTS.items())
+        raise UserError(f"{cc}: --document is needed: {known}")
+    ids = [case.id for case in cases_of(document)]
+    if only is not None and only not in ids:
+        raise UserError(f"--only {only}: unknown; cases of {document} are {', '.join(ids)}")
+    return document
+
+
+def _write_traces(results: list[Result], folder: Path) -> None:
+    from fullpipe.scorecard.reference_traces import write_traces
+
+    for found in results:
+        for one in found.paths:
+            if one.recording is not None:
+                write_traces(one.recording, folder, found.case.id, one.path)
+    message(f"traces: {folder}")
+
+
+def _print(cc: str, document: str, results: list[Result]) -> None:
+    console.print(f"{cc} and {document}", style="bold")
+    table = text_table("case", "verdict", "paths", "what it asks")
+    for found in results:
+        table.add_row(found.case.id, *_verdict(found), found.case.title)
+    console.print(table)
+    for found in results:
+        if found.why:
+            message(f"{found.case.id}: not run: {found.why}")
+        for one in found.paths:
+            for text in one.failed:
+                message(f"{found.case.id}, {one.path}: deviates: {text}", "yellow")
+
+
+def _verdict(found: Result) -> tuple[str, str]:
+    if found.holds is None:
+        return "not run", ""
+    hold = sum(not one.failed for one in found.paths)
+    return "as asked" if found.holds else "deviates", f"{hold} of {len(found.paths)}"
