@@ -1,0 +1,1 @@
+"""The search for the constants of a congestion control that serve an objective best."""

@@ -1,0 +1,146 @@
+"""The files that a search leaves: its trials, what constants are worth, the held-out look.
+
+`held_out.json` is written once for a choice of constants: paths that were looked at and then tuned
+on are training paths. Must never run anything.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fullpipe
+from fullpipe.base.errors import UserError
+from fullpipe.base.writing import write_text
+from fullpipe.congestion.registry import choose
+from fullpipe.tune.file import Search
+from fullpipe.tune.searching import Found
+from fullpipe.tune.settings import Result, Setting
+
+#: Increased when a document's content changes its meaning.
+FORMAT = 1
+_TUNE, _HELD_OUT = "tune.json", "held_out.json"
+
+
+def document_of(wanted: Search, found: Found) -> dict[str, Any]:
+    """A search as a document that JSON can hold (docs/reference/tune.md describes it)."""
+    best = found.best
+    return {
+        "format": FORMAT,
+        "fullpipe_version": fullpipe.__version__,
+        "file": wanted.source,
+        "cc": wanted.options.cc,
+        "minimise": wanted.options.minimise,
+        "seed": wanted.options.seed,
+        "parameters": {
+            one.name: {
+                "from": one.low, "to": one.high, "scale": "log" if one.logarithmic else "linear",
+                "default": wanted.defaults[one.name], "unit": one.param.unit,
+            }
+            for one in wanted.parameters
+        },
+        "default": None if found.default is None else _result(found.default),
+        "best": None if best is None else {"setting": best.setting, **_result(best.result)},
+        "variants": [
+            {"change": one.name, "kind": one.kind, "setting": one.setting, **_result(one.result)}
+            for one in found.variants
+        ],
+        "trials": [{"setting": one.setting, **_result(one.result)} for one in found.trials],
+    }  # fmt: skip
+
+
+def write_search(document: Mapping[str, Any], folder: Path) -> Path:
+    """Writes a search's document. Raises UserError where it cannot."""
+    file = folder / _TUNE
+    write_text(file, json.dumps(document, allow_nan=False, indent=1) + "\n")
+    return file
+
+
+def read_best(folder: Path, wanted: Search) -> dict[str, str]:
+    """The setting that a search in this folder found for this file's constants.
+
+    Raises UserError where there is none, or where it is of other constants."""
+    document = _read(folder / _TUNE)
+    best = None if document is None else document.get("best")
+    if not isinstance(best, dict) or not isinstance(best.get("setting"), dict):
+        raise UserError(f"{folder}: holds no search yet; run `fullpipe tune FILE --out DIR` first")
+    names = {one.name for one in wanted.parameters}
+    if set(best["setting"]) != names or document is None or document["cc"] != wanted.options.cc:
+        raise UserError(f"{folder / _TUNE}: is of another search; name another folder with --out")
+    return {
+        one.name: one.written(_plain_value(best["setting"][one.name])) for one in wanted.parameters
+    }
+
+
+def looked_at(folder: Path, wanted: Search, setting: Setting) -> dict[str, Any] | None:
+    """What the held-out paths said of this setting; None if nobody has looked.
+
+    Raises UserError where they were looked at for another setting."""
+    document = _read(folder / _HELD_OUT)
+    if document is None:
+        return None
+    seed = wanted.options.held_out_seed
+    if document.get("held_out_seed") == seed and document.get("setting") != dict(setting):
+        raise UserError(
+            f"{folder / _HELD_OUT}: the paths of held_out_seed = {seed} were looked at on "
+            f"{document.get('date')} for other constants, so they are no longer held out; choose "
+            "another held_out_seed"
+        )
+    return document if document.get("held_out_seed") == seed else None
+
+
+def write_held_out(
+    folder: Path, wanted: Search, setting: Setting, results: Sequence[Result]
+) -> dict[str, Any]:
+    """Writes what the held-out paths said, the setting first; gives the document. Raises UserError
+    where it cannot."""
+    document = {
+        "format": FORMAT,
+        "fullpipe_version": fullpipe.__version__,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "held_out_seed": wanted.options.held_out_seed,
+        "setting": dict(setting),
+        "results": [_result(one) for one in results],
+    }
+    write_text(folder / _HELD_OUT, json.dumps(document, allow_nan=False, indent=1) + "\n")
+    return document
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "cc": choose(result.name, {}).name, "objective": _plain(result.objective),
+        "values": {name: _plain(value) for name, value in result.values.items()},
+        "intervals": {
+            name: [_plain(low), _plain(high)] for name, (low, high) in result.intervals.items()
+        },
+    }  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _plain_value(written: object) -> float | str:
+    """A constant's value in JSON: text, which is a number unless it names a choice."""
+    try:
+        return float(str(written))
+    except ValueError:
+        return str(written)
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file}: damaged: {error}; delete it and search again") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{file}: damaged: holds no document; delete it and search again")
+    return found

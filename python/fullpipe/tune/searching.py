@@ -1,0 +1,131 @@
+"""The search itself, what each constant is worth, and the one look at the held-out paths.
+
+Differential evolution (SciPy) minimises the objective over the ranges. Afterwards every constant
+goes back to its default, to the value that turns its mechanism off, and a little to either side:
+what moves no row can be left out. Must never print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import differential_evolution
+
+from fullpipe.tune.file import Search
+from fullpipe.tune.settings import Bench, Result, Setting
+
+#: Population for each constant, and the least population.
+_POPULATION, _LEAST_POPULATION = 4, 8
+#: How far the neighbours of a value lie, as a share of its range.
+_NEIGHBOUR = 0.1
+#: Stands for infinity, with which differential evolution cannot compute.
+_WORST = 1e300
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A setting that was tried."""
+
+    setting: dict[str, str]
+    result: Result
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The best setting with one change: `kind` is default, off, lower, higher or ablation."""
+
+    name: str
+    kind: str
+    setting: dict[str, str]
+    result: Result
+
+
+@dataclass
+class Found:
+    """What a search found: all trials in their order, the best one, the defaults, and variants of
+    the best."""
+
+    trials: list[Trial] = field(default_factory=list)
+    best: Trial | None = None
+    default: Result | None = None
+    variants: list[Variant] = field(default_factory=list)
+
+
+def search(
+    wanted: Search, bench: Bench, trials: int, on_trial: Callable[[int, float], None]
+) -> Found:
+    """Tries about so many settings, the defaults first, and then the variants of the best.
+
+    `on_trial` gets the number of trials and the least objective. Raises UserError where a row
+    cannot run."""
+    found = Found(default=bench.measure([{}])[0])
+    seen: set[str] = set()
+
+    def costs(shares: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
+        settings = [
+            {
+                one.name: one.at(float(share))
+                for one, share in zip(wanted.parameters, column, strict=True)
+            }
+            for column in np.atleast_2d(shares.T)
+        ]
+        results = bench.measure(settings)
+        for setting, result in zip(settings, results, strict=True):
+            if result.name not in seen:
+                seen.add(result.name)
+                found.trials.append(Trial(setting, result))
+                if found.best is None or result.objective < found.best.result.objective:
+                    found.best = found.trials[-1]
+        least = math.inf if found.best is None else found.best.result.objective
+        on_trial(len(found.trials), least)
+        return np.array([min(result.objective, _WORST) for result in results])
+
+    count = len(wanted.parameters)
+    population = max(_POPULATION * count, _LEAST_POPULATION)
+    differential_evolution(
+        costs, [(0.0, 1.0)] * count, popsize=math.ceil(population / count),
+        init="latinhypercube",
+        x0=[one.share(wanted.defaults[one.name]) for one in wanted.parameters],
+        mutation=(0.4, 0.9), recombination=0.8, tol=0, polish=False, rng=wanted.options.seed,
+        vectorized=True, updating="deferred", maxiter=trials,
+        callback=lambda *_: len(found.trials) >= trials,
+    )  # fmt: skip
+    if found.best is not None:
+        found.best = _simplified(wanted, bench, found.best)
+        found.variants = _variants(wanted, bench, found.best.setting)
+    return found
+
+
+def _simplified(wanted: Search, bench: Bench, best: Trial) -> Trial:
+    """The best setting, with the default of each constant that gains nothing."""
+    for one in wanted.parameters:
+        setting = {**best.setting, one.name: wanted.defaults[one.name]}
+        (result,) = bench.measure([setting])
+        if result.objective <= best.result.objective:
+            best = Trial(setting, result)
+    return best
+
+
+def _variants(wanted: Search, bench: Bench, best: Setting) -> list[Variant]:
+    """One change each; those that give the same setting as the best are left out."""
+    changes: list[tuple[str, str, dict[str, str]]] = []
+    for one in wanted.parameters:
+        changes.append((one.name, "default", {one.name: wanted.defaults[one.name]}))
+        if one.off is not None:
+            changes.append((one.name, "off", {one.name: one.written(one.off)}))
+        for kind, step in (("lower", -_NEIGHBOUR), ("higher", _NEIGHBOUR)):
+            share = one.share(best[one.name]) + step
+            if 0 <= share <= 1:
+                changes.append((one.name, kind, {one.name: one.at(share)}))
+    changes += [(name, "ablation", change) for name, change in wanted.ablations.items()]
+    settings = [{**best, **change} for _, _, change in changes]
+    kept = [index for index, setting in enumerate(settings) if setting != dict(best)]
+    results = bench.measure([settings[index] for index in kept])
+    return [
+        Variant(changes[index][0], changes[index][1], settings[index], result)
+        for index, result in zip(kept, results, strict=True)
+    ]
