@@ -106,6 +106,7 @@ look_for_test() {
 	unless patch patch_applies
 	unless iperf3 iperf3 --version
 	unless procps sysctl kernel.ostype
+	unless gdb gdb --version
 }
 look() {
 	missing=

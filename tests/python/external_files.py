@@ -65,6 +65,11 @@ REFUSED = {
     "two algorithms": ("#define mine_FLAGS 0", "#define mine_FLAGS 0\n#define b_FLAGS 0",
                        "defines b and mine"),
     "write to ack": (GROW, "ack->acked_sacked = 0;", "read-only"),
+    "flag that every host asks for": (
+        "#define mine_FLAGS 0",
+        "#define mine_FLAGS CC_OWNS_CWND\n#define mine_FLAGS_IF(F) F(CC_OWNS_CWND, p->beta > 9)",
+        "NAME_FLAGS_IF: only CC_WANTS_RTT",
+    ),
     "ring without window": ("mine_FLAGS 0", "mine_FLAGS CC_WANTS_RING", "needs CC_OWNS_CWND"),
     "wrong type": ("struct cc_ctl *ctl)\n{\n\tif (event", "int ctl)\n{\n\tif (event", "mine.h"),
     "not text": ("mine", "\udcff", ""),

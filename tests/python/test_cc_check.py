@@ -4,6 +4,8 @@ there; what is sound is not accused."""
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -82,6 +84,46 @@ def test_strict_warnings_follow_what_was_written(tmp_path: Path) -> None:
         external.warnings(external.read(path))
 
 
+#: Reads that the optimiser hides from sanitizers: what stands where the window grows.
+UNWRITTEN = {
+    "on one path": "u32 a; if (left > 3) a = conn->mss_bytes; if (conn->delivered & 8) "
+    "ctl->cwnd += a & 1;",
+    "field of a structure": "struct { u32 a, b; } x; x.a = left; if (x.b & 1) ctl->cwnd++;",
+    "through a pointer": "u32 a, *at = &a; if (*at & 1) ctl->cwnd++;",
+}
+
+
+@pytest.mark.parametrize("kind", UNWRITTEN)
+@pytest.mark.parametrize("lacks", [(), ("clang",), ("valgrind",), ("clang", "valgrind")])
+def test_a_read_of_a_variable_that_was_not_written_is_found(
+    kind: str, lacks: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without(lacks, monkeypatch)
+    path = changed(tmp_path, GROW, UNWRITTEN[kind])
+    with pytest.raises(UserError, match=r"uninitialized|written") as finding:
+        external.uninitialised(external.read(path))
+    if "valgrind" not in lacks and shutil.which("valgrind"):
+        assert re.search(r"mine\.h:(43|3\d): ", str(finding.value))
+
+
+@pytest.mark.parametrize("lacks", [(), ("clang", "valgrind")])
+def test_what_writes_before_it_reads_is_not_accused(
+    lacks: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without(lacks, monkeypatch)
+    said = external.uninitialised(external.read(works(tmp_path)))
+    assert "200,000 calls on two stacks" in said
+    assert all(f"{name}" in said.partition("; without ")[2] for name in lacks)
+
+
+def _without(programs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    which = shutil.which
+    monkeypatch.setattr(
+        "fullpipe.congestion.external.unwritten.shutil.which",
+        lambda name: None if name in programs else which(name),
+    )
+
+
 def test_a_fuzz_that_takes_too_long_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +181,7 @@ def test_what_cannot_be_checked_is_refused_before_any_step(
 def test_a_kernel_that_is_not_here_leaves_its_steps_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("warnings", "fuzz"):
+    for name in ("warnings", "fuzz", "uninitialised"):
         monkeypatch.setattr(external, name, lambda _source: "not asked here")
     monkeypatch.setattr(check, "PATHS", {})
     (*_, step) = check.check(str(works(tmp_path)), ["5.4"], seeds=1)
@@ -152,7 +194,7 @@ def test_each_step_is_named_before_it_is_made_and_a_kernel_that_refuses_is_asked
     def refuse(*_: object) -> str:
         raise UserError("the kernel refuses mine: back-edge from insn 7 to 7")
 
-    for name in ("warnings", "fuzz"):
+    for name in ("warnings", "fuzz", "uninitialised"):
         monkeypatch.setattr(external, name, lambda _source: "not asked here")
     monkeypatch.setattr(check, "_survives", lambda *_: "not asked here")
     monkeypatch.setattr(check, "machine_for", lambda _release: None)

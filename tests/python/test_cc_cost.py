@@ -8,6 +8,7 @@ import pytest
 
 from external_files import GROW, works
 from fullpipe.authoring import cost
+from fullpipe.engines.vm.kernels import Kernel
 
 #: Steps that no compiler folds: each multiplies, adds and folds again.
 LOOP = """
@@ -33,6 +34,37 @@ def test_two_hundred_steps_cost_the_instructions_that_they_are_compiled_to(tmp_p
     # A step is seven instructions of eBPF (copy, shift, multiply, add, count, a branch, a jump), of
     # which x86 makes two of the branch.
     assert 7 <= (some - none) / 200 <= 9
+
+
+def test_what_no_file_decides_is_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(b"a kernel")
+    monkeypatch.setattr(cost, "find_kernel", lambda *_: Kernel("6.12", image, tmp_path))
+    measured: list[str] = []
+
+    def counted(name: str, _release: str) -> cost.Programs:
+        measured.append(Path(name).name)
+        return {"fp_cong_avoid": (10, 100.0), "fp_min_tso_segs": (5, 20.0)}
+
+    def guest(name: str, _release: str) -> float:
+        measured.append(f"guest of {Path(name).name}")
+        return 20000.0
+
+    monkeypatch.setattr(cost, "counted", counted)
+    monkeypatch.setattr(cost, "_of_guest", guest)
+    path = works(tmp_path)
+    first = cost.costs(str(path), "6.12")
+    assert {"kernel:cubic", "bbr3", "nothing.h", "mine.h"} <= {*measured}
+    measured.clear()
+    assert cost.costs(str(path), "6.12") == first
+    assert measured == ["mine.h", "guest of mine.h"]
+    image.write_bytes(b"another kernel")
+    measured.clear()
+    cost.costs(str(path), "6.12")
+    assert "bbr3" in measured and "nothing.h" in measured
 
 
 @pytest.mark.vm

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.registry import cc_sets, changed_name
+from fullpipe.congestion.registry import cc_sets, changed_name, choose, listed
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.vm import VmEngine
 from fullpipe.metrics import summarise
@@ -175,3 +175,14 @@ def test_summaries_group_by_the_name_that_tells_the_change(tmp_path: Path) -> No
     run_scenario(scenario, 'duration = "4s"', [tmp_path / "run"])
     (flow,) = summarise(Recording.open(tmp_path / "run"))["flows"]
     assert flow["cc"] == "cubic[beta=0.85]"
+
+
+def test_commas_between_brackets_do_not_end_a_name() -> None:
+    text = "reno, cubic[beta=0.85,scale=50],bbr3"
+    assert listed(text) == ["reno", "cubic[beta=0.85,scale=50]", "bbr3"]
+    assert listed(" , ") == []
+
+
+def test_large_constants_are_written_without_an_exponent() -> None:
+    name = "cubic[start=careful-resume,saved_cwnd=66,saved_rtt_us=40000]"
+    assert choose(name, {}).name == name

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -43,6 +45,24 @@ def test_a_new_file_can_be_like_every_built_in_algorithm_and_every_example() -> 
     built_in = {one["name"] for one in _native.cc.algorithms()}
     examples = {path.stem for path in (shipped("examples") / "cc").glob("*.h")}
     assert {*LIKE} == built_in | examples
+
+
+@pytest.mark.parametrize("like", [None, *LIKE])
+def test_an_editor_that_reads_compile_flags_knows_the_contract(
+    like: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As clangd does it: clang parses the header itself with these options."""
+    path = write_new("mine", like, tmp_path)
+    options = (tmp_path / "compile_flags.txt").read_text().split("\n")[:-1]
+    parse = ["clang", *options, "-fsyntax-only", str(path)]
+    answer = subprocess.run(parse, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_compile_flags_of_the_reader_stay(tmp_path: Path) -> None:
+    (tmp_path / "compile_flags.txt").write_text("-DMINE\n")
+    write_new("mine", None, tmp_path)
+    assert (tmp_path / "compile_flags.txt").read_text() == "-DMINE\n"
 
 
 def test_the_smallest_file_has_sixty_lines_and_grows_as_reno_does(tmp_path: Path) -> None:
@@ -90,6 +110,39 @@ def test_a_broken_file_is_refused_with_its_reason(kind: str, tmp_path: Path) -> 
         cc_set(str(path))
     assert reason in str(refusal.value)
     assert str(path.name) in str(refusal.value)
+
+
+def test_every_error_of_a_compiler_has_its_line_in_the_users_file(tmp_path: Path) -> None:
+    path = works(tmp_path)
+    text = path.read_text()
+    for old, new in (
+        ("u32 left = ack", "u32 left = ak"),
+        ("s->prior_cwnd = ctl->cwnd", "s->prior_cnd = undeclared"),
+        ("CC_RATIO(99, 100)", "CC_RATO(99, 100)"),
+    ):
+        text = text.replace(old, new)
+    path.write_text(text)
+    with pytest.raises(UserError) as refusal:
+        external.describe(external.read(path))
+    lines = str(refusal.value).splitlines()
+    for line, word in ((37, "'ak'"), (50, "prior_cnd"), (50, "'undeclared'"), (16, "CC_RATO")):
+        assert any(f"mine.h:{line}: " in said and word in said for said in lines), word
+    assert len(lines) == len({*lines}) and "more" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"window before the last reduction")', '3, "window before")', "6 values; it takes 5"),
+        (', "window before the last reduction")', ")", "4 values; it takes 5"),
+    ],
+)
+def test_a_row_of_a_list_with_too_many_or_few_values_is_named(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    path = changed(tmp_path, old, new)
+    with pytest.raises(UserError, match=rf"mine\.h:5\d: a row of mine_STATE has {said}"):
+        external.describe(external.read(path))
 
 
 def test_a_division_of_signed_values_is_refused_for_the_kernel(tmp_path: Path) -> None:

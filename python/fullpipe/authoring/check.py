@@ -18,6 +18,7 @@ from fullpipe import kernel
 from fullpipe.authoring.cost import Cost, costs, words_of
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.scratch import scratch
+from fullpipe.base.units import MIB
 from fullpipe.congestion import external
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine
@@ -78,6 +79,8 @@ def check(
     else:
         yield step("strict warnings", lambda: external.warnings(source))
     yield step("undefined behaviour", lambda: external.fuzz(source))
+    if not source.is_kernels:
+        yield step("uninitialised variables", lambda: external.uninitialised(source))
     yield step("hostile paths", lambda: _survives(path, seeds))
     if source.is_kernels:
         yield Step("compiles for eBPF", None, "kernels have the module itself")
@@ -175,9 +178,9 @@ def _agrees(path: str, name: str, release: str, carried: dict[str, list[int]]) -
     if high > _BY_CHANCE * low and not _among(first, low, high):
         theirs += [_replayed(path, name, release, seed)[1] for seed in (2, 3)]
     there = sorted(theirs)[len(theirs) // 2]
-    here = f"{low / 1e6:.2f}" + (f" to {high / 1e6:.2f}" if high > _BY_CHANCE * low else "")
+    here = f"{low / MIB:.2f}" + (f" to {high / MIB:.2f}" if high > _BY_CHANCE * low else "")
     of = " (median of three)" if len(theirs) > 1 else ""
-    words = f"{calls} calls replay; {here} MB in sim, {there / 1e6:.2f} in vm{of}"
+    words = f"{calls} calls replay; {here} MiB in sim, {there / MIB:.2f} in vm{of}"
     if not _among(there, low, high):
         raise UserError(f"{words}: further apart than {AGREES:.0%}")
     return words

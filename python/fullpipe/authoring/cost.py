@@ -5,22 +5,32 @@ virtual machine, whose clock counts instructions, measures every call of the eBP
 The overhead of measuring is subtracted. It comes from programs that only call the kernel's own
 CUBIC, and from an empty one (bpf/kernel_cubic.c). The glue's cost (bpf/glue.h) is that of the same
 programs with an algorithm of the same flags that only sets a pacing rate once.
+
+What does not depend on a user's file is measured once and kept in the user's cache.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.base.cache import user_cache
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
 from fullpipe.base.scratch import scratch
+from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external import describe, is_file_name, read
 from fullpipe.congestion.registry import cc_set
-from fullpipe.engines import engine
+from fullpipe.engines import assets, engine
 from fullpipe.engines.base import RunResult
+from fullpipe.engines.vm import hardware
+from fullpipe.engines.vm.kernels import find as find_kernel
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
@@ -68,19 +78,21 @@ def costs(cc: str, release: str) -> list[Cost]:
     """The costs of a congestion control and of those in COMPARED, on a kernel. Raises UserError and
     RunError as a run does."""
     kernels_own, *ours = COMPARED
-    theirs, nothing = _kernels_own(counted(kernels_own, release))
-    found = [_cost(kernels_own, release, theirs, None)]
+    theirs, nothing = _kernels_own(_counted_once(kernels_own, release))
+    found = [_cost(kernels_own, theirs, None, _of_guest_once(kernels_own, release))]
     glue: dict[int, Programs] = {}
     for name in (cc, *ours):
         flags = _flags(name)
         if flags not in glue:
             glue[flags] = _without(_of_nothing(flags, release), nothing)
-        programs = _without(counted(name, release), nothing)
-        found.append(_cost(name, release, programs, glue[flags]))
+        once = name in ours
+        programs = (_counted_once if once else counted)(name, release)
+        guest = (_of_guest_once if once else _of_guest)(name, release)
+        found.append(_cost(name, _without(programs, nothing), glue[flags], guest))
     return sorted(found, key=lambda cost: cost.name != cc)
 
 
-def _cost(name: str, release: str, programs: Programs, glue: Programs | None) -> Cost:
+def _cost(name: str, programs: Programs, glue: Programs | None, guest: float) -> Cost:
     acks = sum(programs[program][0] for program in _ACKS if program in programs)
     whole = sum(calls * each for calls, each in programs.values()) / acks
     between = None
@@ -88,7 +100,7 @@ def _cost(name: str, release: str, programs: Programs, glue: Programs | None) ->
         # A call without a counterpart in the glue's run counts for the algorithm.
         known = {program: each for program, (calls, each) in glue.items() if calls}
         between = sum(n * known.get(program, 0.0) for program, (n, _) in programs.items()) / acks
-    return Cost(name, _of_guest(name, release), whole - (between or 0.0), between, acks, programs)
+    return Cost(name, guest, whole - (between or 0.0), between, acks, programs)
 
 
 def counted(name: str, release: str) -> Programs:
@@ -100,6 +112,46 @@ def counted(name: str, release: str) -> Programs:
         for one in json.loads(facts["cc_cost"])
         if one["calls"] and one["program"] not in ("fp_init", "fp_release")
     }
+
+
+def _counted_once(name: str, release: str) -> Programs:
+    return _programs(_once("counted", name, release, lambda: counted(name, release)))
+
+
+def _programs(kept: Mapping[str, Sequence[Any]]) -> Programs:
+    return {program: (int(calls), float(each)) for program, (calls, each) in kept.items()}
+
+
+def _of_guest_once(name: str, release: str) -> float:
+    return float(_once("guest", name, release, lambda: _of_guest(name, release)))
+
+
+def _once(kind: str, name: str, release: str, measure: Callable[[], Any]) -> Any:
+    """What was measured of a name that is no user's file, kept under a hash of all that decides
+    it."""
+    image = find_kernel(release, None).image.stat()
+    facts = (
+        kind, name, _PATH, _SECONDS, _COUNTED_SECONDS, image.st_size, image.st_mtime_ns,
+        hardware.version(), _digest_of_code(),
+    )  # fmt: skip
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    file = user_cache() / "costs" / f"{key}.json"
+    with suppress(OSError, ValueError):
+        return json.loads(file.read_text(encoding="utf-8"))
+    found = measure()
+    with suppress(UserError), atomic_file(file) as partial:
+        partial.write_text(json.dumps(found), encoding="utf-8")
+    return found
+
+
+def _digest_of_code() -> str:
+    """A hash of what runs in the guest besides a user's file."""
+    digest = hashlib.sha256()
+    objects = sorted(assets.objects_folder().glob("*.o"))
+    headers = sorted([*shipped("cc").glob("*.h"), *shipped("bpf").glob("*.[ch]")])
+    for file in (assets.agent(), assets.turnstile(), *objects, *headers):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _kernels_own(programs: Programs) -> tuple[Programs, float]:
@@ -114,10 +166,13 @@ def _without(programs: Programs, nothing: float) -> Programs:
 
 
 def _of_nothing(flags: int, release: str) -> Programs:
-    with scratch("fullpipe-cost-") as folder:
-        file = folder / "nothing.h"
-        file.write_text(_does_nothing(flags), encoding="utf-8")
-        return counted(str(file), release)
+    def measure() -> Programs:
+        with scratch("fullpipe-cost-") as folder:
+            file = folder / "nothing.h"
+            file.write_text(_does_nothing(flags), encoding="utf-8")
+            return counted(str(file), release)
+
+    return _programs(_once("counted", f"nothing with flags {flags}", release, measure))
 
 
 def _does_nothing(flags: int) -> str:

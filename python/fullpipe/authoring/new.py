@@ -5,6 +5,7 @@ of an example under another name.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,7 +15,7 @@ from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
 
 #: What a new file can copy: the algorithms of cc/ and the examples.
 Like = Literal[
-    "reno", "cubic", "dctcp", "prague", "bbr1", "bbr3",
+    "reno", "cubic", "dctcp", "prague", "bbr1", "bbr3", "tarn",
     "aimd", "westwood", "vegas", "copa", "ledbat", "vivace",
 ]  # fmt: skip
 LIKE = get_args(Like)
@@ -30,13 +31,16 @@ _KEYWORDS = {
     "i386", "linux", "unix", "bpf", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64",
     "main",
 }  # fmt: skip
+#: What clangd reads: how the files of a folder are compiled, an option a line.
+FLAGS_FILE = "compile_flags.txt"
 #: The smallest, with placeholders @ for its name and @V for the version of the contract.
 _SMALLEST = Path(__file__).with_name("smallest.h.in")
 
 
 def write_new(name: str, like: Like | None, folder: Path) -> Path:
-    """Writes NAME.h into a folder: the smallest algorithm, or one like another. Raises
-    UserError if the name is none in C, or the file exists or cannot be written."""
+    """Writes NAME.h into a folder: the smallest algorithm, or one like another; and, where there is
+    none, compile_flags.txt, from which editors with clangd know the contract. Raises UserError if
+    the name is none in C, or the file exists or cannot be written."""
     name = name.removesuffix(".h")
     check_name(name)
     path = folder / f"{name}.h"
@@ -44,6 +48,8 @@ def write_new(name: str, like: Like | None, folder: Path) -> Path:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text.replace("@", name))
+        with suppress(FileExistsError), (folder / FLAGS_FILE).open("x", encoding="utf-8") as file:
+            file.write(_compile_flags())
     except FileExistsError:
         raise UserError(f"{path}: exists already; choose another name") from None
     except OSError as error:
@@ -65,6 +71,15 @@ def check_name(name: str) -> None:
             f"{name}: {name}.h is a header of the contract, which every file of this folder would "
             "then miss; choose another name"
         )
+
+
+def _compile_flags() -> str:
+    """As the simulator compiles, with the warnings of `fullpipe cc check`."""
+    include = shipped("cc")
+    options = ["-xc", "-std=c11", "-ffreestanding", f"-I{include}", "-Wall", "-Wextra",
+               "-Wconversion", "-Wshadow", "-Wconditional-uninitialized", "-Wno-unused-parameter",
+               "-Wno-unused-function"]  # fmt: skip
+    return "".join(f"{option}\n" for option in options)
 
 
 def _smallest() -> str:

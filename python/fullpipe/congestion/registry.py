@@ -15,12 +15,14 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external, trust
+from fullpipe.congestion import external, stacks, trust
 from fullpipe.recording.recording import TABLES
 
 KERNEL_PREFIX = "kernel:"
 #: A set with changed constants, as names show it and flows may write it: `cubic[beta=0.85]`.
 _CHANGED = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
+#: A comma within brackets separates constants.
+_BETWEEN_NAMES = re.compile(r",(?![^\[\]]*\])")
 #: How the unit of a constant begins whose values have names.
 _CHOICE = "one of "
 #: Valid names of a scenario's own variants.
@@ -57,10 +59,11 @@ class Param:
             return self.choices.index(value)
         stored = round(value * self.scale) if math.isfinite(value) else -1
         if not self.min <= stored <= self.max:
-            raise UserError(
-                f"{value!r} is out of range: {self.min / self.scale:g} to "
-                f"{self.max / self.scale:g} {self.unit}"
+            allowed = (
+                ", ".join(self.choices)
+                or f"{self.min / self.scale:g} to {self.max / self.scale:g} {self.unit}"
             )
+            raise UserError(f"{value!r} is out of range: {allowed}")
         return stored
 
     def shortest(self, stored: int) -> str:
@@ -69,7 +72,11 @@ class Param:
             return self.choices[stored]
         texts = (f"{stored / self.scale:.{digits}g}" for digits in range(1, 10))
         return next(
-            (text for text in texts if round(float(text) * self.scale) == stored),
+            (
+                text
+                for text in texts
+                if "e+" not in text and round(float(text) * self.scale) == stored
+            ),
             repr(stored / self.scale),
         )
 
@@ -249,7 +256,8 @@ class Table:
 @dataclass(frozen=True)
 class Choice:
     """The congestion control of a flow: its name for tables and plots, which includes changed
-    constants; its set; and all stored values. For the kernel's own only the name is known."""
+    constants; its set; and all stored values. Of the kernel's own and QUIC stacks' only the name is
+    known."""
 
     name: str
     base: CcSet | None
@@ -258,12 +266,13 @@ class Choice:
 
 def choose(name: str, tables: Mapping[str, Table]) -> Choice:
     """What a flow's `cc` means in a scenario with these `[cc.NAME]` tables: a set of the registry,
-    a file, one of them as `SET[constant=value,...]`, a variant of the scenario, or `kernel:NAME`.
+    a file, one of them as `SET[constant=value,...]`, a variant of the scenario, `kernel:NAME`, or a
+    QUIC stack's (`quinn:bbr`).
 
     Raises UserError for an unknown name, an unknown constant or a value out of range."""
     if not tables and (plain := _plain(name)) is not None:
         return plain
-    if is_kernel(name):
+    if is_kernel(name) or stacks.is_stack(name):
         return Choice(name, None)
     table = tables.get(name)
     if table is not None and table.base is not None:
@@ -378,7 +387,14 @@ def _values(name: str, tables: Mapping[str, Table]) -> tuple[int, ...]:
 def _base(name: str) -> CcSet:
     if is_kernel(name):
         raise UserError(f"{name!r} has no constants that could be changed: it is the kernel's own")
+    if stacks.is_stack(name):
+        raise UserError(f"{name!r} has no constants that could be changed: it is its stack's own")
     return cc_set(name)
+
+
+def listed(text: str) -> list[str]:
+    """The names of a list such as `reno,cubic[beta=0.85,scale=50]`."""
+    return [name for part in _BETWEEN_NAMES.split(text) if (name := part.strip())]
 
 
 def _split(name: str) -> tuple[str, Mapping[str, float | str]]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fullpipe.congestion.external.contained import Listener, unpacked
     from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
     from fullpipe.congestion.external.native import ask, describe, load, load_here, warnings
+    from fullpipe.congestion.external.unwritten import uninitialised
 
 __all__ = [
     "CONTRACT_VERSION",
@@ -45,6 +46,7 @@ __all__ = [
     "load_here",
     "read",
     "source_of",
+    "uninitialised",
     "unpacked",
     "warnings",
 ]
@@ -55,6 +57,7 @@ _LAZY = {
     "contained": ["Listener", "unpacked"],
     "fuzzing": ["NoSanitizersError", "fuzz"],
     "native": ["ask", "describe", "load", "load_here", "warnings"],
+    "unwritten": ["uninitialised"],
 }
 
 

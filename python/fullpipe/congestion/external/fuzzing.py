@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,7 +31,7 @@ _SANITIZED = (
 #: Of the user's file, which sees no header of a libc.
 _ALONE = ("-std=gnu11", "-ffreestanding", "-nostdinc")
 #: Room for struct call of cc/fuzz.c.
-_CALL_BYTES = 4096
+CALL_BYTES = 4096
 _UNDEFINED = re.compile(r"^(\S+:\d+):\d+: runtime error: (.*)$", re.M)
 _MEMORY = re.compile(r"ERROR: AddressSanitizer: (\S+)")
 _FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ in (\w+) (\S+?:\d+)\b", re.M)
@@ -46,27 +47,36 @@ def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
     NoSanitizersError if the compiler has none."""
     keep(source)
     with toolchain.workplace() as place:
-        program = _built(source, place)
-        with (place / "call").open("w+b") as note:
-            note.truncate(_CALL_BYTES)
-            answer = _answer([str(program), str(note.fileno()), str(seed), str(connections)], note)
-            if answer.returncode == 0:
-                return f"{connections * 1000:,} calls of {connections} connections"
-            last = _answer([str(program), str(note.fileno())], note)
+        program = build(source, place, _SANITIZED)
+        drive(source, program, seed, connections)
+    return f"{connections * 1000:,} calls of {connections} connections"
+
+
+def drive(source: Source, program: Path, seed: int, connections: int) -> None:
+    """Runs a program of `build`. Raises UserError as `fuzz`."""
+    with (program.parent / "call").open("w+b") as note:
+        note.truncate(CALL_BYTES)
+        answer = _answer([str(program), str(note.fileno()), str(seed), str(connections)], note)
+        if answer.returncode == 0:
+            return
+        last = _answer([str(program), str(note.fileno())], note)
     raise UserError(_explained(source, answer, last.stdout))
 
 
-def _built(source: Source, place: Path) -> Path:
-    """The program: the file, compiled as it is checked, and cc/fuzz.c."""
+def build(source: Source, place: Path, flags: Sequence[str]) -> Path:
+    """A program in the folder `place`: the file, compiled with these flags as it is checked, and
+    cc/fuzz.c. Raises UserError with the compiler's errors, NoSanitizersError if it has none."""
     include = shipped("cc")
     folder = keep(source) / "source"
-    command = [toolchain.compiler(), *_ALONE, *defines(source), f"-I{folder}", f"-I{include}"]
+    defined = [flag for flag in flags if flag.startswith("-D")]
+    command = [toolchain.compiler(), *_ALONE, *defined, *defines(source), f"-I{folder}",
+               f"-I{include}"]  # fmt: skip
     checked = preprocess(source, command, include / "external.c", place)
     compiled, program = place / "external.o", place / "fuzz"
-    sanitized = [toolchain.compiler(), *_SANITIZED]
+    compiling = [toolchain.compiler(), *flags]
     steps = (
-        [*sanitized, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
-        [*sanitized, f"-I{include}", str(include / "fuzz.c"), str(compiled), "-o", str(program)],
+        [*compiling, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
+        [*compiling, f"-I{include}", str(include / "fuzz.c"), str(compiled), "-o", str(program)],
     )
     for step in steps:
         built = toolchain.run(step, [folder, include], place, source.path)

@@ -37,6 +37,8 @@ _CHECKED = (
     "-Werror=vla", "-Werror=frame-larger-than=4096", "-Wno-unknown-warning-option",
     "-Wno-unused-function",
 )  # fmt: skip
+#: For a debugger: what would hide variables and calls is left out.
+_DEBUGGED = ("-Og", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-DCC_DEBUG")
 #: How the kernel's Makefile has its C understood.
 _KERNELS = ("-fno-strict-aliasing", "-fwrapv", "-fno-delete-null-pointer-checks")
 
@@ -62,6 +64,7 @@ def describe(source: Source) -> dict[str, Any]:
         from fullpipe.congestion.external import classes
 
         return classes.describe(source.id)
+    keep(source)
     answer = contained.ask([_algorithm(source)], "describe", {"identity": source.id})
     found = _checked(source, answer.value)
     if found["state_bytes"] > MAX_STATE_BYTES:
@@ -86,16 +89,18 @@ def ask(
     return contained.ask(algorithms, job, arguments, blobs, listener, read, files)
 
 
-def load_here(identity: str) -> None:
+def load_here(identity: str, is_debugged: bool = False) -> None:
     """Makes it known to the simulator of this process, with all rights that this process has: for
-    programs that run the simulator in steps. Raises UserError as `load`."""
+    programs that run the simulator in steps, or under a debugger. Raises UserError as `load`."""
     load(identity)
     if is_class(identity):
         from fullpipe.congestion.external import classes
 
         classes.describe(identity)
     else:
-        _native.cc.load(str(_shared_object(source_of(identity))), identity)
+        source = source_of(identity)
+        file = _debugged_object(source) if is_debugged else _shared_object(source)
+        _native.cc.load(str(file), identity)
 
 
 def _algorithm(source: Source) -> contained.Algorithm:
@@ -150,8 +155,22 @@ def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
 
 def _shared_object(source: Source) -> Path:
     out = folder_of(source.id) / f"native-{_identity()}.so"
-    if out.is_file():
-        return out
+    if not out.is_file():
+        _make_shared_object(source, out, ())
+    return out
+
+
+def _debugged_object(source: Source) -> Path:
+    """The same for a debugger, which shows the user's own files."""
+    kept = folder_of(source.id)
+    out = kept / "debugged.so"
+    _make_shared_object(
+        source, out, (*_DEBUGGED, f"-fdebug-prefix-map={kept / 'source'}={source.folder}")
+    )
+    return out
+
+
+def _make_shared_object(source: Source, out: Path, flags: Sequence[str]) -> None:
     # What compiles alone needs takes longer than many runs to load.
     from fullpipe.congestion.external import objects
     from fullpipe.congestion.external.preprocessing import preprocess
@@ -159,8 +178,8 @@ def _shared_object(source: Source) -> Path:
     folder = keep(source) / "source"
     include = shipped("cc")
     with toolchain.workplace() as place:
-        command = [toolchain.compiler(), *_COMMON, *_CHECKED, *defines(source), f"-I{folder}",
-                   f"-I{include}"]  # fmt: skip
+        command = [toolchain.compiler(), *_COMMON, *_CHECKED, *flags, *defines(source),
+                   f"-I{folder}", f"-I{include}"]  # fmt: skip
         checked = preprocess(source, command, include / "external.c", place)
         compiled, linked = place / "external.o", place / "external.so"
         _compile(source, [*command, "-c", str(checked.file), "-o", str(compiled)], place)
@@ -171,7 +190,6 @@ def _shared_object(source: Source) -> Path:
         ], place)  # fmt: skip
         with atomic_file(out) as partial:
             shutil.copyfile(linked, partial)
-    return out
 
 
 def _compile(source: Source, command: Sequence[str], place: Path) -> None:

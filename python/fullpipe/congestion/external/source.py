@@ -16,6 +16,7 @@ from typing import NamedTuple
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external.refusals import check_pragma
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
@@ -194,13 +195,15 @@ def source_of(identity: str) -> Source:
 
 
 def keep(source: Source) -> Path:
-    """Puts the files into the cache, where compilers read them; returns the folder. Raises
+    """Puts the files into the cache, where compilers read them; returns the folder. What is said
+    of them names the folder of `source`, also where another one had the same files before. Raises
     UserError if the cache cannot be written."""
     folder = folder_of(source.id)
-    if (folder / "about.json").is_file():
-        return folder
     try:
-        _put(source, folder)
+        if not (folder / "about.json").is_file():
+            _put(source, folder)
+        elif source_of(source.id).folder != source.folder:
+            _write_about(source, folder)
     except OSError as error:
         raise UserError(
             f"{folder.parent}: what is compiled of {source.path} cannot be kept there: "
@@ -216,19 +219,24 @@ def _put(source: Source, folder: Path) -> None:
         place = partial / "source" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
-    about = {
-        "folder": str(source.folder), "main": source.main, "name": source.name,
-        "title": source.title, "files": sorted(source.files),
-        "contract_sha256": source.contract_sha256, "is_class": source.is_class,
-        "is_handed": source.is_handed,
-    }  # fmt: skip
-    (partial / "about.json").write_text(json.dumps(about), encoding="utf-8")
+    _write_about(source, partial)
     try:
         partial.rename(folder)
     except OSError:  # another process was first
         import shutil
 
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write_about(source: Source, folder: Path) -> None:
+    about = {
+        "folder": str(source.folder), "main": source.main, "name": source.name,
+        "title": source.title, "files": sorted(source.files),
+        "contract_sha256": source.contract_sha256, "is_class": source.is_class,
+        "is_handed": source.is_handed,
+    }  # fmt: skip
+    with atomic_file(folder / "about.json") as partial:
+        partial.write_text(json.dumps(about), encoding="utf-8")
 
 
 def is_external(algorithm: str | None) -> bool:

@@ -74,10 +74,11 @@ def run(
     about: Path,
     *,
     output_bytes: int = OUTPUT_BYTES,
+    inherits: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Runs a compiler or another tool of the toolchain that may read `reads` and write into
-    `folder`. Raises UserError if it cannot be started, or exceeds a limit; `about` is the file that
-    the message then names."""
+    `folder`; it keeps the descriptors `inherits`. Raises UserError if it cannot be started, or
+    exceeds a limit; `about` is the file that the message then names."""
     needs_linux(CONFINED)
     tools = _tools(command[0])
     rights = {
@@ -98,7 +99,7 @@ def run(
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, errors="replace", env=environment, start_new_session=True,
-            preexec_fn=confine,
+            preexec_fn=confine, pass_fds=inherits,
         )  # fmt: skip
     except OSError as error:
         raise UserError(f"{command[0]}: {error.strerror}") from None

@@ -1,0 +1,48 @@
+"""How a debugger runs a command whose algorithms come from files. Must never start one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import external
+from fullpipe.plan.resolve import resolve
+from fullpipe.plan.senders import cc_choices
+
+if TYPE_CHECKING:
+    from fullpipe.scenario.model import Scenario
+
+
+def how_gdb_runs_it(scenario: Scenario, words: Sequence[str]) -> str:
+    """The command of gdb for a command of this program (`sys.argv`), with a breakpoint in each
+    algorithm's on_ack. Raises UserError if no flow's algorithm is a file of C."""
+    identities = {choice["algorithm"] for _, choice in cc_choices(resolve(scenario))}
+    names = sorted(
+        external.source_of(identity).name
+        for identity in identities
+        if external.is_external(identity) and not external.is_class(identity)
+    )
+    if not names:
+        raise UserError(
+            "--debug-cc: no flow has a file of C as its congestion control; a class in Python runs "
+            "under pdb"
+        )
+    breaks = "".join(f" -ex 'break {name}_on_ack'" for name in names)
+    program = shutil.which(words[0]) or words[0]
+    command = shlex.join([sys.executable, program, *words[1:]])
+    return f"gdb -q -ex 'set breakpoint pending on'{breaks} -ex run --args {command}"
+
+
+def is_debugged() -> bool:
+    """Whether a debugger runs this process."""
+    with suppress(OSError):
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        return re.search(r"^TracerPid:\s*0$", status, re.M) is None
+    return False

@@ -1,0 +1,89 @@
+"""Finds reads of variables that were not written before. The sanitizers of fuzzing.py see none of
+a variable that the optimiser keeps in a register. Must never load the file into this process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.congestion.external import fuzzing, toolchain
+from fullpipe.congestion.external.errors import explain_errors
+from fullpipe.congestion.external.native import defines
+from fullpipe.congestion.external.source import Source, keep
+
+#: Without optimisation every variable is in memory, where what the stack held before is read.
+_PLAIN = ("-std=gnu11", "-O0", "-g", "-fno-stack-protector", "-w")
+#: Connections of 1,000 calls each under valgrind, which takes 20 times as long.
+_WATCHED = 10
+_STATUS = 99
+_CREATED = "Uninitialised value was created"
+_FRAME = re.compile(r"^==\d+==\s+(?:at|by) 0x[0-9A-F]+: \w+ \(([^():]+:\d+)\)$", re.M)
+
+
+def uninitialised(source: Source) -> str:
+    """Asks clang's analysis, calls the file without optimisation on differently filled stacks
+    (cc/fuzz.c), and watches some of these calls with valgrind. Returns a sentence on what was done
+    and what was not, for want of a program. Raises UserError with the line that reads."""
+    asked = []
+    clang = shutil.which(os.environ.get("CLANG", "clang"))
+    if clang is not None:
+        _ask(source, clang)
+        asked.append("clang's analysis")
+    keep(source)
+    valgrind = shutil.which("valgrind")
+    if valgrind is not None:
+        _watch(source, valgrind)
+    with toolchain.workplace() as place:
+        program = fuzzing.build(source, place, _PLAIN)
+        fuzzing.drive(source, program, 1, fuzzing.CONNECTIONS)
+    asked.append(f"{fuzzing.CONNECTIONS * 1000:,} calls on two stacks")
+    if valgrind is not None:
+        asked.append(f"{_WATCHED * 1000:,} under valgrind")
+    missing = [name for name, there in (("clang", clang), ("valgrind", valgrind)) if not there]
+    lacks = f"; without {' and '.join(missing)}, which would see more" if missing else ""
+    return ", ".join(asked) + lacks
+
+
+def _ask(source: Source, clang: str) -> None:
+    folder, include = keep(source) / "source", shipped("cc")
+    with toolchain.workplace() as place:
+        answer = toolchain.run([
+            clang, "-std=c11", "-ffreestanding", "-nostdinc", "-fsyntax-only", "-ferror-limit=0",
+            "-Werror=uninitialized", "-Werror=conditional-uninitialized",
+            *defines(source, title=""), f"-I{folder}", f"-I{include}", str(include / "external.c"),
+        ], [folder, include], place, source.path)  # fmt: skip
+    found = explain_errors(source, source.place(answer.stderr))
+    if found:
+        raise UserError(found)
+
+
+def _watch(source: Source, valgrind: str) -> None:
+    with toolchain.workplace() as place:
+        # Functions that are called have names and lines.
+        program = fuzzing.build(source, place, (*_PLAIN, "-DCC_DEBUG"))
+        call = place / "call"
+        call.write_bytes(bytes(fuzzing.CALL_BYTES))
+        with call.open("r+b") as note:
+            answer = toolchain.run(
+                [valgrind, "-q", "--vgdb=no", "--track-origins=yes", "--leak-check=no",
+                 f"--error-exitcode={_STATUS}", "--exit-on-first-error=yes", str(program),
+                 str(note.fileno()), "1", str(_WATCHED)],
+                [place, Path("/proc/self")], place, source.path, inherits=[note.fileno()],
+            )  # fmt: skip
+    if answer.returncode != _STATUS:
+        return  # it cannot run here, or the calls ended otherwise: the plain run says how
+    names = {Path(name).name for name in source.files}
+    read, _, made = answer.stderr.partition(_CREATED)
+    for frames, what in (
+        (read, "depends on a variable that was not written before"),
+        (made, "a variable of this function is read before it was written"),
+    ):
+        own = [place for place in _FRAME.findall(frames) if place.rpartition(":")[0] in names]
+        if own:
+            where = source.place(str(keep(source) / "source" / own[0]))
+            raise UserError(f"{where}: {what}")
