@@ -1,0 +1,98 @@
+"""Writes the tables of docs/evidence/open_questions.md from the runs of experiments/questions.
+
+    fullpipe experiment run --all --catalogue experiments/questions
+    python scripts/questions.py
+
+What stands between `<!-- table NAME -->` and `<!-- end -->` is replaced: a row for each cell, means
+with Student's 95 % intervals over runs. The entries' figures go to docs/images/questions. Must run
+nothing itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from fullpipe.papers.catalogue import load_catalogue
+from fullpipe.papers.entry import Entry
+from fullpipe.papers.figures import figures
+from fullpipe.papers.results import Results, collect
+from fullpipe.papers.run_store import Store, default_store
+
+ROOT = Path(__file__).parent.parent
+CATALOGUE = ROOT / "experiments" / "questions"
+PAGE = ROOT / "docs" / "evidence" / "open_questions.md"
+FIGURES = ROOT / "docs" / "images" / "questions"
+_TABLE = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def main() -> int:
+    """Replaces all tables. Raises SystemExit where runs are missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, help="default: the user's")
+    given = parser.parse_args()
+    store = Store(given.store or default_store())
+    entries = {entry.id: entry for entry in load_catalogue(CATALOGUE)}
+    results = {name: _collected(entry, store) for name, entry in entries.items()}
+    FIGURES.mkdir(exist_ok=True)
+    for name, found in results.items():
+        for figure in figures(found)[:1]:
+            (FIGURES / f"{name}.svg").write_text(figure.svg, encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(
+        _TABLE.sub(lambda found: f"{found[1]}{_table(results[found[2]])}{found[3]}", text),
+        encoding="utf-8",
+    )
+    return 0
+
+
+def _collected(entry: Entry, store: Store) -> Results:
+    results = collect(entry, store, "default", None, None, [])
+    if not all(results.runs):
+        raise SystemExit(f"{entry.id}: fullpipe experiment run --all --catalogue {CATALOGUE}")
+    return results
+
+
+def _table(results: Results) -> str:
+    entry = results.entry
+    axes = _shown_axes(entry, results)
+    heads = [
+        *axes,
+        *(
+            metric.title + (f", {metric.unit}" if metric.unit else "")
+            for metric in entry.metric.values()
+        ),
+    ]
+    values = {name: results.values(name) for name in entry.metric}
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(axes)}{'---:|' * len(entry.metric)}"]
+    for place, point in enumerate(results.points):
+        cells = [str(point.axes[axis]) for axis in axes]
+        cells += [interval(np.asarray(values[name][place])) for name in entry.metric]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown_axes(entry: Entry, results: Results) -> list[str]:
+    """Axes with more than one value."""
+    return [axis for axis in entry.axes if len({str(p.axes[axis]) for p in results.points}) > 1]
+
+
+def interval(values: np.ndarray) -> str:
+    """Mean and half the width of its 95 % interval, in digits that the interval supports."""
+    if not np.isfinite(values).all():
+        return "-"
+    mean, spread = values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * spread / len(values) ** 0.5
+    if half == 0:
+        return f"{mean:.3g}"
+    digits = max(0, min(5, 1 - int(np.floor(np.log10(half)))))
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
