@@ -18,6 +18,8 @@ from fullpipe.sweep.runs import Run
 
 #: The catalogue's files.
 CATALOGUE = tuple(sorted(default_folder().glob("*.toml")))
+#: Those of published measurements that are no paper's.
+PUBLISHED = tuple(sorted((default_folder() / "published").glob("*.toml")))
 
 
 @cache

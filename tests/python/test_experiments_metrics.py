@@ -91,7 +91,8 @@ def by_hand(
         ],
         "cc_samples": [
             {"t_us": t * 10**6, "flow_id": i, "phase": PHASES[t - 1][i],
-             "max_bw_bps": 8_000_000 if t > 5 else 4_000_000, "extra_acked_packets": 12}
+             "max_bw_bps": 8_000_000 if t > 5 else 4_000_000, "extra_acked_packets": 12,
+             "min_rtt_us": 24_000 if t > 5 else 20_000}
             for t in seconds for i in range(2)
         ],
     }  # fmt: skip
@@ -147,6 +148,9 @@ VALUES = {
     "phase_together('probe_rtt')": 4 / 6,
     "estimates_over_rate('max')": 2.0,
     "estimates_over_rate('median', 2, 5)": 1.0,
+    # 24 ms from 6 s on, over a base RTT of 20 ms.
+    "min_rtt_over_base('a', at='max')": 1.2,
+    "min_rtt_over_base('a.1', 'up', 'min')": 1.0,
     # 12 packets of 1000 B at 4.8 Mbit/s.
     "bbr_jitter_ms('a.1')": 20.0,
     "100 * loss() + 1": 2.0,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.units import parse_time
 from fullpipe.base.writing import write_text
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.options import Jobs, parsed
+from fullpipe.cli.options import Jobs, parsed, with_groups
 from fullpipe.cli.output import console, duration, fail, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 from fullpipe.engines.base import engine_names
@@ -33,32 +34,11 @@ def entry_names() -> list[str]:
     return [entry.id for entry in _entries(None)]
 
 
-_Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME", help="Entries, papers or PREFIX*.", autocompletion=entry_names),
-]
-_All = Annotated[bool, typer.Option("--all", help="Take the whole catalogue.")]
 _Catalogue = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of entries; by default fullpipe's own."),
 ]
-_StoreFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--store", metavar="DIR", help="Where runs are kept; by default the user's cache."
-    ),
-]
-_EngineNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--engine", help="Instead of the entry's; repeatable.", autocompletion=engine_names
-    ),
-]
 _Full = Annotated[bool, typer.Option("--full", help="Use the paper's durations and repetitions.")]
-_Observed = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="CSV of measured points to plot as well; repeatable."),
-]
 _Packets = Annotated[
     float,
     typer.Option(
@@ -67,7 +47,72 @@ _Packets = Annotated[
         "many million packets.",
     ),
 ]
-_Repeat = Annotated[int | None, typer.Option(min=1, max=1000, help="Runs of each cell.")]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The entries that are run or judged, and which of their runs."""
+
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Entries, papers or PREFIX*.", autocompletion=entry_names
+        ),
+    ] = None
+    all_: Annotated[bool, typer.Option("--all", help="Take the whole catalogue.")] = False
+    full: _Full = False
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of the entry's; repeatable.", autocompletion=engine_names),
+    ] = None
+    repeat: Annotated[int | None, typer.Option(min=1, max=1000, help="Runs of each cell.")] = None
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
+    ] = None
+    observed: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="CSV of measured points to plot as well; repeatable."),
+    ] = None
+    catalogue: _Catalogue = None
+
+    @property
+    def size(self) -> Size:
+        """Of the experiments."""
+        return _size(self.full)
+
+    def entries(self) -> list[Entry]:
+        """Raises UserError for unknown names, and unless either names or --all are given."""
+        if self.all_ == bool(self.names):
+            raise UserError("experiment: name entries (see `fullpipe experiment list`), or --all")
+        from fullpipe.papers.catalogue import pick
+
+        entries = _entries(self.catalogue)
+        return entries if self.all_ else pick(entries, self.names or [])
+
+    def runs(self) -> Store:
+        """The store."""
+        from fullpipe.papers import Store, default_store
+
+        return Store(self.store or default_store())
+
+    def judged(self, entry: Entry, runs: Store) -> Iterator[EntryVerdicts]:
+        """The verdicts on an entry by each engine that is wanted; of an entry that compares engines
+        one, and their comparison is written."""
+        from fullpipe.papers import judge
+
+        for name in self.engine or []:
+            if name not in engine_names():
+                raise UserError(f"--engine {name}: unknown; known are {', '.join(engine_names())}")
+        own = entry.engines[:1] if entry.compare_engines else entry.engines
+        for name in self.engine or own:
+            found = judge(entry, runs, self.size, name, self.repeat, self.observed or ())
+            if entry.comparison_file:
+                _write_comparison(found, self.catalogue)
+            yield found
+
+
+_DEFAULT = Chosen()
 
 _COLOURS = {
     "reproduced": "green", "partly": "yellow", "contradicted": "red", "differs": "magenta",
@@ -158,15 +203,9 @@ def show(
 
 
 @app.command()
+@with_groups
 def run(
-    names: _Names = None,
-    all_: _All = False,
-    full: _Full = False,
-    engine: _EngineNames = None,
-    repeat: _Repeat = None,
-    store: _StoreFolder = None,
-    observed: _Observed = None,
-    catalogue: _Catalogue = None,
+    chosen: Chosen = _DEFAULT,
     where: Annotated[
         str,
         typer.Option(metavar="CONDITION", help='Only cells for which this holds: "rtt == 10".'),
@@ -202,42 +241,35 @@ def run(
     more seeds, up to the entry's `most_repetitions`, unless --once, --repeat, --where or --engine
     is given. --all leaves out the entries that compare engines, which take hours: name those.
     `fullpipe experiment report --confirm` prints what --confirm would run."""
-    from fullpipe.papers import judge, run_entries
+    from fullpipe.papers import run_entries
     from fullpipe.papers.adaptive_runs import run_until_decided
     from fullpipe.papers.kernel_confirmation import Confirmed, confirm, confirmations
 
     if budget is not None and not confirm_:
         raise UserError("--budget: bounds --confirm; give both")
     budget_s = None if budget is None else parsed("--budget", parse_time, budget) / 1e9
-    entries = [
-        entry for entry in _chosen(catalogue, names, all_) if names or not entry.compare_engines
-    ]
-    size = _size(full)
-    runs = _store(store)
+    entries = [entry for entry in chosen.entries() if chosen.names or not entry.compare_engines]
+    size, observed, runs = chosen.size, chosen.observed or (), chosen.runs()
+    engine, repeat = chosen.engine or (), chosen.repeat
     begin = time.monotonic()
     confirmed = Confirmed()
     with progress_of_runs() as update:
         outcome = run_entries(
-            entries, runs, size, engine or (), repeat, keep_recordings, jobs, update, where
+            entries, runs, size, engine, repeat, keep_recordings, jobs, update, where
         )
         if not (outcome.interrupted or once or where or repeat or engine):
             outcome.add(
-                run_until_decided(
-                    entries, runs, size, observed or (), jobs, update, keep_recordings
-                )
+                run_until_decided(entries, runs, size, observed, jobs, update, keep_recordings)
             )
         if confirm_ and not outcome.interrupted:
-            wanted = confirmations(entries, runs, size, observed or (), packets * 1e6)
+            wanted = confirmations(entries, runs, size, observed, packets * 1e6)
             confirmed = confirm(wanted, runs, size, jobs, update, budget_s)
             outcome.add(confirmed.outcome)
     judged = []
     for entry in entries:
-        for name in _engines(entry, engine):
-            found = judge(entry, runs, size, name, repeat, observed or ())
+        for found in chosen.judged(entry, runs):
             judged.append(found)
             _print(found)
-            if entry.comparison_file:
-                _write_comparison(found, catalogue)
     for sentence in outcome.damaged:
         message(sentence, "bold red")
     for (entry_id, name), reason in outcome.failures.items():
@@ -256,15 +288,15 @@ def run(
         from fullpipe.papers.verdicts_page import verdicts_page
 
         stem = entries[0].id if len(entries) == 1 else "verdicts"
-        _write(out or Path("recordings") / f"{stem}.html", verdicts_page(judged, catalogue))
+        _write(out or Path("recordings") / f"{stem}.html", verdicts_page(judged, chosen.catalogue))
     if outcome.failures and not outcome.ran and not outcome.reused:
         raise typer.Exit(1)
 
 
 @app.command()
+@with_groups
 def report(
-    names: _Names = None,
-    all_: _All = False,
+    chosen: Chosen = _DEFAULT,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
         "recordings/verdicts.html"
     ),
@@ -272,12 +304,6 @@ def report(
         Path | None,
         typer.Option(metavar="FILE", help="Write a short version too, such as claims.md."),
     ] = None,
-    full: _Full = False,
-    engine: _EngineNames = None,
-    repeat: _Repeat = None,
-    store: _StoreFolder = None,
-    observed: _Observed = None,
-    catalogue: _Catalogue = None,
     note: Annotated[
         str, typer.Option(help="A line for the head of --claims, such as which build ran.")
     ] = "",
@@ -298,31 +324,25 @@ def report(
     packets: _Packets = 1.0,
 ) -> None:
     """Writes the page of verdicts from what the store has; runs nothing."""
-    from fullpipe.papers import judge
     from fullpipe.papers.claims_page import claims_page
     from fullpipe.papers.verdicts_page import verdicts_page
 
-    entries = _chosen(catalogue, names, all_)
-    runs = _store(store)
+    entries, runs = chosen.entries(), chosen.runs()
     if confirm_:
         from fullpipe.papers.kernel_confirmation import confirmations
 
         _print_confirmations(
-            confirmations(entries, runs, _size(full), observed or (), packets * 1e6)
+            confirmations(entries, runs, chosen.size, chosen.observed or (), packets * 1e6)
         )
         return
-    judged = []
-    for entry in entries:
-        for name in _engines(entry, engine):
-            judged.append(judge(entry, runs, _size(full), name, repeat, observed or ()))
-            if entry.comparison_file:
-                _write_comparison(judged[-1], catalogue)
+    judged = [found for entry in entries for found in chosen.judged(entry, runs)]
     if table or csv or parquet:
         _write_cells([one.results for one in judged], table, csv, parquet)
         return
-    _write(out, verdicts_page(judged, catalogue))
+    _write(out, verdicts_page(judged, chosen.catalogue))
     if claims is not None:
-        _write(claims, claims_page(judged, note))
+        where = "" if chosen.catalogue is None else _shown(chosen.catalogue)
+        _write(claims, claims_page(judged, note, where, _shown(claims)))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         message(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
@@ -388,22 +408,6 @@ def _write(path: Path, text: str) -> None:
     message(f"wrote {path}")
 
 
-def _store(folder: Path | None) -> Store:
-    from fullpipe.papers import Store, default_store
-
-    return Store(folder or default_store())
-
-
-def _engines(entry: Entry, wanted: Sequence[str] | None) -> list[str]:
-    """The engines whose verdicts are wanted; one where the entry compares engines."""
-    for name in wanted or []:
-        if name not in engine_names():
-            raise UserError(f"--engine {name}: unknown; known are {', '.join(engine_names())}")
-    if wanted:
-        return list(wanted)
-    return [entry.engines[0]] if entry.compare_engines else list(entry.engines)
-
-
 def _size(full: bool) -> Size:
     return "full" if full else "default"
 
@@ -413,15 +417,6 @@ def _entries(catalogue: Path | None) -> list[Entry]:
     from fullpipe.papers.catalogue import default_folder
 
     return load_catalogue(catalogue or default_folder())
-
-
-def _chosen(catalogue: Path | None, names: list[str] | None, everything: bool) -> list[Entry]:
-    if everything == bool(names):
-        raise UserError("experiment: name entries (see `fullpipe experiment list`), or --all")
-    from fullpipe.papers.catalogue import pick
-
-    entries = _entries(catalogue)
-    return entries if everything else pick(entries, names or [])
 
 
 def _print(found: EntryVerdicts) -> None:
@@ -444,3 +439,8 @@ def _print(found: EntryVerdicts) -> None:
             details.append(f"evidence: {GRADES[verdict.grade]}")
         if details:
             console.print(f"    {'; '.join(details)}", style="dim")
+
+
+def _shown(path: Path) -> str:
+    """A path as written, or of one of this machine its last part: the page is the same anywhere."""
+    return path.name if path.is_absolute() else str(path)

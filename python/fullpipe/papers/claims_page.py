@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from fullpipe.papers.verdict_chart import text_chart
 from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Grade, Status, Verdict
 
-_HEAD = """# Claims and verdicts
+_HEAD = """# {heading}
 
 Generated, never edited by hand:
 
 ```
-fullpipe experiment run --all --confirm
-fullpipe experiment report --all --claims docs/evidence/claims.md
+fullpipe experiment run --all{options}
+fullpipe experiment report --all --claims {page}
 ```
 
 Papers are named by the citation keys of [papers.md](../background/papers.md). Claims on points
@@ -37,13 +37,21 @@ paper's value.
 KINDS = {"printed": "claims of the papers", "implied": "implied by them", "target": "our targets"}
 
 
-def claims_page(judged: Sequence[EntryVerdicts], note: str = "") -> str:
-    """The page's text. `note`: a line that the results do not tell, such as the build. Comparisons
-    of engines with missing runs are left out; they have a page of their own."""
+def claims_page(
+    judged: Sequence[EntryVerdicts], note: str = "", catalogue: str = "", page: str = ""
+) -> str:
+    """The page's text. `note`: a line that the results do not tell, such as the build. `catalogue`:
+    the folder of the entries, `page` the file, for the commands in its head. Comparisons of engines
+    with missing runs are left out; they have a page of their own."""
+    head = _HEAD.format(
+        heading="Published measurements" if catalogue else "Claims and verdicts",
+        options=f" --catalogue {catalogue}" if catalogue else " --confirm",
+        page=page + (f" --catalogue {catalogue}" if catalogue else ""),
+    )
     judged = [
         one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
     ]
-    lines = [_HEAD, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
+    lines = [head, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
     for paper in papers(judged):
         lines += ["", f"## {title(paper)}"]
         for one in judged:

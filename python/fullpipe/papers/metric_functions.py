@@ -338,6 +338,16 @@ def estimates_over_rate(
     return _spread(sums[(times > start_s * 1e6) & (times <= end_s * 1e6)], at)
 
 
+def min_rtt_over_base(view: View, group: str, phase: str = "", at: str | float = "median") -> float:
+    """Of the flows' own estimates of the least RTT over the path's base RTT, at the samples (those
+    in a phase, where one is named)."""
+    samples = view.samples("cc_samples")
+    mine = np.isin(samples["flow_id"], _flows(view, group))
+    if phase:
+        mine &= samples["phase"] == phase
+    return _spread(samples["min_rtt_us"][mine] / (view.rtt_min_s * 1e6), at)
+
+
 def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
     """Of BBR's extra_acked over goodput, the jitter it allows for (bless2025, section V)."""
     values = []
@@ -369,6 +379,12 @@ def traffic_slowdown_connected(view: View, group: str = "", at: str | float = "m
     """The same with half an RTT more in the ideal, for the handshake (Zapletal and Kuipers)."""
     values = [flows.slowdown_connected for flows in _traffic(view, group)]
     return _spread(np.concatenate(values), at)
+
+
+def traffic_completion_ms(view: View, group: str = "", at: str | float = "mean") -> float:
+    """Of the completion times of traffic's flows, those that finished."""
+    values = np.concatenate([flows.completion_s for flows in _traffic(view, group)])
+    return _spread(values[~np.isnan(values)] * 1e3, at)
 
 
 def traffic_slowdown_under(view: View, discipline: str, group: str = "") -> float:
@@ -445,8 +461,9 @@ FUNCTIONS: dict[str, Measure] = _defined() | {
         backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
         jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
         completion_s, slowdown, phase_share, phase_interval_s, phase_stay_s, phase_followed,
-        phase_together, estimates_over_rate, bbr_jitter_ms, page_s, page_loads,
-        traffic_slowdown, traffic_slowdown_connected, traffic_slowdown_under, traffic_at_once,
+        phase_together, estimates_over_rate, min_rtt_over_base, bbr_jitter_ms, page_s, page_loads,
+        traffic_completion_ms, traffic_slowdown, traffic_slowdown_connected,
+        traffic_slowdown_under, traffic_at_once,
         traffic_offered_mbps, traffic_flows_above, traffic_bytes_above,
     )
 }  # fmt: skip
