@@ -7,7 +7,8 @@ ms and round trips by one packet's time (each seed has one of its own, the same 
 seeds draw from the contest, and not from one start and one phase (`--exact`: of one phase); the
 simulator tells congestion controls what a stock kernel does, has the TCP of the machine's kernel
 (Debian's 6.12.117, or that of `--kernel`), and its hosts work as long for a packet and an ACK as
-the machine's do. `--draw` takes so many of the cells, the first of one fixed random order. The
+the machine's do (with `--machine uml` they take no time, and algorithms know what Google's kernel
+tells them). `--draw` takes so many of the cells, the first of one fixed random order. The
 entry's metrics (share, median queueing delay, utilisation and loss) are each tested for equality of
 their distributions (energy distance, permutations), the false discovery rate of all tests together
 controlled at 0.05. A rejected test counts as a difference where the means are further apart than
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
     """Adds what is missing to the file."""
     entry = load_entry(options.entry or default_folder() / "agreement.toml")
     metrics = {name: metric.value for name, metric in entry.metric.items()}
-    have = {(line["cell"], line["seed"]) for line in _lines(options.file)}
+    have = {(line["cell"], line["seed"]) for line in lines_of(options.file)}
     jobs = []
     cells = chosen(entry, options.cells)
     if options.draw:
@@ -107,8 +108,10 @@ def run(options: argparse.Namespace) -> None:
         if not options.exact:
             document["rtt_spread"] = "1pkt"
         if options.engine == "sim":
-            work = {} if options.machine == "uml" else WORK
-            document["host"] = {"cc_facts": "stock", **work, "tcp": TCP[options.kernel]}
+            # What runs there is a module, which knows as much of each packet as Google's kernel.
+            uml = options.machine == "uml"
+            host = {"cc_facts": "google"} if uml else {"cc_facts": "stock", **WORK}
+            document["host"] = {**host, "tcp": TCP[options.kernel]}
             document["flow"] = [{**flow, "cc": _ours(flow["cc"])} for flow in document["flow"]]
         label = cell.label
         if options.seconds:
@@ -124,16 +127,8 @@ def run(options: argparse.Namespace) -> None:
 
     def one(job: tuple[str, dict[str, Any]]) -> None:
         label, document = job
-        with tempfile.TemporaryDirectory() as folder:
-            scenario, text = make_scenario(dict(document)), tomli_w.dumps(document)
-            out = [Path(folder) / "recording"]
-            made = run_scenario(scenario, text, out, options.engine, chosen_engine)
-            if made.failures:
-                raise SystemExit(f"{label}: {'; '.join(made.failures)}")
-            values = measure(metrics, made.recordings[0])
-        line = {"cell": label, "seed": document["seed"], "engine": options.engine, **values}
-        with options.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        values = values_of(document, options.engine, chosen_engine, metrics)
+        add_line(options.file, label, document["seed"], options.engine, values)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         for number, _ in enumerate(pool.map(one, jobs), 1):
@@ -141,11 +136,32 @@ def run(options: argparse.Namespace) -> None:
     print(file=sys.stderr)
 
 
+def values_of(
+    document: dict[str, Any], engine: str, engine_options: dict[str, str], metrics: dict[str, Any]
+) -> dict[str, float]:
+    """The metrics of one run of a scenario. Raises SystemExit where the run fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        scenario, text = make_scenario(dict(document)), tomli_w.dumps(document)
+        out = [Path(folder) / "recording"]
+        made = run_scenario(scenario, text, out, engine, engine_options)
+        if made.failures:
+            raise SystemExit(f"{document['name']}: {'; '.join(made.failures)}")
+        return measure(metrics, made.recordings[0])
+
+
+def add_line(file: Path, cell: str, seed: int, engine: str, values: dict[str, float]) -> None:
+    """Adds a run to a file."""
+    line = {"cell": cell, "seed": seed, "engine": engine, **values}
+    with file.open("a", encoding="utf-8") as end:
+        end.write(json.dumps(line) + "\n")
+
+
 def _ours(cc: str) -> str:
     return OURS.get(cc, cc)
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
+def lines_of(file: Path) -> list[dict[str, Any]]:
+    """The runs of a file that need not be there."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return [json.loads(line) for line in text.splitlines()]
 
@@ -155,7 +171,7 @@ def tests_of(sim: Path, vm: Path) -> list[Test]:
     by_cell: list[defaultdict[str, list[dict[str, Any]]]] = []
     for file in (sim, vm):
         cells: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for line in _lines(file):
+        for line in lines_of(file):
             cells[line["cell"]].append(line)
         by_cell.append(cells)
     tests = []

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tomli_w
-from processes import children_cpu_s
+from processes import PROGRAM, children_cpu_s, cpu_of
 from runs import recordings
 
 from fullpipe import _native
@@ -171,10 +171,9 @@ class Start(NamedTuple):
 
 def _started(folder: Path, words: Sequence[str]) -> Start:
     """Runs `fullpipe` with these words, with its temporary files in a folder."""
-    program = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
     before_s = children_cpu_s()
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *words],
+        [sys.executable, "-c", PROGRAM, *words],
         stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(folder)},
     )  # fmt: skip
     while not _has_sent(folder):
@@ -186,7 +185,7 @@ def _started(folder: Path, words: Sequence[str]) -> Start:
         for task in Path(f"/proc/{process.pid}/task").iterdir()
         for pid in (task / "children").read_text().split()
     )
-    python_s, qemu_s = (_spent_s(pid) for pid in (process.pid, qemu))
+    python_s, qemu_s = (cpu_of(pid) for pid in (process.pid, qemu))
     if process.wait():
         raise SystemExit(f"fullpipe ended with status {process.returncode}")
     return Start(python_s + qemu_s, qemu_s, children_cpu_s() - before_s)
@@ -204,12 +203,6 @@ def _has_sent(folder: Path) -> bool:
         times = arrow_tables(received["tables"])["flow_samples"].column("t_us").to_pylist()
         return any(t_us > 0 for t_us in times)
     return False
-
-
-def _spent_s(pid: int) -> float:
-    """CPU time of a process and of its children that have ended (proc(5), /proc/PID/stat)."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def same(kernel: str, busy: int) -> None:

@@ -14,19 +14,13 @@ Usage: `.venv/bin/python benches/bench_speed.py [--runs 3] [--only PART]`.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from processes import peak_kib
+from processes import peak_kib, simulated
 from targets import Targets
-
-from fullpipe import _native
-from fullpipe.plan.resolve import resolve
-from fullpipe.scenario.model import make_scenario
 
 TWO = [{"cc": "bbr3"}, {"cc": "cubic"}]
 KIB_PER_GIB = 1 << 20
@@ -49,10 +43,8 @@ def measure(rate: str, rtt: str, ccs: list[str], duration_s: int, **path: str) -
 
 def run(document: dict[str, Any]) -> tuple[float, int]:
     """(CPU seconds, delivered data packets) of one run."""
-    plan = json.dumps(resolve(make_scenario(document)))
-    begin = time.process_time()
-    health = _native.sim.run(plan)["health"]
-    return time.process_time() - begin, health["packets_delivered"]
+    health, seconds = simulated(document)
+    return seconds, health["packets_delivered"]
 
 
 def best(documents: list[dict[str, Any]], runs: int) -> list[float]:

@@ -17,10 +17,9 @@ import tempfile
 from pathlib import Path
 
 from installed import compile_modules
-from processes import children_cpu_s
+from processes import PROGRAM, children_cpu_s
 from targets import Targets
 
-PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 TRIES = 5
 SCENARIO = """
 duration = "60s"

@@ -37,13 +37,14 @@ import numpy as np
 import pyarrow as pa
 import tomli_w
 from installed import compile_modules
+from processes import PROGRAM, cpu_of
 from sweep_timed import FOLDER
 from targets import Targets
 
 from fullpipe.sweep.store import Store
 
 PARTS = ("overhead", "killed", "query", "page")
-PROGRAM = [sys.executable, "-c", "from fullpipe.cli import main; main()"]
+COMMAND = [sys.executable, "-c", PROGRAM]
 #: As an installed console script, and the timing.
 SCRIPT = """import sys
 from fullpipe.cli import main
@@ -201,7 +202,7 @@ def bench_query(targets: Targets, whole: Path, folder: Path, cells: int) -> None
     joined = {name: pa.concat_tables(some) for name, some in found.items()}
     store.write_sweep("many", joined.pop("asked"), None)
     store.write(joined)
-    command = [*PROGRAM, "query", str(store.folder), QUERY]
+    command = [*COMMAND, "query", str(store.folder), QUERY]
     wall, cpu = [], []
     for _ in range(5):
         begin = time.monotonic()
@@ -272,14 +273,14 @@ def bench_page(targets: Targets, whole: Path, seconds: float) -> None:
     """Ten pages at once. Judged is the CPU time of the server for an answer of theirs, streams of
     events included: pages that ask every 1.25 s, ten of them, leave one core a quarter second. How
     long they wait depends on what else the machine does, and is printed."""
-    process = subprocess.Popen([*PROGRAM, "serve", str(whole)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*COMMAND, "serve", str(whole)], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         link = process.stderr.readline().split()[-1]
         _pages(link, 1, 0.0)  # what is loaded at first
-        begin_s = _cpu_s(process.pid)
+        begin_s = cpu_of(process.pid, with_children=False)
         took = _pages(link, PAGES, seconds)
-        spent_s = _cpu_s(process.pid) - begin_s
+        spent_s = cpu_of(process.pid, with_children=False) - begin_s
     finally:
         process.terminate()
         process.wait()
@@ -292,12 +293,6 @@ def bench_page(targets: Targets, whole: Path, seconds: float) -> None:
     answers = sum(len(took[kind]) for kind in KINDS)
     text = f"{PAGES} pages at once: an answer"
     targets.at_most(text, spent_s / answers, "CPU s of the server", 0.25)
-
-
-def _cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _pages(link: str, count: int, seconds: float) -> dict[str, list[float]]:

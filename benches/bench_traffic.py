@@ -12,20 +12,17 @@ that end (of 10 kB; target: at most 1.1 times). `--flows 1000000` is the million
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from typing import Any
 
 import numpy as np
-from processes import peak_kib
+from processes import peak_kib, simulated
 from scipy import integrate
 from targets import Targets
 
 from fullpipe import _native
-from fullpipe.plan.resolve import resolve
-from fullpipe.scenario.model import make_scenario
 
 #: Jobs at each load: the errors of means grow as the load does.
 JOBS = {0.3: 2_000_000, 0.6: 5_000_000, 0.9: 40_000_000}
@@ -74,12 +71,8 @@ def yardsticks(load: float, jobs: int) -> tuple[float, float, float]:
     return means[0] / ideal, means[1] / ideal, means[2] / schrage_miller(load)
 
 
-def simulated(document: dict[str, Any]) -> tuple[dict[str, Any], float]:
-    """What the simulator says of a run whose rows are dropped, and its CPU seconds."""
-    plan = json.dumps(resolve(make_scenario(document)))
-    begin = time.process_time()
-    health = _native.sim.run(plan, rows=lambda _columns: None)["health"]
-    return health, time.process_time() - begin
+def drop(_columns: object) -> None:
+    """Rows of a run that nobody reads."""
 
 
 def flows_of(flows: int, sizes: str, wire_bytes: float) -> dict[str, Any]:
@@ -94,7 +87,7 @@ def flows_of(flows: int, sizes: str, wire_bytes: float) -> dict[str, Any]:
 
 def ended(flows: int) -> None:
     """Runs flows of 10 kB, which come and go by the hundred thousand in seconds."""
-    simulated(flows_of(flows, "10KB", 10_700))
+    simulated(flows_of(flows, "10KB", 10_700), rows=drop)
 
 
 def backbone(length: str) -> dict[str, Any]:
@@ -126,7 +119,7 @@ def main() -> None:
             f"load {load}: PS small, PS large, SRPT against theory: {shown} ({spent:.1f} CPU s)",
             all(abs(ratio - 1) < 0.01 for ratio in ratios),
         )
-    health, spent = simulated(flows_of(options.flows, "websearch", WEBSEARCH_BYTES))
+    health, spent = simulated(flows_of(options.flows, "websearch", WEBSEARCH_BYTES), rows=drop)
     speed = health["packets_delivered"] / spent / 1e6
     targets.hold(
         f"{health['traffic_flows']} WebSearch flows at 10 Gbit/s: {speed:.2f} million packets a "
@@ -143,7 +136,7 @@ def main() -> None:
         many <= 1.1 * few,
     )
     if options.backbone:
-        health, spent = simulated(backbone(options.backbone))
+        health, spent = simulated(backbone(options.backbone), rows=drop)
         targets.hold(
             f"bless2025, CUBIC, 10 ms, {options.backbone}: {health['traffic_flows']} flows, "
             f"{spent:.0f} CPU s, {health['packets_delivered'] / spent / 1e6:.2f} million packets a "

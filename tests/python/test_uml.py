@@ -13,10 +13,18 @@ from typing import Any
 import pytest
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.overrides import apply_changes
+from fullpipe.base.toml import parse_toml
 from fullpipe.engines.base import RunResult
+from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.vm import VmEngine, uml, uml_kernel
 from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
+from fullpipe.sweep.file import read_sweep
+from fullpipe.sweep.pool import Pool
+from fullpipe.sweep.running import run_sweep
+from fullpipe.sweep.store import Store
 
 BUILT = uml_kernel.versions()
 needs_kernel = pytest.mark.skipif(
@@ -27,6 +35,21 @@ name = "uml"
 duration = "5s"
 path = { rate = "100mbit", rtt = "40ms", buffer = "1bdp" }
 flow = [{ cc = "%s" }]
+"""
+SWEEP = """
+[scenario]
+name = "uml"
+duration = "1s"
+path = { rate = "{rate}", rtt = "40ms", buffer = "1bdp" }
+flow = [{ cc = "kernel:cubic" }]
+
+[axis]
+rate = ["10mbit"]
+
+[sweep]
+engine = "vm"
+machine = "uml"
+keep = "recordings"
 """
 #: Payload in a packet of 1500 bytes with timestamps; bytes of the packet that htb counts.
 PAYLOAD_BYTES, WIRE_BYTES = 1448, 1514
@@ -57,9 +80,14 @@ def run(plan: dict[str, Any], kernel: str, machine: str = "uml") -> RunResult:
 def fullpipe(folder: Path, cc: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Runs the command on the scenario with an empty cache."""
     (folder / "s.toml").write_text(SCENARIO % cc)
+    return call(folder, "run", "s.toml", "--engine", "vm", *options)
+
+
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command with an empty cache."""
     command = "import sys; from fullpipe.cli import main; sys.exit(main())"
     return subprocess.run(
-        [sys.executable, "-c", command, "run", "s.toml", "--engine", "vm", *options],
+        [sys.executable, "-c", command, *words],
         cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
     )  # fmt: skip
@@ -76,6 +104,33 @@ def test_a_kernel_that_is_not_built_is_refused_with_the_command_that_builds_it(
     )
     done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", "--kernel", "7.3")
     assert "`fullpipe doctor --build uml --kernel 7.3` builds it" in done.stderr
+
+
+def test_compare_and_sweeps_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    words = ["compare", "kernel:cubic", "--engine", "vm", "--machine", "uml", "--out", "runs"]
+    done = call(tmp_path, *words)
+    assert (done.returncode, "is not built" in done.stderr) == (2, True)
+    (tmp_path / "s.toml").write_text(SWEEP)
+    done = call(tmp_path, "sweep", "s.toml")
+    assert (done.returncode, "is not built" in done.stderr) == (2, True)
+    done = call(tmp_path, "compare", "cubic", "--machine", "uml", "--out", "runs")
+    assert done.stderr == "fullpipe: --machine: belongs to --engine vm\n"
+    assert not (tmp_path / "runs").exists()
+
+
+@needs_kernel
+def test_compare_and_sweeps_record_the_machine_that_ran(tmp_path: Path) -> None:
+    scenario = make_scenario({**parse_toml(SCENARIO % "kernel:reno"), "duration": "1s"})
+    options = {"machine": "auto", "kernel": BUILT[0]}
+    made = run_scenario(scenario, "", [tmp_path / "one"], "vm", options)
+    assert made.recordings[0].metadata["options"] == {"machine": "uml", "kernel": BUILT[0]}
+    sweep = read_sweep(apply_changes(parse_toml(SWEEP), [f'sweep.kernel="{BUILT[0]}"']), "s.toml")
+    store = Store(tmp_path / "store", create=True)
+    outcome = run_sweep(sweep, store, Pool(1))
+    assert (outcome.ran, outcome.failures) == (1, [])
+    (folder,) = (path.parent for path in (tmp_path / "store").rglob("metadata.json"))
+    kept = Recording.open(folder).metadata
+    assert (kept["machine"], kept["options"]["machine"]) == ("uml", "uml")
 
 
 @pytest.mark.parametrize("options", [("--kernel", "bzImage"), ("--modules", ".")])

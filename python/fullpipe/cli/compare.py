@@ -12,23 +12,21 @@ import typer
 from fullpipe.base.errors import AlgorithmError, UserError
 from fullpipe.cli import INTERRUPTED
 from fullpipe.cli.options import (
+    DEFAULT_LOOK,
     Changes,
     Engine,
     Figures,
-    FontSize,
     Json,
-    Labels,
-    LegendPlace,
+    KernelImage,
     Light,
-    LogX,
-    LogY,
-    NoTitle,
+    LookOptions,
+    Machine,
     Recordings,
-    Width,
     cc_names,
-    look_of,
+    vm_options,
+    with_groups,
 )
-from fullpipe.cli.output import comparison_table, console, fail, message, warn
+from fullpipe.cli.output import comparison_table, console, fail, message, warn, write_figures
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from fullpipe.scenario.model import Scenario
 
 
+@with_groups
 def compare(
     names: Annotated[
         list[str],
@@ -69,6 +68,8 @@ def compare(
         int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
     ] = 5,
     engine: Engine = "sim",
+    machine: Machine = "qemu",
+    kernel: KernelImage = None,
     together: Annotated[
         bool, typer.Option("--together", help="Run all in one run, against each other.")
     ] = False,
@@ -83,13 +84,7 @@ def compare(
     out: Recordings = None,
     light: Light = False,
     figures: Figures = None,
-    width: Width = None,
-    font_size: FontSize = 9,
-    no_title: NoTitle = False,
-    log_x: LogX = False,
-    log_y: LogY = False,
-    legend: LegendPlace = "auto",
-    label: Labels = None,
+    looks: LookOptions = DEFAULT_LOOK,
     json_: Json = False,
 ) -> None:
     """Compares congestion controls on one path.
@@ -115,12 +110,13 @@ def compare(
     from fullpipe.scenario.network import network_of
 
     check_folder("--figures", figures)
-    look = look_of(width, font_size, no_title, log_x, log_y, legend, label)
+    look = looks.look()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")
     if together and harm_to is not None:
         raise UserError("--harm-to: runs each in a run of its own; leave out --together")
+    options = vm_options(engine, machine, kernel)
     base = out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
@@ -134,7 +130,7 @@ def compare(
     common: dict[str, Any] = {}
     for name, group in _groups(names, flows, together, harm_to).items():
         document: dict[str, Any] = {
-            **network, "name": f"compare {name}", "duration": duration, "warmup": warmup,
+            **network, "name": name, "duration": duration, "warmup": warmup,
             "flow": group, "probe": [{"kind": "ping"}],
         }  # fmt: skip
         document = apply_changes(document, set_ or [])
@@ -144,7 +140,7 @@ def compare(
     failures: list[str] = []
     results = {}
     for name, plan in plans.items():
-        runs, failed = _run(name, *plan, base, engine, repeat)
+        runs, failed = _run(name, *plan, base, engine, options, repeat)
         failures += failed
         if runs:
             results[name] = runs
@@ -162,8 +158,8 @@ def compare(
     seeds = seeds_of(next(iter(plans.values()))[0], repeat)
     if json_:
         print(json.dumps({
-            "engine": engine, **common, "flows_each": flows, "harm_to": harm_to, "seeds": seeds,
-            "bootstrap_seed": BOOTSTRAP_SEED,
+            "engine": engine, **options, **common, "flows_each": flows, "harm_to": harm_to,
+            "seeds": seeds, "bootstrap_seed": BOOTSTRAP_SEED,
             "metrics": [row.to_dict() for row in rows], "runs": summaries,
         }, allow_nan=False))  # fmt: skip
     else:
@@ -179,11 +175,7 @@ def compare(
         warn(str(run.path), run.warnings)
     message(f"recordings: {base}")
     message(f"report: {write_report(recordings, base / 'report.html', light=light)}")
-    if figures is not None:
-        from fullpipe.report.figures import write_figures
-
-        for figure in write_figures(recordings, figures, look):
-            message(f"figure: {figure}")
+    write_figures(recordings, figures, look)
     if failures:
         fail("; ".join(failures), 1)
 
@@ -221,7 +213,13 @@ def _alone(harm_to: str | None) -> str:
 
 
 def _run(
-    label: str, scenario: Scenario, toml: str, base: Path, engine: str, repeat: int
+    label: str,
+    scenario: Scenario,
+    toml: str,
+    base: Path,
+    engine: str,
+    options: dict[str, str],
+    repeat: int,
 ) -> tuple[list[Recording], list[str]]:
     """The recordings, and why runs failed."""
     from fullpipe.engines.runner import run_scenario
@@ -230,7 +228,7 @@ def _run(
     folders = [folder / f"run-{index:03d}" for index in range(repeat)]
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
         try:
-            outcome = run_scenario(scenario, toml, folders, engine, {}, update)
+            outcome = run_scenario(scenario, toml, folders, engine, options, update)
         except AlgorithmError as error:
             return [], [f"{label}: {error}"]
     if outcome.interrupted:

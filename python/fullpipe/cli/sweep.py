@@ -18,7 +18,7 @@ from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
     from fullpipe.sweep.cells import Cell
-    from fullpipe.sweep.file import Sweep
+    from fullpipe.sweep.file import Options, Sweep
     from fullpipe.sweep.running import Outcome, Shard
     from fullpipe.sweep.schedule import Executor
 
@@ -92,7 +92,7 @@ def run(
         f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} were there"
         f"{of}; {outcome.cells} cells; store: {folder}"
     )
-    _list_failures(outcome, file, set_ or [])
+    _list_failures(outcome, file, set_ or [], sweep.options)
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     message(f'to query it: fullpipe query {folder} "select * from flows limit 10"')
@@ -195,13 +195,17 @@ def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
     console.print(f"disk     about {format_size(found.disk_bytes)}")
 
 
-def _list_failures(outcome: Outcome, file: Path, changes: list[str]) -> None:
+def _list_failures(outcome: Outcome, file: Path, changes: list[str], options: Options) -> None:
+    how = [] if options.engine == "sim" else ["--engine", options.engine]
+    for name, value in options.engine_options().items():
+        how += [f"--{name}", value]
     for failed, seed, reason in outcome.failures[:_LISTED]:
         message(f"failed: {_label(failed)}, seed {seed}: {reason}", "bold red")
         words = ["fullpipe", "sweep", "cell", str(file), str(failed.index), "--seed", str(seed)]
         for change in changes:
             words += ["--set", change]
-        message(f"  {shlex.join(words)} --out cell.toml && fullpipe run cell.toml")
+        again = shlex.join(["fullpipe", "run", "cell.toml", *how])
+        message(f"  {shlex.join(words)} --out cell.toml && {again}")
     if len(outcome.failures) > _LISTED:
         message(f"and {len(outcome.failures) - _LISTED} more failed runs")
 

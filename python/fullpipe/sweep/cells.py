@@ -68,7 +68,7 @@ def plan_runs(
     the cells. `on_planned` gets the number of cells before each.
 
     Raises UserError where a cell is no scenario."""
-    options, planned = deciding_options(sweep), []
+    options, planned = sweep.options.engine_options(), []
     for number, cell in enumerate(cells):
         on_planned(number)
         document, scenario = scenario_of(sweep, cell)
@@ -93,12 +93,7 @@ def own_flows(template: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[st
 def check_engine(sweep: Sweep) -> None:
     """Raises UserError where the engine cannot run the first cell: said before anything runs."""
     _, scenario = scenario_of(sweep, Cell(0, next(sweep.points())))
-    engine(sweep.options.engine).check(resolve(scenario))
-
-
-def deciding_options(sweep: Sweep) -> dict[str, str]:
-    """Options of the engine that change results."""
-    return {"kernel": sweep.options.kernel} if sweep.options.kernel else {}
+    engine(sweep.options.engine).check(resolve(scenario), sweep.options.engine_options())
 
 
 def sweep_id(sweep: Sweep) -> str:

@@ -19,7 +19,7 @@ from fullpipe.base.refusals import explain
 from fullpipe.expr.conditions import Condition
 from fullpipe.expr.language import ExpressionError
 from fullpipe.scenario.document import check_version, load_document
-from fullpipe.scenario.fields import Section
+from fullpipe.scenario.fields import Section, release_name
 from fullpipe.sweep.axes import Axis, Point, grid, read_axis, read_condition, samples, size_of_grid
 from fullpipe.sweep.templates import fields_of, holes
 
@@ -78,13 +78,21 @@ class Options(Section):
     zip: list[list[str]] = Field(default_factory=list)
     where: str | list[str] = Field(default_factory=list)
     engine: Literal["sim", "vm", "live"] = "sim"
-    kernel: str | None = None
+    machine: Literal["qemu", "uml"] | None = None
+    kernel: Annotated[str | None, BeforeValidator(release_name)] = None
+
+    def engine_options(self) -> dict[str, str]:
+        """Options of the engine that change results."""
+        given = {"machine": self.machine, "kernel": self.kernel}
+        return {name: value for name, value in given.items() if value is not None}
 
     def deciding(self) -> dict[str, Any]:
         """What decides which cells there are and what a run of them is."""
         sample = vars(self.sample) if isinstance(self.sample, Sample) else self.sample
         others = {key: getattr(self, key) for key in ("zip", "where", "engine", "kernel")}
-        return {"sample": sample, **others}
+        # Sweeps from before there was the key keep their place in a store.
+        machine = {"machine": self.machine} if self.machine else {}
+        return {"sample": sample, **others, **machine}
 
 
 @dataclass(frozen=True)

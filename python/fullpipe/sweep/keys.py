@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic_core import to_json
 
 from fullpipe import _native
+from fullpipe.congestion import stacks
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
 
@@ -37,6 +38,8 @@ def run_key(
     if engine_name == "sim":
         prefix = {b"algorithm": "cc", b"kind": "net"}
         code = _simulated(frozenset(f"{prefix[key]}:{name.decode()}" for key, name in named))
+        if stacks.is_in(plan):
+            code += stacks.sha256()
     else:
         algorithms = (name.decode() for key, name in named if key == b"algorithm")
         code = _emulated(frozenset(algorithms), engine_name)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fullpipe import _native
 from fullpipe.base.columns import as_numpy, column
+from fullpipe.congestion import stacks
 from fullpipe.metrics.samples import COLUMNS, samples_of
 from fullpipe.plan.facts import Facts as PlanFacts
 from fullpipe.plan.facts import facts_of as plan_facts
@@ -63,7 +64,10 @@ class Rows:
     def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, without traces of traffic) in the simulator and adds them; returns the
         places of those that failed, with the errors."""
-        failures = self._measures.simulate([(facts.plan, plan) for facts, plan in runs])
+        has_stacks = any(stacks.is_in(plan) for _, plan in runs)
+        transport = stacks.module().transport if has_stacks else None
+        planned = [(facts.plan, plan) for facts, plan in runs]
+        failures = self._measures.simulate(planned, transport)
         failed = {place for place, _ in failures}
         self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
         return failures

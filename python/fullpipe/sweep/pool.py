@@ -7,12 +7,10 @@ Never imports Ray.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -22,6 +20,7 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 
 from fullpipe.base.machine import cores
+from fullpipe.engines.child import without_main
 from fullpipe.sweep.schedule import GROUP_S, Failure, Group, LostError, Work
 
 #: Groups queued for each worker, so that it never waits for the parent.
@@ -53,7 +52,7 @@ class Pool:
                 if group is None:
                     break
                 try:
-                    with _without_main():
+                    with without_main():
                         future = pool.submit(work, [item.payload for item in group.items])
                     pending[future] = group
                 except BrokenProcessPool:
@@ -119,21 +118,6 @@ def _context(preload: str) -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preload])
     return context
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Keeps workers that start meanwhile from importing the main program, which defines none of
-    their work. A user's script without `if __name__ == "__main__"` would start itself for ever."""
-    main = vars(sys.modules["__main__"])
-    hidden: dict[str, object] = {
-        name: main.pop(name) for name in ("__file__", "__spec__") if name in main
-    }
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.update(hidden)
 
 
 def _begin(environment: dict[str, str]) -> None:

@@ -20,7 +20,6 @@ from fullpipe.sweep.cells import (
     asked,
     cells_of,
     check_engine,
-    deciding_options,
     plan_runs,
     sweep_id,
 )
@@ -164,7 +163,7 @@ def work_of(sweep: Sweep, folder: Path) -> Cells:
     """What does the runs of a sweep and adds them to the store in a folder."""
     options = sweep.options
     keep = options.keep == "recordings"
-    return Cells(folder.resolve(), options.engine, deciding_options(sweep), keep)
+    return Cells(folder.resolve(), options.engine, options.engine_options(), keep)
 
 
 def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]) -> list[Planned]:
