@@ -7,6 +7,7 @@ python scripts/recordings.py
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 from fullpipe import _native
@@ -14,7 +15,7 @@ from fullpipe.recording.recording import FORMAT_VERSION, OPTIONAL_TABLES, TABLES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "recordings.md"
-ROWS = ROOT / "crates" / "fullpipe-plan" / "src" / "tables.rs"
+ROWS = ROOT / "crates" / "fullpipe-plan" / "src" / "rows.rs"
 
 _HEAD = f"""# Recordings
 
@@ -59,7 +60,8 @@ def page() -> str:
         table = _NAME.search(row[1])
         assert table is not None
         only = " Only where the run has them." if table["name"] in OPTIONAL_TABLES else ""
-        parts.append(f"\n## `{table['name']}`\n\n{_text(table['docs'])}{only}\n\n")
+        about = textwrap.fill(_text(table["docs"]) + only, 100)
+        parts.append(f"\n## `{table['name']}`\n\n{about}\n\n")
         parts.append("| column | type | meaning |\n|---|---|---|\n")
         for column in _COLUMN.finditer(row[1]):
             what = _text(column["docs"])

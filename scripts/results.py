@@ -6,6 +6,7 @@ python scripts/results.py
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -84,8 +85,8 @@ def _claims() -> str:
         [
             "## Claims of papers\n",
             "Sentences of [papers](background/papers.md) on BBR, each tested on runs.",
-            "*Differs* is a contradiction where only the simulator was asked, beyond what was",
-            f"compared with kernels. {runs[0]}. [Each claim](evidence/claims.md).\n",
+            "*Differs* is a contradiction in the simulator alone, beyond what was compared with",
+            f"kernels. [Each claim](evidence/claims.md).\n\n{textwrap.fill(runs[0], 100)}.\n",
             *_table(text, ""),
             "",
         ]

@@ -1,6 +1,5 @@
-"""Writes docs/evidence/scorecards/: the scorecards of built-in congestion controls, and a page
-that compares
-them.
+"""Writes docs/evidence/scorecards/: the scorecards of built-in congestion controls, and a page that
+compares them.
 
     python scripts/scorecards.py [--quick] [--jobs N] [NAME...]
 """
@@ -12,10 +11,11 @@ import sys
 from pathlib import Path
 
 from fullpipe.base.cache import user_cache
+from fullpipe.base.commit import git_commit
 from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.scorecard.card import run_card
-from fullpipe.scorecard.draft import run_draft
-from fullpipe.scorecard.draft_cases import draft_cases
+from fullpipe.scorecard.conformance import run_cases
+from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
 from fullpipe.scorecard.items import items
 from fullpipe.scorecard.publish import comparison, own_page
 from fullpipe.sweep.store import Store
@@ -33,11 +33,12 @@ def main() -> int:
     store = Store(user_cache() / "scorecards", create=True)
     names = given.names or list(cc_sets())
     card = run_card(names[0], names[1:], items(), store, given.quick, jobs=given.jobs)
+    commit = (git_commit() or "unknown")[:8]
     _FOLDER.mkdir(exist_ok=True)
-    (_FOLDER / "README.md").write_text(comparison(card), encoding="utf-8")
+    (_FOLDER / "README.md").write_text(comparison(card, commit), encoding="utf-8")
     for name in names:
         family = cc_set(name).algorithm == "bbr3"
-        draft = run_draft(name, draft_cases(), store, given.quick, given.jobs) if family else []
+        draft = run_cases(name, cases_of(DRAFT), store, given.quick, given.jobs) if family else []
         text = own_page({**card, "scorecard": name}, [found.document(name) for found in draft])
         (_FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
     return 0
