@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ ENTRIES = {
     ),
     "home-cake": Entry(
         "A router with SQM", "throughput",
-        "An upload and a download over 20 Mbit/s each way behind CAKE with four classes.",
+        "An upload and a download over 20 Mbit/s up and down behind CAKE with four classes.",
         "Both directions are nearly full, and CUBIC's saw is flat.",
     ),
     "both-ways": Entry(
@@ -197,7 +198,8 @@ def page() -> str:
         parts.append(
             f"## {entry.title}\n\n{entry.sentence}\n\n"
             f"![{entry.title}: {words} over time](images/gallery/{name}.png)\n\n"
-            f"Look at: {entry.look} File: `scenarios/{name}.toml`.\n"
+            f"{textwrap.fill(f'Look at: {entry.look}', 100)}\n\n"
+            f"`scenarios/{name}.toml`\n"
         )
     return "\n".join(parts)
 

@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
+from matplotlib.text import Text
+from typer.testing import CliRunner
 
 import fullpipe
 from fullpipe.base.errors import UserError
+from fullpipe.cli.app import app
 from fullpipe.metrics import View
 from fullpipe.plots.look import Look
+from fullpipe.plots.matplotlib_renderer import figure_of
+from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.figures import write_figures
 from fullpipe.report.repetitions import group_plots
 from fullpipe.report.runs import grouped, read_run
@@ -87,3 +93,34 @@ def test_of_repetitions_a_line_is_the_mean_with_students_interval() -> None:
     assert line.band[1][at] - line.y[at] == pytest.approx(
         4.3027 * values.std(ddof=1) / 3**0.5, rel=1e-4
     )
+
+
+def test_of_two_repetitions_there_is_a_mean_and_no_interval() -> None:
+    drawn = plots(recordings([{"cc": "bbr3"}], seeds=2))["cwnd"]
+    assert drawn.traces[0].band is None
+    assert drawn.note == "mean of 2 runs; an interval needs 3"
+
+
+def test_nothing_is_cut_off_at_the_edges_of_a_figure_of_one_column() -> None:
+    flows = [{"cc": "bbr3", "count": 3}, {"cc": "cubic", "count": 3}, {"cc": "reno", "count": 3}]
+    groups = grouped([read_run(run) for run in recordings(flows, seeds=2)])
+    drawn = [*group_plots(groups[0]), *box_plots(groups), *cdf_plots(groups)]
+    for plot in drawn:
+        figure = figure_of(plot, look=Look(width_in=3.3))
+        figure.draw_without_rendering()
+        whole = figure.bbox.padded(1)
+        for text in figure.findobj(Text):
+            if re.search(r"[a-z]", text.get_text()):  # numbers beyond an axis are not drawn
+                box = text.get_window_extent()
+                assert whole.x0 <= box.x0 and box.x1 <= whole.x1, f"{plot.key}: {text.get_text()}"
+
+
+def test_a_run_writes_figures_of_the_size_that_was_asked_for(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(tomli_w.dumps({"duration": "2s", "path": PATH, "flow": [{"cc": "reno"}]}))
+    words = ["run", scenario, "--out", tmp_path / "out", "--figures", tmp_path / "figures"]
+    done = CliRunner().invoke(app, [*map(str, words), "--no-report", "--width", "84mm"])
+    assert done.exit_code == 0, done.output
+    drawn = (tmp_path / "figures" / "reno_throughput.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ", drawn)
+    assert box is not None and float(box[1]) == pytest.approx(84 / 25.4 * 72, abs=0.01)

@@ -52,3 +52,27 @@ def test_no_two_colours_look_alike(colours: dict[str, str], reader: str) -> None
         (float(np.linalg.norm(points[a] - points[b])), a, b) for a, b in combinations(points, 2)
     )
     assert nearest[0] > 8, nearest
+
+
+#: The filter of dark pages in colours.css: invert(.9), then hue-rotate(180deg), whose matrix is in
+#: Filter Effects Module Level 1, 8.4.
+TURNED = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+LUMINANCE = TO_XYZ[1]
+
+
+def luminance(coded: Vector) -> float:
+    """WCAG 2.2's relative luminance of a colour from 0 to 1."""
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    return float(LUMINANCE @ linear)
+
+
+@pytest.mark.parametrize(("page", "is_dark"), [("#ffffff", False), ("#16181b", True)])
+def test_lines_stand_out_from_the_page(page: str, is_dark: bool) -> None:
+    def coded(colour: str) -> Vector:
+        return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+
+    for name, colour in CC_COLOURS.items():
+        shown = np.clip(TURNED @ (0.9 - 0.8 * coded(colour)), 0, 1) if is_dark else coded(colour)
+        low, high = sorted((luminance(shown), luminance(coded(page))))
+        # WCAG 2.2, 1.4.11: graphics have a contrast of at least 3:1.
+        assert (high + 0.05) / (low + 0.05) >= 3, name

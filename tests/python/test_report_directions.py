@@ -59,8 +59,8 @@ def test_each_direction_is_held_against_its_own_rate_and_its_own_queue(tmp_path:
     assert "all downloads" in names and "all uploads" not in names and "all flows" not in names
     queue = plots["queue"]
     assert {"queue, up", "queue, down"} <= {trace.name for trace in queue.traces}
-    assert levels(queue) == pytest.approx({"limit, up": 65.536, "limit, down": 187.5})
-    assert queue.note.startswith("1 kB is 1.6 ms up, 0.16 ms down at the bottleneck's rate")
+    assert levels(queue) == pytest.approx({"limit, up": 64, "limit, down": 187_500 / 1024})
+    assert queue.note.startswith("1 KiB is 1.64 ms up, 0.164 ms down at the bottleneck's rate")
     assert queue.right is None
 
 
@@ -78,8 +78,8 @@ def test_where_both_directions_have_one_rate_there_is_one_line(tmp_path: Path) -
 def test_the_path_in_a_line_has_the_way_down_where_it_is_another(tmp_path: Path) -> None:
     line = path_line([read_run(run_of(BOTH, tmp_path))])
     assert line == (
-        "5 Mbit/s, base RTT 30 ms, fifo queue of 65.536 kB (3.5 BDP); "
-        "down 50 Mbit/s, fifo queue of 187.5 kB (1 BDP)"
+        "5 Mbit/s, base RTT 30 ms, fifo queue of 64 KiB (3.5 BDP); "
+        "down 50 Mbit/s, fifo queue of 183.1 KiB (1 BDP)"
     )
 
 

@@ -77,7 +77,7 @@ def test_every_congestion_control_has_its_own_box_whatever_the_scenario_is_calle
         if plot.key == "goodput_box"
     )
     labels = [box.label for box in goodput.boxes]
-    assert labels == [f"cubic against bbr3: {cc} (n = 2 runs)" for cc in ("cubic", "bbr3")]
+    assert labels == [f"{cc} (n = 2 runs)" for cc in ("cubic", "bbr3")]
 
 
 def test_static_figures_and_the_terminal_carry_the_mark(

@@ -3,6 +3,8 @@
 import pytest
 
 from fullpipe.base import units
+from fullpipe.expr.quantities import quantity
+from fullpipe.metrics.titles import title_of
 
 
 @pytest.mark.parametrize(
@@ -28,9 +30,24 @@ def test_a_duration_is_a_time_above_zero() -> None:
             units.parse_duration(zero)
 
 
-def test_sizes_use_powers_of_two() -> None:
-    assert units.parse_size("64KB") == 65536
-    assert units.parse_size("1MiB") == 2**20
+@pytest.mark.parametrize("unit", ["KB", "kB", "kb", "KiB", "kib"])
+def test_sizes_are_powers_of_two_however_they_are_written(unit: str) -> None:
+    # tc(8): "kb or k: Kilobytes" are 1024 bytes.
+    assert units.parse_size(f"64{unit}") == 65_536
+    assert units.parse_buffer(f"64{unit}").limit_bytes(10**9, 10**9) == 65_536
+    number = quantity(f"64{unit}")
+    assert number is not None and (number.value, number.kind) == (8 * 65_536, "size")
+
+
+@pytest.mark.parametrize("size_bytes", [1, 1000, 65_536, 10 * 2**20, 3 * 2**30])
+def test_a_printed_size_is_read_as_the_same_size(size_bytes: int) -> None:
+    assert units.parse_size(units.format_size(size_bytes)) == size_bytes
+
+
+def test_plots_divide_bytes_by_the_unit_that_they_name() -> None:
+    title, divisor = title_of("queue_p95_bytes")
+    assert title == "Backlog, 95th percentile (KiB)"
+    assert divisor == units.parse_size("1KiB")
 
 
 def test_a_bdp_is_rate_times_rtt() -> None:

@@ -12,11 +12,22 @@ import tomli_w
 _MAX_DEPTH = 32
 
 
+class WrittenFloat(float):
+    """A number and how it was written: 6.1 and 6.10 are one number and two kernels."""
+
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document. Raises TOMLDecodeError, a ValueError, also where tables are nested deeper than
-    any document of this program's."""
+    """The document; its floats are WrittenFloat. Raises TOMLDecodeError, a ValueError, also where
+    tables are nested deeper than any document of this program's."""
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(text, parse_float=WrittenFloat)
     except RecursionError:
         raise tomllib.TOMLDecodeError("values are nested too deeply") from None
     level: list[Any] = [document]

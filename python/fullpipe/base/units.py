@@ -17,10 +17,10 @@ NS_PER_S = 1_000_000_000
 #: tc(8): "bit" units are powers of ten.
 _RATE_BPS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _TIME_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-#: As the field writes buffers and windows: 64KB is 65536 bytes (powers of two).
-_SIZE_BYTES = {
-    "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "kib": 2**10, "mib": 2**20, "gib": 2**30,
-}  # fmt: skip
+#: Sizes are powers of two wherever they are read, in upper and lower case: 64KB, 64kB and 64KiB are
+#: 65,536 bytes, as for tc(8). Wherever they are printed, the unit is KiB or MiB.
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+SIZE_BYTES = {"b": 1, "kb": KIB, "mb": MIB, "gb": GIB, "kib": KIB, "mib": MIB, "gib": GIB}
 _PACKETS = ("pkt", "pkts", "packets", "p")
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%]*)\s*")
 
@@ -99,11 +99,11 @@ def parse_duration(text: object) -> int:
 
 
 def parse_size(text: object) -> int:
-    """A volume such as `64KB` (65536 bytes) or `10MB`, in bytes.
+    """A volume such as `64KB` (65,536 bytes, as are `64kB` and `64KiB`) or `10MB`, in bytes.
 
     Raises UnitError for anything else, zero, negative or above 1 TiB."""
     right = "a size such as 64KB or 10MB"
-    return _parse(text, _SIZE_BYTES, right, MAX_SIZE_BYTES, "1024GB", least=1)
+    return _parse(text, SIZE_BYTES, right, MAX_SIZE_BYTES, "1024GB", least=1)
 
 
 def parse_buffer(text: object) -> Buffer:
@@ -112,7 +112,7 @@ def parse_buffer(text: object) -> Buffer:
     Raises UnitError for anything else, zero, negative or above 10^6 BDP or packets."""
     right = "a buffer such as 1bdp, 64KB, 50000B or 100pkt"
     number, unit = _split(text, right)
-    if unit in _SIZE_BYTES:
+    if unit in SIZE_BYTES:
         return Buffer("bytes", float(parse_size(text)))
     if number <= 0 or number > 10**6:
         raise UnitError(f"{text!r} is out of range: {right}, above 0 and at most 1000000")
@@ -186,7 +186,7 @@ def format_time(time_ns: float) -> str:
 
 def format_size(size_bytes: float) -> str:
     """`64 KiB`, with the largest unit that leaves at least 1 and three digits."""
-    return _format(size_bytes, [(2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")])
+    return _format(size_bytes, [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"), (1, "B")])
 
 
 def _format(value: float, units: list[tuple[float, str]]) -> str:

@@ -20,9 +20,11 @@ from fullpipe.cli import (
 from fullpipe.cli.choose import choose
 from fullpipe.cli.ci import ci
 from fullpipe.cli.compare import compare
+from fullpipe.cli.conformance import conformance
 from fullpipe.cli.doctor import doctor
 from fullpipe.cli.hunt import hunt
 from fullpipe.cli.plot import effects, plot
+from fullpipe.cli.qlog import qlog
 from fullpipe.cli.query import query
 from fullpipe.cli.replay import replay
 from fullpipe.cli.report import report
@@ -31,6 +33,7 @@ from fullpipe.cli.schema import schema
 from fullpipe.cli.scorecard import scorecard
 from fullpipe.cli.serve import serve
 from fullpipe.cli.test import test
+from fullpipe.cli.tune import tune
 
 app = typer.Typer(
     name="fullpipe",
@@ -41,8 +44,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    run, compare, test, choose, scorecard, ci, hunt, report, schema, doctor, query, plot, effects,
-    serve, replay,
+    run, compare, test, choose, scorecard, ci, conformance, hunt, tune, report, schema, doctor,
+    query, plot, effects, serve, qlog, replay,
 ):  # fmt: skip
     app.command()(command)
 for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent):

@@ -28,10 +28,15 @@ def list_() -> None:
 
     Each is a parameter set of an algorithm."""
     from fullpipe.congestion.registry import cc_sets
+    from fullpipe.congestion.stacks import STACKS
 
     table = text_table("name", "algorithm", "in the kernel", "what it is")
     for item in cc_sets().values():
         table.add_row(item.name, item.algorithm, item.kernel_name, item.title)
+    for stack, found in STACKS.items():
+        for control in found.controls:
+            title = f"{found.title}: an extra"
+            table.add_row(f"{stack}:{control}", "", "", title)
     console.print(table)
 
 

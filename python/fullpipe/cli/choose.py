@@ -25,7 +25,7 @@ def choose(
     rate: Annotated[str, typer.Option(help="Rate of the line.")],
     rtt: Annotated[str, typer.Option(help="Base RTT to the servers that matter.")],
     web: Annotated[
-        str, typer.Option(metavar="SHARE", help="Share of the rate that pages of 100 KB take.")
+        str, typer.Option(metavar="SHARE", help="Share of the rate that pages of 100 KiB take.")
     ] = "0%",
     goal: Annotated[
         Literal["balance", "throughput", "latency", "fair"],

@@ -31,7 +31,7 @@ def doctor(
     ] = None,
     for_: Annotated[EngineName | None, typer.Option("--for", help="Check one engine only.")] = None,
 ) -> None:
-    """Checks what this machine can run, and how to install the rest.
+    """Checks what this machine can run, and how to get the rest.
 
     Exit status 1: the engine of --for lacks what every scenario needs."""
     from fullpipe import __version__

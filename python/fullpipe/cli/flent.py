@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import MIB
 from fullpipe.cli.options import Json
 from fullpipe.cli.output import console, message, number, text_table
 
@@ -255,11 +256,11 @@ def _test_lines(result: Comparison) -> list[str]:
 
 
 def _bytes_table(totals: Sequence[ByBytes]) -> Table:
-    table = text_table("group", "file", "ran", right=("flows", "MB", "s", "Mbit/s"))
+    table = text_table("group", "file", "ran", right=("flows", "MiB", "s", "Mbit/s"))
     for total in totals:
         table.add_row(
             total.group, total.file, total.ran, f"{total.flows} {total.direction}",
-            number(total.bytes_delivered, 1e6, 1), number(total.elapsed_s, 1, 1),
+            number(total.bytes_delivered, MIB, 1), number(total.elapsed_s, 1, 1),
             number(total.rate_bps, 1e6, 2),
         )  # fmt: skip
     return table

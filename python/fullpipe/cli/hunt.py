@@ -37,15 +37,14 @@ def hunt(
         "hunts"
     ),
     json_: Json = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Threads; by default one per core.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
 ) -> None:
     """Searches the path on which a congestion control does worst.
 
     Varies rates, traces, delays, buffers, loss and jitter, simplifies what it finds, and writes a
     scenario for `fullpipe run`. It then goes on without the ingredients that mattered, and so may
     find several causes. The same seed and budget find the same."""
+    from fullpipe.congestion import stacks
     from fullpipe.congestion.registry import cc_set
     from fullpipe.hunt.finding_file import write_finding
     from fullpipe.hunt.hunting import PACKETS_A_SECOND, Hunt
@@ -54,7 +53,8 @@ def hunt(
     budget_s = parsed("--budget", parse_time, budget) / 1e9
     if budget_s <= 0:
         raise UserError(f"--budget {budget!r}: must be above 0, such as 5min")
-    cc_set(cc.partition("[")[0])
+    if not stacks.is_stack(cc):
+        cc_set(cc.partition("[")[0])
     with progress(f"hunt {worst}", 0.0) as update:
         hunting = Hunt(cc, worst, seed, budget_s * PACKETS_A_SECOND, jobs, update)
         findings = hunting.run(_OTHERS)

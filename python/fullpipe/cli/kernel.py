@@ -54,7 +54,7 @@ def module(
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="Congestion controls.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="New folder; fullpipe-cc-VERSION."),
+        typer.Option("--out", "-o", metavar="DIR", help="Folder; default: fullpipe-cc-VERSION."),
     ] = None,
     dkms: Annotated[
         bool, typer.Option("--dkms", help="Add what DKMS needs to build it for each new kernel.")
@@ -125,6 +125,9 @@ def unload(
     kernel_name, sockets = kernel.unload(name)
     left = f"; {sockets} sockets keep it until they close" if sockets else ""
     message(f"{kernel_name} is unloaded{left}")
+    stays = kernel.left_module()
+    if stays is not None:
+        message(f"the module is still in the kernel: `rmmod {stays}`, once they are closed")
 
 
 @app.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.units import NS_PER_S, parse_buffer, parse_rate, parse_time
+from fullpipe.base.units import NS_PER_S, format_size, parse_buffer, parse_rate, parse_time
 from fullpipe.cli.options import Changes, Figures, Json, ScenarioFile, parsed
 from fullpipe.cli.output import console, message, percent, text_table
 from fullpipe.cli.progress import progress
@@ -198,7 +198,7 @@ def _show(document: dict[str, Any], cautions: Sequence[Caution], json_: bool) ->
     console.print(table)
     console.print(
         f"{document['model']}: Jain {document['jain']:.3f}, loss {percent(document['loss'])}, "
-        f"queue {document['queue_bytes'] / 1000:.1f} kB ({percent(document['occupancy'])} of the "
+        f"queue {format_size(document['queue_bytes'])} ({percent(document['occupancy'])} of the "
         f"buffer), utilisation {percent(document['utilisation'])}"
     )
     _warn(cautions)

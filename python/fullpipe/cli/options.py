@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -57,31 +60,11 @@ Changes = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, max=4096, help="Runs at the same time; by default one per core."),
+    typer.Option(min=1, max=4096, help="Runs at the same time; default: all cores."),
 ]
 Light = Annotated[bool, typer.Option("--light", help="Write a small report with static plots.")]
 Figures = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write figures (PDF, SVG, PNG) into this folder.")
-]
-Width = Annotated[
-    str | None, typer.Option(metavar="LENGTH", help="Width of figures, such as 3.3in or 84mm.")
-]
-FontSize = Annotated[
-    float, typer.Option(min=4, max=30, metavar="PT", help="Size of the text in figures.")
-]
-NoTitle = Annotated[bool, typer.Option("--no-title", help="Draw figures without a title.")]
-LogX = Annotated[bool, typer.Option("--log-x", help="Make the x axis of figures logarithmic.")]
-LogY = Annotated[bool, typer.Option("--log-y", help="Make the y axis of figures logarithmic.")]
-LegendPlace = Annotated[
-    str, typer.Option("--legend", help="Legend of figures: auto, right, below or none.")
-]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--label",
-        metavar="NAME=TEXT",
-        help="Call an axis, a plot or a line of figures otherwise; repeatable.",
-    ),
 ]
 Recordings = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for the recordings and the report.")
@@ -115,32 +98,95 @@ KernelModules = Annotated[
 ]
 
 
+def vm_options(engine: str, machine: str, kernel: str | None) -> dict[str, str]:
+    """Options of the engine as it takes them. Raises UserError for those of another engine."""
+    given = {"machine": machine if machine != "qemu" else None, "kernel": kernel}
+    found = {name: value for name, value in given.items() if value is not None}
+    if found and engine != "vm":
+        raise UserError(f"--{next(iter(found))}: belongs to --engine vm")
+    return found
+
+
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 
 
-def look_of(
-    width: str | None,
-    font_pt: float,
-    no_title: bool,
-    log_x: bool,
-    log_y: bool,
-    legend: str,
-    labels: list[str] | None,
-) -> Look:
-    """How figures are to look. Raises UserError, which names the option."""
-    from fullpipe.plots.look import LEGENDS, Look
+@dataclass(frozen=True)
+class LookOptions:
+    """How figures are to look."""
 
-    if legend not in LEGENDS:
-        raise UserError(f"--legend {legend}: is not one of {', '.join(LEGENDS)}")
-    named = {}
-    for label in labels or []:
-        name, is_there, text = label.partition("=")
-        if not is_there or not name:
-            raise UserError(f'--label {label}: write NAME=TEXT, such as rtt="Base RTT (ms)"')
-        named[name] = text
-    return Look(
-        _inches(width), font_pt, not no_title, log_x, log_y, LEGENDS[LEGENDS.index(legend)], named
+    width: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="Width of figures, such as 3.3in or 84mm.")
+    ] = None
+    font_size: Annotated[
+        float, typer.Option(min=4, max=30, metavar="PT", help="Size of the text in figures.")
+    ] = 9
+    no_title: Annotated[bool, typer.Option("--no-title", help="Draw figures without a title.")] = (
+        False
     )
+    log_x: Annotated[
+        bool, typer.Option("--log-x", help="Make the x axis of figures logarithmic.")
+    ] = False
+    log_y: Annotated[
+        bool, typer.Option("--log-y", help="Make the y axis of figures logarithmic.")
+    ] = False
+    legend: Annotated[str, typer.Option(help="Legend of figures: auto, right, below or none.")] = (
+        "auto"
+    )
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=TEXT",
+            help="Call an axis, a plot or a line of figures otherwise; repeatable.",
+        ),
+    ] = None
+
+    def look(self) -> Look:
+        """The look. Raises UserError, which names the option."""
+        from fullpipe.plots.look import LEGENDS, Look
+
+        if self.legend not in LEGENDS:
+            raise UserError(f"--legend {self.legend}: is not one of {', '.join(LEGENDS)}")
+        named = {}
+        for label in self.label or []:
+            name, is_there, text = label.partition("=")
+            if not is_there or not name:
+                raise UserError(f'--label {label}: write NAME=TEXT, such as rtt="Base RTT (ms)"')
+            named[name] = text
+        return Look(
+            _inches(self.width), self.font_size, not self.no_title, self.log_x, self.log_y,
+            LEGENDS[LEGENDS.index(self.legend)], named,
+        )  # fmt: skip
+
+
+DEFAULT_LOOK = LookOptions()
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of its parameters that are dataclasses: options
+    that several commands share are declared once."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    flat = []
+    for one in inspect.signature(command).parameters.values():
+        kind = groups.get(one.name)
+        if kind is None:
+            flat.append(one.replace(annotation=hints[one.name]))
+            continue
+        kinds = get_type_hints(kind, include_extras=True)
+        flat += [
+            one.replace(name=field.name, default=field.default, annotation=kinds[field.name])
+            for field in fields(kind)
+        ]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    called.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in flat}
+    return called
 
 
 def _inches(width: str | None) -> float | None:

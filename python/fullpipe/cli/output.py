@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -10,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from fullpipe.plots.look import Look
+    from fullpipe.recording.recording import Recording
     from fullpipe.report.comparison import Cell, Row, Test
 
 console = Console(markup=False, highlight=False, emoji=False)
@@ -31,6 +34,18 @@ def fail(reason: str, status: int) -> NoReturn:
     """Prints why the command failed and ends it with an exit status."""
     message(f"fullpipe: {reason}")
     raise typer.Exit(status)
+
+
+def write_figures(
+    recordings: Sequence[Recording], folder: Path | None, look: Look | None = None
+) -> None:
+    """Writes figures into a folder, if one is wanted, and prints their names."""
+    if folder is not None:
+        from fullpipe.plots.look import Look
+        from fullpipe.report import figures
+
+        for path in figures.write_figures(recordings, folder, look or Look()):
+            message(f"figure: {path}")
 
 
 def text_table(*left: str, right: Sequence[str] = ()) -> Table:

@@ -9,15 +9,10 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.cli.options import (
-    FontSize,
-    Labels,
-    LegendPlace,
-    LogX,
-    LogY,
-    NoTitle,
+    DEFAULT_LOOK,
+    LookOptions,
     StoreFolder,
-    Width,
-    look_of,
+    with_groups,
 )
 from fullpipe.cli.output import console, message, text_table
 
@@ -26,19 +21,21 @@ _Where = Annotated[
 ]
 
 
+@with_groups
 def plot(
     store: StoreFolder,
     y: Annotated[
-        str, typer.Option(metavar="METRIC", help="Such as share or queue_delay_p95_rttmin.")
+        str,
+        typer.Option(metavar="METRIC", help="The y axis: a metric, such as share."),
     ],
     x: Annotated[
-        str | None, typer.Option(metavar="AXIS", help="Horizontal axis; of pareto, a metric.")
+        str | None, typer.Option(metavar="AXIS", help="The x axis; of pareto, a metric.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with a line per value.")
+        str | None, typer.Option(metavar="COLUMN", help="Group by: a line per value.")
     ] = None,
     facet: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with a plot per value.")
+        str | None, typer.Option(metavar="COLUMN", help="Facets: a panel per value.")
     ] = None,
     kind: Annotated[str, typer.Option(help="line, heat, box, cdf or pareto.")] = "line",
     where: _Where = None,
@@ -48,13 +45,7 @@ def plot(
             metavar="FILE", help="FILE.pdf, .svg, .png or .html; by default a PNG in STORE."
         ),
     ] = None,
-    width: Width = None,
-    font_size: FontSize = 9,
-    no_title: NoTitle = False,
-    log_x: LogX = False,
-    log_y: LogY = False,
-    legend: LegendPlace = "auto",
-    label: Labels = None,
+    looks: LookOptions = DEFAULT_LOOK,
 ) -> None:
     """Plots a metric of a sweep.
 
@@ -67,7 +58,7 @@ def plot(
     path = out or store / "plots" / f"{'-'.join(filter(None, [kind, y, x, by, facet]))}.png"
     if path.suffix not in (".pdf", ".png", ".svg", ".html"):
         raise UserError(f"--out {path}: must end in .pdf, .svg, .png or .html")
-    look = look_of(width, font_size, no_title, log_x, log_y, legend, label)
+    look = looks.look()
     chart = make_chart(Store(store), Request(y, x, by, facet, kind, where))
     if unknown := unknown_labels([chart], look):
         raise UserError(f"--label {unknown[0]}: nothing in the plot has this name")
@@ -87,7 +78,7 @@ def plot(
 
 def effects(
     store: StoreFolder,
-    y: Annotated[str, typer.Option(metavar="METRIC", help="Such as share.")],
+    y: Annotated[str, typer.Option(metavar="METRIC", help="A metric, such as share.")],
     of: Annotated[str, typer.Option(metavar="AXES", help="Axes, separated by commas.")],
     where: _Where = None,
 ) -> None:

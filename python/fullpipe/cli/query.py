@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.options import Json, StoreFolder
 from fullpipe.cli.output import console, message, text_table
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROWS = 200
+VIEWS = ("cells", "runs", "flows", "path")
 #: An answer with more columns is transposed, and so many of its rows are shown.
 _COLUMNS = 9
 _TRANSPOSED_ROWS = 3
@@ -25,8 +27,11 @@ _TRANSPOSED_ROWS = 3
 def query(
     store: StoreFolder,
     sql: Annotated[
-        str, typer.Argument(metavar="SQL", help="One SELECT over cells, runs, flows and path.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="SQL", help="One SELECT over cells, runs, flows and path; none: list columns."
+        ),
+    ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answer as .csv or .parquet.")
     ] = None,
@@ -41,13 +46,20 @@ def query(
     """Answers an SQL query over the results of a sweep.
 
     The views `cells`, `runs`, `flows` and `path` have the axes as columns: as written, and as
-    numbers in base units where they have any (`rtt`, `rtt_s`). `select * from flows limit 1`
-    shows the columns of a view. See docs/reference/sweeps.md."""
+    numbers in base units where they have any (`rtt`, `rtt_s`). Without SQL it lists their columns.
+    See docs/reference/sweeps.md."""
     from fullpipe.sweep.query import ask, check_export, export
     from fullpipe.sweep.store import Store
 
     if to is not None:
         check_export(to)
+    if sql is None:
+        if to is not None or json_:
+            raise UserError("query: --to and --json need a SELECT")
+        for view in VIEWS:
+            columns = ask(Store(store), f"select * from {view} limit 0").column_names
+            console.print(f"{view}: {', '.join(columns)}\n", highlight=False)
+        return
     answer = ask(Store(store), sql, allow_files)
     if to is not None:
         export(answer, to)

@@ -9,23 +9,19 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.cli.options import (
+    DEFAULT_LOOK,
     Figures,
-    FontSize,
-    Labels,
-    LegendPlace,
     Light,
-    LogX,
-    LogY,
-    NoTitle,
-    Width,
-    look_of,
+    LookOptions,
+    with_groups,
 )
-from fullpipe.cli.output import message, warn
+from fullpipe.cli.output import message, warn, write_figures
 
 if TYPE_CHECKING:
     from fullpipe.recording.recording import Recording
 
 
+@with_groups
 def report(
     folders: Annotated[
         list[Path],
@@ -33,13 +29,7 @@ def report(
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
     figures: Figures = None,
-    width: Width = None,
-    font_size: FontSize = 9,
-    no_title: NoTitle = False,
-    log_x: LogX = False,
-    log_y: LogY = False,
-    legend: LegendPlace = "auto",
-    label: Labels = None,
+    looks: LookOptions = DEFAULT_LOOK,
     light: Light = False,
     pages: Annotated[
         Path | None,
@@ -57,7 +47,7 @@ def report(
     if out.is_dir():
         raise UserError(f"--out {out}: is a folder; name a file, such as {out / 'report.html'}")
     check_folder("--figures", figures)
-    look = look_of(width, font_size, no_title, log_x, log_y, legend, label)
+    look = looks.look()
     recordings = [recording for folder in folders for recording in open_all(folder)]
     if pages is not None:
         page = write_pages(recordings, pages, title, light)
@@ -66,11 +56,7 @@ def report(
     for recording in recordings:
         warn(str(recording.path), recording.warnings)
     message(f"report: {page} ({len(recordings)} run{'s' if len(recordings) > 1 else ''})")
-    if figures is not None:
-        from fullpipe.report.figures import write_figures
-
-        for path in write_figures(recordings, figures, look):
-            message(f"figure: {path}")
+    write_figures(recordings, figures, look)
 
 
 def open_all(folder: Path) -> list[Recording]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 from fullpipe.base.errors import UserError
 from fullpipe.cli import INTERRUPTED
 from fullpipe.cli.options import (
+    DEFAULT_LOOK,
     Changes,
     Engine,
     Figures,
@@ -22,22 +24,25 @@ from fullpipe.cli.options import (
     KernelImage,
     KernelModules,
     Light,
+    LookOptions,
     Machine,
     Recordings,
     ScenarioFile,
     cc_names,
+    with_groups,
 )
-from fullpipe.cli.output import comparison_table, console, fail, message, warn
+from fullpipe.cli.output import comparison_table, console, fail, message, warn, write_figures
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
-    from fullpipe.recording.recording import Recording
+    from fullpipe.plots.look import Look
     from fullpipe.scenario.model import Scenario
 
 #: Of more runs than this the tables are only in the report; of more than that, the lines too.
 MAX_RUNS_OF_TABLES, MAX_RUNS_OF_LINES = 3, 10
 
 
+@with_groups
 def run(
     scenario: ScenarioFile,
     engine: Engine = "sim",
@@ -66,6 +71,7 @@ def run(
     report: Annotated[bool, typer.Option(help="Write an HTML report beside the recording.")] = True,
     light: Light = False,
     figures: Figures = None,
+    looks: LookOptions = DEFAULT_LOOK,
     jobs: Jobs = None,
     machine: Machine = "qemu",
     cc_form: Form = None,
@@ -78,6 +84,14 @@ def run(
             help="Record every call of fullpipe's algorithms for `fullpipe replay` (one run).",
         ),
     ] = None,
+    debug_cc: Annotated[
+        bool,
+        typer.Option(
+            "--debug-cc",
+            help="Compile files of congestion controls for a debugger, and print how gdb runs this "
+            "(sim, one run).",
+        ),
+    ] = False,
     background_processes: Annotated[
         int | None,
         typer.Option(
@@ -110,9 +124,12 @@ def run(
         raise UserError("--pcap: only with --engine sim and one run")
     if cc_trace is not None and repeat > 1:
         raise UserError("--cc-trace: only with one run")
+    if debug_cc and (repeat > 1 or engine != "sim"):
+        raise UserError("--debug-cc: only with --engine sim and one run")
     if background_processes and engine == "sim":
         raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
     check_folder("--figures", figures)
+    look = looks.look()
     document = apply_changes(load_document(scenario), set_ or [])
     if cc is not None:
         _set_cc(document, cc)
@@ -124,12 +141,18 @@ def run(
         engine_of(engine).check(resolve(made))
     except UserError as error:
         raise UserError(f"{scenario}: {error}") from None
+    if debug_cc:
+        from fullpipe.cli.debugging import how_gdb_runs_it, is_debugged
+
+        told = how_gdb_runs_it(made, sys.argv)
+        if not is_debugged():
+            message(f"under gdb:\n  {told}")
     options = {
         name: str(value)
         for name, value in (
             ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
             ("background_processes", background_processes), ("cc_trace", cc_trace),
-            ("cc_form", cc_form),
+            ("cc_form", cc_form), ("debug_cc", debug_cc or None),
             ("token", token if peer else None), ("machine", machine if machine != "qemu" else None),
         )
         if value is not None
@@ -137,8 +160,9 @@ def run(
     base = out or Path("recordings") / f"{_slug(made.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
     with replaced(base) if force else nullcontext():
         record(
-            made, toml, base, engine, repeat, options, json_, per_flow, report, light, figures, jobs
-        )
+            made, toml, base, engine, repeat, options, json_, per_flow, report, light, figures,
+            jobs, look,
+        )  # fmt: skip
 
 
 def record(
@@ -154,6 +178,7 @@ def record(
     light: bool,
     figures: Path | None,
     jobs: int | None,
+    look: Look | None = None,
 ) -> None:
     """Runs, prints and reports. Ends the command with status 1 where a run failed and 130 where
     it was interrupted."""
@@ -170,8 +195,11 @@ def record(
         for recording in recordings:
             warn(str(recording.path), recording.warnings)
         message(f"recording: {base}")
-        for line in _write_pages(recordings, base, report, light, figures):
-            message(line)
+        if report:
+            from fullpipe.report.page import write_report
+
+            message(f"report: {write_report(recordings, base / 'report.html', light=light)}")
+        write_figures(recordings, figures, look)
     if outcome.interrupted and not recordings:
         fail("interrupted before anything was recorded", INTERRUPTED)
     if outcome.interrupted:
@@ -202,22 +230,6 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         label = str(summaries[0]["scenario"])
         rows = compare_runs({label: summaries}) + compare_shares(summaries)
         console.print(comparison_table(rows, {label: "; ".join(problems)}))
-
-
-def _write_pages(
-    recordings: list[Recording], base: Path, report: bool, light: bool, figures: Path | None
-) -> list[str]:
-    """Writes the report and the figures that are wanted; a line for each file."""
-    lines = []
-    if report:
-        from fullpipe.report.page import write_report
-
-        lines.append(f"report: {write_report(recordings, base / 'report.html', light=light)}")
-    if figures is not None:
-        from fullpipe.report.figures import write_figures
-
-        lines += [f"figure: {path}" for path in write_figures(recordings, figures)]
-    return lines
 
 
 def _as_toml(document: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from fullpipe.base.units import KIB, MIB
 from fullpipe.cli.output import number, percent, text_table
 
 Row = Mapping[str, Any]
@@ -112,7 +113,7 @@ COMPLETIONS: Sequence[Column] = (
 )
 PAGES: Sequence[Column] = (
     ("page", _text("page")),
-    ("MB", _number("bytes", 1e6, 2)),
+    ("MiB", _number("bytes", MIB, 2)),
     ("objects", lambda row: str(len(row["objects"]))),
     ("loads", _text("loads")),
     ("done", _text("finished")),
@@ -143,7 +144,7 @@ LINKS: Sequence[Column] = (
     ("Mbit/s", _number("rate_bps", 1e6, 2)),
     ("passed", _number("throughput_bps", 1e6, 2)),
     ("used", _percent("utilisation")),
-    ("queue\nkB max", _number("queue_bytes", 1e3, 1, "max")),
+    ("queue\nKiB max", _number("queue_bytes", KIB, 1, "max")),
     ("delay\nms p50", _number("queue_delay_ms", 1, 1, "p50")),
     ("p95", _number("queue_delay_ms", 1, 1, "p95")),
     ("drops", lambda row: str(row["drops"] or "-")),

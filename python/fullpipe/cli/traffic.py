@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.units import parse_rate, parse_time
+from fullpipe.base.units import format_size, parse_rate, parse_time
 from fullpipe.cli.options import parsed
 from fullpipe.cli.output import message
 
@@ -71,4 +71,4 @@ def _write(columns: dict[str, Integers], out: Path) -> None:
 
     write(columns, out)
     flows, volume = int(columns["flow"].max()) + 1, int(columns["bytes"].sum())
-    message(f"{out}: {flows} flows, {columns['flow'].size} chunks, {volume / 1e6:.1f} MB")
+    message(f"{out}: {flows} flows, {columns['flow'].size} chunks, {format_size(volume)}")

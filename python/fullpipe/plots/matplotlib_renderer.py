@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -47,8 +48,13 @@ _NARROW_IN = 5.0
 _DEFAULT = Look()
 #: A longer legend beside a plot is set in columns.
 _MAX_LEGEND_ROWS = 14
-#: Entries in one line of a legend below a plot.
+#: Entries in one line of a legend below a plot, at most.
 _COLUMNS_BELOW = 4
+#: Mean width of a character over the text's size; bold titles are larger. A line's sample and the
+#: gap behind an entry of a legend are as wide as so many characters.
+_CHARACTER, _TITLE_CHARACTER, _LEGEND_CHARACTER, _LEGEND_SAMPLE = 0.58, 0.83, 0.52, 6
+#: Names of rows are wrapped to this share of a narrow figure.
+_ROW_NAMES = 0.35
 _PANEL_WIDTH_IN, _PANEL_HEIGHT_IN, _LEGEND_IN = 3.3, 2.7, 1.6
 #: Heat maps with more cells than this show no numbers.
 _MAX_NUMBERS = 150
@@ -93,8 +99,12 @@ def figure_of(plot: Plot | Grid, alarm: str = "", look: Look = _DEFAULT) -> Figu
         height = 0.68 * width
     below = _is_below(look, width)
     if below and entries > 1:
-        height += 0.016 * look.font_pt * math.ceil(entries / _columns_below(width))
+        names = [trace.name for trace in plot.traces] + [spans.name for spans in plot.spans]
+        columns = _columns_below(width, names, look.font_pt)
+        height += 0.016 * look.font_pt * math.ceil(entries / columns)
     figure = Figure(figsize=(width, height), layout="constrained")
+    if width < _NARROW_IN:
+        plot = _wrapped(plot, width, look.font_pt)
     draw(figure.subplots(), plot, below, look)
     _alarm(figure, alarm[:150])
     return figure
@@ -104,8 +114,28 @@ def _is_below(look: Look, width_in: float) -> bool:
     return look.legend == "below" or (look.legend == "auto" and width_in < _NARROW_IN)
 
 
-def _columns_below(width_in: float) -> int:
-    return max(1, min(_COLUMNS_BELOW, round(width_in / 1.6)))
+def _columns_below(width_in: float, names: Iterable[str], font_pt: float) -> int:
+    """How many columns of these names fit into a legend as wide as the figure."""
+    longest = max(map(len, names), default=0) + _LEGEND_SAMPLE
+    column_in = longest * _LEGEND_CHARACTER * font_pt / 72
+    return max(1, min(_COLUMNS_BELOW, int(width_in / column_in)))
+
+
+def _wrapped(plot: Plot, width_in: float, font_pt: float) -> Plot:
+    """The plot with its title and the names of its rows broken to fit a narrow figure."""
+
+    def wrapped(text: str, share: float, character: float) -> str:
+        return textwrap.fill(text, max(8, int(share * width_in * 72 / (character * font_pt))))
+
+    return replace(
+        plot,
+        title=wrapped(plot.title, 0.85, _TITLE_CHARACTER),
+        rows=tuple(wrapped(row, _ROW_NAMES, _CHARACTER) for row in plot.rows),
+        boxes=[
+            box if plot.upright else replace(box, label=wrapped(box.label, _ROW_NAMES, _CHARACTER))
+            for box in plot.boxes
+        ],
+    )
 
 
 def svg(plot: Plot, alarm: str = "") -> Markup:
@@ -147,7 +177,7 @@ def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAUL
         )
         right.set_ylabel(_plain(title))
     if look.legend != "none":
-        _legend(axes, plot, legend_below)
+        _legend(axes, plot, legend_below, look)
 
 
 def points_outside(figure: Figure) -> list[str]:
@@ -161,7 +191,11 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
     width = 7.6 if columns == 1 else _PANEL_WIDTH_IN * columns + _LEGEND_IN
     height = _PANEL_HEIGHT_IN * rows + (0.6 if grid.title else 0.3)
     if look.width_in:
-        height *= min(1.0, max(look.width_in / width, 0.45))
+        # Panels keep their shape until the title of their y axis no longer fits.
+        shrunk = min(1.0, look.width_in / width)
+        longest = max(len(panel.y_title) for panel in grid.panels)
+        least = 0.7 + longest * _CHARACTER * look.font_pt / 72
+        height = max(shrunk * _PANEL_HEIGHT_IN, least) * rows + (0.6 if grid.title else 0.3)
         width = look.width_in
     below = _is_below(look, width)
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -184,7 +218,7 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
         scale = ScalarMappable(Normalize(*grid.heat_range), "viridis")
         figure.colorbar(scale, ax=every, shrink=0.8, label=_plain(heat.title))
     if look.legend != "none":
-        _common_legend(figure, every.flat[: len(grid.panels)], below, width)
+        _common_legend(figure, every.flat[: len(grid.panels)], below, look)
     if grid.title:
         title = f"{grid.title}\n{grid.note}" if grid.note else grid.title
         figure.suptitle(_plain(title), fontsize=look.font_pt)
@@ -230,7 +264,7 @@ def _x_axis(axes: Any, plot: Plot) -> None:
         axes.set_xticks(positions, [_plain(text) for text in texts], fontsize=7, rotation=turned)
         axes.minorticks_off()
     elif not (plot.log_x or plot.heat or plot.over_time or plot.boxes):
-        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
 
 
 def _line(axes: Any, trace: Trace) -> None:
@@ -297,14 +331,15 @@ def _heat(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None
             )  # fmt: skip
 
 
-def _legend(axes: Any, plot: Plot, below: bool) -> None:
+def _legend(axes: Any, plot: Plot, below: bool, look: Look) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if not labels:
         return
     if below:
         axes.figure.legend(
             fontsize="small", frameon=False, loc="outside lower left",
-            ncols=_columns_below(axes.figure.get_figwidth()), borderaxespad=0.0,
+            ncols=_columns_below(axes.figure.get_figwidth(), labels, look.font_pt),
+            borderaxespad=0.0,
         )  # fmt: skip
     else:
         axes.legend(
@@ -314,7 +349,7 @@ def _legend(axes: Any, plot: Plot, below: bool) -> None:
         )  # fmt: skip
 
 
-def _common_legend(figure: Figure, panels: Iterable[Any], below: bool, width_in: float) -> None:
+def _common_legend(figure: Figure, panels: Iterable[Any], below: bool, look: Look) -> None:
     """One legend for all panels: not every panel needs to show every trace."""
     shown: dict[str, Any] = {}
     for axes in panels:
@@ -323,7 +358,8 @@ def _common_legend(figure: Figure, panels: Iterable[Any], below: bool, width_in:
             shown.setdefault(label, handle)
     shown.pop("", None)
     if len(shown) > 1:
-        columns = _columns_below(width_in) if below else 1 + (len(shown) - 1) // 24
+        wide = _columns_below(figure.get_figwidth(), shown, look.font_pt)
+        columns = wide if below else 1 + (len(shown) - 1) // 24
         figure.legend(
             list(shown.values()), list(shown), fontsize="small", frameon=False, ncols=columns,
             loc="outside lower left" if below else "outside right upper",

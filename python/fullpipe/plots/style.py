@@ -9,13 +9,15 @@ import colorsys
 import zlib
 
 #: After Okabe and Ito's palette (jfly.uni-koeln.de/color), with lightness to tell apart what a
-#: colour-blind reader sees in one hue. The kernel's own implementations are paler than ours.
+#: colour-blind reader sees in one hue, and darkened to a contrast of 3:1 with the page (WCAG 2.2,
+#: 1.4.11).
 CC_COLOURS = {
-    "reno": "#555555", "cubic": "#0072b2", "bbr1": "#e69f00", "bbr2": "#009e73",
-    "dctcp": "#9424e9", "prague": "#76a85d", "bbr3-ecn": "#a64b00",
+    "reno": "#555555", "cubic": "#0072b2", "bbr1": "#a0831c", "bbr2": "#009e73",
+    "dctcp": "#9424e9", "prague": "#6a9c50", "bbr3-ecn": "#a64b00",
     "bbr3": "#d55e00", "bbr3-linux": "#7a1f0e", "bbrnplus": "#c9659f",
-    "bbrnplus-literal": "#f7c6e4", "bbrnplus-asrun": "#6a1b6f",
-    "kernel:reno": "#a9a9a9", "kernel:cubic": "#7cc4f0", "kernel:bbr": "#f6d98b",
+    "bbrnplus-literal": "#f042d0", "bbrnplus-asrun": "#6a1b6f",
+    "tarn": "#2b3a8f",
+    "kernel:reno": "#858585", "kernel:cubic": "#3d92f5", "kernel:bbr": "#8f6245",
 }  # fmt: skip
 
 PHASE_COLOURS = {

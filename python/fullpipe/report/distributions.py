@@ -45,7 +45,7 @@ def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
         for cc in group.ccs:
             rates = _goodputs(group, cc)
             if rates.size >= MIN_CDF_FLOWS:
-                lines.add(_name(group, cc), style.cc_colour(cc), rates)
+                lines.add(_name(group, cc, len(groups) == 1), style.cc_colour(cc), rates)
     plots.append(
         Plot(
             "goodput_cdf", "Goodput of flows: distribution", "goodput (Mbit/s)", "share of flows",
@@ -68,7 +68,7 @@ def box_plots(groups: Sequence[Group]) -> list[Plot]:
         note = f"{_WHISKERS} of the samples of all runs together"
         plots.append(Plot(f"{key}_box", title, x_title, "", boxes=boxes, note=note))
     boxes = [
-        _box(_name(group, cc), style.cc_colour(cc), rates, points=True)
+        _box(_name(group, cc, len(groups) == 1), style.cc_colour(cc), rates, points=True)
         for group in groups
         for cc in group.ccs
         if (rates := _goodputs(group, cc)).size
@@ -94,9 +94,10 @@ class _Lines:
             self.traces.append(Trace(name, colour, x, y, dash, 1.6, opacity, "after"))
 
 
-def _name(group: Group, cc: str | None = None) -> str:
+def _name(group: Group, cc: str | None = None, alone: bool = False) -> str:
+    """The name of a group or of a congestion control in it; `alone`: no other group is shown."""
     label = group.label if cc is None or group.ccs == [cc] else f"{group.label}: {cc}"
-    return f"{label} ({group.count})"
+    return f"{cc if cc and alone else label} ({group.count})"
 
 
 def _colour(group: Group) -> str:

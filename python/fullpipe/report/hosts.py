@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fullpipe.base.units import MIB
 from fullpipe.metrics import View
 from fullpipe.metrics.hosts import KINDS, WINDOW_S, machine_loads, port_rates, tcp_memory
 from fullpipe.plots import style
@@ -55,9 +56,9 @@ def _ports(view: View) -> Plot:
 def _memory(view: View) -> Plot:
     traces = []
     for position, (machine, (times, values)) in enumerate(tcp_memory(view).items()):
-        x, y = thin(times, values / 1e6)
+        x, y = thin(times, values / MIB)
         traces.append(Trace(machine, style.NEUTRAL, x, y, style.dash(position), 1.2))
     return Plot(
-        "tcp_memory", "Memory in TCP's buffers", "time (s)", "MB", traces, over_time=True,
+        "tcp_memory", "Memory in TCP's buffers", "time (s)", "MiB", traces, over_time=True,
         note="of the whole machine: both ends of every flow where these are on one",
     )  # fmt: skip

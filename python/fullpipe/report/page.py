@@ -78,6 +78,11 @@ def write_pages(
     return folder / "index.html"
 
 
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) -> str:
     """The page's text; `plotly` is what brings the library into it, None for static plots."""
     runs = [run for group in groups for run in group.runs]
@@ -86,7 +91,7 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
     draw = _static if plotly is None else _interactive
     over_time = groups[: MAX_RUNS_OVER_TIME if plotly is not None else MAX_RUNS_OVER_TIME_LIGHT]
     return template("template.html").render(
-        title=title or " and ".join(group.label for group in groups),
+        title=title or _listed([group.label for group in groups]),
         version=__version__,
         library=plotly,
         groups=groups,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fullpipe.base.units import format_size
 from fullpipe.metrics import View
 from fullpipe.metrics.pages import PageLoads, page_loads, page_objects
 from fullpipe.plots import style
@@ -68,7 +69,7 @@ def _waterfall(view: View, index: int, loads: PageLoads) -> Plot:
         Spans("until its last byte", style.cc_colour(loads.cc), row, first, done),
     ]
     sizes = loads.object_bytes[:MAX_OBJECTS]
-    names = tuple(f"{place + 1}: {size / 1e3:.0f} kB" for place, size in enumerate(sizes))
+    names = tuple(f"{place + 1}: {format_size(size)}" for place, size in enumerate(sizes))
     return Plot(
         f"waterfall{index}", title, "time since the load's start (ms)", "", rows=names,
         spans=spans if row.size else [],

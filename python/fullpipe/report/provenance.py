@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fullpipe.base.toml import parse_toml
-from fullpipe.base.units import format_rate, format_time
+from fullpipe.base.units import format_rate, format_size, format_time
 from fullpipe.congestion.registry import Table, base_of, is_kernel
 from fullpipe.metrics import View
 from fullpipe.report.runs import Group, Qdisc, Run
@@ -51,7 +51,7 @@ def _queue(qdisc: Qdisc, rate_bps: float, rtt_ns: float) -> str:
     if qdisc.limit_bytes is not None:
         bdp_bytes = rate_bps * rtt_ns / 8e9
         bdp = f" ({qdisc.limit_bytes / bdp_bytes:.3g} BDP)" if bdp_bytes > 0 else ""
-        limits.append(f"{qdisc.limit_bytes / 1e3:g} kB{bdp}")
+        limits.append(f"{format_size(qdisc.limit_bytes)}{bdp}")
     if qdisc.limit_packets is not None:
         limits.append(f"{qdisc.limit_packets:g} packets")
     held = f" of {' and '.join(limits)}" if limits else ""

@@ -23,6 +23,10 @@ from fullpipe.statistics.intervals import half_widths
 _MAX_POINTS = 800
 #: Percentiles of the flows of one run, where no repetition gives an interval.
 _SPREAD = (10.0, 90.0)
+#: Bands of more flows than this hide each other.
+_MAX_BANDS = 6
+#: With fewer runs an interval says little: with two it is 13 standard errors wide
+_FEWEST_RUNS = 3
 #: Plots of samples: key of the plot -> (column, what it is divided by).
 _COLUMNS = {
     "cwnd": ("cwnd_packets", 1.0),
@@ -49,14 +53,15 @@ def group_plots(group: Group) -> list[Plot]:
     alike = [view for view in views if view.flows["flow_id"].size == flows]
     if flows == 0 or (flows <= MAX_FLOWS and len(alike) == 1):
         return plots
-    lines = _lines(views[0])
+    lines = _lines(views[0], MAX_FLOWS if len(alike) == 1 else _MAX_BANDS)
     return [_over_runs(plot, group, alike, lines) for plot in plots]
 
 
-def _lines(view: View) -> list[_Line]:
+def _lines(view: View, most: int) -> list[_Line]:
+    """A line for each flow where there are at most so many, else for each `[[flow]]`."""
     names = [str(name) for name in view.flows["flow"]]
     ccs = [str(cc) for cc in view.flows["cc"]]
-    if len(names) <= MAX_FLOWS:
+    if len(names) <= most:
         return [_Line(name, cc, [i]) for i, (name, cc) in enumerate(zip(names, ccs, strict=True))]
     members: dict[tuple[str, str], list[int]] = {}
     for index, (name, cc) in enumerate(zip(names, ccs, strict=True)):
@@ -82,7 +87,9 @@ def _over_runs(plot: Plot, group: Group, views: list[View], lines: list[_Line]) 
         position = seen.setdefault(line.cc, -1) + 1
         seen[line.cc] = position
         values = [[of_flow(run, flow) for flow in line.flows] for run in range(len(views))]
-        traces.append(_trace(line, position, x, np.array(values), plot.key == "throughput"))
+        trace = _trace(line, position, x, np.array(values), plot.key == "throughput")
+        if np.isfinite(trace.y).any():  # an algorithm may have no such variable
+            traces.append(trace)
     references = [trace for trace in plot.traces if trace.is_reference]
     note = _note(len(views), any(len(line.flows) > 1 for line in lines), plot.key)
     own = plot.note if plot.key == "throughput" else ""  # others speak of single flows
@@ -92,8 +99,10 @@ def _over_runs(plot: Plot, group: Group, views: list[View], lines: list[_Line]) 
 def _note(runs: int, is_many: bool, key: str) -> str:
     each = ("sum" if key == "throughput" else "mean") + " over the flows of a group"
     parts = [each] if is_many else []
-    if runs > 1:
+    if runs >= _FEWEST_RUNS:
         parts.append(f"mean of {runs} runs with its 95 % interval (Student's t)")
+    elif runs > 1:
+        parts.append(f"mean of {runs} runs; an interval needs {_FEWEST_RUNS}")
     elif is_many and key != "throughput":
         parts.append(f"band: {_SPREAD[0]:g}th to {_SPREAD[1]:g}th percentile of the flows")
     return "; ".join(parts)
@@ -105,10 +114,10 @@ def _trace(line: _Line, position: int, x: Floats, values: Floats, is_sum: bool) 
         of_runs = _nan_mean(values, 1) * (values.shape[1] if is_sum else 1)
         y = _nan_mean(of_runs, 0)
         band = None
-        if values.shape[0] > 1:
+        if values.shape[0] >= _FEWEST_RUNS:
             half = half_widths(of_runs)
             band = (y - half, y + half)
-        elif values.shape[1] > 1 and not is_sum:
+        elif values.shape[0] == 1 and values.shape[1] > 1 and not is_sum:
             low, high = (_percentile(values[0], q) for q in _SPREAD)
             band = (low, high)
     return Trace(

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fullpipe.base.units import KIB, format_size
 from fullpipe.metrics import View, throughput_over_time
 from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.queue import queue_delay_s
@@ -105,13 +106,13 @@ def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
     window = window_s(run, view)
     ends, rates = throughput_over_time(view, window)
     traces = [flow.trace(ends, rates[flow.id] / 1e6, "before") for flow in flows]
-    directions = np.array([str(way) for way in view.flows["direction"]])
-    ways = sorted(set(directions), reverse=True)  # up before down
-    for position, way in enumerate(ways):
-        mine = directions == way
+    of_flows = np.array([str(direction) for direction in view.flows["direction"]])
+    directions = sorted(set(of_flows), reverse=True)  # up before down
+    for position, direction in enumerate(directions):
+        mine = of_flows == direction
         if mine.sum() > 1 and ends.size:
             x, y = thin(ends, rates[mine].sum(axis=0) / 1e6)
-            name = f"all {way}loads" if len(ways) > 1 else "all flows"
+            name = f"all {direction}loads" if len(directions) > 1 else "all flows"
             dash = style.dash(position)
             traces.append(Trace(name, style.NEUTRAL, x, y, dash, 1.0, shape="before"))
     traces += _bottleneck_rates(view, window) if traces else []
@@ -175,7 +176,7 @@ def _queue(run: Run, view: View) -> Plot:
     traces, y = [], np.empty(0)
     for position, (name, queue) in enumerate(_queues(view)):
         samples = view.queue(queue)
-        x, backlog = thin(samples["t_us"] / 1e6, samples["queue_bytes"] / 1e3)
+        x, backlog = thin(samples["t_us"] / 1e6, samples["queue_bytes"] / KIB)
         traces.append(Trace(name, style.NEUTRAL, x, backlog, style.dash(position), 1.2))
         y = np.concatenate((y, backlog))
     note, right = "", None
@@ -183,8 +184,8 @@ def _queue(run: Run, view: View) -> Plot:
     if path is not None:
         bottlenecks = _bottlenecks(view)
         delays_ms = {
-            way: 8e6 / one.capacity.rates[0][1]
-            for way, one in bottlenecks.items()
+            direction: 8e3 * KIB / one.capacity.rates[0][1]
+            for direction, one in bottlenecks.items()
             if one.capacity.is_constant
         }
         if len(delays_ms) == len(bottlenecks) == 1:
@@ -192,16 +193,18 @@ def _queue(run: Run, view: View) -> Plot:
             right = (f"delay (ms; RTTmin = {view.rtt_min_s * 1e3:g} ms)", delay_ms)
             if view.rtt_min_s > 0:
                 right = ("delay (RTTmin)", delay_ms / view.rtt_min_s / 1e3)
-        is_each = ", ".join(f"{ms:.3g} ms {way}".strip() for way, ms in delays_ms.items())
-        note = f"1 kB is {is_each} at the bottleneck's rate; " if is_each else ""
+        is_each = ", ".join(
+            f"{ms:.3g} ms {direction}".strip() for direction, ms in delays_ms.items()
+        )
+        note = f"1 KiB is {is_each} at the bottleneck's rate; " if is_each else ""
         note += f"RTTmin is {view.rtt_min_s * 1e3:g} ms"
         peak = float(np.nanmax(y)) if _known(y) else 0.0
-        for way, limit in _limits(path, view).items():
-            if limit / 1e3 < 3 * peak:
-                traces.append(_reference("limit", view, limit / 1e3, way))
-            note += f"; limit {way}".rstrip() + f" {limit / 1e3:.4g} kB"
+        for direction, limit in _limits(path, view).items():
+            if limit / KIB < 3 * peak:
+                traces.append(_reference("limit", view, limit / KIB, direction))
+            note += f"; limit {direction}".rstrip() + f" {format_size(limit)}"
     return Plot(
-        "queue", "Bottleneck queue", "time (s)", "backlog (kB)", traces, right=right, note=note,
+        "queue", "Bottleneck queue", "time (s)", "backlog (KiB)", traces, right=right, note=note,
         over_time=True,
     )  # fmt: skip
 
@@ -209,11 +212,13 @@ def _queue(run: Run, view: View) -> Plot:
 def _queue_delay(view: View) -> Plot:
     """The queueing delay where no scale beside the backlog gives it: behind rates that change."""
     traces = []
-    for way, bottleneck in _bottlenecks(view).items():
+    for direction, bottleneck in _bottlenecks(view).items():
         if not bottleneck.capacity.is_constant:
             x, y = thin(view.queue(bottleneck.queue)["t_us"] / 1e6, queue_delay_s(view, bottleneck))
-            dash = "dash" if way == "down" else "solid"
-            traces.append(Trace(_of_way("queue", way), style.NEUTRAL, x, y * 1e3, dash, 1.2))
+            dash = "dash" if direction == "down" else "solid"
+            traces.append(
+                Trace(_of_direction("queue", direction), style.NEUTRAL, x, y * 1e3, dash, 1.2)
+            )
     rtt_ms = view.rtt_min_s * 1e3
     return Plot(
         "queue_delay", "Queueing delay", "time (s)", "delay (ms)", traces,
@@ -230,28 +235,32 @@ def _queues(view: View) -> list[tuple[str, str]]:
     samples = view.samples("queue_samples")
     named = sorted({str(name) for name in samples["queue"]} - {"forward", "reverse"})
     if not named:
-        limited = {way: known for way, known in view.bottlenecks.items() if known.rate_bps}
+        limited = {
+            direction: known for direction, known in view.bottlenecks.items() if known.rate_bps
+        }
         if len(limited) < 2:
             return [("queue", view.main_queue)]
-        return [(_of_way("queue", way), known.queue) for way, known in limited.items()]
+        return [
+            (_of_direction("queue", direction), known.queue) for direction, known in limited.items()
+        ]
     held = [name for name in named if (view.queue(name)["queue_bytes"] > 0).any()]
     return [(name, name) for name in (held or named)[:MAX_QUEUES]]
 
 
 def _limits(path: Path, view: View) -> dict[str, float]:
     """Limits of the queues in bytes, by direction where there are two; of a row of links that of
-    the slowest way up."""
+    the slowest one up."""
     queues = {"up": path.qdisc, "down": path.reverse_qdisc}
     found: dict[str, float] = {}
-    for way, known in view.bottlenecks.items():
-        qdisc = queues[way]
+    for direction, known in view.bottlenecks.items():
+        qdisc = queues[direction]
         if qdisc is None or known.queue.endswith(".reverse"):
             continue
         limit = qdisc.limit_bytes
         if limit is None and qdisc.limit_packets is not None:
             limit = qdisc.limit_packets * (path.mtu_bytes + _LINK_HEADER_BYTES)
         if limit is not None:
-            found[way if len(view.bottlenecks) > 1 else ""] = limit
+            found[direction if len(view.bottlenecks) > 1 else ""] = limit
     return found
 
 
@@ -340,44 +349,48 @@ def _bottleneck_rates(view: View, window_s: float) -> list[Trace]:
     """What the bottleneck could carry, a line for each direction where they differ: its rate, in
     steps where it changes; of a trace the mean over each window."""
     return [
-        _capacity_line(view, way, bottleneck.capacity, window_s)
-        for way, bottleneck in _bottlenecks(view).items()
+        _capacity_line(view, direction, bottleneck.capacity, window_s)
+        for direction, bottleneck in _bottlenecks(view).items()
     ]
 
 
-def _capacity_line(view: View, way: str, planned: Capacity, window_s: float) -> Trace:
+def _capacity_line(view: View, direction: str, planned: Capacity, window_s: float) -> Trace:
     name = "bottleneck rate"
     if planned.is_constant:
-        return _reference(name, view, planned.rates[0][1] / 1e6, way)
+        return _reference(name, view, planned.rates[0][1] / 1e6, direction)
     if planned.trace:
         count = max(1, math.floor((view.end_s - view.start_s) / window_s + 1e-9))
         edges = view.start_s + window_s * np.arange(count + 1, dtype=np.float64)
         x, y = thin(edges[1:], Carrying(planned).rates_bps(edges) / 1e6)
-        return replace(_reference(name, view, 0, way), x=x, y=y, shape="before")
+        return replace(_reference(name, view, 0, direction), x=x, y=y, shape="before")
     times, rates = np.array(planned.rates).T
     x = np.append(times[times < view.end_s], view.end_s)
     y = np.append(rates[: x.size - 1], rates[x.size - 2]) / 1e6
-    return replace(_reference(name, view, 0, way), x=x, y=y, shape="after")
+    return replace(_reference(name, view, 0, direction), x=x, y=y, shape="after")
 
 
 def _bottlenecks(view: View) -> dict[str, Bottleneck]:
     """The bottlenecks whose capacity is known, by the directions in which data goes; by "" where
     all carry the same."""
-    known = {str(way): one for way, one in view.bottlenecks.items() if one.capacity != Capacity()}
+    known = {
+        str(direction): one
+        for direction, one in view.bottlenecks.items()
+        if one.capacity != Capacity()
+    }
     if len({one.capacity for one in known.values()}) == 1:
         return {"": next(iter(known.values()))}
     return known
 
 
-def _of_way(what: str, way: str) -> str:
-    return f"{what}, {way}" if way else what
+def _of_direction(what: str, direction: str) -> str:
+    return f"{what}, {direction}" if direction else what
 
 
-def _reference(name: str, view: View, value: float, way: str = "") -> Trace:
-    """A line across the plot; of the direction `way`, where each has its own."""
+def _reference(name: str, view: View, value: float, direction: str = "") -> Trace:
+    """A line across the plot; of the direction `direction`, where each has its own."""
     x, y = np.array([view.start_s, view.end_s]), np.array([value, value])
-    dash = "dashdot" if way == "down" else "dash"
-    name = _of_way(name, way)
+    dash = "dashdot" if direction == "down" else "dash"
+    name = _of_direction(name, direction)
     return Trace(name, style.REFERENCE, x, y, dash, 1.0, is_reference=True)
 
 
