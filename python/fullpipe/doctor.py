@@ -130,10 +130,13 @@ def _kernel(version: str) -> Check:
 
 def _uml() -> Check:
     built = uml_kernel.versions()
-    return Check(
-        "vm: User Mode Linux", bool(built), ", ".join(built) or "not built",
-        "--machine uml", uml_kernel.BUILD, ("vm",),
-    )  # fmt: skip
+    missing = [] if built else builders.missing_packages(types=False)
+    found = ", ".join(built) or "not built"
+    remedy = uml_kernel.BUILD
+    if missing:
+        found += f"; building lacks {', '.join(missing)}"
+        remedy = f"{builders.install_command(missing)} (as root), then {remedy}"
+    return Check("vm: User Mode Linux", bool(built), found, "--machine uml", remedy, ("vm",))
 
 
 def _builders() -> Check:

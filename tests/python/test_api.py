@@ -112,6 +112,15 @@ def test_a_key_of_a_document_is_set_and_all_others_stay(text: str) -> None:
     assert with_value(changed, "seed", 7) == changed
 
 
+def test_a_script_without_a_guard_may_run_several_seeds(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import fullpipe\nprint(len(fullpipe.run({SCENARIO!r}, seeds=2, jobs=2)))\n")
+    found = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (found.stdout.strip(), found.stderr, found.returncode) == ("2", "", 0)
+
+
 def test_one_job_starts_no_process_and_gives_what_several_give(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

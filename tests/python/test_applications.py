@@ -189,6 +189,6 @@ def test_the_report_draws_page_times_and_the_objects_of_the_median_load(tmp_path
     first, last = waterfall.spans
     assert last.ends.max() == pytest.approx(1e3 * times[(times.size - 1) // 2])
     assert (first.starts < first.ends).all() and (first.ends == last.starts).all()
-    assert waterfall.rows == ("1: 2 kB", "2: 92 kB", "3: 31 kB")
+    assert waterfall.rows == ("1: 2 KiB", "2: 90 KiB", "3: 30 KiB")
     report = write_report([view.recording], tmp_path / "report.html", light=True).read_text()
     assert "Page time: distribution" in report and "Objects of a-b" in report

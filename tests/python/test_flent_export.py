@@ -97,7 +97,7 @@ def test_the_same_recording_gives_the_same_file(tmp_path: Path) -> None:
         ("tcp_3up", "--test tcp_3up: unknown; known are tcp_1up"),
         ("tcp_4up", "tcp_nup fits"),
         ("tcp_1down", "the recording has 0 flow"),
-        ("rrul", "holds 4 flows each way"),
+        ("rrul", "holds 4 flows in each direction"),
     ],
 )
 def test_a_test_that_does_not_fit_is_refused_with_one_that_does(

@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+import tomli_w
 
 from fullpipe import _native
 from fullpipe._native import DEFAULT_KERNEL, GSO_MAX_SEGMENTS, KERNELS
 from fullpipe.base.errors import UserError
+from fullpipe.base.overrides import apply_changes
+from fullpipe.base.toml import parse_toml
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import Scenario, make_scenario
 
@@ -46,6 +49,17 @@ def test_each_tcp_sends_otherwise() -> None:
 def test_a_release_may_be_written_as_a_number(written: float) -> None:
     # TOML and --set read 7.3 as a number.
     assert resolve(beside_reno(tcp=written)) == resolve(beside_reno(tcp=repr(written)))
+
+
+@pytest.mark.parametrize("written", ["6.1", "6.12", '"6.1"'])
+def test_a_release_in_a_document_is_read_as_it_is_written(written: str) -> None:
+    document = parse_toml(f'[host]\ntcp = {written}\n[[flow]]\ncc = "reno"\n')
+    changed = apply_changes({"flow": [{"cc": "reno"}]}, [f"host.tcp={written}"])
+    for found in (document, changed, parse_toml(tomli_w.dumps(document))):
+        path = {"rate": "10mbit", "rtt": "20ms"}
+        assert make_scenario({**found, "duration": "1s", "path": path}).host.tcp == written.strip(
+            '"'
+        )
 
 
 def test_a_number_that_two_releases_have_is_refused() -> None:

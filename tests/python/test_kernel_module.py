@@ -14,7 +14,7 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import module
 from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.engines.vm import VmEngine, hardware, headers, kernels
-from fullpipe.kernel import replay
+from fullpipe.kernel import registration, replay
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
@@ -113,10 +113,32 @@ def test_calls_of_the_module_replay_in_the_native_build(tmp_path: Path) -> None:
         assert one.calls > 300, one
 
 
-def test_a_module_for_this_host_asks_for_its_headers() -> None:
-    from fullpipe.kernel import registration
+def test_a_kernel_without_modules_is_refused_with_that_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "_LIST_OF_MODULES", tmp_path / "modules")
+    with pytest.raises(UserError, match=r"takes no modules \(needs CONFIG_MODULES=y\)"):
+        registration.request("cubic", form="module").document()
 
+
+def test_a_module_for_this_host_asks_for_its_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "_LIST_OF_MODULES", tmp_path)
     if Path("/lib/modules", os.uname().release, "build").is_dir():
         pytest.skip("this host has its kernel's headers")
     with pytest.raises(UserError, match=r"headers of this kernel are not here .*apt-get install"):
         registration.request("cubic", form="module").document()
+
+
+def test_a_module_that_registers_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = [registration.Loaded("fp_cubic", "cubic", (), 0, 1, True, True)]
+    monkeypatch.setattr(registration, "_MODULES", tmp_path)
+    monkeypatch.setattr(registration, "list_loaded", lambda: sets)
+    assert registration.left_module() is None
+    (tmp_path / "fullpipe_cc").mkdir()
+    assert registration.left_module() is None
+    sets.clear()
+    assert registration.left_module() == "fullpipe_cc"

@@ -11,6 +11,7 @@ import pytest
 
 from fullpipe import kernel
 from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
 from fullpipe.recording.recording import Recording
 from fullpipe.report.page import write_report
 from kernel_host import fullpipe, loaded, program, why_not
@@ -20,6 +21,7 @@ if reason := why_not():
 
 __all__ = ["loaded"]
 BYTES = 4_000_000
+VIVACE = str(shipped("examples") / "cc" / "vivace.h")
 
 
 def test_the_state_of_another_programs_socket_is_seen_and_recorded(
@@ -49,6 +51,30 @@ def test_the_state_of_another_programs_socket_is_seen_and_recorded(
     assert recording.metadata["constants"]["bbr3[loss_thresh=0.05]"]["loss_thresh"] > 0.04
     page = write_report([recording], tmp_path / "r.html", light=True).read_text("utf-8")
     assert "Phases of the algorithms" in page
+
+
+@pytest.mark.parametrize(
+    ("cc", "columns"),
+    [
+        ("cubic", ("w_max_packets", "k_s", "w_est_packets", "hystart_found")),
+        (VIVACE, ("utility", "gradient", "loss_rate", "rtt_gradient", "rate_bps")),
+    ],
+)
+def test_an_algorithms_own_variables_are_seen(
+    cc: str, columns: tuple[str, ...], loaded: Callable[..., str], tmp_path: Path
+) -> None:
+    name = loaded(cc)
+    with program(name, BYTES) as traffic:
+        looks = kernel.watch(50, tmp_path / "recording")
+        next(looks)
+        traffic.transfer()
+        (row,) = [row for row in next(looks) if row["kernel_name"] == name]
+        looks.close()
+    assert {*columns} <= {*row["variables"]}
+    assert row["variables"][columns[-1]] is not None
+    samples = Recording.open(tmp_path / "recording").table("cc_samples")
+    assert {*columns} <= {*samples.column_names}
+    assert samples[columns[-1]].drop_null().to_pylist()
 
 
 def test_the_command_prints_a_line_of_json_for_each_look(loaded: Callable[..., str]) -> None:

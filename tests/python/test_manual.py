@@ -25,6 +25,7 @@ REASONS = {
     "changes the host's kernel",
     "needs a network interface of the reader's",
     "needs a second host",
+    "needs the module of QUIC stacks",  # `make test-quic` runs stacks
     "needs the published package",
     "needs root",
     "downloads the source of a kernel",
@@ -68,7 +69,7 @@ def follow(page: Path, folder: Path) -> None:
         elif block.file:
             (folder / block.file).write_text(block.body, encoding="utf-8")
         elif block.kind == "console":
-            commands = re.findall(r"^\$ (.*(?:\\\n.*)*)", block.body, re.M)
+            commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", block.body, re.M)
             assert commands, f"{page}: a console block without a command"
             for command in commands:
                 _run(["bash", "-c", command], folder, f"{page.name}: {command}")

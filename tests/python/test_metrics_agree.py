@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fullpipe import _native, cli
@@ -195,7 +195,21 @@ def scenarios(draw: st.DrawFn, folder: Path) -> dict[str, Any]:
 FOLDER = TemporaryDirectory(prefix="fullpipe-traces-")
 
 
+def full_trace(folder: Path) -> dict[str, Any]:
+    """A trace that is full and has delivery opportunities at the window's edges."""
+    (folder / "edges.trace").write_text("8\n8\n")
+    return {
+        "duration": "2500ms", "seed": 1, "warmup": "333ms", "sample_interval": "100ms",
+        "probe": [{"kind": "ping"}], "flow": [{"cc": "cubic", "direction": "down"}],
+        "link": [{
+            "name": "link0", "delay": "0ms", "buffer": "20kB", "rate": "500kbit",
+            "reverse": {"buffer": "20kB", "rate_trace": str(folder / "edges.trace")},
+        }],
+    }  # fmt: skip
+
+
 @settings(max_examples=120, deadline=None)
+@example(full_trace(Path(FOLDER.name)))
 @given(scenarios(Path(FOLDER.name)))
 def test_every_road_gives_the_same_metrics_within_what_links_can_carry(
     document: dict[str, Any],

@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from fullpipe.base.errors import UserError
+from fullpipe.cli.app import app
 from fullpipe.serve import cells
 from fullpipe.sweep.chart import Request, make_chart, run_values
 from fullpipe.sweep.query import ask, connect, export
@@ -150,3 +152,10 @@ def test_an_answer_that_cannot_be_written_leaves_the_file_that_was_there(
     with pytest.raises(UserError, match=r"good\.\w+: cannot be written: No space left"):
         export(pa.table({"a": [1]}), file)
     assert file.read_text() == "good" and list(tmp_path.iterdir()) == [file]
+
+
+def test_without_sql_the_columns_of_every_view_are_listed(store: Store) -> None:
+    done = CliRunner().invoke(app, ["query", str(store.folder)])
+    assert done.exit_code == 0, done.output
+    for view in ("cells", "runs", "flows", "path"):
+        assert f"{view}: sweep, cell, " in done.output

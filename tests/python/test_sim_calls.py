@@ -14,7 +14,9 @@ from fullpipe.engines.sim import SimEngine
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
-ALGORITHMS = ("reno", "cubic", "dctcp", "prague", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus")
+ALGORITHMS = (
+    "reno", "cubic", "dctcp", "prague", "bbr1", "bbr2", "bbr3", "bbr3-linux", "bbrnplus", "tarn",
+)  # fmt: skip
 
 
 def run(document: dict[str, Any], out: Path) -> dict[str, Any]:

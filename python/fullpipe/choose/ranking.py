@@ -18,6 +18,7 @@ from typing import Any
 import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.units import format_size
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording
@@ -130,8 +131,9 @@ def _length(base: Scenario, web: float, runs: int) -> Length:
     wanted_pages = math.ceil(web * rate_bps * duration_s / (8 * PAGE_BYTES)) if web else 0
     pages = min(wanted_pages, MAX_PAGES)
     if pages < wanted_pages:
-        size = f"{wanted_pages / pages * PAGE_BYTES / 2**20:.2g} MB"
-        cut += ("; " if cut else "") + f"{pages} pages of {size} stand for {wanted_pages} of 100 KB"
+        size = format_size(wanted_pages / pages * PAGE_BYTES)
+        pages_cut = f"{pages} pages of {size} stand for {wanted_pages} of 100 KiB"
+        cut = f"{cut}; {pages_cut}" if cut else pages_cut
     return Length(duration_s, warmup_s, pages, cut)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fullpipe.base import installed
 from fullpipe.base.errors import UserError
 from fullpipe.base.machine import needs_linux
-from fullpipe.congestion import external
+from fullpipe.congestion import external, stacks
 from fullpipe.plan.senders import cc_choices
 
 
@@ -61,6 +61,15 @@ def refuse_classes(plan: Mapping[str, Any]) -> None:
 def algorithms(plan: Mapping[str, Any]) -> list[str]:
     """The fullpipe algorithms that a plan's flows run (not the kernel's own)."""
     return sorted({choice["algorithm"] for _, choice in cc_choices(plan)} - {None})
+
+
+def refuse_stacks(plan: Mapping[str, Any], name: str) -> None:
+    """Raises UserError for congestion controls of QUIC stacks, which no kernel has."""
+    for whose, cc in stacks.used(cc_choices(plan)):
+        raise UserError(
+            f"{whose}: {cc} is a QUIC stack's, which --engine {name} "
+            "does not have; --engine sim runs it"
+        )
 
 
 def objects_folder() -> Path:

@@ -36,8 +36,9 @@ class Engine(Protocol):
 
     name: str
 
-    def check(self, plan: Mapping[str, Any]) -> None:
-        """Raises UserError if this engine cannot run the plan, with the reason."""
+    def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
+        """Raises UserError if this engine cannot run the plan with these options, with the
+        reason."""
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]

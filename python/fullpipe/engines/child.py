@@ -7,7 +7,9 @@ import os
 import platform
 import signal
 import subprocess
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -19,6 +21,22 @@ def die_with_parent() -> None:
     Linux does."""
     if platform.system() == "Linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextmanager
+def without_main() -> Iterator[None]:
+    """Keeps worker processes that start meanwhile from importing the main program, which defines
+    none of their work. A user's script without `if __name__ == "__main__"` would start itself for
+    ever."""
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, object] = {
+        name: main.pop(name) for name in ("__file__", "__spec__") if name in main
+    }
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)
 
 
 def inherit_autogroup_nice() -> None:

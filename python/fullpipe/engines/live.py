@@ -39,11 +39,12 @@ class LiveEngine:
 
     name = "live"
 
-    def check(self, plan: Mapping[str, Any]) -> None:
+    def check(self, plan: Mapping[str, Any], _options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError if the rights or the agent are missing."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
+        assets.refuse_stacks(plan, self.name)
         assets.agent()
         for algorithm in assets.algorithms(plan):
             assets.bpf_object(algorithm)

@@ -18,7 +18,7 @@ RATE_BIN_MS = 20
 
 def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
     """Raises UserError for links that htb and netem cannot emulate."""
-    for index, link, way, wire in _directions(plan):
+    for index, link, direction, wire in _directions(plan):
         impairments = wire.get("impairments") or {}
         refused = {
             "policer": impairments.get("policer"),
@@ -28,7 +28,7 @@ def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
         }
         for key, value in refused.items():
             if value:
-                prefix = "" if way == "forward" else "reverse."
+                prefix = "" if direction == "forward" else "reverse."
                 raise UserError(
                     f"link.{index}.{prefix}{key}: for --engine sim; {engine} builds links of htb "
                     "and netem, which have no such thing"
@@ -51,14 +51,14 @@ def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     links = []
     for link in plan["links"]:
         medium = dict(link["medium"])
-        for way in ("forward", "reverse"):
-            wire = dict(medium[way])
+        for direction in ("forward", "reverse"):
+            wire = dict(medium[direction])
             rate, delay = wire.pop("rate_trace", None), wire.pop("delay_trace", None)
             if rate:
                 wire["rate_steps"] = _native.traces.rate_steps(rate["path"], RATE_BIN_MS, end_ns)
             if delay:
                 wire["delay_steps"] = _native.traces.delays(delay["path"], end_ns)
-            medium[way] = wire
+            medium[direction] = wire
         links.append({**link, "medium": medium})
     return {**plan, "links": links}
 
@@ -70,6 +70,6 @@ def qdiscs(plan: Mapping[str, Any]) -> list[str]:
 
 def _directions(plan: Mapping[str, Any]) -> Iterator[tuple[int, Any, str, Any]]:
     for index, link in enumerate(plan["links"]):
-        for way in ("forward", "reverse"):
-            if way in link["medium"]:
-                yield index, link, way, link["medium"][way]
+        for direction in ("forward", "reverse"):
+            if direction in link["medium"]:
+                yield index, link, direction, link["medium"][direction]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fullpipe.scenario.model import Scenario
 
 #: Engine options that affect the recording; to repeat a run needs them as well as the plan.
-_DECIDING = ("machine", "kernel", "modules", "background_processes", "peer", "web")
+_DECIDING = ("machine", "cc_form", "kernel", "modules", "background_processes", "peer", "web")
 
 
 #: The algorithm of flows that an external agent controls (crates/fullpipe-sim, stepper.rs).
@@ -76,8 +76,8 @@ def run_scenario(
         scenario_toml = f'start_spread = "{scenario.start_spread}ns"\n{scenario_toml}'
     seeds = seeds_of(scenario, len(out)) if seeds is None else seeds
     plans = [resolve(scenario, seed) for seed in seeds]
-    engine(engine_name).check(plans[0])
     options = dict(options or {})
+    engine(engine_name).check(plans[0], options)
     # Several runs share a parent folder, which is claimed for all of them.
     with claimed(out if len(out) == 1 else {folder.parent for folder in out}):
         for folder in out:
@@ -166,7 +166,7 @@ def _run_pool(
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
     from fullpipe.base.scratch import scratch
-    from fullpipe.engines.child import die_with_parent
+    from fullpipe.engines.child import die_with_parent, without_main
 
     outcome = Outcome()
     workers = min(len(plans), jobs or os.cpu_count() or 1)
@@ -176,7 +176,7 @@ def _run_pool(
         work = functools.partial(_work, scenario_toml, engine_name, options, stop)
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=die_with_parent)
         # Workers inherit the blocked signal: Ctrl-C reaches this process alone.
-        with _interrupts_blocked():
+        with _interrupts_blocked(), without_main():
             pending: dict[Future[str | None], int] = {
                 pool.submit(work, plan, folder): index
                 for index, (plan, folder) in enumerate(zip(plans, out, strict=True))
@@ -277,9 +277,12 @@ def record_result(
     default = Scenario.model_fields["seed"].default
     if parse_toml(scenario_toml).get("seed", default) != plan["seed"]:
         scenario_toml = with_value(scenario_toml, "seed", plan["seed"])
+    given = {name: str(options[name]) for name in _DECIDING if name in options}
+    if "machine" in given:  # `auto` may find another one elsewhere
+        given["machine"] = result.metadata["machine"]
     metadata = {
         "engine": engine_name,
-        "options": {name: str(options[name]) for name in _DECIDING if name in options},
+        "options": given,
         "fullpipe_version": fullpipe.__version__,
         "git_commit": git_commit(),
         "python": sys.version.split()[0],

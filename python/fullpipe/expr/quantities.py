@@ -34,9 +34,7 @@ _KINDS: dict[str, tuple[str, float]] = {
     "ns": ("time", 1e-9), "us": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0),
     "min": ("time", 60.0),
     "bit": ("rate", 1.0), "kbit": ("rate", 1e3), "mbit": ("rate", 1e6), "gbit": ("rate", 1e9),
-    "b": ("size", 8.0), "kb": ("size", 8 * 2.0**10), "mb": ("size", 8 * 2.0**20),
-    "gb": ("size", 8 * 2.0**30), "kib": ("size", 8 * 2.0**10), "mib": ("size", 8 * 2.0**20),
-    "gib": ("size", 8 * 2.0**30),
+    **{unit: ("size", 8.0 * size_bytes) for unit, size_bytes in units.SIZE_BYTES.items()},
     "bdp": ("bdp", 1.0), "pkt": ("packets", 1.0), "%": ("plain", 0.01),
 }  # fmt: skip
 

@@ -129,8 +129,11 @@ class FlentFile:
         the names, numbers in them by value."""
         names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
         found = [(name, match[1]) for name in names if (match := _FLOW.match(name))]
-        found = [(name, way) for name, way in found if self._measured(name)]
-        return [(n, "up" if way == "upload" else "down") for n, way in sorted(found, key=_natural)]
+        found = [(name, direction) for name, direction in found if self._measured(name)]
+        return [
+            (n, "up" if direction == "upload" else "down")
+            for n, direction in sorted(found, key=_natural)
+        ]
 
     def _measured(self, name: str) -> bool:
         known = self.meta_number(name, "MEAN_VALUE") is not None
@@ -289,9 +292,9 @@ def _raw(path: Path, name: str, entries: Any) -> Raw:
 
 
 def _natural(named: tuple[str, str]) -> tuple[bool, list[str | int]]:
-    name, way = named
+    name, direction = named
     parts = re.split(r"(\d{1,9})", name)  # text and digits by turns
-    return way != "upload", [int(p) if index % 2 else p for index, p in enumerate(parts)]
+    return direction != "upload", [int(p) if index % 2 else p for index, p in enumerate(parts)]
 
 
 def _kind(value: Any) -> str:

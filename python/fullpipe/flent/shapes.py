@@ -20,7 +20,7 @@ _RTT_FAIR = ("BE1", "BE2", "BK1", "BK2")
 
 TESTS = (
     "tcp_1up", "tcp_1down", "tcp_nup", "tcp_ndown",
-    *(f"tcp_{n}{way}" for way, counts in _COUNTED.items() for n in counts),
+    *(f"tcp_{n}{direction}" for direction, counts in _COUNTED.items() for n in counts),
     "rrul", "rtt_fair",
 )  # fmt: skip
 
@@ -77,28 +77,28 @@ def fitting_test(flows: Sequence[End]) -> str:
     if len(set(directions)) == 2:
         raise UserError(
             f"{directions.count('up')} flows up and {directions.count('down')} down fit no test of "
-            "Flent's; rrul and rtt_fair hold at most 4 each way"
+            "Flent's; rrul and rtt_fair hold at most 4 in each direction"
         )
     return f"tcp_{'1' if len(flows) == 1 else 'n'}{directions[0]}" if directions else "tcp_nup"
 
 
 def _streams(test: str, flows: Sequence[End], probes: Sequence[str]) -> Shape:
-    way = "down" if test.endswith("down") else "up"
-    count = test.removeprefix("tcp_").removesuffix(way)
-    wrong = [flow for flow in flows if flow.direction != way]
+    direction = "down" if test.endswith("down") else "up"
+    count = test.removeprefix("tcp_").removesuffix(direction)
+    wrong = [flow for flow in flows if flow.direction != direction]
     if wrong or (count != "n" and int(count) != len(flows)):
         raise UserError(
-            f"--test {test}: the recording has {len(flows) - len(wrong)} flow(s) {way} and "
-            f"{len(wrong)} the other way; {fitting_test(flows)} fits"
+            f"--test {test}: the recording has {len(flows) - len(wrong)} flow(s) {direction} and "
+            f"{len(wrong)} in the other direction; {fitting_test(flows)} fits"
         )
-    base = f"TCP {_WORD[way]}"
+    base = f"TCP {_WORD[direction]}"
     pings = _named(("ICMP",), probes)
     if count == "1":
         return Shape(test, (base,), pings)
     names = tuple(f"{base}::{index + 1}" for index in range(len(flows)))
     return Shape(
         test, names, pings,
-        parameters={f"{_WORD[way]}_streams": str(len(flows))},
+        parameters={f"{_WORD[direction]}_streams": str(len(flows))},
         computed={f"{base} sum": ("sum", names), f"{base} avg": ("average", names)},
     )  # fmt: skip
 
@@ -114,8 +114,8 @@ def _rrul(flows: Sequence[End], probes: Sequence[str]) -> Shape:
 
 def _rtt_fair(flows: Sequence[End], probes: Sequence[str]) -> Shape:
     hosts: list[str] = []
-    for way in ("up", "down"):
-        there = [flow for flow in flows if flow.direction == way]
+    for direction in ("up", "down"):
+        there = [flow for flow in flows if flow.direction == direction]
         for index, flow in enumerate(there[len(hosts) :], len(hosts)):
             rtt = "" if flow.base_rtt_us is None else f"-{flow.base_rtt_us / 1000:g}ms"
             hosts.append(f"host{index + 1}{rtt}")
@@ -141,7 +141,8 @@ def _by_direction(test: str, flows: Sequence[End], labels: Sequence[str]) -> tup
         position = taken[flow.direction]
         if position >= 4:
             raise UserError(
-                f"--test {test}: holds 4 flows each way; the recording has more {flow.direction}"
+                f"--test {test}: holds 4 flows in each direction; the recording has "
+                f"more {flow.direction}"
             )
         names.append(f"TCP {_WORD[flow.direction]} {labels[position]}")
         taken[flow.direction] += 1

@@ -7,6 +7,7 @@ The agent does the work; this module resolves names and constants for it. Must n
 from fullpipe.kernel.registration import (
     Loaded,
     Request,
+    left_module,
     list_loaded,
     load,
     load_and_unload,
@@ -23,6 +24,7 @@ __all__ = [
     "Replay",
     "Replayed",
     "Request",
+    "left_module",
     "list_loaded",
     "load",
     "load_and_unload",

@@ -18,6 +18,10 @@ from fullpipe.engines import assets
 from fullpipe.engines.base import CcForm
 from fullpipe.kernel.agent import ask
 
+#: There in every kernel that takes modules.
+_LIST_OF_MODULES = Path("/proc/modules")
+#: Those that are in the kernel.
+_MODULES = Path("/sys/module")
 #: Names that setsockopt(TCP_CONGESTION) accepts (Linux TCP_CA_NAME_MAX less the NUL).
 _KERNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,15}\Z", re.ASCII)
 
@@ -102,7 +106,12 @@ def load(wanted: Request) -> None:
 
 
 def _module(algorithm: str) -> Path:
-    """The module for the running kernel. Raises UserError without that kernel's headers."""
+    """The module for the running kernel. Raises UserError if it takes none, or without its
+    headers."""
+    if not _LIST_OF_MODULES.exists():
+        raise UserError(
+            "--as module: this kernel takes no modules (needs CONFIG_MODULES=y); use --as ebpf"
+        )
     release = os.uname().release
     tree = Path("/lib/modules") / release / "build"
     if not tree.is_dir():
@@ -130,6 +139,15 @@ def load_and_unload(cc: str) -> None:
 def list_loaded() -> list[Loaded]:
     """What this program registered in the running kernel. Raises UserError without the rights."""
     return [Loaded(**{**item, "params": tuple(item["params"])}) for item in ask("list", None)]
+
+
+def left_module() -> str | None:
+    """The name of our module if it is in the kernel and registers nothing, since sockets still
+    used it when its last name was unloaded."""
+    if not (_MODULES / module.NAME).exists():
+        return None
+    is_used = any(item.is_module and item.is_registered for item in list_loaded())
+    return None if is_used else module.NAME
 
 
 def unload(name: str) -> tuple[str, int]:

@@ -5,6 +5,8 @@ Names are those of crates/fullpipe-metrics. Must never know a recording.
 
 from __future__ import annotations
 
+from fullpipe.base.units import KIB
+
 _QUANTITIES = {
     "completion": "Completion time", "cwnd": "Congestion window", "delivered": "Payload delivered",
     "drops": "Drops", "finished": "Finished flows", "flows": "Flows", "goodput": "Goodput",
@@ -21,8 +23,9 @@ _STATISTICS = {
 }  # fmt: skip
 #: Unit in names -> what is read, and how many of the first it has.
 _UNITS = {
-    "bps": ("Mbit/s", 1e6), "bytes": ("kB", 1e3), "ms": ("ms", 1.0), "packets": ("packets", 1.0),
-    "ratio": ("%", 0.01), "rttmin": ("RTTmin", 1.0), "s": ("s", 1.0), "us": ("ms", 1e3),
+    "bps": ("Mbit/s", 1e6), "bytes": ("KiB", float(KIB)), "ms": ("ms", 1.0),
+    "packets": ("packets", 1.0), "ratio": ("%", 0.01), "rttmin": ("RTTmin", 1.0), "s": ("s", 1.0),
+    "us": ("ms", 1e3),
 }  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from fullpipe.plan.bottleneck import Direction, bottleneck_of
 
 #: Upper bounds of size classes in bytes, and what they are called.
 SIZE_CLASSES = (
-    (10_000.0, "to 10 kB"), (100_000.0, "to 100 kB"), (1e6, "to 1 MB"), (1e7, "to 10 MB"),
-    (np.inf, "above"),
+    (10_000.0, "to 10,000 B"), (100_000.0, "to 100,000 B"), (1e6, "to 1,000,000 B"),
+    (1e7, "to 10,000,000 B"), (np.inf, "above"),
 )  # fmt: skip
 #: Ethernet, IPv4 and TCP with timestamps: what a packet has beside its payload.
 _FRAME_BYTES = 66

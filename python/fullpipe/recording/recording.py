@@ -28,7 +28,7 @@ FORMAT_VERSION = 1
 
 _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
 
-#: The tables of a recording; the columns of crates/fullpipe-plan/src/tables.rs.
+#: The tables of a recording; the columns of crates/fullpipe-plan/src/rows.rs.
 TABLES: dict[str, pa.Schema] = {
     "flows": pa.schema([
         ("flow_id", _U), ("flow", _T), ("cc", _T), ("direction", _T), ("start_us", _U),

@@ -172,7 +172,7 @@ async def _body(request: Request) -> Any:
 def _drawn(body: Any, folder: Path | None, trusted: Sequence[Path]) -> dict[str, Any]:
     """A run of the bench (`bench`: the sliders' values) or of a cell of the store (`cell`)."""
     if not isinstance(body, dict) or len(body) != 1:
-        raise UserError('the body must be {"bench": {...}} or {"cell": {...}}, 64 KB at most')
+        raise UserError('the body must be {"bench": {...}} or {"cell": {...}}, 64 KiB at most')
     if "bench" in body:
         document = bench.read_bench(body["bench"]).document
     elif isinstance(body.get("cell"), dict):

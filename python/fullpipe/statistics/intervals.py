@@ -1,4 +1,4 @@
-"""Student's interval of a mean over runs."""
+"""Student's interval of a mean over runs, and Wilson's of a share."""
 
 from __future__ import annotations
 
@@ -26,3 +26,11 @@ def half_widths(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         t.ppf(0.975, runs - 1) * values.std(axis=0, ddof=1) / math.sqrt(runs)
     )
     return found
+
+
+def wilson(met: int, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share: `met` of `count` (SciPy)."""
+    from scipy.stats import binomtest
+
+    found = binomtest(met, count).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)

@@ -66,14 +66,18 @@ class VmEngine:
 
     name = "vm"
 
-    def check(self, plan: Mapping[str, Any]) -> None:
-        """Raises UserError if QEMU or something that the plan needs is missing."""
+    def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
+        """Raises UserError if the machine, its kernel or something that the plan needs is
+        missing."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
+        assets.refuse_stacks(plan, self.name)
         assets.refuse_classes(plan)
         if not (hardware.is_there() or uml_kernel.versions()):
             raise UserError(_NO_QEMU)
+        if options is not None and _is_uml(plan, options):
+            uml_kernel.find(options.get("kernel"), options.get("modules"))
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]

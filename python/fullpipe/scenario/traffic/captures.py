@@ -9,7 +9,7 @@ import struct
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import dpkt
 import numpy as np
@@ -89,6 +89,16 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
 
 def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
     """(time in ns, addresses and ports, payload bytes) of every packet with payload."""
+    for at_ns, packet in packets_of(path):
+        found = _flow_of(packet)
+        if found is not None:
+            yield at_ns, *found
+
+
+def packets_of(path: Path) -> Iterator[tuple[int, Any]]:
+    """(time in ns, to 1 us; IP packet as dpkt reads it) of every IP packet of a capture.
+
+    Raises UserError where it cannot be read, is no capture, is cut off or damaged."""
     try:
         with path.open("rb") as file:
             whole = _Whole(file)
@@ -98,9 +108,9 @@ def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
                 raise UserError(f"{path}: no capture; pcap and pcapng files are") from None
             link = reader.datalink()
             for seconds, frame in reader:
-                found = _flow_of(link, frame)
-                if found is not None:
-                    yield round(float(seconds) * 1e6) * 1000, *found
+                packet = _ip_of(link, frame)
+                if packet is not None:
+                    yield round(float(seconds) * 1e6) * 1000, packet
     except EOFError:
         raise UserError(f"{path}: is cut off: its last packet is not whole") from None
     except (ValueError, dpkt.UnpackError, struct.error) as error:
@@ -109,8 +119,8 @@ def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _flow_of(link: int, frame: bytes) -> tuple[bytes, int] | None:
-    """(addresses and ports, payload) of a TCP or UDP packet; None for others."""
+def _ip_of(link: int, frame: bytes) -> Any:
+    """The IP packet in a frame; None for others."""
     try:
         if link == dpkt.pcap.DLT_EN10MB:
             packet = dpkt.ethernet.Ethernet(frame).data
@@ -120,21 +130,30 @@ def _flow_of(link: int, frame: bytes) -> tuple[bytes, int] | None:
             packet = dpkt.ip6.IP6(frame)
         else:
             packet = dpkt.ip.IP(frame)
-        segment = packet.data
-        if isinstance(segment, dpkt.tcp.TCP):
-            header = segment.off * 4
-        elif isinstance(segment, dpkt.udp.UDP):
-            header = 8
-        else:
-            return None
-        # The headers' lengths count, since captures may hold headers only.
-        if isinstance(packet, dpkt.ip.IP):
-            payload = packet.len - packet.hl * 4 - header
-        else:
-            payload = packet.plen - header
     except (dpkt.UnpackError, struct.error, AttributeError, IndexError):
         return None
+    return packet if isinstance(packet, dpkt.ip.IP | dpkt.ip6.IP6) else None
+
+
+def _flow_of(packet: Any) -> tuple[bytes, int] | None:
+    """(addresses and ports, payload) of a TCP or UDP packet; None for others."""
+    segment = packet.data
+    if isinstance(segment, dpkt.tcp.TCP):
+        header = segment.off * 4
+    elif isinstance(segment, dpkt.udp.UDP):
+        header = 8
+    else:
+        return None
+    payload = payload_bytes(packet, header)
     if payload <= 0:
         return None
     ports = struct.pack("!BHH", header == 8, segment.sport, segment.dport)
     return packet.src + packet.dst + ports, payload
+
+
+def payload_bytes(packet: Any, header: int) -> int:
+    """Payload of an IP packet behind a transport's header, by the headers' lengths: captures may
+    hold headers only."""
+    if isinstance(packet, dpkt.ip.IP):
+        return int(packet.len - packet.hl * 4 - header)
+    return int(packet.plen - header)
