@@ -228,8 +228,8 @@ def test_a_kernel_refuses_and_accepts_what_the_page_says(heading: str, tmp_path:
             assert is_accepted, f"{heading}: accepted"
 
 
-#: Refused after a million instructions. Since 6.12 that takes a host's kernel 30 s of a processor,
-#: and an emulated one longer than the engine waits (docs/reference/verifier.md).
+#: Refused after a million instructions, which an emulated 6.12 or 7.3 does not reach while the engine
+#: waits, and an emulated 6.1 only on a fast host (docs/reference/verifier.md).
 SLOW_TO_REFUSE = ("A loop whose end is not known",)
 
 
@@ -256,7 +256,8 @@ def test_the_kernels_of_the_machine_refuse_and_accept_what_the_page_says(
         try:
             engine("vm").run(made, lambda _done: True, {"kernel": kernel})
         except (UserError, RunError) as error:
-            assert not is_accepted and "the kernel refuses" in str(error), error
+            refusals = ["the kernel refuses"] + ["hung"] * (heading in SLOW_TO_REFUSE)
+            assert not is_accepted and any(words in str(error) for words in refusals), error
         else:
             assert is_accepted, f"{heading}: {kernel} accepts it"
 

@@ -118,7 +118,6 @@ def check(outcomes: list[dict[str, Any]]) -> None:
         if said != "imported":
             assert said.isprintable() and len(said) < 600, said
             assert outcome["file"] in said
-        assert outcome["cpu_s"] < 5, outcome
 
 
 def test_200_mutated_files_never_crash(tmp_path: Path) -> None:
@@ -225,7 +224,6 @@ def test_the_worst_text_within_the_bounds_stays_below_a_gigabyte(tmp_path: Path)
         path.write_bytes(gzip.compress(text.encode(), compresslevel=1))
         outcomes, peak = run_child([path])
         assert outcomes[0]["outcome"] == "imported" or "refused" in outcomes[0]["outcome"]
-        assert outcomes[0]["cpu_s"] < 5, (name, outcomes)
         assert peak < 1e9, (name, peak)
 
 

@@ -140,8 +140,11 @@ def test_a_link_of_a_trace_is_measured_by_its_opportunities(tmp_path: Path) -> N
     plan = of_a_link(rate_trace=known)
     rows = queue([0, 3 * 1514, 101 * 1514, 0], sent_bytes=[0, 0, 0, 2 * 101 * 1514])
     view = recorded(tmp_path, plan={**plan, "duration_ns": 4 * 10**9}, queue_samples=rows)
-    assert view.path_metrics["utilisation"] == pytest.approx(0.5)
-    assert queue_delay_ms(view) == pytest.approx([0, 30, 1000, 0])
+    # 202 packets. In four seconds there are 404 opportunities, but the last two come after the
+    # sample at 4 s.
+    assert view.path_metrics["utilisation"] == pytest.approx(202 / 402)
+    # Two packets may leave at the time of the sample, and one every 10 ms after it.
+    assert queue_delay_ms(view) == pytest.approx([0, 10, 990, 0])
     # Another file of that name says nothing of this run.
     file.write_text("1\n")
     other = View(view.recording)
