@@ -590,6 +590,7 @@ class _Maker:
             "ack_policy": lambda: self.pick("linux", "every_packet", "every_second"),
             "tcp": lambda: self.pick(*KERNELS),
             "cc_facts": lambda: self.pick("google", "stock"),
+            "rate_restart": lambda: self.pick("unacknowledged", "inflight"),
             "receive_low_water": lambda: self.pick("1B", "4KB", "32KB"),
             "rmem_max": lambda: self.pick("10KB", "300KB", "64MB"),
             "wmem_max": lambda: self.pick("10KB", "300KB", "64MB"),

@@ -31,6 +31,13 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
+    if !host.rate_restart.is_unacknowledged() {
+        return bad(
+            "host.rate_restart: a kernel begins intervals as unacknowledged; inflight is for engine \
+             sim"
+                .into(),
+        );
+    }
     if !host.tcp.is_default() {
         return bad(
             "host.tcp: a kernel has the TCP it has (--kernel chooses one); other values are for \

@@ -24,6 +24,9 @@ pub struct HostOptions {
     /// What TCP reports to a congestion control.
     #[serde(default, skip_serializing_if = "CcFacts::is_google")]
     pub cc_facts: CcFacts,
+    /// When a delivery-rate sample begins a new interval.
+    #[serde(default, skip_serializing_if = "RateRestart::is_unacknowledged")]
+    pub rate_restart: RateRestart,
     /// The receiving application reads when this much is queued (`SO_RCVLOWAT`).
     pub receive_low_water_bytes: u32,
     /// Ceiling of receive-window autotuning (third value of `tcp_rmem`).
@@ -167,6 +170,25 @@ impl CcFacts {
     /// Whether this is the default, which plans leave out.
     pub fn is_google(&self) -> bool {
         *self == Self::Google
+    }
+}
+
+/// When a packet that is sent begins a new interval of the delivery rate
+/// (draft-ietf-ccwg-bbr section 4.1.2.2, and its pull request 56).
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum RateRestart {
+    /// Linux: when all that was sent before is acknowledged.
+    #[default]
+    Unacknowledged,
+    /// The draft before the pull request: when nothing is in flight, and what was declared lost is not.
+    Inflight,
+}
+
+impl RateRestart {
+    /// Whether this is the default, which plans leave out.
+    pub fn is_unacknowledged(&self) -> bool {
+        *self == Self::Unacknowledged
     }
 }
 

@@ -41,9 +41,9 @@ pub(crate) struct Sample {
 }
 
 impl RateState {
-    /// A packet is sent (tcp_rate_skb_sent()).
-    pub(crate) fn sent(&mut self, record: &mut Sent, sent_us: u64, nothing_out: bool) {
-        if nothing_out {
+    /// A packet is sent (tcp_rate_skb_sent()); `restarts`: a new interval begins with it.
+    pub(crate) fn sent(&mut self, record: &mut Sent, sent_us: u64, restarts: bool) {
+        if restarts {
             self.first_tx_us = sent_us;
             self.delivered_us = sent_us;
         }

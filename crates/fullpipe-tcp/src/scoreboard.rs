@@ -334,7 +334,7 @@ pub(crate) fn is_later(a: u32, b: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use fullpipe_cc::{algorithm, set, Controller};
-    use fullpipe_plan::{AckPolicy, CcFacts, Pacing};
+    use fullpipe_plan::{AckPolicy, CcFacts, Pacing, RateRestart};
 
     use crate::{
         Ack, Burst, Data, EcnFeedback, Established, Receiver, ReceiverConfig, Rules, Sender,
@@ -356,6 +356,7 @@ mod tests {
                 gso_max_segments: 44,
                 rules: Rules::default(),
                 facts,
+                rate_restart: RateRestart::default(),
                 initial_cwnd: 10,
                 wmem_max_bytes: 1 << 30,
                 notsent_lowat_bytes: None,

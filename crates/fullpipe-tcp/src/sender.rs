@@ -5,7 +5,7 @@
 
 use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, INFINITE};
-use fullpipe_plan::{CcFacts, Pacing};
+use fullpipe_plan::{CcFacts, Pacing, RateRestart};
 
 use crate::handshake::Established;
 use crate::packet::{Block, EcnFeedback, MAX_BLOCKS};
@@ -36,6 +36,8 @@ pub struct SenderConfig {
     pub rules: Rules,
     /// What it reports to the congestion control about losses and application limits.
     pub facts: CcFacts,
+    /// When a delivery-rate sample begins a new interval.
+    pub rate_restart: RateRestart,
     /// Initial congestion window.
     pub initial_cwnd: u32,
     /// Ceiling of the send buffer.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use fullpipe_cc::{flags, CaState, EventKind};
-use fullpipe_plan::Pacing;
+use fullpipe_plan::{Pacing, RateRestart};
 
 use crate::packet::{Burst, Data};
 use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
@@ -464,7 +464,12 @@ impl Sender {
         out: &mut Vec<Burst>,
     ) -> u64 {
         let nothing_out = self.packets_out() == 0;
-        let burst_inflight = self.inflight() + count;
+        let inflight = self.inflight();
+        let restarts = match self.config.rate_restart {
+            RateRestart::Unacknowledged => nothing_out,
+            RateRestart::Inflight => inflight == 0,
+        };
+        let burst_inflight = inflight + count;
         let end = self.data_end();
         let are_full = self.shorts.is_empty() && first + count < end;
         let common = Data {
@@ -478,7 +483,7 @@ impl Sender {
             ..Data::default()
         };
         let mut record = Sent::first_of(count, departs_ns, burst_inflight, self.conn.lost);
-        self.rate.sent(&mut record, departs_ns / 1000, nothing_out);
+        self.rate.sent(&mut record, departs_ns / 1000, restarts);
         if again {
             self.totals.packets_retransmitted += u64::from(count);
             self.board.split_bursts(self.snd_una);

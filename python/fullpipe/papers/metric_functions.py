@@ -329,13 +329,14 @@ def estimates_over_rate(
     view: View, at: str | float = "median", start_s: float = 0.0, end_s: float = math.inf
 ) -> float:
     """Of the sum of all flows' bandwidth estimates over the bottleneck's rate, at the samples
-    (those from one time of the run to another, where given)."""
+    (those from one time of the run to another, where given), but in an outage."""
     samples = view.samples("cc_samples")
     times, position = np.unique(samples["t_us"], return_inverse=True)
     known = np.nan_to_num(samples["max_bw_bps"])
     rates = view.carrying.rates_bps(np.append(view.start_s, times / 1e6))
-    sums = np.bincount(position, known, times.size) / rates
-    return _spread(sums[(times > start_s * 1e6) & (times <= end_s * 1e6)], at)
+    counts = (times > start_s * 1e6) & (times <= end_s * 1e6) & (rates > 0)
+    sums = np.bincount(position, known, times.size)
+    return _spread(sums[counts] / rates[counts], at)
 
 
 def min_rtt_over_base(view: View, group: str, phase: str = "", at: str | float = "median") -> float:

@@ -52,6 +52,8 @@ def _host(host: Host) -> dict[str, Any]:
         resolved["program_timer_ns"] = host.program_timer
     if host.cc_facts != "google":
         resolved["cc_facts"] = host.cc_facts
+    if host.rate_restart != "unacknowledged":
+        resolved["rate_restart"] = host.rate_restart
     rare = {"send_ns": host.send_cost, "handshake_ns": host.handshake_cost}
     costs = {"packet_ns": host.packet_cost, "ack_ns": host.ack_cost}
     costs |= {name: cost_ns for name, cost_ns in rare.items() if cost_ns}

@@ -47,6 +47,11 @@ class Host(Section):
         "losses when each packet was sent, as in Google's kernel; stock: what eBPF learns on a "
         "stock kernel"
     )  # fmt: skip
+    rate_restart: Literal["unacknowledged", "inflight"] = Field(
+        "unacknowledged", description="when a sample of the delivery rate begins a new interval; "
+        "unacknowledged: as Linux, when all is acknowledged; inflight: also when all else is "
+        "declared lost (draft-ietf-ccwg-bbr, pull request 56)"
+    )  # fmt: skip
     receive_low_water: Size = Field(
         1, ge=1, le=32768, description="the receiving application reads when this much waits "
         "(SO_RCVLOWAT); 1B: at once, as most do"

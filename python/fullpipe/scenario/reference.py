@@ -54,6 +54,7 @@ ENGINES: dict[str, str] = {
     "host.reader_pause_spread": "sim",
     "host.reader_pause_every": "sim",
     "host.program_timer": "sim",
+    "host.rate_restart": "sim; vm, live: unacknowledged",
 }  # fmt: skip
 #: Examples that are more telling than the default or the type; those with a leading dot are for all
 #: keys of that name.

@@ -162,6 +162,7 @@ pub(crate) fn connection(
         gso_max_segments: stack.gso_max_segments,
         rules: stack.tcp.into(),
         facts: host.cc_facts,
+        rate_restart: host.rate_restart,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
         notsent_lowat_bytes: plan.notsent_lowat_bytes(flow).map(u64::from),

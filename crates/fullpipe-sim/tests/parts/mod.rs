@@ -4,7 +4,8 @@ use fullpipe_cc::sets;
 use fullpipe_net::queue::fifo;
 use fullpipe_net::{Aqm, Qdisc, WireDirection};
 use fullpipe_plan::{
-    AckPolicy, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Pacing, Route,
+    AckPolicy, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Pacing,
+    RateRestart, Route,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -67,6 +68,7 @@ pub(crate) fn host() -> HostOptions {
         ack_policy: AckPolicy::Linux,
         tcp: Kernel::default(),
         cc_facts: CcFacts::default(),
+        rate_restart: RateRestart::default(),
         receive_low_water_bytes: 1,
         rmem_max_bytes: 64 << 20,
         wmem_max_bytes: 64 << 20,

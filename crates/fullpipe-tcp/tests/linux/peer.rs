@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fullpipe_cc::{algorithm, set, Controller};
-use fullpipe_plan::{CcFacts, Pacing};
+use fullpipe_plan::{CcFacts, Pacing, RateRestart};
 use fullpipe_tcp::{
     Ack, Block, Burst, Data, EcnFeedback, Established, Rules, Sender, SenderConfig, SenderEvent,
     MAX_BLOCKS,
@@ -24,6 +24,7 @@ pub(crate) fn config() -> SenderConfig {
         gso_max_segments: 1,
         rules: Rules::default(),
         facts: CcFacts::default(),
+        rate_restart: RateRestart::default(),
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
         notsent_lowat_bytes: None,

@@ -1,6 +1,7 @@
 //! Delivery-rate samples: draft-ietf-ccwg-bbr section 4.1, tcp_rate.c.
 
-use super::peer::{ack, config, sender, sends, MS, MSS, RTT, START};
+use super::peer::{ack, config, expires, sender, sends, MS, MSS, RTT, START};
+use fullpipe_plan::RateRestart;
 use fullpipe_tcp::{Sender, SenderConfig};
 
 const PACKET_BITS: u64 = MSS as u64 * 8;
@@ -134,4 +135,33 @@ fn a_flow_that_always_has_data_is_never_application_limited() {
     let count = sends(&mut sender, now_ns).len() as u32;
     ack_spaced(&mut sender, 100, count, now_ns + RTT, 10 * MS);
     assert!(sender.delivery_rate_bps() < fast / 2);
+}
+
+#[test]
+fn a_spurious_timeout_starts_a_new_interval_only_where_lost_packets_do_not_count() {
+    // 100 packets are delayed for longer than the timeout, and their ACK comes an RTT after it. Linux
+    // divides by all that time, the rule before pull request 56 of draft-ietf-ccwg-bbr by the RTT.
+    for restart in [RateRestart::Unacknowledged, RateRestart::Inflight] {
+        let mut sender = sender(
+            "reno",
+            SenderConfig {
+                initial_cwnd: 100,
+                rate_restart: restart,
+                ..config()
+            },
+        );
+        assert_eq!(sends(&mut sender, START).len(), 100);
+        let mut timeout_ns = START;
+        while sender.totals().timeouts == 0 {
+            timeout_ns = expires(&mut sender).0;
+        }
+        sender.on_ack(timeout_ns + RTT, &ack(100, START));
+        let begin_ns = match restart {
+            RateRestart::Unacknowledged => START,
+            RateRestart::Inflight => timeout_ns,
+        };
+        let interval_us = (timeout_ns + RTT) / 1000 - begin_ns / 1000;
+        let expected_bps = 100 * PACKET_BITS * 1_000_000 / interval_us;
+        assert_eq!(sender.delivery_rate_bps(), expected_bps, "{restart:?}");
+    }
 }
