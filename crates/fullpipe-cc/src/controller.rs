@@ -62,6 +62,12 @@ enum Instance {
 #[error("{0}")]
 pub struct BadParams(String);
 
+impl BadParams {
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl Controller {
     /// A fresh instance; `params` are stored values in the algorithm's order, each in its range.
     pub fn new(algorithm: &'static Algorithm, params: &[u32]) -> Result<Self, BadParams> {
@@ -355,6 +361,28 @@ impl Controller {
         let bytes = raw.state_bytes as usize;
         // SAFETY: the words hold at least that many initialised bytes.
         unsafe { std::slice::from_raw_parts_mut(state.as_mut_ptr().cast(), bytes) }
+    }
+
+    /// A second instance in the same state, which is not traced; `None`: the code is not C.
+    pub(crate) fn copy(&self) -> Option<Self> {
+        let Instance::C { raw, state } = &self.instance else {
+            return None;
+        };
+        let is_pure = self.wants(flags::SEND_IS_PURE) && self.ring.is_none();
+        Some(Self {
+            algorithm: self.algorithm,
+            flags: self.flags,
+            params: self.params.clone(),
+            instance: Instance::C {
+                raw,
+                state: state.clone(),
+            },
+            kept: self.kept,
+            ring: self.ring.clone(),
+            ignores_sending: is_pure,
+            log: None,
+            burst_inputs: self.burst_inputs,
+        })
     }
 
     fn params(&self) -> *const c_void {

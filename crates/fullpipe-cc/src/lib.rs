@@ -9,6 +9,7 @@ mod dynamic;
 #[cfg(feature = "external")]
 pub mod external;
 pub mod flags;
+mod native;
 mod registry;
 pub mod replay;
 pub mod trace;
@@ -16,6 +17,7 @@ pub mod trace;
 pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info, INFINITE, ONE};
 pub use controller::{BadParams, Controller};
 pub use dynamic::{DynAlgorithm, Maker};
+pub use native::NativeController;
 pub use registry::{
     algorithm, algorithms, register, set, sets, Algorithm, Param, Phase, Set, Variable,
 };
