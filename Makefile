@@ -132,9 +132,12 @@ quic: build
 	cd $(QUIC) && $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 \
 		$(abspath $(VENV))/bin/maturin develop --release --locked --quiet
 
-# Tests of the QUIC stacks, which the others skip.
+# Tests of the QUIC stacks, and of our algorithms in them, which the others skip.
 test-quic: quic
 	cd $(QUIC) && cargo fmt --check && $(ALONE) cargo clippy --release --locked --quiet -- -D warnings
+	cd $(QUIC)-cc && cargo fmt --check
+	cd $(QUIC)-cc && $(ALONE) cargo clippy --all-targets --all-features --locked --quiet -- -D warnings
+	cd $(QUIC)-cc && $(ALONE) cargo test --all-features --locked --quiet
 	$(PYTHON) -m pytest tests/quic
 
 # Pages loaded by curl from lighttpd in the virtual machine. Not part of `make test`: Debian starts a

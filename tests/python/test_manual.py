@@ -25,6 +25,7 @@ REASONS = {
     "changes the host's kernel",
     "needs a network interface of the reader's",
     "needs a second host",
+    "needs the crates of QUIC stacks",  # `make test-quic` builds the example
     "needs the module of QUIC stacks",  # `make test-quic` runs stacks
     "needs the published package",
     "needs root",

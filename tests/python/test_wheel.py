@@ -111,7 +111,7 @@ def test_the_source_distribution_holds_what_it_is_built_from_and_nothing_built()
               "README.md", "cc/cc.h", "cc/registry.h", "cc/LICENSE-BSD-3-Clause",
               "python/fullpipe/serve/page.js", "python/fullpipe/assets/cc/bbr3.h"}  # fmt: skip
     # The agent is an asset, and stacks of QUIC are a module of their own.
-    apart = {"fullpipe-agent", "fullpipe-quic"}
+    apart = {"fullpipe-agent", "fullpipe-quic", "fullpipe-quic-cc"}
     crates = {path.name for path in (ROOT / "crates").glob("*/")} - apart
     needed |= {f"crates/{name}/Cargo.toml" for name in crates}
     needed |= {f"python/fullpipe/assets/experiments/{path.name}"

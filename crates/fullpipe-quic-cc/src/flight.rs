@@ -119,7 +119,6 @@ mod tests {
             now_ns: 1_000_000_000,
             datagram_bytes: PACKET_BYTES as u32,
             burst_datagrams: 10,
-            seed: 0,
         };
         let mut host = Settings::new("reno").expect("built in").host(0, &start);
         let mut flight = Flight::default();

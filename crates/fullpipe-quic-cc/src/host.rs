@@ -5,6 +5,8 @@
 //! zero. What RFC 9002 leaves to a congestion control is the algorithm's; episodes of loss, which Linux
 //! runs for an algorithm, follow RFC 9002 section 7 here.
 
+use std::fmt;
+
 use fullpipe_cc::{
     flags, Ack, CaState, Conn, Ctl, Event, EventKind, NativeController, Variable, INFINITE,
 };
@@ -29,8 +31,6 @@ pub struct Start {
     pub datagram_bytes: u32,
     /// Datagrams that the stack passes to the system at once.
     pub burst_datagrams: u32,
-    /// For the algorithm's random draws.
-    pub seed: u32,
 }
 
 /// What is kept of a packet in flight.
@@ -131,18 +131,24 @@ pub struct Host {
     prior_ssthresh: u32,
 }
 
-impl Host {
-    /// Flags of algorithms that this host serves. Others ask for a timer, for the mark of each packet, or
-    /// for TCP's own facts, which QUIC stacks do not tell.
-    pub const SERVES: u32 = flags::OWNS_CWND
-        | flags::WANTS_RING
-        | flags::WANTS_RTT
-        | flags::WANTS_EVERY_RTT
-        | flags::SEND_IS_PURE
-        | flags::HOST_RECOVERS;
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("algorithm", &self.cc.algorithm().name)
+            .field("conn", &self.conn)
+            .field("ctl", &self.ctl)
+            .finish_non_exhaustive()
+    }
+}
 
-    /// A connection begins.
-    pub fn new(cc: NativeController, start: &Start) -> Self {
+impl Host {
+    /// Flags of algorithms that this host serves. Others ask for the mark of each packet, for a timer, for
+    /// PRR or for TCP's own facts.
+    pub const SERVES: u32 =
+        flags::OWNS_CWND | flags::WANTS_RING | flags::WANTS_RTT | flags::SEND_IS_PURE;
+
+    /// A connection begins. The seed is for the algorithm's random draws.
+    pub(crate) fn new(cc: NativeController, start: &Start, seed: u32) -> Self {
         let initial_cwnd = initial_window_packets(start.datagram_bytes);
         let mut host = Self {
             cc: cc.without_ring(),
@@ -152,7 +158,7 @@ impl Host {
                 mss_bytes: start.datagram_bytes,
                 cwnd_clamp: u32::MAX,
                 gso_max_segs: start.burst_datagrams,
-                seed: start.seed,
+                seed,
                 ecn_ok: 1,
                 is_paced: 1,
                 is_cwnd_limited: 1,
@@ -205,6 +211,12 @@ impl Host {
         }
     }
 
+    /// What was sent is all there was, although the window is open.
+    pub fn limited_by_application(&mut self) {
+        let inflight = self.packets(self.inflight_bytes);
+        self.sampler.limited_by_application(inflight);
+    }
+
     /// A packet is acknowledged that was sent at `sent_ns`. `sent`: what [`Self::sent`] returned, if it is
     /// known. [`Self::acks_end`] follows.
     pub fn acked(&mut self, now_ns: u64, sent_ns: u64, sent: Option<Sent>, bytes: u64) {
@@ -247,7 +259,7 @@ impl Host {
         }
         let rtt_us = rtt_ns.map(|rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as u32);
         self.spread_window();
-        self.report_rtt(rtt_us, packets, batch.newest);
+        self.report_rtt(rtt_us, packets);
         self.end_episode(batch.newest_ns);
         self.report_ack(&batch, prior_inflight, rtt_us, packets);
         self.spread_window();
@@ -313,12 +325,12 @@ impl Host {
         self.sampler.marked(packets);
     }
 
-    /// What was taken for lost has arrived: the last reduction was wrong.
-    pub fn spurious(&mut self, now_ns: u64) {
+    /// What was taken for lost has arrived: the last reduction was wrong. The time is the last call's.
+    pub fn spurious(&mut self) {
         if self.prior_ssthresh == 0 || self.state() != CaState::Recovery {
             return;
         }
-        self.gather(now_ns);
+        self.gather(self.conn.now_ns);
         self.event(EventKind::Undo, 0, 0, false);
         self.ctl.ssthresh = self.ctl.ssthresh.max(self.prior_ssthresh);
         self.prior_ssthresh = 0;
@@ -373,6 +385,12 @@ impl Host {
             .then_some(self.ctl.pacing_rate_bytes_per_s)
     }
 
+    /// The same for a stack without a pacer of its own: for others 1.25 windows an RTT, once one is known.
+    pub fn paced_rate_bytes_per_s(&self) -> Option<u64> {
+        let is_known = self.owns_window() || self.rtt.smoothed_ns > 0;
+        is_known.then_some(self.ctl.pacing_rate_bytes_per_s)
+    }
+
     /// Bytes that may leave at once without pacing between them, of an algorithm that sets a rate.
     pub fn burst_bytes(&self) -> Option<u64> {
         let burst = u64::from(self.ctl.tso_segs.max(1)) * self.packet_bytes();
@@ -383,6 +401,11 @@ impl Host {
     pub fn ssthresh_bytes(&self) -> Option<u64> {
         let is_set = !self.owns_window() && self.ctl.ssthresh < INFINITE;
         is_set.then(|| u64::from(self.ctl.ssthresh) * self.packet_bytes())
+    }
+
+    /// Largest UDP payload, the algorithm's packet.
+    pub fn datagram_bytes(&self) -> u64 {
+        self.packet_bytes()
     }
 
     /// Bytes in flight, as far as the stack told.
@@ -424,24 +447,11 @@ impl Host {
         found.and_then(|(_, value)| *value)
     }
 
-    fn report_rtt(&mut self, rtt_us: Option<u32>, packets: u32, newest: Option<Sent>) {
-        if !self.cc.wants(flags::WANTS_RTT) {
-            return;
+    fn report_rtt(&mut self, rtt_us: Option<u32>, packets: u32) {
+        if let Some(rtt_us) = rtt_us.filter(|_| self.cc.wants(flags::WANTS_RTT)) {
+            self.gather(self.conn.now_ns);
+            self.event(EventKind::Rtt, rtt_us, packets, false);
         }
-        let wants_every = self.cc.wants(flags::WANTS_EVERY_RTT);
-        let Some(value) = rtt_us.or(wants_every.then_some(u32::MAX)) else {
-            return;
-        };
-        self.gather(self.conn.now_ns);
-        let (delivered, ..) = self.sampler.counters();
-        let since = newest.map_or(0, |sent| delivered.wrapping_sub(sent.rate.delivered));
-        let event = Event {
-            kind: EventKind::Rtt as u32,
-            value,
-            packets,
-            is_app_limited: if wants_every { since } else { 0 },
-        };
-        self.cc.on_event(&self.conn, event, &mut self.ctl);
     }
 
     /// A packet that was sent after the episode's beginning is acknowledged (RFC 9002 section 7.3.2).

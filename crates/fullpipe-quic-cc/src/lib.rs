@@ -17,41 +17,51 @@
 //!
 //! # What a stack does with a decision
 //!
-//! The window is binding everywhere, and never below two datagrams (RFC 9002 section 7.2).
+//! The window is binding everywhere, and never below two datagrams (RFC 9002 section 7.2). `cubic` and
+//! `reno` set no pacing rate; they are paced at 1.25 windows an RTT (section 7.7).
 //!
 //! | stack | pacing rate | burst |
 //! |---|---|---|
-//! | quinn-proto 0.11 | **not read**: its pacer spreads 1.25 windows over an RTT, whatever the algorithm | not read: at most 10 datagrams, about 2 ms |
+//! | quinn-proto 0.11.19 | **advice only**: its pacer spreads 1.25 windows over an RTT, whatever the algorithm | not read |
+//! | noq-proto 1.4.0 | obeyed | obeyed, as the datagrams of one call |
+//! | s2n-quic-core 0.91.0 | obeyed: it sends from the controller's departure time on | obeyed |
 //!
-//! quinn thus only takes a rate as advice in the form of a window: it gets the smaller of the window and
-//! what the rate sends in a smoothed RTT ([`host::Host::window_of_rate_bytes`]). The mean rate is the
-//! algorithm's; packets leave up to a quarter faster for parts of an RTT, and a phase that is to send at
-//! less than the bandwidth (BBR's Drain and Down) pauses first. `cubic` and `reno` set no rate; for them
-//! the stack's own pacing is what they expect.
+//! quinn takes a rate in the form of a window: it gets the smaller of the algorithm's window and of what
+//! the rate sends in a smoothed RTT ([`host::Host::window_of_rate_bytes`]). The mean rate is then the
+//! algorithm's; packets leave up to a quarter faster for parts of an RTT, and a phase that is to send
+//! below the bandwidth (BBR's Drain and Down) pauses first.
 //!
 //! # What a stack does not tell
 //!
-//! | fact | quinn-proto 0.11 | who misses it |
-//! |---|---|---|
-//! | which packet is acknowledged or lost | when it was sent, for ACKs; only the newest one's time and a sum of bytes, for losses | `bbr2`, `bbr3`, `bbrnplus`: lost packets count as sent with the newest one's flight |
-//! | flight at the sending | one call for a burst of up to 10: the host counts within it in the order of ACKs | the same |
-//! | losses with the ACK that shows them | a call later: the next ACK reports them | BBRs, by one ACK |
-//! | whether a sent packet is in flight | no: up to 100 bytes are taken for a bare ACK | small messages give no rate samples |
-//! | how many packets were marked CE | no: one a report | `bbr3-ecn` sees too few |
-//! | MTU probes | acknowledged, not sent | nobody: they give no rate sample |
-//! | application-limited | at ACKs, not when it begins | BBRs: packets sent in between count as not limited |
-//! | a spurious loss, a retransmission timeout, the peer's ACK delay | no | no reduction is undone; RTTs contain the delay |
+//! | fact | quinn | noq | s2n-quic | who misses it |
+//! |---|---|---|---|---|
+//! | which packets are lost | when the newest was sent, and their bytes | yes | yes | `bbr2`, `bbr3`, `bbrnplus`: all count as sent with the newest one's flight |
+//! | flight when a packet was sent | once a burst of up to 10; counted within it in the order of ACKs | yes | yes | the same |
+//! | whether a packet sent is in flight | no: up to 100 bytes are taken for a bare ACK | yes | yes | small messages give no rate samples |
+//! | when the application ran dry | at the next ACK | at the next ACK | at once | BBRs: what was sent in between counts as not limited |
+//! | how many packets were marked CE | one a report | one a report | yes | `bbr3-ecn` sees too few |
+//! | that a loss was spurious | no | yes | no | all: no reduction is undone |
+//! | losses together with their ACK | a call later | a call later | a call later | BBRs, by one ACK |
+//! | timeouts, the peer's ACK delay | no | no | no | RTTs contain the delay |
 //!
 //! When MTU discovery finds a larger datagram, what the algorithm counted in packets stays and is read in
 //! larger ones. Discovery ends after some ten round trips, in slow start or Startup, where all counts grow
 //! anyway. Where the MTU is known, set `initial_mtu` and turn discovery off.
 
+#[cfg(any(feature = "quinn", feature = "noq", feature = "s2n"))]
+mod clock;
 #[cfg(feature = "quinn")]
 mod flight;
 pub mod host;
+#[cfg(feature = "noq")]
+pub mod noq;
+#[cfg(feature = "noq")]
+mod packets;
 #[cfg(feature = "quinn")]
 pub mod quinn;
 pub mod rate;
+#[cfg(feature = "s2n")]
+pub mod s2n;
 mod settings;
 
 pub use settings::{BadSettings, Settings};

@@ -11,6 +11,7 @@ use std::time::Instant;
 use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
+use crate::clock::{Clock, START_NS};
 use crate::flight::Flight;
 use crate::host::{Congestion, Host, Start};
 use crate::Settings;
@@ -20,8 +21,6 @@ const BURST_DATAGRAMS: u32 = 10;
 /// A burst of at most this is taken for a bare ACK, which quinn reports as sent but does not count as in
 /// flight: header 11, ACK frame of few ranges with ECN counts up to 70, tag 16 bytes.
 const BARE_ACK_BYTES: u64 = 100;
-/// The host's clock at the beginning; a zero would mean "never" to an algorithm.
-const CLOCK_START_NS: u64 = 1_000_000_000;
 
 /// Makes the controllers of an endpoint: for `TransportConfig::congestion_controller_factory`.
 pub struct Factory {
@@ -42,10 +41,9 @@ impl Factory {
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
         let start = Start {
-            now_ns: CLOCK_START_NS,
+            now_ns: START_NS,
             datagram_bytes: u32::from(current_mtu),
             burst_datagrams: BURST_DATAGRAMS,
-            seed: 0,
         };
         let number = self.connections.fetch_add(1, Relaxed);
         let host = self.settings.host(number, &start);
@@ -53,7 +51,7 @@ impl ControllerFactory for Factory {
             initial_window_bytes: host.window_bytes(),
             host,
             flight: Flight::default(),
-            epoch: now,
+            clock: Clock::new(now),
         })
     }
 }
@@ -63,7 +61,7 @@ impl ControllerFactory for Factory {
 pub struct Controller {
     host: Host,
     flight: Flight,
-    epoch: Instant,
+    clock: Clock,
     initial_window_bytes: u64,
 }
 
@@ -79,16 +77,12 @@ impl Controller {
     pub fn host(&self) -> &Host {
         &self.host
     }
-
-    fn ns(&self, time: Instant) -> u64 {
-        CLOCK_START_NS + time.saturating_duration_since(self.epoch).as_nanos() as u64
-    }
 }
 
 impl congestion::Controller for Controller {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
         if bytes > BARE_ACK_BYTES {
-            let sent = self.host.sent(self.ns(now), bytes);
+            let sent = self.host.sent(self.clock.ns(now), bytes);
             self.flight.sent(sent, bytes);
         }
     }
@@ -101,9 +95,9 @@ impl congestion::Controller for Controller {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        let sent_ns = self.ns(sent);
+        let sent_ns = self.clock.ns(sent);
         let known = self.flight.acked(sent_ns, bytes);
-        self.host.acked(self.ns(now), sent_ns, known, bytes);
+        self.host.acked(self.clock.ns(now), sent_ns, known, bytes);
     }
 
     fn on_end_acks(
@@ -115,7 +109,7 @@ impl congestion::Controller for Controller {
     ) {
         self.flight.limit(in_flight);
         self.host
-            .acks_end(self.ns(now), Some(in_flight), app_limited);
+            .acks_end(self.clock.ns(now), Some(in_flight), app_limited);
     }
 
     fn on_congestion_event(
@@ -125,7 +119,7 @@ impl congestion::Controller for Controller {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let (now_ns, sent_ns) = (self.ns(now), self.ns(sent));
+        let (now_ns, sent_ns) = (self.clock.ns(now), self.clock.ns(sent));
         let congestion = match (is_persistent_congestion, lost_bytes) {
             (true, _) => Congestion::Persistent,
             (false, 0) => Congestion::Marks,

@@ -72,17 +72,11 @@ impl Settings {
         Self { seed, ..self }
     }
 
-    /// The host of the n-th connection. `start.seed` is set here.
+    /// The host of the n-th connection.
     pub fn host(&self, number: u64, start: &Start) -> Host {
         let made = NativeController::new(self.algorithm, &self.values);
         let control = made.expect("constants were checked, and sets are C");
-        Host::new(
-            control,
-            &Start {
-                seed: mixed(self.seed, number),
-                ..*start
-            },
-        )
+        Host::new(control, start, mixed(self.seed, number))
     }
 }
 

@@ -87,7 +87,7 @@ fn a_reduction_that_was_wrong_is_taken_back() {
     round(&mut reno, &mut now_ns, 0);
     round(&mut reno, &mut now_ns, 1);
     let reduced = reno.cwnd_packets();
-    reno.spurious(now_ns);
+    reno.spurious();
     assert_eq!((reduced, reno.cwnd_packets()), (19, 39));
     assert_eq!((reno.ssthresh_bytes(), reno.state()), (None, CaState::Open));
 }

@@ -4,9 +4,11 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use fullpipe_quic_cc::quinn::{Controller, Factory};
 use fullpipe_quic_cc::Settings;
+use quinn::congestion::ControllerFactory;
 use quinn::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use quinn::rustls::RootCertStore;
 use quinn::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
@@ -56,6 +58,16 @@ async fn transfer(name: &str) -> (usize, Controller) {
     };
     let (control, received) = tokio::join!(sending, reading);
     (received, control)
+}
+
+#[test]
+fn the_window_lets_its_last_packet_out() {
+    // quinn sends while flight + datagram < window (connection/mod.rs, poll_transmit()).
+    let settings = Settings::new("reno").expect("built in");
+    let control = Arc::new(Factory::new(settings)).build(Instant::now(), 1200);
+    let sends = |inflight_packets: u64| inflight_packets * 1200 + 1200 < control.window();
+    assert!(sends(9) && !sends(10));
+    assert_eq!(control.initial_window(), 12_000);
 }
 
 #[tokio::test]

@@ -32,7 +32,6 @@ pub(crate) fn host(name: &str) -> Host {
         now_ns: START_NS,
         datagram_bytes: PACKET_BYTES as u32,
         burst_datagrams: 10,
-        seed: 0,
     };
     let settings = Settings::new(name).expect("built in").seed(1);
     settings.host(0, &start)
