@@ -135,9 +135,9 @@ quic: build
 # Tests of the QUIC stacks, and of our algorithms in them, which the others skip.
 test-quic: quic
 	cd $(QUIC) && cargo fmt --check && $(ALONE) cargo clippy --release --locked --quiet -- -D warnings
-	cd $(QUIC)-cc && cargo fmt --check
-	cd $(QUIC)-cc && $(ALONE) cargo clippy --all-targets --all-features --locked --quiet -- -D warnings
-	cd $(QUIC)-cc && $(ALONE) cargo test --all-features --locked --quiet
+	cd $(QUIC)-cc && cargo fmt --all --check
+	cd $(QUIC)-cc && $(ALONE) cargo clippy --workspace --all-targets --all-features --locked --quiet -- -D warnings
+	cd $(QUIC)-cc && $(ALONE) cargo test --workspace --all-features --locked --quiet
 	$(PYTHON) -m pytest tests/quic
 
 # Pages loaded by curl from lighttpd in the virtual machine. Not part of `make test`: Debian starts a

@@ -19,6 +19,9 @@ const LEAST_WINDOW_PACKETS: u32 = 2;
 /// second packet (RFC 9000 section 13.2.2); it is also the least window of BBR (draft-ietf-ccwg-bbr,
 /// `BBR.MinPipeCwnd`).
 const LEAST_FLIGHT_PACKETS: u64 = 4;
+/// A shorter RTT is none: quinn's and noq's clock for what was received stands while their endpoint reads,
+/// so that on a loopback an ACK may seem to precede its packet.
+const LEAST_RTT_NS: u64 = 1000;
 /// RFC 9002 section 7.7: the window is spread over an RTT a quarter faster.
 const PACING_GAIN: (u64, u64) = (5, 4);
 
@@ -252,9 +255,10 @@ impl Host {
         self.conn.is_cwnd_limited = u8::from(!is_app_limited);
 
         let is_newest = batch.newest_ns >= self.newest_acked_ns;
-        let rtt_ns = is_newest.then(|| now_ns.saturating_sub(batch.newest_ns).max(1));
+        self.newest_acked_ns = self.newest_acked_ns.max(batch.newest_ns);
+        let rtt_ns = is_newest.then(|| now_ns.saturating_sub(batch.newest_ns));
+        let rtt_ns = rtt_ns.filter(|&rtt_ns| rtt_ns >= LEAST_RTT_NS);
         if let Some(rtt_ns) = rtt_ns {
-            self.newest_acked_ns = batch.newest_ns;
             self.rtt.sample(rtt_ns);
         }
         let rtt_us = rtt_ns.map(|rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as u32);

@@ -42,13 +42,15 @@
 //! | how many packets were marked CE | one a report | one a report | yes | `bbr3-ecn` sees too few |
 //! | that a loss was spurious | no | yes | no | all: no reduction is undone |
 //! | losses together with their ACK | a call later | a call later | a call later | BBRs, by one ACK |
+//! | when a datagram arrived | when the endpoint began to read | the same | not looked into | RTTs are short by microseconds, which matters on a loopback |
 //! | timeouts, the peer's ACK delay | no | no | no | RTTs contain the delay |
 //!
 //! When MTU discovery finds a larger datagram, what the algorithm counted in packets stays and is read in
-//! larger ones. Discovery ends after some ten round trips, in slow start or Startup, where all counts grow
-//! anyway. Where the MTU is known, set `initial_mtu` and turn discovery off.
+//! larger ones: a bandwidth measured before is up to a fifth too high until BBR's filter forgets it. On a
+//! path of 1,500 bytes quinn's discovery takes four probes (1326, 1389, 1420 and 1452 bytes), at most one a
+//! round trip. Where the MTU is known, set `initial_mtu` and turn discovery off.
 
-#[cfg(any(feature = "quinn", feature = "noq", feature = "s2n"))]
+#[cfg(any(feature = "quinn", feature = "noq"))]
 mod clock;
 #[cfg(feature = "quinn")]
 mod flight;

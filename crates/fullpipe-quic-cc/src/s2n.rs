@@ -10,12 +10,13 @@ use s2n_quic_core::recovery::congestion_controller::{self, PathInfo, Publisher};
 use s2n_quic_core::recovery::RttEstimator;
 use s2n_quic_core::time::Timestamp;
 
-use crate::clock::START_NS;
 use crate::host::{Congestion, Host, Sent, Start};
 use crate::Settings;
 
 /// `MAX_BURST_PACKETS` of s2n-quic-core's recovery/mod.rs.
 const BURST_DATAGRAMS: u32 = 10;
+/// What the host's clock shows at the beginning; to an algorithm, zero would mean "never".
+const START_NS: u64 = 1_000_000_000;
 
 /// Makes the controllers of an endpoint: for `with_congestion_controller`.
 pub struct Endpoint {

@@ -103,6 +103,22 @@ fn a_window_that_the_application_does_not_fill_does_not_grow() {
 }
 
 #[test]
+fn an_ack_that_seems_to_precede_its_packet_is_no_rtt_sample() {
+    let mut bbr3 = host("bbr3");
+    for late_ns in [0, RTT_NS, 0] {
+        let sent = bbr3.sent(START_NS + RTT_NS, PACKET_BYTES);
+        let now_ns = sent.at_ns + late_ns - 500;
+        bbr3.acked(now_ns, sent.at_ns, Some(sent), PACKET_BYTES);
+        bbr3.acks_end(now_ns, None, false);
+    }
+    assert_eq!(bbr3.smoothed_rtt_us(), Some(RTT_NS / 1000 - 1));
+    assert_eq!(
+        bbr3.variable("min_rtt_us"),
+        Some((RTT_NS / 1000 - 1) as f64)
+    );
+}
+
+#[test]
 fn larger_datagrams_keep_the_window_in_bytes() {
     let (mut reno, mut now_ns) = (host("reno"), START_NS);
     round(&mut reno, &mut now_ns, 0);

@@ -1,7 +1,5 @@
 //! noq over UDP on 127.0.0.1 with our controllers. Nothing here measures time.
 
-#![cfg(feature = "noq")]
-
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! s2n-quic over UDP on 127.0.0.1 with our controllers. Nothing here measures time.
 
-#![cfg(feature = "s2n")]
-
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
