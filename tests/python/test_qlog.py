@@ -106,3 +106,63 @@ def test_a_capture_of_something_else_is_refused(
 ) -> None:
     with pytest.raises(UserError, match="no capture"):
         write_qlog(recorded[0], tmp_path, ROOT / "README.md")
+
+
+def qlog(recording: Recording, *words: str) -> subprocess.CompletedProcess[str]:
+    program = str(Path(sys.executable).with_name("fullpipe"))
+    return subprocess.run(
+        [program, "qlog", str(recording.path), *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_capture_of_another_run_is_refused(
+    recorded: tuple[Recording, list[Path]], tmp_path: Path
+) -> None:
+    others = {
+        "other": SCENARIO.replace('rate = "20mbit"', 'rate = "10mbit"'),
+        "fewer": SCENARIO.partition('[[flow]]\ncc = "cubic"')[0],
+        "more": f'{SCENARIO}[[flow]]\ncc = "reno"\n',
+    }
+    captures = {}
+    for name, scenario in others.items():
+        (tmp_path / f"{name}.toml").write_text(scenario)
+        captures[name] = tmp_path / f"{name}.pcap"
+        words = ["run", f"{name}.toml", "--pcap", captures[name].name, "--out", name, "--no-report"]
+        command = [str(Path(sys.executable).with_name("fullpipe")), *words]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    sent = recorded[0].table("flows")["packets_sent"].to_pylist()
+    with pytest.raises(
+        UserError, match=rf"other.pcap: is not this run's: flow bbr3.\S* sent {sent[0]} "
+    ):
+        write_qlog(recorded[0], tmp_path / "qlog", captures["other"])
+    with pytest.raises(UserError, match=r"fewer.pcap: is not this run's: flow \S+ sent"):
+        write_qlog(recorded[0], tmp_path / "qlog", captures["fewer"])
+    with pytest.raises(UserError, match="flow number 3, the run has 2 flows"):
+        write_qlog(recorded[0], tmp_path / "qlog", captures["more"])
+    assert not (tmp_path / "qlog").exists()
+
+
+def test_a_folder_is_only_replaced_with_force(
+    recorded: tuple[Recording, list[Path]], tmp_path: Path
+) -> None:
+    out = tmp_path / "qlog"
+    first = qlog(recorded[0], "--out", str(out))
+    assert first.returncode == 0 and "2 files in" in first.stderr
+    (out / "old.sqlog").write_text("of another recording")
+    again = qlog(recorded[0], "--out", str(out))
+    assert again.returncode == 2 and "--force" in again.stderr
+    assert (out / "old.sqlog").exists()
+    assert qlog(recorded[0], "--out", str(out), "--force").returncode == 0
+    assert sorted(file.name for file in out.iterdir()) == sorted(one.name for one in recorded[1])
+    (out / "thesis.tex").write_text("mine")
+    refused = qlog(recorded[0], "--out", str(out), "--force")
+    assert refused.returncode == 2 and "other files than .sqlog" in refused.stderr
+
+
+def test_an_empty_capture_is_called_empty(
+    recorded: tuple[Recording, list[Path]], tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.pcap"
+    empty.touch()
+    with pytest.raises(UserError, match=r"empty\.pcap: is empty"):
+        write_qlog(recorded[0], tmp_path / "qlog", empty)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fullpipe.base.errors import UserError
 from fullpipe.cli.output import message
 
 
@@ -17,13 +18,30 @@ def qlog(
         Path | None,
         typer.Option(metavar="FILE", help="The run's capture, for the events of packets."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the files that --out has.")
+    ] = False,
 ) -> None:
     """Writes each flow of a recording as qlog, such as for qvis.
 
     Metrics and congestion states come from the samples. With the capture of the same run (`run
-    --pcap`) packets sent, received, acknowledged and lost are there too."""
+    --pcap`) packets sent, received, acknowledged and lost are there too. Exit status: 0 done, 2 bad
+    input, such as the capture of another run."""
     from fullpipe.recording.recording import Recording
     from fullpipe.report.qlog import write_qlog
 
-    files = write_qlog(Recording.open(recording), out, pcap)
-    message(f"{len(files)} files in {out}")
+    if out.exists() and not force:
+        raise UserError(
+            f"{out}: exists already; name another folder with --out, or replace its files with "
+            "--force"
+        )
+    source = Recording.open(recording)
+    if out.is_dir() and any(file.suffix != ".sqlog" for file in out.iterdir()):
+        raise UserError(
+            f"--force: {out} has other files than .sqlog; remove it yourself, or name another"
+        )
+    old = set(out.glob("*.sqlog"))
+    files = write_qlog(source, out, pcap)
+    for file in old.difference(files):
+        file.unlink()
+    message(f"{len(files)} file{'s' if len(files) > 1 else ''} in {out}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,13 @@ def write_qlog(recording: Recording, folder: Path, capture: Path | None = None) 
     """Writes one file for each flow into a folder; gives the files. `capture`: of the same run, by
     `run --pcap`, for the events of packets.
 
-    Raises UserError where the capture cannot be read or the folder cannot be written."""
+    Raises UserError where the capture cannot be read or is another run's, or the folder cannot be
+    written."""
     view = View(recording, start_s=-1.0)
-    packets = {} if capture is None else _packet_events(capture)
     names = [str(name) for name in view.flows["flow"]]
+    packets = {} if capture is None else _packet_events(capture)
+    if capture is not None:
+        _check_same_run(capture, packets, names, [int(n) for n in view.flows["packets_sent"]])
     files = []
     for flow_id, name in enumerate(names):
         events = sorted(
@@ -58,6 +61,26 @@ def write_qlog(recording: Recording, folder: Path, capture: Path | None = None) 
             raise UserError(f"{file}: cannot be written: {error.strerror}") from None
         files.append(file)
     return files
+
+
+def _check_same_run(
+    capture: Path, packets: Mapping[int, Sequence[Event]], names: Sequence[str], sent: Sequence[int]
+) -> None:
+    """Raises UserError where a capture has other flows than the recording, or where a flow sent
+    another number of packets (`sent`)."""
+    last = max(packets, default=-1)
+    if last >= len(names):
+        raise UserError(
+            f"{capture}: is not this run's: it has packets of flow number {last + 1}, the run has "
+            f"{len(names)} flow{'s' if len(names) > 1 else ''}"
+        )
+    for flow_id, (name, expected) in enumerate(zip(names, sent, strict=True)):
+        count = sum(kind == "packet_sent" for _, kind, _ in packets.get(flow_id, ()))
+        if count != expected:
+            raise UserError(
+                f"{capture}: is not this run's: flow {name} sent {expected} packets, the capture "
+                f"has {count}"
+            )
 
 
 def records(header: dict[str, Any], events: Iterable[Event]) -> Iterator[str]:

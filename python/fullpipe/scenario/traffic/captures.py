@@ -98,7 +98,7 @@ def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
 def packets_of(path: Path) -> Iterator[tuple[int, Any]]:
     """(time in ns, to 1 us; IP packet as dpkt reads it) of every IP packet of a capture.
 
-    Raises UserError where it cannot be read, is no capture, is cut off or damaged."""
+    Raises UserError where it cannot be read, is no capture, is empty, cut off or damaged."""
     try:
         with path.open("rb") as file:
             whole = _Whole(file)
@@ -112,6 +112,8 @@ def packets_of(path: Path) -> Iterator[tuple[int, Any]]:
                 if packet is not None:
                     yield round(float(seconds) * 1e6) * 1000, packet
     except EOFError:
+        if path.stat().st_size == 0:
+            raise UserError(f"{path}: is empty; a capture has at least a header") from None
         raise UserError(f"{path}: is cut off: its last packet is not whole") from None
     except (ValueError, dpkt.UnpackError, struct.error) as error:
         raise UserError(f"{path}: damaged: {error}") from None
