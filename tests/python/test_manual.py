@@ -19,6 +19,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = re.findall(r"^([a-z-]+)$", (DOCS / "tutorial/index.md").read_text(), re.M)
+COMPARISON = DOCS / "tutorial/compare.md"
 GUIDES = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
 #: Why a block is not run. Anything else is a mistake.
 REASONS = {
@@ -61,9 +62,10 @@ def blocks_of(page: Path) -> Iterator[Block]:
         yield Block(match["kind"], body, caption and caption[1], match["reason"])
 
 
-def follow(page: Path, folder: Path) -> None:
-    """Does what the page says, in the folder."""
+def follow(page: Path, folder: Path) -> dict[str, str]:
+    """Does what the page says, in the folder. Gives what each command printed."""
     program = ""
+    printed = {}
     for block in blocks_of(page):
         if block.reason is not None:
             assert block.reason in REASONS, f"{page}: {block.reason}"
@@ -73,28 +75,53 @@ def follow(page: Path, folder: Path) -> None:
             commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", block.body, re.M)
             assert commands, f"{page}: a console block without a command"
             for command in commands:
-                _run(["bash", "-c", command], folder, f"{page.name}: {command}")
+                what = f"{page.name}: {command}"
+                printed[command] = _run(["bash", "-c", command], folder, what)
         elif block.kind == "python":
             program += block.body
     if program:
         (folder / "program.py").write_text(program, encoding="utf-8")
         _run([sys.executable, "program.py"], folder, f"{page.name}: its program")
+    return printed
 
 
-def _run(words: list[str], folder: Path, what: str) -> None:
+def check_comparison(printed: dict[str, str]) -> None:
+    """The figures of the page on comparing are those that its commands print."""
+    alone, together, harm = (
+        next(text for command, text in printed.items() if folder in command)
+        for folder in ("--out duel", "--out contest", "--out harm")
+    )
+    shown = "".join(block.body for block in blocks_of(COMPARISON) if block.kind == "text")
+    row = re.compile(r"(cubic|bbr3) +5 +(\d\S+)  (\S+ \S+ \S+)")
+    assert row.findall(shown) == row.findall(alone)[:2] + row.findall(alone)[4:6]
+    prose = " ".join(COMPARISON.read_text(encoding="utf-8").split())
+    _, _, rows = together.partition("share of goodput")
+    shares = re.findall(r"(?:cubic|bbr3) +5 +(0\.\d+)", rows)
+    cubic, bbr3 = (f"{100 * float(share):.0f} %" for share in shares)
+    assert f"CUBIC gets {cubic}, BBRv3 {bbr3}." in prose
+    found = re.search(r"harm: goodput .* 5 +(0\.\d+) +(0\.\d+) to (0\.\d+)", harm)
+    assert found is not None, harm
+    mean, low, high = (f"{float(text):.2f}" for text in found.groups())
+    assert f"the harm is {mean}, with a 95 % interval from {low} to {high}:" in prose
+
+
+def _run(words: list[str], folder: Path, what: str) -> str:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     answer = subprocess.run(
         words, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
     )
     assert answer.returncode == 0, f"{what}\n{answer.stdout[-2000:]}\n{answer.stderr[-2000:]}"
+    return answer.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.vm
 def test_the_tutorial_can_be_followed_from_its_first_page_to_its_last(tmp_path: Path) -> None:
     assert len(CHAPTERS) >= 7
+    printed: dict[str, str] = {}
     for chapter in CHAPTERS:
-        follow(DOCS / f"tutorial/{chapter}.md", tmp_path)
+        printed |= follow(DOCS / f"tutorial/{chapter}.md", tmp_path)
+    check_comparison(printed)
 
 
 @pytest.mark.slow
