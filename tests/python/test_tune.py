@@ -94,6 +94,23 @@ full = "utilisation >= 0.97"
 """
 
 
+TUNE = parse_toml(DOCUMENT)["tune"]
+
+
+def row(*measures: dict[str, str], share: dict[str, str] | None = None) -> dict[str, Any]:
+    """The document's row, with other measures or another share."""
+    given = parse_toml(DOCUMENT)["row"][0]
+    return {
+        **given,
+        "measure": list(measures) or given["measure"],
+        "share": given["share"] if share is None and not measures else share or {},
+    }
+
+
+def measure(column: str) -> dict[str, str]:
+    return {"id": "delay", "title": "delay", "column": column}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("tune")
@@ -181,6 +198,39 @@ def test_held_out_paths_are_others_and_are_looked_at_once(
         ({"tune": {"cc": "cubic", "minimise": "own.delay"}}, "cubic has no such constant"),
         ({"tune": {"cc": "./still.h", "minimise": "own.speed"}}, "tune.minimise: 'own.speed'"),
         ({"tune": {"cc": "./still.h", "minimise": "exit()"}}, "known functions are abs, max, min"),
+        (
+            {"tune": {**TUNE, "against": ["nope"]}},
+            "tune.against: unknown congestion control 'nope'",
+        ),
+        (
+            {"tune": {**TUNE, "against": ["kernel:bbr"]}},
+            "tune.against: kernel:bbr runs in a kernel",
+        ),
+        (
+            {"row": [row(measure("path.nope"))]},
+            "row.0.measure.0.column: 'nope' is no column of path",
+        ),
+        ({"row": [row(measure("path.queue"))]}, "'queue' is no column of path; there are"),
+        (
+            {"row": [row(measure("links.delay"))]},
+            "'links.delay' is no TABLE.COLUMN; the tables are",
+        ),
+        (
+            {"row": [row(measure("flows.share"))]},
+            "row.0.measure.0.group: belongs to columns of flows",
+        ),
+        (
+            {"row": [row(share={"full": "utilisatio >= 0.97"})]},
+            "row.0.share.full: 'utilisatio' is no measured value; known: delay, utilisation",
+        ),
+        (
+            {"row": [row(share={"full": "delay > 9 and utilisatio >= 0.97"})]},
+            "row.0.share.full: 'utilisatio' is no measured value",
+        ),
+        (
+            {"row": [{"id": "own", "item": "rfc9743-5.1.2", "scenario": {"duration": "4s"}}]},
+            "row.0.scenario: rfc9743-5.1.2 has its own",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_by_key(folder: Path, changes: dict[str, Any], said: str) -> None:
@@ -193,6 +243,33 @@ def test_an_objective_without_a_measurement_is_the_worst() -> None:
     wanted = Objective("max(1, a.b) + abs(0 - 2)", ["a.b"])
     assert wanted.value({"a.b": 3.0}) == 5.0
     assert wanted.value({"a.b": float("nan")}) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("minimise", "why"),
+    [
+        ("1 / 0 + own.delay", "'1 / 0 + own.delay' divides by 0"),
+        ("own.delay + own.other", "none of the first 8 has a value of own.other"),
+    ],
+)
+def test_a_search_whose_objective_never_has_a_value_is_refused(
+    folder: Path, minimise: str, why: str
+) -> None:
+    document = changed(tune={**TUNE, "minimise": minimise})
+    nobody = {"id": "other", "title": "of no flow", "column": "flows.share", "group": "nobody"}
+    document["row"][0]["measure"].append(nobody)
+    del document["parameters"]["idle"]
+    wanted = read_search(document, "still.toml", folder)
+    bench = Bench(wanted, Store(folder / "never", create=True), jobs=1)
+    with pytest.raises(UserError) as caught:
+        search(wanted, bench, wanted.options.trials, lambda _done, _least: None)
+    said = str(caught.value)
+    assert said == f"still.toml: tune.minimise has no value for any setting: {why}"
+
+
+def test_a_file_to_measure_against_is_seen_from_the_searchs_folder(folder: Path) -> None:
+    wanted = read_search(changed(tune={**TUNE, "against": ["./still.h"]}), "still.toml", folder)
+    assert wanted.options.against == [str(folder.resolve() / "still.h")]
 
 
 def test_wilsons_interval_is_that_of_the_formula() -> None:

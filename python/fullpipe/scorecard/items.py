@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from fullpipe.base.errors import UserError
@@ -27,6 +28,11 @@ ALONE = "alone"
 #: be told from chance (changes.py).
 SEEDS = 10
 _FOLDERS = ("rfc9743", "others")
+#: Columns that are numbers, by table. `path.offered` is computed (values.py).
+_COLUMNS = {
+    table: [column.name for column in SCHEMAS[table] if column.type == pa.float64()] + computed
+    for table, computed in {"runs": [], "path": ["offered"], "flows": []}.items()
+}
 
 
 class _Part(BaseModel):
@@ -124,15 +130,27 @@ def items(folder: Path | None = None) -> list[Item]:
     return [_read(path) for name in _FOLDERS for path in sorted((place / name).glob("*.toml"))]
 
 
+def check_measures(measures: Sequence[Measure], where: str) -> None:
+    """Raises UserError for a measure that the store's tables do not have; `where` is the key of
+    the list, with its file."""
+    for index, measure in enumerate(measures):
+        mine = f"{where}.{index}"
+        table, _, column = measure.column.partition(".")
+        if table not in _COLUMNS:
+            tables = ", ".join(_COLUMNS)
+            raise UserError(
+                f"{mine}.column: {measure.column!r} is no TABLE.COLUMN; the tables are {tables}"
+            )
+        if column not in _COLUMNS[table]:
+            known = ", ".join(_COLUMNS[table])
+            raise UserError(f"{mine}.column: {column!r} is no column of {table}; there are {known}")
+        if (table == "flows") != bool(measure.group):
+            raise UserError(f"{mine}.group: belongs to columns of flows, which need it")
+        if measure.harm and not measure.better:
+            raise UserError(f"{mine}.better: is missing; harm needs it")
+
+
 def _read(path: Path) -> Item:
     item = read_model(Item, path)
-    for measure in item.measure:
-        table, _, column = measure.column.partition(".")
-        known = SCHEMAS[table].names if table in SCHEMAS else []
-        if column not in known and measure.column != "path.offered":
-            raise UserError(f"{path}: measure.{measure.id}.column: {measure.column!r} is unknown")
-        if (table == "flows") != bool(measure.group):
-            raise UserError(f"{path}: measure.{measure.id}.group: belongs to columns of flows")
-        if measure.harm and not measure.better:
-            raise UserError(f"{path}: measure.{measure.id}.better: harm needs it")
+    check_measures(item.measure, f"{path}: measure")
     return item

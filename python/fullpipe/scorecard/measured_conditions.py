@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from fullpipe.expr.evaluator import Operator, Scalars
 from fullpipe.expr.language import ExpressionError, Scalar, parse
@@ -20,10 +21,14 @@ def holds(text: str, values: Mapping[str, Scalar]) -> bool:
     return _Measured(values, "measured value").truth(parse(text))
 
 
-def check(text: str) -> None:
-    """Raises ExpressionError for a text that is not a condition."""
-    if not isinstance(parse(text), ast.Compare | ast.BoolOp):
+def check(text: str, known: Sequence[str] | None = None) -> None:
+    """Raises ExpressionError for a text that is not a condition, or that names a value that is not
+    in `known`, where that is given."""
+    tree = parse(text)
+    if not isinstance(tree, ast.Compare | ast.BoolOp):
         raise ExpressionError(f"{text!r} is no condition")
+    if known is not None:
+        _Whole(dict.fromkeys(known, 1.0), "measured value").truth(tree)
 
 
 def figures(text: str, values: Mapping[str, Scalar]) -> str:
@@ -46,3 +51,10 @@ class _Measured(Scalars):
         if any(isinstance(side, float) and math.isnan(side) for side in (left, right)):
             return False
         return super().compare(operator, left, right, node)
+
+
+class _Whole(_Measured):
+    """Computes every part of a condition, also behind one that decides it."""
+
+    def boolean(self, is_and: bool, parts: Iterator[Any], node: ast.expr) -> bool:
+        return super().boolean(is_and, iter(list(parts)), node)

@@ -16,16 +16,18 @@ from pydantic import Field, ValidationError
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
-from fullpipe.congestion.registry import CcSet, Param, choose
+from fullpipe.congestion.registry import CcSet, Param, choose, is_kernel
 from fullpipe.scenario.document import check_version, load_document
 from fullpipe.scenario.fields import Section
-from fullpipe.scorecard.items import Item, items
+from fullpipe.scorecard.items import Item, check_measures, items
 from fullpipe.scorecard.measured_conditions import check as check_condition
 from fullpipe.tune.objective import Objective
 
 #: More parameters than this no search of some hundred trials can tell apart.
 MAX_PARAMETERS = 20
 _ROW_ID = re.compile(r"[a-z][a-z0-9_]{0,39}")
+#: Keys of a row that names an item of the scorecard.
+_BESIDE_ITEM = frozenset({"id", "item", "share"})
 _SECTIONS = frozenset({"version", "tune", "parameters", "row", "ablations"})
 
 
@@ -132,13 +134,20 @@ def read_search(document: Mapping[str, Any], source: str, folder: Path = Path())
         known = ", ".join(sorted(_SECTIONS))
         raise UserError(f"{source}: {unknown[0]}: unknown; a search has {known}")
     options = _read(Options, document.get("tune", {}), source, "tune")
-    options = options.model_copy(update={"cc": _seen_from(options.cc, folder)})
+    options = options.model_copy(
+        update={
+            "cc": _seen_from(options.cc, folder),
+            "against": [_seen_from(name, folder) for name in options.against],
+        }
+    )
     try:
         choice = choose(options.cc, {})
     except UserError as error:
         raise UserError(f"{source}: tune.cc: {error}") from None
     if choice.base is None:
         raise UserError(f"{source}: tune.cc: {options.cc} has no constants: it is the kernel's own")
+    for name in options.against:
+        _check_other(name, source)
     values = dict(zip((p.name for p in choice.base.params), choice.values, strict=True))
     parameters = _parameters(document.get("parameters"), choice.base, source)
     by_name = {param.name: param for param in choice.base.params}
@@ -158,6 +167,18 @@ def _read(model: Any, given: Any, source: str, where: str) -> Any:
         return model.model_validate(given)
     except ValidationError as error:
         raise UserError(f"{source}: {explain(error, model, below=where)}") from None
+
+
+def _check_other(name: str, source: str) -> None:
+    """Raises UserError for a congestion control of `tune.against` that cannot be measured."""
+    if is_kernel(name):
+        raise UserError(
+            f"{source}: tune.against: {name} runs in a kernel; searches use simulations"
+        )
+    try:
+        choose(name, {})
+    except UserError as error:
+        raise UserError(f"{source}: tune.against: {error}") from None
 
 
 def _seen_from(cc: str, folder: Path) -> str:
@@ -206,6 +227,10 @@ def _rows(given: Any, source: str) -> tuple[Row, ...]:
         if row.item:
             if row.item not in shipped:
                 raise UserError(f"{source}: {where}.item: {row.item!r} is no item of the scorecard")
+            if own := sorted(row.model_fields_set - _BESIDE_ITEM):
+                raise UserError(
+                    f"{source}: {where}.{own[0]}: {row.item} has its own; leave out one of the two"
+                )
             item = shipped[row.item].model_dump(exclude={"id"})
             row = Row.model_validate({**item, "id": row.id, "item": row.item, "share": row.share})
         if not _ROW_ID.fullmatch(row.id) or row.id in {other.id for other in found}:
@@ -215,9 +240,11 @@ def _rows(given: Any, source: str) -> tuple[Row, ...]:
             )
         if not row.measure:
             raise UserError(f"{source}: {where}.measure: is missing; the objective needs numbers")
+        check_measures(row.measure, f"{source}: {where}.measure")
+        measured = [measure.id for measure in row.measure]
         for name, condition in row.share.items():
             try:
-                check_condition(condition)
+                check_condition(condition, measured)
             except UserError as error:
                 raise UserError(f"{source}: {where}.share.{name}: {error}") from None
         found.append(row)

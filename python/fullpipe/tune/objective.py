@@ -26,6 +26,9 @@ class Objective:
         """Raises ExpressionError if the text is no expression over these names."""
         self.text = text
         self._tree = parse(text)
+        used = {source(node) for node in ast.walk(self._tree) if isinstance(node, ast.Attribute)}
+        #: Those that it uses.
+        self.names = frozenset(used.intersection(names))
         self.value(dict.fromkeys(names, 1.0))
 
     def value(self, values: Mapping[str, float]) -> float:

@@ -8,13 +8,14 @@ what moves no row can be left out. Must never print.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.optimize import differential_evolution
 
+from fullpipe.base.errors import UserError
 from fullpipe.tune.file import Search
 from fullpipe.tune.settings import Bench, Result, Setting
 
@@ -61,7 +62,8 @@ def search(
     """Tries about so many settings, the defaults first, and then the variants of the best.
 
     `on_trial` gets the number of trials and the least objective. Raises UserError where a row
-    cannot run."""
+    cannot run, and where all runs of the first population ended but the objective has no value for
+    any of them: nothing would lead the search."""
     found = Found(default=bench.measure([{}])[0])
     seen: set[str] = set()
 
@@ -80,6 +82,8 @@ def search(
                 found.trials.append(Trial(setting, result))
                 if found.best is None or result.objective < found.best.result.objective:
                     found.best = found.trials[-1]
+        if not bench.failures:
+            _check_some_value(wanted, found.trials)
         least = math.inf if found.best is None else found.best.result.objective
         on_trial(len(found.trials), least)
         return np.array([min(result.objective, _WORST) for result in results])
@@ -98,6 +102,22 @@ def search(
         found.best = _simplified(wanted, bench, found.best)
         found.variants = _variants(wanted, bench, found.best.setting)
     return found
+
+
+def _check_some_value(wanted: Search, trials: Sequence[Trial]) -> None:
+    """Raises UserError, which says why, if the objective has no value for any of the trials."""
+    if any(math.isfinite(one.result.objective) for one in trials):
+        return
+    names = [name for name in trials[0].result.values if name in wanted.objective.names]
+    missing = [
+        name for name in names if not any(math.isfinite(one.result.values[name]) for one in trials)
+    ]
+    why = (
+        f"none of the first {len(trials)} has a value of {', '.join(missing)}"
+        if missing
+        else f"{wanted.objective.text!r} divides by 0"
+    )
+    raise UserError(f"{wanted.source}: tune.minimise has no value for any setting: {why}")
 
 
 def _simplified(wanted: Search, bench: Bench, best: Trial) -> Trial:
