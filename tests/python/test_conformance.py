@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,19 +67,28 @@ def test_a_reference_trace_has_the_samples_at_its_times(store: Store) -> None:
         assert row["srtt_us"] == sample["srtt_us"]
 
 
-def test_the_command_names_deviations_with_their_figures(
-    store: Store,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def conformance(*words: str) -> tuple[int, str, str]:
-        options = ["--store", str(store.folder), "--quick"]
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def conformance(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Runs the command; gives its exit status, its output and its messages."""
+
+    def ran(*words: str, folder: Path = store.folder) -> tuple[int, str, str]:
+        options = ["--store", str(folder), "--quick"]
         monkeypatch.setattr(sys, "argv", ["fullpipe", "conformance", *words, *options])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         return (int(ended.value.code or 0), *capsys.readouterr())
 
+    return ran
+
+
+def test_the_command_names_deviations_with_their_figures(
+    conformance: Command, tmp_path: Path
+) -> None:
     status, out, err = conformance("cubic[beta=0.85]", "--only", "rfc9438-decrease")
     assert status == 1
     assert "deviates" in out
@@ -100,3 +110,38 @@ def test_the_command_names_deviations_with_their_figures(
     status, _, err = conformance("dctcp")
     assert status == 2
     assert "--document is needed" in err
+
+
+def test_one_case_of_an_rfc_runs_no_other(conformance: Command, tmp_path: Path) -> None:
+    status, _, _ = conformance("reno", "--only", "rfc5681-growth", folder=tmp_path / "store")
+    assert status == 0
+    assert Store(tmp_path / "store").table("runs").num_rows == 1
+
+
+def test_cases_of_which_none_could_run_are_no_success(conformance: Command) -> None:
+    status, out, err = conformance("reno", "--document", "draft", "--only", "draft-01")
+    assert status == 2
+    assert "not run" in out
+    assert "draft-01: not run: shows no phases of BBRv2 or v3" in err
+    assert "fullpipe: reno: no case could run" in err
+
+
+def test_an_unknown_algorithm_is_named_before_its_document_is_asked_for(
+    conformance: Command,
+) -> None:
+    status, _, err = conformance("nope")
+    assert status == 2 and "unknown congestion control 'nope'" in err
+    status, _, err = conformance("./nope.h")
+    assert status == 2 and "nope.h: cannot be read" in err
+
+
+def test_ctrl_c_says_what_is_stored(
+    conformance: Command, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fullpipe.scorecard.conformance.run_cases", interrupted)
+    status, _, err = conformance("cubic")
+    assert status == 130
+    assert f"interrupted; the runs that ended are in {store.folder}" in err

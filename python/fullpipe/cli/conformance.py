@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fullpipe.base.errors import UserError
+from fullpipe.cli import INTERRUPTED
 from fullpipe.cli.options import CcName, Jobs, Json
-from fullpipe.cli.output import console, message, text_table
+from fullpipe.cli.output import console, fail, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
@@ -47,27 +48,40 @@ def conformance(
     """Checks an implementation against its document, case by case.
 
     NAME is a congestion control, a file, or kernel:NAME with --engine vm. Each case says whether
-    the implementation does as the document asks, or how it deviates, with the figure. Exit status:
-    0 all cases hold, 1 some deviate, 2 bad input."""
+    the implementation does as the document asks, or how it deviates, with the figure, or why it
+    was not run. Exit status: 0 all cases that were run hold, 1 some deviate, 2 bad input or no case
+    could run, 130 interrupted."""
+    from fullpipe.congestion.registry import choose
     from fullpipe.scorecard.conformance import run_cases
     from fullpipe.scorecard.conformance_cases import DOCUMENTS, cases_of
     from fullpipe.sweep.store import Store, cached_store
 
+    choose(cc, {})
     chosen = _chosen(cc, document, only)
+    cases = cases_of(chosen)
+    # BBR's cases all run: in some no flow reaches the phases that tell the family.
+    wanted = [case for case in cases if case.id == only and not case.reads_bbr] or cases
     runs = Store(store or cached_store("scorecards"), create=True)
-    # All run also with --only: in some cases no flow reaches the phases that tell BBR's family.
-    with progress_of_runs() as update:
-        results = run_cases(cc, cases_of(chosen), runs, quick, jobs, update, engine)
+    try:
+        with progress_of_runs() as update:
+            results = run_cases(cc, wanted, runs, quick, jobs, update, engine)
+    except KeyboardInterrupt:
+        reason = (
+            f"interrupted; the runs that ended are in {runs.folder}; the same command continues"
+        )
+        fail(reason, INTERRUPTED)
     results = [found for found in results if only in (None, found.case.id)]
     if traces is not None:
         _write_traces(results, traces)
     if json_:
-        cases = [found.document(cc) for found in results]
-        print(json.dumps({"name": cc, "document": DOCUMENTS[chosen], "cases": cases}))
+        documents = [found.document(cc) for found in results]
+        print(json.dumps({"name": cc, "document": DOCUMENTS[chosen], "cases": documents}))
     else:
         _print(cc, DOCUMENTS[chosen], results)
     if any(found.holds is False for found in results):
         raise typer.Exit(1)
+    if all(found.holds is None for found in results):
+        fail(f"{cc}: no case could run", 2)
 
 
 def _chosen(cc: str, document: str | None, only: str | None) -> str:
