@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,16 @@ def test_a_file_compiled_for_a_debugger_leaves_the_same_recording() -> None:
     for table in ("flow_samples", "cc_samples", "flows"):
         one, other = (pq.read_table(f"{out}/{table}.parquet") for out in ("plain", "debugged"))
         assert one.equals(other), table
+
+
+def test_the_printed_command_can_be_copied_and_repeated() -> None:
+    first = ran(str(FULLPIPE), *WORDS, "debugged", "--debug-cc")
+    line = next(line for line in first.stderr.splitlines() if line.startswith("  gdb "))
+    command = shlex.split(line.partition(" --args ")[2])
+    for _ in range(2):
+        again = ran(*command)
+        assert again.returncode == 0, again.stderr
+    assert Path("debugged").is_dir() and Path("debugged-gdb").is_dir()
 
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")

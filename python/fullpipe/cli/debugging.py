@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def how_gdb_runs_it(scenario: Scenario, words: Sequence[str]) -> str:
     """The command of gdb for a command of this program (`sys.argv`), with a breakpoint in each
-    algorithm's on_ack. Raises UserError if no flow's algorithm is a file of C."""
+    algorithm's on_ack. It records beside this command's --out and can be repeated. Raises UserError
+    if no flow's algorithm is a file of C."""
     identities = {choice["algorithm"] for _, choice in cc_choices(resolve(scenario))}
     names = sorted(
         external.source_of(identity).name
@@ -36,8 +37,20 @@ def how_gdb_runs_it(scenario: Scenario, words: Sequence[str]) -> str:
         )
     breaks = "".join(f" -ex 'break {name}_on_ack'" for name in names)
     program = shutil.which(words[0]) or words[0]
-    command = shlex.join([sys.executable, program, *words[1:]])
+    command = shlex.join([sys.executable, program, *_elsewhere(words[1:])])
     return f"gdb -q -ex 'set breakpoint pending on'{breaks} -ex run --args {command}"
+
+
+def _elsewhere(words: Sequence[str]) -> list[str]:
+    """The words with --force, and with another folder behind --out: gdb's run may be killed, and
+    then the recording that was there is not put back."""
+    found = list(words)
+    for index, word in enumerate(found):
+        if word.startswith("--out="):
+            found[index] = f"{word.rstrip('/')}-gdb"
+        elif word == "--out" and index + 1 < len(found):
+            found[index + 1] = f"{found[index + 1].rstrip('/')}-gdb"
+    return found if "--force" in found else [*found, "--force"]
 
 
 def is_debugged() -> bool:
