@@ -277,3 +277,17 @@ def test_the_kernels_arithmetic_is_exact(tmp_path: Path) -> None:
         assert max(v for t, v in seen[-36:]) <= high <= max(max(window), 0)
         drawn.add(drawn_one)
     assert drawn == set(range(10))
+
+
+def test_show_has_integers_in_full_and_no_variable_that_the_module_never_sets(
+    tmp_path: Path,
+) -> None:
+    path = imported(plain(tmp_path))
+    shown = CliRunner().invoke(app, ["cc", "show", str(path)]).output
+    assert "keep = 512 (the module's own unit)" in shown
+    assert "range 0 to 2147483647;" in shown
+    assert "inflight_longterm" not in shown
+    assert "recorded (cc_samples): nothing of its own" in shown
+    # Lines that go on are indented.
+    shown = CliRunner().invoke(app, ["cc", "show", "bbr3"]).output
+    assert "source: draft 2.5 StartupPacingGain; Linux\n        startup_pacing_gain" in shown

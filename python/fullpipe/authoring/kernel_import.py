@@ -17,6 +17,12 @@ from fullpipe.congestion.external.tokens import functions_of, tokens_of
 
 #: The file, with @WORDS for what an import fills in.
 _TEMPLATE = Path(__file__).with_name("kernel_file.h.in")
+#: What get_info() may tell, and what it never does.
+_OF_GET_INFO = frozenset({"bw", "max_bw", "min_rtt", "pacing_gain", "cwnd_gain"})
+_INFO = frozenset({
+    "phase", "bw_shortterm", "inflight_longterm", "inflight_shortterm", "extra_acked",
+    "round_count",
+})  # fmt: skip
 _MACRO = re.compile(r"^#define (\w+)", re.M)
 
 
@@ -49,6 +55,19 @@ def import_kernel_file(path: Path, name: str | None, folder: Path) -> tuple[Path
             copy.unlink()
         raise
     return out, found.name
+
+
+def never_set(algorithm: str) -> frozenset[str]:
+    """The variables of CC_INFO_STATE (cc/state.h) that an algorithm, as plans name it, never has a
+    value of, because linux_info() (cc/linux_host.h) fills them from the kernel file's get_info().
+    Empty unless `import_kernel_file` wrote its file."""
+    if not external.is_external(algorithm) or external.is_class(algorithm):
+        return frozenset()
+    source = external.source_of(algorithm)
+    if not source.is_kernels:
+        return frozenset()
+    text = source.files[source.main]
+    return _INFO if "#define LINUX_GET_INFO " in text else _INFO | _OF_GET_INFO
 
 
 def _name_of(found: KernelFile) -> str:
@@ -100,5 +119,5 @@ def _blanked_header(name: str) -> str:
 
 def _parameter(one: Parameter, found: KernelFile) -> str:
     meaning = re.sub(r'[\\"]', "'", one.meaning)
-    return (f'P({one.name}, (u32)({one.value}), 0, {one.most}u, 1, "as the module takes it", '
+    return (f'P({one.name}, (u32)({one.value}), 0, {one.most}u, 1, "(the module\'s own unit)", '
             f'"as the module takes it", "{found.path.name}", "{meaning}")')  # fmt: skip

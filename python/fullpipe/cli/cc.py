@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,10 +47,13 @@ def show(name: CcName, json_: Json = False) -> None:
 
     A constant has a value, a unit, a range, the meaning of 0 and a source; a variable is a column
     of `cc_samples`."""
+    from fullpipe.authoring.kernel_import import never_set
     from fullpipe.congestion.registry import cc_set, variables_of
 
     found = cc_set(name)
-    variables = variables_of(found.algorithm)
+    variables = [
+        one for one in variables_of(found.algorithm) if one.name not in never_set(found.algorithm)
+    ]
     if json_:
         items = [
             {
@@ -66,20 +70,46 @@ def show(name: CcName, json_: Json = False) -> None:
         print(json.dumps({"name": found.name, "algorithm": found.algorithm, "constants": items,
                           "variables": shown}))  # fmt: skip
         return
-    console.print(f"{found.name}: {found.title}\nalgorithm {found.algorithm}: {found.sources}")
+    _print_entry(f"{found.name}: {found.title}")
+    _print_entry(f"algorithm {found.algorithm}: {found.sources}")
     for param, value in zip(found.params, found.values, strict=True):
         mark = "" if value == param.default else "   (differs from the algorithm's default)"
         choice = f"{param.choices[value]} ({param.unit})" if param.choices else None
-        value_text = f" = {choice or f'{value / param.scale:g} {param.unit}'}{mark}"
-        limits = f"{param.min / param.scale:g} to {param.max / param.scale:g}"
+        value_text = f" = {choice or f'{_decimal(value, param.scale)} {param.unit}'}{mark}"
+        limits = f"{_decimal(param.min, param.scale)} to {_decimal(param.max, param.scale)}"
         console.print()
-        console.print(Text.assemble((param.name, "bold"), value_text))
-        console.print(f"    {param.meaning}")
-        console.print(f"    range {limits}; 0: {param.zero}; source: {param.source}")
+        _print_entry(f"{param.name}{value_text}", bold=len(param.name))
+        _print_entry(param.meaning, "    ")
+        _print_entry(f"range {limits}; 0: {param.zero}; source: {param.source}", "    ")
+    if not variables:
+        console.print("\nrecorded (cc_samples): nothing of its own")
+        return
     console.print("\nrecorded (cc_samples):")
     for one in variables:
         unit = f" ({one.unit})" if one.unit else ""
-        console.print(Text.assemble("  ", (one.column, "bold"), f"{unit}: {one.meaning}"))
+        _print_entry(f"{one.column}{unit}: {one.meaning}", "  ", bold=len(one.column))
+
+
+def _decimal(stored: int, scale: int) -> str:
+    """A stored value as a decimal; an integer with all its digits."""
+    whole, rest = divmod(stored, scale)
+    return f"{stored / scale:g}" if rest else str(whole)
+
+
+def _print_entry(text: str, first: str = "", rest: str | None = None, bold: int = 0) -> None:
+    """Prints lines, the first after `first`; what does not fit goes on after `rest`, by default
+    four columns further. `bold`: letters at the begin."""
+    rest = f"{first}    " if rest is None else rest
+    lines = [
+        textwrap.fill(
+            line, console.width, initial_indent=rest if number else first, subsequent_indent=rest,
+            break_long_words=False, break_on_hyphens=False,
+        )
+        for number, line in enumerate(text.splitlines())
+    ]  # fmt: skip
+    folded = Text("\n".join(lines))
+    folded.stylize("bold", len(first), len(first) + bold)
+    console.print(folded, soft_wrap=True)
 
 
 @app.command()
@@ -166,7 +196,7 @@ def check(
             if json_:
                 continue
             mark = {True: "holds", False: "FAILS", None: "not run"}[step.holds]
-            console.print(f"{mark:9} {step.name}: {step.words}")
+            _print_entry(f"{mark:9} {step.name}: {step.words}", rest=" " * 10)
             if step.costs:
                 console.print(_cost_table(step.costs))
     if json_:
