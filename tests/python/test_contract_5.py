@@ -228,8 +228,8 @@ def test_a_kernel_refuses_and_accepts_what_the_page_says(heading: str, tmp_path:
             assert is_accepted, f"{heading}: accepted"
 
 
-#: Refused after a million instructions, which an emulated 6.12 or 7.3 does not reach while the engine
-#: waits, and an emulated 6.1 only on a fast host (docs/reference/verifier.md).
+#: Refused after a million instructions, which an emulated 6.12 or 7.3 does not reach while the
+#: engine waits, and an emulated 6.1 only on a fast host (docs/reference/verifier.md).
 SLOW_TO_REFUSE = ("A loop whose end is not known",)
 
 

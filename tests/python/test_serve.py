@@ -408,9 +408,7 @@ def test_lines_and_texts_of_figures_stand_out_from_the_page(
 def _shades(driver: webdriver.Chrome, selector: str) -> tuple[float, float, float]:
     """The darkest, the lightest and the median shade of an element, from 0 to 1."""
     # The page may draw its plots again between the two.
-    patient = WebDriverWait(
-        driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException]
-    )
+    patient = WebDriverWait(driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException])
     picture = patient.until(lambda d: d.find_element(By.CSS_SELECTOR, selector).screenshot_as_png)
     grey = imread(io.BytesIO(picture), format="png")[..., :3].mean(axis=2)
     return float(grey.min()), float(grey.max()), float(np.median(grey))
