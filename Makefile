@@ -133,8 +133,10 @@ quic: build
 		$(abspath $(VENV))/bin/maturin develop --release --locked --quiet
 
 # Tests of the QUIC stacks, and of our algorithms in them, which the others skip.
+UDP := --release --locked --quiet --no-default-features --features quinn,noq --example udp
 test-quic: quic
 	cd $(QUIC) && cargo fmt --check && $(ALONE) cargo clippy --release --locked --quiet -- -D warnings
+	cd $(QUIC) && $(ALONE) cargo clippy $(UDP) -- -D warnings && $(ALONE) cargo build $(UDP)
 	cd $(QUIC)-cc && cargo fmt --all --check
 	cd $(QUIC)-cc && $(ALONE) cargo clippy --workspace --all-targets --all-features --locked --quiet -- -D warnings
 	cd $(QUIC)-cc && $(ALONE) cargo test --workspace --all-features --locked --quiet
