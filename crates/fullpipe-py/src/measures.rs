@@ -29,15 +29,15 @@ impl PyMeasures {
     }
 
     /// Runs plans (JSON without traces of traffic) and adds them. Returns the places of those that failed,
-    /// which are not added, with what `sim.run` raises. `transport`: as `sim.run` takes it.
-    #[pyo3(signature = (runs, transport=None))]
+    /// which are not added, with what `sim.run` raises. `transports`: as `sim.run` takes them.
+    #[pyo3(signature = (runs, transports=Vec::new()))]
     fn simulate(
         &mut self,
         py: Python<'_>,
         runs: Vec<(PlanFacts, PyBackedBytes)>,
-        transport: Option<Bound<'_, PyCapsule>>,
+        transports: Vec<Bound<'_, PyCapsule>>,
     ) -> PyResult<Vec<(usize, PyErr)>> {
-        let transport = transport.as_ref().map(loaded).transpose()?;
+        let transports = loaded(&transports)?;
         let mut failures = Vec::new();
         let mut samples = Samples::default();
         for (place, (facts, plan)) in runs.into_iter().enumerate() {
@@ -45,7 +45,7 @@ impl PyMeasures {
             let begin_s = thread_cpu_s();
             let found = std::str::from_utf8(&plan)
                 .map_err(PyErr::from)
-                .and_then(|plan| tables_of(py, plan, transport));
+                .and_then(|plan| tables_of(py, plan, &transports));
             self.simulator_s += thread_cpu_s() - begin_s;
             let found = found.and_then(|tables| Ok((tables, facts.read(&mut self.traces)?)));
             match found {

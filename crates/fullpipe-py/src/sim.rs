@@ -39,15 +39,15 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
 /// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
 /// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes rows
-/// while they come, as a dict of one table; what it did not get is in the tables. `transport` is the
-/// capsule of a module with other transports than TCP (`fullpipe_quic.transport`). `pcap` and `cc_trace` are descriptors of open
-/// files for a capture and for a trace of calls, which are closed at the end.
+/// while they come, as a dict of one table; what it did not get is in the tables. `transports` are the
+/// capsules of modules with other transports than TCP (`fullpipe_quic.transport`). `pcap` and `cc_trace` are
+/// descriptors of open files for a capture and for a trace of calls, which are closed at the end.
 ///
 /// Raises ValueError for a bad plan, RuntimeError where a class raised something (`algorithm`, and what
 /// it raised as the cause), OSError where a file cannot be written.
 #[allow(clippy::too_many_arguments)] // Python's, most of them with a default
 #[pyfunction]
-#[pyo3(signature = (plan_json, progress=None, pcap=None, cc_trace=None, traces=None, rows=None, transport=None))]
+#[pyo3(signature = (plan_json, progress=None, pcap=None, cc_trace=None, traces=None, rows=None, transports=Vec::new()))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
@@ -56,12 +56,12 @@ fn run<'py>(
     cc_trace: Option<RawFd>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
-    transport: Option<Bound<'py, PyCapsule>>,
+    transports: Vec<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = read(plan_json)?;
     let files = Files { pcap, cc_trace };
-    let transport = transport.as_ref().map(loaded).transpose()?;
-    let outcome = simulated(py, &plan, progress, files, traces, rows, transport)?;
+    let transports = loaded(&transports)?;
+    let outcome = simulated(py, &plan, progress, files, traces, rows, &transports)?;
     let result = tables::to_dict(py, outcome.tables)?;
     let health = PyDict::new(py);
     health.set_item("events", outcome.events)?;
@@ -85,19 +85,23 @@ fn run<'py>(
 pub(crate) fn tables_of(
     py: Python<'_>,
     plan_json: &str,
-    transport: Option<Loaded>,
+    transports: &[Loaded],
 ) -> PyResult<Tables> {
     let plan = read(plan_json)?;
     let files = Files::default();
-    simulated(py, &plan, None, files, None, None, transport).map(|outcome| outcome.tables)
+    simulated(py, &plan, None, files, None, None, transports).map(|outcome| outcome.tables)
 }
 
 fn read(plan_json: &str) -> PyResult<Plan> {
     read_plan(plan_json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
 }
 
-/// The transports of a module. Raises ValueError if it is not one of this version.
-pub(crate) fn loaded(capsule: &Bound<'_, PyCapsule>) -> PyResult<Loaded> {
+/// The transports of modules. Raises ValueError if one is not of this version.
+pub(crate) fn loaded(capsules: &[Bound<'_, PyCapsule>]) -> PyResult<Vec<Loaded>> {
+    capsules.iter().map(loaded_one).collect()
+}
+
+fn loaded_one(capsule: &Bound<'_, PyCapsule>) -> PyResult<Loaded> {
     if capsule.name()? != Some(CAPSULE) {
         return Err(PyValueError::new_err(
             "transport: not a module of transports",
@@ -135,7 +139,7 @@ fn simulated(
     files: Files,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
     rows: Option<PyObject>,
-    transport: Option<Loaded>,
+    transports: &[Loaded],
 ) -> PyResult<Outcome> {
     let pcap = files.pcap.map(|file| {
         PcapWriter::new(Box::new(opened(file))).map_err(|error| unwritable("--pcap", &error))
@@ -168,7 +172,7 @@ fn simulated(
         .chain(plan.traffic.iter().map(|group| &group.cc))
         .any(|cc| is_class(cc.algorithm.as_deref()));
     let _ = take_raised();
-    let transport = transport.as_ref().map(|loaded| loaded as &dyn Transport);
+    let transports: Vec<&dyn Transport> = transports.iter().map(|one| one as _).collect();
     let work = || {
         let mut ask = |done_ns: u64| {
             raised = take_raised();
@@ -205,7 +209,7 @@ fn simulated(
             cc_trace: cc_trace.map(|file| Box::new(file) as Box<dyn Write + Send>),
             traces,
             rows: rows.is_some().then_some(&mut take),
-            transports: transport.as_slice(),
+            transports: &transports,
         };
         run_plan(plan, inputs, &mut ask)
     };
@@ -213,7 +217,7 @@ fn simulated(
     // more than the call where other threads want it.
     let outcome = if has_classes {
         work()
-    } else if transport.is_some() {
+    } else if !transports.is_empty() {
         // A thread of its own: stacks keep random numbers for a thread, which must start again.
         py.allow_threads(|| std::thread::scope(|scope| scope.spawn(work).join()))
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -1,5 +1,5 @@
-"""Congestion controls of QUIC stacks (`quinn:bbr`): which there are, and the module that runs them
-(crates/fullpipe-quic), which is built apart.
+"""Congestion controls of QUIC stacks (`quinn:bbr`): which there are, and the modules that run them
+(crates/fullpipe-quic), which are built apart.
 
 Must never know an engine.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,18 +17,17 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 
-_MODULE = "fullpipe_quic"
-
 
 @dataclass(frozen=True)
 class Stack:
-    """A QUIC stack: what it is, and its congestion controls."""
+    """A QUIC stack: what it is, its congestion controls, and the module that has it."""
 
     title: str
     controls: tuple[str, ...]
+    module: str = "fullpipe_quic"
 
 
-#: By the name before the colon; the module must have the same.
+#: By the name before the colon; the modules must have the same.
 STACKS = {
     "quinn": Stack("quinn-proto (Rust)", ("cubic", "newreno", "bbr")),
     "tquic": Stack("tquic (Rust, BoringSSL)", ("cubic", "bbr", "bbr3", "copa")),
@@ -36,7 +35,7 @@ STACKS = {
     "s2n": Stack("s2n-quic (Rust, AWS's)", ("cubic", "bbr")),
 }
 
-_PLANNED = re.compile(rf'"cc":{{"name":"(?:{"|".join(STACKS)}):'.encode())
+_PLANNED = re.compile(rf'"cc":{{"name":"({"|".join(STACKS)}):'.encode())
 
 
 def is_stack(name: str) -> bool:
@@ -60,30 +59,41 @@ def is_planned(choice: Mapping[str, Any]) -> bool:
     return choice["algorithm"] is None and choice["name"].partition(":")[0] in STACKS
 
 
-def is_in(plan: bytes) -> bool:
-    """Whether a plan as compact JSON has a stack's congestion control."""
-    return _PLANNED.search(plan) is not None
+def modules_of(names: Iterable[str]) -> list[str]:
+    """The modules that these congestion controls need."""
+    return sorted({STACKS[name.partition(":")[0]].module for name in names})
 
 
-def module() -> Any:
-    """The module. Raises UserError where it is not installed."""
+def modules_in(plan: bytes) -> list[str]:
+    """The modules that a plan as compact JSON needs."""
+    return modules_of(name.decode() for name in _PLANNED.findall(plan))
+
+
+def module(name: str) -> Any:
+    """A module. Raises UserError where it is not installed."""
     try:
-        return importlib.import_module(_MODULE)
+        return importlib.import_module(name)
     except ImportError:
+        its = ", ".join(stack for stack in STACKS if STACKS[stack].module == name)
         raise UserError(
-            f"QUIC stacks need the module {_MODULE}: `make quic` in a checkout builds it "
-            "(six CPU minutes, docs/howto/quic-stacks.md)"
+            f"QUIC stacks need modules of their own, {its} needs {name}: `make quic` in a checkout "
+            "builds it (six CPU minutes, docs/howto/quic-stacks.md)"
         ) from None
+
+
+def transports(modules: Iterable[str]) -> list[Any]:
+    """What the simulator takes of these modules. Raises UserError where one is not installed."""
+    return [module(name).transport for name in modules]
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
     """Crate and version of the stacks of these congestion controls."""
-    found = module().stacks()
-    return {stack: found[stack][0] for stack in sorted({name.partition(":")[0] for name in names})}
+    found = {name.partition(":")[0] for name in names}
+    return {stack: module(STACKS[stack].module).stacks()[stack][0] for stack in sorted(found)}
 
 
 @cache
-def sha256() -> str:
-    """A hash of the module's code."""
-    (file,) = Path(module().__file__).parent.glob("*.so")
+def sha256(name: str) -> str:
+    """A hash of a module's code."""
+    (file,) = Path(module(name).__file__).parent.glob("*.so")
     return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -95,7 +95,7 @@ def _check_stacks(plan: Mapping[str, Any]) -> None:
         if (whose, name) not in flows:
             raise UserError(f"{whose}: {name} is a QUIC stack's, which only [[flow]] can use")
     if found:
-        stacks.module()
+        stacks.transports(stacks.modules_of(name for _, name in found))
         whose, name = found[0]
         if _is_contained(plan):
             raise UserError(
@@ -150,9 +150,9 @@ def _here(
         external.load_here(algorithm, is_debugged)
     pcap, cc_trace = (os.dup(files[name]) if name in files else None for name in _FILES)
     try:
-        has_stacks = stacks.used(cc_choices(plan))
-        transport = stacks.module().transport if has_stacks else None
-        return _native.sim.run(json.dumps(plan), progress, pcap, cc_trace, flows, rows, transport)
+        modules = stacks.modules_of(name for _, name in stacks.used(cc_choices(plan)))
+        transports = stacks.transports(modules)
+        return _native.sim.run(json.dumps(plan), progress, pcap, cc_trace, flows, rows, transports)
     except ValueError as error:
         raise UserError(str(error)) from None
     except OSError as error:

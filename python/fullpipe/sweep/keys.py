@@ -38,8 +38,7 @@ def run_key(
     if engine_name == "sim":
         prefix = {b"algorithm": "cc", b"kind": "net"}
         code = _simulated(frozenset(f"{prefix[key]}:{name.decode()}" for key, name in named))
-        if stacks.is_in(plan):
-            code += stacks.sha256()
+        code += "".join(map(stacks.sha256, stacks.modules_in(plan)))
     else:
         algorithms = (name.decode() for key, name in named if key == b"algorithm")
         code = _emulated(frozenset(algorithms), engine_name)

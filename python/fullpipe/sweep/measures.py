@@ -64,10 +64,9 @@ class Rows:
     def simulate(self, runs: Sequence[tuple[Facts, bytes]]) -> list[tuple[int, Exception]]:
         """Runs plans (JSON, without traces of traffic) in the simulator and adds them; returns the
         places of those that failed, with the errors."""
-        has_stacks = any(stacks.is_in(plan) for _, plan in runs)
-        transport = stacks.module().transport if has_stacks else None
+        modules = sorted({module for _, plan in runs for module in stacks.modules_in(plan)})
         planned = [(facts.plan, plan) for facts, plan in runs]
-        failures = self._measures.simulate(planned, transport)
+        failures = self._measures.simulate(planned, stacks.transports(modules))
         failed = {place for place, _ in failures}
         self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
         return failures
