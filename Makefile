@@ -125,17 +125,20 @@ test-cluster: build
 		RAY_AUTH_TOKEN=$$($(PYTHON) -c 'import secrets; print(secrets.token_hex(32))') \
 		$(CLUSTER)/bin/python -m pytest tests/cluster
 
-# QUIC stacks for the simulator: the module fullpipe_quic. A workspace of its own, so that nothing else
-# is built with TLS. Takes six CPU minutes.
+# QUIC stacks for the simulator: the modules fullpipe_quic and fullpipe_quiche. A workspace of its own, so
+# that nothing else is built with TLS. Takes ten CPU minutes.
 QUIC := crates/fullpipe-quic
 quic: build
-	cd $(QUIC) && $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 \
-		$(abspath $(VENV))/bin/maturin develop --release --locked --quiet
+	cd $(QUIC) && for module in . quiche; do \
+		$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(abspath $(VENV))/bin/maturin develop \
+			--release --locked --quiet --manifest-path $$module/Cargo.toml || exit; \
+	done
 
 # Tests of the QUIC stacks, and of our algorithms in them, which the others skip.
 UDP := --release --locked --quiet --no-default-features --features quinn,noq --example udp
 test-quic: quic
-	cd $(QUIC) && cargo fmt --check && $(ALONE) cargo clippy --release --locked --quiet -- -D warnings
+	cd $(QUIC) && cargo fmt --all --check \
+		&& $(ALONE) cargo clippy --workspace --release --locked --quiet -- -D warnings
 	cd $(QUIC) && $(ALONE) cargo clippy $(UDP) -- -D warnings && $(ALONE) cargo build $(UDP)
 	cd $(QUIC)-cc && cargo fmt --all --check
 	cd $(QUIC)-cc && $(ALONE) cargo clippy --workspace --all-targets --all-features --locked --quiet -- -D warnings

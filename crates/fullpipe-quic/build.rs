@@ -1,5 +1,5 @@
-//! tquic reads clocks and random numbers itself: calls of these functions go to src/virtual_time.rs instead
-//! (ld's `--wrap`). A definition of the same name would not do, as in a library that Python loads the
+//! tquic reads clocks and random numbers itself: calls of these functions go to common/src/virtual_time.rs
+//! instead (ld's `--wrap`). A definition of the same name would not do, as in a library that Python loads the
 //! program's own comes first.
 
 fn main() {

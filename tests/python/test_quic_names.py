@@ -7,6 +7,7 @@ import importlib
 from typing import Any
 
 import pytest
+from pydantic_core import to_json
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import stacks
@@ -53,8 +54,17 @@ def test_a_missing_module_is_an_error_that_says_how_to_build_it(
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(UserError, match="`make quic`"):
-        stacks.module()
+    with pytest.raises(UserError, match="quiche needs fullpipe_quiche: `make quic`"):
+        stacks.module("fullpipe_quiche")
+
+
+def test_a_plan_needs_the_modules_of_its_stacks() -> None:
+    tcp, one, both = (
+        [{"cc": cc} for cc in ccs]
+        for ccs in (["cubic"], ["quiche:reno"], ["quiche:cubic", "tquic:bbr", "quinn:bbr"])
+    )
+    found = [stacks.modules_in(to_json(plan("cubic", flow=flows))) for flows in (tcp, one, both)]
+    assert found == [[], ["fullpipe_quiche"], ["fullpipe_quic", "fullpipe_quiche"]]
 
 
 def test_groups_of_traffic_refuse_a_stack() -> None:

@@ -1,14 +1,14 @@
 """QUIC stacks in the simulator: what the network does to their packets, and what recordings say.
-`make test-quic` runs these with the module fullpipe_quic."""
+`make test-quic` runs these with the modules fullpipe_quic and fullpipe_quiche."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import fullpipe_quic
 import pytest
 import tomli_w
 
@@ -37,15 +37,42 @@ def files(document: dict[str, Any], out: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in out.glob("*.parquet")}
 
 
-def test_the_module_has_the_stacks_that_scenarios_may_name() -> None:
-    built = {name: tuple(controls) for name, (_, controls) in fullpipe_quic.stacks().items()}
-    assert built == {name: stack.controls for name, stack in STACKS.items()}
+@pytest.mark.parametrize("module", sorted({stack.module for stack in STACKS.values()}))
+def test_a_module_has_the_stacks_that_scenarios_may_name(module: str) -> None:
+    found = importlib.import_module(module).stacks()
+    built = {name: tuple(controls) for name, (_, controls) in found.items()}
+    named = {name: stack.controls for name, stack in STACKS.items() if stack.module == module}
+    assert built == named
 
 
 @pytest.mark.parametrize("cc", CONTROLS)
 def test_the_same_seed_gives_the_same_bytes(cc: str, tmp_path: Path) -> None:
     document = scenario({"cc": cc}, {"cc": "cubic"}, loss="0.1%")
     assert files(document, tmp_path / "1") == files(document, tmp_path / "2")
+
+
+@pytest.mark.parametrize("cc", ["tquic:bbr3", "quiche:bbr2"])
+def test_another_process_gives_the_same_bytes(cc: str, tmp_path: Path) -> None:
+    document = scenario({"cc": cc}, {"cc": "cubic"}, loss="0.1%")
+    file = tmp_path / "one.toml"
+    file.write_text(tomli_w.dumps(document))
+    main = [sys.executable, "-c", "from fullpipe.cli import main; main()", "run", str(file)]
+    for out in ("1", "2"):
+        words = ["--no-report", "--out", str(tmp_path / out)]
+        subprocess.run([*main, *words], check=True, capture_output=True)
+    first, second = (
+        {path.name: path.read_bytes() for path in (tmp_path / out).glob("*.parquet")}
+        for out in ("1", "2")
+    )
+    assert first == second
+    assert first
+
+
+def test_stacks_of_both_modules_share_a_link_with_tcp() -> None:
+    flows = [{"cc": "quiche:cubic"}, {"cc": "tquic:cubic"}, {"cc": "cubic"}]
+    rows = totals(scenario(*flows))
+    assert sum(row["bytes_delivered"] for row in rows) > 0.8 * 20e6 / 8 * 10
+    assert min(row["bytes_delivered"] for row in rows) > 0.05 * 20e6 / 8 * 10
 
 
 @pytest.mark.parametrize("cc", CONTROLS)
@@ -96,9 +123,10 @@ def test_a_flow_that_stops_leaves_the_link_to_the_other() -> None:
     assert second["bytes_delivered"] > 0.8 * 20e6 / 8 * 5
 
 
-def test_a_stack_without_ecn_is_refused_by_name() -> None:
-    with pytest.raises(UserError, match="tquic has no ECN"):
-        fullpipe.run(scenario({"cc": "tquic:cubic"}, ecn=True))
+@pytest.mark.parametrize("stack", ["tquic", "quiche"])
+def test_a_stack_without_ecn_is_refused_by_name(stack: str) -> None:
+    with pytest.raises(UserError, match=f"{stack} has no ECN"):
+        fullpipe.run(scenario({"cc": f"{stack}:cubic"}, ecn=True))
 
 
 def test_marks_of_an_ecn_queue_reach_the_sender_without_a_loss() -> None:

@@ -22,12 +22,12 @@ use quinn_proto::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::RootCertStore;
 
-use crate::common::{
+use fullpipe_quic_common::seeded::{self, with_seed};
+use fullpipe_quic_common::stacks::{Ends, Stack};
+use fullpipe_quic_common::{
     addresses, field, instant, micros, phase, rate_bps, timer_ns, windowed_phase, Watch,
     CERTIFICATE, KEY, OVERHEAD_BYTES, SEGMENTS, SERVER_NAME, WINDOW_BYTES, ZEROS,
 };
-use crate::seeded::{self, with_seed};
-use crate::{Ends, Stack};
 
 pub(crate) const STACK: Stack = Stack {
     name: "quinn",

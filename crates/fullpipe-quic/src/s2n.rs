@@ -28,8 +28,10 @@ use s2n_quic_core::io::{rx, tx};
 use s2n_quic_core::path::{mtu, LocalAddress, RemoteAddress, Tuple};
 use s2n_quic_core::time::{Clock, Timestamp};
 
-use crate::common::{addresses, micros, phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS};
-use crate::{Ends, Stack};
+use fullpipe_quic_common::stacks::{Ends, Stack};
+use fullpipe_quic_common::{
+    addresses, micros, phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
+};
 
 pub(crate) const STACK: Stack = Stack {
     name: "s2n",

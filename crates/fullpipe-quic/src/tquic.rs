@@ -5,9 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -17,8 +15,10 @@ use tquic::{
     TransportHandler,
 };
 
-use crate::common::{addresses, phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS};
-use crate::{seeded, virtual_time, Ends, Stack};
+use fullpipe_quic_common::stacks::{Ends, Stack};
+use fullpipe_quic_common::{
+    addresses, pem, phase, seeded, virtual_time, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
+};
 
 pub(crate) const STACK: Stack = Stack {
     name: "tquic",
@@ -27,8 +27,6 @@ pub(crate) const STACK: Stack = Stack {
     open,
 };
 
-const CERTIFICATE: &[u8] = include_bytes!("../certificate/rsa_certificate.pem");
-const KEY: &[u8] = include_bytes!("../certificate/rsa_key.pem");
 /// Ethernet's MTU without the headers of IPv4 and UDP.
 const PAYLOAD_BYTES: u16 = 1472;
 /// Timers are rounded up to this.
@@ -49,20 +47,6 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// A path to these bytes, for as long as what is returned with it lives: tquic reads certificates from files.
-fn file(bytes: &[u8]) -> std::io::Result<(OwnedFd, String)> {
-    // SAFETY: the name ends with NUL.
-    let descriptor = unsafe { libc::memfd_create(c"certificate".as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: it was just opened.
-    let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    std::fs::File::from(owned.try_clone()?).write_all(bytes)?;
-    let path = format!("/proc/self/fd/{}", owned.as_raw_fd());
-    Ok((owned, path))
-}
-
 fn config(control: &str, is_server: bool) -> Result<Config, Box<dyn std::error::Error>> {
     let mut config = Config::new()?;
     config.set_max_idle_timeout(0);
@@ -81,8 +65,8 @@ fn config(control: &str, is_server: bool) -> Result<Config, Box<dyn std::error::
     });
     let protocols = vec![b"fullpipe".to_vec()];
     config.set_tls_config(if is_server {
-        let (certificate, key) = (file(CERTIFICATE)?, file(KEY)?);
-        TlsConfig::new_server_config(&certificate.1, &key.1, protocols, false)?
+        let (certificate, key) = (pem::certificate()?, pem::key()?);
+        TlsConfig::new_server_config(&certificate.path, &key.path, protocols, false)?
     } else {
         TlsConfig::new_client_config(protocols, false)?
     });

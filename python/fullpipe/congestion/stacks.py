@@ -33,6 +33,7 @@ STACKS = {
     "tquic": Stack("tquic (Rust, BoringSSL)", ("cubic", "bbr", "bbr3", "copa")),
     "noq": Stack("noq-proto (Rust, iroh's)", ("cubic", "newreno", "bbr3")),
     "s2n": Stack("s2n-quic (Rust, AWS's)", ("cubic", "bbr")),
+    "quiche": Stack("quiche (Rust, Cloudflare's)", ("cubic", "reno", "bbr2"), "fullpipe_quiche"),
 }
 
 _PLANNED = re.compile(rf'"cc":{{"name":"({"|".join(STACKS)}):'.encode())
@@ -77,7 +78,7 @@ def module(name: str) -> Any:
         its = ", ".join(stack for stack in STACKS if STACKS[stack].module == name)
         raise UserError(
             f"QUIC stacks need modules of their own, {its} needs {name}: `make quic` in a checkout "
-            "builds it (six CPU minutes, docs/howto/quic-stacks.md)"
+            "builds it (ten CPU minutes, docs/howto/quic-stacks.md)"
         ) from None
 
 

@@ -1,5 +1,5 @@
 //! Random numbers of the stacks, which take them from `rand::rng()` where they offer no seed. Its generator
-//! is seeded once a thread by `getrandom`, which .cargo/config.toml directs here: what is called in a thread
+//! is seeded once a thread by `getrandom`, which ../.cargo/config.toml directs here: what is called in a thread
 //! of its own draws from a seed of its own. Keys of TLS come from ring, which this does not reach; they
 //! change no packet's size.
 
@@ -32,7 +32,7 @@ unsafe extern "Rust" fn __getrandom_v03_custom(
 ///
 /// # Safety
 /// `destination` is a buffer of this length.
-pub(crate) unsafe fn fill(destination: *mut u8, length: usize) {
+pub unsafe fn fill(destination: *mut u8, length: usize) {
     for position in 0..length {
         // SAFETY: it is within the buffer.
         unsafe { destination.add(position).write((next() >> 32) as u8) };
@@ -40,13 +40,12 @@ pub(crate) unsafe fn fill(destination: *mut u8, length: usize) {
 }
 
 /// Adds a seed to the sequence of this thread.
-#[cfg(feature = "tquic")]
-pub(crate) fn mix(seed: u64) {
+pub fn mix(seed: u64) {
     STATE.set(STATE.get() ^ seed);
 }
 
 /// What `call` returns, with all its random numbers drawn from this seed.
-pub(crate) fn with_seed<T: Send>(seed: u64, call: impl FnOnce() -> T + Send) -> T {
+pub fn with_seed<T: Send>(seed: u64, call: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
             STATE.set(seed);
@@ -60,7 +59,7 @@ pub(crate) fn with_seed<T: Send>(seed: u64, call: impl FnOnce() -> T + Send) -> 
 }
 
 /// 32 bytes of a seed, for generators that take one.
-pub(crate) fn bytes(seed: u64, end: u64) -> [u8; 32] {
+pub fn bytes(seed: u64, end: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&end.to_le_bytes());

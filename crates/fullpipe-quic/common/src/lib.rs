@@ -1,5 +1,13 @@
 //! What the stacks have in common: the clock, the certificate, flow control, and how a program would drive
-//! them.
+//! them; in files of their own, how stacks become a module of Python, and what replaces the system's clock and
+//! random numbers. Must never know a stack.
+
+#[cfg(feature = "boringssl")]
+pub mod pem;
+pub mod seeded;
+pub mod stacks;
+#[cfg(feature = "boringssl")]
+pub mod virtual_time;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,23 +18,23 @@ use fullpipe_transport::{NONE, PHASES};
 
 /// Most datagrams that leave by one call (quinn/src/connection.rs, `MAX_TRANSMIT_SEGMENTS`; noq has the
 /// same).
-pub(crate) const SEGMENTS: usize = 10;
+pub const SEGMENTS: usize = 10;
 /// Windows of flow control, large enough for 10 Gbit/s over 200 ms, so that none of them limits a flow.
-pub(crate) const WINDOW_BYTES: u32 = 1 << 28;
+pub const WINDOW_BYTES: u32 = 1 << 28;
 /// Of a full datagram: the short header with a connection id of 8 bytes and a packet number of 2, a STREAM
 /// frame's type, stream and offset without a length, and the tag (RFC 9000 sections 17.3 and 19.8).
-pub(crate) const OVERHEAD_BYTES: u64 = 1 + 8 + 2 + 1 + 1 + 4 + 16;
+pub const OVERHEAD_BYTES: u64 = 1 + 8 + 2 + 1 + 1 + 4 + 16;
 /// What senders write: zeros, which are not copied.
-pub(crate) static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+pub static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// A certificate for [`SERVER_NAME`], valid from 2020 to 2120, and its key. The key is public: it protects
 /// nothing. Ed25519, as its signatures have one length.
-pub(crate) const CERTIFICATE: &[u8] = include_bytes!("../certificate/certificate.der");
-pub(crate) const KEY: &[u8] = include_bytes!("../certificate/key.der");
-pub(crate) const SERVER_NAME: &str = "fullpipe.invalid";
+pub const CERTIFICATE: &[u8] = include_bytes!("../certificate/certificate.der");
+pub const KEY: &[u8] = include_bytes!("../certificate/key.der");
+pub const SERVER_NAME: &str = "fullpipe.invalid";
 
 /// Addresses of client and server.
-pub(crate) fn addresses() -> [SocketAddr; 2] {
+pub fn addresses() -> [SocketAddr; 2] {
     [([10, 0, 0, 1], 1000).into(), ([10, 0, 0, 2], 443).into()]
 }
 
@@ -36,49 +44,49 @@ fn epoch() -> Instant {
 }
 
 /// An `Instant`, which no number makes: all are counted from one.
-pub(crate) fn instant(now_ns: u64) -> Instant {
+pub fn instant(now_ns: u64) -> Instant {
     epoch() + Duration::from_nanos(now_ns)
 }
 
 /// The time of a timer.
-pub(crate) fn timer_ns(at: Option<Instant>) -> u64 {
+pub fn timer_ns(at: Option<Instant>) -> u64 {
     at.map_or(NONE, |at| {
         at.saturating_duration_since(epoch()).as_nanos() as u64
     })
 }
 
-pub(crate) fn micros(duration: Duration) -> u64 {
+pub fn micros(duration: Duration) -> u64 {
     duration.as_micros() as u64
 }
 
 /// What a stack passes to a congestion control and does not show itself.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch(Arc<[AtomicU64; 2]>);
+pub struct Watch(Arc<[AtomicU64; 2]>);
 
 impl Watch {
-    pub(crate) fn sent(&self, bytes: u64) {
+    pub fn sent(&self, bytes: u64) {
         self.0[0].fetch_add(bytes, Relaxed);
     }
 
-    pub(crate) fn lost(&self, bytes: u64) {
+    pub fn lost(&self, bytes: u64) {
         let _ = self.0[0].fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(bytes)));
     }
 
     /// Bytes in flight after an ACK.
-    pub(crate) fn acked(&self, inflight_bytes: u64) {
+    pub fn acked(&self, inflight_bytes: u64) {
         self.0[0].store(inflight_bytes, Relaxed);
     }
 
-    pub(crate) fn min_rtt(&self, rtt: Duration) {
+    pub fn min_rtt(&self, rtt: Duration) {
         self.0[1].store(micros(rtt), Relaxed);
     }
 
-    pub(crate) fn inflight_bytes(&self) -> u64 {
+    pub fn inflight_bytes(&self) -> u64 {
         self.0[0].load(Relaxed)
     }
 
     /// [`NONE`] before the first sample.
-    pub(crate) fn min_rtt_us(&self) -> u64 {
+    pub fn min_rtt_us(&self) -> u64 {
         match self.0[1].load(Relaxed) {
             0 => NONE,
             us => us,
@@ -87,13 +95,13 @@ impl Watch {
 }
 
 /// The position of a phase in [`PHASES`].
-pub(crate) fn phase(name: &str) -> u64 {
+pub fn phase(name: &str) -> u64 {
     let found = PHASES.iter().position(|known| *known == name);
     found.map_or(NONE, |position| position as u64)
 }
 
 /// The phase of a control that only has a slow-start threshold.
-pub(crate) fn windowed_phase(cwnd_bytes: u64, ssthresh_bytes: u64) -> u64 {
+pub fn windowed_phase(cwnd_bytes: u64, ssthresh_bytes: u64) -> u64 {
     match cwnd_bytes < ssthresh_bytes {
         true => phase("slow_start"),
         false => phase("avoidance"),
@@ -101,7 +109,7 @@ pub(crate) fn windowed_phase(cwnd_bytes: u64, ssthresh_bytes: u64) -> u64 {
 }
 
 /// The value of a field in the text that `Debug` makes of a struct.
-pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut from = 0;
     while let Some(found) = text[from..].find(name) {
         let begin = from + found;
@@ -116,7 +124,7 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// A rate in bit/s: this many bytes an RTT.
-pub(crate) fn rate_bps(bytes: f64, rtt: Duration) -> u64 {
+pub fn rate_bps(bytes: f64, rtt: Duration) -> u64 {
     if rtt.is_zero() {
         return NONE;
     }

@@ -1,6 +1,7 @@
 //! The clock and the random numbers of stacks that take neither as an argument: the library's calls of
-//! `clock_gettime`, `getrandom`, `syscall` and BoringSSL's `RAND_bytes` come here (build.rs). Python's own
-//! are not touched.
+//! `clock_gettime`, `getrandom`, `syscall` and BoringSSL's `RAND_bytes` come here (the modules' build.rs).
+//! Python's own are not touched, nor what BoringSSL takes from the processor for its own keys (RDRAND), which
+//! changes no packet's size. Must never know a stack.
 //!
 //! The time is the last one that an endpoint of this thread was called with. Random numbers are one sequence
 //! for a thread, and the simulator gives each run a thread of its own.
@@ -20,7 +21,7 @@ thread_local! {
 }
 
 /// The time until the next call.
-pub(crate) fn set(now_ns: u64) {
+pub fn set(now_ns: u64) {
     NOW_NS.set(BEGIN_S * NS + now_ns);
 }
 
@@ -74,8 +75,12 @@ unsafe extern "C" fn __wrap_syscall(
     f: usize,
 ) -> c_long {
     if number == libc::SYS_getrandom {
-        // SAFETY: its arguments are a buffer and its length.
-        unsafe { seeded::fill(a as *mut u8, b) };
+        // BoringSSL's first call of the process asks in this way whether there is the function. It draws
+        // nothing, or the first run of a process would differ from the others.
+        if c & libc::GRND_NONBLOCK as usize == 0 {
+            // SAFETY: its arguments are a buffer and its length.
+            unsafe { seeded::fill(a as *mut u8, b) };
+        }
         return b as c_long;
     }
     // SAFETY: passed on.
