@@ -1,6 +1,7 @@
 """Tables of docs/evidence/quic.md: each congestion control of the QUIC stacks alone on 20 paths and
 beside TCP, what timers change, what BBRs believe of a link that slows down, packets a CPU second.
-Needs `make quic`. Prints Markdown; `--jobs N` runs in N processes.
+Needs `make quic`. Prints Markdown; `--jobs N` runs in N processes, `--stacks quiche` makes the
+columns of these stacks only.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.stacks import STACKS
 
-CONTROLS = [f"{name}:{control}" for name, stack in STACKS.items() for control in stack.controls]
 TCP = ["cubic", "bbr3"]
+#: What tells the bandwidth that it believes in.
+TELLS = ["bbr1", "bbr3", "quinn:bbr", "noq:bbr3", "quiche:bbr2"]
 RTT = "40ms"
 
 Document = dict[str, Any]
@@ -132,8 +134,9 @@ def _shown(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def crossed(values: dict[Any, Any], names: Sequence[str], show: Callable[[Any], str]) -> None:
-    ccs = [*TCP, *CONTROLS]
+def crossed(
+    values: dict[Any, Any], names: Sequence[str], ccs: Sequence[str], show: Callable[[Any], str]
+) -> None:
     rows = [[name, *(show(values[name, cc]) for cc in ccs)] for name in names]
     table(["path", *(f"`{cc}`" for cc in ccs)], rows)
 
@@ -141,43 +144,45 @@ def crossed(values: dict[Any, Any], names: Sequence[str], show: Callable[[Any], 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1)
-    jobs = parser.parse_args().jobs
-    with ProcessPoolExecutor(jobs) as pool:
-        pairs = [(name, cc) for name in PATHS for cc in (*TCP, *CONTROLS)]
+    parser.add_argument("--stacks", nargs="+", choices=STACKS, help="these only, without TCP")
+    options = parser.parse_args()
+    stacks = options.stacks or list(STACKS)
+    controls = [f"{stack}:{control}" for stack in stacks for control in STACKS[stack].controls]
+    tcp = [] if options.stacks else TCP
+    with ProcessPoolExecutor(options.jobs) as pool:
+        ccs = [*tcp, *controls]
+        pairs = [(name, cc) for name in PATHS for cc in ccs]
         values = dict(zip(pairs, pool.map(alone, pairs), strict=True))
         for position, title in enumerate(("Utilisation, %", "Median queue, ms", "Lost, %")):
             print(f"### {title}\n")
             digits = (1, 1, 2)[position]
-            crossed(values, list(PATHS), lambda one, at=position, d=digits: _shown(one[at], d))
+            crossed(values, list(PATHS), ccs, lambda one, at=position, d=digits: _shown(one[at], d))
         triples = [
-            (name, cc, other)
-            for other in ("cubic", "bbr3")
-            for name in SHARED
-            for cc in (*TCP, *CONTROLS)
+            (name, cc, other) for other in ("cubic", "bbr3") for name in SHARED for cc in ccs
         ]
         shares = dict(zip(triples, pool.map(share, triples), strict=True))
         for other in ("cubic", "bbr3"):
             print(f"### Share of a flow beside one of TCP's {other}, %\n")
             values = {(name, cc): shares[name, cc, other] for name, cc, _ in triples}
-            crossed(values, list(SHARED), lambda one: f"{one:.0f}")
+            crossed(values, list(SHARED), ccs, lambda one: f"{one:.0f}")
         print("### Timers: utilisation and loss, %\n")
         timers = ("0", "1ms", "4ms")
-        pairs = [(timer, cc) for cc in CONTROLS for timer in timers]
+        pairs = [(timer, cc) for cc in controls for timer in timers]
         found = dict(zip(pairs, pool.map(with_timer, pairs), strict=True))
         rows = [
             [f"`{cc}`", *("{:.1f}, {:.2f}".format(*found[timer, cc]) for timer in timers)]
-            for cc in CONTROLS
+            for cc in controls
         ]
         table(["cc", *timers], rows)
         print("### A link that falls from 50 to 10 Mbit/s\n")
-        ccs = ["bbr1", "bbr3", "quinn:bbr", "noq:bbr3"]
+        ccs = [cc for cc in TELLS if cc in controls or not options.stacks]
         rows = [
             [f"`{cc}`", f"{one['bw']:.1f}", f"{one['queue']:.0f}", f"{one['loss']:.1f}"]
             for cc, one in zip(ccs, pool.map(after_a_drop, ccs), strict=True)
         ]
         table(["cc", "its bandwidth, Mbit/s", "queue, ms", "lost, %"], rows)
     print("### Packets a CPU second\n")
-    rows = [[f"`{cc}`", f"{packets_a_cpu_second(cc):,.0f}"] for cc in ("cubic", *CONTROLS)]
+    rows = [[f"`{cc}`", f"{packets_a_cpu_second(cc):,.0f}"] for cc in (*tcp[:1], *controls)]
     table(["cc", "packets"], rows)
 
 
