@@ -37,7 +37,7 @@ impl PyMeasures {
         runs: Vec<(PlanFacts, PyBackedBytes)>,
         transports: Vec<Bound<'_, PyCapsule>>,
     ) -> PyResult<Vec<(usize, PyErr)>> {
-        let transports = loaded(&transports)?;
+        let transports = loaded(transports)?;
         let mut failures = Vec::new();
         let mut samples = Samples::default();
         for (place, (facts, plan)) in runs.into_iter().enumerate() {

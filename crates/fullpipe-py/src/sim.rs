@@ -60,7 +60,7 @@ fn run<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = read(plan_json)?;
     let files = Files { pcap, cc_trace };
-    let transports = loaded(&transports)?;
+    let transports = loaded(transports)?;
     let outcome = simulated(py, &plan, progress, files, traces, rows, &transports)?;
     let result = tables::to_dict(py, outcome.tables)?;
     let health = PyDict::new(py);
@@ -97,8 +97,9 @@ fn read(plan_json: &str) -> PyResult<Plan> {
 }
 
 /// The transports of modules. Raises ValueError if one is not of this version.
-pub(crate) fn loaded(capsules: &[Bound<'_, PyCapsule>]) -> PyResult<Vec<Loaded>> {
-    capsules.iter().map(loaded_one).collect()
+pub(crate) fn loaded(capsules: Vec<Bound<'_, PyCapsule>>) -> PyResult<Vec<Loaded>> {
+    let all = capsules.into_iter();
+    all.map(|capsule| loaded_one(&capsule)).collect()
 }
 
 fn loaded_one(capsule: &Bound<'_, PyCapsule>) -> PyResult<Loaded> {
